@@ -92,7 +92,7 @@ def first_sentence(text: str) -> str:
 @cache
 def generated() -> dict[str, str]:
     """All pages that are not written by hand: path on the site -> Markdown."""
-    from biobench.data.json_schema import task_json_schema
+    from biobench.data.catalog import task_json_schema
     from biobench.schema.record import RunRecord
     from biobench.schema.strict import json_schema
     from trainer.api import recipe_schema

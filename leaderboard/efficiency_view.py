@@ -42,13 +42,26 @@ def show(words: Mapping[str, str], average: AverageName) -> None:
         return
     named = shown_names([row for row, _ in known], words)
     short = labels(named)
-    points = [_point(short[name], row, value) for name, (row, value) in zip(named, known, strict=True)]
+    # what a submission cost is its author's word: it is listed as claimed, and ranked among nothing that was measured
+    measured = [(name, *each) for name, each in zip(named, known, strict=True) if each[0].source != "submitted"]
+    points = [_point(short[name], row, value) for name, row, value in measured]
     faster = cost == "train_tokens_per_second"
-    chart = charts.scatter(points, words[f"cost_{cost}"], words, more_is_better=faster, ink=ink())
-    best = ", ".join(str(point["model"]) for point in charts.front(points, more_is_better=faster))
-    draw(chart, words["alt_scatter"].format(words[f"cost_{cost}"], best))
+    claims = len(measured) < len(known)
+    if points:
+        chart = charts.scatter(points, words[f"cost_{cost}"], words, more_is_better=faster, ink=ink())
+        best = ", ".join(str(point["model"]) for point in charts.front(points, more_is_better=faster))
+        draw(chart, words["alt_scatter"].format(words[f"cost_{cost}"], best))
     table = [
-        {words["model"]: name, words["score"]: 100 * row.mean, words[f"cost_{cost}"]: value}
+        {
+            words["model"]: name,
+            words["score"]: 100 * row.mean,
+            words[f"cost_{cost}"]: value,
+        }
+        | (
+            {words["cost_source"]: words["cost_claimed" if row.source == "submitted" else "cost_measured"]}
+            if claims
+            else {}
+        )
         for name, (row, value) in sorted(zip(named, known, strict=True), key=lambda pair: -pair[1][0].mean)
     ]
     show_table(pd.DataFrame(table), {words["score"]: 1, words[f"cost_{cost}"]: 3 if cost == "energy_kwh" else 0})

@@ -13,9 +13,9 @@ import streamlit as st
 from biobench.report.escape import plain
 from biobench.report.rows import AverageName
 from biobench.report.table import SUBMITTED
+from biobench.store.statements import MANIFEST
 from biobench.submission.checks import STATES, Check, Grade, Verification
 from biobench.submission.guard import verify
-from biobench.submission.pack import MANIFEST
 from biobench.submission.unpack import UPLOAD_BYTES, unpack
 from leaderboard.draw import show_table
 from leaderboard.folder import results_dir

@@ -66,7 +66,10 @@ def to_frame(
     if len({line.source for line in shown}) > 1:
         columns[words["source"]] = [words[line.source] for line in shown] + blank
     if any(briefs):
-        speeds = [[row.train_tokens_per_second for row in line.cells.values()] for line in shown]
+        # a submission's speed is claimed: it stands in the view of costs, not in a column that sorts
+        speeds = [
+            [row.train_tokens_per_second for row in line.cells.values() if line.source != "submitted"] for line in shown
+        ]
         columns |= {
             words["parameters"]: [None if b is None else b.parameters or None for b in briefs] + blank,
             words["window_short_head"]: [None if b is None or b.origin == "outside" else b.max_length for b in briefs]

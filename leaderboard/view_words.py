@@ -86,23 +86,23 @@ VIEW_WORDS: dict[str, str] = {
     "submission": "Submission",
     "state_verified": "verified: every run was scored again on the data",
     "state_consistent": "consistent, but not scored again: the data of some tasks is not here",
-    "state_person": "a person must look at the findings first",
+    "state_person": "waits for a maintainer",
     "state_refused": "refused; the errors below say why",
     "runs_verified": "runs verified",
     "runs_consistent": "consistent, not scored again",
-    "runs_person": "runs for a person",
+    "runs_person": "runs that wait",
     "runs_refused": "runs refused",
     "errors_found": "errors",
-    "persons_found": "findings for a person",
+    "persons_found": "findings for a maintainer",
     "warnings_found": "warnings",
     "codes": (
-        "Codes: L layout, M manifest, R record, T task, D data, P predictions, S score, G gate, C completeness. "
-        "Errors refuse, findings for a person wait for one, warnings do neither."
+        "Codes: L layout, M manifest, R record, T task, D data, P predictions, S score, C completeness, W waiting. "
+        "Errors refuse, findings for a maintainer wait for one, warnings do neither."
     ),
     "code": "code",
     "grade": "grade",
     "grade_error": "error",
-    "grade_person": "for a person",
+    "grade_person": "for a maintainer",
     "grade_warning": "warning",
     "where": "where",
     "what": "what",

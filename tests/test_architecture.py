@@ -1,4 +1,4 @@
-"""The floors of docs/architecture.md, read from the source: who imports whom, what stays free of torch, file sizes."""
+"""The layers of docs/architecture.md, read from the source: who imports whom, what stays free of torch, file sizes."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ BELOW = {
     "store": _LOW,
     "score": _DATA,
     "finetune": {*_DATA, "score", "encode", "models"},
-    "gate": {*_DATA, "score"},
-    "runs": {*_DATA, "score", "encode", "models", "finetune", "gate"},
+    "baselines": {*_DATA, "score"},
+    "runs": {*_DATA, "score", "encode", "models", "finetune", "baselines"},
     "report": {*_DATA, "score", "trainer"},  # trainer: its ledgers, for twins
     "comparison": {*_DATA, "score", "report", "trainer"},
     "export": {*_DATA, "score", "report"},
     "submission": {*_DATA, "score", "report"},
-    "workflows": {*_DATA, "score", "models", "runs", "report", "trainer"},
+    "workflows": {*_DATA, "score", "models", "runs", "report", "submission", "trainer"},
     "cli": {
-        *(*_DATA, "score", "encode", "models", "finetune", "gate", "runs", "workflows"),
+        *(*_DATA, "score", "encode", "models", "finetune", "baselines", "runs", "workflows"),
         *("report", "comparison", "export", "submission", "trainer", "leaderboard"),
     },
     "__main__": {"cli"},
@@ -46,7 +46,7 @@ BELOW = {
 """Room to the rooms that it may import; besides them only itself."""
 
 NO_TORCH = (
-    *("errors", "stats", "core", "schema", "encode", "kinds", "data", "store", "score", "gate"),
+    *("errors", "stats", "core", "schema", "encode", "kinds", "data", "store", "score", "baselines"),
     *("report", "comparison", "export", "submission", "leaderboard"),
 )
 """Rooms where importing every module must load neither torch nor transformers."""

@@ -41,7 +41,7 @@ def build(
 ) -> None:
     """Build a recipe's corpus; the same command resumes after a kill. `pretrain` takes it as it is."""
     check_ours("trainer")
-    from biobench.workflows.kept_out import guard, texts_by_task
+    from biobench.workflows.decontamination import guard, texts_by_task
     from trainer import api
 
     read = api.load_recipe(recipe, overrides, arms)

@@ -12,7 +12,7 @@ from biobench.cli.console.common import DataDir, Json, print_json
 from biobench.cli.overlap import overlap
 
 if TYPE_CHECKING:
-    from biobench.data.desk.verify import DataReport
+    from biobench.data.verify import DataReport
 
 data = typer.Typer(help="Where each task's data stands, how to get it, and what is in it.", no_args_is_help=True)
 
@@ -28,23 +28,30 @@ def register(app: typer.Typer) -> None:
 @data.command("status")
 def status_(
     tasks: SomeTasks = [],  # noqa: B006
+    suite: Annotated[str | None, typer.Option("--suite", help="The tasks of this suite.")] = None,
     data_dir: DataDir = None,
-    hashes: Annotated[bool, typer.Option("--hashes/--no-hashes", help="Hash the available files.")] = True,
+    steps: Annotated[bool, typer.Option("--steps", help="What to do for each task whose data is not there.")] = False,
+    hashes: Annotated[bool, typer.Option("--hashes/--no-hashes", help="Hash the available files, in --json.")] = True,
     as_json: Json = False,
 ) -> None:
-    """Per task: ready, missing (what would be fetched), or needs an agreement (which, and the steps)."""
+    """One line per task: ready, missing (what would be fetched), or needs an agreement."""
     from biobench.data.catalog import list_tasks, load_task
-    from biobench.data.desk.status import instructions, status
-    from biobench.data.locate import default_data_dir
+    from biobench.data.status import in_a_line, status
+    from biobench.data.suite import suite_tasks
 
-    loaded = [load_task(t) for t in tasks] or list_tasks()
-    states = status(loaded, data_dir, hashes=hashes)
+    loaded = [load_task(t) for t in tasks] + ([] if suite is None else suite_tasks(suite))
+    states = status(loaded or list_tasks(), data_dir, hashes=hashes and as_json)
     if as_json:
         print_json([state.as_dict() for state in states])
         return
-    folder = default_data_dir() if data_dir is None else Path(data_dir)
-    for state, task in zip(states, loaded, strict=True):
-        typer.echo(instructions(state, task, folder))
+    for state in states:
+        typer.echo(in_a_line(state))
+        for number, step in enumerate(state.steps if steps else (), start=1):
+            typer.echo(f"  {number}. {step}")
+        for address in state.fetch if steps else ():
+            typer.echo(f"     downloads {address}")
+    if not steps and any(state.steps for state in states):
+        sys.stderr.write("`biobench data status --steps TASK` says what to do\n")
 
 
 @data.command("fetch")
@@ -60,7 +67,7 @@ def fetch_(
     from dataclasses import asdict
 
     from biobench.data.catalog import load_task
-    from biobench.data.desk.fetch import fetch
+    from biobench.data.fetch import fetch
 
     fetched = [fetch(load_task(task), data_dir, source, _Bytes()) for task in tasks]
     if as_json:
@@ -77,12 +84,13 @@ def verify_(
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
-    """Re-count and hash the data, look for leaks between splits; exit 1 on what the spec does not know of.
+    """Re-count and hash the data; exit 1 where counts or release differ from the spec.
 
-    Without TASK all shipped tasks; those whose data is not available are named.
+    Texts that stand twice and other findings are printed. Without TASK all shipped tasks; those whose data is not
+    available are named.
     """
     from biobench.data.catalog import list_tasks, load_task
-    from biobench.data.desk.verify import verify
+    from biobench.data.verify import verify
     from biobench.errors import DataUnavailableError
 
     reports: list[DataReport] = []
@@ -119,12 +127,8 @@ def _print_report(report: DataReport) -> None:
         typer.echo(f"  ! {report.release_problem}; data hash {report.data_hash}")
     for split, counts in report.counts.items():
         numbers = [f"{name} {n}" for name, n in counts.items()]
-        more = len(numbers) - _MOST_COUNTS
-        typer.echo(
-            f"  {split}: "
-            + visible(", ".join(numbers[:_MOST_COUNTS]))
-            + (f" and {more} more labels" if more > 0 else "")
-        )
+        more = f" and {len(numbers) - _MOST_COUNTS} more labels" if len(numbers) > _MOST_COUNTS else ""
+        typer.echo(visible(f"  {split}: {', '.join(numbers[:_MOST_COUNTS])}{more}"))
     if lost := unexpressed_in_words(report.unexpressed):
         typer.echo(f"  - {visible(lost)}")
     for problem in report.count_problems:
@@ -159,8 +163,8 @@ def bundle_(
     """Pack specs, data and a model for a machine without network."""
     from dataclasses import asdict
 
+    from biobench.data.bundle import bundle
     from biobench.data.catalog import list_tasks, load_task
-    from biobench.data.desk.bundle import bundle
 
     loaded = [load_task(t) for t in tasks] or list_tasks()
     packed = bundle(loaded, data_dir, output, model=model, include_agreement=include_agreement)

@@ -128,7 +128,7 @@ def pretrain_both(folder: Path, threads: int) -> list[Path]:
 
     import torch
 
-    from biobench.core.children import bare_main
+    from biobench.core.processes import bare_main
 
     *here, (name, recipe) = RECIPES.items()
     place = folder / name
@@ -152,7 +152,7 @@ def pretrain_both(folder: Path, threads: int) -> list[Path]:
 
 def _pretrain_beside(recipe: str, folder: Path, name: str, threads: int) -> None:
     """In a process of its own, which says nothing and ends with the one that began it."""
-    from biobench.core.children import end_with_parent
+    from biobench.core.processes import end_with_parent
     from biobench.models.loading import quiet_libraries
 
     end_with_parent()

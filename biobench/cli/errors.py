@@ -28,7 +28,7 @@ def errors(
         typer.Option("--kind", help="missed, spurious (false), label, boundary or both; repeatable (default: all)."),
     ] = [],  # noqa: B006
     label: Annotated[str | None, typer.Option("--label", help="Only mentions or documents of this label.")] = None,
-    documents: Annotated[int, typer.Option("--documents", min=0, help="So many documents are printed.")] = 10,
+    documents: Annotated[int, typer.Option("--documents", min=0, help="Number of documents to print.")] = 10,
     html: Annotated[Path | None, typer.Option("--html", help="Write one page with all of them to this file.")] = None,
     data_dir: DataDir = None,
     results_dir: ResultsDir = "results",
@@ -43,7 +43,7 @@ def errors(
 
     for name in kind:
         if name not in get_args(Kind):
-            raise UsageError(f"--kind '{name}' is not known", hint=suggest(name, list(KINDS)))
+            raise UsageError(f"unknown --kind '{name}'", hint=suggest(name, list(KINDS)))
     kinds = tuple(k for k in KINDS if k in kind) if kind else KINDS[:-1]
     mistakes = read_mistakes(load(results_dir), model, task, seed=seed, data_dir=data_dir)
     if html is not None:

@@ -1,4 +1,4 @@
-"""`biobench tasks gate`: what policies without skill reach on a task, and whether it measures something."""
+"""`biobench tasks gate`: what baselines without skill reach on a task, and whether it measures something."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from biobench.schema.floor import FloorRecord
 
 _SCORES = ("macro_f1", "micro_f1", "weighted_f1", "macro_f1_all")
+_EXPECTS = {
+    "text_informative": "the text must tell something of the labels",
+    "chance": "the text must tell nothing of the labels",
+    "beyond_words": "counted words need not reach the labels",
+}
 
 
 def register(tasks: typer.Typer) -> None:
@@ -36,18 +41,18 @@ def gate(
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Play majority, prior, random, dictionary or bag of words, and the oracle; exit 1 where the gate fails.
+    """Score majority, prior, random, dictionary or bag of words, and the oracle; exit 1 where the gate fails.
 
     The stored verdict is the task's own; what --slow finds through one encoder is shown and counts for the exit.
     """
+    from biobench.baselines import gate as judge
     from biobench.data.catalog import load_task
     from biobench.data.load import load_data
-    from biobench.gate.verdict import gate as judge
     from biobench.store.floors import save_floor
 
     loaded = load_task(task, overrides)
     if slow and (model is None or loaded.spec.type != "needle"):
-        what = "--slow needs an encoder" if model is None else f"--slow asks nothing of {loaded.id}"
+        what = "--slow needs an encoder" if model is None else f"--slow does not apply to {loaded.id}"
         hint = "name it by --model" if model is None else "its controls are those of needle tasks; leave it out"
         raise UsageError(what, hint=hint)
     data = load_data(loaded, data_dir)
@@ -73,43 +78,34 @@ def gate(
         raise typer.Exit(1)
 
 
-def cell(metric: str, value: float) -> str:
-    """A score in percent, an error on its own scale."""
-    from biobench.kinds import is_error
-
-    return f"{value:.3f}" if is_error(metric) else percent(value)
-
-
 def print_verdict(verdict: FloorRecord) -> None:
-    """The policies' scores in percent, every question with its answer, and the verdict."""
+    """The baselines' scores in percent (errors on their own scale), every question with its answer, the verdict."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    from biobench.kinds import is_error
+
     table = Table(box=None)
-    table.add_column("policy", no_wrap=True)
-    table.add_column("kind")
+    table.add_column("baseline", no_wrap=True)
     first = verdict.policies[0].scores
     shown = [name for name in _SCORES if name in first] or list(first)
     for name in shown:
         table.add_column(name.removesuffix("_f1").replace("_f1_", " "), justify="right", no_wrap=True)
     for policy in verdict.policies:
-        table.add_row(policy.name, policy.kind, *(cell(name, policy.scores[name]) for name in shown))
+        values = [(name, policy.scores[name]) for name in shown]
+        table.add_row(policy.name, *(f"{v:.3f}" if is_error(name) else percent(v) for name, v in values))
     console = Console()
     console.print(table)
     for check in verdict.checks:
         mark = "NO " if not check.passed else "(!)" if check.flagged else "ok "
         console.print(Text(f"{mark} {check.words}"), soft_wrap=True)
-    expects = {
-        "text_informative": "the text must tell something of the labels",
-        "chance": "the text must tell nothing of the labels",
-        "beyond_words": "counted words need not reach the labels",
-    }[verdict.expect]
     message = f"{verdict.task} passes its gate" if verdict.passed else f"{verdict.task} FAILS its gate"
     console.print(
         Text(
-            f"{message} ({expects}): {len(verdict.checks) - len(verdict.reasons)} of {len(verdict.checks)} questions "
-            f"answered as they must be, on {verdict.test_documents} test documents, {verdict.seconds:.1f} s"
+            f"{message} ({_EXPECTS[verdict.expect]}): {len(verdict.checks) - len(verdict.reasons)} of "
+            f"{len(verdict.checks)} questions answered as they must be, on {verdict.test_documents} test documents, "
+            f"{verdict.seconds:.1f} s"
         ),
         soft_wrap=True,
     )

@@ -38,11 +38,11 @@ def overlap(
         print_json([row.as_dict() | {"excluded": measured[row.task].excluded} for row in rows])
         return
     for row in rows:
-        kept_out = "; all were on the list kept out of it" if measured[row.task].excluded else ""
+        excluded = "; the corpus excludes all of them" if measured[row.task].excluded else ""
         typer.echo(
             f"{row.task} {row.split}: {row.exact} of {row.documents} documents verbatim, "
             f"{row.touched} share a 13-gram, {row.ngrams_seen} of {row.ngrams} 13-grams seen "
-            f"({row.short} documents too short to tell){kept_out}"
+            f"({row.short} documents too short to tell){excluded}"
         )
     if noted is not None:
         typer.echo(f"kept in {Path(results_dir) / 'overlap'}, {noted[1]} stored runs of {noted[0]} noted", err=True)

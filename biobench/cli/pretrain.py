@@ -83,7 +83,7 @@ def pretrain(
     """Run a recipe (the word `run` may be left out); under torchrun or accelerate launch it is distributed."""
     first = os.environ.get("RANK", "0") == "0"
     check_ours("trainer")
-    from biobench.workflows.kept_out import guard, record_exclusions, silent, texts_by_task
+    from biobench.workflows.decontamination import guard, record_exclusions, silent, texts_by_task
     from trainer import api
 
     read = api.load_recipe(recipe, overrides, arms)

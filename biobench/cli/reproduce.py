@@ -13,7 +13,7 @@ from biobench.cli.console.common import DataDir, Json, Threads, percent, print_j
 from biobench.core.threads import prepare_threads
 
 if TYPE_CHECKING:
-    from biobench.workflows.reproduce import Reproduction
+    from biobench.workflows.reproduce import Again, Reproduction
 
 _WORDS = {
     "identical": "agrees, the same predictions bit for bit",
@@ -31,7 +31,21 @@ def register(app: typer.Typer) -> None:
 
 
 def reproduce(
-    record: Annotated[Path, typer.Argument(metavar="RECORD", help="A run's JSON file, or a folder of runs.")],
+    record: Annotated[
+        Path | None, typer.Argument(metavar="RECORD", help="A run's JSON file, or a folder of runs.")
+    ] = None,
+    submission: Annotated[
+        Path | None, typer.Option("--of", metavar="SUBMISSION", help="With --draw: a submission's folder.")
+    ] = None,
+    drawn: Annotated[
+        bool, typer.Option("--draw", help="Make a run of a seed by lot where the submission leads; write a statement.")
+    ] = False,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            "--against", help="The results that it would join (default: those it lies in); holds statements/."
+        ),
+    ] = None,
     models: Annotated[
         str | None,
         typer.Option(
@@ -50,27 +64,34 @@ def reproduce(
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Make a stored run again from its record and say whether it agrees; exit 1 where one does not or was not run.
+    """Make a stored run again and say whether it agrees; exit 1 where one does not or was not run.
 
-    It uses as many threads as the record names, unless --threads says otherwise.
+    It uses as many threads as the record names, unless --threads says otherwise. With --of SUBMISSION --draw, a
+    maintainer makes one more seed of a submission that would lead the board, and the statement is written that lets
+    it in.
     """
+    from biobench.errors import UsageError
+    from biobench.workflows.reproduce import Again, stored_runs
     from biobench.workflows.reproduce import reproduce as make_again
-    from biobench.workflows.reproduce import stored_runs
 
-    store, records = stored_runs(record)
+    if (submission is None) == (record is None) or drawn != (submission is not None):
+        raise UsageError("nothing is named that can be made again", hint="give RECORD, or --of SUBMISSION --draw")
+    store, records = stored_runs(record or submission or Path())
     counts = {r.provenance.threads for r in records}
     if threads is None and len(counts) == 1:
         prepare_threads(*counts)
     from biobench.models.loading import quiet_libraries
 
     quiet_libraries()
+    again = Again(results_dir=results_dir, models=models, data_dir=data_dir, specs=task, device=device, offline=offline)
+    if submission is not None:
+        _draw(submission, against, again, as_json=as_json)
+        return
     seconds = sum(r.cost.seconds for r in records)
     if not as_json:
         typer.echo(f"{_number(len(records))}, {seconds:,.0f} s when made", err=True)
     rows = []
-    for row in make_again(
-        store, records, results_dir, models=models, data_dir=data_dir, specs=task, device=device, offline=offline
-    ):
+    for row in make_again(store, records, again):
         rows.append(row)
         if not as_json:
             typer.echo(_line(row))
@@ -79,6 +100,39 @@ def reproduce(
     elif len(rows) > 1:
         typer.echo(_summary(rows))
     if not all(row.agrees for row in rows):
+        raise typer.Exit(1)
+
+
+def _draw(submission: Path, against: Path | None, again: Again, *, as_json: bool) -> None:
+    from biobench.errors import UsageError
+    from biobench.store.statements import save_statement
+    from biobench.submission.guard import verify
+    from biobench.workflows.reproduce import draw
+
+    lies = submission.resolve().parent
+    results = against or (lies.parent if lies.name == "submitted" else None)
+    if results is None or not results.is_dir():
+        raise UsageError(f"{submission}: no results that it would join", hint="name their folder with --against")
+    verification = verify(submission, again.data_dir, results)
+    errors = [c for c in verification.checks if c.grade == "error" and c.code != "W02"]
+    if errors:
+        raise UsageError(
+            f"the submission is refused: {errors[0].where}: {errors[0].what}", hint="see `biobench verify-submission`"
+        )
+    waiting = {c.where.removeprefix("runs/") for c in verification.checks if c.code in ("W01", "W02")}
+    statement = draw(submission, waiting, again)
+    path = save_statement(submission, results, statement)
+    if as_json:
+        print_json(statement.model_dump(mode="json") | {"statement": str(path)})
+    else:
+        for d in statement.draws:
+            typer.echo(
+                f"{d.task} · seed {d.seed}: {d.metric} {percent(d.score)}, submitted seeds promise {percent(d.low)} to "
+                f"{percent(d.high)}; {d.alike:.1%} of documents answered alike, usual are {d.alike_low:.1%} to "
+                f"{d.alike_high:.1%}: {'agrees' if d.agrees else 'does not agree'}"
+            )
+        typer.echo(f"statement: {path} ({statement.mark})")
+    if statement.mark != "reproduced":
         raise typer.Exit(1)
 
 

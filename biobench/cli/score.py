@@ -35,13 +35,13 @@ def score(
     ] = True,
     as_json: Json = False,
 ) -> None:
-    """Score predictions that were made elsewhere; they stand beside the runs as `outside`."""
+    """Score predictions that were made elsewhere; the rows of the report say `external`."""
     if documents is not None:
         if predictions is not None or model is not None:
             raise UsageError("--documents writes what is to be answered", hint="leave --predictions and --model out")
         from biobench.data.catalog import load_task
         from biobench.data.load import load_data
-        from biobench.score.outside import documents_for_prediction
+        from biobench.score.external import documents_for_prediction
 
         data = load_data(load_task(task), data_dir)
         write_output(documents, "".join(f"{line}\n" for line in documents_for_prediction(data.test)))

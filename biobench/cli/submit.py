@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 def submit(
     context: typer.Context,
     model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="A model of the results folder, as the report names it.")
+        str, typer.Argument(metavar="MODEL", help="A model as the report names it, with its conditions in brackets.")
     ],
     results_dir: ResultsDir = "results",
     out: Annotated[
@@ -33,7 +33,7 @@ def submit(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Pack a model's full runs (records and predictions) as a submission."""
+    """Pack a model's runs of one set of conditions (records and predictions) as a submission."""
     check_results_dir(context, results_dir)
     from biobench.submission.pack import submit as pack
     from biobench.submission.verify import examine
@@ -66,19 +66,28 @@ def verify_submission(
         Path | None,
         typer.Option("--against", help="A results folder: its runs and its submitted/ are compared with these."),
     ] = None,
+    write_statement: Annotated[
+        bool,
+        typer.Option("--write-statement", help="Where all is scored again, say so in statements/ of --against."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Check a submission and score it again, as CI does; exit 1 where it is refused or needs a person.
+    """Check a submission and score it again, as CI does; exit 1 where it is refused or waits for a maintainer.
 
     verified: scored again on the data, as claimed. consistent: nothing contradicts it, but it was not scored again.
     """
     from biobench.errors import UsageError
     from biobench.report.escape import plain
+    from biobench.store.statements import make_statement, save_statement
     from biobench.submission.guard import verify
 
     if against is not None and not against.is_dir():
         raise UsageError(f"--against: '{plain(str(against))}' is not a folder", hint="give the results folder")
+    if write_statement and against is None:
+        raise UsageError("--write-statement: no results folder is named", hint="add --against RESULTS")
     verification = verify(folder, data_dir, against)
+    if write_statement and against is not None and verification.accepted and verification.mark == "re-scored":
+        save_statement(folder, against, make_statement(folder, "re-scored"))
     if as_json:
         print_json(verification.as_json())
     else:

@@ -83,6 +83,9 @@ def validate(
     context: typer.Context,
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="YAML files, or folders of them.")],
     data_dir: DataDir = None,
+    recount: Annotated[
+        bool, typer.Option("--recount", help="Write the counts and findings of the data into the specs.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Check specs, and open their data where --data-dir has it. Exit 2 when something is wrong.
@@ -91,6 +94,8 @@ def validate(
     """
     from biobench.data.catalog import load_task
     from biobench.data.counts import unexpressed_in_words
+    from biobench.data.locate import default_data_dir
+    from biobench.data.scaffold import recounted
     from biobench.data.validate import as_dict, validate_task
 
     files = [f for p in paths for f in (sorted(p.rglob("*.yaml")) if p.is_dir() else [p])]
@@ -101,7 +106,11 @@ def validate(
     rows: list[dict[str, Any]] = []
     for file in files:
         try:
-            row = as_dict(validate_task(load_task(file), data_dir))
+            task = load_task(file)
+            if recount:
+                write_output(file, recounted(task, default_data_dir() if data_dir is None else Path(data_dir)))
+                task = load_task(file)
+            row = as_dict(validate_task(task, data_dir))
             if explicit and file in paths and row["state"] != "ready":
                 row["problems"].append(f"data {_state(row)}")
                 row["hint"] = row["remedy"]
@@ -137,7 +146,7 @@ def _state(row: dict[str, Any]) -> str:
 @tasks.command()
 def schema() -> None:
     """JSON Schema of a task spec, for editor completion."""
-    from biobench.data.json_schema import task_json_schema
+    from biobench.data.catalog import task_json_schema
 
     print_json(task_json_schema())
 
@@ -149,6 +158,11 @@ def new(
     type_: Annotated[
         str | None, typer.Option("--type", help="token_ner, span_ner, single_label or multi_label (default: detected).")
     ] = None,
+    text: Annotated[str | None, typer.Option("--text", help="Column or field of the text.")] = None,
+    label: Annotated[str | None, typer.Option("--label", help="Column or field of the label.")] = None,
+    group: Annotated[str | None, typer.Option("--group", help="Column of what belongs together (a patient).")] = None,
+    language: Annotated[str, typer.Option("--language", help="ISO 639-1 code.")] = "en",
+    separator: Annotated[str | None, typer.Option("--separator", help="What parts several labels of a cell.")] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "--out", "-o", help="Where to write (default: ID.yaml).")
     ] = None,
@@ -156,13 +170,15 @@ def new(
 ) -> None:
     """Scaffold a spec from a data file or folder: format, labels, counts and findings are read from it."""
     from biobench.data.scaffold import check_task_id, scaffold
+    from biobench.data.sniff import Wanted
 
     check_task_id(task_id)
     target = output or Path(f"{task_id}.yaml")
     # What cannot be looked at is no file here; writing it says why.
     if os.path.exists(target) and not force:
         raise UsageError(f"{target} exists already", hint="choose another --output, or --force")
-    draft = scaffold(data, task_id, type_)
+    named = Wanted(text, label, group, separator)
+    draft = scaffold(data, task_id, type_, language=language, wanted=named)
     write_output(target, draft)
     typer.echo("\n".join(["detected:", *(f"  {visible(line)}" for line in draft.detected)]))
     next_ = shlex.join(["biobench", "tasks", "validate", str(target), "--data-dir", _short(draft.data_dir)])

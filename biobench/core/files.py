@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from biobench.core.liveness import NAME, has_ended, this_process
+from biobench.core.processes import NAME, has_ended, this_process
 from biobench.errors import StoreError
 
 STALE_SECONDS = 2 * 86400.0
@@ -206,19 +206,14 @@ def remove_stale(folder: Path, name: str | None = None) -> int:
 def read_regular(path: Path) -> bytes:
     """The content of a plain file, or of one that a link leads to. Raises StoreError.
 
-    A pipe, socket or device is refused instead of waited for: opening a pipe does not block here.
+    A pipe, socket or device is refused instead of waited for.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-        with open(descriptor, "rb") as stream:
-            kind = kind_of(os.fstat(stream.fileno()).st_mode)
-            if kind != "file":
-                raise StoreError(f"is a {kind}, not a file", hint="remove it", file=path)
-            return stream.read()
+        kind = kind_of(path.stat().st_mode)
+        if kind != "file":
+            raise StoreError(f"is a {kind}, not a file", hint="remove it", file=path)
+        return path.read_bytes()
     except OSError as error:
-        kind = _kind_at(path)
-        if kind not in ("file", "missing"):
-            raise StoreError(f"is a {kind}, not a file", hint="remove it", file=path) from error
         raise cannot_read(path, error) from error
 
 
@@ -228,18 +223,10 @@ def kind_of(mode: int) -> str:
     return next((name for name, is_kind in kinds if is_kind(mode)), "socket" if stat.S_ISSOCK(mode) else "device")
 
 
-def _kind_at(path: Path) -> str:
-    try:
-        return kind_of(path.stat().st_mode)
-    except OSError:
-        return "missing"
-
-
 def cannot_read(path: Path, error: OSError) -> StoreError:
     """The operating system's refusal as one line."""
-    return StoreError(
-        f"cannot be read: {error.strerror or error}", hint="check the path and its permissions", file=path
-    )
+    what = f"cannot be read: {error.strerror or error}"
+    return StoreError(what, hint="check the path and its permissions", file=path)
 
 
 def canonical(value: Any) -> str:

@@ -1,13 +1,22 @@
-"""Import names that other distributions use too."""
+"""Installed packages: import names that others use too, what others bring by entry points, and data files of our own.
+
+A package declares, for example, `[project.entry-points."biobench.readers"] my_format = "my_package.my_format"`.
+"""
 
 from __future__ import annotations
 
+import json
+from functools import cache
+from importlib.metadata import entry_points
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from biobench.errors import UsageError
+from biobench.core.text import first_line
+from biobench.errors import SpecError, UsageError
 
+READERS, KINDS, METRICS, TASKS = "biobench.readers", "biobench.kinds", "biobench.metrics", "biobench.tasks"
 _HERE = Path(__file__).resolve().parents[2]
 
 
@@ -20,3 +29,27 @@ def check_ours(name: Literal["trainer", "leaderboard"]) -> None:
             f"the import name '{name}' belongs to another package here ({file})",
             hint="uninstall that package, or install biobench in an environment of its own",
         )
+
+
+@cache
+def plugins(group: str) -> tuple[tuple[str, Any], ...]:
+    """(name, what it names) of every entry point of the group, loaded, in order of name.
+
+    Raises SpecError naming the package of one that cannot be loaded: leaving it out could change what is run.
+    """
+    loaded = []
+    for point in sorted(entry_points(group=group), key=lambda p: p.name):
+        try:
+            loaded.append((point.name, point.load()))
+        except Exception as error:  # a stranger's module may raise anything
+            owner = "an installed package" if point.dist is None else f"package {point.dist.name}"
+            raise SpecError(
+                f"plug-in '{point.name}' ({point.value}) of {owner} cannot be loaded: {first_line(error)}",
+                hint="repair or uninstall that package",
+            ) from error
+    return tuple(loaded)
+
+
+def read_words(package: str, name: str) -> Any:
+    """The content of the file `name` in a package."""
+    return json.loads((files(package) / name).read_text(encoding="utf-8"))

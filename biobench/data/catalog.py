@@ -7,13 +7,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 import biobench.kinds  # noqa: F401  (the kinds of task that a spec may name register themselves)
-from biobench.core.plugins import TASKS, plugins
-from biobench.data.readers import ReaderOptions, get_reader
+from biobench.core.packages import TASKS, plugins
+from biobench.data.readers import ReaderOptions, formats, get_reader
 from biobench.errors import SpecError, UsageError
-from biobench.schema.strict import Strict, apply_overrides, plain, suggest, validate
-from biobench.schema.task import Head, Metric, Protocol, Source, TaskSpec, Training
+from biobench.schema.source import Source
+from biobench.schema.strict import Strict, apply_overrides, json_schema, plain, suggest, validate
+from biobench.schema.task import Metric, TaskSpec
+from biobench.schema.training import Head, Protocol, Training
 from biobench.schema.yaml12 import LocatedYaml, Path_, parse_file
 
 SUITES = ("fr", "en", "needle")
@@ -191,3 +194,20 @@ def suite(name: str) -> list[LoadedTask]:
     order = {folder: i for i, folder in enumerate(SUITES)}
     tasks.sort(key=lambda t: order[t.path.parent.name])
     return [task for task in tasks if task.spec.variant_of is None]
+
+
+def task_json_schema() -> dict[str, Any]:
+    """Draft 2020-12 schema for editor completion: TaskSpec, with `reader` as a choice by `format`."""
+    schema = json_schema(TaskSpec)
+    definitions = schema["$defs"]
+    names = []
+    for reader in formats().values():
+        options = reader.options.model_json_schema(ref_template="#/$defs/{model}")
+        definitions.update(options.pop("$defs", {}))
+        definitions[reader.options.__name__] = options
+        names.append(reader.options.__name__)
+    definitions["ReaderSpec"] = {
+        "description": "The native format and its reader's options.",
+        "anyOf": [{"$ref": f"#/$defs/{name}"} for name in names],
+    }
+    return schema

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
-from biobench.schema.task import CollectedLabels, Labels, TopLabels
+from biobench.schema.source import CollectedLabels, Labels, TopLabels
 
 
 def apply_rule(rule: Labels, documents: Sequence[Document]) -> tuple[tuple[str, ...], list[Document]]:

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from biobench.core.files import sha256_of
 from biobench.data.catalog import LoadedTask
@@ -176,7 +177,7 @@ def _split(task: LoadedTask, place: LocatedFiles, all_documents: list[Document])
     return documents
 
 
-def _checked(request: Request, documents: Iterable[Document]) -> Iterator[Document]:
+def _checked(request: Request[Any], documents: Iterable[Document]) -> Iterator[Document]:
     """The documents with duplicate spans removed and spans in order of position; refuses what cannot be."""
     spec, kind = request.spec, get_kind(request.spec.type)
     known = set(spec.labels) if isinstance(spec.labels, list) else None
@@ -212,7 +213,7 @@ def _checked(request: Request, documents: Iterable[Document]) -> Iterator[Docume
         yield kind.labelled(d if spans == d.spans else replace(d, spans=spans))
 
 
-def _check_text(request: Request, document: Document) -> None:
+def _check_text(request: Request[Any], document: Document) -> None:
     """Refuse what is no Unicode text, which tokenizers drop or fall over: NUL, and half of a surrogate pair."""
     labels = {*document.labels, *(span.label for span in document.spans)}
     for name, text in (
@@ -234,7 +235,7 @@ def _check_text(request: Request, document: Document) -> None:
             raise _bad(request, document, f"the document's {name} has {what} at character {at}", hint)
 
 
-def _bad(request: Request, document: Document, what: str, hint: str, value: str | None = None) -> DataFormatError:
+def _bad(request: Request[Any], document: Document, what: str, hint: str, value: str | None = None) -> DataFormatError:
     file, _, line = document.origin.rpartition(":")
     if line.isdecimal():
         return request.bad(what, hint, Path(file), int(line), value)

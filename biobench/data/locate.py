@@ -9,8 +9,7 @@ from pathlib import Path
 
 from biobench.data.catalog import LoadedTask
 from biobench.errors import DataFormatError, DataUnavailableError
-from biobench.schema.source import FOLD
-from biobench.schema.task import Source, UrlSource
+from biobench.schema.source import FOLD, Original, Source, UrlSource
 from biobench.schema.yaml12 import Path_
 
 ENVIRONMENT = "BIOBENCH_DATA_DIR"
@@ -76,7 +75,7 @@ def _resolve(folder: Path, named: Mapping[str, str | list[str]], fold: str) -> t
     missing: list[str] = []
     for role, patterns in named.items():
         paths: list[Path] = []
-        for pattern in (p.replace(FOLD, fold) for p in ([patterns] if isinstance(patterns, str) else patterns)):
+        for pattern in (p.replace(FOLD, fold) for p in patterns_of({role: patterns})):
             matches = _matches(folder, pattern) or _matches(folder, _any_case(pattern))
             if not matches:
                 missing.append(pattern)
@@ -137,7 +136,7 @@ def _line_of(task: LoadedTask, source: Source, pattern: str) -> int | None:
     """Line of the spec that names the file."""
     at: Path_ = ("sources", task.spec.sources.index(source)) if task.spec.sources else ("source",)
     for role, patterns in source.files.items():
-        if pattern == patterns or pattern in ([patterns] if isinstance(patterns, str) else patterns):
+        if pattern in patterns_of({role: patterns}):
             return task.located.line_of((*at, "files", role))
     return task.located.line_of(at)
 
@@ -146,29 +145,36 @@ def remedy(task: LoadedTask, data_dir: Path, offline: bool = False) -> str:
     """What to do to get the data: fetch it, or which files to put where, and the agreement if there is one."""
     spec = task.spec
     source = next((s for s in spec.all_sources if s.url or s.hub), spec.all_sources[0])
-    put = f"put {_names(source.files)} into {data_dir / source.folder}"
+    put = f"put {', '.join(patterns_of(source.files))} into {data_dir / source.folder}"
     if source.original is not None:
-        put += f" and {_names(source.original.files)} into {data_dir / source.original.folder}"
+        put += f" and {', '.join(patterns_of(source.original.files))} into {data_dir / source.original.folder}"
     if spec.access != "open":
         kind = "a signed agreement" if spec.access == "agreement" else "a registration"
         return f"the data needs {kind}: see {spec.homepage}, then {put} (`biobench data status` has the steps)"
-    addresses = _addresses(source)
-    if not addresses:
+    places = ", ".join(addresses(source))
+    if not places:
         return f"{put} (from {spec.homepage})"
     if offline:
-        return f"{put} (from {', '.join(addresses)}; --offline downloads nothing)"
+        return f"{put} (from {places}; --offline downloads nothing)"
     if task.path.is_relative_to(data_dir):
-        return f"{put} (from {', '.join(addresses)})"
-    return f"run `biobench data fetch {task.id}`, or {put} (from {', '.join(addresses)})"
+        return f"{put} (from {places})"
+    return f"run `biobench data fetch {task.id}`, or {put} (from {places})"
 
 
-def _names(files: Mapping[str, str | list[str]]) -> str:
-    return ", ".join(n for value in files.values() for n in ([value] if isinstance(value, str) else value))
+def patterns_of(files: Mapping[str, str | list[str]]) -> list[str]:
+    """All names and patterns of a source's files."""
+    return [name for value in files.values() for name in ([value] if isinstance(value, str) else value)]
 
 
-def _addresses(source: Source) -> list[str]:
-    urls = source.url if isinstance(source.url, list) else [source.url]
-    result = [u.url if isinstance(u, UrlSource) else u for u in urls if u is not None]
+def urls(part: Source | Original) -> list[UrlSource]:
+    """The downloads of a source or of its original release, in the long form."""
+    entries = part.url if isinstance(part.url, list) else [part.url]
+    return [UrlSource(url=u) if isinstance(u, str) else u for u in entries if u is not None]
+
+
+def addresses(source: Source) -> list[str]:
+    """Everything that fetching a source downloads."""
+    result = [u.url for part in (source, source.original) if part is not None for u in urls(part)]
     if source.hub is not None:
-        result.append(f"hub dataset {source.hub.repo}@{source.hub.revision}")
+        result.append(f"hub dataset {source.hub.repo}@{source.hub.revision}, {source.hub.path or 'all folders'}")
     return result

@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tempfile
 import unicodedata
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from biobench.data.catalog import load_task
+from biobench.data.catalog import LoadedTask, list_tasks, load_task
 from biobench.data.counts import count
-from biobench.data.desk.verify import audit
 from biobench.data.load import read_source
 from biobench.data.locate import choose
-from biobench.data.sniff import Sniffed, sniff
-from biobench.data.sniff_brat import looks_like_ids, sniff_brat
+from biobench.data.sniff import NOTHING_NAMED, Sniffed, Wanted, flow, looks_like_ids, sniff, sniff_brat
+from biobench.data.verify import audit
 from biobench.errors import BioBenchError, DataFormatError, UsageError
 from biobench.schema.task import SPLITS
 
-_SPLIT_NAMES = {
-    "train": "train",
-    "training": "train",
-    "dev": "validation",
-    "devel": "validation",
-    "development": "validation",
-    "val": "validation",
-    "valid": "validation",
-    "validation": "validation",
-    "test": "test",
-}
+_SPLIT_NAMES = {"train": "train", "training": "train", "test": "test"} | dict.fromkeys(
+    ("dev", "devel", "development", "val", "valid", "validation"), "validation"
+)
 _ENDINGS = (".tsv", ".csv", ".txt", ".conll", ".iob", ".iob2", ".bio", ".jsonl", ".ndjson", ".parquet")
 """Of data files in a folder that stands for a split."""
+TYPES = ("token_ner", "span_ner", "single_label", "multi_label")
+"""Types of tasks of which a first spec can be made from data files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +34,6 @@ class _Part:
     paths: list[Path]
 
 
-TYPES = ("token_ner", "span_ner", "single_label", "multi_label")
-"""Types of tasks of which a first spec can be made from data files."""
-
-
 class Scaffold(str):
     """The YAML. detected: what the data was taken for, one line each. data_dir: for the next commands."""
 
@@ -54,13 +41,20 @@ class Scaffold(str):
     data_dir: Path
 
 
-def scaffold(path: str | Path, task_id: str | None = None, type_: str | None = None) -> Scaffold:
+def scaffold(
+    path: str | Path,
+    task_id: str | None = None,
+    type_: str | None = None,
+    *,
+    language: str = "en",
+    wanted: Wanted = NOTHING_NAMED,
+) -> Scaffold:
     """YAML of a task for the data file, or the folder, at `path`, with the counts and findings of a first reading.
 
     Known: token files with IOB or IOBES tags; delimited rows, JSON lines or a parquet table with a text and a label;
     parquet tables of tokens and tags; BRAT, where one text or .ann stands for its folder and sub-folders are read too.
     Files or folders called train, dev and test are taken as splits; without a dev part, validation is cut from the end
-    of train; a single file is split 80/10/10. type_: what the task is, not to be guessed. Raises
+    of train; a single file is split 80/10/10. type_: what the task is; wanted: its columns, not to be guessed. Raises
     UsageError when there is no such file, `task_id` is none, or a spec of the type cannot be made, DataFormatError
     when the files' format is not recognised or is not that of the type.
     """
@@ -73,32 +67,66 @@ def scaffold(path: str | Path, task_id: str | None = None, type_: str | None = N
     if not path.exists():
         raise UsageError(f"there is no file '{path}'", hint="give a data file or a folder with train, dev and test")
     folder, parts = _parts(path)
-    sniffed = _sniffed([file for part in parts.values() for file in part.paths])
+    sniffed = _sniffed([file for part in parts.values() for file in part.paths], wanted)
+    shown = sorted(sniffed.labels)[:5]
+    words = f"{len(sniffed.labels)}: {', '.join(shown)}{', …' if len(sniffed.labels) > len(shown) else ''}"
+    if type_ == "multi_label" and sniffed.type == "single_label":
+        sniffed.type = type_
     if type_ is not None and sniffed.type != type_:
-        what = f"looks like {sniffed.type} ({_words(sniffed)}), not {type_}"
+        what = f"looks like {sniffed.type} ({words}), not {type_}"
         raise DataFormatError(what, hint=f"give --type {sniffed.type}, or write the spec by hand", file=path)
-    if sniffed.doubt and type_ is None:
-        hint = "relations are written with their sentences (docs/adding-a-task.md); if it is a classification, "
-        raise DataFormatError(sniffed.doubt, hint=f"{hint}say --type {sniffed.type}", file=path)
     task = task_id or _as_task_id(folder.resolve().name)
+    remarks = [sniffed.remark] if sniffed.remark else []
+    if sniffed.head != "sequence" and not remarks and looks_like_ids(sniffed.labels):
+        remarks.append(f"{len(sniffed.labels)} labels that look like concept ids")
+    data_dir = folder.resolve().parent
+    text = _filled_in(task, language, folder.resolve(), parts, sniffed, remarks)
+    facts, text = _facts(text, task, data_dir, sniffed)
+    merged = {p.name for part in parts.values() for file in part.paths for p in file.relative_to(folder).parents}
+    merged = {name for name in merged if _SPLIT_NAMES.get(name.lower())} if set(parts) == {"all"} else set()
+    if merged:
+        remarks.append(f"the folders {', '.join(sorted(merged))} are read as one; `files` can name them as splits")
+    for other in list_tasks():
+        same = isinstance(other.spec.labels, list) and set(other.spec.labels) == sniffed.labels
+        if same and (other.spec.language, other.spec.type) == (language, sniffed.type):
+            remarks.append(f"the shipped task {other.id} has the same labels: is it the same corpus?")
+    draft = Scaffold(text + facts)
+    lines = [f"type: {sniffed.type}", f"reader: {flow(sniffed.reader)}", f"labels: {words}"]
+    lines += [f"splits: {', '.join(f'{name} = {part.pattern}' for name, part in parts.items())}"]
+    lines += [f"columns: {', '.join(sniffed.columns)}"] if sniffed.columns else []
+    lines += [f"not read: {', '.join(sniffed.unused)}"] if sniffed.unused else []
+    draft.detected, draft.data_dir = (*lines, *(f"check: {remark}" for remark in remarks)), data_dir
+    return draft
+
+
+def _filled_in(
+    task: str, language: str, folder: Path, parts: dict[str, _Part], sniffed: Sniffed, remarks: list[str]
+) -> str:
+    """The template, without counts."""
     ner = sniffed.head != "sequence"
-    listed = ", ".join(f"{name}: {json.dumps(part.pattern)}" for name, part in parts.items())
     unused = f"; not read: {', '.join(sniffed.unused)}" if sniffed.unused else ""
-    if ner and not sniffed.remark and looks_like_ids(sniffed.labels):
-        sniffed.remark = f"{len(sniffed.labels)} labels that look like concept ids"
-    remark = f"  # check: {sniffed.remark}" if sniffed.remark else ""
-    text = f"""# Made by `biobench tasks new`; run it with --data-dir {folder.resolve().parent}
+    remark = f"  # check: {'; '.join(remarks)}" if remarks else ""
+    if "validation" in parts:
+        splits = "official"
+    elif "train" in parts:
+        splits = f"{{validation_from_train_tail: {max(1, _units(parts['train'].paths, sniffed) // 10)}}}"
+        splits += "  # check: the end of train, about a tenth"
+    else:
+        grouped = "group" in sniffed.reader or "group" in sniffed.reader.get("columns", ())
+        by = ", by: group" if grouped else ""
+        splits = f"{{ratios: [0.8, 0.1, 0.1], seed: 42, method: datasets{by}}}"
+    return f"""# Made by `biobench tasks new`; run it with --data-dir {folder.parent}
 id: {task}
 version: 1
 name: {task.replace("_", " ")}
-language: en            # check
+language: {language}            # check
 type: {sniffed.type}
 source:
-  folder: {json.dumps(folder.resolve().name)}
-  files: {{{listed}}}
-reader: {sniffed.reader}  # check{unused}
-labels: [{", ".join(json.dumps(label, ensure_ascii=False) for label in sorted(sniffed.labels))}]{remark}
-splits: {_splits(parts, sniffed)}
+  folder: {flow(folder.name)}
+  files: {flow({name: part.pattern for name, part in parts.items()})}
+reader: {flow(sniffed.reader)}  # check{unused}
+labels: {flow(sorted(sniffed.labels))}{remark}
+splits: {splits}
 unit: {"document" if sniffed.head == "span" else "sentence"}
 seeds: 42-46
 protocol: {{max_length: 512, long_documents: truncate}}
@@ -111,49 +139,56 @@ licence: unknown        # fill in
 homepage: https://example.org   # fill in
 citation: unknown       # fill in
 """
-    detected = [f"type: {sniffed.type}", f"reader: {sniffed.reader}", f"labels: {_words(sniffed)}"]
-    detected += [f"splits: {', '.join(f'{name} = {part.pattern}' for name, part in parts.items())}"]
-    detected += [f"not read: {', '.join(sniffed.unused)}"] if sniffed.unused else []
-    detected += [f"check: {sniffed.remark}"] if sniffed.remark else []
-    data_dir = folder.resolve().parent
-    draft = Scaffold(text + _facts(text, task, data_dir))
-    draft.detected, draft.data_dir = tuple(detected), data_dir
-    return draft
 
 
-def _words(sniffed: Sniffed) -> str:
-    """The number of labels and the first of them."""
-    shown = sorted(sniffed.labels)[:5]
-    return f"{len(sniffed.labels)}: {', '.join(shown)}{', …' if len(sniffed.labels) > len(shown) else ''}"
+def _units(paths: list[Path], sniffed: Sniffed) -> int:
+    """Documents of the files."""
+    if sniffed.reader["format"] == "brat":
+        return len(paths)
+    return sum(sniff(path, NOTHING_NAMED, tokens=sniffed.type == "token_ner").units for path in paths)
 
 
-def _facts(text: str, task_id: str, data_dir: Path) -> str:
-    """The `counts` and `findings` that the spec's data has when it is read; a comment where it cannot be read."""
+def _facts(text: str, task_id: str, data_dir: Path, sniffed: Sniffed) -> tuple[str, str]:
+    """(counts and findings, the spec with `ids` where its ids repeat); a comment where the data cannot be read."""
     with tempfile.TemporaryDirectory() as aside:
         spec = Path(aside) / f"{task_id}.yaml"
-        spec.write_text(text, encoding="utf-8")
-        try:
-            task = load_task(spec)
-            labels, documents = read_source(task, choose(task, data_dir))
-        except BioBenchError as error:
-            message = str(error).replace(f"{spec}:", "line ").replace("\n", " ")
-            return f"# counts and findings: not made, the data cannot be read so: {message}; {error.hint}\n"
+        for ids in (None, "split_and_name", "repeated"):
+            before = flow(sniffed.reader)
+            if ids is not None:
+                sniffed.reader["ids"] = ids
+                text = text.replace(f"reader: {before}", f"reader: {flow(sniffed.reader)}")
+            spec.write_text(text, encoding="utf-8")
+            try:
+                return facts(load_task(spec), data_dir), text
+            except BioBenchError as error:
+                if "reader.ids" not in error.hint or ids == "repeated":
+                    message = str(error).replace(f"{spec}:", "line ").replace("\n", " ")
+                    why = f"not made, the data cannot be read so: {message}; {error.hint}"
+                    return f"# counts and findings: {why}\n", text
+        raise AssertionError
+
+
+def facts(task: LoadedTask, data_dir: Path) -> str:
+    """The `counts` and `findings` of a task's data, as YAML. Raises what reading raises."""
+    labels, documents = read_source(task, choose(task, data_dir))
     lines = ["counts:                 # check: against the corpus's documentation"]
     for split in SPLITS:
         counted = count(documents[split], labels, task.spec.is_ner)
-        lines.append(f"  {split}: {_mapping({k: n for k, n in counted.items() if n})}")
+        lines.append(f"  {split}: {flow({name: n for name, n in counted.items() if n})}")
     numbers = {finding.name: finding.number for finding in audit(task.spec, documents, labels, {})}
-    lines.append(
-        f"findings: {_mapping(numbers)}" + ("  # check: look at each, `biobench data verify`" if numbers else "")
-    )
-    return "\n".join(lines) + "\n"
+    look = "  # check: look at each, `biobench data verify`" if numbers else ""
+    return "\n".join([*lines, f"findings: {flow(numbers)}{look}"]) + "\n"
 
 
-def _mapping(numbers: Mapping[str, int]) -> str:
-    """A YAML mapping on one line."""
-    plain = re.compile(r"(?!(?i:true|false|null)\Z)[A-Za-z_][\w.-]*")
-    keys = (name if plain.fullmatch(name) else json.dumps(name, ensure_ascii=False) for name in numbers)
-    return "{" + ", ".join(f"{key}: {number}" for key, number in zip(keys, numbers.values(), strict=True)) + "}"
+def recounted(task: LoadedTask, data_dir: Path) -> str:
+    """The spec's text with the counts and findings of its data, in place of what it has of them."""
+    kept: list[str] = []
+    skipping = False
+    for line in task.path.read_text(encoding="utf-8").splitlines(keepends=True):
+        if re.match(r"[\w#\"']", line):
+            skipping = re.match(r"(counts|findings):|# counts and findings:", line) is not None
+        kept += [] if skipping else [line]
+    return "".join(kept).rstrip("\n") + "\n" + facts(task, data_dir)
 
 
 def check_task_id(text: str) -> None:
@@ -201,12 +236,13 @@ def _named(folder: Path, suffix: str | None) -> dict[str, _Part]:
         if entry.is_file() and suffix in (None, entry.suffix) and entry.suffix in _ENDINGS:
             parts[split] = _Part(entry.name, [entry])
         elif entry.is_dir() and suffix is None:
-            inside = _files(entry)
-            texts = None if inside else _brat_texts(entry)
-            if inside:
-                parts[split] = _Part(f"{entry.name}/*{inside[0].suffix}", inside)
-            elif texts is not None:
+            texts = _brat_texts(entry)
+            files = sorted(p for p in entry.iterdir() if p.is_file() and p.suffix in _ENDINGS and p.name[0] != ".")
+            if texts is not None:
                 parts[split] = _Part(f"{entry.name}/{texts.pattern}", texts.paths)
+            elif files:
+                kind = files[0].suffix
+                parts[split] = _Part(f"{entry.name}/*{kind}", [p for p in files if p.suffix == kind])
     return parts
 
 
@@ -225,52 +261,24 @@ def _brat_texts(folder: Path) -> _Part | None:
     return _Part("*/" * depths.pop() + "*.txt" if len(depths) == 1 else "**/*.txt", texts)
 
 
-def _files(folder: Path) -> list[Path]:
-    """Data files of the kind that comes first by name; of BRAT, the texts."""
-    files = sorted(p for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
-    kind = next((p.suffix for p in files if p.suffix in _ENDINGS), None)
-    return [p for p in files if p.suffix == kind]
-
-
-def _sniffed(paths: list[Path]) -> Sniffed:
+def _sniffed(paths: list[Path], wanted: Wanted) -> Sniffed:
     """What the files are, judged by the largest, with the labels of all that are the same."""
     largest = max(paths, key=lambda p: p.stat().st_size)
     for path in paths:
         if path.suffix != largest.suffix:
-            hint = "bring all splits into one format"
-            raise DataFormatError(f"ends otherwise than {largest.name}", hint=hint, file=path)
-    if _is_brat(paths):
-        whole = sniff_brat(paths)
-        if len({path.stem for path in paths}) < len(paths):
-            whole.reader = whole.reader.removesuffix("}") + ", ids: split_and_name}"
-        return whole
-    whole = sniff(largest)
+            what = f"ends otherwise than {largest.name}"
+            raise DataFormatError(what, hint="bring all splits into one format", file=path)
+    if any(path.suffix == ".txt" and path.with_suffix(".ann").is_file() for path in paths):
+        return sniff_brat(paths)
+    whole = sniff(largest, wanted)
     for path in paths:
-        more = sniff(path, tokens=whole.type == "token_ner") if path != largest else whole
+        more = sniff(path, wanted, tokens=whole.type == "token_ner") if path != largest else whole
         if {more.type, whole.type} == {"single_label", "multi_label"}:
             whole.type, whole.reader = "multi_label", (more if more.type == "multi_label" else whole).reader
         elif more.type != whole.type:
             what = f"looks like {more.type}, {largest.name} like {whole.type}"
             raise DataFormatError(what, hint="give one data file, or write the spec by hand", file=path)
         whole.labels |= more.labels
-        whole.doubt = whole.doubt or more.doubt
-        if "IOBES" in more.reader and "IOBES" not in whole.reader:
-            whole.reader = more.reader
+        if more.reader.get("scheme") == "IOBES":
+            whole.reader["scheme"] = "IOBES"
     return whole
-
-
-def _is_brat(paths: Sequence[Path]) -> bool:
-    return any(path.suffix == ".txt" and path.with_suffix(".ann").is_file() for path in paths)
-
-
-def _splits(parts: dict[str, _Part], sniffed: Sniffed) -> str:
-    if "validation" in parts:
-        return "official"
-    if "train" in parts:
-        paths = parts["train"].paths
-        brat = _is_brat(paths)
-        units = len(paths) if brat else sum(sniff(p, tokens=sniffed.type == "token_ner").units for p in paths)
-        size = max(1, units // 10)
-        return f"{{validation_from_train_tail: {size}}}  # check: the end of train, about a tenth"
-    by = ", by: group" if sniffed.grouped else ""
-    return f"{{ratios: [0.8, 0.1, 0.1], seed: 42, method: datasets{by}}}"

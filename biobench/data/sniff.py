@@ -1,293 +1,177 @@
-"""What a data file is: its format, which columns hold text, label and group, and which labels there are."""
+"""What a data file is: its format, which columns hold text, label and group, and which labels there are.
+
+Columns that are named are taken; of the others a name decides (`label`, `patient_id`, `premise`), then the simplest
+rule: the longest texts are the text, and the fewest different values are the label.
+"""
 
 from __future__ import annotations
 
-import csv
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from biobench.core.text import first_line
-from biobench.data.readers.base import missing
-from biobench.data.triplets import triplets
+from biobench.data.readers.base import Place, ReaderOptions, Request
+from biobench.data.readers.brat import note_of
+from biobench.data.readers.files import delimited, json_rows, missing, read_lines
 from biobench.errors import DataFormatError
+from biobench.schema.strict import suggest
+from biobench.schema.task import TaskSpec
 
 _TAG = re.compile(r"O|[BIESUL]-\S+")
-_LABEL_NAME = re.compile(r"(gold_?)?(labels?|class(es)?|categor(y|ies)|targets?|codes?)(_id|_name)?", re.IGNORECASE)
-_GROUP_NAME = re.compile(
-    r"(patient|subject|group|pmid|article|document|doc|report|note|hadm|case)(_?id|_?name)?", re.IGNORECASE
-)
+_NAMES = {
+    "label": r"(gold_?)?(labels?|class(es)?|categor(y|ies)|targets?|codes?)(_id|_name)?",
+    "group": r"(patient|subject|group|pmid|article|document|doc|report|note|hadm|case)(_?id|_?name)?",
+}
 _PAIRS = (
-    ("sentence1", "sentence2"),
-    ("sentence_1", "sentence_2"),
-    ("text1", "text2"),
-    ("text_1", "text_2"),
-    ("text_a", "text_b"),
-    ("premise", "hypothesis"),
-    ("question1", "question2"),
-    ("question", "answer"),
+    *(("sentence1", "sentence2"), ("sentence_1", "sentence_2"), ("text1", "text2"), ("text_1", "text_2")),
+    *(("text_a", "text_b"), ("premise", "hypothesis"), ("question1", "question2"), ("question", "answer")),
     ("query", "passage"),
 )
 """Names of columns that hold two texts to be read together, the first before the second."""
 SAMPLE = 200_000
-"""Lines or rows that are looked at in each file."""
+"""Rows that are looked at in each file."""
 _FILLED, _MOSTLY_FILLED = 0.5, 0.9
 """A column counts where this share of its cells holds a value; as a label, a mostly filled one comes first."""
+_MANY = 100
+"""So many types are no classes, whatever they are called."""
+_ID = re.compile(r"[A-Za-z]{0,5}[:_-]?[A-Za-z]?\d[\d./:-]{2,}\w*")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The columns, and what parts several labels of a cell, as the user named them; None: to be found."""
+
+    text: str | None = None
+    label: str | None = None
+    group: str | None = None
+    separator: str | None = None
+
+
+NOTHING_NAMED = Wanted()
 
 
 @dataclass(slots=True)
 class Sniffed:
-    """type: of the task; reader: its options as YAML; units: rows, sentences or files that were looked at."""
+    """type: of the task; reader: its options; units: rows, sentences or files that were looked at."""
 
     type: str
-    reader: str
+    reader: dict[str, Any]
     labels: set[str] = field(default_factory=set)
-    head: str = "sequence"
     units: int = 0
+    columns: list[str] = field(default_factory=list)
+    """Of the file, all of them."""
     unused: list[str] = field(default_factory=list)
-    """Columns of the file that the reader does not read."""
-    grouped: bool = False
-    """Whether the reader has a column that says what belongs together."""
+    """Columns that the reader does not read."""
     remark: str = ""
     """What is to be known of the labels."""
-    doubt: str = ""
-    """Why the data may be something else than `type`."""
+
+    @property
+    def head(self) -> str:
+        """`head.kind` of the task."""
+        return {"token_ner": "token", "span_ner": "span"}.get(self.type, "sequence")
 
 
-def sniff(path: Path, *, tokens: bool = False) -> Sniffed:
+def sniff(path: Path, wanted: Wanted, *, tokens: bool = False) -> Sniffed:
     """Format and contents of one data file. Raises DataFormatError where it is not recognised.
 
     tokens: the file belongs to token files, so it is one too where all its tags are O.
     """
+    names: dict[str, list[str]] = {}
+    place = Place(Request(ReaderOptions(format="sniffed"), {"all": [path]}, cast(TaskSpec, None)), "", path)
     if path.suffix == ".parquet":
-        return _sniff_parquet(path)
-    if path.suffix in (".jsonl", ".ndjson"):
-        items = _json_lines(path)
-        return (
-            _sniff_mentions(items)
-            or _sniff_tagged(items, path, "json_tokens")
-            or _sniff_objects(items, path, "json, layout: lines", "label")
-        )
-    lines = [line for _, line in lines_of(path)]
-    sniffed = _sniff_tokens(lines, outside=tokens) or _sniff_rows(lines)
-    if sniffed is None:
-        raise DataFormatError(
-            "is neither a token file with IOB or IOBES tags nor rows with a text and a label",
-            hint="see the formats in the documentation and write the spec by hand",
-            file=path,
-            line=1,
-        )
-    return sniffed
+        items, names = _parquet(path)
+        reader: dict[str, Any] = {"format": "parquet"}
+    elif path.suffix in (".jsonl", ".ndjson"):
+        items = [row.values for row in islice(json_rows(place.request, "lines"), SAMPLE)]
+        reader = {"format": "json", "layout": "lines"}
+    else:
+        lines = [line for _, line in islice(read_lines(path), SAMPLE)]
+        tagged = _token_lines(lines, outside=tokens)
+        if tagged is not None:
+            return tagged
+        items, reader = _delimited(place)
+    found = _mentions(items) or _tagged_items(items, path, reader, names)
+    return found or _labelled(items, path, reader, names, wanted)
 
 
-def _sniff_parquet(path: Path) -> Sniffed:
+def _parquet(path: Path) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
+    """The rows, and column to what its integers stand for, as the hub's tables say it in their metadata."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         table = pq.read_table(path).slice(0, SAMPLE)
     except (pa.ArrowException, OSError) as error:
-        reason = first_line(error)
-        raise DataFormatError(f"is not a parquet file ({reason})", hint="download it again", file=path) from None
-    items: list[dict[str, Any]] = table.to_pylist()
-    names = _class_names(table.schema.metadata or {})
-    return _sniff_tagged(items, path, "parquet", names) or _sniff_objects(items, path, "parquet", "labels", names)
-
-
-def _sniff_tagged(
-    items: list[dict[str, Any]], path: Path, format: str, names: Mapping[str, list[str]] | None = None
-) -> Sniffed | None:
-    """Rows with a list of words and one of tags. names: column to what its integers stand for."""
-    pair = _tokens_and_tags(items)
-    if pair is None:
-        return None
-    words, tags = pair
-    tag_names = (names or {}).get(tags, [])
-    fields = f"tokens: {json.dumps(words)}, tags: {json.dumps(tags)}"
-    fields = f"columns: {{{fields}}}" if format == "parquet" else fields
-    seen = {tag for item in items for tag in item.get(tags) or ()}
-    if any(isinstance(tag, int) for tag in seen) and not tag_names:
-        reader = f"{{format: {format}, {fields}, names: [O, B-..., I-..., ...]}}"
-        raise DataFormatError(
-            f"has numbers in its column of tags, '{tags}', and does not name them",
-            hint=f"write the spec by hand with `reader: {reader}`",
-            file=path,
-        )
-    known = set(tag_names) if tag_names else {str(tag) for tag in seen}
-    if not all(_TAG.fullmatch(tag) for tag in known):
-        raise DataFormatError(
-            f"has tags in '{tags}' that are not O, B- or I- (or E- and S-)", hint="rewrite them as IOB2", file=path
-        )
-    option = f", names: {_listed(tag_names)}" if tag_names else ""
-    scheme = ", scheme: IOBES" if any(tag[0] in "ESUL" for tag in known) else ""
-    unused = list(dict.fromkeys(name for item in items for name in item if name not in pair))
-    reader = f"{{format: {format}, {fields}{option}{scheme}}}"
-    return Sniffed("token_ner", reader, {t[2:] for t in known if t != "O"}, "token", len(items), unused)
-
-
-def _class_names(metadata: Mapping[bytes, bytes]) -> dict[str, list[str]]:
-    """Column to what its integers stand for, as the hub's tables say it in their metadata."""
+        what = f"is not a parquet file ({first_line(error)})"
+        raise DataFormatError(what, hint="download it again", file=path) from None
     try:
-        features = json.loads(metadata.get(b"huggingface", b"{}"))["info"]["features"]
+        features = json.loads((table.schema.metadata or {}).get(b"huggingface", b"{}"))["info"]["features"]
     except (KeyError, TypeError, ValueError, RecursionError):
-        return {}
+        features = None
     by_column: dict[str, list[str]] = {}
     for column, feature in features.items() if isinstance(features, dict) else ():
         inner = feature.get("feature", feature) if isinstance(feature, dict) else {}
         names = inner.get("names") if isinstance(inner, dict) else None
         if isinstance(names, list) and all(isinstance(name, str) for name in names):
             by_column[column] = names
-    return by_column
+    return table.to_pylist(), by_column
 
 
-def _tokens_and_tags(items: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
-    """The columns that hold lists of the same lengths, texts in one and tags in the other."""
-    lists = {
-        name: [item[name] for item in items if item.get(name)]
-        for name in (items[0] if items else ())
-        if all(isinstance(item.get(name), list) or item.get(name) is None for item in items)
-    }
-    texts = [n for n, rows in lists.items() if rows and all(isinstance(x, str) for row in rows for x in row)]
-    for words in texts:
-        for tags, rows in lists.items():
-            if tags == words or [len(row) for row in rows] != [len(row) for row in lists[words]]:
-                continue
-            if tags not in texts or all(_TAG.fullmatch(x) for row in rows for x in row):
-                return words, tags
-    return None
+def _delimited(place: Place) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The rows as items with the header's names, or numbers from 0 where no cell of the first row is a name.
 
-
-def lines_of(path: Path) -> Iterator[tuple[int, str]]:
-    """(1-based number, line without its end) of the sample, by the rules of the readers: strict UTF-8, a byte
-    order mark dropped, LF and CRLF as line ends. Raises DataFormatError."""
-    try:
-        with path.open("rb") as stream:
-            for number, raw in enumerate(islice(stream, SAMPLE), start=1):
-                text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
-                yield number, text.removesuffix("\n").removesuffix("\r")
-    except UnicodeDecodeError as error:
-        what = f"byte 0x{error.object[error.start]:02x} is not UTF-8"
-        raise DataFormatError(what, hint="save the file as UTF-8", file=path, line=number) from None
-    except OSError as error:
-        what = f"cannot be read: {error.strerror or error}"
-        raise DataFormatError(what, hint="check the file and its permissions", file=path) from None
-
-
-def _json_lines(path: Path) -> list[dict[str, Any]]:
-    items: list[dict[str, Any]] = []
-    for number, line in lines_of(path):
-        if not line.strip():
-            continue
+    A first row is a header where none of its cells stands again in its column.
+    """
+    for name in ("tab", "semicolon", "comma"):
         try:
-            item = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise DataFormatError(
-                f"not valid JSON: {error.msg}", hint="one object a line", file=path, line=number
-            ) from None
-        except (ValueError, RecursionError):
-            what = "JSON with a number of thousands of digits, or nested too deeply"
-            raise DataFormatError(what, hint="one object a line", file=path, line=number) from None
-        if isinstance(item, dict):
-            items.append(item)
-    return items
-
-
-def _sniff_mentions(items: list[dict[str, Any]]) -> Sniffed | None:
-    """Objects with a text and a list of mentions, each with start, end and label."""
-    columns = _columns(items)
-    texts = [n for n, cells in columns.items() if all(isinstance(cell, str) for cell in cells)]
-    text = max(texts, key=lambda n: sum(map(len, columns[n])), default=None)
-    for name, cells in columns.items():
-        if text is None or not all(isinstance(cell, list) for cell in cells):
+            rows = [row for _, row in islice(delimited(place, name, strict=False), SAMPLE)]  # type: ignore[arg-type]
+        except DataFormatError as error:
+            if "UTF" in error.what or "NUL" in error.what:
+                raise
             continue
-        mentions = [mention for cell in cells for mention in cell]
-        kinds = {str(kind) for mention in mentions if (kind := _kind(mention)) is not None}
-        if mentions and all(_kind(mention) is not None for mention in mentions):
-            reader = f"{{format: json_spans, text: {json.dumps(text)}, spans: {json.dumps(name)}}}"
-            unused = [n for n in columns if n not in (text, name)]
-            return Sniffed("span_ner", reader, kinds, "span", len(items), unused)
+        if len(rows) < 3 or len({len(row) for row in rows}) != 1 or len(rows[0]) < 2:
+            continue
+        first, body = rows[0], rows[1:]
+        header = all(cell.strip() and cell not in {row[c] for row in body} for c, cell in enumerate(first))
+        keys = first if header and len(set(first)) == len(first) else [str(c) for c in range(len(first))]
+        items = [dict(zip(keys, row, strict=True)) for row in (body if header else rows)]
+        return items, {"format": "tsv", "separator": name, "header": header}
+    raise DataFormatError(
+        "is neither a token file with IOB or IOBES tags nor rows with a text and a label",
+        hint="see the formats in docs/adding-a-task.md and write the spec by hand",
+        file=place.path,
+        line=1,
+    )
+
+
+def _token_lines(lines: list[str], *, outside: bool) -> Sniffed | None:
+    rows = [line for line in lines if line.strip() and not line.startswith(("-DOCSTART-", "###MEDLINE:"))]
+    for name, separator in (("tab", "\t"), ("space", " "), ("whitespace", None)):
+        fields = [row.split(separator) for row in rows]
+        tags = [f[-1] for f in fields]
+        if len({len(f) for f in fields}) != 1 or len(fields[0]) < 2 or not all(map(_TAG.fullmatch, tags)):
+            continue
+        if not outside and set(tags) == {"O"}:
+            continue
+        columns = ["token", *(f"skip{i}" for i in range(1, len(fields[0]) - 1)), "tag"]
+        column = [line.split(separator)[-1] if line.strip() else "O" for line in lines]
+        first = {tag[0] for previous, tag in zip(["O", *column], column, strict=False) if previous == "O"}
+        scheme = (
+            "IOBES" if any(t[0] in "ESUL" for t in tags) else "IOB1" if "I" in first and "B" not in first else "IOB2"
+        )
+        reader = {"format": "iob", "columns": columns, "separator": name, "scheme": scheme, "decode": "strict"}
+        sentences = sum(1 for a, b in zip(["", *lines], lines, strict=False) if b.strip() and not a.strip())
+        return Sniffed("token_ner", reader, {t[2:] for t in tags if t != "O"}, sentences, columns)
     return None
 
 
-def _kind(mention: Any) -> str | None:
-    """A mention's label; None for what is no mention."""
-    if isinstance(mention, dict):
-        mention = [mention.get(key) for key in ("start", "end", "label")]
-    if not isinstance(mention, list) or len(mention) != 3:
-        return None
-    start, end, kind = mention
-    return kind if type(start) is int and type(end) is int and isinstance(kind, str) else None
-
-
-def _sniff_objects(
-    items: list[dict[str, Any]], path: Path, format: str, role: str, names: Mapping[str, list[str]] | None = None
-) -> Sniffed:
-    """The longest text field is the text; the label is the field called so, else the one with the fewest different
-    values (lists too). Nulls are looked past: what to do with such rows is for the reader to say."""
-    columns = _columns(items)
-    texts = [n for n, cells in columns.items() if all(isinstance(cell, str) for cell in cells)]
-    before, text = _pair(texts)
-    text = text or max(texts, key=lambda n: sum(map(len, columns[n])), default=None)
-    labels: dict[str, set[str]] = {}
-    several: set[str] = set()
-    for name, values in columns.items():
-        if name in (before, text) or any(isinstance(v, (dict, float)) for v in values):
-            continue
-        if any(isinstance(v, list) and len(v) != 1 for v in values):
-            several.add(name)
-        each = (x for v in values for x in (v if isinstance(v, list) else [v]))
-        labels[name] = {str(x) for x in each if not missing(x)}
-    fitting = {
-        n: label_values
-        for n, label_values in labels.items()
-        if 2 <= len(label_values) <= max(2, min(200, len(items) // 2))
-    }
-    if text is None or not fitting:
-        numbers = any(isinstance(v, float) for values in columns.values() for v in values)
-        hint = "a label is a class; tasks that predict a decimal number are not supported" if numbers else ""
-        raise DataFormatError(
-            "has no text field with a label field", hint=hint or "write the spec by hand", file=path, line=1
-        )
-    sparse = {n for n in fitting if len(columns[n]) < _MOSTLY_FILLED * len(items)}
-    label = min(fitting, key=lambda n: (n in sparse, not _LABEL_NAME.fullmatch(n), n not in several, len(fitting[n])))
-    group = next((n for n in columns if n not in (text, label) and _groups(n, [str(v) for v in columns[n]])), None)
-    fields = {"text": text, role: label} | ({"group": group} if group else {}) | ({"first": before} if before else {})
-    listed = ", ".join(f"{key}: {json.dumps(value)}" for key, value in fields.items())
-    class_names = (names or {}).get(label, [])
-    if format == "parquet":
-        listed = f"columns: {{{listed}}}" + (f", names: {_listed(class_names)}" if class_names else "")
-    label_values = set(class_names) or fitting[label]
-    unused = [n for n in columns if n not in fields.values()]
-    kind = "multi_label" if label in several else "single_label"
-    sniffed = Sniffed(
-        kind, f"{{format: {format}, {listed}}}", label_values, "sequence", len(items), unused, group is not None
-    )
-    words = {n: [v for v in cells if isinstance(v, str)] for n, cells in columns.items()}
-    if kind == "single_label" and before is None:
-        sniffed.doubt = triplets({n: cells for n, cells in words.items() if cells or n == label}, text, label)
-    return sniffed
-
-
-def _pair(names: Sequence[str]) -> tuple[str | None, str | None]:
-    """The columns of a pair of texts, first and second; None and None where no two are called like one."""
-    lower = {name.strip().lower(): name for name in names}
-    return next(((lower[a], lower[b]) for a, b in _PAIRS if a in lower and b in lower), (None, None))
-
-
-def _groups(name: str, values: Sequence[str]) -> bool:
-    """Whether a column is called like one that groups, and does group."""
-    return _GROUP_NAME.fullmatch(name.strip()) is not None and 1 < len(set(values)) < len(values)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return f"[{', '.join(json.dumps(name, ensure_ascii=False) for name in names)}]"
-
-
-def _columns(items: list[dict[str, Any]]) -> dict[str, list[Any]]:
+def _filled(items: list[dict[str, Any]]) -> dict[str, list[Any]]:
     """Field name to its values that are not null, for the fields that enough of the objects fill."""
     columns: dict[str, list[Any]] = {}
     for item in items:
@@ -298,75 +182,166 @@ def _columns(items: list[dict[str, Any]]) -> dict[str, list[Any]]:
     return {name: cells for name, cells in columns.items() if len(cells) > _FILLED * len(items)}
 
 
-def _sniff_tokens(lines: list[str], *, outside: bool) -> Sniffed | None:
-    rows = [line for line in lines if line.strip() and not line.startswith(("-DOCSTART-", "###MEDLINE:"))]
-    for name, separator in (("tab", "\t"), ("space", " "), ("whitespace", None)):
-        fields = [row.split(separator) for row in rows]
-        widths = {len(f) for f in fields}
-        if len(widths) != 1 or widths <= {1}:
-            continue
-        tags = [f[-1] for f in fields]
-        if all(_TAG.fullmatch(t) for t in tags) and (outside or set(tags) != {"O"}):
-            middle = [f"skip{i}" for i in range(1, widths.pop() - 1)]
-            columns = ", ".join(["token", *middle, "tag"])
-            scheme = "IOB1" if _looks_iob1(lines, separator) else "IOB2"
-            if any(t[0] in "ESUL" for t in tags):
-                scheme = "IOBES"
-            reader = f"{{format: iob, columns: [{columns}], separator: {name}, scheme: {scheme}, decode: strict}}"
-            sentences = sum(1 for a, b in zip(["", *lines], lines, strict=False) if b.strip() and not a.strip())
-            return Sniffed("token_ner", reader, {t[2:] for t in tags if t != "O"}, "token", sentences)
+def _mentions(items: list[dict[str, Any]]) -> Sniffed | None:
+    """Objects with a text and a list of mentions, each with start, end and label."""
+    columns = _filled(items)
+    texts = [n for n, cells in columns.items() if all(isinstance(cell, str) for cell in cells)]
+    for name, cells in columns.items() if texts else ():
+        mentions = [m for cell in cells if isinstance(cell, list) for m in cell]
+        parts = [[m.get(k) for k in ("start", "end", "label")] if isinstance(m, dict) else m for m in mentions]
+        whole = all(isinstance(p, list) and [type(x) for x in p] == [int, int, str] for p in parts)
+        if mentions and whole and all(isinstance(cell, list) for cell in cells):
+            text = max(texts, key=lambda n: sum(map(len, columns[n])))
+            reader = {"format": "json_spans", "text": text, "spans": name}
+            unused = [n for n in columns if n not in (text, name)]
+            return Sniffed("span_ner", reader, {p[2] for p in parts}, len(items), list(columns), unused)
     return None
 
 
-def _looks_iob1(lines: list[str], separator: str | None) -> bool:
-    """Mentions begin with I- after O, and B- stands only right after another mention."""
-    previous, stray = "O", 0
-    for line in lines:
-        tag = line.split(separator)[-1] if line.strip() else "O"
-        if tag.startswith("B-") and previous == "O":
-            return False
-        stray += tag.startswith("I-") and previous == "O"
-        previous = tag
-    return stray > 0
-
-
-def _sniff_rows(lines: list[str]) -> Sniffed | None:
-    for name, delimiter in (("tab", "\t"), ("semicolon", ";"), ("comma", ",")):
-        try:
-            rows = [row for row in csv.reader((line + "\n" for line in lines), delimiter=delimiter) if row]
-        except csv.Error:
-            continue
-        if len(rows) < 3 or len({len(r) for r in rows}) != 1 or len(rows[0]) < 2:
-            continue
-        width, first, body = len(rows[0]), rows[0], rows[1:]
-        lengths = [sum(len(r[c]) for r in body) / len(body) for c in range(width)]
-        before, second = _pair(first)
-        text = max(range(width), key=lengths.__getitem__) if second is None else first.index(second)
-        taken = {text} | ({first.index(before)} if before is not None else set())
-        distinct = {c: {r[c].strip() for r in body} for c in range(width) if c not in taken}
-        candidates = [c for c, values in distinct.items() if 2 <= len(values) <= max(2, min(60, len(body) // 2))]
-        if not candidates:
-            continue
-        label = min(candidates, key=lambda c: (not _LABEL_NAME.fullmatch(first[c].strip()), len(distinct[c])))
-        header = first[label].strip() not in distinct[label]
-        group = next(
-            (
-                c
-                for c in range(width)
-                if header and c not in (*taken, label) and _groups(first[c], [r[c] for r in body])
-            ),
-            None,
-        )
-        roles = {"text": text, "label": label} | ({} if group is None else {"group": group})
-        roles |= {} if before is None else {"first": first.index(before)}
-        columns = ", ".join(f"{role}: {json.dumps(first[c]) if header else c}" for role, c in roles.items())
-        reader = f"{{format: tsv, separator: {name}, header: {str(header).lower()}, columns: {{{columns}}}}}"
-        unused = [first[c] if header else str(c) for c in range(width) if c not in roles.values()]
-        label_values = distinct[label]
-        units = len(body) + (not header)
-        sniffed = Sniffed("single_label", reader, label_values, "sequence", units, unused, group is not None)
-        if before is None:
-            names = [name if header else str(c) for c, name in enumerate(first)]
-            sniffed.doubt = triplets({n: [r[c] for r in body] for c, n in enumerate(names)}, names[text], names[label])
-        return sniffed
+def _tagged_items(
+    items: list[dict[str, Any]], path: Path, reader: dict[str, Any], names: Mapping[str, list[str]]
+) -> Sniffed | None:
+    """Rows with a list of words and one of as many tags. names: column to what its integers stand for."""
+    lists = {
+        name: [item[name] for item in items if item.get(name)]
+        for name in (items[0] if items else ())
+        if all(isinstance(item.get(name), list) or item.get(name) is None for item in items)
+    }
+    texts = [n for n, rows in lists.items() if rows and all(isinstance(x, str) for row in rows for x in row)]
+    for words in texts:
+        for tags, rows in lists.items():
+            if tags == words or [len(row) for row in rows] != [len(row) for row in lists[words]]:
+                continue
+            seen = {x for row in rows for x in row}
+            known = set(names.get(tags) or map(str, seen))
+            if tags in texts and not all(map(_TAG.fullmatch, known)):
+                continue
+            fields: dict[str, Any] = {"tokens": words, "tags": tags}
+            parquet = reader["format"] == "parquet"
+            found = {"format": "parquet", "columns": fields} if parquet else {"format": "json_tokens", **fields}
+            if tags not in texts and tags not in names:
+                what = f"has numbers in its column of tags, '{tags}', and does not name them"
+                example = flow(found | {"names": ["O", "B-...", "I-...", "..."]})
+                hint = f"write the spec by hand with `reader: {example}`"
+                raise DataFormatError(what, hint=hint, file=path)
+            found |= {"names": names[tags]} if tags in names else {}
+            found |= {"scheme": "IOBES"} if any(tag[0] in "ESUL" for tag in known) else {}
+            columns = list(dict.fromkeys(name for item in items for name in item))
+            unused = [name for name in columns if name not in (words, tags)]
+            return Sniffed("token_ner", found, {t[2:] for t in known if t != "O"}, len(items), columns, unused)
     return None
+
+
+def _labelled(
+    items: list[dict[str, Any]], path: Path, reader: dict[str, Any], names: Mapping[str, list[str]], wanted: Wanted
+) -> Sniffed:
+    columns = _filled(items)
+    for name in filter(None, (wanted.text, wanted.label, wanted.group)):
+        if name not in columns:
+            raise DataFormatError(f"has no column '{name}'", hint=suggest(name, list(columns)), file=path, line=1)
+    texts = [n for n, cells in columns.items() if all(isinstance(cell, str) for cell in cells)]
+    lower = {name.strip().lower(): name for name in texts}
+    pairs = [(lower[a], lower[b]) for a, b in _PAIRS if a in lower and b in lower]
+    first, text = pairs[0] if pairs and wanted.text in (None, pairs[0][1]) else (None, wanted.text)
+    text = text or max(texts, key=lambda n: sum(map(len, columns[n])), default=None)
+    labels: dict[str, set[str]] = {}
+    separators: dict[str, str | None] = {}
+    for name, cells in columns.items():
+        if name not in (first, text) and not any(isinstance(v, (dict, float)) for v in cells):
+            values = [str(x).strip() for v in cells for x in (v if isinstance(v, list) else [v]) if not missing(x)]
+            separators[name] = wanted.separator if name == wanted.label else None
+            if wanted.separator is None and name in texts:
+                separators[name] = _separator(values)
+            part = separators[name]
+            labels[name] = {p for v in values for p in (v.split(part) if part else [v])}
+            labels[name] = {p.strip() for p in labels[name]} - ({""} if part else set())
+    few = {n for n, found in labels.items() if 2 <= len(found) <= max(2, min(200, len(items) // 2))}
+    few = {wanted.label} if wanted.label in labels else few
+    if text is None or not few:
+        hint = f"name them with --text and --label; its columns: {', '.join(columns)}"
+        if any(isinstance(v, float) for cells in columns.values() for v in cells):
+            hint += "; a label is a class, and a task that predicts a decimal number is written by hand"
+        raise DataFormatError("has no text field with a label field", hint=hint, file=path, line=1)
+    sparse = {n for n in few if len(columns[n]) < _MOSTLY_FILLED * len(items)}
+    lists = {n for n in few if any(isinstance(v, list) and len(v) != 1 for v in columns[n])}
+    label = min(few, key=lambda n: (n in sparse, not _called("label", n), n not in lists, len(labels[n])))
+    group = wanted.group
+    for name, cells in columns.items():
+        if group is None and name not in (first, text, label) and _called("group", name):
+            group = name if 1 < len({str(v) for v in cells}) < len(cells) else None
+    fields = {"text": text, "labels" if reader["format"] == "parquet" else "label": label}
+    fields |= ({"group": group} if group else {}) | ({"first": first} if first else {})
+    if reader["format"] == "json":
+        reader = reader | fields
+    else:
+        numbered = reader.get("header") is False
+        reader = reader | {"columns": {k: int(v) if numbered else v for k, v in fields.items()}}
+    reader |= {"names": names[label]} if names.get(label) else {}
+    reader |= {"label_separator": separators[label]} if separators[label] else {}
+    kind = "multi_label" if label in lists or separators[label] else "single_label"
+    unused = [n for n in columns if n not in fields.values()]
+    found = set(names.get(label) or labels[label])
+    return Sniffed(kind, reader, found, len(items), list(columns), unused)
+
+
+def _called(role: str, name: str) -> bool:
+    return re.fullmatch(_NAMES[role], name.strip(), re.IGNORECASE) is not None
+
+
+def _separator(values: Sequence[str]) -> str | None:
+    """What parts several labels of a cell: a sign whose parts stand in other cells too, and are fewer than the cells'
+    different values."""
+    whole = set(values)
+    for sign in ("|", ";"):
+        parts = {part.strip() for value in whole for part in value.split(sign)}
+        if any(sign in value for value in whole) and len(parts) < len(whole) and parts & whole:
+            return sign
+    return None
+
+
+def sniff_brat(texts: Sequence[Path]) -> Sniffed:
+    """Labels and reader options of these texts with the .ann beside them. Raises DataFormatError for a bad line."""
+    types: Counter[str] = Counter()
+    notes: Counter[str] = Counter()
+    reader: dict[str, Any] = {"format": "brat"}
+    for text in texts:
+        ann = text.with_suffix(".ann")
+        if not ann.is_file():
+            reader["missing_ann"] = "skip"
+            continue
+        for number, line in read_lines(ann):
+            fields = line.split("\t", 2)
+            if line.startswith("T"):
+                if len(fields) < 2 or " " not in fields[1]:
+                    what = "is not a text-bound line: T<n>, tab, TYPE START END, tab, text"
+                    raise DataFormatError(what, hint="repair the line", file=ann, line=number)
+                types[fields[1].split(" ", 1)[0]] += 1
+                if ";" in fields[1]:
+                    reader["discontinuous"] = "hull"
+            elif line[:1] in ("#", "N") and (note := note_of(fields)) is not None:
+                notes[note[0]] += 1
+    remark = ""
+    if looks_like_ids(types):
+        remark = f"{len(types)} types that look like concept ids: map them by reader.types"
+        if notes:
+            remark += f", or take the label from a note ({', '.join(notes)}) by reader.label_note and label_match"
+    return Sniffed("span_ner", reader, set(types), len(texts), remark=remark)
+
+
+def looks_like_ids(labels: Sequence[str] | set[str] | Counter[str]) -> bool:
+    """Whether most of the labels are made like concept ids (C0018787, D003920, 8500/3), or they are too many."""
+    return len(labels) >= _MANY or 2 * sum(_ID.fullmatch(label) is not None for label in labels) > len(labels)
+
+
+_PLAIN = re.compile(r"(?!(?i:true|false|null)\Z)[A-Za-z_][\w.-]*")
+
+
+def flow(value: Any) -> str:
+    """A value as YAML on one line."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{flow(key)}: {flow(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(flow, value))}]"
+    if isinstance(value, str) and _PLAIN.fullmatch(value):
+        return value
+    return json.dumps(value, ensure_ascii=False)

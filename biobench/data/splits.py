@@ -19,8 +19,18 @@ from pathlib import Path
 
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document
-from biobench.schema.source import SplitFoldFiles, SplitFolds, SplitRepeats, SplitShuffled
-from biobench.schema.task import SPLITS, SplitApart, SplitCarve, SplitIds, SplitRatios, Splits
+from biobench.schema.source import (
+    SplitApart,
+    SplitCarve,
+    SplitFoldFiles,
+    SplitFolds,
+    SplitIds,
+    SplitRatios,
+    SplitRepeats,
+    Splits,
+    SplitShuffled,
+)
+from biobench.schema.task import SPLITS
 
 
 def assign_splits(

@@ -58,21 +58,15 @@ def every_eval_ever(model: str, results: Sequence[TaskResult]) -> str:
 
 def _result(result: TaskResult, row: Row) -> dict[str, Any]:
     record = result.group.records[0]
-    details: dict[str, Any] = {"score": row.mean}
     uncertainty: dict[str, Any] = {"num_samples": row.n_seeds}
     if row.sd is not None and row.low is not None and row.high is not None:
+        method, ends = "Student t over fine-tuning seeds", {"lower": row.low, "upper": row.high}
         uncertainty |= {
             "standard_deviation": row.sd,
             "standard_error": {"value": row.sd / math.sqrt(row.n_seeds), "method": "over fine-tuning seeds"},
-            "confidence_interval": {
-                "lower": row.low,
-                "upper": row.high,
-                "confidence_level": 0.95,
-                "method": "Student t over fine-tuning seeds",
-            },
+            "confidence_interval": {**ends, "confidence_level": 0.95, "method": method},
         }
-    details["uncertainty"] = uncertainty
-    details["details"] = {
+    details = {
         "seeds": ",".join(map(str, row.seeds)),
         "scores": ",".join(repr(v) for v in row.values),
         "task_version": str(record.task.version),
@@ -97,7 +91,7 @@ def _result(result: TaskResult, row: Row) -> dict[str, Any]:
             "min_score": -1.0 if is_possible(row.metric, -1.0) else 0.0,
             "max_score": 1.0,
         },
-        "score_details": details,
+        "score_details": {"score": row.mean, "uncertainty": uncertainty, "details": details},
     }
 
 

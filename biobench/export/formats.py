@@ -6,7 +6,6 @@ runs on the shipped or named specs are exported; limited and overridden ones nev
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,7 @@ import biobench
 from biobench.errors import UsageError
 from biobench.export.bibtex import bibtex
 from biobench.export.every_eval_ever import every_eval_ever
+from biobench.export.push import REPOSITORY
 from biobench.export.results import AVERAGES, TaskResult, model_results
 from biobench.report.escape import for_markdown, plain
 from biobench.report.literature.beside import NAMES
@@ -46,7 +46,7 @@ def export(model: str, format: str, results_dir: str | Path = "results", *, data
     """
     if format not in FORMATS:
         raise UsageError(f"unknown format '{plain(format)}'", hint=suggest(format, list(FORMATS)))
-    if dataset is not None and not _REPOSITORY.fullmatch(dataset):
+    if dataset is not None and not REPOSITORY.fullmatch(dataset):
         raise UsageError(f"'{plain(dataset)}' is not a dataset repository", hint="write --dataset ORGANISATION/NAME")
     results = load(results_dir)
     of_model = model_results(results, model)
@@ -63,25 +63,21 @@ def export(model: str, format: str, results_dir: str | Path = "results", *, data
     return _model_card(name, of_model) if format == "model-card" else _eval_results(of_model, dataset or BENCHMARK)
 
 
-_REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
-
-
 def _model_card(model: str, results: Sequence[TaskResult]) -> str:
-    entries = []
-    for result in results:
-        for row in result.rows:
-            entries.append(
-                EvalResult(
-                    task_type="token-classification" if traits_of(result.info.type).spans else "text-classification",
-                    task_name=plain(result.info.name),
-                    dataset_type=result.hub_repo or result.info.id,
-                    dataset_name=plain(result.info.name),
-                    dataset_split="test",
-                    metric_type="f1" if has_f1(result.info.type) else row.metric,
-                    metric_name=f"{NAMES[row.metric]} ({seeds_words(row)})",
-                    metric_value=round(row.mean, 6),
-                )
-            )
+    entries = [
+        EvalResult(
+            task_type="token-classification" if traits_of(result.info.type).spans else "text-classification",
+            task_name=plain(result.info.name),
+            dataset_type=result.hub_repo or result.info.id,
+            dataset_name=plain(result.info.name),
+            dataset_split="test",
+            metric_type="f1" if has_f1(result.info.type) else row.metric,
+            metric_name=f"{NAMES[row.metric]} ({seeds_words(row)})",
+            metric_value=round(row.mean, 6),
+        )
+        for result in results
+        for row in result.rows
+    ]
     languages = sorted({r.info.language for r in results if r.info.language})
     data = ModelCardData(language=languages, model_name=plain(model), eval_results=entries, tags=["biobench"])
     lines = [
@@ -97,10 +93,9 @@ def _model_card(model: str, results: Sequence[TaskResult]) -> str:
         "| --- | ---: | ---: | ---: | ---: |",
     ]
     for result in results:
-        if has_f1(result.info.type):
-            cells = " | ".join(percent(row) for row in result.rows)
-        else:
-            cells = f"{NAMES[result.rows[0].metric]}: {percent(result.rows[0])} | – | –"
+        cells = " | ".join(percent(row) for row in result.rows)
+        if not has_f1(result.info.type):
+            cells = f"{NAMES[result.rows[0].metric]}: {cells} | – | –"
         lines.append(f"| {for_markdown(result.info.name)} | {result.rows[0].n_seeds} | {cells} |")
     return "\n".join(lines) + "\n"
 

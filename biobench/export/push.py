@@ -11,6 +11,7 @@ from biobench.errors import StoreError, UsageError
 from biobench.report.escape import plain
 
 RESULTS_FILE = ".eval_results/biobench.yaml"
+REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _TITLE = "Results with BioBench"
 
 
@@ -27,7 +28,7 @@ def push_results(repository: str, text: str, format: str) -> str:
             f"format '{plain(format)}' is nothing for a model's repository",
             hint="--push takes model-card and eval-results",
         )
-    if not re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", repository):
+    if not REPOSITORY.fullmatch(repository):
         raise UsageError(f"'{plain(repository)}' is not a model's repository", hint="write --push ORGANISATION/NAME")
     try:
         page = _add_entries(repository, text) if format == "model-card" else _add_file(repository, RESULTS_FILE, text)

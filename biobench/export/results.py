@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 
 from biobench.errors import UsageError
@@ -59,17 +60,20 @@ def model_results(results: Results, model: str) -> list[TaskResult]:
         raise UsageError(
             f"'{entrant.label}' has only limited or overridden runs", hint="run it in full; only such runs are exported"
         )
-    rows: dict[str, list[Row]] = {}
+    rows: dict[str, list[Row]] = defaultdict(list)
     for average in AVERAGES:
         for row in build(results, average, models=[entrant.model], sources=[entrant.source]).rows:
-            if row.task in full and row.variant == full[row.task].variant:
-                known = rows.setdefault(row.task, [])
-                if row.metric not in {r.metric for r in known}:  # kinds without F1 have one score whatever the average
-                    known.append(row)
+            # kinds without F1 have one score whatever the average
+            if (
+                row.task in full
+                and row.variant == full[row.task].variant
+                and row.metric not in {r.metric for r in rows[row.task]}
+            ):
+                rows[row.task].append(row)
     listed = [
         TaskResult(info, full[task], tuple(rows[task]))
         for task, info in results.infos.items()
-        if task in full and len(rows.get(task, ())) == (len(AVERAGES) if has_f1(info.type) else 1)
+        if task in full and len(rows[task]) == (len(AVERAGES) if has_f1(info.type) else 1)
     ]
     if not listed:
         raise UsageError(f"the records of '{entrant.label}' have no scores", hint="run `biobench rescore`")

@@ -19,8 +19,7 @@ from torch import nn
 from biobench.errors import TrainingError
 from biobench.finetune.network import Network
 from biobench.models.attention import current_layout
-from biobench.schema.adaptation import Adapter
-from biobench.schema.task import Training
+from biobench.schema.training import Adapter, Training
 
 _LAYER = re.compile(r"(?:^|\.)(?:layer|layers|h|block|blocks)\.(\d+)\.")
 _ATTENTION = re.compile(r"(?:^|[._])(?:attn|attention|self_attn)(?:[._]|$)")

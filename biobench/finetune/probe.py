@@ -30,9 +30,8 @@ from biobench.kinds import Answers, Split
 from biobench.kinds.synonyms import first_concepts
 from biobench.models.encoder import Attention, Encoder
 from biobench.models.heads import ProbeHead
-from biobench.schema.probe import Probe
 from biobench.schema.record import CurvePoint, TrainingRecord
-from biobench.schema.task import Training
+from biobench.schema.training import Probe, Training
 
 _WHOLE_BATCH = 2**40
 """Tokens of a micro-batch: cached states of a batch are few, so a batch is never cut."""

@@ -26,10 +26,10 @@ from biobench.finetune.network import decide, probabilities
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.savepoint import Savepoint
 from biobench.kinds import Split
-from biobench.schema.adaptation import Range, Search
 from biobench.schema.record import TrainingRecord, Trial
 from biobench.schema.strict import FieldError
 from biobench.schema.task import Head, TaskSpec, Training
+from biobench.schema.training import Range, Search
 
 _UNREAD = Split((), (), (), (), (), ())
 """The test split as the trials see it: nothing."""

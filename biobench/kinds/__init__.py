@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from pkgutil import iter_modules
 
-from biobench.core.plugins import KINDS, METRICS, plugins
+from biobench.core.packages import KINDS, METRICS, plugins
 from biobench.kinds.base import Answers, Kind, Split, Task, get_kind
 from biobench.schema.kind import PLUGIN_METRICS, is_error, metric_names
 

@@ -17,7 +17,8 @@ from biobench.errors import TrainingError
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.kind import KINDS, Traits
 from biobench.schema.tags import Mode
-from biobench.schema.task import Head, TaskSpec
+from biobench.schema.task import TaskSpec
+from biobench.schema.training import Head
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -20,8 +20,8 @@ from biobench.encode.tokens import Encoded, Ints
 from biobench.errors import ModelError
 from biobench.kinds.base import Answers, Documents, SpanKind, Targets, Task, Windows, register
 from biobench.schema.document import Document, Prediction, Span
-from biobench.schema.span import SpanOptions
-from biobench.schema.task import Head, TaskSpec
+from biobench.schema.task import TaskSpec
+from biobench.schema.training import Head, SpanOptions
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -13,7 +13,8 @@ from biobench.encode.tokens import Encoded, Ints
 from biobench.kinds.base import Answers, SpanKind, Targets, Task, Windows, register
 from biobench.schema.document import Document, Prediction, Span
 from biobench.schema.tags import Mode, decode_tags
-from biobench.schema.task import Head, TaskSpec
+from biobench.schema.task import TaskSpec
+from biobench.schema.training import Head
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

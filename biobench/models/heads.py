@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from biobench.core.transfer import to_device
-from biobench.schema.probe import Probe
+from biobench.schema.training import Probe
 
 
 @dataclass(frozen=True, slots=True)

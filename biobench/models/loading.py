@@ -16,16 +16,15 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from biobench.core.checkpoint_safety import check_pickle, check_sizes
 from biobench.core.files import broken_file
 from biobench.core.hub import client_errors, explain, is_incomplete, patiently, set_patience
-from biobench.core.strangers import check_pickle, check_sizes
 from biobench.core.text import first_line
 from biobench.errors import ModelError
 from biobench.models.card import CARD, licence_of
 from biobench.models.dummy import NAME as DUMMY
 from biobench.models.dummy import dummy_folder
-from biobench.schema.checkpoint import Stamp, content_hash, stamp
-from biobench.schema.model_folder import model_folder
+from biobench.schema.checkpoint import Stamp, content_hash, model_folder, stamp
 from biobench.schema.record import ModelIdentity
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from biobench.core.transfer import to_device
 from biobench.models.crf import BEGIN, INSIDE, LAST, TAGS, UNIT, LinearCRF, bioul, shared_bioul
 from biobench.models.heads import Units
-from biobench.schema.span import SpanOptions
+from biobench.schema.training import SpanOptions
 
 _RARE = -5.0
 """Where the span logits begin: nearly no span is a mention, so the first steps need not learn that."""

@@ -13,8 +13,8 @@ from biobench.report.escape import plain
 from biobench.report.groups import RunGroup, Source
 from biobench.report.literature.published import PublishedValue
 from biobench.report.table import Results
+from biobench.schema.checkpoint import model_folder
 from biobench.schema.floor import FloorRecord
-from biobench.schema.model_folder import model_folder
 from biobench.schema.strict import suggest
 
 _PREFERRED: tuple[Source, ...] = ("run", "frozen", "outside", "submitted", "floor", "ceiling")

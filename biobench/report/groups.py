@@ -16,6 +16,7 @@ from biobench.schema.protocols import FROZEN, protocol_named_by
 from biobench.schema.record import ENGINE_VERSION, RunRecord
 from biobench.stats import failed_runs
 from biobench.store import Brief, Store
+from biobench.store.statements import mark_of
 
 Source = Literal["published", "run", "frozen", "outside", "submitted", "floor", "ceiling"]
 """Where a score comes from; frozen: from runs whose encoder was not trained (`--track frozen`); outside: from
@@ -97,6 +98,11 @@ class RunGroup:
     def variant(self) -> str:
         """The departures in words."""
         return str(self.departures)
+
+    @cached_property
+    def mark(self) -> str:
+        """Of a submission's runs: reproduced, re-scored or claimed (`store.statements`); empty for one's own."""
+        return mark_of(self.store.root) if self.source == "submitted" else ""
 
     @cached_property
     def records(self) -> tuple[RunRecord, ...]:

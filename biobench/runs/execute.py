@@ -17,6 +17,7 @@ from pathlib import Path
 
 import torch
 
+from biobench.baselines import ensure
 from biobench.core.memory import is_out_of_memory, peak_memory_bytes, reset_peak_memory, within_the_limit
 from biobench.core.progress import QUIET
 from biobench.core.stop import STOP, RunStoppedError
@@ -30,7 +31,6 @@ from biobench.finetune.network import settled_precision
 from biobench.finetune.prepare import Prepared, prepare
 from biobench.finetune.savepoint import EVERY_SECONDS, Savepoint
 from biobench.finetune.tuning import tuned
-from biobench.gate import ensure
 from biobench.models.loading import Checkpoint, check_unchanged, load_tokenizer, window
 from biobench.runs.plan import Item, RunPlan, identity_of
 from biobench.runs.provenance import contamination, metered, provenance

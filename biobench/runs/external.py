@@ -7,11 +7,11 @@ from pathlib import Path
 
 import torch
 
+from biobench.baselines import ensure
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.hashing import task_hash, task_identity
 from biobench.data.load import load_data
 from biobench.errors import UsageError
-from biobench.gate import ensure
 from biobench.runs.plan import identity_of
 from biobench.runs.provenance import provenance
 from biobench.runs.result import RunResult, of_record
@@ -19,7 +19,7 @@ from biobench.runs.selection import check_name
 from biobench.schema.document import Prediction, TaskData
 from biobench.schema.record import Cost, ModelIdentity, RunRecord, TrainingRecord, Windows
 from biobench.score import scored
-from biobench.score.outside import Expected, read_predictions
+from biobench.score.external import Expected, read_predictions
 from biobench.store import Store, run_key
 
 ELSEWHERE = "outside"

@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from biobench.baselines.reading import bag_of_words
 from biobench.core.machine import resolve_device, resolve_precision
 from biobench.data.catalog import LoadedTask
 from biobench.errors import UsageError
 from biobench.finetune.engine import finetune, load_encoder
 from biobench.finetune.loop import Progress
 from biobench.finetune.prepare import prepare
-from biobench.gate.bag import bag_of_words
 from biobench.models.loading import find_checkpoint, load_tokenizer, window
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.needle import ABSENT, PRESENT, cell_of, rendered

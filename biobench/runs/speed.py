@@ -23,7 +23,7 @@ from biobench.finetune.engine import load_encoder
 from biobench.finetune.network import Network, micro_batch_tokens, settled_precision
 from biobench.models.heads import TokenHead
 from biobench.models.loading import find_checkpoint, position_limit
-from biobench.schema.task import Training
+from biobench.schema.training import Training
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ from typing import Any
 
 import torch
 
-from biobench.core.children import bare_main, end_with_parent
 from biobench.core.memory import free_memory_bytes
+from biobench.core.processes import bare_main, end_with_parent
 from biobench.core.stop import STOP, RunStoppedError, stoppable
 from biobench.errors import BioBenchError
 from biobench.finetune.loop import ProgressNote

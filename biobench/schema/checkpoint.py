@@ -61,3 +61,9 @@ def stamp(folder: Path, *, code: bool = False) -> Stamp:
     """Name, bytes and time of change (ns) of the checkpoint's files: where it is the same, nobody wrote to them."""
     stats = [(path.name, path.stat()) for path in content_files(folder, code=code)]
     return tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)
+
+
+def model_folder(folder: Path) -> Path:
+    """The folder itself, or `model` below it where that alone holds a config, as in a run folder of the trainer."""
+    inside = folder / "model"
+    return inside if not (folder / "config.json").is_file() and (inside / "config.json").is_file() else folder

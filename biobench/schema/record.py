@@ -126,8 +126,6 @@ class Cost(Strict):
     energy_kwh: Seconds | None = None
     """Kilowatt-hours as codecarbon measures or estimates them for this process; None where nobody asked, or where an
     earlier process of the run was killed."""
-    prepared_ahead: bool = False
-    """Whether the task was tokenised in the background while another trained; `seconds` is then without that."""
 
 
 class Windows(Strict):

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
 
 from biobench.schema.strict import FieldError, Strict, suggest
 
@@ -64,29 +64,52 @@ def _files_below(value: dict[str, str | list[str]]) -> dict[str, str | list[str]
     return value
 
 
+def _three(value: tuple[float, ...]) -> tuple[float, ...]:
+    if len(value) != 3 or abs(sum(value) - 1.0) > 1e-9 or min(value) <= 0:
+        raise fail(f"ratios {list(value)} are not three positive numbers that sum to 1", "[0.8, 0.1, 0.1]")
+    return value
+
+
+def _rising(value: tuple[float, ...]) -> tuple[float, ...]:
+    if len(value) not in (1, 2) or not 0 < min(value) <= max(value) < 1 or list(value) != sorted(set(value)):
+        raise fail(f"cuts {list(value)} are not one or two rising shares", "for example `cuts: [0.7, 0.8]`")
+    return value
+
+
+def _data_hash(value: str) -> str:
+    if not re.fullmatch(r"[0-9a-f]{64}", value):
+        raise fail(f"'{value[:80]}' is not a data hash", "64 hex digits, as a record's task.data_hash")
+    return value
+
+
+def _release(value: str) -> str:
+    if not value.strip() or len(value) > _NAME:
+        raise fail(f"'{value[:80]}' is not a release's name", f"1 to {_NAME} characters")
+    return value
+
+
+_NAME = 120
+"""Characters of a release's name."""
+Address = Annotated[str, AfterValidator(web_address)]
+Folder = Annotated[str, AfterValidator(lambda value: below(value, "folder"))]
+Files = Annotated[dict[str, str | list[str]], AfterValidator(_files_below)]
+Ratios = Annotated[tuple[float, ...], AfterValidator(_three)]
+DataHash = Annotated[str, AfterValidator(_data_hash)]
+
+
 class UrlSource(Strict):
     """Where a file can be downloaded, and what it must hash to."""
 
-    url: str
+    url: Address
     sha256: str | None = None
     """Hex digest of the downloaded file; null where nobody has published one."""
     unpack: Literal["none", "zip", "tar"] = "none"
-    subfolder: str = ""
+    subfolder: Folder = ""
     """Folder inside the archive that becomes the task's folder."""
     members: list[str] = []
     """Of a large zip, the members to take (relative to `subfolder`); read by ranges where the server allows."""
-    to: str = ""
+    to: Folder = ""
     """Folder below the task's folder in which the file is put."""
-
-    @field_validator("url")
-    @classmethod
-    def _http(cls, value: str) -> str:
-        return web_address(value)
-
-    @field_validator("to", "subfolder")
-    @classmethod
-    def _below(cls, value: str) -> str:
-        return below(value, "folder")
 
 
 class HubSource(Strict):
@@ -104,24 +127,18 @@ class HubSource(Strict):
         return re.fullmatch(r"[0-9a-f]{40}", self.revision) is not None
 
 
-class ReaderSpec(BaseModel):
+class ReaderSpec(Strict):
     """The native format and its reader's options; the reader itself declares and checks them."""
 
-    model_config = ConfigDict(extra="allow", frozen=True)
+    model_config = ConfigDict(extra="allow")
 
     format: str
-
-
-def _three_ratios(value: tuple[float, ...]) -> tuple[float, ...]:
-    if len(value) != 3 or abs(sum(value) - 1.0) > 1e-9 or min(value) <= 0:
-        raise fail(f"ratios {list(value)} are not three positive numbers that sum to 1", "[0.8, 0.1, 0.1]")
-    return value
 
 
 class SplitRatios(Strict):
     """Created splits: shuffle, then cut by ratio."""
 
-    ratios: tuple[float, ...]
+    ratios: Ratios
     seed: int
     method: Literal["datasets", "sklearn", "random"]
     """datasets: numpy default_rng permutation; sklearn: RandomState permutation; random: random.Random shuffle
@@ -132,11 +149,6 @@ class SplitRatios(Strict):
     """datasets and sklearn: train is cut first and the rest divided, or test first and validation from the rest."""
     rounding: Literal["largest_remainder", "truncate"] = "largest_remainder"
     """random: how the three sizes become whole; truncate gives the remainder to test."""
-
-    @field_validator("ratios")
-    @classmethod
-    def _sum(cls, value: tuple[float, ...]) -> tuple[float, ...]:
-        return _three_ratios(value)
 
     @model_validator(mode="after")
     def _method_fits(self) -> SplitRatios:
@@ -177,14 +189,7 @@ class SplitShuffled(Strict):
 
     seed: int
     shuffles: int = Field(gt=0)
-    cuts: tuple[float, ...]
-
-    @field_validator("cuts")
-    @classmethod
-    def _rise(cls, value: tuple[float, ...]) -> tuple[float, ...]:
-        if len(value) not in (1, 2) or not 0 < min(value) <= max(value) < 1 or list(value) != sorted(set(value)):
-            raise fail(f"cuts {list(value)} are not one or two rising shares", "for example `cuts: [0.7, 0.8]`")
-        return value
+    cuts: Annotated[tuple[float, ...], AfterValidator(_rising)]
 
 
 class SplitFolds(Strict):
@@ -211,14 +216,9 @@ class SplitRepeats(Strict):
     """Repeated random splits; each is a run of its own, drawn and trained with `seed` + its number (from 0)."""
 
     repeats: int = Field(ge=2, le=100)
-    ratios: tuple[float, ...]
+    ratios: Ratios
     seed: int = Field(42, ge=0)
     by: Literal["document", "group"] = "group"
-
-    @field_validator("ratios")
-    @classmethod
-    def _sum(cls, value: tuple[float, ...]) -> tuple[float, ...]:
-        return _three_ratios(value)
 
     @property
     def count(self) -> int:
@@ -277,25 +277,9 @@ Labels = list[str] | TopLabels | CollectedLabels
 class Original(Strict):
     """A second release of the same texts beside a source's files, from which ids or types are taken."""
 
-    folder: str
-    files: dict[str, str | list[str]]
+    folder: Folder
+    files: Files
     url: str | UrlSource | list[UrlSource] | None = None
-
-    @field_validator("folder")
-    @classmethod
-    def _relative(cls, value: str) -> str:
-        return below(value, "folder")
-
-    @field_validator("files")
-    @classmethod
-    def _inside(cls, value: dict[str, str | list[str]]) -> dict[str, str | list[str]]:
-        return _files_below(value)
-
-
-_HASH = r"[0-9a-f]{64}"
-_A_HASH = "64 hex digits, as a record's task.data_hash"
-_NAME = 120
-"""Characters of a release's name."""
 
 
 class Source(Strict):
@@ -303,9 +287,9 @@ class Source(Strict):
 
     id: str = "local"
     """Enters the run's key. May be left out where the task has a single source."""
-    folder: str = ""
+    folder: Folder = ""
     """Folder below --data-dir (and the place where a download is put)."""
-    files: dict[str, str | list[str]] = {}
+    files: Files = {}
     """Split name (or `all`) to a file, a list of files, or a glob, relative to `folder`."""
     generated: bool = False
     """The reader makes the documents itself; there are no files and the data is always at hand."""
@@ -318,42 +302,20 @@ class Source(Strict):
     """Overrides the task's `splits` where this source cuts the corpus differently."""
     counts: dict[str, dict[str, int]] | None = descriptive(None)
     """Counted facts of this source; null: the task's `counts`, unless its `counts_source` names another source."""
-    expect: str | None = descriptive(None)
+    expect: DataHash | None = descriptive(None)
     """Hash of the documents as read (`data_hash` of a record); data with another one is refused before training."""
-    releases: dict[str, str] = descriptive({})
+    releases: dict[Annotated[str, AfterValidator(_release)], DataHash] = descriptive({})
     """Name of a known release to the hash of its documents as read; data that equal none are warned of."""
     notes: str | None = descriptive(None)
-
-    @field_validator("expect")
-    @classmethod
-    def _hash(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(_HASH, value):
-            raise fail(f"'{value[:80]}' is not a data hash", _A_HASH)
-        return value
-
-    @field_validator("releases")
-    @classmethod
-    def _named(cls, value: dict[str, str]) -> dict[str, str]:
-        for name, digest in value.items():
-            if not name.strip() or len(name) > _NAME:
-                raise fail(f"'{name[:80]}' is not a release's name", f"1 to {_NAME} characters")
-            if not re.fullmatch(_HASH, digest):
-                raise fail(f"release '{name}': '{digest[:80]}' is not a data hash", _A_HASH)
-        return value
-
-    @field_validator("folder")
-    @classmethod
-    def _relative(cls, value: str) -> str:
-        return below(value, "folder")
 
     @field_validator("files")
     @classmethod
     def _splits(cls, value: dict[str, str | list[str]]) -> dict[str, str | list[str]]:
-        allowed = {"all", "train", "validation", "test", "texts", "labels"}
+        allowed = ("all", "labels", "test", "texts", "train", "validation")
         for name in value:
             if name not in allowed:
-                raise fail(f"'{name}' is not a split", suggest(name, sorted(allowed)))
-        return _files_below(value)
+                raise fail(f"'{name}' is not a split", suggest(name, allowed))
+        return value
 
     @model_validator(mode="after")
     def _has_files(self) -> Source:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 import types
 from collections.abc import Callable, Sequence
@@ -23,7 +24,8 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
-from pydantic_core import CoreSchema, PydanticKnownError
+from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, PydanticCustomError, PydanticKnownError
 from pydantic_core.core_schema import no_info_after_validator_function
 
 from biobench.errors import SpecError
@@ -62,11 +64,31 @@ class Strict(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _resolve_scalars(cls, data: Any) -> Any:
+    def _shaped(cls, data: Any) -> Any:
+        """Refuse unknown and missing fields with what is known instead, then resolve scalars."""
         if not isinstance(data, dict):
             return data
-        hints = {(f.alias or name): f.annotation for name, f in cls.model_fields.items()}
-        return {key: resolve(value, hints.get(key, Any)) for key, value in data.items()}
+        fields = {(f.alias or name): f for name, f in cls.model_fields.items()}
+        unknown = [key for key in data if key not in fields and cls.model_config.get("extra") == "forbid"]
+        missing = [key for key, f in fields.items() if f.is_required() and key not in data]
+        for key in unknown[:1] or missing[:1]:
+            what, hint = f"unknown key '{key}'", suggest(str(key), sorted(fields))
+            if not unknown:
+                values = _choices(fields[key])
+                hint = f"add `{key}: {values[0]}`, or {', '.join(values[1:])}" if values else f"add `{key}: ...`"
+                what = f"'{key}' is missing"
+            context = {"what": what, "hint": hint, "key": key, "count": len(unknown) + len(missing)}
+            raise PydanticCustomError("shape", "{what}", context)
+        return {key: resolve(value, fields[key].annotation if key in fields else Any) for key, value in data.items()}
+
+
+def _choices(field: FieldInfo) -> list[str]:
+    """The values that the field may have, where it is a choice between texts."""
+    known = next((m.known() for m in field.metadata if isinstance(m, OneOf)), None)
+    values = (
+        known if known is not None else get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
+    )
+    return [str(value) for value in values] if len(values) > 1 else []
 
 
 def _members(annotation: Any) -> list[Any]:
@@ -170,36 +192,6 @@ def suggest(word: str, known: Sequence[str]) -> str:
     return "known: " + ", ".join(sorted(known)) if known else "nothing is known here"
 
 
-def _model_at(model: type[BaseModel], path: Path_) -> list[type[BaseModel]]:
-    """The models that stand at `path` (several in a union)."""
-    current: list[Any] = [model]
-    for step in path:
-        following: list[Any] = []
-        for m in current:
-            if isinstance(m, type) and issubclass(m, BaseModel):
-                f = m.model_fields.get(str(step))
-                if f is not None:
-                    following += _members(f.annotation)
-                elif m.__name__ == step or str(step).endswith(
-                    f", {m.__name__}]"
-                ):  # a model with a validator of its own
-                    following.append(m)
-            else:
-                args = [a for a in get_args(m) if a is not Ellipsis]
-                if args:
-                    following += _members(args[-1])
-        current = following or current
-    return [m for m in current if isinstance(m, type) and issubclass(m, BaseModel)]
-
-
-def _choices(model: type[BaseModel], path: Path_) -> list[str]:
-    """The values that the field at `path` may have, where it is a choice between texts."""
-    fields = [m.model_fields[str(path[-1])] for m in _model_at(model, path[:-1]) if str(path[-1]) in m.model_fields]
-    values = get_args(fields[0].annotation) if fields and get_origin(fields[0].annotation) is Literal else ()
-    values = next((tuple(m.known()) for f in fields[:1] for m in f.metadata if isinstance(m, OneOf)), values)
-    return [str(v) for v in values] if len(values) > 1 else []
-
-
 def _show(value: Any) -> str:
     value = plain(value)
     text = repr(value)
@@ -214,57 +206,41 @@ class FieldError(ValueError):
         self.what, self.hint = what, hint
 
 
-def spec_error(error: ValidationError, located: LocatedYaml, model: type[BaseModel], prefix: Path_ = ()) -> SpecError:
+def spec_error(error: ValidationError, located: LocatedYaml, prefix: Path_ = ()) -> SpecError:
     """The most telling of pydantic's complaints as one SpecError with line and suggestion."""
     detail = _most_telling(error.errors(), located, prefix)
-    loc: Path_ = tuple(detail["loc"])
-    line = located.line_of((*prefix, *loc))
-    shown = ".".join(str(p) for p in (*prefix, *loc) if _known_step(p, located))
-    kind = detail["type"]
-    if kind == "extra_forbidden":
-        known = sorted({n for m in _model_at(model, loc[:-1]) for n in m.model_fields})
-        return SpecError(f"unknown key '{loc[-1]}'", hint=suggest(str(loc[-1]), known), file=located.file, line=line)
-    if kind == "missing":
-        parent = ".".join(str(p) for p in (*prefix, *loc[:-1]) if _known_step(p, located)) or "the spec"
-        choices = _choices(model, loc)
-        return SpecError(
-            f"'{loc[-1]}' is missing in {parent}",
-            hint=f"add `{loc[-1]}: {choices[0]}`, or {', '.join(choices[1:])}" if choices else f"add `{loc[-1]}: ...`",
-            file=located.file,
-            line=line,
-        )
-    hint = "see `biobench tasks schema` for the fields and their types"
-    if kind == "literal_error":
-        expected = [e.strip(" '") for e in detail["ctx"]["expected"].replace(" or ", ", ").split(",")]
-        hint = suggest(str(detail["input"]), expected)
-    message = detail["msg"].removeprefix("Value error, ")
-    complaint = detail.get("ctx", {}).get("error")
-    if isinstance(complaint, FieldError):
-        message, hint = complaint.what, complaint.hint
-        steps = (int(s) if s.isdecimal() else s for s in message.split(" ", 1)[0].split("."))
-        named = located.line_of((*prefix, *loc, *steps))
-        return SpecError(f"{shown}: {message}" if shown else message, hint=hint, file=located.file, line=named)
-    return SpecError(
-        f"{shown}: {message[0].lower()}{message[1:]}, got {_show(detail['input'])}",
-        hint=hint,
-        file=located.file,
-        line=line,
-    )
+    steps = {step for path in located.lines for step in path}
+    place: Path_ = (*prefix, *detail["loc"])
+    shown = ".".join(str(step) for step in place if step in steps)
+    context, hint = detail.get("ctx", {}), "see `biobench tasks schema` for the fields and their types"
+    complaint = context.get("error")
+    if detail["type"] == "shape":
+        place, what, hint = (*place, context["key"]), context["what"], context["hint"]
+        what += f" in {shown or 'the spec'}" if what.endswith("missing") else ""
+    elif isinstance(complaint, FieldError):
+        what, hint = f"{shown}: {complaint.what}" if shown else complaint.what, complaint.hint
+        named = complaint.what.split(" ", 1)[0].split(".")
+        place = (*place, *(int(s) if s.isdecimal() else s for s in named))
+    else:
+        if detail["type"] == "literal_error":
+            expected = [e.strip(" '") for e in context["expected"].replace(" or ", ", ").split(",")]
+            hint = suggest(str(detail["input"]), expected)
+        message = detail["msg"].removeprefix("Value error, ")
+        what = f"{shown}: {message[0].lower()}{message[1:]}, got {_show(detail['input'])}"
+    return SpecError(what, hint=hint, file=located.file, line=located.line_of(place))
 
 
 def _most_telling(details: list[Any], located: LocatedYaml, prefix: Path_) -> Any:
     """Of several complaints the one to show.
 
     In a union every alternative complains under a step of its own, which the file does not have; the
-    alternative with the fewest complaints is the one that was meant. Among what is left an unknown key
-    explains a missing one.
+    alternative with the fewest complaints is the one that was meant.
     """
     pool: list[Any] = []
     unions: dict[Path_, dict[Path_, list[Any]]] = {}
     for detail in details:
         loc = tuple(detail["loc"])
-        present = loc[:-1] if detail["type"] == "missing" else loc
-        depth = next((i for i in range(len(present)) if (*prefix, *loc[: i + 1]) not in located.lines), None)
+        depth = next((i for i in range(len(loc)) if (*prefix, *loc[: i + 1]) not in located.lines), None)
         if depth is None:
             pool.append(detail)
         else:
@@ -272,19 +248,14 @@ def _most_telling(details: list[Any], located: LocatedYaml, prefix: Path_) -> An
     for alternatives in unions.values():
         meant: list[Any] = min(alternatives.values(), key=_misfit)
         pool += meant
-    return max(pool, key=lambda d: (d["type"] == "extra_forbidden", len(d["loc"])))
+    return max(pool, key=lambda d: (d["type"] == "shape", len(d["loc"])))
 
 
 def _misfit(branch: list[Any]) -> tuple[int, int]:
     """How badly one alternative of a union fits: another kind of value altogether is worse than bad fields."""
-    kinds = {d["type"] for d in branch}
-    wrong_kind = "literal_error" in kinds and isinstance(branch[0]["input"], dict)
+    wrong_kind = any(d["type"] == "literal_error" for d in branch) and isinstance(branch[0]["input"], dict)
     whole = len(branch) == 1 and branch[0]["type"].endswith("_type")
-    return (2 if whole else 1 if wrong_kind else 0, len(branch))
-
-
-def _known_step(step: str | int, located: LocatedYaml) -> bool:
-    return any(step in path for path in located.lines)
+    return (2 if whole else 1 if wrong_kind else 0, sum(d.get("ctx", {}).get("count", 1) for d in branch))
 
 
 def validate(located: LocatedYaml, model: type[M], prefix: Path_ = ()) -> M:
@@ -302,7 +273,7 @@ def validate(located: LocatedYaml, model: type[M], prefix: Path_ = ()) -> M:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise spec_error(error, located, model, prefix) from None
+        raise spec_error(error, located, prefix) from None
 
 
 def load_yaml_model(path: str | Path, model: type[M]) -> M:
@@ -316,7 +287,7 @@ def apply_overrides(located: LocatedYaml, overrides: Sequence[str]) -> LocatedYa
     Values follow the same YAML rules as the file. Raises SpecError when a text has no ``=`` or a key
     crosses something that is not a mapping. Unknown keys are found by the validation that follows.
     """
-    data = _copy(located.data)
+    data = copy.deepcopy(located.data)
     for text in overrides:
         key, sep, raw = text.partition("=")
         if not sep or not key.strip():
@@ -338,14 +309,6 @@ def apply_overrides(located: LocatedYaml, overrides: Sequence[str]) -> LocatedYa
         else:
             raise SpecError(f"--set {key}: '{steps[-1]}' cannot be set there", hint="check the dotted key")
     return LocatedYaml(data, located.lines, located.file)
-
-
-def _copy(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: _copy(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_copy(v) for v in value]
-    return value
 
 
 def json_schema(model: type[BaseModel]) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from pydantic import field_validator, model_validator
 
-from biobench.schema.metric import MetricName
 from biobench.schema.source import fail
 from biobench.schema.strict import Strict, plain
+from biobench.schema.task import MetricName
 
 
 class Member(Strict):

@@ -6,196 +6,113 @@ Fields marked descriptive explain a task and do not enter its hash; every other 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from biobench.schema.adaptation import NOT_SEARCHED, Adapter, Search
-from biobench.schema.deviation import Deviations
-from biobench.schema.kind import KINDS, PLUGIN_METRICS, kind_names, leading_metrics
-from biobench.schema.metric import Gate, Metric, MetricName, Obtain
-from biobench.schema.probe import Probe, check_probe
-from biobench.schema.seeds import parse_seeds
+from biobench.schema.kind import KINDS, PLUGIN_METRICS, kind_names, leading_metrics, metric_names
 from biobench.schema.source import (
-    CollectedLabels,
-    HubSource,
+    Address,
     Labels,
-    Original,
     ReaderSpec,
     Resampled,
     Source,
-    SplitApart,
-    SplitCarve,
     SplitFoldFiles,
-    SplitIds,
-    SplitRatios,
     Splits,
-    SplitShuffled,
-    TopLabels,
-    UrlSource,
     descriptive,
     fail,
     later,
     sources_named,
-    web_address,
 )
-from biobench.schema.span import SpanOptions
-from biobench.schema.strict import OneOf, Strict, plain, suggest
-
-__all__ = [
-    "SPLITS",
-    "CollectedLabels",
-    "Head",
-    "HubSource",
-    "Labels",
-    "Metric",
-    "Original",
-    "Protocol",
-    "Source",
-    "SplitApart",
-    "SplitCarve",
-    "SplitIds",
-    "SplitRatios",
-    "SplitShuffled",
-    "Splits",
-    "TaskSpec",
-    "TaskType",
-    "TopLabels",
-    "Training",
-    "UrlSource",
-    "fail",
-    "parse_seeds",
-]
+from biobench.schema.strict import OneOf, Strict, suggest
+from biobench.schema.training import Head, Probe, Protocol, Training, check_probe
 
 TaskType = Annotated[str, OneOf(kind_names)]
 """Name of a kind of task (`biobench/kinds/`)."""
 Access = Literal["open", "registration", "agreement"]
 SPLITS = ("train", "validation", "test")
+MetricName = Annotated[str, OneOf(metric_names)]
 
 
-class Protocol(Strict):
-    """How documents meet the encoder's window."""
+class Metric(Strict):
+    """Which average leads, and which one a published number is compared with."""
 
-    max_length: int = Field(512, gt=7)
-    """Tokens, special tokens included; the effective window is the smaller of this and the model's own."""
-    long_documents: Literal["truncate", "stride"] = "truncate"
-    """stride: a longer document is read through overlapping windows, and what they say is merged."""
-    stride: int = Field(128, gt=0, json_schema_extra={"later": True})
-    """Tokens that neighbouring windows share."""
-    merge: Literal["max", "mean"] = later("max")
-    """How the label scores of a document's windows become one."""
-    pairs: Literal["shorten_longer", "shorten_text"] = later("shorten_longer")
-    """What is cut where a pair is longer than the window: the longer of the two texts, or the second alone."""
+    primary: MetricName = "macro_f1"
+    paper: MetricName = descriptive()
+    """Average that a published number is compared with; changes no run."""
+    selection: MetricName | None = None
+    """Average that picks the best epoch on validation; default: `primary`."""
+    negative_label: str | None = None
+    """Label left out of micro_f1_positive."""
 
 
-class Training(Strict):
-    """The fine-tuning recipe."""
+class Obtain(Strict):
+    """What a user has to do to get data that cannot simply be fetched, in words that a newcomer can follow."""
 
-    epochs: int | None = Field(None, gt=0)
-    max_steps: int | None = Field(None, gt=0)
-    learning_rate: float = Field(gt=0, allow_inf_nan=False)
-    head_learning_rate: float | None = Field(None, gt=0, allow_inf_nan=False, json_schema_extra={"later": True})
-    """Peak rate of the head's own weights; null: that of the encoder."""
-    batch_size: int = Field(16, gt=0)
-    """Documents (sentences) per optimiser step, whatever the micro-batches."""
-    weight_decay: float = Field(0.01, ge=0, allow_inf_nan=False)
-    warmup_ratio: float = Field(0.0, ge=0, le=1)
-    """Share of all steps over which the rate rises linearly; then it falls linearly to 0."""
-    max_grad_norm: float = Field(1.0, gt=0)
-    adam_beta1: float = Field(0.9, ge=0, lt=1)
-    adam_beta2: float = Field(0.999, ge=0, lt=1)
-    adam_epsilon: float = Field(1e-8, gt=0)
-    evaluate_every: Literal["epoch"] | int = "epoch"
-    """Validation after each epoch, or every k optimiser steps."""
-    patience: int | None = Field(None, gt=0)
-    """Stop after this many validations without a better score."""
-    encoder: Literal["trained", "frozen"] = "trained"
-    """frozen: its states are computed once and a `probe` is trained on them; the recipe here is then not used."""
-    batching: Literal["random", "bucketed"] = "random"
-    """random: a batch is a uniform draw; its cost follows real tokens all the same. bucketed: batches of
-    similar length, drawn from windows of 50 batches."""
-    positive_weights: Literal["none", "ratio"] = "none"
-    """ratio (multi-label): per label, training documents without it / max(with it, 1)."""
-    precision: Literal["auto", "bf16", "fp32"] = "auto"
-    grid: tuple[float, ...] = later((0.4, 1.0, 2.0))
-    """--track tuned: what the rates are multiplied by, one whole run each; the best on validation is kept."""
-    train_fraction: float = Field(1.0, gt=0, le=1, json_schema_extra={"later": True})
-    """Share of the training documents, by one fixed shuffle: a smaller share is part of every larger one."""
-    head_seed: int | None = Field(None, ge=0, json_schema_extra={"later": True})
-    """Draws the head's initial weights; null: the run's seed. Set by the runs of `biobench analyze variance`."""
-    order_seed: int | None = Field(None, ge=0, json_schema_extra={"later": True})
-    """Draws the order of the training documents; null: the run's seed."""
-    train_documents: int | None = Field(None, gt=0, json_schema_extra={"later": True})
-    """Training documents at most, the first of the same shuffle; null: all."""
-    validation_documents: int | None = Field(None, gt=0, json_schema_extra={"later": True})
-    """Validation documents at most, the first of the same shuffle; null: all. The test split is never cut."""
-
-    adapter: Adapter | None = later(None)
-    """Train small weights beside the encoder's frozen ones."""
-    top_layers: int | None = Field(None, ge=0, json_schema_extra={"later": True})
-    """Train this many layers at the encoder's end, and what follows them; those below and the embeddings stay."""
-    layer_decay: float = Field(1.0, gt=0, le=1, json_schema_extra={"later": True})
-    """Each layer's rate is that of the layer above it times this; the embeddings stand below the first layer."""
-    gradient_checkpointing: bool = later(False)
-    """Compute the layers' states again in the backward pass instead of storing them: less memory, more time."""
-    search: Search | None = later(None)
-    """--track tuned: what is tried instead of `grid`."""
-
-    @model_validator(mode="after")
-    def _length(self) -> Training:
-        if (self.epochs is None) == (self.max_steps is None):
-            raise fail("give either epochs or max_steps, not both and not neither", "for example `epochs: 20`")
-        if not self.grid or min(self.grid) <= 0 or len(set(self.grid)) < len(self.grid):
-            raise fail("training.grid must be distinct positive factors", "for example `grid: [0.4, 1.0, 2.0]`")
-        if isinstance(self.evaluate_every, int) and self.evaluate_every < 1:
-            raise fail("evaluate_every must be 'epoch' or at least 1 step", "for example `evaluate_every: 500`")
-        for name in () if self.search is None else (self.search.grid or self.search.study or ()):
-            if name.split(".")[0] not in type(self).model_fields and name != "head.dropout":
-                known = [*(n for n in type(self).model_fields if n not in NOT_SEARCHED), "head.dropout"]
-                raise fail(f"training.search: '{name}' is no field of the recipe", suggest(name, known))
-        if self.adapter is not None and (self.top_layers is not None or self.layer_decay != 1.0):
-            raise fail("training.adapter freezes the encoder", "leave top_layers and layer_decay out beside it")
-        return self
+    needs: str | None = None
+    """The agreement or registration; null where the files are free but have no known address."""
+    pages: list[str]
+    """Addresses, in the order in which they are visited."""
+    steps: list[str]
 
 
-class Head(Strict):
-    """What turns the encoder's states into scores."""
+class Gate(Strict):
+    """What the text must prove before a score is ranked."""
 
-    kind: Literal["token", "sequence", "span"]
-    pooling: Literal["cls", "mean", "stock", "first", "none"] = "cls"
-    """sequence: first token, mean over tokens, or the checkpoint family's own classification head.
-    span: a word's first sub-token (the default there), the mean of its sub-tokens, or none (sub-tokens)."""
-    dropout: float = Field(0.1, ge=0, lt=1)
-    """Default 0.4 for span heads."""
-    threshold: float | Literal["tuned"] = 0.5
-    """multi-label: sigmoid threshold, or tuned on validation."""
-    fallback: Literal["none", "top1"] = "none"
-    """multi-label: what to predict when no label passes the threshold."""
-    choice: Literal["sets", "options"] = later("sets")
-    """multiple_choice: one output for each set of right options, of which the highest is taken; or one for each
-    option, right above one half, the highest where none is."""
-    span: SpanOptions | None = later(None)
-    """Options of a span head; none elsewhere."""
+    expect: Literal["text_informative", "chance", "beyond_words"] = "text_informative"
+    """beyond_words: counting words cannot reach the labels (a question whose answer takes understanding). What it
+    reaches is shown and asked nothing; the scorer's checks remain."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _span_defaults(cls, data: Any) -> Any:
-        if not isinstance(data, dict) or plain(data.get("kind")) != "span":
-            return data
-        options = plain(data.get("span")) or {}
-        paper = isinstance(options, dict) and options.get("variant") == "paper_variant"
-        data = {"pooling": "none" if paper else "first", "dropout": 0.4, **data}
-        return data if data.get("span") is not None else {**data, "span": {}}
 
-    @model_validator(mode="after")
-    def _options_fit(self) -> Head:
-        allowed = {"token": ("cls",), "sequence": ("cls", "mean", "stock"), "span": ("first", "mean", "none")}
-        if self.pooling not in allowed[self.kind]:
-            known = "leave it out" if self.kind == "token" else "use one of " + ", ".join(allowed[self.kind])
-            raise fail(f"head.pooling '{self.pooling}' does not fit a {self.kind} head", known)
-        if self.kind != "span" and self.span is not None:
-            raise fail(f"head.span does not fit a {self.kind} head", "leave it out")
-        return self
+Aspect = Literal[
+    *("data", "split", "unit", "labels", "window", "truncation", "head", "selection", "patience", "epochs", "batch"),
+    *("precision", "decoding", "seeds", "code"),
+]
+
+
+class Deviation(Strict):
+    """One aspect of the protocol, as it is here and as the compared publication has it.
+
+    What the publication leaves open is a deviation too: `compared` then says that it is not stated.
+    """
+
+    aspect: Aspect
+    here: str
+    compared: str
+
+
+def _once(value: list[Deviation]) -> list[Deviation]:
+    aspects = [d.aspect for d in value]
+    if len(set(aspects)) < len(aspects):
+        raise fail(f"deviation '{max(aspects, key=aspects.count)}' stands twice", "say it in one entry")
+    return value
+
+
+Deviations = Annotated[list[Deviation], AfterValidator(_once)]
+"""A spec's list; each aspect stands once."""
+
+
+def parse_seeds(text: str) -> list[int]:
+    """``42-50`` or ``42,43`` (or both: ``1,5-7``) to a list of distinct seeds. Raises ValueError."""
+    seeds: list[int] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", part)
+        if not match:
+            raise fail(f"seeds '{text}' are not understood", "write 42-50 or 42,43")
+        low, high = int(match[1]), int(match[2] or match[1])
+        if high < low:
+            raise fail(f"seeds '{part.strip()}' run backwards", f"write {high}-{low}, not {low}-{high}")
+        if high - low > 999:
+            raise fail(f"seeds '{part.strip()}' are more than a thousand", "name fewer")
+        seeds += range(low, high + 1)
+    if len(set(seeds)) < len(seeds):
+        raise fail(f"seeds '{text}' name one twice", "write each once")
+    return seeds
+
+
+def _seeds(value: str) -> str:
+    parse_seeds(value)
+    return value
 
 
 class TaskSpec(Strict):
@@ -219,7 +136,7 @@ class TaskSpec(Strict):
     scale: tuple[float, float] | None = later(None)
     """regression: lowest and highest number of the corpus's scale; predictions are cut to it."""
     unit: Literal["sentence", "line", "document"]
-    seeds: str = "42-46"
+    seeds: Annotated[str, AfterValidator(_seeds)] = "42-46"
     protocol: Protocol = Protocol()
     training: Training
     head: Head
@@ -231,7 +148,7 @@ class TaskSpec(Strict):
     obtain: Obtain | None = descriptive(None)
     """Instructions where `fetch` cannot get the data; required for access agreement."""
     licence: str = descriptive()
-    homepage: str = descriptive()
+    homepage: Address = descriptive()
     citation: str = descriptive()
     tags: list[str] = descriptive([])
     """What `--tag` picks tasks by, such as clinical."""
@@ -241,7 +158,7 @@ class TaskSpec(Strict):
     counts: dict[str, dict[str, int]] = descriptive({})
     """Counted facts per split (documents, mentions, a label's name: its support), checked by validation."""
     findings: dict[str, int] = descriptive({})
-    """Known findings of `biobench data verify`, by name, with their number; more than that alarms."""
+    """Known findings of `biobench data verify`, by name, with their number; more than that is pointed out."""
     counts_source: str | None = descriptive(None)
     """Id of the source that `counts` were made on, where the others differ; null: they hold for every source."""
     published_as: str | None = descriptive(None)
@@ -263,11 +180,6 @@ class TaskSpec(Strict):
             raise fail(f"'{value}' is not an ISO 639-1 code", "two lower-case letters, such as en or fr")
         return value
 
-    @field_validator("homepage")
-    @classmethod
-    def _homepage(cls, value: str) -> str:
-        return web_address(value)
-
     @field_validator("labels")
     @classmethod
     def _labels(cls, value: Labels) -> Labels:
@@ -287,20 +199,12 @@ class TaskSpec(Strict):
             raise fail(f"scale {list(value)} does not rise", "lowest number first, as `scale: [0, 5]`")
         return value
 
-    @field_validator("seeds")
-    @classmethod
-    def _seeds(cls, value: str) -> str:
-        parse_seeds(value)
-        return value
-
     @model_validator(mode="after")
-    def _fits(self) -> TaskSpec:
+    def _sources_fit(self) -> TaskSpec:
         if (self.source is None) == (not self.sources):
             raise fail("give either sources or source", "a list under `sources:` or one mapping under `source:`")
         sources_named(self.sources)
-        if any(s.reader is None for s in self.sources) or (
-            self.source is not None and self.source.reader is None and self.reader is None
-        ):
+        if any(s.reader is None for s in self.all_sources) and (self.sources or self.reader is None):
             raise fail("a source has no reader", "add `reader: {format: ...}` to it")
         if self.sources and self.reader is not None:
             raise fail("reader stands beside several sources", "put a reader into each source")
@@ -309,51 +213,51 @@ class TaskSpec(Strict):
                 what = "no file of" if not source.has_folds else "without splits.fold_files, a file of"
                 hint = "write `{fold}` where the number stands, beside `splits: {fold_files: 10}`"
                 raise fail(f"{what} source '{source.id}' names {{fold}}", hint)
-        kind = KINDS[self.type]
-        if self.head.kind != kind.head:
-            raise fail(f"head.kind '{self.head.kind}' does not fit type '{self.type}'", f"use `kind: {kind.head}`")
+        if self.access == "agreement" and (self.obtain is None or not self.obtain.needs):
+            what = "access 'agreement' needs the agreement's name, pages and steps"
+            raise fail(what, "add `obtain: {needs, pages, steps}`")
+        return self
+
+    @model_validator(mode="after")
+    def _kind_fits(self) -> TaskSpec:
+        """What the kind of task does not have stays at its default, and what it needs is there."""
+        kind, head, metric, labels = KINDS[self.type], self.head, self.metric, self.labels
+        if head.kind != kind.head:
+            raise fail(f"head.kind '{head.kind}' does not fit type '{self.type}'", f"use `kind: {kind.head}`")
         for field in ("primary", "paper", "selection"):
-            name = getattr(self.metric, field)
+            name = getattr(metric, field)
             if name in kind.lower_is_better:
                 raise fail(f"metric.{field} '{name}' falls as predictions get better", f"use {kind.metrics[0]}")
             if name is not None and name not in (*leading_metrics(kind), *PLUGIN_METRICS):
                 best = "macro_f1" if kind.counted else kind.metrics[0]
                 raise fail(f"metric.{field} '{name}' is not defined for type '{self.type}'", f"use {best}")
-        if kind.numeric != (self.scale is not None):
-            what = "is missing" if kind.numeric else "does not fit"
-            raise fail(
-                f"scale {what} for type '{self.type}'", "add `scale: [0, 5]`" if kind.numeric else "leave it out"
-            )
-        if kind.numeric and isinstance(self.labels, list) and len(self.labels) > 1:
-            raise fail(f"{len(self.labels)} labels for one number a document", "name the number, as `[similarity]`")
-        if self.protocol.pairs == "shorten_text" and not kind.pairs:
-            raise fail(f"protocol.pairs 'shorten_text' does not fit type '{self.type}'", "leave it out")
-        if self.head.choice != "sets" and not kind.options:
-            raise fail(f"head.choice does not fit type '{self.type}'", "leave it out")
+        if kind.numeric and self.scale is None:
+            raise fail(f"scale is missing for type '{self.type}'", "add `scale: [0, 5]`")
         check_probe(kind, self.probe if self.training.encoder == "frozen" else "none")
-        if not kind.trains and self.protocol.long_documents != "truncate":
-            raise fail(f"protocol.long_documents 'stride' does not fit type '{self.type}'", "leave it out")
-        negative = self.metric.negative_label
-        if not isinstance(self.labels, list) and not kind.label_rules:
-            raise fail(f"labels by rule do not fit type '{self.type}'", "list the labels")
-        if negative is not None and isinstance(self.labels, list) and negative not in self.labels:
-            raise fail(f"metric.negative_label '{negative}' is not a label", suggest(negative, self.labels))
-        if "micro_f1_positive" in (self.metric.primary, self.metric.paper, self.metric.selection) and not negative:
-            raise fail(
-                "metric.negative_label is missing, micro_f1_positive needs it", "name the label that does not count"
-            )
-        if self.access == "agreement" and (self.obtain is None or not self.obtain.needs):
-            raise fail(
-                "access 'agreement' needs the agreement's name, pages and steps", "add `obtain: {needs, pages, steps}`"
-            )
-        if not kind.thresholds:
-            if self.training.positive_weights != "none":
-                raise fail(f"training.positive_weights does not fit type '{self.type}'", "leave it out")
-            if self.head.threshold != 0.5 or self.head.fallback != "none":
-                raise fail(f"head.threshold and head.fallback do not fit type '{self.type}'", "leave them out")
-            labels_needed = not kind.spans and not kind.numeric
-            if labels_needed and isinstance(self.labels, list) and len(self.labels) < 2:
+        for misfit, used in {
+            "scale": self.scale is not None and not kind.numeric,
+            "protocol.pairs 'shorten_text'": self.protocol.pairs == "shorten_text" and not kind.pairs,
+            "head.choice": head.choice != "sets" and not kind.options,
+            "protocol.long_documents 'stride'": self.protocol.long_documents != "truncate" and not kind.trains,
+            "training.positive_weights": self.training.positive_weights != "none" and not kind.thresholds,
+            "head.threshold": head.threshold != 0.5 and not kind.thresholds,
+            "head.fallback": head.fallback != "none" and not kind.thresholds,
+        }.items():
+            if used:
+                raise fail(f"{misfit} does not fit type '{self.type}'", "leave it out")
+        if isinstance(labels, list):
+            if kind.numeric and len(labels) > 1:
+                raise fail(f"{len(labels)} labels for one number a document", "name the number, as `[similarity]`")
+            if not (kind.spans or kind.numeric or kind.thresholds) and len(labels) < 2:
                 raise fail("a classification task needs at least two labels", "list them all")
+            if metric.negative_label is not None and metric.negative_label not in labels:
+                what = f"metric.negative_label '{metric.negative_label}' is not a label"
+                raise fail(what, suggest(metric.negative_label, labels))
+        elif not kind.label_rules:
+            raise fail(f"labels by rule do not fit type '{self.type}'", "list the labels")
+        if "micro_f1_positive" in (metric.primary, metric.paper, metric.selection) and not metric.negative_label:
+            what = "metric.negative_label is missing, micro_f1_positive needs it"
+            raise fail(what, "name the label that does not count")
         return self
 
     @property

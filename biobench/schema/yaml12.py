@@ -65,108 +65,76 @@ def resolve_scalar(text: str) -> str | Scalar:
         base = {"0o": 8, "0x": 16}.get(text[:2], 10)
         return Scalar(int(text[2:] if base != 10 else text, base), text)
     if _FLOAT.fullmatch(text):
-        return Scalar(
-            float(
-                text.replace(".inf", "inf")
-                .replace(".Inf", "inf")
-                .replace(".INF", "inf")
-                .replace(".nan", "nan")
-                .replace(".NaN", "nan")
-                .replace(".NAN", "nan")
-            ),
-            text,
-        )
+        return Scalar(float(re.sub(r"\.(?=inf|nan)", "", text.lower())), text)
     return text
 
 
-class _Nodes(yaml.composer.Composer, yaml.resolver.BaseResolver):
-    """PyYAML's composer over events that were parsed before: reading the text takes most of the time."""
+class _Nodes(yaml.BaseLoader):
+    """PyYAML's reader without anchors, tags and nesting without end. Raises SpecError."""
 
-    def __init__(self, events: list[yaml.Event]) -> None:
-        super().__init__()
-        self.events = events[::-1]
+    def __init__(self, text: str, file: str | None) -> None:
+        super().__init__(text)
+        self.file, self.depth = file, 0
 
-    def check_event(self, *kinds: type[yaml.Event]) -> bool:
-        return bool(self.events) and (not kinds or isinstance(self.events[-1], kinds))
+    def fail(self, what: str, hint: str, mark: yaml.Mark | None) -> SpecError:
+        return SpecError(what, hint=hint, file=self.file, line=None if mark is None else mark.line + 1)
 
-    def peek_event(self) -> yaml.Event | None:
-        return self.events[-1] if self.events else None
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        event = self.peek_event()
+        for kind in ("anchor", "tag"):
+            if (name := getattr(event, kind, None)) is not None:
+                kind = "anchor or alias" if kind == "anchor" else kind
+                hint = "write the value out; specs hold plain data only"
+                raise self.fail(f"{kind} '{name}' is not allowed in a spec", hint, event.start_mark)
+        if self.depth == DEEPEST:  # the parser's time grows with the square of the depth
+            raise self.fail("nested too deeply", "a spec is a few levels deep", event.start_mark)
+        self.depth += 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
 
-    def get_event(self) -> yaml.Event:
-        return self.events.pop()
 
-
-class _Composer:
-    def __init__(self, file: str | None) -> None:
-        self.file = file
-        self.lines: dict[Path_, int] = {}
-
-    def fail(self, what: str, hint: str, node: yaml.Node) -> SpecError:
-        return SpecError(what, hint=hint, file=self.file, line=node.start_mark.line + 1)
-
-    def build(self, node: yaml.Node, path: Path_) -> Any:
-        self.lines[path] = node.start_mark.line + 1
-        if isinstance(node, yaml.ScalarNode):
-            return node.value if node.style else resolve_scalar(node.value)
-        if isinstance(node, yaml.SequenceNode):
-            return [self.build(item, (*path, i)) for i, item in enumerate(node.value)]
-        assert isinstance(node, yaml.MappingNode)
-        result: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            if not isinstance(key_node, yaml.ScalarNode):
-                raise self.fail("a key must be a single text", "write `name: value`", key_node)
-            key = key_node.value
-            if key in result:
-                first = self.lines[(*path, key)]
-                raise self.fail(f"duplicate key '{key}' (first on line {first})", "keep one of the two", key_node)
-            result[key] = self.build(value_node, (*path, key))
-            self.lines[(*path, key)] = key_node.start_mark.line + 1
-        return result
+def _build(node: yaml.Node, path: Path_, lines: dict[Path_, int], loader: _Nodes) -> Any:
+    """The node as plain data; `lines` gets the line of every path."""
+    lines[path] = node.start_mark.line + 1
+    if isinstance(node, yaml.ScalarNode):
+        return node.value if node.style else resolve_scalar(node.value)
+    if isinstance(node, yaml.SequenceNode):
+        return [_build(item, (*path, i), lines, loader) for i, item in enumerate(node.value)]
+    result: dict[str, Any] = {}
+    for key_node, value_node in node.value:
+        key, mark = key_node.value, key_node.start_mark
+        if not isinstance(key_node, yaml.ScalarNode):
+            raise loader.fail("a key must be a single text", "write `name: value`", mark)
+        if key in result:
+            what = f"duplicate key '{key}' (first on line {lines[(*path, key)]})"
+            raise loader.fail(what, "keep one of the two", mark)
+        result[key] = _build(value_node, (*path, key), lines, loader)
+        lines[(*path, key)] = mark.line + 1
+    return result
 
 
 def parse(text: str, file: str | Path | None = None) -> LocatedYaml:
     """Parse one YAML document. Raises SpecError with file and line on anything that is not plain data."""
     name = None if file is None else str(file)
     try:
-        events, depth = [], 0
-        for event in yaml.parse(text, Loader=yaml.BaseLoader):
-            events.append(event)
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > DEEPEST:  # the parser's time grows with the square of the depth
-                line = None if event.start_mark is None else event.start_mark.line + 1
-                raise SpecError("nested too deeply", hint="a spec is a few levels deep", file=name, line=line)
-            anchor = getattr(event, "anchor", None)
-            tag = getattr(event, "tag", None)
-            if anchor is not None or tag is not None:
-                kind = f"anchor or alias '{anchor}'" if anchor is not None else f"tag '{tag}'"
-                raise SpecError(
-                    f"{kind} is not allowed in a spec",
-                    hint="write the value out; specs hold plain data only",
-                    file=name,
-                    line=None if event.start_mark is None else event.start_mark.line + 1,
-                )
-        node = _Nodes(events).get_single_node()
+        loader = _Nodes(text, name)
+        node = loader.get_single_node()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = error.problem or error.context or "not valid YAML"
         hint = "indent with spaces, never tabs" if "\\t" in problem else "check indentation, quotes and colons"
-        raise SpecError(
-            f"not valid YAML: {problem}", hint=hint, file=name, line=None if mark is None else mark.line + 1
-        ) from None
+        line = None if mark is None else mark.line + 1
+        raise SpecError(f"not valid YAML: {problem}", hint=hint, file=name, line=line) from None
     except yaml.reader.ReaderError as error:
         line = text[: error.position].count("\n") + 1
-        raise SpecError(
-            f"character {chr(error.character) if isinstance(error.character, int) else error.character!r} "
-            "is not allowed in YAML",
-            hint="remove the control character",
-            file=name,
-            line=line,
-        ) from None
+        sign = chr(error.character) if isinstance(error.character, int) else error.character
+        what = f"character {sign!r} is not allowed in YAML"
+        raise SpecError(what, hint="remove the control character", file=name, line=line) from None
     if node is None:
         raise SpecError("the file is empty", hint="see `biobench tasks new` for a scaffold", file=name)
-    composer = _Composer(name)
-    data = composer.build(node, ())
-    return LocatedYaml(data, composer.lines, name)
+    lines: dict[Path_, int] = {}
+    return LocatedYaml(_build(node, (), lines, loader), lines, name)
 
 
 def read_text(path: Path) -> str:

@@ -9,7 +9,7 @@ from biobench.schema.document import Document, Prediction
 from biobench.schema.kind import PLUGIN_METRICS
 from biobench.schema.record import RunRecord
 from biobench.score.averages import Scores, Sums, f1_averages, micro_without, per_label
-from biobench.score.counting import Match, ScoreError, fit_together, label_sums
+from biobench.score.counting import Match, ScoreError, counts, fit_together
 
 
 def compute(
@@ -35,9 +35,8 @@ def compute(
     kind = get_kind(type)
 
     def sums(match: Match) -> Sums:
-        return Sums(
-            tuple(labels), *label_sums(type=type, labels=labels, gold=gold, predictions=predictions, match=match)
-        )
+        c = counts(type=type, labels=labels, gold=gold, predictions=predictions, by="nothing", match=match)
+        return Sums(c.labels, c.tp[0], c.fp[0], c.fn[0])
 
     prediction_of = {p.document: p for p in predictions}
     if kind.numeric and scale is None:

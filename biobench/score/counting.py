@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from biobench.errors import BioBenchError
@@ -14,7 +15,6 @@ from biobench.kinds import Kind, get_kind
 from biobench.schema.document import Document, Prediction
 from biobench.schema.kind import number_of
 from biobench.schema.strict import suggest
-from biobench.score.overlap import overlap_matches
 
 IntArray = NDArray[np.int64]
 Match = Literal["exact", "partial"]
@@ -41,10 +41,10 @@ def counts(
     labels: Sequence[str],
     gold: Sequence[Document],
     predictions: Sequence[Prediction],
-    by: Literal["group", "document"] = "group",
+    by: Literal["group", "document", "nothing"] = "group",
     match: Match = "exact",
 ) -> GroupCounts:
-    """Counts per group (or document), rows sorted by id, columns in the order of `labels`.
+    """Counts per group (or document, or of all together), rows sorted by id, columns in the order of `labels`.
 
     NER: gold and predicted spans are sets; `partial` wants the same label and any overlap, each span
     matched at most once. Classification: a label is what is counted. A document without a prediction has
@@ -52,61 +52,26 @@ def counts(
     """
     column = {label: i for i, label in enumerate(labels)}
     kind = get_kind(type)
-    prediction_of = _by_document(kind, gold, predictions, column)
-    names = sorted({d.group if by == "group" else d.id for d in gold})
-    row = {name: i for i, name in enumerate(names)}
-    tp, fp, fn = (np.zeros((len(names), len(labels)), dtype=np.int64) for _ in range(3))
+    prediction_of = fit_together(kind, gold, predictions, labels)
+    row_of = {d.id: {"group": d.group, "document": d.id, "nothing": ""}[by] for d in gold}
+    row = {name: i for i, name in enumerate(sorted(set(row_of.values())))}
+    tp, fp, fn = (np.zeros((len(row), len(labels)), dtype=np.int64) for _ in range(3))
     for document in gold:
-        at = row[document.group if by == "group" else document.id]
-        _count(kind, match, document, prediction_of.get(document.id), column, tp[at], fp[at], fn[at])
-    return GroupCounts(tuple(names), tuple(labels), tp, fp, fn)
-
-
-def label_sums(
-    *,
-    type: str,
-    labels: Sequence[str],
-    gold: Sequence[Document],
-    predictions: Sequence[Prediction],
-    match: Match = "exact",
-) -> tuple[IntArray, IntArray, IntArray]:
-    """tp, fp, fn over all documents, (labels,) each: `counts` summed, without its groups x labels arrays."""
-    column = {label: i for i, label in enumerate(labels)}
-    kind = get_kind(type)
-    prediction_of = _by_document(kind, gold, predictions, column)
-    tp, fp, fn = (np.zeros(len(labels), dtype=np.int64) for _ in range(3))
-    for document in gold:
-        _count(kind, match, document, prediction_of.get(document.id), column, tp, fp, fn)
-    return tp, fp, fn
+        at, prediction = row[row_of[document.id]], prediction_of.get(document.id)
+        if kind.spans and match == "partial":
+            _count_partial(document, prediction, column, tp[at], fp[at], fn[at])
+            continue
+        true = kind.items(document)
+        predicted = set() if prediction is None else kind.items(prediction)
+        for counted, items in ((tp, true & predicted), (fp, predicted - true), (fn, true - predicted)):
+            for item in items:
+                counted[at, column[item[0]]] += 1
+    return GroupCounts(tuple(row), tuple(labels), tp, fp, fn)
 
 
 def oracle(gold: Sequence[Document]) -> list[Prediction]:
     """The predictions that repeat the gold."""
     return [Prediction(document=d.id, spans=d.spans, labels=d.labels, tags=d.tags) for d in gold]
-
-
-def _count(
-    kind: Kind,
-    match: Match,
-    document: Document,
-    prediction: Prediction | None,
-    column: dict[str, int],
-    tp: IntArray,
-    fp: IntArray,
-    fn: IntArray,
-) -> None:
-    """Add one document's counts to rows tp, fp and fn, (labels,) each."""
-    if kind.spans and match == "partial":
-        _count_partial(document, prediction, column, tp, fp, fn)
-        return
-    true = kind.items(document)
-    predicted = set() if prediction is None else kind.items(prediction)
-    for item in true & predicted:
-        tp[column[item[0]]] += 1
-    for item in predicted - true:
-        fp[column[item[0]]] += 1
-    for item in true - predicted:
-        fn[column[item[0]]] += 1
 
 
 def _count_partial(
@@ -154,13 +119,7 @@ def fit_together(
     kind: Kind, gold: Sequence[Document], predictions: Sequence[Prediction], labels: Sequence[str]
 ) -> dict[str, Prediction]:
     """Predictions by document id. Raises ScoreError where gold and predictions do not fit together."""
-    return _by_document(kind, gold, predictions, {label: i for i, label in enumerate(labels)})
-
-
-def _by_document(
-    kind: Kind, gold: Sequence[Document], predictions: Sequence[Prediction], column: dict[str, int]
-) -> dict[str, Prediction]:
-    """Predictions by document id, after all checks."""
+    column = {label: i for i, label in enumerate(labels)}
     known = {d.id for d in gold}
     if len(known) < len(gold):
         ids = [d.id for d in gold]
@@ -222,3 +181,28 @@ def _check_labels(document: str, side: str, used: Sequence[str], column: dict[st
                 f"document '{document}': {side} label '{label}' is not one of the task's",
                 hint=suggest(label, list(column)),
             )
+
+
+Offsets = tuple[int, int]
+"""Characters [start, end)."""
+
+
+def overlap_matches(gold: Sequence[Offsets], predicted: Sequence[Offsets]) -> int:
+    """Size of a maximum matching between two span sets, an edge being at least one shared character.
+
+    Maximum, not first come first served: with nested or long spans the order in which a greedy pairing
+    looks at them changes its result, and a score must not depend on order. Hopcroft-Karp (scipy).
+    """
+    if not gold or not predicted:
+        return 0
+    if len(gold) == 1 or len(predicted) == 1:
+        return int(any(a < d and c < b for a, b in gold for c, d in predicted))
+    g, f = np.array(gold), np.array(predicted)
+    touches = (g[:, None, 0] < f[None, :, 1]) & (f[None, :, 0] < g[:, None, 1])
+    degrees = touches.sum(axis=0)
+    if degrees.max() <= 1 and touches.sum(axis=1).max() <= 1:
+        return int(degrees.sum())
+    # named in full: most scores need no such graph, and importing this part of scipy takes longer than they do
+    edges = scipy.sparse.csr_matrix(touches.astype(np.int8))
+    matching = scipy.sparse.csgraph.maximum_bipartite_matching(edges, perm_type="column")
+    return int((matching >= 0).sum())

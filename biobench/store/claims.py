@@ -32,7 +32,7 @@ from typing import Literal, NamedTuple, cast
 from filelock import BaseFileLock, FileLock, Timeout
 
 from biobench.core.files import cannot_write, folder_time, temporary_name
-from biobench.core.liveness import has_ended, this_process
+from biobench.core.processes import has_ended, this_process
 from biobench.errors import UsageError
 
 ClaimMode = Literal["locks", "files"]
@@ -50,7 +50,7 @@ _WITHOUT_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP)
 class Heartbeat(NamedTuple):
     """What a process says of the run that it makes. started: seconds since the epoch; step, steps: 0 before training.
 
-    job: the batch system's number of the job, or nothing. by: what its claim is. process: its name in `core.liveness`.
+    job: the batch system's number of the job, or nothing. by: what its claim is. process: its name in `core.processes`.
     began, written: when the claim and this beat were made, in seconds of the holder's monotonic clock.
     """
 
@@ -163,7 +163,10 @@ def claimed(lock_path: Path, mode: ClaimMode) -> Iterator[Claim | None]:
         path.parent.mkdir(parents=True, exist_ok=True)
         if mode == "locks":
             lock = _acquired(lock_path)
-            mine = lock is not None and not _claimed_by_file(path)
+            other = read_heartbeat(path)
+            # a machine that has no locks on the same folder may be at the run
+            by_file = other is not None and other.by == "files" and not _is_dead(path)
+            mine = lock is not None and not by_file
             if mine:
                 _write(path, beat)
         else:
@@ -194,12 +197,6 @@ def _acquired(path: Path) -> BaseFileLock | None:
     except Timeout:
         return None
     return lock
-
-
-def _claimed_by_file(path: Path) -> bool:
-    """Whether a machine that has no locks on the same folder is at the run."""
-    beat = read_heartbeat(path)
-    return beat is not None and beat.by == "files" and not _is_dead(path)
 
 
 def _created(path: Path, beat: Heartbeat) -> bool:
@@ -286,12 +283,7 @@ def _is_dead(path: Path) -> bool:
 
 def is_alive(path: Path) -> bool:
     """Whether the heartbeat's process runs, as far as one look can tell."""
-    beat = read_heartbeat(path)
-    if beat is None or is_stale(path):
-        return False
-    if beat.process or beat.host != socket.gethostname() or not Path("/proc/self").exists():
-        return True
-    return Path(f"/proc/{beat.pid}").exists()
+    return read_heartbeat(path) is not None and not is_stale(path)
 
 
 def _write(path: Path, beat: Heartbeat) -> None:

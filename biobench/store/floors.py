@@ -1,4 +1,4 @@
-"""Floors and gate verdicts in a results folder: <results>/floors/<task>/<32 hex digits>.json."""
+"""Baselines and gate verdicts in a results folder: <results>/floors/<task>/<32 hex digits>.json."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from biobench.errors import StoreError
 from biobench.schema.floor import FLOOR_VERSION, FloorRecord
-from biobench.store.side_records import read_record, task_folder, write_record
+from biobench.store.records import read_record, task_folder, write_record
 from biobench.store.store import UnusableFile
 
 _AGAIN = "delete the file and repeat `biobench tasks gate`"
@@ -29,18 +29,13 @@ def save_floor(results_dir: str | Path, record: FloorRecord) -> Path:
 def find_floor(results_dir: str | Path, task: str, task_hash: str, data_hash: str) -> FloorRecord | None:
     """The verdict that holds for this task on this data, None where there is none of this gate version.
 
-    The pair itself first. Else one of the same task id on the same data: policies see documents and labels,
+    The pair itself first. Else the newest of the same task id on the same data: baselines see documents and labels,
     which the data hash covers, and nothing of the training fields that a task hash also holds.
     Raises StoreError where the pair's own file is damaged.
     """
-    folder = task_folder(results_dir, "floors", task)
-    file = folder / f"{floor_key(task_hash, data_hash)}.json"
-    if file.is_file():
-        record = _read(file)
-        if record is not None:
-            return record
-    records, _ = scan_floors(results_dir, task)
-    return latest(records, task, data_hash)
+    file = task_folder(results_dir, "floors", task) / f"{floor_key(task_hash, data_hash)}.json"
+    record = _read(file) if file.is_file() else None
+    return record or latest(scan_floors(results_dir, task)[0], task, data_hash)
 
 
 def latest(records: Sequence[FloorRecord], task: str, data_hash: str) -> FloorRecord | None:
@@ -58,14 +53,13 @@ def scan_floors(results_dir: str | Path, task: str = "*") -> tuple[list[FloorRec
             record = _read(path)
         except StoreError as error:
             findings.append(UnusableFile(error.file or str(path), error.what, error.hint))
-            continue
-        if record is not None:
-            records.append(record)
+        else:
+            records += [record] if record is not None else []
     return records, findings
 
 
 def floors_fingerprint(results_dir: str | Path) -> str:
-    """A hash that changes when a floor is added, removed or rewritten; reads no file's content."""
+    """A hash that changes when a verdict is added, removed or rewritten; reads no file's content."""
     digest = hashlib.sha256()
     for path in _paths(results_dir, "*"):
         try:
@@ -86,5 +80,5 @@ def _read(path: Path) -> FloorRecord | None:
     if record is None:
         return None
     if record.task != path.parent.name or floor_key(record.task_hash, record.data_hash) != path.stem:
-        raise StoreError(f"holds the floors of another task ({record.task})", hint=_AGAIN, file=path)
+        raise StoreError(f"holds the baselines of another task ({record.task})", hint=_AGAIN, file=path)
     return record

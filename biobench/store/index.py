@@ -7,27 +7,20 @@ Deleting the index loses nothing.
 
 from __future__ import annotations
 
-import io
 import json
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from biobench.core.files import write_atomic
 from biobench.errors import StoreError
 from biobench.schema.record import RunRecord
-from biobench.store.tables import read_bytes
 
-FILE = ".index.parquet"
+FILE = ".index.json"
 """Below `runs/`, where the store is one's own."""
-_JSON = ("overrides", "scores", "ceiling", "contamination", "unexpressed", "count_problems")
-"""Columns that hold JSON."""
-_STATE = ("modified", "size", "inode")
-_FORMAT = b"biobench.index.7"
+_FORMAT = "biobench.index.8"
 
 
 class Brief(NamedTuple):
@@ -181,49 +174,21 @@ def folder_times(runs: Path) -> list[tuple[str, int]]:
 def read_index(file: Path) -> dict[tuple[str, str], tuple[State, Brief]]:
     """(task, key) -> (state, brief) as last written; empty where there is no index of this version."""
     try:
-        table = read_bytes(file.read_bytes())
-    except (OSError, UnicodeError, pa.ArrowException):
+        content = json.loads(file.read_bytes())
+        if content["format"] != [_FORMAT, *Brief._fields]:
+            return {}
+        rows = [(tuple(state), Brief._make(values)) for state, values in content["rows"]]
+        known = {(b.task, b.key): (state, b) for state, b in rows}
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return {}
-    if (table.schema.metadata or {}).get(b"format") != _FORMAT or table.schema.names != _names():
-        return {}
-    columns = {name: table.column(name).to_pylist() for name in table.schema.names}
-    try:
-        for name in _JSON:
-            columns[name] = _parsed(columns[name])
-    except ValueError:
-        return {}
-    for name in ("overrides", "count_problems"):
-        columns[name] = [tuple(values) for values in columns[name]]
-    briefs = map(Brief._make, zip(*(columns[name] for name in Brief._fields), strict=True))
-    states: Iterable[State] = zip(*(columns[name] for name in _STATE), strict=True)
-    places = zip(columns["task"], columns["key"], strict=True)
-    return dict(zip(places, zip(states, briefs, strict=True), strict=True))
-
-
-def _parsed(texts: list[str]) -> list[Any]:
-    """The values of a column, parsed in one piece: cell by cell the calls would take most of the time."""
-    values: list[Any] = json.loads(f"[{','.join(texts)}]")
-    if len(values) != len(texts):
-        raise ValueError("a cell holds more than one value")
-    return values
+    return {
+        place: (state, brief._replace(overrides=tuple(brief.overrides), count_problems=tuple(brief.count_problems)))
+        for place, (state, brief) in known.items()
+    }
 
 
 def write_index(file: Path, rows: Iterable[tuple[State, Brief]]) -> None:
     """Replace the index. A folder that cannot be written goes without: the records are what counts."""
-    columns: dict[str, list[Any]] = {name: [] for name in _names()}
-    for state, brief in rows:
-        for name, part in zip(_STATE, state, strict=True):
-            columns[name].append(part)
-        for name, value in zip(Brief._fields, brief, strict=True):
-            columns[name].append(json.dumps(value) if name in _JSON else value)
-    table = pa.table(columns).replace_schema_metadata({"format": _FORMAT})
-    sink = io.BytesIO()
-    pq.write_table(table, sink, compression="zstd")
-    try:
-        write_atomic(file, sink.getvalue())
-    except StoreError:
-        return
-
-
-def _names() -> list[str]:
-    return [*_STATE, *Brief._fields]
+    content = {"format": [_FORMAT, *Brief._fields], "rows": list(rows)}
+    with suppress(StoreError):
+        write_atomic(file, json.dumps(content).encode())

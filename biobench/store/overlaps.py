@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 from biobench.schema.contamination import OVERLAP_VERSION, Contamination, OverlapRecord
-from biobench.store.side_records import read_record, task_folder, write_record
+from biobench.store.records import read_record, task_folder, write_record
 from biobench.store.store import Store
 
 _ROOM = "overlap"

@@ -1,20 +1,33 @@
-"""One run's record as JSON bytes, and back, with every kind of damage said in one line."""
+"""Records as JSON files and back, with every kind of damage said in one line.
+
+Runs lie in `<results>/runs`; small records beside them in `<results>/<room>/<task>/<32 hex digits>.json`.
+"""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any, TypeVar
 
+from pydantic import BaseModel, ValidationError
+
+from biobench.core.files import read_regular, write_atomic
 from biobench.errors import StoreError
 from biobench.schema.record import RECORD_VERSION, RunRecord
-from biobench.store.side_records import parsed, to_bytes, validated
+from biobench.store.keys import is_task_id
 
+R = TypeVar("R", bound=BaseModel)
+
+REMOVED = {"cost": ("prepared_ahead",)}
+"""Fields that earlier versions wrote in a part of a run's record and that are passed over. What else changes its
+name or shape in records is migrated here."""
 _AGAIN = "delete the file and repeat the run"
 
 
 def to_json(record: RunRecord, path: Path) -> bytes:
     """Readable JSON. Raises StoreError where a number is not finite: such a run has no valid result."""
     try:
-        return to_bytes(record)
+        return canonical_json(record.model_dump(mode="json"))
     except ValueError as error:
         raise StoreError(
             f"the record holds a value that JSON cannot: {error}",
@@ -33,4 +46,73 @@ def from_json(content: bytes, path: Path) -> RunRecord:
             hint="upgrade BioBench",
             file=path,
         )
-    return validated(data, RunRecord, path, _AGAIN)
+    for part, names in REMOVED.items():
+        if isinstance(fields := data.get(part), dict):
+            data[part] = {name: value for name, value in fields.items() if name not in names}
+    return _validated(data, RunRecord, path, _AGAIN)
+
+
+def task_folder(results_dir: str | Path, room: str, task: str) -> Path:
+    """Where the room keeps the records of a task. Raises StoreError for what is no task id."""
+    if not is_task_id(task):
+        raise StoreError(f"'{task[:40]}' is not a task id", hint="lower-case letters, digits and underscores")
+    return Path(results_dir) / room / task
+
+
+def write_record(path: Path, record: BaseModel) -> None:
+    """Write a small record, atomically, over an older one. Raises StoreError."""
+    write_atomic(path, canonical_json(record.model_dump(mode="json")))
+
+
+def read_record(path: Path, kind: type[R], version: tuple[str, int], again: str) -> R | None:
+    """A small record; None for one of another version, which counts as not made.
+
+    version: the field that holds it and the value that is read; again: the hint on how to remake the record.
+    Raises StoreError for a file that cannot be read or is damaged.
+    """
+    data = parsed(read_regular(path), path, again)
+    name, wanted = version
+    return _validated(data, kind, path, again) if data.get(name) == wanted else None
+
+
+def canonical_json(data: Any) -> bytes:
+    """The one text in which records stand: UTF-8, one blank a level, names in the order of `data`.
+
+    Halves of surrogate pairs (names of files in other encodings) become U+FFFD. Raises ValueError where a number is
+    not finite.
+    """
+    text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False)
+    return (text + "\n").encode("utf-8", "surrogatepass").decode("utf-8", "replace").encode()
+
+
+def parsed(content: bytes, path: Path, again: str) -> dict[str, Any]:
+    """The JSON object in a record's file. again: the hint on how to remake the record.
+
+    Raises StoreError for what is no JSON object in UTF-8, for numbers that are not finite and for halves of surrogate
+    pairs, which no terminal prints.
+    """
+
+    def refuse(name: str) -> None:
+        raise ValueError(f"{name} is not a finite number")
+
+    try:
+        data: Any = json.loads(content.decode(), parse_constant=refuse)
+        if b"\\ud" in content.lower():
+            json.dumps(data, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        reason = f": {error}" if type(error) is ValueError else ""
+        line = getattr(error, "lineno", None)
+        raise StoreError(f"is not JSON{reason}", hint=again, file=path, line=line) from error
+    if not isinstance(data, dict):
+        raise StoreError("does not hold a record", hint=again, file=path)
+    return data
+
+
+def _validated(data: dict[str, Any], kind: type[R], path: Path, again: str) -> R:
+    """The record that `data` is. Raises StoreError naming the file and the first field that does not fit."""
+    try:
+        return kind.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(step) for step in first["loc"]) or "the record"
+        raise StoreError(f"damaged record: {where}: {first['msg']}", hint=again, file=path) from error

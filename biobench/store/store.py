@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from biobench.core.files import (
-    cannot_read,
     commit,
     read_regular,
     remove_stale,
@@ -136,60 +135,50 @@ class Store:
 
     def scan(self) -> tuple[list[RunRecord], list[UnusableFile]]:
         """All readable records, ordered by task, model, seed and key; and what could not be read."""
-        records: list[RunRecord] = []
         findings: list[UnusableFile] = []
-        for path in self._record_paths():
-            try:
-                record = self.get(path.parent.name, path.stem)
-            except StoreError as error:
-                findings.append(UnusableFile(error.file or str(path), error.what, error.hint))
-                continue
-            if record is not None:
-                records.append(record)
-        records.sort(key=lambda r: (r.task.id, r.model.id, r.seed, r.key))
-        return records, findings
+        files = list_files(self.root / "runs")
+        records = [record for seen in files if (record := self._read_or_note(seen, findings)) is not None]
+        return sorted(records, key=lambda r: (r.task.id, r.model.id, r.seed, r.key)), findings
+
+    def records(self) -> list[RunRecord]:
+        """The records of `scan`."""
+        return self.scan()[0]
 
     def briefs(self) -> tuple[list[Brief], list[UnusableFile]]:
         """As `scan`, each record in brief; records seen before come from the index instead of their files."""
-        briefs, findings, _ = self.survey()
-        return briefs, findings
+        return self.survey()[:2]
 
     def survey(self) -> tuple[list[Brief], list[UnusableFile], str]:
         """`briefs`, and what `contents` gave when the files were looked at for them."""
         # tens of thousands of small objects that all stay: collecting between them frees nothing and costs a third
         with paused_collector():
             files = list_files(self.root / "runs")
-            return *self._briefs(files), _state_of(files)
+            known = read_index(self._index)
+            rows: list[tuple[State, Brief]] = []
+            findings: list[UnusableFile] = []
+            changed = False
+            for seen in files:
+                entry = known.pop((seen.task, seen.key), None)
+                if entry is not None and entry[0] == seen.state and seen.complete:
+                    rows.append(entry)
+                    continue
+                changed = True
+                record = self._read_or_note(seen, findings)
+                if record is not None:
+                    rows.append((seen.state, Brief.of(record)))
+            if (changed and rows) or known:
+                write_index(self._index, rows)
+            briefs = sorted((brief for _, brief in rows), key=lambda b: (b.task, b.model, b.seed, b.key))
+            return briefs, findings, _state_of(files)
 
-    def _briefs(self, files: Iterable[Seen]) -> tuple[list[Brief], list[UnusableFile]]:
-        runs = self.root / "runs"
-        known = read_index(self._index)
-        rows: list[tuple[State, Brief]] = []
-        findings: list[UnusableFile] = []
-        changed = False
-        for seen in files:
-            entry = known.pop((seen.task, seen.key), None)
-            if entry is not None and entry[0] == seen.state and seen.complete:
-                rows.append(entry)
-                continue
-            changed = True
-            try:
-                record = self.get(seen.task, seen.key)
-            except StoreError as error:
-                path = runs / seen.task / f"{seen.key}.json"
-                findings.append(UnusableFile(error.file or str(path), error.what, error.hint))
-                continue
-            if record is not None:
-                rows.append((seen.state, Brief.of(record)))
-        if (changed and rows) or known:
-            write_index(self._index, rows)
-        briefs = [brief for _, brief in rows]
-        briefs.sort(key=lambda b: (b.task, b.model, b.seed, b.key))
-        return briefs, findings
-
-    def records(self) -> list[RunRecord]:
-        """The records of `scan`."""
-        return self.scan()[0]
+    def _read_or_note(self, seen: Seen, findings: list[UnusableFile]) -> RunRecord | None:
+        """The record; where it is damaged, None and a finding more."""
+        try:
+            return self.get(seen.task, seen.key)
+        except StoreError as error:
+            path = self.root / "runs" / seen.task / f"{seen.key}.json"
+            findings.append(UnusableFile(error.file or str(path), error.what, error.hint))
+            return None
 
     def fingerprint(self) -> str:
         """Changes when a record is added, removed or replaced, as `save` and `update` do it; looks at no file."""
@@ -281,12 +270,8 @@ class Store:
 
     def command_of(self, task_id: str, key: str) -> float | None:
         """The command that made the stored run, None where that is not known. Raises StoreError for a damaged note."""
-        path = self._beside(task_id, key, ".command")
-        content = _read(path)
-        try:
-            return None if content is None else float(json.loads(content)["command"])
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise StoreError("is not the note of a command", hint="delete it", file=path) from error
+        note = self._note(task_id, key, ".command")
+        return None if note is None else note[0]
 
     def command_state(self, task_id: str, key: str) -> tuple[int, int] | None:
         """What changes whenever a command notes that it made the run; only good to be compared with itself."""
@@ -309,30 +294,23 @@ class Store:
 
         Raises StoreError where the note is damaged.
         """
-        note = self._failure(task_id, key)
+        note = self._note(task_id, key, ".failed")
         return note[1] if note is not None and note[0] == command else None
 
     def last_failure(self, task_id: str, key: str) -> str | None:
         """Why this run failed last, in whichever command; None where it did not. Raises StoreError as `failure`."""
-        note = self._failure(task_id, key)
+        note = self._note(task_id, key, ".failed")
         return None if note is None else note[1]
 
-    def _failure(self, task_id: str, key: str) -> tuple[float, str] | None:
-        path = self._beside(task_id, key, ".failed")
+    def _note(self, task_id: str, key: str, suffix: str) -> tuple[float, str] | None:
+        """Command and reason of a note beside a run."""
+        path = self._beside(task_id, key, suffix)
         content = _read(path)
-        if content is None:
-            return None
         try:
-            note = json.loads(content)
-            return note["command"], str(note["reason"])
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise StoreError("is not the note of a failed run", hint="delete it", file=path) from error
-
-    def _record_paths(self) -> list[Path]:
-        try:
-            return sorted(self.root.glob("runs/*/*.json"))
-        except OSError as error:
-            raise cannot_read(self.root, error) from error
+            fields = None if content is None else json.loads(content)
+            return None if fields is None else (float(fields["command"]), str(fields.get("reason", "")))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise StoreError("is not the note of a run", hint="delete it", file=path) from error
 
     def _path(self, task_id: str, key: str, suffix: str) -> Path:
         folder = self.root / "runs"

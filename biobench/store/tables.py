@@ -47,6 +47,10 @@ TEXTS = (
 """The columns of texts, as parquet names them."""
 
 
+_ANSWERS = ("span_scores", "tags", "labels", "label_scores")
+"""Columns that are fields of a `Prediction` as they stand."""
+
+
 def to_parquet(gold: Sequence[Document], predictions: Sequence[Prediction]) -> bytes:
     """The file's bytes; equal input gives equal bytes. Rows in the order of `gold`.
 
@@ -99,42 +103,35 @@ def from_parquet(content: bytes, path: Path) -> tuple[list[Document], list[Predi
 
 def _has_nulls(array: Any) -> bool:
     """Whether a value is missing at any depth of an arrow array."""
-    if array.null_count:
-        return True
+    inner = []
     if pa.types.is_list(array.type):
-        return _has_nulls(array.flatten())
-    if pa.types.is_struct(array.type):
-        return any(_has_nulls(child) for child in array.flatten())
-    return False
+        inner = [array.flatten()]
+    elif pa.types.is_struct(array.type):
+        inner = array.flatten()
+    return bool(array.null_count) or any(map(_has_nulls, inner))
 
 
 def _unpacked(rows: list[dict[str, Any]]) -> tuple[list[Document], list[Prediction]]:
     """Raises ValueError where token starts and ends do not pair."""
     documents, predictions = [], []
     for row in rows:
+        texts = {name: tuple(row[name]) for name in ("gold_labels", "gold_tags", *_ANSWERS)}
+        gold, spans = (tuple(Span(**span) for span in row[name]) for name in ("gold_spans", "spans"))
+        tokens = tuple(zip(row["token_starts"], row["token_ends"], strict=True))
         documents.append(
             Document(
                 id=row["document"],
                 group=row["group"],
                 text="",
                 split=row["split"],
-                spans=_spans(row["gold_spans"]),
-                labels=tuple(row["gold_labels"]),
-                tokens=tuple(zip(row["token_starts"], row["token_ends"], strict=True)),
-                tags=tuple(row["gold_tags"]),
+                spans=gold,
+                labels=texts.pop("gold_labels"),
+                tokens=tokens,
+                tags=texts.pop("gold_tags"),
             )
         )
         if row["predicted"]:
-            predictions.append(
-                Prediction(
-                    document=row["document"],
-                    spans=_spans(row["spans"]),
-                    span_scores=tuple(row["span_scores"]),
-                    tags=tuple(row["tags"]),
-                    labels=tuple(row["labels"]),
-                    label_scores=tuple(row["label_scores"]),
-                )
-            )
+            predictions.append(Prediction(document=row["document"], spans=spans, **texts))
     return documents, predictions
 
 
@@ -151,12 +148,4 @@ def _row(document: Document, prediction: Prediction | None) -> dict[str, Any]:
         "token_ends": [end for _, end in document.tokens],
         "predicted": prediction is not None,
         "spans": [s._asdict() for s in answer.spans],
-        "span_scores": answer.span_scores,
-        "tags": answer.tags,
-        "labels": answer.labels,
-        "label_scores": answer.label_scores,
-    }
-
-
-def _spans(rows: list[dict[str, Any]]) -> tuple[Span, ...]:
-    return tuple(Span(r["start"], r["end"], r["label"]) for r in rows)
+    } | {name: getattr(answer, name) for name in _ANSWERS}

@@ -7,10 +7,12 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from biobench.store.statements import Mark
+
 Grade = Literal["error", "person", "warning"]
 State = Literal["verified", "consistent", "person", "refused"]
 """verified: scored again on the data, with the claimed result. consistent: nothing contradicts it, but the data was not
-there to score it again. person: somebody has to look at a finding first. refused: something is wrong."""
+there to score it again. person: a maintainer has to look at a finding first. refused: something is wrong."""
 STATES: tuple[State, ...] = ("verified", "consistent", "person", "refused")
 """From best to worst."""
 
@@ -40,32 +42,39 @@ class RunState(NamedTuple):
     key: str
     seed: int
     state: State
+    rescored: bool = False
+    """Whether its predictions were scored again on the data, with the claimed result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was found in one submission."""
+    """What was found in one submission. reproduced: a maintainer's statement stands for what leads in it."""
 
     folder: str
     model: str
     checks: tuple[Check, ...]
     runs: tuple[RunState, ...] = ()
+    reproduced: bool = False
 
     @property
     def state(self) -> State:
         """That of the submission: of its worst run, and no better than its findings allow."""
         grades = {c.grade for c in self.checks}
-        states = {r.state for r in self.runs}
-        if "error" in grades or "refused" in states or not self.runs:
+        if "error" in grades or not self.runs:
             return "refused"
-        if "person" in grades or "person" in states:
-            return "person"
-        return "consistent" if "consistent" in states else "verified"
+        return "person" if "person" in grades else max((run.state for run in self.runs), key=STATES.index)
 
     @property
     def accepted(self) -> bool:
         """Whether neither an error nor a finding for a person stands against it."""
         return self.state in ("verified", "consistent")
+
+    @property
+    def mark(self) -> Mark:
+        """What the board says of its rows."""
+        if self.state == "refused" or not (self.reproduced or all(run.rescored for run in self.runs)):
+            return "claimed"
+        return "reproduced" if self.reproduced else "re-scored"
 
     @property
     def records(self) -> int:
@@ -81,11 +90,12 @@ class Verification:
         words = {
             "verified": "verified",
             "consistent": "consistent, but not scored again",
-            "person": "needs a person",
+            "person": "waits for a maintainer",
             "refused": "refused",
         }
         numbers = ", ".join(f"{self.count(s)} {words[s]}" for s in STATES if self.count(s))
-        return f"{words[self.state]}: {self.records} runs" + (f" ({numbers})" if numbers else "")
+        mark = f"; the board marks it {self.mark}" if self.accepted else ""
+        return f"{words[self.state]}: {self.records} runs" + (f" ({numbers})" if numbers else "") + mark
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -93,6 +103,7 @@ class Verification:
             "folder": self.folder,
             "model": self.model,
             "state": self.state,
+            "mark": self.mark,
             "accepted": self.accepted,
             "records": self.records,
             "verified": self.count("verified"),
@@ -103,5 +114,5 @@ class Verification:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Verification:
         """Back from `as_json`."""
-        checks = tuple(Check(**c) for c in data["findings"])
-        return cls(data["folder"], data["model"], checks, tuple(RunState(**r) for r in data["runs"]))
+        checks, runs = (Check(**c) for c in data["findings"]), (RunState(**r) for r in data["runs"])
+        return cls(data["folder"], data["model"], tuple(checks), tuple(runs), data["mark"] == "reproduced")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,65 +41,48 @@ def check_content(path: Path, where: str, record: RunRecord) -> list[Check]:
 
     To be called under limits of memory and time. Texts that stand there many times are held once here.
     """
+
+    def error(code: str, what: str) -> list[Check]:
+        return [Check(code, "error", where, what)]
+
+    info = shipped().get(record.task.id)
+    counted = None if info is None or info.spec is None else info.spec.counts.get("test", {}).get("documents")
+    # as the spec counts them; another source may be cut differently
+    most = MOST_DOCUMENTS if counted is None else max(1_000, 2 * int(counted))
+    longest = written = values = 0
     try:
         content = read_regular(path)
         if not pq.ParquetFile(pa.BufferReader(content)).schema_arrow.equals(SCHEMA, check_metadata=False):
-            return [Check("R07", "error", where, "does not have the columns of stored predictions")]
+            return error("R07", "does not have the columns of stored predictions")
         file = pq.ParquetFile(pa.BufferReader(content), read_dictionary=TEXTS, pre_buffer=False)
-        most = most_documents(record)
         if file.metadata.num_rows > most:
-            what = f"unpacks to {file.metadata.num_rows} documents, the task has at most {most}"
-            return [Check("L03", "error", where, what)]
+            return error("L03", f"unpacks to {file.metadata.num_rows} documents, the task has at most {most}")
         table = file.read(use_threads=False)
         if table.num_rows != file.metadata.num_rows:
-            return [Check("R07", "error", where, "does not hold as many rows as it says")]
+            return error("R07", "does not hold as many rows as it says")
         table.validate(full=True)
-        values = sum(_values(chunk) for column in table.columns for chunk in column.chunks)
-        longest, written = _texts(table)
-    except (pa.ArrowException, KeyError, ValueError, OSError, TypeError, UnicodeError, StoreError) as error:
-        what = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-        return [Check("R07", "error", where, f"is no parquet file that can be read: {what}")]
+        for leaf in (leaf for column in table.columns for chunk in column.chunks for leaf in _leaves(chunk)):
+            values += len(leaf)
+            if pa.types.is_dictionary(leaf.type):
+                longest = max(longest, pc.max(pc.utf8_length(leaf.dictionary)).as_py() or 0)
+                written += pc.sum(pc.take(pc.binary_length(leaf.dictionary), leaf.indices)).as_py() or 0
+            elif pa.types.is_string(leaf.type):
+                longest = max(longest, pc.max(pc.utf8_length(leaf)).as_py() or 0)
+                written += pc.sum(pc.binary_length(leaf)).as_py() or 0
+    except (pa.ArrowException, KeyError, ValueError, OSError, TypeError, UnicodeError, StoreError) as problem:
+        what = str(problem).splitlines()[0][:120] if str(problem) else type(problem).__name__
+        return error("R07", f"is no parquet file that can be read: {what}")
     if longest > MOST_CHARACTERS:
-        what = f"holds a text of {longest} characters, at most {MOST_CHARACTERS} are taken"
-        return [Check("L03", "error", where, what)]
+        return error("L03", f"holds a text of {longest} characters, at most {MOST_CHARACTERS} are taken")
     if values > MOST_VALUES or written > MOST_TEXT:
-        return [Check("L03", "error", where, f"unpacks to {values} values with {written} bytes of text")]
+        return error("L03", f"unpacks to {values} values with {written} bytes of text")
     return []
 
 
-def most_documents(record: RunRecord) -> int:
-    """Test documents that a run of this task can have, as the spec counts them; other sources may cut differently."""
-    info = shipped().get(record.task.id)
-    counted = None if info is None or info.spec is None else info.spec.counts.get("test", {}).get("documents")
-    return MOST_DOCUMENTS if counted is None else max(1_000, 2 * int(counted))
-
-
-def _values(array: Any) -> int:
-    if pa.types.is_list(array.type):
-        return _values(array.flatten())
-    if pa.types.is_struct(array.type):
-        return sum(_values(child) for child in array.flatten())
-    return len(array)
-
-
-def _texts(table: pa.Table) -> tuple[int, int]:
-    """(characters of the longest text, bytes of all, each as often as it stands there)."""
-    longest = written = 0
-    for array in (leaf for column in table.columns for chunk in column.chunks for leaf in _leaves(chunk)):
-        if pa.types.is_dictionary(array.type):
-            longest = max(longest, pc.max(pc.utf8_length(array.dictionary)).as_py() or 0)
-            written += pc.sum(pc.take(pc.binary_length(array.dictionary), array.indices)).as_py() or 0
-        elif pa.types.is_string(array.type):
-            longest = max(longest, pc.max(pc.utf8_length(array)).as_py() or 0)
-            written += pc.sum(pc.binary_length(array)).as_py() or 0
-    return longest, written
-
-
 def _leaves(array: Any) -> Iterator[Any]:
-    if pa.types.is_list(array.type):
-        yield from _leaves(array.flatten())
-    elif pa.types.is_struct(array.type):
-        for child in array.flatten():
+    if pa.types.is_list(array.type) or pa.types.is_struct(array.type):
+        flat = array.flatten()
+        for child in flat if isinstance(flat, list) else [flat]:
             yield from _leaves(child)
     else:
         yield array
@@ -107,79 +91,67 @@ def _leaves(array: Any) -> Iterator[Any]:
 def check_predictions(
     record: RunRecord, where: str, gold: Sequence[Document], predictions: Sequence[Prediction]
 ) -> list[Check]:
-    """P codes: what no run of ours stores, whatever the model.
+    """P01 codes: what no run of ours stores, whatever the model.
 
     gold: the documents as the file holds them, before anything of them is replaced.
     """
-    problems = [_redacted(d) for d in gold] if record.redacted else []
-    problems += ["documents of another split than test"] if any(d.split != "test" for d in gold) else []
-    problems += [p for prediction in predictions if (p := _prediction(record, prediction))]
+    problems = ["documents of another split than test"] if any(d.split != "test" for d in gold) else []
+    if record.redacted:
+        if any(d.spans or d.labels or d.tags or d.tokens for d in gold):
+            problems.append("gold of a task whose data is under an agreement")
+        if any(not is_key(d.id) or not is_key(d.group) for d in gold):
+            problems.append("names of documents of a task whose data is under an agreement")
+        if record.task.labels and not _counted_as_claimed(record, predictions):
+            problems.append("another number of predictions of a label than the record counts")
+    problems += filter(None, (_problem(record, prediction) for prediction in predictions))
     if traits_of(record.task.type).tagged and not record.redacted:
         documents = {d.id: d for d in gold}
-        tokens = {d.id: len(d.tokens) for d in gold}
-        if any(p.tags and len(p.tags) != tokens.get(p.document, -1) for p in predictions):
-            problems.append("another number of tags than of tokens")
-        elif any(p.tags and not _spans_follow(documents[p.document], p, record.task.decode) for p in predictions):
-            problems.append("spans that do not follow from their tags")
-    if record.redacted and record.task.labels and not _predicts_as_claimed(record, predictions):
-        problems.append("another number of predictions of a label than the record counts")
-    return [Check("P01", "error", where, f"holds {what}") for what in dict.fromkeys(filter(None, problems))]
+        for p in predictions:
+            document = documents.get(p.document)
+            if p.tags and (document is None or len(p.tags) != len(document.tokens)):
+                problems.append("another number of tags than of tokens")
+            elif p.tags and document is not None and not _spans_follow(document, p, record.task.decode):
+                problems.append("spans that do not follow from their tags")
+    return [Check("P01", "error", where, f"holds {what}") for what in dict.fromkeys(problems)]
 
 
-def _redacted(document: Document) -> str:
-    if document.spans or document.labels or document.tags or document.tokens:
-        return "gold of a task whose data is under an agreement"
-    if not is_key(document.id) or not is_key(document.group):
-        return "names of documents of a task whose data is under an agreement"
-    return ""
-
-
-def _prediction(record: RunRecord, prediction: Prediction) -> str:
-    """What is wrong with the scores of one prediction; empty where nothing is."""
-    task, traits = record.task, traits_of(record.task.type)
+def _problem(record: RunRecord, p: Prediction) -> str:
+    """What is wrong with one prediction of this kind of task; empty where nothing is."""
+    task, traits, numbers = record.task, traits_of(record.task.type), p.label_scores
     if traits.numeric:
-        numbers = prediction.label_scores
         low, high = record.scale or (0.0, 0.0)
-        fits = (
-            len(numbers) == 1
-            and low <= numbers[0] <= high
-            and not (prediction.labels or prediction.spans or prediction.tags)
-        )
+        fits = len(numbers) == 1 and low <= numbers[0] <= high and not (p.labels or p.spans or p.tags)
         return "" if fits else "something else than one number of the scale"
-    if any(not 0 <= s <= 1 for s in (*prediction.span_scores, *prediction.label_scores)):  # NaN is not in there either
+    if any(not 0 <= s <= 1 for s in (*p.span_scores, *numbers)):  # NaN is not in there either
         return "scores that are no fractions between 0 and 1"
     if traits.spans:
-        if prediction.labels or prediction.label_scores:
-            return "labels of documents in a task of spans"
-        if len(prediction.span_scores) not in (0, len(prediction.spans)):
-            return "another number of span scores than of spans"
-        if len(set(prediction.spans)) < len(prediction.spans):
-            return "a span twice"
-        if any(not 0 <= s.start < s.end for s in prediction.spans):
-            return "spans that end before they begin"
-        return ""
-    if prediction.spans or prediction.span_scores or prediction.tags:
+        wrong = {
+            "labels of documents in a task of spans": bool(p.labels or numbers),
+            "another number of span scores than of spans": len(p.span_scores) not in (0, len(p.spans)),
+            "a span twice": len({*p.spans}) < len(p.spans),
+            "spans that end before they begin": any(not 0 <= s.start < s.end for s in p.spans),
+        }
+        return next((what for what, is_so in wrong.items() if is_so), "")
+    if p.spans or p.span_scores or p.tags:
         return "spans in a task of document labels"
     if traits.ranked:
-        fits = 0 < len(set(prediction.labels)) == len(prediction.labels) <= MOST_RANKED and not prediction.label_scores
+        fits = 0 < len({*p.labels}) == len(p.labels) <= MOST_RANKED and not numbers
         return "" if fits else f"something else than one to {MOST_RANKED} different labels in order"
-    if len(prediction.label_scores) != len(task.labels):
+    if len(numbers) != len(task.labels):
         return "another number of label scores than the task has labels"
-    if len(set(prediction.labels)) < len(prediction.labels):
+    if len({*p.labels}) < len(p.labels):
         return "a label twice for one document"
-    scores = dict(zip(task.labels, prediction.label_scores, strict=True))
-    chosen = {label: score for label, score in scores.items() if label in prediction.labels}
-    others = [score for label, score in scores.items() if label not in prediction.labels]
+    scores = dict(zip(task.labels, numbers, strict=True))
+    chosen = [scores.pop(label) for label in p.labels if label in scores]
+    best = bool(chosen) and max(scores.values(), default=0.0) <= max(chosen) + ROUNDING
     if traits.options:
-        # the likeliest set need not hold the likeliest options
-        fits = bool(chosen)
+        fits = bool(chosen)  # the likeliest set need not hold the likeliest options
     elif not traits.thresholds:
-        fits = bool(chosen) and max(others, default=0.0) <= max(chosen.values()) + ROUNDING
+        fits = best
     else:
         threshold = 0.5 if record.training.threshold is None else record.training.threshold
-        passed = all(score >= threshold - ROUNDING for score in chosen.values())
-        best = len(chosen) == 1 and max(others, default=0.0) <= max(chosen.values()) + ROUNDING
-        fits = all(score <= threshold + ROUNDING for score in others) and (passed or best)
+        passed = all(score >= threshold - ROUNDING for score in chosen)
+        fits = all(s <= threshold + ROUNDING for s in scores.values()) and (passed or (best and len(chosen) == 1))
     return "" if fits else "labels that do not follow from their scores"
 
 
@@ -192,11 +164,9 @@ def _spans_follow(document: Document, prediction: Prediction, decode: str) -> bo
     return spans == set(prediction.spans)
 
 
-def _predicts_as_claimed(record: RunRecord, predictions: Sequence[Prediction]) -> bool:
-    counted = dict.fromkeys(record.task.labels, 0)
-    for prediction in predictions:
-        for label in {(s.label, s.start, s.end) for s in prediction.spans} or {(n, 0, 0) for n in prediction.labels}:
-            if label[0] not in counted:
-                return False
-            counted[label[0]] += 1
-    return all(record.per_label.get(label, {}).get("predicted") == n for label, n in counted.items())
+def _counted_as_claimed(record: RunRecord, predictions: Sequence[Prediction]) -> bool:
+    counted = Counter[str]()
+    for p in predictions:
+        counted.update([s.label for s in {*p.spans}] or {*p.labels})
+    claimed = {label: row.get("predicted") for label, row in record.per_label.items()}
+    return counted.keys() <= {*record.task.labels} and all(claimed.get(n) == counted[n] for n in record.task.labels)

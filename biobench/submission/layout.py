@@ -1,9 +1,10 @@
-"""What may lie in a submission's folder, checked before anything in it is opened."""
+"""What may lie in a submission's folder, checked before anything in it is opened; then its manifest."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 import unicodedata
 from collections import Counter
@@ -13,20 +14,20 @@ from pydantic import ValidationError
 
 from biobench.core.files import kind_of, read_regular
 from biobench.errors import StoreError
-from biobench.report.escape import plain
+from biobench.report.escape import HIDDEN, plain
 from biobench.store.index import FILE as INDEX
 from biobench.store.keys import is_key, is_task_id
-from biobench.store.side_records import parsed
+from biobench.store.records import parsed
+from biobench.store.statements import MANIFEST
 from biobench.submission.checks import Check
-from biobench.submission.names import check_name
-from biobench.submission.pack import MANIFEST, NAME_LIMIT, NOTES_LIMIT, VERSION, Manifest, packed_files
+from biobench.submission.pack import NAME_LIMIT, NOTES_LIMIT, VERSION, Manifest, packed_files
 
 MOST_FILES = 5_000
 """Files and folders in all."""
 MANIFEST_BYTES = 4 * 2**20
 RECORD_BYTES = 2**20
 RECORDS_BYTES = 32 * 2**20
-"""Of all records and verdicts together, which are held at once as sixteen times as much; a whole suite has under 4."""
+"""Of all records together, which are held at once as sixteen times as much; a whole suite has under 4."""
 PREDICTIONS_BYTES = 64 * 2**20
 TOTAL_BYTES = 2**30
 MOST_RUNS = 400
@@ -35,6 +36,11 @@ LONGEST_ID = 100
 """Characters of a task's id."""
 MOST_SEEDS = 60
 """Runs of one task: each is compared with each. Protocols have ten at most."""
+_MARKS = re.compile(
+    r"[\[\]]|\(\W*(verified|consistent|reproduced|re-?scored|claimed|published|official|baseline|oracle|"
+    r"submission|submitted|external|run)\b.*\)"
+)
+"""What the board writes beside names: variants in brackets, and words about a row."""
 
 
 def check_layout(folder: Path) -> list[Check]:
@@ -47,44 +53,40 @@ def check_layout(folder: Path) -> list[Check]:
         what = "is not there" if kind == "missing" else f"is a {kind}, not a folder"
         return [Check("L05", "error", str(folder), what)]
     checks: list[Check] = []
-    total = count = records = runs = 0
-    seeds: Counter[str] = Counter()
+    sums, seeds = Counter[str](), Counter[str]()
+
+    def bounded(code: str, where: str, number: int, most: int, of: str) -> None:
+        if number > most:
+            checks.append(Check(code, "error", where, f"has {number} {of}, at most {most} are taken"))
+
     for root, folders, files in os.walk(folder, followlinks=False):
         for name in [*folders, *files]:
             path = Path(root) / name
-            where = path.relative_to(folder).as_posix()
-            status = path.lstat()
-            count += 1
-            if count > MOST_FILES:
-                checks.append(Check("L04", "error", ".", f"holds more than {MOST_FILES} files and folders"))
-                return checks
+            where, status = path.relative_to(folder).as_posix(), path.lstat()
+            sums["files"] += 1
+            if sums["files"] > MOST_FILES:
+                return [*checks, Check("L04", "error", ".", f"holds more than {MOST_FILES} files and folders")]
             if stat.S_ISDIR(status.st_mode):
                 continue
             if not stat.S_ISREG(status.st_mode):
                 checks.append(Check("L01", "error", where, f"is a {kind_of(status.st_mode)}, not a file"))
                 continue
-            total += status.st_size
-            records += status.st_size if where.endswith(".json") and where != MANIFEST else 0
+            sums["bytes"] += status.st_size
+            sums["records"] += status.st_size if where.endswith(".json") and where != MANIFEST else 0
             if where.startswith("runs/") and where.endswith(".json"):
-                runs += 1
                 seeds[where.rpartition("/")[0]] += 1
             limit = allowed_bytes(where)
-            if where == f"runs/{INDEX}":
-                # Never let through: a forged one could stand for other scores than the records'.
-                checks.append(Check("L02", "error", where, "is an index that the board made; remove it"))
-            elif limit is None:
-                checks.append(Check("L02", "error", where, "does not belong into a submission"))
-            elif status.st_size > limit:
-                checks.append(Check("L03", "error", where, f"has {status.st_size} bytes, at most {limit} are taken"))
-    if runs > MOST_RUNS:
-        checks.append(Check("L04", "error", "runs", f"holds {runs} runs, at most {MOST_RUNS} are taken"))
+            if limit is None:
+                # an index would stand for other scores than the records'
+                what = "is an index that the board made; remove it" if name == INDEX else "does not belong here"
+                checks.append(Check("L02", "error", where, what))
+            else:
+                bounded("L03", where, status.st_size, limit, "bytes")
+    bounded("L04", "runs", seeds.total(), MOST_RUNS, "runs")
     for task, number in seeds.items():
-        if number > MOST_SEEDS:
-            checks.append(Check("L04", "error", task, f"holds {number} runs, at most {MOST_SEEDS} of a task are taken"))
-    if records > RECORDS_BYTES:
-        checks.append(Check("L03", "error", ".", f"has {records} bytes of records, at most {RECORDS_BYTES} are taken"))
-    if total > TOTAL_BYTES:
-        checks.append(Check("L03", "error", ".", f"has {total} bytes in all, at most {TOTAL_BYTES} are taken"))
+        bounded("L04", task, number, MOST_SEEDS, "runs")
+    bounded("L03", ".", sums["records"], RECORDS_BYTES, "bytes of records")
+    bounded("L03", ".", sums["bytes"], TOTAL_BYTES, "bytes in all")
     return checks
 
 
@@ -98,9 +100,7 @@ def allowed_bytes(where: str) -> int | None:
     key, dot, suffix = parts[2].partition(".")
     if not is_key(key) or not dot:
         return None
-    if parts[0] == "floors":
-        return RECORD_BYTES if suffix == "json" else None
-    return {"json": RECORD_BYTES, "parquet": PREDICTIONS_BYTES}.get(suffix)
+    return {"json": RECORD_BYTES, "parquet": PREDICTIONS_BYTES if parts[0] == "runs" else None}.get(suffix)
 
 
 def check_manifest(folder: Path) -> tuple[Manifest | None, list[Check]]:
@@ -118,11 +118,10 @@ def check_manifest(folder: Path) -> tuple[Manifest | None, list[Check]]:
     if manifest.version != VERSION:
         what = f"is of version {manifest.version}, this BioBench reads {VERSION}"
         checks.append(Check("M01", "error", MANIFEST, what))
-    for field, limit in (("model", NAME_LIMIT), ("notes", NOTES_LIMIT)):
-        text = getattr(manifest, field)
-        hidden = [c for c in text if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co", "Cn") and c != "\n"]
-        if len(text) > limit or hidden or (field == "model" and ("\n" in text or not text.strip())):
-            checks.append(Check("M05", "error", MANIFEST, f"'{field}' is empty, too long or holds hidden characters"))
+    for field, text, limit in (("model", manifest.model, NAME_LIMIT), ("notes", manifest.notes, NOTES_LIMIT)):
+        lines = text if field == "model" else text.replace("\n", " ")
+        if len(text) > limit or any(unicodedata.category(c) in HIDDEN for c in lines):
+            checks.append(Check("M05", "error", MANIFEST, f"'{field}' is too long or holds hidden characters"))
     listed = {f.path: f for f in manifest.files}
     if len(listed) < len(manifest.files):
         checks.append(Check("M02", "error", MANIFEST, "lists a file twice"))
@@ -138,3 +137,18 @@ def check_manifest(folder: Path) -> tuple[Manifest | None, list[Check]]:
         if hashlib.sha256(content).hexdigest() != listed[path].sha256 or len(content) != listed[path].size:
             checks.append(Check("M04", "error", path, "is not the file that the manifest describes"))
     return manifest, checks
+
+
+def check_name(model: str) -> list[Check]:
+    """M06: a name that imitates the board's own marks, is empty, or holds letters of other scripts than Latin."""
+    shown = unicodedata.normalize("NFKC", model).casefold()
+    if _MARKS.search(shown) or not shown.strip():
+        what = "'model' is empty, or imitates a mark of the board: square brackets, or a word such as (verified)"
+        return [Check("M06", "error", MANIFEST, what)]
+    odd = {c for c in model if not (" " <= unicodedata.normalize("NFD", c)[0] <= "~" or c in "œæŒÆß")}
+    odd |= {c for c in model if unicodedata.combining(c)}
+    if odd or model != model.strip():
+        letters = ", ".join(f"U+{ord(c):04X}" for c in sorted(odd)[:5]) or "outer blanks"
+        what = f"'model' holds characters that can be taken for others or for none: {letters}"
+        return [Check("M06", "person", MANIFEST, what)]
+    return []

@@ -1,9 +1,8 @@
-"""A submission: a model's full runs, their predictions and a manifest, in a folder of its own.
+"""A submission: a model's runs under one set of conditions, their predictions and a manifest, in a folder of its own.
 
 <folder>/submission.json            who, what, and the hash of every file
 <folder>/runs/<task>/<key>.json     records
 <folder>/runs/<task>/<key>.parquet  predictions
-<folder>/floors/<task>/<key>.json   the gate's floors and verdict on the same data, where it was asked
 """
 
 from __future__ import annotations
@@ -17,18 +16,18 @@ from biobench.core.files import choose_another, temporary_folder, write_atomic
 from biobench.errors import UsageError
 from biobench.report.entrants import line_name
 from biobench.report.escape import plain
-from biobench.report.floors import verdict_on
 from biobench.report.groups import RunGroup
 from biobench.report.table import Results, load
 from biobench.schema.record import Version
 from biobench.schema.strict import Count, Line, Positive, Strict, Text, suggest
 from biobench.store import Store
-from biobench.store.floors import save_floor
+from biobench.store.statements import MANIFEST
+from biobench.submission.records import why_not_submitted
 
-MANIFEST = "submission.json"
 VERSION = 1
 NAME_LIMIT, NOTES_LIMIT = 200, 2_000
 """Characters."""
+_REMEDY = choose_another("--out")
 
 
 class SubmittedFile(Strict):
@@ -52,11 +51,11 @@ class Manifest(Strict):
 
 
 def submit(model: str, results_dir: str | Path = "results", out: str | Path | None = None, *, notes: str = "") -> Path:
-    """Pack the model's full runs into a new folder; gives it.
+    """Pack the model's runs into a new folder; gives it.
 
-    out: the folder to make (default: `submissions/<name>`); it must not hold anything yet. Limited, overridden
-    and tuned runs are left out. Raises UsageError where there is nothing to pack or `out` is not empty, and
-    StoreError where something cannot be read or written.
+    model: as the report names it, with its conditions in brackets where it was run under several.
+    out: the folder to make (default: `submissions/<name>`); it must not hold anything yet. Raises UsageError where
+    there is nothing to pack or `out` is not empty, and StoreError where something cannot be read or written.
     """
     if len(notes) > NOTES_LIMIT:
         raise UsageError(f"the notes have {len(notes)} characters", hint=f"at most {NOTES_LIMIT}")
@@ -64,29 +63,24 @@ def submit(model: str, results_dir: str | Path = "results", out: str | Path | No
         raise UsageError(
             "the notes hold control or invisible characters", hint="write plain text, in several lines at most"
         )
-    results = load(results_dir)
-    groups = full_runs(results, model)
-    name = groups[0].model
+    groups = submitted_groups(load(results_dir), model)
+    name = line_name(groups[0].model, groups[0].variant)
     folder = Path(out) if out is not None else Path("submissions") / slug(name)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"'{folder}' is not empty", hint="give another folder, or remove it")
     source = Store(results_dir)
     # The folder is there whole or not at all, so that a killed command can be given again.
     with temporary_folder(folder, _REMEDY) as aside:
-        store = Store(aside)
         for group in groups:
             for record in group.records:
-                store.copy(source, record)
-            verdict = verdict_on(group, results.floors)
-            if verdict is not None:
-                save_floor(aside, verdict)
-        files = [_described(aside, path) for path in packed_files(aside)]
-        manifest = Manifest(model=name, biobench=biobench.__version__, notes=notes, files=tuple(files))
+                Store(aside).copy(source, record)
+        files = []
+        for path in packed_files(aside):
+            content, where = path.read_bytes(), path.relative_to(aside).as_posix()
+            files.append(SubmittedFile(path=where, size=len(content), sha256=hashlib.sha256(content).hexdigest()))
+        manifest = Manifest(model=groups[0].model, biobench=biobench.__version__, notes=notes, files=tuple(files))
         write_atomic(aside / MANIFEST, (manifest.model_dump_json(indent=1) + "\n").encode(), _REMEDY)
     return folder
-
-
-_REMEDY = choose_another("--out")
 
 
 def packed_files(folder: Path) -> list[Path]:
@@ -94,40 +88,38 @@ def packed_files(folder: Path) -> list[Path]:
     return sorted(p for part in ("runs", "floors") for p in folder.glob(f"{part}/*/*") if p.is_file())
 
 
-def full_runs(results: Results, model: str) -> list[RunGroup]:
-    """The model's own runs on the shipped protocols, of one set of weights. Raises UsageError where there are none."""
-    whole = [g for g in results.groups if g.source == "run" and g.departures.whole]
-    plain_runs = [g for g in whole if not g.variant]
+def submitted_groups(results: Results, model: str) -> list[RunGroup]:
+    """The runs that a name means: of one set of weights, under one set of conditions. Raises UsageError."""
+    allowed = [
+        g
+        for g in results.groups
+        if g.source in ("run", "frozen") and not (why_not_submitted(g.briefs[0]) or g.departures.version)
+        and g.departures.engine is None
+    ]  # fmt: skip
     for reading in (model, Path(model).expanduser().resolve().name):
-        exact = [g for g in whole if line_name(g.model, g.variant) == reading]
-        if exact:
-            return exact
-        several = sorted({line_name(g.model, g.variant) for g in whole if g.model == reading})
-        if several:
+        named = [g for g in allowed if line_name(g.model, g.variant) == reading]
+        named = named or [g for g in allowed if g.model == reading]
+        if not named and len({g.model for g in allowed if g.model.partition("@")[0] == reading}) == 1:
+            named = [g for g in allowed if g.model.partition("@")[0] == reading]
+        lines = sorted({line_name(g.model, g.variant) for g in named})
+        if len(lines) == 1:
+            return named
+        if lines:
             raise UsageError(
-                f"'{plain(reading)}' names {len(several)} different weights here",
-                hint="name one: " + ", ".join(f"'{plain(name)}'" for name in several),
+                f"'{plain(reading)}' was run with {len(lines)} weights or conditions here",
+                hint="name one: " + ", ".join(f"'{plain(line)}'" for line in lines),
             )
-        bare = [g for g in plain_runs if g.model.partition("@")[0] == reading]
-        if len({g.model for g in bare}) == 1:
-            return bare
-    others = sorted({g.variant for g in results.groups if g.model in (model, Path(model).name) and g.variant})
-    if others:
-        what = "has only limited or overridden runs"
-        hint = f"run it in full; only such runs are submitted (here: {plain('; '.join(others))})"
-    else:
-        what, hint = "has no full runs here", suggest(plain(model), sorted({plain(g.model) for g in plain_runs}))
-    raise UsageError(f"'{plain(model)}' {what}", hint=hint)
+    for g in results.groups:
+        if model in (g.model, line_name(g.model, g.variant)) and g.source not in ("submitted", "published"):
+            reason = why_not_submitted(g.briefs[0]) or "was run on another spec or by another engine"
+            raise UsageError(f"no run of '{plain(model)}' can be submitted: {g.task} {plain(reason)}",
+                             hint="run it in full, with --track, --protocol small or an adapter")  # fmt: skip
+    raise UsageError(
+        f"'{plain(model)}' has no full runs here", hint=suggest(plain(model), sorted({plain(g.model) for g in allowed}))
+    )
 
 
 def slug(name: str) -> str:
     """A folder name for a model: readable, short, different for different models."""
     readable = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60]
     return f"{readable or 'model'}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
-
-
-def _described(folder: Path, path: Path) -> SubmittedFile:
-    content = path.read_bytes()
-    return SubmittedFile(
-        path=path.relative_to(folder).as_posix(), size=len(content), sha256=hashlib.sha256(content).hexdigest()
-    )

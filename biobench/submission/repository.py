@@ -1,8 +1,8 @@
 """Community results: submissions taken from, and sent to, a git repository or a dataset of the model hub.
 
 The layout is that of docs/results-repository.md. Nothing of a repository is executed or checked out: of its newest
-commit the plain files below `submitted/`, `runs/` and `floors/` are read by name, within bounds, and each submission
-passes the checks of `verify-submission` before it is laid into a results folder.
+commit the plain files of results are read by name, within bounds, and each submission passes the checks of
+`verify-submission` before it is laid into a results folder.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from urllib.parse import urlsplit, urlunsplit
 from biobench.core.files import write_atomic
 from biobench.core.hub import client_errors, damage, explain, patiently, set_patience
 from biobench.errors import StoreError, UsageError
+from biobench.report.entrants import line_name
 from biobench.report.escape import plain
 from biobench.report.table import SUBMITTED, load
-from biobench.schema.record import RunRecord
 from biobench.store import Store
 from biobench.store.index import FILE as INDEX
+from biobench.store.statements import FOLDER, MANIFEST, make_statement, mark_of, save_statement, statement_on
 from biobench.submission.checks import Verification
 from biobench.submission.git import run_git, run_git_bytes
 from biobench.submission.guard import verify
 from biobench.submission.layout import allowed_bytes
-from biobench.submission.pack import MANIFEST, packed_files, slug, submit
+from biobench.submission.pack import packed_files, slug, submit
 
 HUB = "hub:"
 """Before the name of a dataset repository of the hub."""
@@ -39,7 +40,7 @@ MOST_FILES, MOST_BYTES = 50_000, 4 * 2**30
 """Of one repository."""
 _STATE = ".pulled.json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_ROOTS = ("submitted", "runs", "floors")
+_ROOTS = (SUBMITTED, "runs", "floors", FOLDER)
 
 Outcome = Literal["new", "updated", "unchanged", "refused", "kept"]
 
@@ -73,19 +74,19 @@ def pull(
     shown = without_password(address if address.startswith(HUB) else _checked(address))
     state = _state(target)
     with tempfile.TemporaryDirectory() as place:
-        commit = _fetch(address, Path(place) / "remote")
+        remote = Path(place) / "remote"
+        commit = _fetch(address, remote)
         pulled: dict[str, PulledSubmission] = {}
-        for name, source in _submissions(Path(place) / "remote", Path(place) / "packed"):
+        for name, source in _submissions(remote, Path(place) / "packed"):
             if name in pulled:
                 continue  # the owner's runs of a model that the owner submitted too
-            pulled[name] = _lay(name, source, target, state.get(name), shown, data_dir)
+            pulled[name] = _lay(name, source, remote, target, state.get(name), shown, data_dir)
             if pulled[name].outcome in ("new", "updated"):
                 state[name] = {"from": shown, "commit": commit, "files": _digest(source)}
                 # after each, so that a killed command leaves nothing of which nobody knows where it came from
                 write_atomic(target / _STATE, (json.dumps(state, indent=1, sort_keys=True) + "\n").encode())
-    gone = [name for name, known in state.items() if known.get("from") == shown and name not in pulled]
-    for name in sorted(gone):
-        if (target / name).exists():
+    for name in sorted(state):
+        if state[name].get("from") == shown and name not in pulled and (target / name).exists():
             pulled[name] = PulledSubmission(name, "kept", "it is no longer in the repository")
     return commit, list(pulled.values())
 
@@ -100,10 +101,8 @@ def push(address: str, folder: str | Path) -> SentSubmission:
     if not _NAME.fullmatch(name):
         raise UsageError(f"'{plain(name)}' cannot be a submission's folder", hint="letters, digits, '.', - and _")
     verification = verify(folder)
-    if not verification.accepted:
-        checks = [c for c in verification.checks if c.grade in ("error", "person")]
-        first = f": {checks[0].where}: {checks[0].what}" if checks else ""
-        raise UsageError(f"'{plain(str(folder))}' is {verification.state}{first}", hint="see `verify-submission`")
+    if (stopped := _stopped(verification)) is not None:
+        raise UsageError(f"'{plain(str(folder))}' is {stopped}", hint="see `verify-submission`")
     text = request_text(folder, verification)
     if address.startswith(HUB):
         return _push_hub(address.removeprefix(HUB), folder, name, text)
@@ -126,7 +125,7 @@ def push(address: str, folder: str | Path) -> SentSubmission:
                 raise StoreError("is no folder in the repository", hint="ask its owner", file=part.relative_to(clone))
         if into.exists():
             shutil.rmtree(into)
-        for path in _sent_files(folder):
+        for path in [folder / MANIFEST, *packed_files(folder)]:
             file = into / path.relative_to(folder)
             file.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, file)
@@ -138,19 +137,12 @@ def push(address: str, folder: str | Path) -> SentSubmission:
     return SentSubmission(branch, _compare_page(address, base, branch), text)
 
 
-def _sent_files(folder: Path) -> list[Path]:
-    return [folder / MANIFEST, *packed_files(folder)]
-
-
-def _listed(clone: Path, commit: str, *below: str) -> list[tuple[str, str, int]]:
-    """(path, blob, bytes) of the plain files of a commit below these paths."""
-    files = []
-    for line in filter(None, run_git(["ls-tree", "-r", "-z", "-l", commit, "--", *below], clone).split("\0")):
-        about, _, path = line.partition("\t")
-        mode, _, blob, size = about.split()
-        if mode == "100644":
-            files.append((path, blob, int(size)))
-    return files
+def _stopped(verification: Verification) -> str | None:
+    """Why a submission goes no further; None where it may. One that waits to be reproduced may be sent and shown."""
+    stops = [c for c in verification.checks if c.grade == "error" or (c.grade == "person" and c.code != "W01")]
+    if stops:
+        return f"{verification.state}: {stops[0].where}: {plain(stops[0].what)}"
+    return "refused" if verification.state == "refused" else None
 
 
 def _head(clone: Path, address: str) -> str:
@@ -165,11 +157,9 @@ def request_text(folder: Path, verification: Verification) -> str:
     """Title and body of the pull request, in Markdown."""
     # every record by itself: an index in the folder would be a foreign file
     records, _ = Store(folder).scan()
-    tasks: dict[str, list[RunRecord]] = {}
-    for record in records:
-        tasks.setdefault(record.task.id, []).append(record)
     lines = [f"Submission: {plain(verification.model)}", "", "| task | seeds | mean score |", "|---|--:|--:|"]
-    for task, runs in tasks.items():
+    for task in dict.fromkeys(record.task.id for record in records):
+        runs = [record for record in records if record.task.id == task]
         metric = runs[0].task.primary
         mean = sum(run.scores[metric] for run in runs) / len(runs)
         lines.append(f"| {task} | {len(runs)} | {metric} {100 * mean:.1f} |")
@@ -196,42 +186,56 @@ def _submissions(remote: Path, packed: Path) -> Iterator[tuple[str, Path]]:
         for part in ("runs", "floors"):
             if (remote / part).is_dir():
                 (remote / part).rename(owner / part)
-        groups = [g for g in load(owner).groups if g.source == "run" and g.departures.whole]
-        for model in sorted({g.model for g in groups}):
+        names = {line_name(g.model, g.variant) for g in load(owner).groups if g.source in ("run", "frozen")}
+        for model in sorted(names):
             try:
                 source = submit(model, owner, packed / slug(model))
             except UsageError:
-                continue  # several weights of one name: nobody can say which is meant
+                continue  # runs that no submission holds, or several weights of one name
             yield source.name, source
 
 
 def _lay(
-    name: str, source: Path, target: Path, known: dict[str, str] | None, address: str, data_dir: str | Path | None
+    name: str,
+    source: Path,
+    remote: Path,
+    target: Path,
+    known: dict[str, str] | None,
+    address: str,
+    data_dir: str | Path | None,
 ) -> PulledSubmission:
     if not _NAME.fullmatch(name):
         return PulledSubmission(plain(name), "refused", "its name is no folder's name")
-    place = target / name
-    digest = _digest(source)
+    place, digest = target / name, _digest(source)
     if place.exists() or place.is_symlink():
         if known is None or known.get("from") != address:
             return PulledSubmission(name, "kept", "one of this name is here that did not come from there")
         if place.is_symlink() or _digest(place) != known.get("files"):
             return PulledSubmission(name, "kept", "it was changed here since; delete it to pull it again")
-        if known["files"] == digest:
-            return PulledSubmission(name, "unchanged")
-    verification = verify(source, data_dir, target.parent)
-    if not verification.accepted:
-        first = next((f"{c.where}: {c.what}" for c in verification.checks if c.grade in ("error", "person")), "")
-        return PulledSubmission(
-            name, "refused", f"{verification.state}: {plain(first)}" if first else verification.state
-        )
-    target.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".pulled-") as aside:
-        shutil.copytree(source, Path(aside) / name)
-        if place.exists():
-            place.rename(Path(aside) / "before")
-        (Path(aside) / name).rename(place)
-    return PulledSubmission(name, "new" if known is None else "updated", verification.state)
+    try:
+        statement = statement_on(source, remote)
+    except StoreError as error:
+        return PulledSubmission(name, "refused", f"the repository's statement on it {error.what}")
+    if statement is not None and not all(draw.agrees for draw in statement.draws):
+        return PulledSubmission(name, "refused", "a run that the repository's maintainer drew does not agree")
+    outcome: Outcome = (
+        "new" if known is None else "unchanged" if place.exists() and known["files"] == digest else "updated"
+    )
+    if outcome != "unchanged":
+        verification = verify(source, data_dir, target.parent)
+        if (stopped := _stopped(verification)) is not None:
+            return PulledSubmission(name, "refused", stopped)
+        target.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".pulled-") as aside:
+            shutil.copytree(source, Path(aside) / name)
+            if place.exists():
+                place.rename(Path(aside) / "before")
+            (Path(aside) / name).rename(place)
+        if verification.mark == "re-scored" and statement is None:
+            statement = make_statement(place, "re-scored")
+    if statement is not None and mark_of(place) != "reproduced":
+        save_statement(place, target.parent, statement)
+    return PulledSubmission(name, outcome, mark_of(place))
 
 
 def _digest(folder: Path) -> str:
@@ -267,8 +271,13 @@ def _fetch(address: str, folder: Path) -> str:
     clone = folder.parent / "clone"
     run_git(["clone", "--quiet", "--depth", "1", "--no-tags", "--no-checkout", "--", _checked(address), str(clone)])
     commit = _head(clone, address)
-    entries = [entry for entry in _listed(clone, "HEAD", *_ROOTS) if _is_wanted(entry[0])]
-    _check_bounds([size for _, _, size in entries], address)
+    entries = []
+    for line in filter(None, run_git(["ls-tree", "-r", "-z", "-l", "HEAD", "--", *_ROOTS], clone).split("\0")):
+        about, _, path = line.partition("\t")
+        mode, _, blob, size = about.split()
+        if mode == "100644" and _is_wanted(path):
+            entries.append((path, blob, int(size)))
+    _check_bounds([size for *_, size in entries], address)
     for path, blob, _ in entries:
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -281,8 +290,10 @@ def _is_wanted(path: str) -> bool:
     parts = PurePosixPath(path).parts
     if ".." in parts or path.startswith("/") or len(parts) < 2 or parts[0] not in _ROOTS:
         return False
+    if parts[0] == FOLDER:
+        return len(parts) == 2 and path.endswith(".json")
     inside = "/".join(parts[2:]) if parts[0] == SUBMITTED else path
-    return not inside.endswith(".index.parquet") and allowed_bytes(inside) is not None
+    return not inside.endswith((".index.parquet", ".index.json")) and allowed_bytes(inside) is not None
 
 
 def _check_bounds(sizes: Sequence[int], address: str) -> None:
@@ -342,7 +353,7 @@ def _push_hub(repository: str, folder: Path, name: str, text: str) -> SentSubmis
     from huggingface_hub import CommitOperationAdd, HfApi
 
     title, _, body = text.partition("\n")
-    files = _sent_files(folder)
+    files = [folder / MANIFEST, *packed_files(folder)]
     with _hub_errors(repository):
         # One commit that opens the request: `upload_folder` sends several and leaves the request a draft.
         commit = HfApi().create_commit(

@@ -8,11 +8,11 @@ import zipfile
 from pathlib import Path
 from typing import IO
 
-from biobench.data.desk.unpack import DAMAGED
+from biobench.data.unpack import DAMAGED
 from biobench.report.escape import plain
+from biobench.store.statements import MANIFEST
 from biobench.submission.checks import Check
 from biobench.submission.layout import MOST_FILES, PREDICTIONS_BYTES, allowed_bytes
-from biobench.submission.pack import MANIFEST
 
 UPLOAD_BYTES = 64 * 2**20
 """Size of the zip file."""

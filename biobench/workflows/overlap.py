@@ -6,23 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from biobench import __version__
 from biobench.core.packages import check_ours
 from biobench.data import catalog
 from biobench.data.catalog import load_task
-from biobench.data.desk.overlap import Digested, OverlapCounts, corpus_texts, overlap
 from biobench.data.load import load_data
+from biobench.data.overlap import Digested, OverlapCounts, corpus_texts, overlap
 from biobench.data.validate import find
 from biobench.models.loading import find_checkpoint
 from biobench.schema.contamination import Contamination, OverlapRecord, SplitOverlap
 from biobench.schema.document import TaskData
 from biobench.store.overlaps import note_in_records, save_overlap
-from biobench.workflows.kept_out import benchmark_documents, guardable, guarded_by, unique_texts
-
-if TYPE_CHECKING:
-    from trainer.corpus.exclusion import Excluded
+from biobench.workflows.decontamination import benchmark_documents, guardable, guarded_by, unique_texts
 
 
 def measure(
@@ -51,36 +48,15 @@ def measure(
     else:
         texts = Digested(corpus_texts(corpus))
     rows = overlap(texts, {name: task.documents for name, task in data.items()})
-    measured = _gathered(
-        rows,
-        data,
-        name=corpus.resolve().name if ledger is None else ledger.name,
-        digest=texts.hexdigest if ledger is None else ledger.corpus.manifest_hash,
-        base=base,
-        excluded=excluded,
-    )
-    return rows, measured, None if model is None else (model, _keep(measured, data, model, results_dir))
-
-
-def _gathered(
-    rows: list[OverlapCounts],
-    data: Mapping[str, TaskData],
-    *,
-    name: str,
-    digest: str,
-    base: str | None,
-    excluded: Excluded | None,
-) -> dict[str, Contamination]:
-    """Both splits of each task together."""
     splits: dict[str, dict[str, Any]] = {}
     for row in rows:
         fields = asdict(row)
         task, split = fields.pop("task"), fields.pop("split")
         splits.setdefault(task, {})[split] = SplitOverlap(**fields)
-    return {
+    measured = {
         task: Contamination(
-            corpus=name,
-            corpus_hash=digest,
+            corpus=corpus.resolve().name if ledger is None else ledger.name,
+            corpus_hash=texts.hexdigest if ledger is None else ledger.corpus.manifest_hash,
             base=base,
             excluded=excluded is not None
             and all(excluded.why(d.reading) == "same" for d in (*data[task].validation, *data[task].test)),
@@ -88,6 +64,7 @@ def _gathered(
         )
         for task, by_split in splits.items()
     }
+    return rows, measured, None if model is None else (model, _keep(measured, data, model, results_dir))
 
 
 def _keep(

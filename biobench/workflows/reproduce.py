@@ -1,21 +1,26 @@
-"""`biobench reproduce`: a stored run made again from nothing but its record, and whether it agrees."""
+"""`biobench reproduce`: a stored run made again from its record, or one more seed of a submission; does it agree?"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+import math
+import secrets
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from scipy import special
 
 from biobench.errors import BioBenchError, ModelError, StoreError, UsageError
 from biobench.schema.document import Prediction
-from biobench.schema.record import ENGINE_VERSION, RunRecord, TaskIdentity
+from biobench.schema.record import ENGINE_VERSION, RunRecord
 from biobench.score import counts
 from biobench.stats import Average, Counts
 from biobench.stats.intervals import document_interval
 from biobench.store import Store
+from biobench.store.statements import Draw, Statement, make_statement
 
 if TYPE_CHECKING:
     from biobench.runs.plan import Item, RunPlan
@@ -25,7 +30,8 @@ Agreement = Literal["identical", "within", "outside", "other", "unavailable", "f
 interval over test documents. outside: it does not, or the record's score is not that of its predictions. other: model,
 task, data, engine or precision are not those of the record, so nothing was run. unavailable: checkpoint, data,
 spec or the record's own predictions are missing or damaged, so nothing was run. failed: the run did not end."""
-
+LEAST_SEEDS = 3
+"""Submitted seeds from which the spread of one more can be told."""
 _AVERAGES: dict[str, tuple[Average, Literal["exact", "partial"]]] = {
     "macro_f1": ("macro", "exact"),
     "macro_f1_all": ("macro_all", "exact"),
@@ -63,6 +69,72 @@ class Reproduction:
         return self.agreement in ("identical", "within")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """How runs are made again, and where.
+
+    results_dir: of the new runs; what it holds is not run twice. models: a folder of checkpoints by the records' names,
+    or one checkpoint; None: the hub, by id and revision. specs: YAML files of tasks that are not shipped. Raises
+    UsageError where `models`, `data_dir` or `device` is wrong for all runs.
+    """
+
+    results_dir: str | Path
+    models: str | Path | None = None
+    data_dir: str | Path | None = None
+    specs: Sequence[str | Path] = ()
+    device: str = "auto"
+    offline: bool = False
+    _paths: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        from biobench.core.machine import resolve_device
+        from biobench.data.catalog import load_task
+
+        for option, folder in (("--models", self.models), ("--data-dir", self.data_dir)):
+            if folder is not None and not Path(folder).is_dir():
+                raise UsageError(f"{option} {folder}: there is no such folder", hint="give an existing folder")
+        resolve_device(self.device)
+        self._paths.update((load_task(path).id, str(path)) for path in self.specs)
+
+    def model_of(self, record: RunRecord) -> str:
+        """What `biobench run` is given: a folder, or the hub's id and revision."""
+        name = record.model.source or record.model.id
+        if self.models is None:
+            return name if record.model.revision is None else f"{name}@{record.model.revision}"
+        folder = Path(self.models).absolute()  # `models/name` would be an id of the hub where there is no such folder
+        return str(folder if (folder / "config.json").is_file() else folder / name)
+
+    def plan(self, record: RunRecord, seed: int) -> RunPlan | str:
+        """The plan of one run under the record's conditions; in words why there is none. Raises BioBenchError."""
+        from biobench.runs.options import RunRequest
+        from biobench.runs.plan import make_plan
+
+        answered = record.origin == "checkpoint"
+        request = RunRequest(
+            self.model_of(record),
+            tasks=[self._paths.get(record.task.id, record.task.id)],
+            seeds=None if answered else seed,
+            overrides=record.overrides,
+            limit=record.limit,
+            track=record.track,
+            data_dir=self.data_dir,
+            results_dir=self.results_dir,
+            device=self.device,
+            offline=self.offline,
+            parallel=1,
+            gate=False,
+            no_test=record.split == "validation",
+            no_training=answered,
+            label_map=[f"{name}={label}" for name, label in record.label_map.items()],
+        )
+        plan = make_plan(request)
+        if plan.items:
+            return plan
+        missing = plan.tasks[0].unavailable
+        assert missing is not None
+        return f"{missing}; {missing.hint}"
+
+
 def stored_runs(path: str | Path) -> tuple[Store, list[RunRecord]]:
     """The store and its records below `path`: a record's JSON file, a task's folder, `runs/` or a results folder.
 
@@ -77,81 +149,36 @@ def stored_runs(path: str | Path) -> tuple[Store, list[RunRecord]]:
         raise nothing
     store = Store(root)
     records, damaged = store.scan()
-    for file in damaged:
-        if _below(root, Path(file.file).absolute(), named):
-            raise StoreError(file.what, hint=file.hint, file=file.file)
-    records = [r for r in records if _below(root, root / "runs" / r.task.id / f"{r.key}.json", named)]
+
+    def is_below(file: Path) -> bool:
+        return named in (file, root, *file.parents)
+
+    for unusable in damaged:
+        if is_below(Path(unusable.file).absolute()):
+            raise StoreError(unusable.what, hint=unusable.hint, file=unusable.file)
+    records = [r for r in records if is_below(root / "runs" / r.task.id / f"{r.key}.json")]
     if not records:
         raise nothing
     return store, sorted(records, key=lambda r: (r.task.id, r.model.id, r.seed))
 
 
-def _below(root: Path, file: Path, named: Path) -> bool:
-    return named in (file, root, *file.parents)
+def reproduce(store: Store, records: Sequence[RunRecord], again: Again) -> Iterator[Reproduction]:
+    """Make each record's run again and compare.
 
-
-def reproduce(
-    store: Store,
-    records: Sequence[RunRecord],
-    results_dir: str | Path,
-    *,
-    models: str | Path | None = None,
-    data_dir: str | Path | None = None,
-    specs: Sequence[str | Path] = (),
-    device: str = "auto",
-    offline: bool = False,
-) -> Iterator[Reproduction]:
-    """Make each record's run again in `results_dir` and compare; what is stored there already is not run twice.
-
-    models: a folder of checkpoints by the records' names, or one checkpoint; None: the hub, by id and revision.
-    specs: YAML files of tasks that are not shipped. A record whose checkpoint, data or spec is missing does not stop
-    the others. Raises UsageError where `results_dir` is the records' own folder, or where `models`, `data_dir` or
-    `device` is wrong for all.
+    A record whose checkpoint, data or spec is missing does not stop the others. Raises UsageError where the new runs
+    would be stored in the records' own folder.
     """
-    from biobench.core.machine import resolve_device
-
-    if Path(results_dir).absolute() == store.root.absolute():
+    if Path(again.results_dir).absolute() == store.root.absolute():
         raise UsageError(
-            f"{results_dir}: the records lie here, so their runs would be found and not made again",
+            f"{again.results_dir}: the records lie here, so their runs would be found and not made again",
             hint="give another --results-dir",
         )
-    for option, folder in (("--models", models), ("--data-dir", data_dir)):
-        if folder is not None and not Path(folder).is_dir():
-            raise UsageError(f"{option} {folder}: there is no such folder", hint="give an existing folder")
-    resolve_device(device)
-    paths = _spec_paths(specs)
     for record in records:
-        yield _again(store, record, results_dir, models, data_dir, paths, device, offline)
+        yield _repeated(store, record, again)
 
 
-def _spec_paths(specs: Sequence[str | Path]) -> dict[str, str]:
-    from biobench.data.catalog import load_task
-
-    return {load_task(path).id: str(path) for path in specs}
-
-
-def _model(record: RunRecord, models: str | Path | None) -> str:
-    if models is None:
-        revision = record.model.revision
-        name = record.model.source or record.model.id
-        return name if revision is None else f"{name}@{revision}"
-    folder = Path(models).absolute()  # `models/name` would be an id of the hub where there is no such folder
-    return str(folder if (folder / "config.json").is_file() else folder / (record.model.source or record.model.id))
-
-
-def _again(
-    store: Store,
-    record: RunRecord,
-    results_dir: str | Path,
-    models: str | Path | None,
-    data_dir: str | Path | None,
-    specs: dict[str, str],
-    device: str,
-    offline: bool,
-) -> Reproduction:
+def _repeated(store: Store, record: RunRecord, again: Again) -> Reproduction:
     from biobench.runs.api import run_plan
-    from biobench.runs.options import RunRequest
-    from biobench.runs.plan import make_plan
     from biobench.runs.result import Silent
 
     metric = record.task.primary
@@ -165,63 +192,44 @@ def _again(
     )
     if record.origin == "outside":
         return replace(stored, reason="its predictions were made elsewhere; `biobench score` reads them")
-    answered = record.origin == "checkpoint"
-    request = RunRequest(
-        _model(record, models),
-        tasks=[specs.get(record.task.id, record.task.id)],
-        seeds=None if answered else record.seed,
-        overrides=record.overrides,
-        limit=record.limit,
-        track=record.track,
-        data_dir=data_dir,
-        results_dir=results_dir,
-        device=device,
-        offline=offline,
-        parallel=1,
-        gate=False,
-        no_test=record.split == "validation",
-        no_training=answered,
-        label_map=[f"{name}={label}" for name, label in record.label_map.items()],
-    )
     try:
-        before, interval = _answers(store, record), _interval(store, record)
-        plan = make_plan(request)
+        before = None if record.redacted else store.stored_predictions(record)[1]
+        interval, plan = _interval(store, record), again.plan(record, record.seed)
     except BioBenchError as error:
-        hint = error.hint
-        if models is None and isinstance(error, ModelError):
-            hint = "name its folder with --models"
+        by_name = again.models is None and isinstance(error, ModelError)
+        hint = "name its folder with --models" if by_name else error.hint
         return replace(stored, agreement="unavailable", reason=f"{error}; {hint}")
-    if not plan.items:
-        missing = plan.tasks[0].unavailable
-        assert missing is not None
-        return replace(stored, agreement="unavailable", reason=f"{missing}; {missing.hint}")
-    if differences := _differences(record, plan, plan.items[0]):
+    if isinstance(plan, str):
+        return replace(stored, agreement="unavailable", reason=plan)
+    if differences := _differences(record, plan.items[0]):
         return replace(stored, reason=", ".join(differences))
+    if plan.items[0].key != record.key:
+        # no single part: the record was written by hand, or another program decided its key
+        return replace(stored, reason=f"key {plan.items[0].key[:12]} instead of {record.key[:12]}")
     if interval is not None:
         stored = replace(stored, low=interval[0], high=interval[1])
     (result,) = run_plan(plan, Silent())
-    fresh = Store(results_dir)
-    repeated = fresh.get(record.task.id, plan.items[0].key)
+    fresh = Store(again.results_dir)
+    repeated = fresh.get(record.task.id, record.key)
     if repeated is None:
         return replace(stored, agreement="failed", reason=result.reason)
     score = repeated.scores[metric]
-    after = _answers(fresh, repeated)
-    repetition = replace(
-        stored, again=score, same=_same(record.task, before, after), machine=_machine(record, repeated)
-    )
+    after = None if repeated.redacted else fresh.stored_predictions(repeated)[1]
+    same = None if before is None or after is None else alike(record, before, after)
+    comparison = replace(stored, again=score, same=same, machine=_machine(record, repeated))
     # a file's bytes depend on the library that wrote it too
     if record.predictions_sha256 == repeated.predictions_sha256 or (before is not None and before == after):
         if score == record.scores[metric]:
-            return replace(repetition, agreement="identical", same=1.0)
+            return replace(comparison, agreement="identical", same=1.0)
         return replace(
-            repetition, agreement="outside", reason="the predictions are the same, the record's score is not theirs"
+            comparison, agreement="outside", reason="the predictions are the same, the record's score is not theirs"
         )
     within = score == record.scores[metric] if interval is None else interval[0] <= score <= interval[1]
-    return replace(repetition, agreement="within" if within else "outside")
+    return replace(comparison, agreement="within" if within else "outside")
 
 
-def _differences(record: RunRecord, plan: RunPlan, item: Item) -> list[str]:
-    """What is not as it was, so that another run would be made."""
+def _differences(record: RunRecord, item: Item) -> list[str]:
+    """What is not as it was, so that another run would be repeated."""
     data = item.task.data
     assert data is not None
     parts = (
@@ -231,11 +239,7 @@ def _differences(record: RunRecord, plan: RunPlan, item: Item) -> list[str]:
         ("precision", record.training.precision, item.task.precision),
         ("engine", str(record.engine_version), str(ENGINE_VERSION)),
     )
-    named = [f"{name} {now[:12]} instead of {then[:12]}" for name, then, now in parts if then != now]
-    if not named and item.key != record.key:
-        # no single part: the record was written by hand, or another program decided its key
-        return [f"key {item.key[:12]} instead of {record.key[:12]}"]
-    return named
+    return [f"{name} {now[:12]} instead of {then[:12]}" for name, then, now in parts if then != now]
 
 
 def _machine(then: RunRecord, now: RunRecord) -> tuple[str, ...]:
@@ -262,16 +266,102 @@ def _interval(store: Store, record: RunRecord) -> tuple[float, float] | None:
     return None if interval is None else (interval.low, interval.high)
 
 
-def _answers(store: Store, record: RunRecord) -> list[Prediction] | None:
-    """The stored predictions by document; None of a redacted record, whose documents have no names."""
-    return None if record.redacted else store.stored_predictions(record)[1]
-
-
-def _same(task: TaskIdentity, before: Sequence[Prediction] | None, after: Sequence[Prediction] | None) -> float | None:
-    """Share of test documents that both runs predict alike, whatever the probabilities; None where nobody can tell."""
-    if not before or not after or len(before) != len(after):
+def alike(record: RunRecord, one: Sequence[Prediction], other: Sequence[Prediction]) -> float | None:
+    """Share of test documents that both predict alike, whatever the probabilities; None where nobody can tell."""
+    if not one or {p.document for p in one} != {p.document for p in other}:
         return None
-    pairs = list(zip(before, after, strict=True))
-    if not task.labels:  # numbers are predicted
-        return float(np.mean([a == b for a, b in pairs]))
-    return float(np.mean([(a.labels, a.spans) == (b.labels, b.spans) for a, b in pairs]))
+    by_id = {p.document: p for p in other}
+    if not record.task.labels:  # numbers are predicted
+        return float(np.mean([p == by_id[p.document] for p in one]))
+    return float(np.mean([(p.labels, p.spans) == (by_id[p.document].labels, by_id[p.document].spans) for p in one]))
+
+
+def draw(submission: str | Path, waiting: Collection[str], again: Again) -> Statement:
+    """Runs of seeds by lot on the tasks where a submission waits (else on one by lot), and what they say of it.
+
+    A drawn run agrees if its score lies in the 95% prediction interval of the submitted seeds, and so does the share
+    of test documents that it answers as they do. Raises UsageError for fewer than `LEAST_SEEDS` seeds, and where the
+    run cannot be made as the submitted ones were.
+    """
+    store, records = stored_runs(submission)
+    groups: dict[tuple[str, str, str], list[RunRecord]] = defaultdict(list)
+    for record in records:
+        groups[record.task.id, record.task.hash, record.track].append(record)
+    chosen = [key for key in groups if key[0] in waiting] or [secrets.choice(list(groups))]
+    draws = tuple(_drawn(store, groups[key], again) for key in chosen)
+    return make_statement(Path(submission), "reproduced" if all(d.agrees for d in draws) else "claimed", draws)
+
+
+def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
+    from biobench.runs.api import run_plan
+    from biobench.runs.result import Silent
+
+    first = runs[0]
+    folds, seed = first.resampling, secrets.randbelow(2**31)
+    if folds is not None:  # each seed is a split, and there are no others
+        seed = first.seed - folds.fold + secrets.randbelow(folds.folds)
+    others = [run for run in runs if run.seed != seed]
+    if len(others) < LEAST_SEEDS:
+        raise UsageError(
+            f"{first.task.id}: {len(others)} submitted seeds do not tell what one more would score",
+            hint=f"ask the submitter for {LEAST_SEEDS} seeds or more",
+        )
+    plan = again.plan(first, seed)
+    if isinstance(plan, str):
+        raise UsageError(f"{first.task.id}: {plan}", hint="name the data with --data-dir")
+    if differences := _differences(first, plan.items[0]):
+        raise UsageError(
+            f"{first.task.id}: {', '.join(differences)}",
+            hint="name the submitted checkpoint with --models, on a machine of that precision",
+        )
+    (result,) = run_plan(plan, Silent())
+    fresh = Store(again.results_dir)
+    repeated = fresh.get(first.task.id, plan.items[0].key)
+    if repeated is None:
+        raise UsageError(f"{first.task.id}, seed {seed}: the run failed: {result.reason}", hint="see `biobench status`")
+    metric, number = first.task.primary, first.task.test_documents
+    scores = np.array([run.scores[metric] for run in others])
+    low, high = prediction_interval(scores.mean(), scores, 1 / (12 * number**2))
+    submitted = [store.stored_predictions(run)[1] for run in others]
+    answers = fresh.stored_predictions(repeated)[1]
+    pairs = np.array([[1.0 if a is b else alike(first, a, b) or 0.0 for b in submitted] for a in submitted])
+    new = float(np.mean([alike(first, answers, other) or 0.0 for other in submitted]))
+    alike_low, alike_high = agreement_interval(pairs, number)
+    agrees = low <= repeated.scores[metric] <= high and (folds is not None or alike_low <= new <= alike_high)
+    return Draw(
+        task=first.task.id,
+        task_hash=first.task.hash,
+        track=first.track,
+        seed=seed,
+        metric=metric,
+        score=repeated.scores[metric],
+        low=low,
+        high=high,
+        alike=new,
+        alike_low=alike_low,
+        alike_high=alike_high,
+        agrees=bool(agrees),
+    )
+
+
+def prediction_interval(centre: float, values: np.ndarray, noise: float) -> tuple[float, float]:
+    """The 95% interval for one more value like these: `centre` ± √(t(n - 1)² s² (1 + 1/n) + 1.96² noise).
+
+    noise: a known variance besides theirs, such as that of rounding a score to whole documents.
+    """
+    n = len(values)
+    spread = float(np.var(values, ddof=1)) * (1 + 1 / n)
+    half = math.sqrt(special.stdtrit(n - 1, 0.975) ** 2 * spread + special.ndtri(0.975) ** 2 * noise)
+    return float(centre - half), float(centre + half)
+
+
+def agreement_interval(pairs: np.ndarray, documents: int) -> tuple[float, float]:
+    """The 95% interval for the mean agreement of one more run with these.
+
+    pairs: (runs, runs), the share of documents that two of them answer alike. Two runs agree as mean + a + b + rest,
+    where a and b belong to one run each: of the effects of the known runs (least squares) comes that of a new one.
+    """
+    n = len(pairs)
+    means = (pairs.sum(axis=1) - np.diag(pairs)) / (n - 1)
+    centre = float(means.mean())
+    return prediction_interval(centre, (means - centre) * (n - 1) / (n - 2), centre * (1 - centre) / documents)

@@ -24,7 +24,7 @@ from biobench.schema.strict import FieldError, Strict, suggest, validate
 from biobench.schema.task import parse_seeds
 from biobench.schema.yaml12 import parse_file
 from biobench.stats import seed_interval
-from biobench.workflows.kept_out import guard, record_exclusions, unique_texts
+from biobench.workflows.decontamination import guard, record_exclusions, unique_texts
 
 if TYPE_CHECKING:
     from trainer.recipe.spec import Recipe

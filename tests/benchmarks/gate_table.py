@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from biobench.baselines import gate
 from biobench.data.catalog import load_task
-from biobench.gate import gate
 from biobench.runs.needle_controls import LEVEL, controls
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.needle import ABSENT, PRESENT, GridCell, NeedlePlan, example_id

@@ -17,7 +17,7 @@ from biobench.data.load import load_data
 from biobench.data.suite import suite_tasks
 from biobench.encode.batches import steps_per_epoch
 from biobench.errors import DataUnavailableError
-from biobench.schema.seeds import parse_seeds
+from biobench.schema.task import parse_seeds
 
 LAYERS, WIDTH = 12, 768
 """Of a base model."""

@@ -248,7 +248,6 @@ def test_a_killed_run_goes_on_where_it_was_stopped(launcher: Launcher, tiny: Pat
     [
         (("pretrain", "toy_detour", "--quiet", "--out"), "--resume continues"),
         (("demo", "--results-dir"), "`biobench demo` continues"),
-        (("analyze", "toy", "--out"), "the same command goes on"),
     ],
 )
 def test_pretraining_that_was_told_to_stop_has_its_own_status(

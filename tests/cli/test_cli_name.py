@@ -10,7 +10,7 @@ import pytest
 import biobench as package
 from biobench.report.table import build
 from biobench.store import Store
-from biobench.workflows.reproduce import _model
+from biobench.workflows.reproduce import Again
 from tests.helpers.cli_make import Said
 from tests.helpers.tiny import make_tiny_encoder
 
@@ -34,7 +34,8 @@ def test_a_name_stands_in_the_record_and_the_report_and_changes_no_key(
     assert (line["model"], line["status"]) == ("Our encoder, v2", "done")
     (record,) = Store("results").records()
     assert (record.model.id, record.model.source) == ("Our encoder, v2", "tiny")
-    assert _model(record, tmp_path) == str(tmp_path / "tiny"), "a run is made again from its checkpoint, not its name"
+    again = Again(results_dir="again", models=tmp_path, device="cpu")
+    assert again.model_of(record) == str(tmp_path / "tiny"), "a run is made again from its checkpoint, not its name"
     (plain,) = biobench("run", model, *OPTIONS, "--seeds", "42", "--json").json()
     assert (plain["key"], plain["status"], plain["model"]) == (line["key"], "skipped", "Our encoder, v2")
     assert plain["reason"] == "the same run is stored already, under the name 'Our encoder, v2'"

@@ -142,7 +142,7 @@ def test_the_lists_of_the_report_are_those_of_its_types() -> None:
     "command",
     [
         *(("run",), ("needle",), ("demo",), ("speed",), ("pretrain",), ("tasks", "gate")),
-        *(("analyze", "cka"), ("analyze", "transplant"), ("analyze", "stability"), ("analyze", "toy")),
+        *(("analyze", "cka"), ("analyze", "transplant"), ("analyze", "stability")),
     ],
 )
 def test_what_computes_takes_threads(command: tuple[str, ...]) -> None:

@@ -170,8 +170,8 @@ def test_tasks_that_nobody_guarded_are_named_and_can_be_counted_later(
     start = ("pretrain", "toy_detour", *sets, "--out", "half", "--data-dir", data)
     refused = biobench(*start, "--require-tasks", "diamed,meddialog_fr")
     assert refused.status != 0
-    assert "the documents of meddialog_fr are not at hand" in refused.err
-    assert "knows no task 'diamid'" in biobench(*start, "--require-tasks", "diamid").refusal()
+    assert "the documents of meddialog_fr are not available" in refused.err
+    assert "unknown task 'diamid'" in biobench(*start, "--require-tasks", "diamid").refusal()
     said = biobench(*start, "--require-tasks", "diamed")
     assert said.status == 0, said.err
     assert "1 task NOT guarded" in said.err

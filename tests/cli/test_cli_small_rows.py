@@ -1,4 +1,4 @@
-"""Small things of `run` and the data desk: the dummy, overrides of one task, plug-ins, lengths, empty text."""
+"""Small things of `run` and data: the dummy, overrides of one task, plug-ins, lengths, empty text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from biobench.core import plugins as plugin_module
-from biobench.core.plugins import plugins
+from biobench.core.packages import plugins
 from biobench.data.catalog import load_task, spec_paths, suite, tasks_folder
 from biobench.data.describe import lengths
 from biobench.errors import SpecError, UsageError

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from biobench.core.liveness import this_process
+from biobench.core.processes import this_process
 from biobench.store import Store, claims
 from tests.helpers.cli_make import SCRIPT, Said
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,30 +10,6 @@ import pytest
 from tests.helpers.cli_make import Said
 
 Run = Callable[..., Said]
-DRUGS = ("aspirin", "warfarin", "heparin", "morphine", "codeine", "ibuprofen")
-ILLS = ("headache", "thrombosis", "embolism", "chronic pain", "cough", "fever")
-
-
-def triplets(header: str) -> str:
-    rows = [f"{d}\t{'treats' if i % 2 else 'causes'}\t{ill}" for i, d in enumerate(DRUGS) for ill in ILLS]
-    return "\n".join([*([header] if header else []), *rows]) + "\n"
-
-
-@pytest.mark.parametrize("header", ["head\trelation\ttail", "drug\trelation\tillness", ""])
-def test_triplets_are_no_classification(header: str, biobench: Run, tmp_path: Path) -> None:
-    (tmp_path / "kb.tsv").write_text(triplets(header), encoding="utf-8")
-    said = biobench("tasks", "new", "kb.tsv", "--id", "kb")
-    assert said.refusal().startswith("kb.tsv: its rows look like relations: ")
-    assert "--type single_label" in said.err
-    assert not (tmp_path / "kb.yaml").exists()
-    assert biobench("tasks", "new", "kb.tsv", "--id", "kb", "--type", "single_label").status == 0
-
-
-def test_triplets_as_objects(biobench: Run, tmp_path: Path) -> None:
-    rows = [{"subject": d, "predicate": "treats" if i % 2 else "causes", "object": ill, "score": 1}
-            for i, d in enumerate(DRUGS) for ill in ILLS]  # fmt: skip
-    (tmp_path / "kb.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows), encoding="utf-8")
-    assert "'subject' and 'object'" in biobench("tasks", "new", "kb.jsonl", "--id", "kb").refusal()
 
 
 def notes(folder: Path) -> None:
@@ -49,10 +24,35 @@ def test_what_was_detected_and_the_next_command(biobench: Run, tmp_path: Path) -
     notes(tmp_path / "my corpora" / "triage")
     said = biobench("tasks", "new", "my corpora/triage/all.tsv", "--id", "triage")
     assert said.status == 0, said.err
-    for line in ("  type: single_label", "  labels: 2: routine, urgent", "  splits: all = all.tsv"):
+    for line in (
+        "  type: single_label",
+        "  labels: 2: routine, urgent",
+        "  splits: all = all.tsv",
+        "  columns: text, label",
+    ):
         assert line in said.out.splitlines()
     assert "`biobench tasks validate triage.yaml --data-dir 'my corpora'`" in said.out
     assert biobench("tasks", "validate", "triage.yaml", "--data-dir", "my corpora").status == 0
+
+
+def test_columns_are_named_and_an_edited_spec_is_counted_again(biobench: Run, tmp_path: Path) -> None:
+    rows = [f"{i}\tA note on patient {i} of the ward.\t{'a;b' if i % 3 else 'b'}\tp{i // 2}" for i in range(40)]
+    (tmp_path / "ward").mkdir()
+    (tmp_path / "ward" / "all.tsv").write_text("no\tnote\tkinds\twho\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    options = ("--text", "note", "--label", "kinds", "--group", "who", "--language", "de", "--separator", ";")
+    said = biobench("tasks", "new", "ward/all.tsv", "--id", "ward", *options)
+    assert said.status == 0, said.err
+    spec = (tmp_path / "ward.yaml").read_text(encoding="utf-8")
+    assert "language: de" in spec
+    assert "columns: {text: note, label: kinds, group: who}" in spec
+    assert "labels: [a, b]" in spec
+    (tmp_path / "ward.yaml").write_text(spec.replace("[0.8, 0.1, 0.1]", "[0.6, 0.2, 0.2]"), encoding="utf-8")
+    assert biobench("tasks", "validate", "ward.yaml", "--data-dir", ".").status == 2
+    assert biobench("tasks", "validate", "ward.yaml", "--data-dir", ".", "--recount").status == 0
+    counted = (tmp_path / "ward.yaml").read_text(encoding="utf-8")
+    assert "train: {documents: 24" in counted
+    assert counted.count("counts:") == 1
+    assert biobench("tasks", "validate", "ward.yaml", "--data-dir", ".").status == 0
 
 
 def test_short_texts_with_ids_are_still_documents(biobench: Run, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from biobench.core.files import (
 from biobench.core.packages import check_ours
 from biobench.core.progress import Display
 from biobench.core.text import first_line, runs, words
-from biobench.data.desk.overlap import overlap
+from biobench.data.overlap import overlap
 from biobench.errors import StoreError, UsageError
 from biobench.schema.document import Document
 from trainer.corpus.exclusion import Excluded

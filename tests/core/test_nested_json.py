@@ -33,7 +33,7 @@ def test_a_note_about_a_run_is_named(tmp_path: Path, suffix: str) -> None:
     note.parent.mkdir(parents=True)
     note.write_text(NESTED)
     store = Store(tmp_path)
-    with pytest.raises(StoreError, match="is not the note of a") as caught:
+    with pytest.raises(StoreError, match="is not the note of a run") as caught:
         store.command_of("gad", KEY) if suffix == ".command" else store.last_failure("gad", KEY)
     assert caught.value.file == str(note)
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from biobench.core.words import read_words
+from biobench.core.packages import read_words
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from trainer.corpus.embedded import documents

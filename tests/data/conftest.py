@@ -11,7 +11,7 @@ import pytest
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import load_data
 from biobench.schema.document import TaskData
-from tests.helpers.desk_make import Server
+from tests.helpers.fetch_make import Server
 
 IOB_FILES = "{train: train.tsv, validation: devel.tsv, test: test.tsv}"
 HEADS = {"token_ner": "token", "span_ner": "span"}

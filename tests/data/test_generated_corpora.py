@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from biobench.data.catalog import load_task
-from biobench.data.desk.verify import verify
 from biobench.data.hashing import task_hash
 from biobench.data.load import load_data
+from biobench.data.verify import verify
 from biobench.errors import DataFormatError
 from biobench.schema.document import TaskData
 from tests.helpers.generators import (

@@ -7,7 +7,7 @@ import pytest
 from biobench.data.labels import apply_rule
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
-from biobench.schema.task import CollectedLabels, TopLabels
+from biobench.schema.source import CollectedLabels, TopLabels
 
 
 def docs(**labels: str) -> list[Document]:

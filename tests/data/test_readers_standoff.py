@@ -311,7 +311,7 @@ def test_bioc_composites_and_offsets(make_task: Callable[..., LoadedTask], tmp_p
     with pytest.raises(DataFormatError, match="not at its offset"):
         _read(make_task, tmp_path, "x.xml", "{format: bioc}")
     (tmp_path / "data" / "x.xml").write_text(xml[:-20], encoding="utf-8")
-    with pytest.raises(DataFormatError, match="not well-formed"):
+    with pytest.raises(DataFormatError, match="not valid XML"):
         _read(make_task, tmp_path, "x.xml", "{format: bioc}")
 
 

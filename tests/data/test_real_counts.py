@@ -10,6 +10,7 @@ import pytest
 from biobench.data.catalog import list_tasks, load_task
 from biobench.data.load import load_data
 from biobench.data.readers import Request
+from biobench.data.readers.base import Place
 from biobench.data.readers.brat import parse_brat
 from biobench.data.validate import find, validate_task
 from biobench.errors import DataFormatError
@@ -205,7 +206,7 @@ def test_fracco_mentions_hold_their_offsets(data_dir: Path) -> None:
     request = Request(task.options["pre_release"], {}, task.spec)
     mentions = split = 0
     for path in sorted((data_dir / "fracco" / "brat_raw").glob("*.txt")):
-        raw = parse_brat(request, path, "skip")
+        raw = parse_brat(Place(request, "", path), "skip")
         if raw is None:
             assert path.stem == "cc_onco853"
             continue

@@ -13,6 +13,7 @@ import pytest
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import load_data
 from biobench.data.scaffold import check_task_id, scaffold
+from biobench.data.sniff import Wanted
 from biobench.errors import DataFormatError, UsageError
 
 
@@ -31,8 +32,8 @@ def test_json_lines_with_a_null(null: dict[str, Any], at: int, tmp_path: Path) -
     items = rows()
     items[at] |= null
     made = scaffold(json_lines(tmp_path / "all.jsonl", items))
-    assert 'text: "note", label: "class"' in made
-    assert 'labels: ["no", "yes"]' in made
+    assert "text: note, label: class" in made
+    assert "labels: [no, yes]" in made
 
 
 def test_parquet_with_nulls(tmp_path: Path) -> None:
@@ -40,8 +41,8 @@ def test_parquet_with_nulls(tmp_path: Path) -> None:
     items[0]["class"] = items[7]["note"] = None
     pq.write_table(pa.Table.from_pylist(items), tmp_path / "all.parquet")
     made = scaffold(tmp_path / "all.parquet")
-    assert 'text: "note", labels: "class"' in made
-    assert 'labels: ["no", "yes"]' in made
+    assert "text: note, labels: class" in made
+    assert "labels: [no, yes]" in made
 
 
 def test_a_null_in_a_list_of_labels_is_no_label(tmp_path: Path) -> None:
@@ -49,12 +50,12 @@ def test_a_null_in_a_list_of_labels_is_no_label(tmp_path: Path) -> None:
     items[5]["class"] = ["x", None]
     made = scaffold(json_lines(tmp_path / "all.jsonl", items))
     assert "type: multi_label" in made
-    assert 'labels: ["x", "y"]' in made
+    assert "labels: [x, y]" in made
 
 
 def test_a_sparse_field_is_not_taken_for_the_label(tmp_path: Path) -> None:
     many = [row | {"class": f"c{i % 5}", "flag": "ab"[i % 2] if i % 3 else None} for i, row in enumerate(rows())]
-    assert 'label: "class"' in scaffold(json_lines(tmp_path / "all.jsonl", many))
+    assert "label: class" in scaffold(json_lines(tmp_path / "all.jsonl", many))
 
 
 @pytest.mark.parametrize("name", ["all.jsonl", "all.csv"])
@@ -188,7 +189,7 @@ def test_parquet_of_tokens_with_named_tags(tmp_path: Path) -> None:
         pq.write_table(table, tmp_path / "hub" / f"{name}.parquet")
     with pytest.raises(DataFormatError, match="does not name them") as caught:
         scaffold(tmp_path / "hub")
-    assert 'tokens: "words", tags: "tags"' in caught.value.hint
+    assert "tokens: words, tags: tags" in caught.value.hint
     told = table.replace_schema_metadata({b"huggingface": json.dumps({"info": {"features": features}}).encode()})
     for name in ("train", "validation", "test"):
         pq.write_table(told, tmp_path / "hub" / f"{name}.parquet")
@@ -218,7 +219,7 @@ def test_a_column_called_label_is_the_label_and_a_patient_groups(tmp_path: Path)
     lines = ["\t".join(many[0]), *("\t".join(row.values()) for row in many)]
     (tmp_path / "all.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     for said in (scaffold(tmp_path / "all.tsv"), scaffold(json_lines(tmp_path / "all.jsonl", many))):
-        assert 'label: "label", group: "patient_id"' in said
+        assert "label: label, group: patient_id" in said
         assert "# check; not read: sex" in said
         assert "splits: {ratios: [0.8, 0.1, 0.1], seed: 42, method: datasets, by: group}" in said
 
@@ -244,3 +245,72 @@ def test_a_second_text_is_said_to_be_left_out_and_numbers_are_no_labels(tmp_path
     with pytest.raises(DataFormatError) as caught:
         scaffold(json_lines(tmp_path / "scores.jsonl", scores))
     assert "decimal number" in caught.value.hint
+
+
+JOINED = ["cardio", "neuro", "cardio|neuro", "onco", "onco|cardio", "neuro|onco|cardio"]
+
+
+def joined_rows() -> list[dict[str, Any]]:
+    """MORFITT's shape: labels joined by a bar, in a column whose name says nothing."""
+    return [{"identifier": f"p{i}", "abstract": f"an abstract {i} of some words", "specialities": JOINED[i % 6]}
+            for i in range(60)]  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", ["tsv", "jsonl", "parquet"])
+def test_labels_joined_by_a_sign_are_several(ending: str, tmp_path: Path) -> None:
+    (tmp_path / "morfitt").mkdir()
+    path, items = tmp_path / "morfitt" / f"all.{ending}", joined_rows()
+    if ending == "parquet":
+        pq.write_table(pa.Table.from_pylist(items), path)
+    elif ending == "jsonl":
+        json_lines(path, items)
+    else:
+        lines = ["\t".join(items[0]), *("\t".join(row.values()) for row in items)]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    task = made(path, tmp_path / "made.yaml")
+    assert (task.spec.type, task.spec.labels) == ("multi_label", ["cardio", "neuro", "onco"])
+    assert {d.labels for d in load_data(task, tmp_path).train} >= {("cardio",), ("neuro", "onco", "cardio")}
+
+
+def test_named_columns_are_taken(tmp_path: Path) -> None:
+    items = [{"title": f"t{i}", "body": f"a much longer text {i}", "sex": "fm"[i % 2], "stage": f"s{i % 5}",
+              "who": f"p{i // 3}"} for i in range(60)]  # fmt: skip
+    path = json_lines(tmp_path / "all.jsonl", items)
+    named = Wanted(text="title", label="stage", group="who")
+    said = scaffold(path, "made", language="fr", wanted=named)
+    assert "text: title, label: stage, group: who" in said
+    assert "language: fr" in said
+    assert "columns: title, body, sex, stage, who" in said.detected
+    commas = [{"text": f"text {i}", "kinds": "a,b" if i % 2 else "a"} for i in range(20)]
+    parted = scaffold(json_lines(tmp_path / "b.jsonl", commas), "made", wanted=Wanted(label="kinds", separator=","))
+    assert "labels: [a, b]" in parted
+    with pytest.raises(DataFormatError, match="has no column 'titel'") as caught:
+        scaffold(path, "made", wanted=Wanted(text="titel"))
+    assert "'title'" in caught.value.hint
+
+
+def test_split_folders_that_are_merged_are_named(tmp_path: Path) -> None:
+    for name in ("train", "dev"):
+        (tmp_path / "brat" / name).mkdir(parents=True)
+        for i in range(6):
+            (tmp_path / "brat" / name / f"{name}{i}.txt").write_text(f"gout {i}", encoding="utf-8")
+            (tmp_path / "brat" / name / f"{name}{i}.ann").write_text("T1\tD 0 4\tgout\n", encoding="utf-8")
+    (remark,) = [line for line in scaffold(tmp_path / "brat", "made").detected if line.startswith("check:")]
+    assert "the folders dev, train are read as one" in remark
+
+
+def test_documents_that_stand_again_are_read_by_their_splits(tmp_path: Path) -> None:
+    for name in ("train", "dev", "test"):
+        (tmp_path / "iob").mkdir(exist_ok=True)
+        rest = "-DOCSTART- (7)\n\ngout\tB-D\n\n" * (2 if name == "train" else 1)
+        (tmp_path / "iob" / f"{name}.tsv").write_text(rest, encoding="utf-8")
+    task = made(tmp_path / "iob", tmp_path / "made.yaml")
+    assert task.options["local"].ids == "repeated"  # type: ignore[attr-defined]
+    assert [d.id for d in load_data(task, tmp_path).train] == ["train/7/1", "train/7#2/1"]
+
+
+def test_labels_of_a_shipped_task_are_noticed(tmp_path: Path) -> None:
+    for name in ("train", "dev", "test"):
+        (tmp_path / f"{name}.tsv").write_text("gout\tB-Disease\nnow\tO\n", encoding="utf-8")
+    lines = scaffold(tmp_path, "made").detected
+    assert any("the shipped task ncbi_disease" in line for line in lines)

@@ -8,12 +8,12 @@ import pytest
 from pydantic import ValidationError
 
 from biobench.data.catalog import LoadedTask, load_task
-from biobench.data.desk.verify import verify
 from biobench.data.load import load_data
 from biobench.data.readers.brat import BratOptions
 from biobench.data.scaffold import scaffold
-from biobench.data.sniff_brat import looks_like_ids
+from biobench.data.sniff import looks_like_ids
 from biobench.data.validate import validate_task
+from biobench.data.verify import verify
 from biobench.errors import DataFormatError
 
 PARTS = ("EMEA_ec22-cui-best_man", "Medline_EN_FR_ec22-cui-best_man", "Patents_ec22-cui-best_man")
@@ -48,14 +48,22 @@ def loaded(text: str, folder: Path) -> LoadedTask:
     return load_task(folder / "made.yaml")
 
 
-@pytest.mark.parametrize(("note", "kind"), [("#", "AnnotatorNotes"), ("N", "Reference")])
-def test_sub_collections_with_the_group_beside_the_concept(note: str, kind: str, tmp_path: Path) -> None:
+NOTES = (
+    "label_note: AnnotatorNotes, label_match: '(\\w+)\\W*$'",
+    "label_note: Reference, label_match: '^[^\\s:]+:(\\w+)$'",
+)
+
+
+@pytest.mark.parametrize(("note", "options"), [("#", NOTES[0]), ("N", NOTES[1])])
+def test_sub_collections_with_the_group_beside_the_concept(note: str, options: str, tmp_path: Path) -> None:
     text = scaffold(mantra(tmp_path / "French", note), "made")
     assert 'files: {all: "*/*.txt"}' in text
-    assert f'label_note: "{kind}"' in text
-    assert f"# check: 48 types that look like concept ids; the labels are from note {kind}" in text
-    task = loaded(text, tmp_path)
-    assert task.spec.labels == ["ANAT", "DISO"]
+    kind = options.split(":")[1].split(",")[0].strip()
+    assert "# check: 48 types that look like concept ids: map them by reader.types, or take the label from" in text
+    assert f"a note ({kind}) by reader.label_note" in text
+    assert "ids: split_and_name" in text
+    lines = ["labels: [ANAT, DISO]" if line.startswith("labels:") else line for line in text.splitlines()]
+    task = loaded("\n".join(lines).replace("{format: brat", f"{{format: brat, {options}"), tmp_path)
     data = load_data(task, tmp_path)
     documents = [*data.train, *data.validation, *data.test]
     assert len({d.id for d in documents}) == 24
@@ -66,26 +74,20 @@ def test_sub_collections_with_the_group_beside_the_concept(note: str, kind: str,
     }
 
 
-def test_a_mention_without_a_group_is_told_and_left_out(tmp_path: Path) -> None:
+def test_a_mention_without_a_group_is_refused_or_left_out(tmp_path: Path) -> None:
     text = scaffold(mantra(tmp_path / "French", broken=True), "made")
-    assert "which 1 of 48 mentions lack" in text
-    task = loaded(text, tmp_path)
-    counts = validate_task(task, tmp_path).counts
-    assert sum(c["mentions"] for c in counts.values()) == 47
-    strict = loaded(text.replace(", other_types: drop", ""), tmp_path)
+    lines = ["labels: [ANAT, DISO]" if line.startswith("labels:") else line for line in text.splitlines()]
+    strict = "\n".join(lines[: lines.index(next(x for x in lines if x.startswith("counts:")))])
+    strict = strict.replace("{format: brat", f"{{format: brat, {NOTES[0]}")
     with pytest.raises(DataFormatError, match="no note 'AnnotatorNotes' gives mention 'T0' a label") as caught:
-        load_data(strict, tmp_path)
+        load_data(loaded(strict, tmp_path), tmp_path)
     assert caught.value.file is not None
     assert caught.value.file.endswith(f"{PARTS[0]}/d0.ann")
     assert caught.value.line == 1
-
-
-def test_concept_ids_without_a_group_are_said_to_be_ids(tmp_path: Path) -> None:
-    folder = mantra(tmp_path / "French")
-    for ann in folder.rglob("*.ann"):
-        ann.write_text("".join(r + "\n" for r in ann.read_text("utf-8").splitlines() if r[0] == "T"), encoding="utf-8")
-    text = scaffold(folder, "made")
-    assert "48 types that look like concept ids, and no note gives few labels: map them by reader.types" in text
+    counts = validate_task(
+        loaded(strict.replace("format: brat", "format: brat, other_types: drop"), tmp_path), tmp_path
+    )
+    assert sum(c["mentions"] for c in counts.counts.values()) == 47
 
 
 @pytest.mark.parametrize(
@@ -114,7 +116,7 @@ def test_one_file_of_a_folder_means_the_folder(name: str, tmp_path: Path) -> Non
             (tmp_path / "three" / split / f"{split}{i}.ann").write_text("T1\tD 0 4\tgout\n", encoding="utf-8")
     text = scaffold(tmp_path / "three" / "train" / "train1.ann", "made")
     assert 'files: {train: "train/*.txt", validation: "dev/*.txt", test: "test/*.txt"}' in text
-    assert 'folder: "three"' in text
+    assert "folder: three" in text
 
 
 def test_splits_with_sub_folders_are_read(tmp_path: Path) -> None:
@@ -139,8 +141,8 @@ def test_counts_and_findings_are_those_of_the_data(tmp_path: Path) -> None:
     task = loaded(text, tmp_path)
     assert sum(c["mentions"] for c in task.spec.counts.values()) == 48
     assert verify(task, tmp_path).clean
-    (folder / PARTS[0] / "d0.ann").write_text("T1\tC1000000 0 7\tmaladie\n", encoding="utf-8")
-    assert not verify(loaded(text.replace("label_note", "other_types: drop, label_note"), tmp_path), tmp_path).clean
+    (folder / PARTS[0] / "d0.ann").write_text("T1\tC1000002 0 7\tmaladie\n", encoding="utf-8")
+    assert not verify(task, tmp_path).clean
 
 
 def test_a_spec_whose_data_cannot_be_read_says_so_instead_of_counts(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from biobench.data.load import limited, load_data
 from biobench.data.splits import assign_splits, permutation, ratio_indices
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document
-from biobench.schema.task import SplitApart, SplitCarve, SplitIds, SplitRatios
+from biobench.schema.source import SplitApart, SplitCarve, SplitIds, SplitRatios
 
 
 def ratios(*values: float, method: str = "datasets", **more: str) -> SplitRatios:

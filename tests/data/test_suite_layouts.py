@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from biobench.data.catalog import load_task
-from biobench.data.formats.marking import Replacement, marked
 from biobench.data.load import load_data, read_source
 from biobench.data.locate import choose
+from biobench.data.readers.relations import Replacement, marked
 from biobench.data.splits import assign_splits, shuffled_order
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document
-from biobench.schema.task import SplitShuffled
+from biobench.schema.source import SplitShuffled
 
 DDI = """<?xml version="1.0" encoding="UTF-8"?>
 <document id="DDI-Made.d1">
@@ -226,3 +226,40 @@ def test_deft_2020_opens_as_it_is_laid_out(number: int, sizes: tuple[int, int, i
 def test_cuts_must_rise(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="not one or two rising shares"):
         load_task("mantra_emea", ["splits.cuts=[0.8, 0.7]"])
+
+
+def test_mantra_reads_the_same_units_from_both_forms(tmp_path: Path) -> None:
+    """Two concepts on one span, a mention in two pieces, one that shares a token with an earlier one, a broken note."""
+    text = "douleur du genou, gauche et droit"
+    mentions = [("0 16", "DISO"), ("0 16", "DISO"), ("11 16;18 24", "ANAT"), ("18 33", "PHYS"), ("25 27", "")]
+    xml, parts = [], ("Mantra-GSC/French/EMEA_ec22-cui-best_man", "mantra_gsc")
+    folder = tmp_path / "brat" / "mantra_gsc" / parts[0]
+    folder.mkdir(parents=True)
+    (tmp_path / "xml" / "mantra_gsc").mkdir(parents=True)
+    for unit in range(10):
+        rows, entities = [], []
+        for n, (place, group) in enumerate(mentions):
+            pieces = [tuple(map(int, piece.split())) for piece in place.split(";")]
+            surface = " ".join(text[a:b] for a, b in pieces)
+            rows.append(f"T{n}\tC000{n} {place}\t{surface}\n#{n}\tAnnotatorNotes T{n}\t['C000{n}', 'x', '{group}']\n")
+            offsets, sizes = (";".join(str(v) for v in vs) for vs in zip(*[(a, b - a) for a, b in pieces], strict=True))
+            entities += [f'<e offset="{offsets}" len="{sizes}" grp="{group}"/>'] if group else []
+        (folder / f"u{unit}.txt").write_text(f"{text} {unit}\n", encoding="utf-8")
+        (folder / f"u{unit}.ann").write_text("".join(rows), encoding="utf-8")
+        xml.append(
+            f'<document id="u{unit}"><unit id="u{unit}"><text>{text} {unit}</text>{"".join(entities)}</unit></document>'
+        )
+    whole = f"<Corpus>{''.join(xml)}</Corpus>"
+    (tmp_path / "xml" / "mantra_gsc" / "EMEA_GSC_fr_man.xml").write_text(whole, encoding="utf-8")
+    one, two = (load_data(load_task("mantra_emea"), tmp_path / form) for form in ("xml", "brat"))
+    assert (one.source, two.source) == ("release", "brat")
+    first, second = one.test[0], two.test[0]
+    assert (first.text, first.tokens, first.tags, first.spans) == (
+        second.text,
+        second.tokens,
+        second.tags,
+        second.spans,
+    )
+    assert first.tags == ("B-DISO", "I-DISO", "I-DISO", "B-ANAT", "O", "O", "O")
+    assert first.unexpressed == second.unexpressed == ("ANAT", "PHYS")
+    assert second.id == f"{second.group}:1"

@@ -12,9 +12,9 @@ from scipy import stats
 from sklearn.metrics import accuracy_score, f1_score
 
 import biobench
+from biobench.baselines import gate
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
-from biobench.gate import gate
 from biobench.schema.document import TaskData
 from biobench.store import Store
 

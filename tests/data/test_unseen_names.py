@@ -11,7 +11,7 @@ from typer.main import get_command
 
 from biobench.cli.demo import BOARD, TASKS, print_results, say
 from biobench.cli.main import app
-from biobench.core.words import read_words
+from biobench.core.packages import read_words
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.report.table import build

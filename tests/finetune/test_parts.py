@@ -21,7 +21,8 @@ from biobench.kinds import Split, get_kind
 from biobench.models.encoder import Encoder
 from biobench.schema.document import Document, TaskData
 from biobench.schema.record import Windows
-from biobench.schema.task import TaskSpec, Training
+from biobench.schema.task import TaskSpec
+from biobench.schema.training import Training
 
 
 def test_linear_schedule_with_warmup() -> None:

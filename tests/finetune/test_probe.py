@@ -12,7 +12,7 @@ from biobench.errors import SpecError, UsageError
 from biobench.finetune import engine
 from biobench.models.heads import ProbeHead
 from biobench.schema.needle import cell_of
-from biobench.schema.probe import Probe
+from biobench.schema.training import Probe
 from biobench.store import Store
 from tests.helpers.tiny import make_tiny_encoder
 

@@ -20,7 +20,7 @@ from biobench.finetune.network import Network, probabilities
 from biobench.finetune.prepare import Prepared, prepare
 from biobench.models.heads import ProbeHead
 from biobench.models.loading import find_checkpoint, load_tokenizer
-from biobench.schema.probe import Probe
+from biobench.schema.training import Probe
 from tests.helpers.tiny import make_tiny_encoder
 
 Ready = Callable[..., tuple[LoadedEncoder, Prepared]]

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from biobench.data.catalog import load_task
-from biobench.data.desk.unpack import Limits, unpack
 from biobench.data.load import load_data
+from biobench.data.unpack import Limits, unpack
 from biobench.errors import BioBenchError, DataFormatError
 from biobench.schema.strict import load_yaml_model
 from biobench.schema.task import TaskSpec
-from biobench.score.outside import Expected, read_predictions
+from biobench.score.external import Expected, read_predictions
 from biobench.store.floors import scan_floors
 from biobench.store.index import read_index
 from biobench.store.records import from_json

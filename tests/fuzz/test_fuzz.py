@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from biobench.data.desk.unpack import unpack
+from biobench.data.unpack import unpack
 from biobench.errors import BioBenchError, DataFormatError
 from biobench.submission.unpack import unpack as unpack_submission
 from tests.fuzz import zips

@@ -17,7 +17,7 @@ from biobench.schema.record import RunRecord
 from biobench.schema.task import TaskSpec
 from biobench.score import scored
 from biobench.store import Store, run_key
-from biobench.store.side_records import canonical_json
+from biobench.store.records import canonical_json
 from biobench.submission.pack import MANIFEST
 from biobench.submission.verify import examine
 from tests.helpers.store_make import record

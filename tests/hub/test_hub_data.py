@@ -14,7 +14,7 @@ import yaml
 
 from biobench.submission.pack import submit
 from tests.helpers.cli_make import Said
-from tests.helpers.desk_make import zipped
+from tests.helpers.fetch_make import zipped
 from tests.helpers.hub_commands import HubCommands
 from tests.helpers.hub_repo import Repository
 from tests.helpers.hub_server import HubServer

@@ -24,7 +24,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from tests.helpers.desk_make import Server
+from tests.helpers.fetch_make import Server
 from tests.helpers.launching import PATIENCE, Child, Launcher
 from tests.kills.victims import Victim, victims
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from biobench.store import Store
-from tests.helpers.desk_make import Server, zipped
+from tests.helpers.fetch_make import Server, zipped
 from tests.helpers.submission_make import honest_run
 from tests.helpers.tiny import make_tiny_encoder
 

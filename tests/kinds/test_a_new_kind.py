@@ -13,8 +13,7 @@ import pytest
 
 import biobench
 import biobench.kinds
-from biobench.data.catalog import load_task
-from biobench.data.json_schema import task_json_schema
+from biobench.data.catalog import load_task, task_json_schema
 from biobench.data.load import load_data
 from biobench.errors import SpecError
 from biobench.kinds import Kind, get_kind

@@ -15,10 +15,10 @@ import pytest
 import torch
 
 import biobench
+from biobench.baselines import gate
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.errors import SpecError, UsageError
-from biobench.gate import gate
 from biobench.report.details.mistaken import read_mistakes
 from biobench.report.table import build
 from biobench.report.table import load as load_results
@@ -27,7 +27,7 @@ from biobench.schema.document import Document, Prediction
 from biobench.score import compute, rescore
 from biobench.store import Store
 from biobench.submission.content import check_predictions
-from biobench.workflows.kept_out import guardable
+from biobench.workflows.decontamination import guardable
 from tests.helpers.tiny import make_tiny_encoder
 
 FAST: dict[str, Any] = {"device": "cpu", "parallel": 1, "results_dir": "results", "data_dir": "data"}

@@ -13,6 +13,7 @@ import pytest
 
 from biobench.comparison.compare import compare
 from biobench.comparison.standing import shared_tasks
+from biobench.report import charts
 from biobench.report.details.marked import to_html
 from biobench.report.details.mistakes import judge
 from biobench.report.render import render
@@ -394,6 +395,20 @@ def test_the_efficiency_view_shows_cost_and_score(monkeypatch, tmp_path):
     assert "not known" in app.info[0].value
     app = open_app(monkeypatch, tmp_path / "none", view="efficiency_view")
     assert "no runs" in app.info[0].value
+
+
+def test_costs_of_a_submission_are_claimed_and_ranked_among_none_that_were_measured(monkeypatch, tmp_path):
+    """Before, a submission that claimed 0.001 s of training led the chart of costs."""
+    save_runs(tmp_path, "tiny", "bc5cdr", {42: 0.6, 43: 0.62})
+    save_runs(tmp_path / "submitted" / "s", "org/quick", "bc5cdr", {42: 0.7, 43: 0.72})
+    drawn: list[list[dict[str, object]]] = []
+    monkeypatch.setattr(charts, "front", lambda points, **_: drawn.append(points) or points)
+    app = open_app(monkeypatch, tmp_path, view="efficiency_view", efficiency_cost="seconds")
+    assert app.dataframe[0].value.set_index("model")["cost is"].to_dict() == {
+        "tiny": "measured",
+        "org/quick": "claimed",
+    }
+    assert {str(point["model"]) for points in drawn for point in points} == {"tiny"}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from biobench.kinds.span_ner import bioul_targets, sampled, span_answers, span_loss
 from biobench.models.crf import BEGIN, INSIDE, LAST, OUTSIDE, UNIT
 from biobench.models.span_head import GatedBiLSTM, SpanHead, SpanScores, Units, _band, pool_units
-from biobench.schema.span import SpanOptions
+from biobench.schema.training import SpanOptions
 
 VARIANTS = ("crf_biaffine", "biaffine", "paper_variant")
 
@@ -174,7 +174,7 @@ import sys, torch, numpy as np
 from biobench.core.memory import peak_memory_bytes
 from biobench.models.span_head import SpanHead, Units
 from biobench.kinds.span_ner import span_loss
-from biobench.schema.span import SpanOptions
+from biobench.schema.training import SpanOptions
 torch.set_num_threads(1)
 head = SpanHead(768, 10, 0.4, "none", SpanOptions(variant=sys.argv[1]))
 def peak(n):

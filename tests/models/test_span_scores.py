@@ -15,7 +15,7 @@ from biobench.encode.tokens import Encoded
 from biobench.kinds.span_ner import span_answers, span_loss
 from biobench.models.crf import BEGIN, INSIDE, LAST, OUTSIDE, UNIT
 from biobench.models.span_head import GatedBiLSTM, SpanHead, SpanScores, Units, _logit, _span_chances
-from biobench.schema.span import SpanOptions
+from biobench.schema.training import SpanOptions
 
 COUNTS = [5, 0, 4]
 TARGETS = [np.array([[0, 1, 2], [0, 1, 0], [1, 1, 0], [0, 4, 1]]), np.zeros((0, 3), np.int64), np.array([[0, 3, 1]])]

@@ -10,9 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from biobench.cli.main import app
-from biobench.data.catalog import list_tasks, load_task
+from biobench.data.catalog import list_tasks, load_task, task_json_schema
 from biobench.data.hashing import task_hash
-from biobench.data.json_schema import task_json_schema
 from biobench.errors import SpecError
 
 ALL = [t.id for t in list_tasks()]

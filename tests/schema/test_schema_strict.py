@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from biobench.data.catalog import load_task, spec_paths
-from biobench.data.json_schema import task_json_schema
+from biobench.data.catalog import load_task, spec_paths, task_json_schema
 from biobench.errors import SpecError
 from biobench.schema.strict import plain, suggest
 from biobench.schema.task import parse_seeds
@@ -89,10 +88,10 @@ CASES = [
     ("folder: mine", "folder: ../mine", 8, "leaves the data folder", "below --data-dir"),
     ("train: train.tsv", "training: train.tsv", 9, "'training' is not a split", "did you mean 'train'"),
     ("id: my_task", "id: My-Task", 1, "is not a task id", "lower-case"),
-    ("unit: line", "unit: line\nseeds: 50-42", 13, "run backwards", "smaller one first"),
+    ("unit: line", "unit: line\nseeds: 50-42", 13, "run backwards", "write 42-50, not 50-42"),
     (
         "unit: line",
-        "unit: line\nsplits: {ratios: [0.8, 0.1], seed: 1}",
+        "unit: line\nsplits: {ratios: [0.8, 0.1], seed: 1, method: sklearn}",
         13,
         "three positive numbers",
         "[0.8, 0.1, 0.1]",

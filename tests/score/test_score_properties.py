@@ -21,7 +21,7 @@ from biobench.schema.document import Document, Prediction, Span
 from biobench.schema.tags import tags_to_spans
 from biobench.score import compute, counts, oracle
 from biobench.score.averages import AVERAGES
-from biobench.score.overlap import overlap_matches
+from biobench.score.counting import overlap_matches
 from biobench.stats import Counts, f1_scores
 from tests.helpers.score_make import LABELS, classified, pairs_of_labels, spans, tag_rows
 

@@ -16,7 +16,7 @@ import pytest
 from biobench.errors import UsageError
 from biobench.store import Store, claims
 from biobench.store.claims import claim_mode, is_alive, read_heartbeat
-from tests.core.test_liveness import ended_process
+from tests.core.test_processes import ended_process
 
 KEY = "0" * 32
 

@@ -25,6 +25,7 @@ from biobench.store import Store, run_key
 from biobench.store.redact import redacted
 from biobench.submission.guard import SECONDS, verify
 from biobench.submission.layout import MOST_RUNS
+from biobench.submission.leading import leading
 from biobench.submission.pack import MANIFEST, submit
 from biobench.submission.verify import examine
 from tests.helpers.store_make import record
@@ -60,7 +61,6 @@ def test_one_run_under_nine_seeds(tmp_path):
     found = examine(submit("org/tiny", tmp_path / "results", tmp_path / "pack"))
     assert found.state == "refused"
     assert sum(c.code == "P02" and c.grade == "error" for c in found.checks) == 8
-    assert "P04" in {c.code for c in found.checks if c.grade == "person"}
 
 
 def test_one_run_under_two_seeds_with_its_scores_shaken(tmp_path):
@@ -71,7 +71,7 @@ def test_one_run_under_two_seeds_with_its_scores_shaken(tmp_path):
     rekeyed(made, tmp_path / "results", shaken, seed=43)
     found = examine(submit("org/tiny", tmp_path / "results", tmp_path / "a"))
     assert found.state == "person"
-    assert {c.code for c in found.checks if c.grade == "person"} == {"P02", "P04"}
+    assert {c.code for c in found.checks if c.grade == "person"} == {"P02"}
     labels = made.task.labels
     turned = labels[(labels.index(shaken[3].labels[0]) + 1) % 4]
     other = list(shaken)
@@ -82,18 +82,44 @@ def test_one_run_under_two_seeds_with_its_scores_shaken(tmp_path):
     assert any("documents that not both have right" in c.what for c in found.checks if c.code == "P02")
 
 
-def test_the_gold_as_predictions(tmp_path):
+def test_the_gold_as_predictions_waits_for_a_maintainer(tmp_path):
+    """Nothing in the files tells gold from a very good model. It would lead, so somebody makes a run of it first."""
     data = load_data(load_task(TASK), None)
     made = honest_run(tmp_path / "results")
     said = [
         replace(p, label_scores=tuple(float(label in p.labels) for label in data.labels)) for p in oracle(data.test)
     ]
     rekeyed(made, tmp_path / "results", said)
-    found = examine(submit("org/tiny", tmp_path / "results", tmp_path / "pack"))
-    assert found.state == "person"
-    assert not found.accepted
-    assert "P03" in {c.code for c in found.checks if c.grade == "person"}
-    assert [r.state for r in found.runs] == ["person"]
+    honest_run(tmp_path / "board", model="org/theirs")
+    pack = submit("org/tiny", tmp_path / "results", tmp_path / "pack")
+    found = examine(pack, against=tmp_path / "board")
+    assert (found.state, found.accepted) == ("person", False)
+    (check,) = (c for c in found.checks if c.grade == "person")
+    assert (check.code, check.where) == ("W01", f"runs/{TASK}")
+    assert "biobench reproduce --of SUBMISSION --draw" in check.what
+    assert [(r.state, r.rescored) for r in found.runs] == [("person", True)]
+    assert examine(pack).state == "verified", "where there is nobody to lead, nothing waits"
+
+
+def test_what_does_not_lead_does_not_wait(tmp_path):
+    """The mean over seeds counts, on each average, against the best other model under the same conditions."""
+    worse = honest_run(tmp_path / "mine")
+    rekeyed(worse, tmp_path / "mine", [replace(p, labels=("cardiology",), label_scores=(1.0, 0.0, 0.0, 0.0))
+                                      for p in Store(tmp_path / "mine").load_predictions(worse)[1]])  # fmt: skip
+    honest_run(tmp_path / "board", model="org/theirs")
+    pack = submit("org/tiny", tmp_path / "mine", tmp_path / "pack")
+    assert {c.code for c in examine(pack, against=tmp_path / "board").checks} == {"C02"}
+    theirs = submit("org/theirs", tmp_path / "board", tmp_path / "theirs")
+    assert "W01" in {c.code for c in examine(theirs, against=tmp_path / "mine").checks}
+    assert "W01" not in {c.code for c in examine(theirs, against=tmp_path / "board").checks}, "its own earlier runs"
+
+
+@pytest.mark.parametrize(("score", "waits"), [(0.79, False), (0.86, True)])
+def test_a_mean_above_the_best_published_value_waits(score, waits):
+    """Gold with errors where public runs err scored 0.86 on GAD, where the best published encoder has 0.80 or less."""
+    made = record(task="gad", score=False)
+    made = made.model_copy(update={"scores": {"macro_f1": score, "micro_f1": score}})
+    assert bool(leading([made], [])) == waits
 
 
 @pytest.mark.parametrize("seeds", [(42, 43), (43, 42)])
@@ -124,7 +150,7 @@ def test_the_same_submission_again_and_honest_others_are_no_finding(tmp_path):
     again = submit("org/tiny", tmp_path / "mine", tmp_path / "again")
     for folder in (pack, again):
         found = verify(folder, None, board)
-        assert found.state == "verified", found.checks
+        assert {c.code for c in found.checks} <= {"W01"}, found.checks
 
 
 def redacted_run(results: Path, change=None, claim=None):
@@ -279,7 +305,6 @@ RECORD_LIES = {
     "negative positions": lambda r: r["model"].update(max_positions=-512),
     "negative batch": lambda r: r["training"].update(batch_size=-16),
     "loss of 1e308": lambda r: r["training"].update(curve=[POINT | {"train_loss": 1e308}]),
-    "loss of 1e9": lambda r: r["training"].update(curve=[POINT | {"train_loss": 1e9}]),
     "step -1": lambda r: r["training"].update(curve=[POINT | {"step": -1}]),
     "steps backwards": lambda r: r["training"].update(curve=[POINT, POINT | {"step": 2}]),
     "step beyond the last": lambda r: r["training"].update(curve=[POINT | {"step": 10**6}]),
@@ -289,10 +314,6 @@ RECORD_LIES = {
         started=time.strftime(f"{time.gmtime().tm_year + 1}-%m-02T00:00:00Z")
     ),
     "no zone": lambda r: r["provenance"].update(started="2026-01-01T00:00:00"),
-    "parameters of 2^62": lambda r: r["model"].update(parameters=2**62),
-    "memory of 2^62": lambda r: r["cost"].update(peak_memory_bytes=2**62),
-    "window of 2^62": lambda r: r["windows"].update(max_length=2**62),
-    "weights hash of script": lambda r: r["model"].update(hash=SCRIPT),
     "architecture of script": lambda r: r["model"].update(architecture=SCRIPT),
     "licence of script": lambda r: r["model"].update(licence=SCRIPT),
     "licence of a link": lambda r: r["model"].update(licence="mit](https://example.org)"),
@@ -303,11 +324,9 @@ RECORD_LIES = {
     "package of script": lambda r: r["provenance"].update(packages={SCRIPT: "2"}),
     "python of script": lambda r: r["provenance"].update(python=SCRIPT),
     "commit of script": lambda r: r["provenance"].update(commit=SCRIPT),
-    "device of script": lambda r: r["provenance"].update(device=SCRIPT),
     "record version -7": lambda r: r.update(record_version=-7),
     "overrides": lambda r: r.update(overrides=["training.epochs=99"]),
     "trials": lambda r: r["training"].update(trials=[TRIAL]),
-    "contamination of other data": lambda r: r.update(contamination=CLAIM),
     "validation score of 7": lambda r: r["training"].update(curve=[POINT | {"validation": {"macro_f1": 7.0}}]),
 }
 
@@ -454,13 +473,13 @@ def test_special_files_in_a_results_folder_are_findings_at_once(tmp_path, kind):
 
 def test_collected_label_sets_are_no_contradiction():
     """Tasks whose data decides the labels: the spec holds a rule, not a list."""
-    from biobench.submission.claims import _fits
+    from biobench.submission.records import fits
 
     spec = load_task("fracco_30").spec
     labels = tuple(f"{i:04d}" for i in range(30))
-    assert _fits(labels, spec)
-    assert not _fits(labels[:29], spec)
-    assert not _fits((labels[1], labels[0], *labels[2:]), spec)
+    assert fits(labels, spec)
+    assert not fits(labels[:29], spec)
+    assert not fits((labels[1], labels[0], *labels[2:]), spec)
 
 
 LOADS = """

@@ -11,20 +11,16 @@ import struct
 import unicodedata
 import zipfile
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from biobench.data.catalog import load_task
 from biobench.schema.document import Document, Prediction, Span
 from biobench.schema.record import Resampling
 from biobench.store import Store
-from biobench.submission import course
+from biobench.submission.duplicates import answers_of, check_copies
 from biobench.submission.guard import ALLOWANCE, SECONDS, SECONDS_A_FILE, FileLimits
-from biobench.submission.layout import MOST_SEEDS
-from biobench.submission.names import check_near_names, odd_letters
+from biobench.submission.layout import MOST_SEEDS, check_name
 from biobench.submission.pack import MANIFEST, submit
-from biobench.submission.twins import check_scores, check_twins, print_of
 from biobench.submission.unpack import DIRECTORY_BYTES, RATIO_FROM, unpack
 from biobench.submission.verify import examine
 from tests.helpers.store_make import record
@@ -38,82 +34,23 @@ def with_manifest(packed, change):
     (packed / MANIFEST).write_text(json.dumps(manifest, ensure_ascii=False))
 
 
-# claims of training, windows, cost and provenance that nothing can recompute
-
-
-def last(r):
-    return r["training"]["curve"][-1]
-
-
-CONTRADICTIONS = {
-    "another batch than the recipe's": lambda r: r["training"].update(batch_size=999),
-    "no step": lambda r: r["training"].update(steps=0, best_step=0, curve=[]),
-    "no validation": lambda r: r["training"].update(curve=[]),
-    "steps after the last validation": lambda r: r["training"].update(steps=r["training"]["steps"] + 1),
-    "epochs that are no multiple of steps": lambda r: r["training"]["curve"][0].update(epoch=1.4),
-    "more epochs than the recipe": lambda r: [p.update(epoch=p["epoch"] * 2) for p in r["training"]["curve"]],
-    "fewer epochs, and not stopped early": lambda r: r["training"].update(
-        curve=r["training"]["curve"][:3], steps=30, best_step=30
-    ),
-    "stopped early without patience": lambda r: r["training"].update(stopped_early=True),
-    "weights that validation did not choose": lambda r: r["training"].update(best_step=10),
-    "a higher learning rate": lambda r: last(r).update(learning_rate=1.0),
-    "trained weights of an adapter": lambda r: r["training"].update(trained_parameters=10**12),
-    "more tokens than the batches hold": lambda r: r["cost"].update(train_tokens_per_second=10**8),
-    "a longer window than the protocol's": lambda r: r["windows"].update(max_length=8192),
-    "a longer window than the model's": lambda r: r["model"].update(max_positions=32),
-    "strided documents of a task that truncates": lambda r: r["windows"].update(strided_documents=5),
-    "more gold lost than there is": lambda r: r["windows"].update(lost_gold=5000),
-    "a ceiling of no score": lambda r: r["windows"].update(ceiling={"speed": 0.5}),
+COSTS = {
     "longer training than run": lambda r: r["cost"].update(train_seconds=1e6),
     "no time at all": lambda r: r["cost"].update(seconds=0, train_seconds=0, evaluation_seconds=0),
     "less memory than the weights": lambda r: r["cost"].update(peak_memory_bytes=1),
-    "a split of several": lambda r: r.update(resampling={"fold": 0, "folds": 1, "train_documents": 9}),
 }
 
 
-@pytest.mark.parametrize("lie", CONTRADICTIONS.values(), ids=CONTRADICTIONS.keys())
-def test_claims_that_contradict_the_recipe_or_each_other(packed, lie):
+@pytest.mark.parametrize("lie", COSTS.values(), ids=COSTS.keys())
+def test_costs_that_contradict_each_other(packed, lie):
     change_record(packed, lie)
-    assert codes(packed) & {"S06"}
+    assert codes(packed) == {"S06"}
 
 
-def test_the_shipped_runs_do_not_contradict_the_recipe():
-    """They were made by a capped recipe, whose length and batch are other ones; nothing else may be found in them."""
-    capped = {
-        "the batch and the recipe's",
-        "the length of training and the recipe's",
-        "learning rates and the recipe's",
-    }
-    for made in Store(Path(__file__).parents[2] / "results").records():
-        spec = load_task(made.task.id).spec
-        assert set(course.contradictions(made, spec)) <= capped, made.key
-        quick = made.model_copy(update={"cost": made.cost.model_copy(update={"seconds": 0.1})})
-        trained = spec.training.encoder == "trained"
-        assert any("seconds" in what for what in course.contradictions(quick, spec)) == trained
-
-
-IMPOSSIBLE = {
-    "escapes in backoffs": lambda r: r["training"].update(backoffs=["\x1b[2J"]),
-    "escapes in kernels": lambda r: r["training"].update(kernels={"sdpa": "\x1b[2J"}),
-    "a direction mark in a kernel's name": lambda r: r["training"].update(kernels={"a\u202e": "x"}),
-    "escapes in the model's source": lambda r: r["model"].update(source="\x1b[2J"),
-    "escapes in problems of counts": lambda r: r.update(count_problems=["\x1b[2J"]),
-    "a direction mark in the driver": lambda r: r["provenance"].update(driver="\u202e"),
-    "escapes in a corpus": lambda r: r.update(
-        contamination={"corpus": "\x1b[2J".replace("\x1b", "\u200b"), "corpus_hash": "a" * 64, "excluded": True}
-    ),
-    "fewer than no mentions": lambda r: r.update(unexpressed_gold={"test": {"x": -5}}),
-    "mentions of another split": lambda r: r.update(unexpressed_gold={"\x1b": {"x": 5}}),
-    "before there was a first version": lambda r: r["provenance"].update(started="2001-01-01T00:00:00+00:00"),
-    "a week for a date": lambda r: r["provenance"].update(started="2026-W10-1T00:00+00:00"),
-}
-
-
-@pytest.mark.parametrize("lie", IMPOSSIBLE.values(), ids=IMPOSSIBLE.keys())
-def test_texts_and_dates_that_no_run_writes(packed, lie):
-    change_record(packed, lie)
-    assert codes(packed) & {"R02"}
+@pytest.mark.parametrize("resampling", [{"fold": 0, "folds": 1, "train_documents": 9}])
+def test_a_split_of_a_task_that_has_none(packed, resampling):
+    change_record(packed, lambda r: r.update(resampling=resampling))
+    assert codes(packed) & {"T03"}
 
 
 @pytest.mark.parametrize(
@@ -201,7 +138,6 @@ def test_more_seeds_than_the_protocol_are_no_finding(tmp_path):
         "org/ti\u3164ny",
         "org/t\u0336iny",
         unicodedata.normalize("NFD", "org/modèle"),
-        "org/\u1ea5tiny",
     ],
 )
 def test_letters_that_look_like_others_need_a_person(tmp_path, name):
@@ -213,18 +149,26 @@ def test_letters_that_look_like_others_need_a_person(tmp_path, name):
 
 def test_names_as_people_give_them_are_no_finding():
     for name in ("org/tiny", "google-bert/bert-base@v1.0", "modèle français", "Grösse_2 (mlm)", "cœur", "<b>&'\""):
-        assert odd_letters(name) == [], name
+        assert check_name(name) == [], name
 
 
-def test_nearly_the_name_of_another_model_needs_a_person(tmp_path):
-    honest_run(tmp_path / "board", model="org/tiny")
-    honest_run(tmp_path / "mine", model="Org/T1ny")
-    pack = submit("Org/T1ny", tmp_path / "mine", tmp_path / "pack")
-    assert examine(pack).state == "verified"
-    found = examine(pack, against=tmp_path / "board")
-    assert [c.code for c in found.checks if c.grade == "person"] == ["M07"]
-    known = {"org/tiny", "org/other"}
-    assert [c.code for name in ("org/tiny", "org/tinier") for c in check_near_names(name, known)] == []
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("org/tiny [submission a]", "org/tiny [weights 12345678]", "org/tiny (verified)", "org/tiny (Reproduced)"),
+        *(
+            "org/tiny (re-scored)",
+            "org/tiny ( published )",
+            "org/tiny (verified, 5 seeds)",
+            "org/tiny \uff3bfrozen\uff3d",
+        ),
+        *("org/tiny \uff08verified\uff09", "oracle (baseline)"),
+    ],
+)
+def test_names_that_imitate_a_mark_of_the_board_are_refused(tmp_path, name):
+    honest_run(tmp_path / "results", model=name)
+    pack = submit(name, tmp_path / "results", tmp_path / "pack")
+    assert codes(pack) == {"M06"}
 
 
 def test_the_weights_of_another_under_a_new_name(tmp_path):
@@ -250,13 +194,6 @@ def test_manifests_with_two_readings(packed, change, code):
     assert codes(packed) == {code}
 
 
-def test_a_verdict_of_no_gate_is_told(packed):
-    (packed / "floors" / TASK).mkdir(parents=True)
-    (packed / "floors" / TASK / f"{'0' * 32}.json").write_text("{}")
-    relist(packed)
-    assert "G04" in {c.code for c in examine(packed).checks}
-
-
 # predictions: five hundred documents, of which a third is hard for every model
 
 LABELS = ("no", "yes")
@@ -269,7 +206,7 @@ def run_of(said, seed=1, place="", weights="a"):
     made = made.model_copy(
         update={"task": task, "model": made.model.model_copy(update={"id": f"org/{weights}", "hash": weights * 64})}
     )
-    return print_of(made.model_copy(update={"key": f"{seed:032x}"}), DOCUMENTS, said, place)
+    return answers_of(made.model_copy(update={"key": f"{seed:032x}"}), DOCUMENTS, said, place)
 
 
 def answer(document, right, strength):
@@ -294,7 +231,7 @@ def noisy_gold(seed, share):
 
 
 def found_in(runs, others=()):
-    return {(c.code, c.grade) for c in check_twins(runs, others)}
+    return {(c.code, c.grade) for c in check_copies(runs, others)}
 
 
 def test_trainings_that_share_what_is_hard_are_no_finding():
@@ -303,66 +240,42 @@ def test_trainings_that_share_what_is_hard_are_no_finding():
     assert found_in(runs, others) == set()
 
 
-@pytest.mark.parametrize("share", [0.02, 0.1, 0.2])
-def test_gold_with_noise_errs_where_no_training_does(share):
-    runs = [run_of(noisy_gold(seed, share), seed) for seed in (1, 2, 3)]
-    assert found_in(runs) == {("P05", "person")}
-
-
-def test_one_run_of_noisy_gold_errs_unlike_the_models_before_it():
-    others = [run_of(trained(seed, 0.6), seed, "results", "b") for seed in (4, 5)]
-    assert found_in([run_of(noisy_gold(1, 0.1))], others) == {("P05", "person")}
-
-
-def test_runs_without_skill_share_nothing_and_are_no_finding():
-    assert found_in([run_of(noisy_gold(seed, 0.45), seed) for seed in (1, 2, 3)]) == set()
-
-
-@pytest.mark.parametrize("flipped", [0.0, 0.03, 0.1, 0.2])
-def test_a_copy_with_shaken_scores_and_turned_answers_follows_its_source(flipped):
+def test_a_copy_with_other_scores_and_a_few_turned_answers_is_near():
     chance, source = random.Random(9), trained(1)
-    copy = []
-    for d, p in zip(DOCUMENTS, source, strict=True):
-        strength = min(max(max(p.label_scores) + chance.uniform(-0.002, 0.002), 0.51), 0.999)
-        right = (p.labels == d.labels) != (chance.random() < flipped)
-        copy.append(answer(d, right, round(strength, 6)))
-    others = [run_of(source, 1, "results", "b")]
-    assert found_in([run_of(copy)], others) == {("P02", "person")}
+    for turned, expected in ((0, {("P02", "person")}), (5, {("P02", "person")}), (250, set())):
+        places = set(chance.sample(range(len(source)), turned))
+        copy = [
+            answer(d, (p.labels == d.labels) != (i in places), round(chance.uniform(0.6, 0.99), 6))
+            for i, (d, p) in enumerate(zip(DOCUMENTS, source, strict=True))
+        ]
+        assert found_in([run_of(copy)], [run_of(source, 1, "results", "b")]) == expected
 
 
-def test_a_copy_whose_scores_were_cooled_down_follows_its_source():
-    source = trained(1)
-    cooled = [
-        replace(p, label_scores=tuple(round(s**0.5 / sum(x**0.5 for x in p.label_scores), 6) for s in p.label_scores))
-        for p in source
-    ]
-    turned = [answer(d, i % 20 != 0, max(p.label_scores)) if i % 10 == 0 else p
-              for i, (d, p) in enumerate(zip(DOCUMENTS, cooled, strict=True))]  # fmt: skip
-    assert found_in([run_of(turned)], [run_of(source, 1, "results", "b")]) == {("P02", "person")}
-
-
-def test_a_copy_that_was_mended_with_the_gold_errs_within_its_source():
+def test_probes_of_several_seeds_on_the_same_states_may_answer_alike():
     chance, source = random.Random(9), trained(1)
-    mended = [
-        answer(d, p.labels == d.labels or chance.random() < 0.5, round(chance.uniform(0.6, 0.99), 6))
-        for d, p in zip(DOCUMENTS, source, strict=True)
+    again = [
+        replace(p, label_scores=tuple(round(s - 1e-3 * chance.random(), 6) for s in p.label_scores)) for p in source
     ]
-    assert found_in([run_of(mended)], [run_of(source, 1, "results", "b")]) == {("P02", "person")}
+    first, second = run_of(source, 1), run_of(again, 2)
+    assert found_in([first, second]) == {("P02", "person")}
+    frozen = [replace(run, record=run.record.model_copy(update={"track": "frozen"})) for run in (first, second)]
+    assert found_in(frozen) == set()
+    assert found_in([frozen[0], replace(frozen[0], record=frozen[1].record)]) == {("P02", "error")}, "the same scores"
 
 
-def test_a_single_seed_of_noisy_gold_that_would_lead_needs_a_person():
-    """Before, where no run before it knew much, it went through: there is no other seed that shows what it is."""
-    before = [run_of(noisy_gold(seed, 0.45), seed, "results", "b") for seed in (1, 2)]
-    leads, second = run_of(noisy_gold(4, 0.1), 4), run_of(noisy_gold(5, 0.1), 5)
-    assert found_in([leads], before) == {("P07", "person")}
-    assert found_in([leads, second], before) == {("P05", "person")}, "two are compared with each other"
-    assert found_in([leads], []) == set(), "there is nothing to lead"
-    assert found_in([run_of(noisy_gold(6, 0.47), 6)], [leads]) == set(), "it does not lead"
+def test_a_copied_checkpoint_under_a_new_name_is_found_by_its_weights():
+    """Its seeds are others, or its thresholds were fitted anew, so that neither answers nor scores are equal."""
+    mine = run_of(trained(1), 1)
+    theirs = run_of(trained(2), 2, "results")
+    renamed = theirs.record.model_copy(update={"model": theirs.record.model.model_copy(update={"id": "org/else"})})
+    assert found_in([mine], [theirs]) == set(), "another seed of the same model"
+    assert found_in([mine], [replace(theirs, record=renamed)]) == {("P02", "person")}
 
 
 def test_splits_of_one_task_are_not_compared_with_each_other():
     first, second = run_of(trained(1), 1), run_of(trained(2), 2)
-    assert found_in([first, replace(second, fold=1, documents=b"others")]) == set()
+    fold = second.record.model_copy(update={"resampling": Resampling(fold=1, folds=5, train_documents=9)})
+    assert found_in([first, replace(second, record=fold, documents=b"others")]) == set()
     assert found_in([first, replace(second, documents=b"others")]) == {("P02", "person")}
 
 
@@ -371,24 +284,6 @@ def test_more_runs_of_a_task_than_can_be_compared(packed):
     for number in range(MOST_SEEDS):
         (folder / f"{number:032x}.json").write_bytes(b"{}")
     assert codes(packed) == {"L04"}
-
-
-def test_a_score_far_above_all_published_ones_needs_a_person():
-    """A single seed of gold with noise has no other to be compared with: any score above them needs one."""
-    made = record(task="gad", score=False)
-    for score, of_two, alone in (
-        (0.7, [], []),
-        (0.85, [], ["P06"]),
-        (0.93, ["P06"], ["P06"]),
-        (0.999, *(["P03"],) * 2),
-    ):
-        first, second = (
-            made.model_copy(update={"scores": {"macro_f1": s, "micro_f1": s}}) for s in (score, score - 0.0001)
-        )
-        assert [c.code for c in check_scores([first, second])] == 2 * of_two
-        assert [c.code for c in check_scores([first])] == alone
-    elsewhere = made.model_copy(update={"task": made.task.model_copy(update={"id": "demo_topic"})})
-    assert check_scores([elsewhere.model_copy(update={"scores": {"macro_f1": 0.93}})]) == []
 
 
 # numbers
@@ -401,7 +296,7 @@ def numbers_of(said, seed=1, place="", weights="a"):
     task = made.task.model_copy(update={"labels": (), "gold_labels": (), "type": "regression"})
     model = made.model.model_copy(update={"id": f"org/{weights}", "hash": weights * 64})
     made = made.model_copy(update={"task": task, "model": model, "key": f"{seed:032x}"})
-    return print_of(made, NUMBERED, said, place)
+    return answers_of(made, NUMBERED, said, place)
 
 
 def test_numbers_of_two_trainings_are_no_finding():
@@ -409,12 +304,9 @@ def test_numbers_of_two_trainings_are_no_finding():
     assert found_in(runs, [numbers_of(near(NUMBERED, (0, 4), "9"), 1, "results", "b")]) == set()
 
 
-def test_copied_numbers_follow_their_source():
-    chance, source = random.Random(1), near(NUMBERED, (0, 4), "1")
-    other = [numbers_of(source, 1, "results", "b")]
-    assert found_in([numbers_of(source)], other) == {("P02", "error")}
-    shaken = [replace(p, label_scores=(round(p.label_scores[0] + chance.uniform(-0.02, 0.02), 6),)) for p in source]
-    assert found_in([numbers_of(shaken)], other) == {("P02", "person")}
+def test_copied_numbers_are_found():
+    source = near(NUMBERED, (0, 4), "1")
+    assert found_in([numbers_of(source)], [numbers_of(source, 1, "results", "b")]) == {("P02", "error")}
 
 
 @pytest.mark.real
@@ -524,7 +416,7 @@ def test_a_fold_of_no_rule_is_refused_under_its_own_key(tmp_path):
     made = honest_run(tmp_path / "results")
     fold = Resampling(fold=0, folds=1, train_documents=9)
     Store(tmp_path / "results").update(made.model_copy(update={"resampling": fold}))
-    assert {"R05", "S06"} & codes(submit("org/tiny", tmp_path / "results", tmp_path / "pack"))
+    assert {"R05", "T03"} == codes(submit("org/tiny", tmp_path / "results", tmp_path / "pack"))
 
 
 def test_runs_that_learnt_nothing_decide_the_same_and_are_no_copies():
@@ -542,5 +434,4 @@ def test_runs_that_learnt_nothing_decide_the_same_and_are_no_copies():
     honest = [run_of(idle(1), 1), run_of(idle(2, 3), 2), run_of(idle(3), 3, weights="b")]
     assert found_in(honest) == set()
     assert found_in(honest[:1], [run_of(idle(4), 4, "results", weights="c")]) == set()
-    copied = idle(1)
-    assert found_in(honest[:1], [run_of(copied, 5, "results", weights="c")]) == {("P02", "error")}, "its scores tell"
+    assert found_in(honest[:1], [run_of(idle(1), 5, "results", weights="c")]) == set(), "in all forms"

@@ -15,6 +15,7 @@ import pytest
 
 from biobench.errors import StoreError, UsageError
 from biobench.report.table import load
+from biobench.store.statements import Draw, make_statement, mark_of, save_statement
 from biobench.submission import layout, repository
 from biobench.submission.pack import slug, submit
 from biobench.submission.verify import examine
@@ -461,3 +462,36 @@ def test_a_hub_dataset_is_pulled_at_one_commit_and_gets_a_pull_request(
     (words,) = sent
     assert (words["repo_id"], words["create_pr"]) == ("org/results", True)
     assert all(o.path_in_repo.startswith("submitted/first/") for o in words["operations"])  # type: ignore[attr-defined]
+
+
+def test_what_the_repositorys_maintainer_states_comes_along(bare: Path, tmp_path: Path) -> None:
+    work = tmp_path / "owner"
+    first = work / "submitted" / "first"
+    save_statement(first, work, make_statement(first, "reproduced"))
+    (work / "statements" / "x.py").write_text("raise SystemExit")
+    git(work, "add", "-A", "-f")
+    git(work, "commit", "-q", "-m", "reproduced")
+    git(work, "push", "-q", str(bare), "main")
+    _, pulled = repository.pull(str(bare), tmp_path / "mine")
+    marks = {one.name.partition("-")[0]: one.reason for one in pulled if one.outcome == "new"}
+    assert marks == {"first": "reproduced", "org": "re-scored"}, "the demo task's data is always at hand"
+    assert {mark_of(p) for p in (tmp_path / "mine" / "submitted").iterdir() if p.is_dir()} == {
+        "reproduced",
+        "re-scored",
+    }
+    assert not (tmp_path / "mine" / "statements" / "x.py").exists()
+
+
+def test_what_its_maintainer_drew_and_could_not_reproduce_is_not_taken(bare: Path, tmp_path: Path) -> None:
+    work = tmp_path / "owner"
+    first = work / "submitted" / "first"
+    drawn = Draw(task="demo_topic", task_hash="a" * 64, track="fixed", seed=7, metric="macro_f1", score=0.1, low=0.8,
+                 high=0.9, alike=0.2, alike_low=0.7, alike_high=0.9, agrees=False)  # fmt: skip
+    save_statement(first, work, make_statement(first, "claimed", (drawn,)))
+    git(work, "add", "-A", "-f")
+    git(work, "commit", "-q", "-m", "not reproduced")
+    git(work, "push", "-q", str(bare), "main")
+    _, pulled = repository.pull(str(bare), tmp_path / "mine")
+    (reason,) = [one.reason for one in pulled if one.name == "first"]
+    assert reason == "a run that the repository's maintainer drew does not agree"
+    assert outcomes(pulled)["first"] == "refused"

@@ -58,7 +58,7 @@ def test_a_run_of_one_entry_is_resumed_by_the_other(
 def test_one_process_of_many_speaks(
     recipe: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from biobench.workflows import kept_out
+    from biobench.workflows import decontamination
 
     monkeypatch.setenv("RANK", "1")
     asked: list[object] = []
@@ -67,9 +67,9 @@ def test_one_process_of_many_speaks(
         asked.append(say)
         return {}
 
-    monkeypatch.setattr(kept_out, "benchmark_documents", none)
+    monkeypatch.setattr(decontamination, "benchmark_documents", none)
     assert started("biobench", monkeypatch, *recipe, "--out", "run") == 0
-    assert asked == [kept_out.silent]
+    assert asked == [decontamination.silent]
     said = capsys.readouterr()
     assert said.out == ""
     assert "NOT guarded" not in said.err

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import ModernBertConfig, ModernBertForMaskedLM
 
-from biobench.core.strangers import PICKLE, only_safetensors
+from biobench.core.checkpoint_safety import PICKLE, only_safetensors
 from biobench.errors import ModelError
 from trainer.analysis.states import load_encoder
 from trainer.model.network import load_model

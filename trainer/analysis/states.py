@@ -22,8 +22,8 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
 
+from biobench.core.checkpoint_safety import only_safetensors
 from biobench.core.machine import resolve_device
-from biobench.core.strangers import only_safetensors
 from biobench.core.text import first_line
 from biobench.core.tokenizer import load_tokenizer
 from biobench.errors import DataFormatError, DataUnavailableError, ModelError, UsageError

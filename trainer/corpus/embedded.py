@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from biobench.core.words import read_words
+from biobench.core.packages import read_words
 
 VERSION = 1
 """Bumped when the templates change, so that cached corpora are built anew."""

@@ -23,7 +23,7 @@ from torch.profiler import record_function
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils.logging import disable_progress_bar
 
-from biobench.core.strangers import only_safetensors
+from biobench.core.checkpoint_safety import only_safetensors
 from biobench.core.text import first_line
 from biobench.errors import ModelError
 from biobench.schema.strict import suggest

@@ -8,8 +8,8 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from biobench.schema.source import fail
 from biobench.schema.strict import Strict
-from biobench.schema.task import fail
 from trainer.recipe.growing import LATER, Growing
 from trainer.recipe.quantities import Tokens
 

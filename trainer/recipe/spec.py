@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from biobench.schema.source import fail
 from biobench.schema.strict import Strict, plain
-from biobench.schema.task import fail
 from trainer.recipe.corpus import CorpusSource, CorpusSpec
 from trainer.recipe.growing import LATER, Growing
 from trainer.recipe.phases import Batch, Phase

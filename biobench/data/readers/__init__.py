@@ -1,4 +1,4 @@
-"""Native formats, one file each; a file is found by being here and registers itself with `@reader`."""
+"""Native formats, a few of a kind in a file; a file is found by being here and registers them with `@reader`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
-from biobench.core.plugins import READERS, plugins
+from biobench.core.packages import READERS, plugins
 from biobench.data.readers.base import REGISTRY, Reader, ReaderOptions, Request
 from biobench.errors import SpecError
 from biobench.schema.strict import suggest

@@ -1,8 +1,8 @@
-"""What every reader is made of: strict options, the request that it answers, and the shared file helpers.
+"""What every reader is made of: strict options, the request that it answers, and places in files.
 
-A reader is one file: an options model with its `format`, and a function from a `Request` to documents,
-joined by `@reader(Options)`. Whatever is wrong in a file is raised by `Request.bad`, which names file and
-line and, for data under an agreement, leaves the value out.
+A reader is one function from a `Request` to documents beside an options model with its `format`, joined by
+`@reader(Options)`. Whatever is wrong in a file is raised by `Place.bad` (or `Request.bad`), which names file and line
+and, for data under an agreement, leaves the value out.
 
 Order is part of a reader's contract, since splits by seed depend on it: documents come in the order of the files
 (`Request.only_splits`; several files of a pattern by name) and, inside a file, in the order of its lines, rows or
@@ -11,15 +11,12 @@ elements. A reader never sorts them. Each reader's docstring names the file whos
 
 from __future__ import annotations
 
-import codecs
-import json
-import math
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
@@ -34,11 +31,15 @@ class ReaderOptions(Strict):
     format: str
 
 
+O_co = TypeVar("O_co", bound=ReaderOptions, covariant=True)
+_DIGITS = 18
+
+
 @dataclass(frozen=True, slots=True)
-class Request:
+class Request(Generic[O_co]):
     """What a reader gets: its options, the files by split (or `all`, `texts`, `labels`), and the spec."""
 
-    options: ReaderOptions
+    options: O_co
     files: dict[str, list[Path]]
     spec: TaskSpec
     redact: bool = False
@@ -52,12 +53,13 @@ class Request:
         self, what: str, hint: str, file: Path, line: int | None = None, value: str | None = None
     ) -> DataFormatError:
         """The error for a malformed place. `{}` in `what` stands for the value."""
-        shown = "(value withheld)" if self.redact else _short(value)
+        text = repr(value)
+        shown = "(value withheld)" if self.redact else text if len(text) <= 60 else text[:57] + "..."
         return DataFormatError(what.replace("{}", shown), hint=hint, file=file, line=line)
 
     def only_splits(self, *allowed: str) -> Iterator[tuple[str, Path]]:
         """(split, file) in the order train, validation, test, then the others; files as the source names them,
-        those of a pattern by name."""
+        those of a pattern by name. The split of `all` is empty. Raises DataFormatError for a role not in `allowed`."""
         order = {"train": 0, "validation": 1, "test": 2}
         for split in sorted(self.files, key=lambda s: (order.get(s, 3), s)):
             if allowed and split not in allowed:
@@ -67,22 +69,18 @@ class Request:
             for path in self.files[split]:
                 yield ("" if split == "all" else split), path
 
-    def check_label(self, label: str, file: Path, line: int) -> str:
-        """`label` itself when the task has it (or has a rule instead of a list); else raises DataFormatError."""
-        if KINDS[self.spec.type].numeric:
-            return label  # the kind checks numbers
-        labels = self.spec.labels
-        if not self.any_label and isinstance(labels, list) and label not in labels:
-            hint = "add it to `labels`, or map it" if self.redact else suggest(label, labels)
-            raise self.bad("{} is not a label of the task", self.alike(label) or hint, file, line, label)
-        return label
+    def places(self) -> Iterator[Place]:
+        """The beginning of each file of `train`, `validation`, `test` or `all`, in the order of `only_splits`."""
+        for split, path in self.only_splits("train", "validation", "test", "all"):
+            yield Place(self, split, path)
 
-    def nearest(self, name: str, known: Sequence[str]) -> str:
-        """The hint for a column or field that the file lacks: the nearest that it has.
-
-        Data under an agreement are not quoted: where a header is missing, its place is taken by the first row.
-        """
-        return "check the names in the spec and in the file" if self.redact else suggest(name, known)
+    def texts_and_labels(self) -> tuple[list[Place], list[Place]]:
+        """The files of `texts` and of `labels`. Raises DataFormatError where others are named, or one is not."""
+        if set(self.files) != {"texts", "labels"}:
+            what = f"format '{self.options.format}' needs files.texts and files.labels"
+            raise DataFormatError(what, hint="name both, for example `texts: text/*.txt`")
+        texts, labels = ([Place(self, "", path) for path in self.files[role]] for role in ("texts", "labels"))
+        return texts, labels
 
     def alike(self, label: str) -> str | None:
         """The hint for a label that only looks like one of the task's; None for another."""
@@ -91,27 +89,73 @@ class Request:
             return None
         return "one of `labels` looks the same and has other code points (composed letters, invisible signs)"
 
-    def whole_number(self, text: str, file: Path, line: int | None = None) -> int:
-        """The number that decimal digits write. Raises DataFormatError for more than 18, which count no characters."""
-        if len(text.strip()) > _DIGITS:
-            raise self.bad(f"a number of {len(text.strip())} digits", "repair the offset", file, line)
-        return int(text)
-
-
-_DIGITS = 18
-
 
 def _composed(label: str) -> str:
     """The label in one form of composed letters, without the signs that show nothing."""
     return "".join(c for c in unicodedata.normalize("NFC", label) if unicodedata.category(c) != "Cf")
 
 
-def _short(value: str | None) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+@dataclass(slots=True)
+class Place:
+    """A line of a file that is read: what is wrong there names it, and a document that begins there has its split."""
+
+    request: Request[Any]
+    split: str
+    """Empty for `all`, whose documents have none yet."""
+    path: Path
+    line: int | None = 1
+
+    def at(self, line: int | None) -> Place:
+        """Another line of the same file; None: no line is known."""
+        return replace(self, line=line)
+
+    def bad(self, what: str, hint: str, value: str | None = None) -> DataFormatError:
+        """The error for this place. `{}` in `what` stands for the value."""
+        return self.request.bad(what, hint, self.path, self.line, value)
+
+    def label(self, label: str) -> str:
+        """`label` itself when the task has it (or has a rule instead of a list); else raises DataFormatError."""
+        request, labels = self.request, self.request.spec.labels
+        if KINDS[request.spec.type].numeric or request.any_label or not isinstance(labels, list) or label in labels:
+            return label  # the kind checks numbers
+        hint = "add it to `labels`, or map it" if request.redact else suggest(label, labels)
+        raise self.bad("{} is not a label of the task", request.alike(label) or hint, label)
+
+    def mapped(self, name: str, types: Mapping[str, str | None]) -> str | None:
+        """The task's label for a name in the file; None where `types` drops it. Raises DataFormatError as `label`."""
+        label = types.get(name, name)
+        return None if label is None else self.label(label)
+
+    def nearest(self, name: str, known: Sequence[str]) -> str:
+        """The hint for a column or field that the file lacks: the nearest that it has.
+
+        Data under an agreement are not quoted: where a header is missing, its place is taken by the first row.
+        """
+        return "check the names in the spec and in the file" if self.request.redact else suggest(name, known)
+
+    def number(self, text: str) -> int:
+        """The number that decimal digits write. Raises DataFormatError for more than 18, which count no characters."""
+        if len(text.strip()) > _DIGITS:
+            raise self.bad(f"a number of {len(text.strip())} digits", "repair the offset")
+        return int(text)
+
+    @property
+    def prefix(self) -> str:
+        """What numbered ids begin with: the split, else the file's name without its ending."""
+        return self.split or self.path.stem
+
+    @property
+    def origin(self) -> str:
+        """``file:line`` for `Document.origin`."""
+        return f"{self.path}:{self.line or 1}"
+
+    def document(self, id: str, text: str, group: str | None = None, **more: Any) -> Document:
+        """A document that begins here; without a group it is one of its own."""
+        group = id if group is None else group
+        return Document(id=id, group=group, text=text, split=self.split, origin=self.origin, **more)
 
 
-ReadFunction = Callable[[Request], Iterator[Document]]
+ReadFunction = Callable[[Request[Any]], Iterator[Document]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,92 +209,3 @@ class DocumentNames:
             return document_id, document_id
         self._times[document_id] += 1
         return (document_id if self._times[document_id] == 1 else f"{document_id}#{self._times[document_id]}"), name
-
-
-def read_text(request: Request, path: Path, errors: str = "strict") -> str:
-    """Text of a UTF-8 file without any newline translation; a byte order mark is dropped.
-
-    Raises DataFormatError for UTF-16 and UTF-32, and naming the line of the first NUL, and of the first byte that is
-    not UTF-8 (unless errors="replace").
-    """
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise DataFormatError(
-            f"cannot be read: {error.strerror or error}", hint="check the file and its permissions", file=path
-        ) from None
-    return decoded(path, raw, errors)
-
-
-def decoded(path: Path, raw: bytes, errors: str = "strict", line: int = 1) -> str:
-    """The text of bytes that begin on this line of the file; see `read_text`."""
-    if line == 1 and raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)):
-        raise DataFormatError("is UTF-16 or UTF-32", hint="save the file as UTF-8", file=path, line=1)
-    nul = raw.find(b"\0")
-    if nul >= 0:
-        hint = "no text has one: remove it, or save the file as UTF-8 where it is UTF-16"
-        raise DataFormatError("a NUL byte", hint=hint, file=path, line=line + raw.count(b"\n", 0, nul))
-    try:
-        return raw.decode("utf-8-sig" if line == 1 else "utf-8", errors=errors)
-    except UnicodeDecodeError as error:
-        what = f"byte 0x{raw[error.start]:02x} is not UTF-8"
-        place = line + raw.count(b"\n", 0, error.start)
-        raise DataFormatError(what, hint="save the file as UTF-8", file=path, line=place) from None
-
-
-def read_lines(request: Request, path: Path, errors: str = "strict") -> Iterator[tuple[int, str]]:
-    """(1-based number, line without its end) of a UTF-8 file; LF and CRLF end a line and nothing else does."""
-    text = read_text(request, path, errors)
-    lines = text.split("\n")
-    if lines and lines[-1] == "":
-        lines.pop()
-    for number, line in enumerate(lines, start=1):
-        yield number, line.removesuffix("\r")
-
-
-def parse_json(
-    request: Request,
-    path: Path,
-    text: str,
-    hint: str,
-    line: int | None = None,
-    pairs: Callable[[list[tuple[str, Any]]], Any] | None = None,
-) -> Any:
-    """The JSON value of a file's text, or of its line number `line`. pairs: what an object's fields become.
-
-    Raises DataFormatError for what is no JSON, for nesting beyond the decoder's depth and for numbers of thousands of
-    digits.
-    """
-    try:
-        return json.loads(text, object_pairs_hook=pairs)
-    except json.JSONDecodeError as error:
-        raise request.bad(f"not valid JSON: {error.msg}", hint, path, line or error.lineno) from None
-    except RecursionError:
-        raise request.bad("JSON that is nested too deeply", hint, path, line or 1) from None
-    except ValueError:
-        raise request.bad("a number of thousands of digits", hint, path, line or 1) from None
-
-
-_GAP = 1_000_000
-
-
-def fill(request: Request, text: str, offset: int, path: Path, line: int) -> str:
-    """The text with blanks up to character `offset`, where the next passage begins.
-
-    Raises DataFormatError for more than a million blanks: a damaged number would fill the memory.
-    """
-    if offset - len(text) > _GAP:
-        raise request.bad(
-            f"a passage begins {offset - len(text)} characters after the last", "check the offset", path, line
-        )
-    return text.ljust(offset)
-
-
-def at(path: Path, line: int) -> str:
-    """``file:line`` for `Document.origin`."""
-    return f"{path}:{line}"
-
-
-def missing(value: Any) -> bool:
-    """Null, or the NaN that data tools write where a cell was empty."""
-    return value is None or (isinstance(value, float) and math.isnan(value))

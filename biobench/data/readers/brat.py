@@ -5,27 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Literal
 
 from pydantic import field_validator, model_validator
 
-from biobench.data.formats.standoff import (
+from biobench.data.readers.base import DocumentNames, Ids, Place, ReaderOptions, Request, reader
+from biobench.data.readers.files import read_lines, read_text
+from biobench.data.readers.standoff import (
     Discontinuous,
     Mention,
     Overlap,
     RawDocument,
     Tokeniser,
-    flatten,
+    finished,
+    flat,
     line_units,
-    merge_fragments,
-    with_tags,
+    squeezed,
+    units,
 )
-from biobench.data.readers.base import DocumentNames, Ids, ReaderOptions, Request, at, read_lines, read_text, reader
 from biobench.schema.document import Document, Span
-from biobench.schema.source import later, one_group
+from biobench.schema.source import fail, later, one_group
 from biobench.schema.tags import Mode
-from biobench.schema.task import fail
 
 _BOUND = re.compile(r"(\S+) (\d+ \d+(?:;\d+ \d+)*)")
 _NOTE = re.compile(r"(\S+) (\S+)")
@@ -46,14 +46,13 @@ class BratOptions(ReaderOptions):
     label_match: str = later("(.+)")
     """Regular expression whose first group is the label inside the note, or inside RESOURCE:ID of a normalisation."""
     discontinuous: Discontinuous = "error"
-    """Fragments with only white space between them are one. Else: hull (first start to last end), the first
-    fragment, drop, or error."""
+    """Of fragments with more than white space between them; those without are one."""
     segment: Literal["document", "line", "annotation"] = "document"
     """What becomes a document: the file, each line that is not blank, or each annotation of `segment_type`.
     Mentions that do not lie wholly inside are dropped, and those that begin inside are counted as unexpressed."""
     segment_type: str | None = None
     tokens: Literal["none"] | Tokeniser = "none"
-    """Token formats: runs of non-space, or word runs and single signs; a mention takes the tokens inside it."""
+    """Token formats: how the text becomes tokens, of which a mention takes those inside it."""
     overlap: Overlap = "error"
     decode: Mode = "strict"
     group: Literal["file", "unit"] = "file"
@@ -76,57 +75,56 @@ class BratOptions(ReaderOptions):
 
 
 @reader(BratOptions)
-def read_brat(request: Request) -> Iterator[Document]:
+def read_brat(request: Request[BratOptions]) -> Iterator[Document]:
     """Whole-file standoff with nesting, discontinuous mentions, and optionally tokens and tags.
 
     Order: files by name; in a file, `segment: annotation` follows the lines of the .ann, whatever their offsets,
     and `segment: line` those of the text.
     """
     options = request.options
-    assert isinstance(options, BratOptions)
     names = DocumentNames(options.ids)
-    for split, path in request.only_splits("train", "validation", "test", "all"):
-        raw = parse_brat(request, path, options.missing_ann, options.encoding_errors)
-        if raw is not None:
-            raw.id, raw.group = names.of(split or path.parent.name, raw.id)
-            yield from _units(request, options, raw, split)
+    for place in request.places():
+        raw = parse_brat(place, options.missing_ann, options.encoding_errors)
+        if raw is None:
+            continue
+        raw.id, raw.group = names.of(place.split or place.path.parent.name, raw.id)
+        for document in _units(options, raw, place):
+            line = place.at(int(document.origin.rpartition(":")[2]))
+            yield finished(line, document, options.tokens, options.overlap, options.decode)
 
 
 def parse_brat(
-    request: Request, path: Path, missing: str = "error", errors: str = "strict", *, placed: bool = True
+    place: Place, missing: str = "error", errors: str = "strict", *, placed: bool = True
 ) -> RawDocument | None:
-    """One text with its annotations; None where the .ann is missing and may be.
+    """The text at `place` with its annotations; None where the .ann is missing and may be.
 
     placed: offsets are needed, so they must be right. Raises DataFormatError for a malformed line and, where placed,
     for offsets outside the text or a surface that is not there.
     """
-    ann = path.with_name(path.name.removesuffix(".txt") + ".ann")
+    name = place.path.name.removesuffix(".txt")
+    ann = place.path.with_name(name + ".ann")
     if not ann.is_file():
         if missing == "skip":
             return None
-        raise request.bad("has no .ann file beside it", "complete the folder, or set `missing_ann: skip`", path)
-    text = read_text(request, path, errors)
+        raise place.at(None).bad("has no .ann file beside it", "complete the folder, or set `missing_ann: skip`")
+    text = read_text(place.path, errors)
     mentions: dict[str, Mention] = {}
-    notes: list[tuple[int, str]] = []
-    for number, line in read_lines(request, ann, errors):
-        kind = line[:1]
+    notes: list[tuple[str, str, str]] = []
+    for number, line in read_lines(ann, errors):
+        at, kind = replace(place, path=ann, line=number), line[:1]
         if kind == "T":
-            mention = _bound(request, ann, number, line, text if placed else None)
+            mention = _bound(at, line, text if placed else None)
             if mention.id in mentions:
-                raise request.bad("id {} stands twice", "repair the file", ann, number, mention.id)
+                raise at.bad("id {} stands twice", "repair the file", mention.id)
             mentions[mention.id] = mention
         elif kind in ("#", "N"):
-            notes.append((number, line))
+            notes += [note] if (note := note_of(line.split("\t", 2))) is not None else []
         elif line.strip() and kind not in "EARM*":
-            raise request.bad(
-                "not an annotation line: {}", "lines begin with T, E, A, R, M, N, * or #", ann, number, line
-            )
-    for _, line in notes:
-        fields = line.split("\t", 2)
-        note = note_of(fields)
-        if note is not None and note[1] in mentions:
-            mentions[note[1]].codes.append((note[0], note[2]))
-    return RawDocument(path.name.removesuffix(".txt"), text, list(mentions.values()), ann)
+            raise at.bad("not an annotation line: {}", "lines begin with T, E, A, R, M, N, * or #", line)
+    for kind, mention_id, words in notes:
+        if mention_id in mentions:
+            mentions[mention_id].codes.append((kind, words))
+    return RawDocument(name, text, list(mentions.values()), ann)
 
 
 def note_of(fields: Sequence[str]) -> tuple[str, str, str] | None:
@@ -138,59 +136,52 @@ def note_of(fields: Sequence[str]) -> tuple[str, str, str] | None:
     return None if match is None else (match[1], match[2], fields[2])
 
 
-def _bound(request: Request, ann: Path, number: int, line: str, text: str | None) -> Mention:
+def _bound(place: Place, line: str, text: str | None) -> Mention:
     """text: what the offsets are held against; None: they are taken as they stand."""
     fields = line.split("\t", 2)
     match = _BOUND.fullmatch(fields[1]) if len(fields) == 3 else None
     if match is None:
-        raise request.bad("not a text-bound line: {}", "T<n>, tab, TYPE START END, tab, text", ann, number, line)
-    pieces = [tuple(request.whole_number(n, ann, number) for n in piece.split(" ")) for piece in match[2].split(";")]
-    fragments = tuple((a, b) for a, b in pieces)
-    surface = fields[2]
+        raise place.bad("not a text-bound line: {}", "T<n>, tab, TYPE START END, tab, text", line)
+    pieces = [tuple(place.number(n) for n in piece.split(" ")) for piece in match[2].split(";")]
+    mention = Mention(fields[0], match[1], tuple((a, b) for a, b in pieces), place.line or 1, fields[2])
     if text is None:
-        return Mention(fields[0], match[1], fragments, number, surface)
-    way_out = getattr(request.options, "offsets", None) and "; codes need no offsets: `offsets: ignore` reads past it"
-    if any(not 0 <= a < b <= len(text) for a, b in fragments):
-        hint = f"check the pair{way_out or ''}"
-        raise request.bad(f"offsets {match[2]} leave the text (length {len(text)})", hint, ann, number)
-    covered = " ".join(text[a:b] for a, b in fragments)
+        return mention
+    ignoring = getattr(place.request.options, "offsets", None)
+    way_out = "; codes need no offsets: `offsets: ignore` reads past it" if ignoring else ""
+    if any(not 0 <= a < b <= len(text) for a, b in mention.fragments):
+        raise place.bad(f"offsets {match[2]} leave the text (length {len(text)})", f"check the pair{way_out}")
     # The format shows line ends as blanks, and editors trim the column.
-    if "".join(covered.split()) != "".join(surface.split()) or not covered.strip():
-        hint = f"the text and its .ann do not fit{way_out or ''}"
-        raise request.bad(f"characters {match[2]} are not {{}}", hint, ann, number, surface)
-    return Mention(fields[0], match[1], fragments, number, surface)
+    covered = "".join(squeezed(text[a:b]) for a, b in mention.fragments)
+    if covered != squeezed(mention.surface) or not covered:
+        hint = f"the text and its .ann do not fit{way_out}"
+        raise place.bad(f"characters {match[2]} are not {{}}", hint, mention.surface)
+    return mention
 
 
-def _units(request: Request, options: BratOptions, raw: RawDocument, split: str) -> Iterator[Document]:
-    kept: list[tuple[Mention, str, tuple[int, int]]] = []
+def _units(options: BratOptions, raw: RawDocument, place: Place) -> Iterator[Document]:
+    """The file's units, their mentions in the file's order."""
+    spans: list[Span] = []
     for mention in raw.mentions:
-        label = _label(request, options, mention, raw.path)
-        if label is None:
-            continue
-        try:
-            place = flatten(merge_fragments(mention.fragments, raw.text), options.discontinuous)
-        except ValueError as error:
-            raise request.bad(
-                f"{error}: {{}}", "set `discontinuous`", raw.path, mention.line, mention.surface
-            ) from None
-        if place is not None:
-            kept.append((mention, label, place))
+        at = replace(place, path=raw.path, line=mention.line)
+        label = _label(options, mention, at)
+        if label is not None:
+            spans += flat(at, mention.fragments, raw.text, options.discontinuous, label, mention.surface)
+    whole = place.document(raw.id, raw.text, raw.group, spans=tuple(spans))
     if options.segment == "document":
-        spans = [Span(*place, label) for _, label, place in kept]
-        yield _make(request, options, raw, raw.id, raw.text, spans, split, raw.line)
+        yield whole if options.group == "file" else replace(whole, group=raw.id)
         return
     if options.segment == "line":
         places = [(a, b, f"{raw.id}:{number}", number) for a, b, number in line_units(raw.text)]
     else:
         segments = [m for m in raw.mentions if m.label == options.segment_type]
         places = [(m.start, m.end, f"{raw.id}:{m.id}", raw.text.count("\n", 0, m.start) + 1) for m in segments]
-    for start, end, unit_id, line in places:
-        spans = [Span(a - start, b - start, label) for _, label, (a, b) in kept if a >= start and b <= end]
-        cut = tuple(label for label, a, b in {(la, *place) for _, la, place in kept} if start <= a < end < b)
-        yield _make(request, options, raw, unit_id, raw.text[start:end], spans, split, line, cut)
+    for unit, (*_, line) in zip(units(whole, [p[:3] for p in places]), places, strict=True):
+        group = raw.group if options.group == "file" else unit.id
+        yield replace(unit, group=group, origin=place.at(line).origin)
 
 
-def _label(request: Request, options: BratOptions, mention: Mention, path: Path) -> str | None:
+def _label(options: BratOptions, mention: Mention, place: Place) -> str | None:
+    """The mention's label; None where it is dropped. Raises DataFormatError."""
     if mention.label == options.segment_type:
         return None
     kind = mention.label
@@ -201,45 +192,44 @@ def _label(request: Request, options: BratOptions, mention: Mention, path: Path)
             if options.other_types == "drop":
                 return None
             hint = "correct `label_note` and `label_match`, or set `other_types: drop`"
-            what = f"no note '{options.label_note}' gives mention {{}} a label"
-            raise request.bad(what, hint, path, mention.line, mention.id)
+            raise place.bad(f"no note '{options.label_note}' gives mention {{}} a label", hint, mention.id)
         kind = match[1]
-    if kind in options.types:
-        label = options.types[kind]
-        return None if label is None else request.check_label(label, path, mention.line)
-    labels = request.spec.labels
-    if options.other_types == "drop" and isinstance(labels, list) and kind not in labels:
+    labels = place.request.spec.labels
+    if kind not in options.types and options.other_types == "drop" and isinstance(labels, list) and kind not in labels:
         return None
-    return request.check_label(kind, path, mention.line)
+    return place.mapped(kind, options.types)
 
 
-def _make(
-    request: Request,
-    options: BratOptions,
-    raw: RawDocument,
-    unit_id: str,
-    text: str,
-    spans: list[Span],
-    split: str,
-    line: int,
-    cut: tuple[str, ...] = (),
-) -> Document:
-    """cut: labels of mentions that the unit's border cuts."""
-    origin = at(raw.path.with_suffix(".txt"), line)
-    group = raw.group if options.group == "file" else unit_id
-    whole = Document(
-        id=unit_id,
-        group=group,
-        text=text,
-        split=split,
-        spans=tuple(spans),
-        origin=origin,
-        unexpressed=tuple(sorted(cut)),
-    )
-    if options.tokens == "none":
-        return replace(whole, spans=tuple(sorted(set(spans))))
-    try:
-        # In the file's order: of mentions that begin alike, the later one is the last.
-        return with_tags(whole, options.tokens, options.overlap, options.decode)
-    except ValueError as error:
-        raise request.bad(f"{error}", "set `overlap`", raw.path.with_suffix(".txt"), line) from None
+class BratCodesOptions(ReaderOptions):
+    """Options of format `brat_codes`: the codes of a document are notes on its mentions."""
+
+    format: Literal["brat_codes"]
+    note: str
+    """Type of the note that holds the code (`#1<tab>ICD-O T3<tab>8500/3`); of several on one mention the last wins."""
+    mentions: list[str] = []
+    """Annotation types whose notes count; empty: all."""
+    missing_ann: Literal["error", "skip"] = "error"
+    encoding_errors: Literal["strict", "replace"] = "replace"
+    offsets: Literal["check", "ignore"] = later("check")
+    """check: a mention that is not at its offsets is refused, since text and annotation may be of different documents.
+    ignore: its code counts all the same; which codes a window hides is then not known."""
+
+
+@reader(BratCodesOptions)
+def read_brat_codes(request: Request[BratCodesOptions]) -> Iterator[Document]:
+    """Whole texts labelled with the set of their mentions' codes; codes are opaque strings, outer blanks cut.
+
+    Documents without a code are left out. Order: files by name.
+    """
+    options = request.options
+    placed = options.offsets == "check"
+    for place in request.places():
+        raw = parse_brat(place, options.missing_ann, options.encoding_errors, placed=placed)
+        codes: dict[str, int] = {}
+        for mention in () if raw is None else raw.mentions:
+            notes = [text.strip() for kind, text in mention.codes if kind == options.note]
+            if notes and notes[-1] and (not options.mentions or mention.label in options.mentions):
+                codes[notes[-1]] = min(mention.end, codes.get(notes[-1], mention.end))
+        if raw is not None and codes:
+            evidence = tuple(sorted(codes.items())) if placed else ()
+            yield place.document(raw.id, raw.text, labels=tuple(sorted(codes)), evidence=evidence)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
-from biobench.data.readers.base import ReaderOptions, Request, at, read_lines, reader
-from biobench.errors import DataFormatError
+from biobench.data.readers.base import Place, ReaderOptions, Request, reader
+from biobench.data.readers.files import read_lines
+from biobench.data.readers.tokens import tagged
 from biobench.schema.document import Document
-from biobench.schema.tags import Mode, tags_to_spans
+from biobench.schema.tags import Mode
 
 _START = re.compile(r"START_OF_RECORD=(\d+)\|\|\|\|(\d+)\|\|\|\|\s*")
 _END = re.compile(r"\|\|\|\|END_OF_RECORD\s*")
@@ -36,115 +36,90 @@ class _Record:
     patient: str
     note: str
     body: str
-    line: int
+    place: Place
 
 
 @reader(RecordsOptions)
-def read_records(request: Request) -> Iterator[Document]:
+def read_records(request: Request[RecordsOptions]) -> Iterator[Document]:
     """Notes as whitespace tokens with tags for what the masks hide; group is the patient.
 
     Masks are classed by their wording. Line ends count as blanks. The text is rebuilt from the tokens. Order: that of
     the notes in the texts; their masked twins may stand in any.
     """
     options = request.options
-    assert isinstance(options, RecordsOptions)
-    if set(request.files) != {"texts", "labels"}:
-        raise DataFormatError("format 'records' needs files.texts and files.labels", hint="name both")
-    texts = [r for path in request.files["texts"] for r in _records(request, options, path)]
-    path = request.files["labels"][0]
-    masked = {(r.patient, r.note): r for p in request.files["labels"] for r in _records(request, options, p)}
-    if len(masked) != len(texts):
-        raise request.bad(f"holds {len(masked)} records, the texts hold {len(texts)}", "the pair must agree", path)
-    for record in texts:
+    texts, labels = request.texts_and_labels()
+    records = [record for place in texts for record in _records(options, place)]
+    masked = {(r.patient, r.note): r for place in labels for r in _records(options, place)}
+    pair, hint = labels[0].at(None), "the pair must agree"
+    if len(masked) != len(records):
+        raise pair.bad(f"holds {len(masked)} records, the texts hold {len(records)}", hint)
+    for record in records:
         twin = masked.get((record.patient, record.note))
         if twin is None:
-            raise request.bad(
-                "record {} is missing", "the pair must agree", path, None, f"{record.patient}/{record.note}"
-            )
-        yield _document(request, options, record, twin, path)
+            raise pair.bad("record {} is missing", hint, f"{record.patient}/{record.note}")
+        words: list[str] = []
+        tags: list[str] = []
+        for piece, label in _aligned(options, record.body, twin):
+            for n, word in enumerate(piece.split()):
+                words.append(word)
+                tags.append("O" if label is None else f"{'B' if n == 0 else 'I'}-{label}")
+        content = tagged(words, tags, "IOB2", options.decode)
+        yield twin.place.document(f"{record.patient}-{record.note}", group=record.patient, **content)
 
 
-def _records(request: Request, options: RecordsOptions, path: Path) -> Iterator[_Record]:
-    open_at: tuple[str, str, int] | None = None
+def _records(options: RecordsOptions, start: Place) -> Iterator[_Record]:
+    open_at: tuple[str, str, Place] | None = None
     body: list[str] = []
-    for number, line in read_lines(request, path, options.encoding_errors):
-        start = _START.fullmatch(line)
-        if start is not None:
+    for number, line in read_lines(start.path, options.encoding_errors):
+        place, begin = start.at(number), _START.fullmatch(line)
+        if begin is not None:
             if open_at is not None:
-                raise request.bad("a record begins inside another", "repair the markers", path, number)
-            open_at, body = (start[1], start[2], number), []
+                raise place.bad("a record begins inside another", "repair the markers")
+            open_at, body = (begin[1], begin[2], place), []
         elif _END.fullmatch(line):
             if open_at is None:
-                raise request.bad("a record ends that did not begin", "repair the markers", path, number)
+                raise place.bad("a record ends that did not begin", "repair the markers")
             yield _Record(open_at[0], open_at[1], " ".join(body), open_at[2])
             open_at = None
         elif open_at is not None:
             body.append(line)
         elif line.strip():
-            raise request.bad("text outside a record: {}", "repair the markers", path, number, line)
+            raise place.bad("text outside a record: {}", "repair the markers", line)
     if open_at is not None:
-        raise request.bad("the record has no end", "the file is cut off", path, open_at[2])
+        raise open_at[2].bad("the record has no end", "the file is cut off")
 
 
-def _document(request: Request, options: RecordsOptions, record: _Record, twin: _Record, path: Path) -> Document:
-    words: list[str] = []
-    tags: list[str] = []
-    for piece, label in _aligned(request, options, record, twin, path):
-        for n, word in enumerate(piece.split()):
-            words.append(word)
-            tags.append("O" if label is None else f"{'B' if n == 0 else 'I'}-{label}")
-    tokens: list[tuple[int, int]] = []
-    position = 0
-    for word in words:
-        tokens.append((position, position + len(word)))
-        position += len(word) + 1
-    document_id = f"{record.patient}-{record.note}"
-    return Document(
-        id=document_id,
-        group=record.patient,
-        text=" ".join(words),
-        split="",
-        spans=tags_to_spans(tags, tokens, options.decode),
-        tokens=tuple(tokens),
-        tags=tuple(tags),
-        origin=at(path, twin.line),
-    )
-
-
-def _aligned(
-    request: Request, options: RecordsOptions, record: _Record, twin: _Record, path: Path
-) -> Iterator[tuple[str, str | None]]:
+def _aligned(options: RecordsOptions, body: str, twin: _Record) -> Iterator[tuple[str, str | None]]:
     """(piece, label or None) in reading order: plain pieces as the masked note has them, hidden ones from the text."""
+    joined, hint = options.adjacent == "joined", "the pair must agree"
     parts = _MASK.split(twin.body)
     plain, masks = parts[0::2], parts[1::2]
     pointer = len(plain[0])
-    if not record.body.startswith(plain[0]):
-        raise request.bad("the masked note does not begin like its text", "the pair must agree", path, twin.line)
+    if not body.startswith(plain[0]):
+        raise twin.place.bad("the masked note does not begin like its text", hint)
     yield plain[0], None
     i = 0
     while i < len(masks):
-        label = request.check_label(mask_label(request, masks[i], path, twin.line), path, twin.line)
-        if options.adjacent == "joined":
+        label = twin.place.label(mask_label(masks[i], twin.place))
+        if joined:
             while i + 1 < len(masks) and not plain[i + 1].strip():
                 i += 1
         after = plain[i + 1]
-        ends = i + 1 == len(masks) and options.adjacent == "joined" and not after.strip()
-        if not after or ends:
-            # Nothing follows: rightly at the end of the note, wrongly (as in the reference) before another mask.
-            end = len(record.body)
-        else:
-            end = record.body.find(after, pointer)
+        # Nothing follows: rightly at the end of the note, wrongly (as in the reference) before another mask.
+        end = len(body)
+        if after and not (joined and i + 1 == len(masks) and not after.strip()):
+            end = body.find(after, pointer)
             if end < 0:
-                if options.adjacent == "joined" or pointer < len(record.body):
-                    raise request.bad("the masked note departs from its text", "the pair must agree", path, twin.line)
-                end = len(record.body)
-        yield record.body[pointer:end], label
+                if joined or pointer < len(body):
+                    raise twin.place.bad("the masked note departs from its text", hint)
+                end = len(body)
+        yield body[pointer:end], label
         yield after, None
-        pointer = min(end + len(after), len(record.body))
+        pointer = min(end + len(after), len(body))
         i += 1
 
 
-def mask_label(request: Request, mask: str, path: Path, line: int) -> str:
+def mask_label(mask: str, place: Place) -> str:
     """The type that a mask's wording stands for; the first rule that fits wins. Raises DataFormatError."""
     text = mask.strip().lower()
     if "name" in text:
@@ -161,4 +136,4 @@ def mask_label(request: Request, mask: str, path: Path, line: int) -> str:
         return "date"
     if not text or "company" in text:
         return "other"
-    raise request.bad("mask {} has no type", "a rule for its wording is missing", path, line, mask)
+    raise place.bad("mask {} has no type", "a rule for its wording is missing", mask)

@@ -12,9 +12,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from biobench.core.words import read_words
-from biobench.data.formats.tagged import tagged_document
+from biobench.core.packages import read_words
 from biobench.data.readers.base import ReaderOptions, Request, reader
+from biobench.data.readers.tokens import tagged
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 
@@ -43,13 +43,12 @@ class SyntheticOptions(ReaderOptions):
 
 
 @reader(SyntheticOptions)
-def read_synthetic(request: Request) -> Iterator[Document]:
+def read_synthetic(request: Request[SyntheticOptions]) -> Iterator[Document]:
     """Sentences from templates and small lexicons: entity mentions, or the specialty that they come from.
 
     Order: as drawn with the seed; train, validation and test follow each other.
     """
     options = request.options
-    assert isinstance(options, SyntheticOptions)
     rng = random.Random(options.seed)
     if options.content in ("unseen_ner", "unseen_first"):
         yield from _unseen(options, rng)
@@ -81,7 +80,7 @@ def read_synthetic(request: Request) -> Iterator[Document]:
         if options.content == "topic":
             yield Document(id=document_id, group=document_id, text=text, split=split, labels=(topic,))
             continue
-        yield tagged_document(words, tags, "IOB2", "strict", id=document_id, group=document_id, split=split, origin="")
+        yield Document(id=document_id, group=document_id, split=split, **tagged(words, tags, "IOB2", "strict"))
 
 
 def _fill(template: str, language: str, rng: random.Random) -> tuple[list[str], list[str]]:
@@ -125,7 +124,7 @@ def _unseen(options: SyntheticOptions, rng: random.Random) -> Iterator[Document]
         for number, (text, (first, words, tags)) in enumerate(drawn.items(), 1):
             name = f"synthetic-{split}-{number}"
             if is_ner:
-                yield tagged_document(words, tags, "IOB2", "strict", id=name, group=name, split=split, origin="")
+                yield Document(id=name, group=name, split=split, **tagged(words, tags, "IOB2", "strict"))
             else:
                 yield Document(id=name, group=name, text=text, split=split, labels=(first,))
 

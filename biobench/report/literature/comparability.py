@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from biobench.report.tasks import TaskInfo
-from biobench.schema.deviation import Deviation
+from biobench.schema.task import Deviation
 
 
 def deviation_notes(infos: Iterable[TaskInfo]) -> list[str]:

@@ -83,13 +83,12 @@ class NeedleOptions(ReaderOptions):
 
 
 @reader(NeedleOptions)
-def read_needle(request: Request) -> Iterator[Document]:
+def read_needle(request: Request[NeedleOptions]) -> Iterator[Document]:
     """Generated needle-in-a-haystack examples over synthetic notes or a folder of clinical text.
 
     Order: as made with the seed, split by split, the two examples of a pair in the order of a coin.
     """
     options = request.options
-    assert isinstance(options, NeedleOptions)
     language = request.spec.language
     if language not in TEMPLATES:
         raise DataFormatError(f"there are no fact templates for language '{language}'", hint="use fr or en")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 
-from biobench.core.words import read_words
+from biobench.core.packages import read_words
 
 GENERATOR_VERSION = 1
 """Bumped by hand when the generator's code makes other examples of the same templates and lexicons."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
-from biobench.data.readers.base import Request, read_text
+from biobench.data.readers.base import Place, Request
+from biobench.data.readers.files import parse_json, read_text
 from biobench.data.readers.needle.notes import synthetic_note
 from biobench.schema.task import SPLITS
 
@@ -44,7 +44,7 @@ def haystack_of(name: str, text: str) -> Haystack:
     return Haystack(name, units, tuple(len(u.split()) for u in units))
 
 
-def read_haystacks(request: Request) -> list[Haystack]:
+def read_haystacks(request: Request[Any]) -> list[Haystack]:
     """The distinct documents of the source's `texts`, sorted by name: plain text, or JSON with a `text`.
 
     Raises DataFormatError for a file that is neither, or two of one name.
@@ -54,7 +54,7 @@ def read_haystacks(request: Request) -> list[Haystack]:
     for _, path in sorted(request.only_splits("texts"), key=lambda item: item[1].name):
         if path.stem in haystacks:
             raise request.bad("two files have the name {}", "names of haystack files are unique", path, value=path.stem)
-        haystack = haystack_of(path.stem, _text(request, path))
+        haystack = haystack_of(path.stem, _text(Place(request, "", path)))
         # The same text under two names would put one document into two splits.
         if haystack.units and haystack.units not in seen:
             seen.add(haystack.units)
@@ -62,19 +62,14 @@ def read_haystacks(request: Request) -> list[Haystack]:
     return list(haystacks.values())
 
 
-def _text(request: Request, path: Path) -> str:
-    content = read_text(request, path)
-    if path.suffix != ".json":
+def _text(place: Place) -> str:
+    content = read_text(place.path)
+    if place.path.suffix != ".json":
         return content
     hint = 'a JSON object with the document under "text"'
-    try:
-        value = json.loads(content)
-    except json.JSONDecodeError as error:
-        raise request.bad("is not valid JSON", hint, path, error.lineno) from None
-    except (ValueError, RecursionError):
-        raise request.bad("is JSON with a number of thousands of digits, or nested too deeply", hint, path, 1) from None
+    value = parse_json(place, content, hint)
     if not isinstance(value, dict) or not isinstance(value.get("text"), str):
-        raise request.bad("holds no text", hint, path, 1)
+        raise place.bad("holds no text", hint)
     return str(value["text"])
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import re
 
-from biobench.core.words import read_words
+from biobench.core.packages import read_words
 
 _FILE = read_words(__package__, "notes.json")
 SECTIONS: dict[str, list[tuple[str, list[str]]]] = _FILE["sections"]

@@ -1,0 +1,143 @@
+"""Baselines of classification and entities that look at the text: its length, bags of words, a dictionary."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.metrics import f1_score
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+from biobench.baselines.blind import Baseline, chosen
+from biobench.baselines.words import Dictionary, Words
+from biobench.schema.document import Document, Prediction, TaskData
+from biobench.schema.floor import LENGTH
+from biobench.schema.tags import spans_to_tags
+from biobench.stats.types import BoolArray, FloatArray
+
+REGULARISATION = 0.1
+"""C of the support vector machines: the inverse of the strength of the L2 penalty. One value for all tasks; it
+was stronger than 1 on the two multi-label corpora at hand and weaker on GAD."""
+MAX_FEATURES = 50_000
+"""The most frequent words and pairs that are kept."""
+MAX_DOCUMENTS = 20_000
+"""Training documents at most, drawn by the seed, so that a baseline costs seconds on any corpus."""
+LEAVES = (1, 5, 20, 80)
+"""Training documents that a leaf of the tree holds at least; the best of these on every fifth training document."""
+_FOLD = 5
+_WORD = r"(?u)\w+"
+_ACROSS = 50
+"""Different words of each side that are looked at across the two."""
+
+
+def dictionary(data: TaskData) -> Baseline:
+    """Longest match of training mentions on the corpus's own tokens, else on words."""
+    read = ((Words.of(d), d.spans) for d in data.train)
+    known = Dictionary(((words, words.places(spans)) for words, spans in read), data.labels)
+    predictions = []
+    for d in data.test:
+        words = Words.of(d)
+        spans = tuple(words.span(place) for place in known.places(words))
+        predictions.append(Prediction(d.id, spans, tags=tuple(spans_to_tags(spans, d.tokens)) if d.tokens else ()))
+    description = f"longest match of the {len(known.labels)} surfaces that are mentions in training"
+    return Baseline("training dictionary", description, [predictions])
+
+
+def bag_of_words(data: TaskData, seed: int, *, single: bool) -> Baseline:
+    """TF-IDF over words and word pairs, then one linear support vector machine per label against the rest.
+
+    Sublinear counts, squared hinge, L2, classes weighted by the inverse of their frequency. Single-label: the label
+    with the highest margin; multi-label: all with a positive one. Pairs of texts give the words and word pairs of
+    each side, the words that both share, and which words stand on the two sides.
+    """
+    margins = _margins(data, seed)
+    if single:
+        margins = margins.argmax(axis=1)[:, None] == np.arange(len(data.labels))
+    description = f"TF-IDF of words and word pairs, one linear SVM per label (C = {REGULARISATION:g}, balanced classes)"
+    return Baseline("bag of words", description, [chosen(data.labels, data.test, (margins > 0).tolist())])
+
+
+def _margins(data: TaskData, seed: int) -> NDArray[np.float64]:
+    """(test documents, labels). A label that no or every training document has is a constant: -1 or 1."""
+    train = [data.train[i] for i in _sample(len(data.train), seed)]
+    margins = np.full((len(data.test), len(data.labels)), -1.0)
+    if not any(re.search(_WORD, d.reading) for d in train):
+        return margins
+    paired = any(d.query and d.plan is None for d in train)
+    # Markers such as @GENE$ stand in every document of their corpus; the words alone are what informs.
+    options = {"analyzer": _of_pair} if paired else {"ngram_range": (1, 2), "token_pattern": _WORD}
+    vectorizer = TfidfVectorizer(sublinear_tf=True, max_features=MAX_FEATURES, dtype=np.float64, **options)
+    train_features = vectorizer.fit_transform(train if paired else [d.text for d in train])
+    test_features = vectorizer.transform(data.test if paired else [d.text for d in data.test])
+    for column, label in enumerate(data.labels):
+        truth = np.array([label in d.labels for d in train])
+        if truth.all() or not truth.any():
+            margins[:, column] = 1.0 if truth.all() else -1.0
+        else:
+            margins[:, column] = fit_svm(train_features, truth, seed).decision_function(test_features)
+    return margins
+
+
+def fit_svm(features: object, truth: BoolArray, seed: int) -> LinearSVC:
+    """The linear machine of all baselines; some hundreds of passes are enough for one, converged or not."""
+    machine = LinearSVC(C=REGULARISATION, class_weight="balanced", random_state=seed, dual=True, max_iter=1000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return machine.fit(features, truth)
+
+
+def _sample(documents: int, seed: int) -> NDArray[np.int64]:
+    """Which training documents are used, in their order."""
+    if documents <= MAX_DOCUMENTS:
+        return np.arange(documents)
+    return np.sort(np.random.default_rng(seed).choice(documents, MAX_DOCUMENTS, replace=False))
+
+
+def _of_pair(document: Document) -> list[str]:
+    """Features of two texts: of each side, of what both share, and of a word here with a word there."""
+    sides = [re.findall(_WORD, text.lower()) for text in (document.query, document.text)]
+    features: list[str] = []
+    for mark, words in zip("12", sides, strict=True):
+        features += [f"{mark} {word}" for word in words]
+        features += [f"{mark} {a} {b}" for a, b in itertools.pairwise(words)]
+    first, second = (list(dict.fromkeys(words))[:_ACROSS] for words in sides)
+    features += [f"both {word}" for word in first if word in set(second)]
+    return features + [f"{a} | {b}" for a in first for b in second]
+
+
+def length_only(data: TaskData, seed: int, *, single: bool) -> Baseline:
+    """A decision tree on the numbers of characters and of words of the text, and of the first text of a pair."""
+    train, test = (
+        np.array([[len(d.text), len(d.text.split()), len(d.query), len(d.query.split())] for d in part], np.float64)
+        for part in (data.train, data.test)
+    )
+    kept = _sample(len(train), seed)
+    train, truth = train[kept], np.array([[label in data.train[i].labels for label in data.labels] for i in kept])
+    aside = np.arange(len(train)) % _FOLD == 0
+    leaves = LEAVES[-1]
+    if aside.any() and not aside.all():
+        trees = [_tree(train[~aside], truth[~aside], train[aside], seed, leaf, single=single) for leaf in LEAVES]
+        scores = [f1_score(truth[aside], tree, average="macro", zero_division=0) for tree in trees]
+        leaves = LEAVES[int(np.argmax(scores))]
+    rows = _tree(train, truth, test, seed, leaves, single=single)
+    description = "a decision tree on the numbers of characters and words"
+    return Baseline(LENGTH, description, [chosen(data.labels, data.test, rows.tolist())])
+
+
+def _tree(train: FloatArray, truth: BoolArray, test: FloatArray, seed: int, leaf: int, *, single: bool) -> BoolArray:
+    """(test documents, labels), classes weighted by the inverse of their frequency."""
+    tree = DecisionTreeClassifier(min_samples_leaf=leaf, class_weight="balanced", random_state=seed)
+    if single:
+        picked = tree.fit(train, truth.argmax(axis=1)).predict(test)
+        return np.asarray(picked[:, None] == np.arange(truth.shape[1]))
+    columns = [
+        tree.fit(train, target).predict(test) if target.any() and not target.all() else [target.all()] * len(test)
+        for target in truth.T
+    ]
+    return np.array(columns, dtype=np.bool_).T

@@ -1,0 +1,258 @@
+"""The gate: makes the baselines, scores them by the one path, asks its questions and gives the verdict."""
+
+from __future__ import annotations
+
+import math
+import platform
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+
+import biobench
+from biobench.baselines.blind import Baseline, label_baselines, mention_baselines
+from biobench.baselines.moves import alignment, surface
+from biobench.baselines.other_kinds import choice_baselines, name_baselines, number_baselines
+from biobench.baselines.permutation import (
+    ALPHA,
+    PERMUTATIONS,
+    UNITS,
+    Tested,
+    beats,
+    beats_permuted,
+    beats_permuted_score,
+    types_beat_permuted,
+)
+from biobench.baselines.reading import bag_of_words, dictionary, length_only
+from biobench.data.catalog import LoadedTask
+from biobench.data.hashing import task_hash
+from biobench.data.verify import near, same
+from biobench.schema.document import Prediction, TaskData
+from biobench.schema.floor import LENGTH, FloorRecord, GateCheck, PolicyScores
+from biobench.schema.kind import KINDS
+from biobench.schema.task import TaskSpec
+from biobench.score import GroupCounts, Scores, compute, counts, oracle
+from biobench.store.floors import find_floor, save_floor
+
+SEED = 20250101
+"""Of random baselines, permutations and the linear model."""
+FLAGGED = 0.2
+"""Share of the test documents that training knows (copies, near-copies, groups) from which it is flagged. On the
+corpora measured (docs/baselines.md) it is 0.11 at most."""
+
+
+def ensure(
+    task: LoadedTask, data: TaskData, results_dir: str | Path, *, full: Callable[[], TaskData] | None = None
+) -> FloorRecord:
+    """The stored verdict that holds for this task on this data; else the gate is run and stored.
+
+    full: reads the data whole, where `data` is limited; the gate always looks at all of it. Raises StoreError.
+    """
+    stored = find_floor(results_dir, task.id, task_hash(task, data.source), data.hash)
+    if stored is not None and stored.expect == task.spec.gate.expect:
+        return stored
+    verdict = gate(task, data if full is None else full())
+    save_floor(results_dir, verdict)
+    return verdict
+
+
+def baselines(spec: TaskSpec, data: TaskData) -> list[Baseline]:
+    """Those of this type of task; the last one is the reader, which the text must have told something."""
+    kind = KINDS[spec.type]
+    if kind.numeric:
+        return number_baselines(spec, data)
+    if not kind.counted:
+        return name_baselines(data, SEED) if kind.ranked else choice_baselines(data, SEED)
+    if spec.is_ner:
+        return [*mention_baselines(data, SEED), dictionary(data)]
+    single = spec.type != "multi_label"
+    return [
+        *label_baselines(data, SEED, single=single),
+        length_only(data, SEED, single=single),
+        bag_of_words(data, SEED, single=single),
+    ]
+
+
+def gate(task: LoadedTask, data: TaskData) -> FloorRecord:
+    """Baselines, oracle and verdict of a task on its full data (`load_data` without a limit).
+
+    Raises ScoreError where gold and labels do not fit together.
+    """
+    began = time.perf_counter()
+    spec = task.spec
+    played = baselines(spec, data)
+    perfect = Baseline("oracle", "returns the gold", [oracle(data.test)])
+    policies = tuple(
+        PolicyScores(
+            name=b.name,
+            words=b.words,
+            kind="ceiling" if b is perfect else "floor",
+            draws=len(b.draws),
+            scores=_means([_scores(spec, data, predictions) for predictions in b.draws]),
+        )
+        for b in (*played, perfect)
+    )
+    checks = [_check_oracle(spec, data, policies[-1].scores)]
+    if spec.is_ner:
+        checks += [surface([*data.train, *data.test]), alignment(_units(data)[0], SEED)]
+    fresh, overlap = (data, []) if spec.gate.expect == "chance" else _without_known(data)
+    tested, note = _units(fresh)
+    ids = {d.id for d in tested.test}
+    asked = [b._replace(draws=[[p for p in draw if p.document in ids] for draw in b.draws]) for b in played]
+    checks += overlap
+    checks += [check.model_copy(update={"words": check.words + note}) for check in _check_text(spec, tested, asked)]
+    return FloorRecord(
+        task=spec.id,
+        task_version=spec.version,
+        task_hash=task_hash(task, data.source),
+        data_hash=data.hash,
+        source=data.source,
+        language=spec.language,
+        corpus=spec.corpus_id,
+        paper=spec.metric.paper,
+        type=spec.type,
+        labels=data.labels,
+        gold_labels=data.gold_labels,
+        expect=spec.gate.expect,
+        passed=all(c.passed for c in checks),
+        policies=policies,
+        checks=tuple(checks),
+        test_documents=len(data.test),
+        test_groups=len({d.group for d in data.test}),
+        seed=SEED,
+        permutations=PERMUTATIONS,
+        seconds=round(time.perf_counter() - began, 3),
+        biobench=biobench.__version__,
+        packages={"python": platform.python_version()}
+        | {name: metadata.version(name) for name in ("numpy", "scikit-learn")},
+        made=datetime.now(UTC).isoformat(timespec="microseconds"),
+    )
+
+
+def _scores(spec: TaskSpec, data: TaskData, predictions: Sequence[Prediction]) -> Scores:
+    return compute(
+        type=spec.type,
+        labels=data.labels,
+        gold_labels=data.gold_labels,
+        gold=data.test,
+        predictions=predictions,
+        negative_label=spec.metric.negative_label,
+        scale=spec.scale,
+    )
+
+
+def _means(scores: Sequence[Scores]) -> dict[str, float]:
+    return {name: math.fsum(s.values[name] for s in scores) / len(scores) for name in scores[0].values}
+
+
+def _units(data: TaskData) -> tuple[TaskData, str]:
+    """The data as the tests take it, and what to say of it: a few groups are taken apart into their documents."""
+    groups, documents = len({d.group for d in data.test}), len(data.test)
+    if groups >= UNITS:
+        return data, ""
+    apart = replace(data, documents=data.documents | {"test": [replace(d, group=d.id) for d in data.test]})
+    if documents < UNITS:
+        return apart, f"; {documents} test documents cannot show it, the gate needs {UNITS}"
+    return apart, f"; by documents, as {groups} test group{'s are' if groups > 1 else ' is'} too few"
+
+
+def _without_known(data: TaskData) -> tuple[TaskData, list[GateCheck]]:
+    """The data without the test documents that training knows already, and what the gate says of these.
+
+    What was learned by heart shows nothing of what a text says. Near-copies stay where too few documents are left
+    without them, as in a corpus made of templates; it is flagged. All of the data where too few are left even so,
+    which fails.
+    """
+    train, test = [d.reading for d in data.train], [d.reading for d in data.test]
+    patients = {d.group for d in data.train}
+    copies = {place for place, _ in same(test, train)}
+    alike = {place for place, _ in near(test, train)} - copies
+    groups = {place for place, d in enumerate(data.test) if d.group in patients}
+    parts = [
+        f"{len(places)} {words}"
+        for places, words in (
+            (copies, "stand verbatim in training"),
+            (alike, "are near-copies of training texts (four fifths of the words)"),
+            (groups, "are of groups (patients, articles) that training has too"),
+        )
+        if places
+    ]
+    if not parts:
+        return data, []
+    total, words = len(test), f"of {len(test)} test documents {', '.join(parts)}"
+    known, kept = copies | alike | groups, ""
+    flagged = bool(groups) or len(known) > FLAGGED * total
+    if total - len(known) < UNITS:
+        known, kept, flagged = copies | groups, ", near-copies among them, as too few documents are none", True
+    rest = [d for place, d in enumerate(data.test) if place not in known]
+    if len(rest) < UNITS:
+        words += f"; of the others at least {UNITS} are needed"
+        return data, [GateCheck(name="overlap", passed=False, words=words)]
+    words += f"; the text is tested on {'the other' if known else 'all'} {len(rest)}{kept}"
+    # labels with gold stay those of the whole split
+    fresh = replace(data, documents=data.documents | {"test": rest})
+    return fresh, [GateCheck(name="overlap", passed=True, words=words, flagged=flagged)]
+
+
+def _check_oracle(spec: TaskSpec, data: TaskData, scores: dict[str, float]) -> GateCheck:
+    """The gold itself scores the maximum; over all labels, those without gold count as 0."""
+    best = dict(KINDS[spec.type].perfect)
+    if KINDS[spec.type].counted:
+        best = dict.fromkeys(("macro_f1", "micro_f1", "weighted_f1"), 1.0)
+        best["macro_f1_all"] = len(data.gold_labels) / len(data.labels)
+    wrong = [name for name, value in best.items() if abs(scores[name] - value) > 1e-9]
+    parts = [f"{name} {scores[name]:.3f}, must be {best[name]:.3f}" for name in wrong]
+    words = f"the oracle scores {'; '.join(parts) or 'the maximum'}"
+    return GateCheck(name="oracle", passed=not wrong, words=words)
+
+
+def _check_text(spec: TaskSpec, data: TaskData, played: Sequence[Baseline]) -> list[GateCheck]:
+    """Whether the text says something of the labels, as far as `gate.expect` says it should."""
+    kind, reader = KINDS[spec.type], played[-1]
+    evaluated = np.array([label in set(data.gold_labels) for label in data.labels])
+    metric = "macro F1" if kind.counted else spec.metric.primary
+
+    def permuted(b: Baseline) -> Tested:
+        if kind.counted:
+            return beats_permuted(data.test, b.draws[0], data.labels, evaluated, SEED, places=spec.is_ner)
+        return beats_permuted_score(b.draws[0], lambda moved: _scores(spec, data, moved).values[metric], SEED)
+
+    def counted(b: Baseline) -> GroupCounts:
+        return counts(type=spec.type, labels=data.labels, gold=data.test, predictions=b.draws[0])
+
+    itself = "itself with its predictions permuted among the documents"
+    if spec.gate.expect == "chance":
+        # Only the permuted test asks for the text alone; a constant loses in macro F1 even to guessing.
+        controls = [b for b in played if b is reader or b.name == LENGTH]
+        tests = [("chance" if b is reader else f"chance: {b.name}", b, itself, permuted(b)) for b in controls]
+    else:
+        opponents = [b for b in played[:-1] if len(b.draws) == 1 and kind.counted]
+        tests = [
+            (f"beats {b.name}", reader, b.name, beats(counted(reader), counted(b), evaluated, SEED)) for b in opponents
+        ]
+        tests.append(("beats permuted", reader, itself, permuted(reader)))
+    rows = [
+        (name, f"{b.name} and {other}: {metric} {100 * t.observed:.1f} against {100 * t.other:.1f}", t)
+        for name, b, other, t in tests
+    ]
+    types = types_beat_permuted(data.test, reader.draws[0], SEED) if spec.is_ner and len(data.gold_labels) > 1 else None
+    if types is not None:
+        words = (
+            f"{100 * types.observed:.1f} % of the types are right where {reader.name} finds a mention, "
+            f"{100 * types.other:.1f} % with types permuted among them"
+        )
+        rows.append(("beats permuted types", words, types))
+    checks = []
+    for name, words, t in rows:
+        passed, note = t.significant, "" if t.significant else f", must be below {ALPHA}"
+        if spec.gate.expect == "chance":
+            bound = ALPHA / len(rows)
+            passed, note = t.p >= bound, f", must not be below {bound:.2g}"
+        elif spec.gate.expect == "beyond_words":
+            passed, note = True, "; not asked, as the answers lie beyond counted words"
+        checks.append(GateCheck(name=name, passed=passed, words=f"{words} (p = {t.p:.3f}){note}", p=t.p))
+    return checks

@@ -1,0 +1,81 @@
+"""Documents as sequences of words, and the training dictionary: every surface that was a mention is one again."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from biobench.schema.document import Document, Span
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+Place = tuple[int, int, str]
+"""Words [first, past the last) and the label."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """offsets: characters [start, end) of each word, ascending. surfaces: their texts."""
+
+    offsets: tuple[tuple[int, int], ...]
+    surfaces: tuple[str, ...]
+
+    @classmethod
+    def of(cls, document: Document) -> Words:
+        """The document's tokens; without any, runs of letters and digits, and each other sign alone."""
+        offsets = document.tokens or tuple(m.span() for m in _WORD.finditer(document.text))
+        return cls(offsets, tuple(document.text[a:b] for a, b in offsets))
+
+    def __len__(self) -> int:
+        """How many words."""
+        return len(self.offsets)
+
+    def places(self, spans: Iterable[Span], step: int = 0) -> list[Place]:
+        """The spans that begin and end with a word, as word positions, moved by `step` words; the others, and
+        those that would leave the document, are left out."""
+        first = {start: i + step for i, (start, _) in enumerate(self.offsets)}
+        last = {end: i + 1 + step for i, (_, end) in enumerate(self.offsets)}
+        on_words = [(first[s.start], last[s.end], s.label) for s in spans if s.start in first and s.end in last]
+        return [place for place in on_words if place[0] >= 0 and place[1] <= len(self)]
+
+    def span(self, place: Place) -> Span:
+        """Back to characters."""
+        begin, end, label = place
+        return Span(self.offsets[begin][0], self.offsets[end - 1][1], label)
+
+
+class Dictionary:
+    """Surfaces (sequences of words as written) to the label that most of their training mentions have."""
+
+    def __init__(self, train: Iterable[tuple[Words, Sequence[Place]]], labels: Sequence[str]) -> None:
+        """train: each document's words and mentions; labels: in the task's order, by which ties are broken."""
+        surfaces: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+        for words, places in train:
+            for begin, end, label in places:
+                surfaces[words.surfaces[begin:end]][label] += 1
+        order = {label: i for i, label in enumerate(labels)}
+        self.labels = {
+            surface: min(seen, key=lambda label: (-seen[label], order[label])) for surface, seen in surfaces.items()
+        }
+        lengths: dict[str, set[int]] = defaultdict(set)
+        for surface in self.labels:
+            lengths[surface[0]].add(len(surface))
+        self.lengths = {first: sorted(known, reverse=True) for first, known in lengths.items()}
+
+    def places(self, words: Words) -> list[Place]:
+        """From left to right the longest surface that begins at each word; case counts, matches do not overlap."""
+        matches: list[Place] = []
+        at = 0
+        while at < len(words):
+            for length in self.lengths.get(words.surfaces[at], ()):
+                # Near the end a slice is shorter than asked for and would be another surface.
+                label = self.labels.get(words.surfaces[at : at + length]) if at + length <= len(words) else None
+                if label is not None:
+                    matches.append((at, at + length, label))
+                    at += length
+                    break
+            else:
+                at += 1
+        return matches

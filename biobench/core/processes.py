@@ -1,0 +1,101 @@
+"""Processes: whether the one that began something has ended, and those that this one starts.
+
+Whether one has ended is asked of the system, by no clock that can be set. A process is named by the machine's boot and
+process namespace, its number, and its start in ticks since that boot, so that a number used again is another name. Of
+processes elsewhere nothing can be said from here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+import os
+import re
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+NAME = re.compile(r"(?P<place>[0-9a-f]{8})-(?P<number>[0-9a-f]+)-(?P<start>[0-9a-f]+)")
+"""How a process is written: 8 hex digits of its place, its number and its start, as hex numbers."""
+_STATE, _START = 0, 19
+"""Places in `/proc/<pid>/stat` behind the name in brackets, from 0 (proc(5), fields 3 and 22)."""
+
+
+def this_process() -> str:
+    """The name of the calling process; empty on a system that does not tell (it has no Linux `/proc`)."""
+    return _name_of(os.getpid())
+
+
+def has_ended(process: str) -> bool | None:
+    """Whether the process of this name has ended; None where this cannot be told from here."""
+    match = NAME.fullmatch(process)
+    if match is None or match["place"] != _place():
+        return None
+    number = int(match["number"], 16)
+    try:
+        os.kill(number, 0)
+    except (ProcessLookupError, OverflowError):
+        return True
+    except PermissionError:
+        pass  # another user's process, whose start may be hidden
+    fields = _fields_of(number)
+    return bool(fields) and (fields[_STATE] in ("Z", "X") or fields[_START] != str(int(match["start"], 16)))
+
+
+@cache
+def _name_of(number: int) -> str:
+    place, fields = _place(), _fields_of(number)
+    return f"{place}-{number:x}-{int(fields[_START]):x}" if place and fields else ""
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_name_of.cache_clear)
+
+
+@cache
+def _place() -> str:
+    """Of this boot and of the namespaces of process numbers and of the clock since boot."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
+        links = [path for path in (Path("/proc/self/ns/pid"), Path("/proc/self/ns/time")) if path.is_symlink()]
+        spaces = [os.readlink(path) for path in links]
+    except (OSError, ValueError):
+        return ""
+    return hashlib.sha256("\n".join([boot, *spaces]).encode()).hexdigest()[:8]
+
+
+def _fields_of(number: int) -> list[str]:
+    """What the system tells of a process behind its name; empty where it tells nothing."""
+    try:
+        status = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    fields = status.rpartition(")")[2].split()
+    return fields if len(fields) > _START and fields[_START].isdecimal() else []
+
+
+@contextmanager
+def bare_main() -> Iterator[None]:
+    """Processes that start meanwhile do not run the caller's script again: they need nothing of it."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+def end_with_parent() -> None:
+    """From now on a killed parent takes this process along: nobody would look for it."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()

@@ -1,1 +1,0 @@
-"""What several native formats share: standoff annotations, tagged tokens, marked mentions."""

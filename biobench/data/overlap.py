@@ -1,0 +1,163 @@
+"""Contamination: how much of a task's validation and test text stands in a folder of training text."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from biobench.core.text import first_line, folded, runs, words
+from biobench.data.readers.files import decoded
+from biobench.data.verify import normalised
+from biobench.errors import DataFormatError, UsageError
+from biobench.schema.document import Document
+
+N = 13
+"""Words in a row that count as seen; the length that contamination studies of language models use."""
+_SPLITS = ("validation", "test")
+
+
+@dataclass(slots=True)
+class OverlapCounts:
+    """Of one split of one task."""
+
+    task: str
+    split: str
+    documents: int
+    exact: int
+    """Documents whose whole text stands in the corpus as one record."""
+    touched: int
+    """Documents with at least one 13-gram in the corpus."""
+    ngrams: int
+    ngrams_seen: int
+    short: int
+    """Documents with fewer than 13 words; they have no 13-gram and can only be found exactly."""
+    seen: int
+    """Documents that are there exactly or share a 13-gram."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, with the share of 13-grams seen."""
+        return asdict(self) | {"share": self.ngrams_seen / self.ngrams if self.ngrams else 0.0}
+
+
+def overlap(corpus: Iterable[str], tasks: Mapping[str, Mapping[str, list[Document]]]) -> list[OverlapCounts]:
+    """Exact and 13-gram overlap of the texts of `corpus` (read once) with each task's validation and test.
+
+    Words are runs of word characters; case and the encoding of accents and ligatures (NFKC) do not matter, as in what
+    pretraining keeps out. Memory holds the 13-grams of the tasks, not of the corpus.
+    """
+    grams: dict[int, bool] = {}
+    whole: dict[int, bool] = {}
+    rows_of: dict[tuple[str, str], list[tuple[int, list[int]]]] = {}
+    for task, splits in tasks.items():
+        for split in _SPLITS:
+            rows_of[task, split] = rows = [(_whole(d.reading), _grams(d.reading)) for d in splits[split]]
+            for reading, parts in rows:
+                whole[reading] = False
+                grams.update(dict.fromkeys(parts, False))
+    for text in corpus:
+        reading = _whole(text)
+        if reading in whole and text.strip():
+            whole[reading] = True
+        grams.update((gram, True) for gram in _grams(text) if gram in grams)
+    counts: list[OverlapCounts] = []
+    for (task, split), rows in rows_of.items():
+        seen = [sum(grams[g] for g in parts) for _, parts in rows]
+        counts.append(
+            OverlapCounts(
+                task=task,
+                split=split,
+                documents=len(rows),
+                exact=sum(whole[reading] for reading, _ in rows),
+                touched=sum(n > 0 for n in seen),
+                ngrams=sum(len(parts) for _, parts in rows),
+                ngrams_seen=sum(seen),
+                short=sum(not parts for _, parts in rows),
+                seen=sum(whole[reading] or n > 0 for (reading, _), n in zip(rows, seen, strict=True)),
+            )
+        )
+    return counts
+
+
+def _grams(text: str) -> list[int]:
+    """Hashes of the 13-grams; a chance collision is about 1 in 10^10 a comparison."""
+    grams: list[int] = runs(words(text), N).tolist()
+    return grams
+
+
+def _whole(text: str) -> int:
+    """Hash of a whole text, white space collapsed."""
+    return hash(normalised(folded(text)))
+
+
+class Digested:
+    """Texts passed on as they come; `hexdigest` then covers all of them, in their order."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._texts = texts
+        self._digest = hashlib.sha256()
+        self.count = 0
+
+    def __iter__(self) -> Iterator[str]:
+        """The texts; to be walked once."""
+        for text in self._texts:
+            self._digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
+            self.count += 1
+            yield text
+
+    @property
+    def hexdigest(self) -> str:
+        """sha256 over the texts walked so far."""
+        return self._digest.hexdigest()
+
+
+def corpus_texts(path: str | Path) -> Iterator[str]:
+    """Texts of a file or folder: .txt (a file is a text), .jsonl (field `text`), .parquet (column `text`).
+
+    Raises UsageError when nothing readable or no text is there, DataFormatError for a line without a text.
+    """
+    root = Path(path)
+    if not root.exists():
+        raise UsageError(f"there is no file or folder '{root}'", hint="give training text, or a manifest of it")
+    files = [root] if root.is_file() else sorted(p for p in root.rglob("*") if p.is_file())
+    known = [p for p in files if p.suffix in (".txt", ".jsonl", ".parquet")]
+    if not known:
+        raise UsageError(f"'{root}' holds no .txt, .jsonl or .parquet file", hint="convert the text to one of them")
+    empty = True
+    for file in known:
+        for text in _texts(file):
+            empty = empty and not text.strip()
+            yield text
+    if empty:
+        raise UsageError(f"'{root}' holds no text", hint="give the training text itself; an empty one overlaps nothing")
+
+
+def _texts(file: Path) -> Iterator[str]:
+    if file.suffix == ".txt":
+        yield file.read_text(encoding="utf-8", errors="replace")
+    elif file.suffix == ".parquet":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            table = pq.ParquetFile(file)
+            if "text" not in table.schema_arrow.names:
+                raise DataFormatError("has no column 'text'", hint="name the text column 'text'", file=file)
+            for batch in table.iter_batches(columns=["text"]):
+                yield from (str(text) for text in batch.column(0).to_pylist() if text)
+        except (pa.ArrowException, OSError) as error:
+            what = f"is not a whole parquet file ({first_line(error)})"
+            raise DataFormatError(what, hint="make it anew", file=file) from None
+    else:
+        with file.open("rb") as stream:
+            for number, raw in enumerate(stream, start=1):
+                line = decoded(file, raw, line=number)
+                try:
+                    if line.strip():
+                        yield str(json.loads(line)["text"])
+                except (ValueError, RecursionError, KeyError, TypeError):
+                    hint = "one object a line"
+                    raise DataFormatError("has no field 'text'", hint=hint, file=file, line=number) from None

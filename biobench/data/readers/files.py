@@ -1,0 +1,285 @@
+"""Reading what files hold: text, lines, delimited rows, tables with a header, JSON, XML and parquet.
+
+Each takes the `Place` of a file's beginning and raises DataFormatError with the line for what it is not.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import json
+import math
+import xml.etree.ElementTree as ET
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from biobench.core.text import first_line
+from biobench.data.readers.base import Place, Request
+from biobench.errors import DataFormatError
+
+Separator = Literal["tab", "comma", "semicolon"]
+DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";"}
+_GAP = 1_000_000
+
+
+def decoded(path: Path, raw: bytes, errors: str = "strict", line: int = 1) -> str:
+    """The text of UTF-8 bytes that begin on this line of the file; a byte order mark is dropped.
+
+    Raises DataFormatError for UTF-16 and UTF-32, and naming the line of the first NUL, and of the first byte that is
+    not UTF-8 (unless errors="replace").
+    """
+    if line == 1 and raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)):
+        raise DataFormatError("is UTF-16 or UTF-32", hint="save the file as UTF-8", file=path, line=1)
+    nul = raw.find(b"\0")
+    if nul >= 0:
+        hint = "no text has one: remove it, or save the file as UTF-8 where it is UTF-16"
+        raise DataFormatError("a NUL byte", hint=hint, file=path, line=line + raw.count(b"\n", 0, nul))
+    try:
+        return raw.decode("utf-8-sig" if line == 1 else "utf-8", errors=errors)
+    except UnicodeDecodeError as error:
+        what = f"byte 0x{raw[error.start]:02x} is not UTF-8"
+        place = line + raw.count(b"\n", 0, error.start)
+        raise DataFormatError(what, hint="save the file as UTF-8", file=path, line=place) from None
+
+
+def unreadable(path: Path, error: OSError) -> DataFormatError:
+    """The error for a file that the system does not give."""
+    hint = "check the file and its permissions"
+    return DataFormatError(f"cannot be read: {error.strerror or error}", hint=hint, file=path)
+
+
+def read_text(path: Path, errors: str = "strict") -> str:
+    """Text of a UTF-8 file without any newline translation; see `decoded`."""
+    try:
+        return decoded(path, path.read_bytes(), errors)
+    except OSError as error:
+        raise unreadable(path, error) from None
+
+
+def read_lines(path: Path, errors: str = "strict") -> Iterator[tuple[int, str]]:
+    """(1-based number, line without its end) of a UTF-8 file; LF and CRLF end a line and nothing else does."""
+    lines = read_text(path, errors).split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    for number, line in enumerate(lines, start=1):
+        yield number, line.removesuffix("\r")
+
+
+def delimited(
+    place: Place, separator: Separator, *, quoting: str = "minimal", strict: bool = True
+) -> Iterator[tuple[Place, list[str]]]:
+    """(where the row begins, fields) of a delimited file (also .gz), read as a stream; blank lines are skipped.
+
+    strict: a broken quoted field is refused, and CRLF inside one is a line feed; else such a field is read as Python
+    reads it, and its line ends stay.
+    """
+    csv.field_size_limit(1 << 27)  # clinical notes exceed the module's default of 128 KiB
+
+    def lines() -> Iterator[str]:
+        with gzip.open(place.path) if place.path.suffix == ".gz" else place.path.open("rb") as stream:
+            for number, raw in enumerate(stream, start=1):
+                line = decoded(place.path, raw, "strict", number)
+                yield line.removesuffix("\n").removesuffix("\r") + "\n" if strict else line
+
+    quotes: Literal[0, 3] = csv.QUOTE_NONE if quoting == "none" else csv.QUOTE_MINIMAL
+    table = csv.reader(lines(), delimiter=DELIMITERS[separator], quoting=quotes, strict=strict)
+    first = 1
+    while True:
+        try:
+            row = next(table)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            hint = "repair the quotes, or set `quoting: none`"
+            raise place.at(first).bad(f"not a delimited row: {error}", hint) from None
+        except (EOFError, OSError, zlib.error) as error:
+            raise place.at(first).bad(f"cannot be read: {first_line(error)}", "check the file") from None
+        if row:
+            yield place.at(first), row
+        first = table.line_num + 1
+
+
+def table(
+    place: Place, separator: Separator, columns: Sequence[str], *, strict: bool = True
+) -> Iterator[tuple[Place, dict[str, str]]]:
+    """(place, column to cell) of the rows below a header that has `columns`, blanks around its names cut."""
+    header: list[str] = []
+    for at, row in delimited(place, separator, strict=strict):
+        if not header:
+            header = [name.strip() for name in row]
+            for column in columns:
+                if column not in header:
+                    hint = f"{place.nearest(column, header)}; the separator is a {separator}"
+                    raise at.bad(f"the header has no column '{column}'", hint)
+        elif len(row) != len(header):
+            raise at.bad(f"the row has {len(row)} fields, the header {len(header)}", "repair the row")
+        else:
+            yield at, dict(zip(header, row, strict=True))
+
+
+def parse_json(
+    place: Place, text: str, hint: str, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None, one: bool = False
+) -> Any:
+    """The JSON value of a file's text, or of one line of it. pairs: what an object's fields become.
+
+    Raises DataFormatError for what is no JSON, for nesting beyond the decoder's depth and for numbers of thousands of
+    digits.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=pairs)
+    except json.JSONDecodeError as error:
+        raise place.at(place.line if one else error.lineno).bad(f"not valid JSON: {error.msg}", hint) from None
+    except RecursionError:
+        raise place.bad("JSON that is nested too deeply", hint) from None
+    except ValueError:
+        raise place.bad("a number of thousands of digits", hint) from None
+
+
+def parse_xml(place: Place, *, declared: bool = False) -> ET.Element:
+    """The root element of an XML file in UTF-8, or (declared) in the encoding that it declares."""
+    try:
+        # At once: a text that is one attribute would be begun anew with every piece of the file.
+        return ET.fromstring(place.path.read_bytes() if declared else read_text(place.path))
+    except ET.ParseError as error:
+        raise place.at(error.position[0]).bad(f"not valid XML: {error}", "repair the file") from None
+    except OSError as error:
+        raise unreadable(place.path, error) from None
+
+
+def missing(value: Any) -> bool:
+    """Null, or the NaN that data tools write where a cell was empty."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+@dataclass(slots=True)
+class Row:
+    """A JSON object or a row of a parquet table, with what it is called in messages."""
+
+    place: Place
+    values: dict[str, Any]
+    number: str
+    """``<split>-<number in the split>``: its id where it has none."""
+    noun: str = "object"
+
+    def bad(self, what: str, hint: str, value: str | None = None) -> DataFormatError:
+        """The error for this row."""
+        return self.place.bad(what, hint, value)
+
+    def need(self, *names: str | None) -> None:
+        """Raise DataFormatError where one of these fields is not there; None names no field."""
+        for name in filter(None, names):
+            if name not in self.values:
+                hint = self.place.nearest(name, list(self.values))
+                raise self.bad(f"the {self.noun} has no field '{name}'", hint)
+
+    def value(self, name: str, what: str) -> Any:
+        """The field's value. Raises DataFormatError where it is not there or null, which is no text and no label."""
+        self.need(name)
+        value = self.values[name]
+        if missing(value):
+            hint = f"field '{name}' is null there: fill it in or remove the {self.noun}"
+            raise self.bad(f"the {self.noun} has no {what}", hint)
+        return value
+
+    def text(self, name: str | None, what: str, default: str) -> str:
+        """The field's value as text; `default` where no field is named."""
+        return default if name is None else str(self.value(name, what))
+
+    def items(self, name: str, what: str, *, single: bool = True) -> list[Any]:
+        """The items of a list; what is no list is the only one (single), or refused. `what` is their plural."""
+        value = self.value(name, what.removesuffix("s") if single else what)
+        if not isinstance(value, list) and not single:
+            raise self.bad(f"the {self.noun}'s {what} are not a list", f"field '{name}' must hold lists")
+        items: list[Any] = value if isinstance(value, list) else [value]
+        if any(missing(item) for item in items):
+            hint = f"take it out of the list in field '{name}', or remove the {self.noun}"
+            raise self.bad(f"a null stands among the {self.noun}'s {what}", hint)
+        return items
+
+    def named(self, value: Any, names: Sequence[str]) -> str:
+        """What an integer stands for among `names`, else the value as text."""
+        if not names or not isinstance(value, int) or isinstance(value, bool):
+            return str(value)
+        if not 0 <= value < len(names):
+            raise self.bad(f"{{}} is not an index into the {len(names)} names", "check `names`", str(value))
+        return names[value]
+
+
+Layout = Literal["list", "lines", "keyed"]
+KEY = "#key"
+"""Field under which an object of a keyed file has its key."""
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object's fields as they stand, a key that stands twice included."""
+
+
+def json_rows(request: Request[Any], layout: Layout) -> Iterator[Row]:
+    """The objects of all files. list: one list of them. lines: one a line. keyed: one object of objects by their ids.
+
+    Places in a list are object numbers.
+    """
+    numbers: Counter[str] = Counter()
+    for place in request.places():
+        for line, item in _objects(place, layout):
+            numbers[place.prefix] += 1
+            yield Row(place.at(line), item, f"{place.prefix}-{numbers[place.prefix]}")
+
+
+def _objects(place: Place, layout: Layout) -> Iterator[tuple[int, dict[str, Any]]]:
+    if layout == "lines":
+        for line, text in read_lines(place.path):
+            if text.strip():
+                item = parse_json(place.at(line), text, "one object a line", one=True)
+                if not isinstance(item, dict):
+                    raise place.at(line).bad("is not an object: {}", "one object a line", text)
+                yield line, item
+        return
+    items = parse_json(place, read_text(place.path), "repair the file", _Pairs if layout == "keyed" else None)
+    if layout == "keyed":
+        if not isinstance(items, _Pairs) or not all(isinstance(value, _Pairs) for _, value in items):
+            raise place.bad("is not an object of objects", "set `layout: list` for a list")
+        items = [{**dict(value), KEY: key} for key, value in items]
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise place.bad("is not a list of objects", "set `layout: lines` for one object a line")
+    yield from enumerate(items, start=1)
+
+
+def parquet_rows(request: Request[Any], columns: Sequence[str]) -> Iterator[Row]:
+    """The rows of all parquet files with these columns; places are row numbers from 1."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    numbers: Counter[str] = Counter()
+    for place in request.places():
+        number = 0
+        try:
+            file = pq.ParquetFile(place.path)
+            known = file.schema_arrow.names
+            for column in columns:
+                if column not in known:
+                    raise place.at(None).bad(f"has no column '{column}'", place.nearest(column, known))
+            batches = file.iter_batches(columns=list(columns))
+            while (batch := next(batches, None)) is not None:
+                for values in batch.to_pylist():
+                    number += 1
+                    numbers[place.split] += 1
+                    yield Row(place.at(number), values, f"{place.prefix}-{numbers[place.split]}", "row")
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            what = f"is not a whole parquet file ({first_line(error)})"
+            raise place.at(None).bad(what, "download it again") from None
+
+
+def fill(place: Place, text: str, offset: int) -> str:
+    """The text with blanks up to character `offset`, where the next passage begins.
+
+    Raises DataFormatError for more than a million blanks: a damaged number would fill the memory.
+    """
+    if offset - len(text) > _GAP:
+        raise place.bad(f"a passage begins {offset - len(text)} characters after the last", "check the offset")
+    return text.ljust(offset)

@@ -1,0 +1,219 @@
+"""Texts in one place and their labels in another, joined by a name: `files.texts` and `files.labels`."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from typing import Literal
+
+from biobench.data.readers.base import Place, ReaderOptions, Request, reader
+from biobench.data.readers.files import Separator, read_lines, read_text, table
+from biobench.errors import DataFormatError
+from biobench.schema.document import Document
+from biobench.schema.source import later
+
+
+class MentionTableOptions(ReaderOptions):
+    """Options of format `mention_table`: `files.texts` are the texts, `files.labels` a table with one row a mention."""
+
+    format: Literal["mention_table"]
+    separator: Separator = "comma"
+    document: str
+    """Column with the document's name; a `.ann` or `.txt` ending is cut."""
+    code: str
+    keep: dict[str, str] = {}
+    """Column to the value that a row must have."""
+    encoding_errors: Literal["strict", "replace"] = "replace"
+
+
+@reader(MentionTableOptions)
+def read_mention_table(request: Request[MentionTableOptions]) -> Iterator[Document]:
+    """Whole texts labelled with the set of codes that a table gives for their mentions.
+
+    Documents need a text file and at least one code; a row that names a text that is not there is refused. Order:
+    that of the text files, by name; the table's rows may stand in any.
+    """
+    options = request.options
+    texts, tables = request.texts_and_labels()
+    codes: dict[str, set[str]] = {text.path.stem: set() for text in texts}
+    for labels in tables:
+        for place, row in table(labels, options.separator, [options.document, options.code, *options.keep]):
+            code = row[options.code].strip()
+            if not code or any(row[column] != value for column, value in options.keep.items()):
+                continue
+            stem = row[options.document].strip().removesuffix(".ann").removesuffix(".txt")
+            if stem not in codes:
+                raise place.bad("document {} has no text file", "complete the texts folder", stem)
+            codes[stem].add(code)
+    for text in {text.path.stem: text for text in texts}.values():
+        if codes[text.path.stem]:
+            content = read_text(text.path, options.encoding_errors)
+            yield text.document(text.path.stem, content, labels=tuple(sorted(codes[text.path.stem])))
+
+
+class CsvJoinOptions(ReaderOptions):
+    """Options of format `csv_join`: `files.labels` has one 0/1 column per label, `files.texts` the texts (also .gz)."""
+
+    format: Literal["csv_join"]
+    key: str
+    """Column that both tables have."""
+    text: str
+    group: str
+    """Column of the labels table: what belongs together (a note, a patient)."""
+    none: str | None = None
+    """0/1 column that says 'no label applies'; rows where it is 1 beside a label are contradictory and left out."""
+
+
+@reader(CsvJoinOptions)
+def read_csv_join(request: Request[CsvJoinOptions]) -> Iterator[Document]:
+    """Flags per note in one table, texts in another (MIMIC-III phenotypes): one document per row of the labels table.
+
+    Order: that of the labels table; rows whose key has no text are left out. A note that several people annotated
+    gives several documents, `<key>-1`, `<key>-2`, ... The texts table is streamed, only the texts that are needed are
+    held; its order does not matter.
+    """
+    options, names = request.options, request.spec.labels
+    texts, tables = request.texts_and_labels()
+    if not isinstance(names, list):
+        raise DataFormatError("format 'csv_join' needs a list of labels", hint="list the columns under `labels`")
+    flags = [name for name in (*names, options.none) if name is not None]
+    rows: list[tuple[str, str, tuple[str, ...], Place]] = []
+    for labels in tables:
+        for place, row in table(labels, "comma", [options.key, options.group, *flags]):
+            values = {name: cell.strip() for name, cell in row.items()}
+            for name in flags:
+                if values[name] not in ("0", "1"):
+                    raise place.bad(f"column '{name}' holds {{}}", "flags are 0 or 1", values[name])
+            flagged = tuple(name for name in names if values[name] == "1")
+            if options.none is None or values[options.none] == "0" or not flagged:
+                rows.append((_key(values[options.key]), values[options.group], flagged, place))
+    wanted = {key for key, *_ in rows}
+    found: dict[str, str] = {}
+    for text in texts:
+        for _, row in table(text, "comma", [options.key, options.text], strict=False):
+            key, content = _key(row[options.key]), row[options.text].strip()
+            if key in wanted and content:
+                found[key] = content
+    if not found:
+        what = f"no '{options.key}' of the labels table is in the texts"
+        raise texts[0].at(None).bad(what, "check the pair")
+    seen: Counter[str] = Counter()
+    for key, group, flagged, place in rows:
+        if key in found:
+            seen[key] += 1
+            yield place.document(f"{key}-{seen[key]}", found[key], group, labels=flagged)
+
+
+def _key(value: str) -> str:
+    """Keys are numbers; tables that went through other programs write them as 123.0."""
+    return value.strip().removesuffix(".0")
+
+
+class MeddialogOptions(ReaderOptions):
+    """Options of format `meddialog`: `files.labels` has id, split, labels; `files.texts` has id and the text."""
+
+    format: Literal["meddialog"]
+    text: str = "post-edited"
+    """Column of the texts table."""
+    question_word: str = "Question:"
+    answer_word: str = "Réponse:"
+    """Written before the question and before the answer."""
+
+
+_SPLITS = {"train": "train", "dev": "validation", "validation": "validation", "val": "validation", "test": "test"}
+
+
+@reader(MeddialogOptions)
+def read_meddialog(request: Request[MeddialogOptions]) -> Iterator[Document]:
+    """MedDialog-FR: question and answer in one text; the answer's id is the question's with ``_a`` in place of ``_q``.
+
+    Rows without labels or without a question are left out; a label cell that is no list of texts is refused.
+    Order: that of the table of labels.
+    """
+    options = request.options
+    texts, tables = request.texts_and_labels()
+    said = {
+        row["id"]: row[options.text].strip() for text in texts for _, row in table(text, "tab", ["id", options.text])
+    }
+    for labels in tables:
+        for place, row in table(labels, "tab", ["id", "split", "labels"]):
+            document_id = row["id"].strip()
+            question = said.get(document_id, "")
+            codes = _listed(place, row["labels"])
+            if not codes or not question:
+                continue
+            if row["split"] not in _SPLITS:
+                raise place.bad("split {} is not known", "train, dev or test", row["split"])
+            place.split = _SPLITS[row["split"]]
+            text = f"{options.question_word} {question}"
+            answer = said.get(document_id.removesuffix("_q") + "_a", "") if document_id.endswith("_q") else ""
+            if answer:
+                text += f"\n\n{options.answer_word} {answer}"
+            yield place.document(document_id, text, labels=codes)
+
+
+def _listed(place: Place, cell: str) -> tuple[str, ...]:
+    """The texts of a list literal such as ``['C0001', 'C0002']``, read without evaluating anything."""
+    if not cell.strip():
+        return ()
+    try:
+        value = ast.literal_eval(cell.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        value = None
+    if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
+        raise place.bad("labels {} are no list of texts", "write ['A', 'B']", cell)
+    return tuple(dict.fromkeys(place.label(v.strip()) for v in value))
+
+
+class PairedOptions(ReaderOptions):
+    """Options of format `paired`: `files` names `texts` and `labels`."""
+
+    format: Literal["paired"]
+    segment: str = "<"
+    """Begins each sentence's part of the label line; whatever stands before the first is dropped."""
+    joined_by: str = " AND"
+    """Stands between several labels of one sentence."""
+    level: str = "--"
+    """Stands between the levels of one label; the first level is kept."""
+    nothing: list[str] = ["NULL"]
+    """Written for 'no label' beside the usual empty part."""
+    lower: bool = True
+    unit: Literal["sentence", "file"] = later("sentence")
+    """file: all sentences of a file as one text, with the labels of all of them."""
+
+
+@reader(PairedOptions)
+def read_paired(request: Request[PairedOptions]) -> Iterator[Document]:
+    """Sentence files beside label files of the same name (Hallmarks of Cancer).
+
+    One sentence per line in `texts`; one line of labels for the whole file in `labels`. Sentence ids are
+    ``<file stem>_<number from 0>``; the group is the file stem. Order: text files by name, then their lines.
+    """
+    texts, labels = request.texts_and_labels()
+    partners = {place.path.stem: place for place in labels}
+    for place in texts:
+        stem = place.path.stem
+        partner = partners.pop(stem, None)
+        if partner is None:
+            raise place.at(None).bad("has no label file of the same name", "complete the labels folder")
+        sentences = list(_sentences(request.options, place, partner))
+        if request.options.unit == "sentence":
+            yield from sentences
+        else:
+            found = tuple(dict.fromkeys(label for d in sentences for label in d.labels))
+            yield place.document(stem, " ".join(d.text for d in sentences), labels=found)
+    for place in partners.values():
+        raise place.at(None).bad("has no text file of the same name", "complete the text folder")
+
+
+def _sentences(options: PairedOptions, place: Place, partner: Place) -> Iterator[Document]:
+    lines = [(number, line) for number, line in read_lines(place.path) if line.strip()]
+    segments = read_text(partner.path).split(options.segment)[1:]
+    if len(segments) != len(lines):
+        raise partner.bad(f"labels {len(segments)} sentences, the text has {len(lines)}", "the pair must agree")
+    for index, ((number, line), segment) in enumerate(zip(lines, segments, strict=True)):
+        names = [part.split(options.level, 1)[0].strip() for part in segment.strip().split(options.joined_by)]
+        names = [name.lower() if options.lower else name for name in names if name and name not in options.nothing]
+        labels = tuple(dict.fromkeys(partner.label(name) for name in names))
+        yield place.at(number).document(f"{place.path.stem}_{index}", line.strip(), place.path.stem, labels=labels)

@@ -1,0 +1,170 @@
+"""XML with mentions by offsets: BioC (BC5CDR), UIMA CAS in XMI (E3C), Mantra GSC."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import Literal
+
+from biobench.data.readers.base import Place, ReaderOptions, Request, reader
+from biobench.data.readers.files import fill, parse_xml
+from biobench.data.readers.standoff import Discontinuous, flat, squeezed, units, with_tags
+from biobench.schema.document import Document, Span
+from biobench.schema.tags import Mode
+
+
+class BiocOptions(ReaderOptions):
+    """Options of format `bioc`."""
+
+    format: Literal["bioc"]
+    types: dict[str, str | None] = {}
+    """Annotation type to label of the task, many to one; null drops the type."""
+    drop_roles: list[str] = ["IndividualMention"]
+    """Values of the infon CompositeRole whose annotations are left out (they overlap their composite mention)."""
+    discontinuous: Discontinuous = "error"
+
+
+@reader(BiocOptions)
+def read_bioc(request: Request[BiocOptions]) -> Iterator[Document]:
+    """One document per BioC document; passages are put at their offsets, gaps filled with blanks.
+
+    Order: that of the file's documents.
+    """
+    options = request.options
+    for place in request.places():
+        for element in parse_xml(place, declared=True).iter("document"):
+            document_id = (element.findtext("id") or "").strip()
+            if not document_id:
+                raise place.bad("a document has no id", "is this a BioC file?")
+            text = ""
+            for passage in element.iter("passage"):
+                offset = _number(place, passage.findtext("offset"), document_id)
+                if offset < len(text):
+                    raise place.bad("passages of document {} overlap", "check the offsets", document_id)
+                text = fill(place, text, offset) + (passage.findtext("text") or "")
+            spans: set[Span] = set()
+            for annotation in element.iter("annotation"):
+                infons = {infon.get("key"): (infon.text or "").strip() for infon in annotation.iter("infon")}
+                if infons.get("CompositeRole") in options.drop_roles:
+                    continue
+                label = place.mapped(infons.get("type") or "", options.types)
+                if label is None:
+                    continue
+                fragments = _fragments(place, annotation, text, document_id)
+                spans.update(flat(place, fragments, text, options.discontinuous, label, f"document {document_id}"))
+            yield place.document(document_id, text, spans=tuple(sorted(spans)))
+
+
+def _fragments(place: Place, annotation: ET.Element, text: str, document_id: str) -> list[tuple[int, int]]:
+    fragments: list[tuple[int, int]] = []
+    for location in annotation.iter("location"):
+        start = _number(place, location.get("offset"), document_id)
+        fragments.append((start, start + _number(place, location.get("length"), document_id)))
+    covered = "".join(squeezed(text[a:b]) for a, b in sorted(fragments))
+    if not fragments or (len(fragments) == 1 and covered != squeezed(annotation.findtext("text") or "")):
+        raise place.bad("a mention of document {} is not at its offset", "the file is damaged", document_id)
+    return fragments
+
+
+def _number(place: Place, value: str | None, document_id: str) -> int:
+    if value is None or not value.strip().isdecimal():
+        raise place.bad("an offset of document {} is no number", "the file is damaged", document_id)
+    return place.number(value)
+
+
+class XmiOptions(ReaderOptions):
+    """Options of format `xmi`."""
+
+    format: Literal["xmi"]
+    types: dict[str, str]
+    """Layer (local element name, such as CLINENTITY) to label of the task, many to one; other layers are skipped."""
+    sentences: bool = False
+    """Each `Sentence` of the file becomes a document; mentions that cross its border are dropped."""
+
+
+@reader(XmiOptions)
+def read_xmi(request: Request[XmiOptions]) -> Iterator[Document]:
+    """Documents with mentions from chosen layers; ids are the files' names without ending.
+
+    UIMA counts offsets in UTF-16 units; they are turned into characters. Order: files by name, sentences as their
+    elements stand in the file.
+    """
+    types = request.options.types
+    for place in request.places():
+        text, layers = _layers(place)
+        spans = sorted({Span(a, b, place.label(types[name])) for name, a, b in layers if name in types})
+        whole = place.document(place.path.stem, text, spans=tuple(spans))
+        if not request.options.sentences:
+            yield whole
+            continue
+        found = dict.fromkeys((a, b) for name, a, b in layers if name == "Sentence" and text[a:b].strip())
+        yield from units(whole, ((a, b, f"{whole.id}/{number}") for number, (a, b) in enumerate(found, start=1)))
+
+
+_TWO_UNITS = re.compile("[\U00010000-\U0010ffff]")
+
+
+def _layers(place: Place) -> tuple[str, list[tuple[str, int, int]]]:
+    """(text, [(local element name, begin, end)]) in characters. Raises DataFormatError."""
+    elements = [(element.tag.rpartition("}")[2], element) for element in parse_xml(place, declared=True)]
+    texts = [element.get("sofaString") for name, element in elements if name == "Sofa"]
+    if len(texts) != 1 or texts[0] is None:
+        raise place.bad(f"holds {len(texts)} texts (Sofa elements), not one", "is this a CAS file?")
+    text = texts[0]
+    # Where the characters of two units begin, in units.
+    pairs = [match.start() + number for number, match in enumerate(_TWO_UNITS.finditer(text))]
+    layers: list[tuple[str, int, int]] = []
+    for name, element in elements:
+        begin, end = element.get("begin", ""), element.get("end", "")
+        if not begin.isdecimal() or not end.isdecimal():
+            continue
+        first, last = (_character(place.number(unit), pairs) for unit in (begin, end))
+        if first is None or last is None or not first <= last <= len(text):
+            raise place.bad(f"element {name} {begin}-{end} leaves the text", "the file is damaged")
+        if first < last:
+            layers.append((name, first, last))
+    return text, layers
+
+
+def _character(unit: int, pairs: list[int]) -> int | None:
+    """UTF-16 offset to character offset; None inside a character. pairs: where those of two units begin."""
+    before = bisect_left(pairs, unit)
+    return None if before and pairs[before - 1] == unit - 1 else unit - before
+
+
+class MantraOptions(ReaderOptions):
+    """Options of format `mantra`."""
+
+    format: Literal["mantra"]
+    decode: Mode = "strict"
+
+
+@reader(MantraOptions)
+def read_mantra(request: Request[MantraOptions]) -> Iterator[Document]:
+    """`document` > `unit` > `text` and `e` (`offset`, `len`, `grp`; `;` or blanks part several fragments).
+
+    Tokens are what stands between single blanks, so that punctuation sticks to words. A token that several entities
+    cover is the first listed one's, and each fragment of an entity is a mention of its own. Ids are those of the
+    units; the group is the document. Order: that of the units.
+    """
+    for place in request.places():
+        for document in parse_xml(place).iter("document"):
+            for unit in document.iter("unit"):
+                unit_id, text = unit.get("id") or "", unit.findtext("text") or ""
+                spans = tuple(span for entity in unit.iter("e") for span in _entity(place, entity, text, unit_id))
+                whole = place.document(unit_id, text, document.get("id") or unit_id, spans=spans)
+                yield with_tags(whole, "blanks", "first", request.options.decode)
+
+
+def _entity(place: Place, entity: ET.Element, text: str, unit_id: str) -> list[Span]:
+    """The entity's fragments."""
+    starts, sizes = (re.split(r"[;,\s]+", (entity.get(name) or "").strip()) for name in ("offset", "len"))
+    if len(starts) != len(sizes) or not all(n.isdecimal() for n in (*starts, *sizes)):
+        raise place.at(None).bad("an entity of unit {} has no offset and length", "repair the unit", unit_id)
+    fragments = [(place.number(a), place.number(a) + place.number(n)) for a, n in zip(starts, sizes, strict=True)]
+    if any(not a < b <= len(text) for a, b in fragments):
+        raise place.at(None).bad("an entity leaves the text of unit {}", "repair the unit", unit_id)
+    label = place.label(entity.get("grp") or "")
+    return [Span(a, b, label) for a, b in fragments]

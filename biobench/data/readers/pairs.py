@@ -1,0 +1,186 @@
+"""Sentences to compare (CLISTER, DEFT 2020) and questions with options, as pairs of a query and its texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+from biobench.data.readers.base import DocumentNames, Ids, Place, ReaderOptions, Request, reader
+from biobench.data.readers.files import Row, Separator, json_rows, missing, parse_json, parse_xml, read_text, table
+from biobench.errors import DataFormatError
+from biobench.schema.document import Document
+from biobench.schema.strict import suggest
+
+
+class ScoredPairsOptions(ReaderOptions):
+    """Options of format `scored_pairs`: each split names its table of pairs, then its JSON of sentences."""
+
+    format: Literal["scored_pairs"]
+    separator: Separator = "tab"
+    first: str
+    second: str
+    value: str
+    """Columns with the ids of the two sentences and with the number."""
+    id_parts: int | None = None
+    """A sentence's key is so many parts of its id, parted by `_`; null: the whole id."""
+
+
+@reader(ScoredPairsOptions)
+def read_scored_pairs(request: Request[ScoredPairsOptions]) -> Iterator[Document]:
+    """Pairs by the ids of their sentences. A pair's id is ``<split>/<first>|<second>``. Order: that of the rows."""
+    options = request.options
+    for split, paths in request.files.items():
+        if len(paths) != 2:
+            raise DataFormatError(f"files.{split} names {len(paths)} files", hint="the pairs, then the sentences")
+        rows, texts = (Place(request, split, path) for path in paths)
+        sentences = parse_json(texts, read_text(texts.path), "repair the file")
+        if not isinstance(sentences, dict) or not all(isinstance(text, str) for text in sentences.values()):
+            raise texts.bad("is not an object of texts by id", "check `files`")
+        for place, row in table(rows, options.separator, [options.first, options.second, options.value]):
+            ids, pair = [row[name].strip() for name in (options.first, options.second)], []
+            for sentence_id in ids:
+                key = "_".join(sentence_id.split("_")[: options.id_parts])
+                if key not in sentences:
+                    raise place.bad("sentence {} is not there", f"{texts.path.name} has no such key", sentence_id)
+                pair.append(sentences[key].strip())
+            both, value = "|".join(ids), row[options.value].strip()
+            yield place.document(f"{split}/{both}", pair[1], both, query=pair[0], labels=(value,))
+
+
+class DeftOptions(ReaderOptions):
+    """Options of format `deft2020`."""
+
+    format: Literal["deft2020"]
+    task: Literal[1, 2]
+    """1: `paire` elements with `moy`, the mean score. 2: `ensemble` elements with the number of the right `cible`."""
+
+
+@reader(DeftOptions)
+def read_deft2020(request: Request[DeftOptions]) -> Iterator[Document]:
+    """Pairs, or a sentence with its three candidates as pieces. Ids are the file's; those of -1 and below are skipped.
+
+    Order: that of the elements.
+    """
+    tag, name, wanted = ("paire", "moy", 1) if request.options.task == 1 else ("ensemble", "cible", 3)
+    for place in request.places():
+        elements, nowhere = list(parse_xml(place).iter(tag)), place.at(None)
+        if not elements:
+            raise place.bad(f"has no element '{tag}'", "check reader.task and `files`")
+        for element in elements:
+            number = (element.get("id") or "").strip()
+            try:
+                if int(number) <= -1:
+                    continue
+            except ValueError:
+                raise nowhere.bad("id {} is not a number", "repair the element", number) from None
+            targets = [" ".join((t.text or "").split()) for t in element.findall("cible")]
+            source = " ".join((element.findtext("source") or "").split())
+            if not source or len(targets) != wanted or not all(targets):
+                what = f"element {{}} has not one source and {wanted} cible with text"
+                raise nowhere.bad(what, "repair the element", number)
+            answer = element.get(name)
+            if answer is None:
+                raise nowhere.bad(f"element {{}} has no {name}", "take the files with answers", number)
+            text, pieces = targets[0], tuple[tuple[int, int], ...]()
+            if wanted == 3:
+                answer = place.label(answer.strip())
+                text, pieces = joined([f"({i}) {target}" for i, target in enumerate(targets, start=1)])
+            document_id = f"{place.prefix}-{number}"
+            yield place.document(document_id, text, query=source, pieces=pieces, labels=(answer.strip(),))
+
+
+def joined(texts: Sequence[str]) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """The texts on a line each, and where each stands."""
+    pieces: list[tuple[int, int]] = []
+    start = 0
+    for text in texts:
+        pieces.append((start, start + len(text)))
+        start += len(text) + 1
+    return "\n".join(texts), tuple(pieces)
+
+
+class ChoicesOptions(ReaderOptions):
+    """Options of format `choices`. The task's labels name the options, in order."""
+
+    format: Literal["choices"]
+    layout: Literal["list", "lines"]
+    question: str
+    options: str | list[str]
+    """Field with a mapping of option names to texts, or with a list of texts; or one field for each option."""
+    right: str
+    """Field with what is right: one value, or a list of them."""
+    right_is: Literal["name", "from_zero", "from_one", "text"] = "name"
+    """What such a value is: the option's name (in any case), its number, or its text."""
+    target: Literal["options", "count"] = "options"
+    """options: the right ones are the labels. count: their number is the label, and options are named a, b, c..."""
+    id: str | None = None
+    ids: Ids = "repeated"
+    """A question's id: see `base.Ids`."""
+
+
+@reader(ChoicesOptions)
+def read_choices(request: Request[ChoicesOptions]) -> Iterator[Document]:
+    """The question as the first text, its options as the pieces of the second. Other fields are not read.
+
+    A missing or empty option has an empty piece. Order: that of the objects.
+    """
+    options = request.options
+    names = DocumentNames(options.ids)
+    for row in json_rows(request, options.layout):
+        row.need(options.question, options.right, options.id)
+        place, question_id, group = row.place, row.number, row.number
+        if options.id is not None:
+            question_id, group = names.of(place.split, str(row.values[options.id]))
+        texts = _texts(options, row)
+        right = _right(options, row, texts)
+        if options.target == "count":
+            right = [place.label(str(len(right)))] if right else []
+        text, pieces = joined(list(texts.values()))
+        question = row.values[options.question]
+        query = "" if missing(question) else str(question).strip()
+        yield place.document(question_id, text, group, query=query, pieces=pieces, labels=tuple(right))
+
+
+def _texts(options: ChoicesOptions, row: Row) -> dict[str, str]:
+    """Option name to text, in the order of the task's labels."""
+    labels = row.place.request.spec.labels
+    named = options.target == "options" and isinstance(labels, list)
+    names = list(labels) if named and isinstance(labels, list) else [chr(ord("a") + i) for i in range(26)]
+    if isinstance(options.options, list):
+        content: Any = [row.values.get(field) for field in options.options]
+    else:
+        row.need(options.options)
+        content = row.values[options.options]
+    if isinstance(content, dict):
+        spelled = {str(name).casefold(): value for name, value in content.items()}
+        known = {name.casefold() for name in names}
+        for name in (name for name in spelled if name not in known):
+            raise row.bad("option {} is not a label of the task", suggest(name, names), name)
+        pairs = [(name, spelled.get(name.casefold())) for name in names if named or name in spelled]
+    elif isinstance(content, list):
+        if len(content) > len(names):
+            raise row.bad(f"{len(content)} options where the task has {len(names)} labels", "add labels")
+        pairs = list(zip(names, [*content, *[None] * (len(names) - len(content) if named else 0)], strict=False))
+    else:
+        raise row.bad(f"field '{options.options}' holds no options", "a mapping or a list of texts")
+    return {name: "" if missing(value) else str(value).strip() for name, value in pairs}
+
+
+def _right(options: ChoicesOptions, row: Row, texts: dict[str, str]) -> list[str]:
+    """Names of the right options, in the order of the options. Raises DataFormatError for what names none."""
+    value = row.values[options.right]
+    names, right = list(texts), set()
+    for one in value if isinstance(value, list) else [] if missing(value) else [value]:
+        name = str(one).strip()
+        if options.right_is == "name":
+            place = next((n for n in names if n.casefold() == name.casefold()), None)
+        elif options.right_is == "text":
+            place = next((n for n, text in texts.items() if text == name), None)
+        else:
+            number = int(name) - (options.right_is == "from_one") if re.fullmatch(r"\d{1,9}", name) else -1
+            place = names[number] if 0 <= number < len(names) else None
+        if place is None:
+            raise row.bad("the answer {} is none of the options", "check `right_is`, or repair the answer", name)
+        right.add(place)
+    return [name for name in names if name in right]

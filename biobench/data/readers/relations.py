@@ -1,0 +1,236 @@
+"""Relation corpora as one row for each pair of mentions of a sentence: ChemProt (BioCreative VI) and DDI 2013.
+
+Both show the two mentions to the encoder by one rule (`marked`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from biobench.data.readers.base import Place, ReaderOptions, Request, reader
+from biobench.data.readers.files import parse_xml, read_lines
+from biobench.data.readers.standoff import squeezed
+from biobench.errors import DataFormatError
+from biobench.schema.document import Document
+from biobench.schema.source import later
+
+Style = Literal["mask", "markers", "mask_markers", "plain"]
+"""mask: each mention is replaced by its mask, overlapping ones by one mask for both (as BLURB's data are made).
+markers: mentions stay, between `[E1]` and `[/E1]`, `[E2]` and `[/E2]` in the order of the text; two that
+overlap stand between one pair. mask_markers: masks between markers. plain: the sentence as it is. Masks and
+markers are text to the tokenizer; none gets an entry of its own in its vocabulary."""
+
+
+class Replacement(NamedTuple):
+    """Characters [start, end) of the text, and what replaces them."""
+
+    start: int
+    end: int
+    mask: str
+
+
+def marked(text: str, first: Replacement, second: Replacement, style: Style, both: str) -> str:
+    """The text with the two mentions shown. both: the mask of two that overlap; those keep one pair of markers."""
+    a, b = sorted((first, second), key=lambda m: (m.start, m.end))
+    if style == "plain":
+        return text
+    if b.start < a.end:
+        end = max(a.end, b.end)
+        inside = both if style in ("mask", "mask_markers") else text[a.start : end]
+        return text[: a.start] + (inside if style == "mask" else f"[E1] {inside} [/E1]") + text[end:]
+    shown = []
+    for number, mention in enumerate((a, b), start=1):
+        inside = text[mention.start : mention.end] if style == "markers" else mention.mask
+        shown.append(inside if style == "mask" else f"[E{number}] {inside} [/E{number}]")
+    return text[: a.start] + shown[0] + text[a.end : b.start] + shown[1] + text[b.end :]
+
+
+class ChemprotOptions(ReaderOptions):
+    """Options of format `chemprot`: each split names its abstracts, entities and gold standard, in this order."""
+
+    format: Literal["chemprot"]
+    negative: str = "false"
+    """Label of a pair without a gold relation."""
+    chemical: str = "@CHEMICAL$"
+    gene: str = "@GENE$"
+    both: str = "@CHEM-GENE$"
+    """What the mentions are replaced by; `both` where the two overlap."""
+    style: Style = later("mask")
+
+
+@dataclass(slots=True)
+class _Abstract:
+    pmid: str
+    title_end: int
+    text: str
+    place: Place
+    entities: dict[str, tuple[bool, int, int]] = field(default_factory=dict)
+    """Id to (is a chemical, start, end), in the order of their table."""
+    gold: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+
+
+@reader(ChemprotOptions)
+def read_chemprot(request: Request[ChemprotOptions]) -> Iterator[Document]:
+    """Every chemical x gene pair inside one sentence, the two mentions replaced by markers.
+
+    The label is the pair's gold group, else `negative`; a pair with two groups gives two rows. Sentences are
+    cut by rules that never cut inside a mention; the title is a sentence of its own. Ids are
+    ``<pmid>.<chemical>.<gene>`` (with the group for positive rows); the group is the abstract. Order: abstracts as
+    in their table, sentences as in the text, in each the chemicals and for each the genes as in the entities' table.
+    """
+    for split in ("train", "validation", "test"):
+        places = [Place(request, split, path) for path in request.files.get(split, [])]
+        if len(places) != 3:
+            what = f"files.{split} names {len(places)} files"
+            raise DataFormatError(what, hint="abstracts, entities and gold standard, in this order")
+        for abstract in _abstracts(*places):
+            yield from _pairs(request.options, abstract)
+
+
+def _abstracts(texts: Place, entities: Place, gold: Place) -> list[_Abstract]:
+    abstracts: dict[str, _Abstract] = {}
+
+    def of(place: Place, pmid: str) -> _Abstract:
+        if pmid not in abstracts:
+            raise place.bad("abstract {} is not there", "the tables do not fit", pmid)
+        return abstracts[pmid]
+
+    for place, (pmid, title, body) in _rows(texts, 3):
+        abstracts[pmid] = _Abstract(pmid, len(title) + 1, f"{title} {body}", place)
+    for place, (pmid, entity, kind, start, end, surface) in _rows(entities, 6):
+        abstract = of(place, pmid)
+        numbers = start.isdecimal() and end.isdecimal()
+        begin, stop = (place.number(n) if numbers else 0 for n in (start, end))
+        if not numbers or abstract.text[begin:stop] != surface:
+            raise place.bad(
+                f"characters {start}-{end} are not {{}}", "offsets count title, one blank, abstract", surface
+            )
+        abstract.entities[entity] = (kind == "CHEMICAL", begin, stop)
+    for place, (pmid, group, first, second) in _rows(gold, 4):
+        abstract = of(place, pmid)
+        label = place.label(group.strip())
+        pair = (first.removeprefix("Arg1:"), second.removeprefix("Arg2:"))
+        if not set(pair) <= abstract.entities.keys():
+            raise place.bad("relation {} names no entity", "the tables do not fit", f"{first} {second}")
+        labels = abstract.gold.setdefault(pair, [])
+        labels += [label] if label not in labels else []
+    return list(abstracts.values())
+
+
+def _rows(place: Place, columns: int) -> Iterator[tuple[Place, list[str]]]:
+    for number, line in read_lines(place.path):
+        if line:
+            fields = line.split("\t")
+            if len(fields) != columns:
+                raise place.at(number).bad(f"the row has {len(fields)} fields, not {columns}", "repair the row")
+            yield place.at(number), fields
+
+
+_END = re.compile(r"[.?!][)\]\"']*\s+(?=[A-Z0-9(\[\"'<])")
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:e\.g|i\.e|vs|cf|al|Figs?|Nos?|Dr|St|ca|approx|resp|spp?|subsp|var|min|max|Inc|Ltd|Co|i\.p|i\.v|s\.c|p\.o"
+    r"|i\.c\.v)|\b[A-Z])\.$"
+)
+
+
+def _sentences(abstract: _Abstract) -> Iterator[tuple[int, int]]:
+    """(start, end) of the title and of the abstract's sentences; no cut lies inside a mention."""
+    text, cuts = abstract.text, {0, abstract.title_end, len(abstract.text)}
+    for match in _END.finditer(text):
+        abbreviated = _ABBREVIATION.search(text, max(0, match.start() - 12), match.start() + 1)
+        if not abbreviated and not any(a < match.end() < b for _, a, b in abstract.entities.values()):
+            cuts.add(match.end())
+    return itertools.pairwise(sorted(cuts))
+
+
+def _pairs(options: ChemprotOptions, abstract: _Abstract) -> Iterator[Document]:
+    for start, end in _sentences(abstract):
+        inside = [(id, *e) for id, e in abstract.entities.items() if e[1] >= start and e[2] <= end]
+        chemicals, genes = ([e for e in inside if e[1] is wanted] for wanted in (True, False))
+        for (chemical, _, a, b), (gene, _, c, d) in itertools.product(chemicals, genes):
+            first = Replacement(a - start, b - start, options.chemical)
+            second = Replacement(c - start, d - start, options.gene)
+            text = marked(abstract.text[start:end], first, second, options.style, options.both).strip()
+            pair = f"{abstract.pmid}.{chemical}.{gene}"
+            groups = abstract.gold.get((chemical, gene), [])
+            for label in groups or [options.negative]:
+                document_id = f"{pair}.{label}" if groups else pair
+                yield abstract.place.document(document_id, text, abstract.pmid, labels=(label,))
+
+
+class DdiOptions(ReaderOptions):
+    """Options of format `ddi`: files name the XML files of a split."""
+
+    format: Literal["ddi"]
+    negative: str = "false"
+    """Label of a pair without an interaction."""
+    untyped: str | None = None
+    """Label of an interaction without a type; null leaves such a pair out."""
+    style: Style = "mask"
+    mask: str = "@DRUG$"
+    both: str = "@DRUG-DRUG$"
+    """What stands for the mentions; `both` where the two overlap."""
+    group: Literal["document", "file"] = "document"
+    """What belongs together: the document's id in the XML, or the file's name without its ending."""
+
+
+@reader(DdiOptions)
+def read_ddi(request: Request[DdiOptions]) -> Iterator[Document]:
+    """Every `pair` of a sentence with its two drugs shown by the declared `style`.
+
+    The end of `charOffset` is inclusive. A name in several pieces (`a-b;c-d`) is taken from its first to its last
+    character. Line breaks and tabs become blanks. Ids are those of the pairs; order: files by name, pairs as in them.
+    """
+    options = request.options
+    for place in request.places():
+        root, nowhere = parse_xml(place), place.at(None)
+        if root.tag != "document" or not root.get("id"):
+            what = "is not a document of the DDI corpus: its first element is {}"
+            raise place.bad(what, "check `files`", root.tag)
+        group = place.path.stem if options.group == "file" else root.get("id")
+        for sentence in root.iter("sentence"):
+            text = sentence.get("text", "")
+            drugs = {e.get("id", ""): _drug(nowhere, options.mask, e, text) for e in sentence.iter("entity")}
+            for pair in sentence.iter("pair"):
+                pair_id = pair.get("id", "")
+                label = _interaction(place, options, pair)
+                if label is None:
+                    continue
+                first, second = (drugs.get(pair.get(side, "")) for side in ("e1", "e2"))
+                if first is None or second is None:
+                    raise nowhere.bad("pair {} names no entity of its sentence", "repair the file", pair_id)
+                shown = marked(re.sub(r"[\n\t\r]", " ", text), first, second, options.style, options.both)
+                yield place.document(pair_id, shown.strip(), group, labels=(label,))
+
+
+def _drug(place: Place, mask: str, entity: ET.Element, text: str) -> Replacement:
+    offsets = entity.get("charOffset", "")
+    if not re.fullmatch(r"\d+-\d+(;\d+-\d+)*", offsets):
+        raise place.bad("charOffset {} is not `start-end`", "repair the entity", offsets)
+    numbers = [place.number(n) for n in re.findall(r"\d+", offsets)]
+    if not numbers[0] <= numbers[-1] < len(text):
+        hint = f"offsets count characters of the sentence, which has {len(text)}"
+        raise place.bad("charOffset {} leaves the sentence", hint, offsets)
+    covered = "".join(squeezed(text[a : b + 1]) for a, b in zip(numbers[::2], numbers[1::2], strict=True))
+    surface = squeezed(entity.get("text", covered))
+    # One name of the corpus is a letter longer than its place.
+    if not (covered.startswith(surface) or surface.startswith(covered)):
+        hint = "offsets count characters (code points) of the sentence; the end is its last"
+        raise place.bad(f"characters {offsets} are not {{}}", hint, surface)
+    return Replacement(numbers[0], numbers[-1] + 1, mask)
+
+
+def _interaction(place: Place, options: DdiOptions, pair: ET.Element) -> str | None:
+    """The pair's label; None where it is left out."""
+    if pair.get("ddi") not in ("true", "false"):
+        what, hint = "pair {} does not say whether it interacts", "`ddi` is true or false"
+        raise place.at(None).bad(what, hint, pair.get("id"))
+    if pair.get("ddi") == "false":
+        return options.negative
+    kind = pair.get("type")
+    return options.untyped if not kind else place.label(kind)

@@ -1,0 +1,255 @@
+"""Rows with a text and a label: delimited text, JSON objects, parquet tables (which may hold tokens and tags too)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
+
+from pydantic import model_validator
+
+from biobench.data.readers.base import Place, ReaderOptions, Request, reader
+from biobench.data.readers.files import KEY, Layout, Separator, delimited, json_rows, missing, parquet_rows
+from biobench.data.readers.tokens import Scheme, tagged, tagged_row
+from biobench.schema.document import Document
+from biobench.schema.source import fail, later
+from biobench.schema.strict import Strict
+from biobench.schema.tags import Mode
+
+
+class Columns(Strict):
+    """Where things stand in a row: a header's name, or a number from 0."""
+
+    text: str | int
+    label: str | int | list[str | int]
+    """Several columns: the mean of their numbers."""
+    id: str | int | None = None
+    group: str | int | None = None
+    first: str | int | None = later(None)
+    """Of a pair of texts the one that goes in before `text`."""
+
+
+class ColumnLayout(Strict):
+    """Header and columns of one split's files."""
+
+    header: bool
+    columns: Columns
+
+
+class TsvOptions(ReaderOptions):
+    """Options of format `tsv`."""
+
+    format: Literal["tsv"]
+    separator: Separator = "tab"
+    header: bool = True
+    quoting: Literal["minimal", "none"] = "minimal"
+    """minimal: a field may be quoted with ``"``; none: quote signs are plain characters."""
+    columns: Columns
+    split_layout: dict[str, ColumnLayout] = {}
+    """Splits whose files are laid out differently."""
+    label_map: dict[str, str | None] = {}
+    """Label in the file to label of the task; null means no label. Unnamed labels stay."""
+    label_separator: str | None = None
+    """multi-label: stands between several labels of one row."""
+    group_until: str | None = None
+    """The group is the part of its column before the first occurrence of this text."""
+
+
+@reader(TsvOptions)
+def read_tsv(request: Request[TsvOptions]) -> Iterator[Document]:
+    """Delimited rows with a text and a label; ids are ``<split>-<row>`` unless a column gives them.
+
+    Order: that of the rows.
+    """
+    options = request.options
+    numbers: Counter[str] = Counter()
+    for start in request.places():
+        layout = options.split_layout.get(start.split, ColumnLayout(header=options.header, columns=options.columns))
+        width, where, label_at = 0, dict[str, int](), list[int]()
+        for place, row in delimited(start, options.separator, quoting=options.quoting):
+            if width == 0:
+                width, named = len(row), layout.columns.model_dump(exclude_none=True)
+                labels = named.pop("label")
+                where = {role: _position(place, layout, role, column, row) for role, column in named.items()}
+                several = isinstance(labels, list)
+                label_at = [_position(place, layout, "label", c, row) for c in (labels if several else [labels])]
+                if layout.header:
+                    continue
+            if len(row) != width:
+                what = f"the row has {len(row)} fields, the first has {width}: {{}}"
+                raise place.bad(what, "repair the row, or check `separator` and `quoting`", row[0])
+            numbers[place.prefix] += 1
+            cells = {role: row[position] for role, position in where.items()}
+            label = _mean(place, [row[i] for i in label_at]) if several else row[label_at[0]].strip()
+            parts = _parted([label], options.label_separator)
+            id = cells.get("id", f"{place.prefix}-{numbers[place.prefix]}")
+            group = cells.get("group", id)
+            if options.group_until is not None:
+                group = group.split(options.group_until, 1)[0]
+            content = {"query": cells.get("first", "").strip(), "labels": _mapped(place, parts, options.label_map)}
+            yield place.document(id, cells["text"].strip(), group, **content)
+
+
+def _parted(names: list[str], separator: str | None) -> list[str]:
+    """The names that stand between separators, without blanks around them and empty ones."""
+    if separator is None:
+        return names
+    return [part for name in names for p in name.split(separator) if (part := p.strip())]
+
+
+def _mapped(place: Place, names: Iterable[str], label_map: dict[str, str | None]) -> tuple[str, ...]:
+    """The distinct labels of the task that the file's names stand for."""
+    labels = (place.mapped(name, label_map) for name in names)
+    return tuple(dict.fromkeys(label for label in labels if label is not None))
+
+
+def _position(place: Place, layout: ColumnLayout, role: str, column: str | int, first: list[str]) -> int:
+    """The column's number. Raises DataFormatError for a name or number that the first row lacks."""
+    if isinstance(column, int):
+        if not 0 <= column < len(first):
+            raise place.bad(f"has {len(first)} columns, none numbered {column} ({role})", "columns count from 0")
+        return column
+    if not layout.header:
+        raise place.bad(f"column '{column}' needs a header", "give the column's number")
+    if column not in first:
+        raise place.bad(f"the header has no column '{column}'", place.nearest(column, first))
+    if first.count(column) > 1:
+        what = f"the header has column '{column}' {first.count(column)} times"
+        raise place.bad(what, f"give the number of the one that is meant, as in `{role}: 0`")
+    return first.index(column)
+
+
+def _mean(place: Place, cells: list[str]) -> str:
+    """The mean of the cells' numbers, as text."""
+    try:
+        numbers = [float(cell) for cell in cells]
+    except ValueError:
+        wrong = next(c for c in cells if not re.fullmatch(r"\s*[+-]?\d+(\.\d*)?\s*", c))
+        raise place.bad("{} is not a number", "fill the cell in, or remove the row", wrong) from None
+    return f"{math.fsum(numbers) / len(numbers):.10g}"
+
+
+class JsonOptions(ReaderOptions):
+    """Options of format `json`."""
+
+    format: Literal["json"]
+    layout: Layout
+    """list: one list of objects. lines: one object a line. keyed: one object of objects by their ids."""
+    text: str
+    """Field with a text, or with a list of texts, which are joined by blanks."""
+    label: str
+    """Field with one label, or with a list of them."""
+    id: str | None = None
+    group: str | None = later(None)
+    """Field that says what belongs together (a patient, an article); default: each object alone."""
+    first: str | None = later(None)
+    """Of a pair of texts the one that goes in before `text`."""
+    label_key: Literal["whole", "first_word"] = "whole"
+    """first_word: what stands before the first blank of the label text."""
+    label_map: dict[str, str | None] = {}
+    """Label in the file to label of the task; null means none. Unnamed labels stay."""
+    label_separator: str | None = later(None)
+    """multi-label: stands between several labels of one text."""
+    drop_containing: list[str] = []
+    """Objects whose label text holds one of these are left out."""
+    blank_text: Literal["refused", "kept"] = later("refused")
+    """kept: a blank text stands as it is beside the first text (a question without its passage)."""
+    drop_missing: bool = False
+    """Leave out objects without a label (null or NaN) or with a blank text; otherwise they are refused."""
+
+
+@reader(JsonOptions)
+def read_json(request: Request[JsonOptions]) -> Iterator[Document]:
+    """Objects with a text and one or several labels. In a list, positions in messages are object numbers.
+
+    Order: that of the objects.
+    """
+    options = request.options
+    for row in json_rows(request, options.layout):
+        row.need(options.text, options.label, options.id, options.group, options.first)
+        text = row.values[options.text]
+        if isinstance(text, list) and all(isinstance(part, str) for part in text):
+            text = " ".join(part.strip() for part in text)
+        blank = not isinstance(text, str) or (options.blank_text == "refused" and not text.strip())
+        lacking = "label" if missing(row.values[options.label]) else "text" if blank else ""
+        if lacking and options.drop_missing:
+            continue
+        if lacking:
+            raise row.bad(f"the object has no {lacking}", "fill it in, or set `reader.drop_missing: true`")
+        names = _parted([str(value) for value in row.items(options.label, "labels")], options.label_separator)
+        id = row.text(options.id, "id", str(row.values.get(KEY, row.number)))
+        group = row.text(options.group, "group", id)
+        first = row.text(options.first, "first text", "").strip()
+        if any(part in name for part in options.drop_containing for name in names):
+            continue
+        if options.label_key == "first_word":
+            names = [name.strip().split(" ", 1)[0] for name in names]
+        labels = _mapped(row.place, names, options.label_map)
+        yield row.place.document(id, text.strip(), group, query=first, labels=labels)
+
+
+class ParquetColumns(Strict):
+    """Names of the columns: text and labels, or tokens and tags."""
+
+    text: str | None = None
+    labels: str | None = None
+    tokens: str | None = None
+    tags: str | None = None
+    id: str | None = None
+    group: str | None = None
+    first: str | None = later(None)
+    """Of a pair of texts the one that goes in before `text`."""
+
+
+class ParquetOptions(ReaderOptions):
+    """Options of format `parquet`."""
+
+    format: Literal["parquet"]
+    columns: ParquetColumns
+    names: list[str] = []
+    """What the integers of the label or tag column stand for; empty where the column holds texts."""
+    label_map: dict[str, str | None] = {}
+    """Label (or entity type) in the file to label of the task; null means none. Unnamed ones stay."""
+    label_separator: str | None = later(None)
+    """multi-label: stands between several labels of one cell."""
+    scheme: Scheme = "IOB2"
+    decode: Mode = "strict"
+    group_pattern: Literal["whole", "before_underscore"] = "whole"
+    """What of the group column names the group: all of it, or the part before the last ``_``."""
+
+    @model_validator(mode="after")
+    def _one_pair(self) -> ParquetOptions:
+        c = self.columns
+        text, token = (c.text, c.labels), (c.tokens, c.tags)
+        if not ((all(text) and not any(token)) or (all(token) and not any(text))):
+            raise fail("columns must name text and labels, or tokens and tags", "give one of the two pairs")
+        if c.first is not None and c.text is None:
+            raise fail("columns.first goes with text and labels", "leave it out")
+        return self
+
+
+@reader(ParquetOptions)
+def read_parquet(request: Request[ParquetOptions]) -> Iterator[Document]:
+    """Rows of parquet files, in their order; positions in messages are row numbers from 1."""
+    options, c = request.options, request.options.columns
+    for row in parquet_rows(request, [name for _, name in c if name is not None]):
+        id = row.text(c.id, "id", row.number)
+        group = row.text(c.group, "group", id)
+        if options.group_pattern == "before_underscore":
+            group = group.rpartition("_")[0] or group
+        if c.text is not None and c.labels is not None:
+            names = [row.named(value, options.names) for value in row.items(c.labels, "labels")]
+            names = _parted(names, options.label_separator)
+            content: dict[str, Any] = {
+                "text": row.text(c.text, "text", "").strip(),
+                "query": row.text(c.first, "first text", "").strip(),
+                "labels": tuple(filter(None, _mapped(row.place, names, options.label_map))),
+            }
+        else:
+            assert c.tokens is not None
+            assert c.tags is not None
+            words, tags = tagged_row(row, c.tokens, c.tags, options.names, options.scheme, options.label_map)
+            content = tagged(words, tags, options.scheme, options.decode, options.label_map)
+        yield row.place.document(id, group=group, **content)

@@ -1,0 +1,182 @@
+"""What standoff formats share: raw documents with mentions, discontinuous spans, units, tokens and tags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from biobench.data.readers.base import Place
+from biobench.schema.document import Document, Span
+from biobench.schema.tags import Mode, decode_tags, tags_to_spans
+
+Fragments = tuple[tuple[int, int], ...]
+Discontinuous = Literal["error", "hull", "first", "drop", "each"]
+"""What a mention in several pieces becomes: its hull (first start to last end), its first piece, nothing, or a mention
+for each piece."""
+Tokeniser = Literal["whitespace", "words", "blanks"]
+"""Runs of non-space, runs of word characters and single other signs, or what stands between blanks."""
+Overlap = Literal["error", "last", "longest", "first"]
+"""Of mentions that share tokens. last: a later one overwrites tags. longest: the longer one has the tokens. first: the
+first listed one has them, and a mention takes every token that it touches (else those that lie in it)."""
+
+
+@dataclass(slots=True)
+class Mention:
+    """A text-bound annotation as the file has it."""
+
+    id: str
+    label: str
+    fragments: Fragments
+    line: int
+    surface: str = ""
+    codes: list[tuple[str, str]] = field(default_factory=list)
+    """(note type, note text), in the file's order."""
+
+    @property
+    def start(self) -> int:
+        """First character."""
+        return self.fragments[0][0]
+
+    @property
+    def end(self) -> int:
+        """Past the last character."""
+        return self.fragments[-1][1]
+
+
+@dataclass(slots=True)
+class RawDocument:
+    """A text with its mentions, before any task's choice of labels, units and tokens."""
+
+    id: str
+    text: str
+    mentions: list[Mention]
+    path: Path
+    line: int = 1
+    group: str = ""
+    """What its units belong to."""
+
+
+def squeezed(text: str) -> str:
+    """The text without white space."""
+    return "".join(text.split())
+
+
+def merge_fragments(fragments: Sequence[tuple[int, int]], text: str) -> Fragments:
+    """Fragments in order of position; neighbours with nothing but white space between them become one."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(fragments):
+        if merged and not text[merged[-1][1] : start].strip():
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return tuple(merged)
+
+
+def flatten(fragments: Fragments, policy: Discontinuous) -> list[tuple[int, int]]:
+    """(start, end) of what becomes of merged fragments; empty where they are dropped.
+
+    Raises ValueError for several fragments under policy error.
+    """
+    if len(fragments) == 1 or policy == "each":
+        return list(fragments)
+    if policy == "error":
+        raise ValueError("the mention is discontinuous")
+    hull = (fragments[0][0], fragments[-1][1])
+    return {"hull": [hull], "first": [fragments[0]], "drop": []}[policy]
+
+
+def flat(
+    place: Place, fragments: Sequence[tuple[int, int]], text: str, policy: Discontinuous, label: str, name: str
+) -> list[Span]:
+    """The mention of these fragments, by `flatten`; DataFormatError with its name for what the policy refuses."""
+    try:
+        return [Span(*extent, label) for extent in flatten(merge_fragments(fragments, text), policy)]
+    except ValueError as error:
+        raise place.bad(f"{error}: {{}}", "set `discontinuous`", name) from None
+
+
+_PATTERNS = {"words": r"\w+|[^\w\s]", "whitespace": r"\S+", "blanks": "[^ ]+"}
+
+
+def tokenise(text: str, how: Tokeniser) -> tuple[tuple[int, int], ...]:
+    """Character offsets of tokens."""
+    return tuple((m.start(), m.end()) for m in re.finditer(_PATTERNS[how], text))
+
+
+def mentions_to_tags(
+    spans: Sequence[Span], tokens: Sequence[tuple[int, int]], overlap: Overlap
+) -> tuple[list[str], list[Span | None]]:
+    """(tags, the mention that each token's tag is of), for mentions in the file's order.
+
+    Mentions are taken in order of start (file order among equals); under ``longest`` the longest first, under
+    ``first`` in the file's order. ``last`` can leave an I- without its B-, ``error`` raises ValueError.
+    """
+    tags = ["O"] * len(tokens)
+    owners: list[Span | None] = [None] * len(tokens)
+    ordered = list(spans) if overlap == "first" else sorted(spans, key=lambda s: s.start)
+    if overlap == "longest":
+        ordered.sort(key=lambda s: (s.start - s.end, s.start))
+    for span in ordered:
+        inside = [k for k, (start, end) in enumerate(tokens) if start >= span.start and end <= span.end]
+        if overlap == "first":
+            inside = [k for k, (start, end) in enumerate(tokens) if start < span.end and span.start < end]
+        if any(owners[k] is not None for k in inside):
+            if overlap == "error":
+                raise ValueError(f"span {span.start}-{span.end} overlaps another mention")
+            if overlap != "last":
+                continue
+        for n, k in enumerate(inside):
+            tags[k] = f"{'B' if n == 0 else 'I'}-{span.label}"
+            owners[k] = span
+    return tags, owners
+
+
+def with_tags(document: Document, how: Tokeniser, overlap: Overlap, decode: Mode) -> Document:
+    """The document with tokens, tags and what its mentions (in the file's order) become on them.
+
+    Mentions of which no token is left (they hold no whole one, or others took them all) become `unexpressed`.
+    Raises ValueError for overlap ``error``.
+    """
+    tokens = tokenise(document.text, how)
+    tags, owners = mentions_to_tags(document.spans, tokens, overlap)
+    scored = {k for first, end, _ in decode_tags(tags, decode) for k in range(first, end)}
+    left = {owner for k, owner in enumerate(owners) if k in scored}
+    lost = tuple(span.label for span in sorted(set(document.spans)) if span not in left)
+    spans = tags_to_spans(tags, tokens, decode)
+    return replace(document, spans=spans, tokens=tokens, tags=tuple(tags), unexpressed=document.unexpressed + lost)
+
+
+def finished(
+    place: Place, document: Document, how: Literal["none"] | Tokeniser, overlap: Overlap, decode: Mode
+) -> Document:
+    """The document with its distinct mentions in order of position, or with tokens and tags (see `with_tags`)."""
+    if how == "none":
+        return replace(document, spans=tuple(sorted(set(document.spans))))
+    try:
+        # In the file's order: of mentions that begin alike, the later one is the last.
+        return with_tags(document, how, overlap, decode)
+    except ValueError as error:
+        raise place.bad(str(error), "set `overlap`") from None
+
+
+def units(whole: Document, places: Iterable[tuple[int, int, str]]) -> Iterator[Document]:
+    """The document cut into units (start, end, id). Mentions that a unit's border cuts are dropped, and counted as
+    unexpressed in the unit in which they begin."""
+    for start, end, id in places:
+        inside = tuple(Span(a - start, b - start, label) for a, b, label in whole.spans if a >= start and b <= end)
+        cut = tuple(sorted(label for a, b, label in set(whole.spans) if start <= a < end < b))
+        yield replace(whole, id=id, text=whole.text[start:end], spans=inside, unexpressed=cut)
+
+
+def line_units(text: str) -> Iterator[tuple[int, int, int]]:
+    """(start, end, number from 1) of every line that holds more than white space, ends trimmed."""
+    position = 0
+    for number, line in enumerate(text.split("\n"), start=1):
+        stripped = line.strip()
+        if stripped:
+            start = position + len(line) - len(line.lstrip())
+            yield start, start + len(stripped), number
+        position += len(line) + 1

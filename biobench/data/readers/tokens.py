@@ -1,0 +1,236 @@
+"""Tokens with tags: one token a line, or JSON objects with a list of words and one of tags."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import field_validator
+
+from biobench.data.readers.base import DocumentNames, Ids, Place, ReaderOptions, Request, reader
+from biobench.data.readers.files import Row, json_rows, read_lines
+from biobench.schema.document import Document
+from biobench.schema.source import fail, later
+from biobench.schema.tags import Mode, iob1_to_iob2, split_tag, tags_to_spans
+
+Scheme = Literal["IOB1", "IOB2", "IOBES"]
+"""IOBES, also with BILOU's letters: S and U are read as B, E and L as I."""
+_LETTERS = {"S-": "B-", "U-": "B-", "E-": "I-", "L-": "I-"}
+_MEDLINE = re.compile(r"###MEDLINE:\s*(\S+)\s*")
+_DOCSTART = re.compile(r"-DOCSTART-(?:\s+\(?([^\s()]+)\)?)?(?:\s.*)?")
+_SEPARATORS = {"tab": "\t", "space": " ", "whitespace": None}
+
+
+def checked_tag(place: Place, tag: str, scheme: Scheme, types: Mapping[str, str | None], hint: str) -> str:
+    """The tag with the letters B, I and O and the file's type. Raises DataFormatError for another, or its label."""
+    try:
+        prefix, name = split_tag(_LETTERS.get(tag[:2], tag[:2]) + tag[2:] if scheme == "IOBES" else tag)
+    except ValueError:
+        known = "O, B-, I-, E- or S-<type>" if scheme == "IOBES" else "O, B-<type> or I-<type>"
+        raise place.bad(f"tag {{}} is not {known}", hint, tag) from None
+    if prefix == "O":
+        return prefix
+    place.mapped(name, types)
+    return f"{prefix}-{name}"
+
+
+def tagged(
+    words: Sequence[str],
+    tags: Sequence[str],
+    scheme: Scheme,
+    decode: Mode,
+    types: Mapping[str, str | None] | None = None,
+) -> dict[str, Any]:
+    """Text, tokens, tags and spans of a document: words joined by single blanks, and what their tags say.
+
+    tags: as many, with the letters B, I and O and the file's own types. types: what these become; None drops one,
+    unnamed ones stay. IOB1 begins a mention where the type changes, so it is read before types become one.
+    """
+    read = iob1_to_iob2(tags) if scheme == "IOB1" else list(tags)
+    if types:
+        pairs = [split_tag(tag) for tag in read]
+        labels = [None if prefix == "O" else types.get(name, name) for prefix, name in pairs]
+        read = ["O" if label is None else f"{pair[0]}-{label}" for pair, label in zip(pairs, labels, strict=True)]
+    tokens: list[tuple[int, int]] = []
+    position = 0
+    for word in words:
+        tokens.append((position, position + len(word)))
+        position += len(word) + 1
+    spans = tags_to_spans(read, tokens, decode)
+    return {"text": " ".join(words), "tokens": tuple(tokens), "tags": tuple(read), "spans": spans}
+
+
+class IobOptions(ReaderOptions):
+    """Options of format `iob`."""
+
+    format: Literal["iob"]
+    columns: list[str] = ["token", "tag"]
+    """Names in order; `token` and `tag` are read, every other name is skipped."""
+    separator: Literal["tab", "space", "whitespace"] = "tab"
+    scheme: Scheme = "IOB2"
+    decode: Mode = "strict"
+    group: Literal["unit", "file"] = later("unit")
+    """What belongs together where no marker line says it: each sentence alone, or all of a file."""
+    ids: Ids = later("name")
+    """A document's id by the name in its marker line: see `base.Ids`."""
+    types: dict[str, str | None] = {}
+    """Entity type in the file to label of the task, many to one; null drops the type. Unnamed types stay."""
+
+    @field_validator("columns")
+    @classmethod
+    def _both(cls, value: list[str]) -> list[str]:
+        if value.count("token") != 1 or value.count("tag") != 1:
+            raise fail(f"columns {value} do not name token and tag once each", "for example [token, tag]")
+        return value
+
+
+@dataclass(slots=True)
+class _Block:
+    """Consecutive tokens of one sentence or document."""
+
+    place: Place
+    tokens: list[str] = field(default_factory=list)
+    tags: list[str] = field(default_factory=list)
+
+
+@reader(IobOptions)
+def read_iob(request: Request[IobOptions]) -> Iterator[Document]:
+    """Token-per-line files with IOB1, IOB2 or IOBES tags.
+
+    The text is rebuilt by joining tokens with single spaces. `-DOCSTART-` and `###MEDLINE:` lines begin a
+    document and give its group; without them each sentence is its own group. Order: that of the lines.
+    """
+    sentences: Counter[str] = Counter()
+    documents: Counter[str] = Counter()
+    names = DocumentNames(request.options.ids)
+    for place in request.places():
+        yield from _file(request, place, sentences, documents, names)
+
+
+def _file(
+    request: Request[IobOptions], start: Place, sentences: Counter[str], documents: Counter[str], names: DocumentNames
+) -> Iterator[Document]:
+    """sentences, documents: how many without a document or a name a split's files had so far."""
+    options, prefix = request.options, start.prefix
+    by_document = request.spec.unit == "document"
+    block: _Block | None = None
+    document, group, number, marked = "", "", 0, False
+
+    def flush() -> Iterator[Document]:
+        nonlocal number
+        if block is None:
+            return
+        if document:
+            number += 1
+            document_id = document if by_document else f"{document}/{number}"
+        else:
+            sentences[prefix] += 1
+            document_id = f"{prefix}-{sentences[prefix]}"
+        together = group or (start.path.stem if options.group == "file" else document_id)
+        content = tagged(block.tokens, block.tags, options.scheme, options.decode, options.types)
+        yield block.place.document(document_id, group=together, **content)
+
+    first: Place | None = None
+    for line_number, line in read_lines(start.path):
+        marker = _marker(line)
+        if marker is not None:
+            if by_document and not marked and first is not None:
+                what = "has words before its first document marker, and unit is 'document'"
+                raise first.bad(what, "begin the file with the marker of its first document")
+            yield from flush()
+            documents[prefix] += 1
+            block, number, marked = None, 0, True
+            document = group = f"{prefix}-document-{documents[prefix]}"
+            if marker:
+                document, group = names.of(prefix, marker)
+        elif not line.strip():
+            if by_document and document:
+                continue
+            yield from flush()
+            block = None
+        else:
+            place = start.at(line_number)
+            first = first or place
+            block = block or _Block(place)
+            token, tag = _token_and_tag(options, line, place)
+            block.tokens.append(token)
+            block.tags.append(tag)
+    yield from flush()
+    if by_document and not marked:
+        hint = "use `unit: sentence`, or a file with -DOCSTART- or ###MEDLINE: lines"
+        raise start.at(None).bad("has no document markers, and unit is 'document'", hint)
+
+
+def _marker(line: str) -> str | None:
+    """The document id of a marker line (empty when it names none), or None for any other line."""
+    match = _MEDLINE.fullmatch(line)
+    if match:
+        return match[1]
+    match = _DOCSTART.fullmatch(line)
+    if match:
+        name = match[1] or ""
+        return "" if name == "O" or name.startswith("-X-") else name
+    return None
+
+
+def _token_and_tag(options: IobOptions, line: str, place: Place) -> tuple[str, str]:
+    """Token and checked tag of a line. Raises DataFormatError."""
+    fields = line.split(_SEPARATORS[options.separator])
+    if len(fields) != len(options.columns):
+        hint = f"check `columns` and `separator: {options.separator}`, or repair the line"
+        raise place.bad(f"the line has {len(fields)} fields, the spec names {len(options.columns)}: {{}}", hint, line)
+    token, tag = fields[options.columns.index("token")], fields[options.columns.index("tag")]
+    if not token.strip():
+        raise place.bad("the token is empty: {}", "repair the line", line)
+    return token, checked_tag(
+        place, tag, options.scheme, options.types, "check `columns` and `scheme`, or repair the line"
+    )
+
+
+class JsonTokensOptions(ReaderOptions):
+    """Options of format `json_tokens`."""
+
+    format: Literal["json_tokens"]
+    layout: Literal["list", "lines"] = "lines"
+    tokens: str = "tokens"
+    """Field with the list of words."""
+    tags: str = "tags"
+    """Field with as many tags, texts or numbers."""
+    names: list[str] = []
+    """What the numbers stand for; empty where the tags are texts."""
+    id: str | None = None
+    group: str | None = None
+    """Field that says what belongs together (a patient, an article); default: each object alone."""
+    scheme: Scheme = "IOB2"
+    decode: Mode = "strict"
+    types: dict[str, str | None] = {}
+    """Entity type in the file to label of the task, many to one; null drops the type. Unnamed types stay."""
+
+
+@reader(JsonTokensOptions)
+def read_json_tokens(request: Request[JsonTokensOptions]) -> Iterator[Document]:
+    """Each object is a document of its own: its words joined by single blanks. Order: that of the objects."""
+    options = request.options
+    for row in json_rows(request, options.layout):
+        id = row.text(options.id, "id", row.number)
+        group = row.text(options.group, "group", id)
+        content = tagged_row(row, options.tokens, options.tags, options.names, options.scheme, options.types)
+        yield row.place.document(id, group=group, **tagged(*content, options.scheme, options.decode, options.types))
+
+
+def tagged_row(
+    row: Row, tokens: str, tags: str, names: Sequence[str], scheme: Scheme, types: Mapping[str, str | None]
+) -> tuple[list[str], list[str]]:
+    """Words and checked tags of a row. names: what numbers stand for. Raises DataFormatError."""
+    words = row.items(tokens, "tokens", single=False)
+    if not all(isinstance(word, str) for word in words):
+        raise row.bad(f"the {row.noun}'s tokens are not texts", f"field '{tokens}' must hold lists of texts")
+    values = row.items(tags, "tags", single=False)
+    if len(words) != len(values):
+        raise row.bad(f"the {row.noun} has {len(words)} tokens and {len(values)} tags", f"repair the {row.noun}")
+    numbers = not names and any(isinstance(value, int) for value in values)
+    hint = "name what the numbers stand for in `names`" if numbers else "check `tags`, `names` and `scheme`"
+    return words, [checked_tag(row.place, row.named(value, names), scheme, types, hint) for value in values]

@@ -1,0 +1,145 @@
+"""Per task: is its data here, what would be fetched, or which agreement stands before it. No document is read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from biobench.core.files import file_hash
+from biobench.data.catalog import LoadedTask
+from biobench.data.locate import LocatedFiles, addresses, default_data_dir, locate
+from biobench.schema.source import Source
+
+_HASHED_AT_MOST = 1 << 30
+"""Bytes; larger data (the notes of MIMIC) is hashed by `verify` only."""
+
+
+@dataclass(slots=True)
+class Status:
+    """Where one task's data stands.
+
+    state: ready, missing, agreement (or registration: files to be put in place by the user), generated.
+    """
+
+    task: str
+    state: Literal["ready", "missing", "agreement", "generated"]
+    access: str
+    source: str | None = None
+    folder: str | None = None
+    files: int = 0
+    bytes: int = 0
+    hash: str | None = None
+    """SHA-256 over names and contents of the source's files; null for data larger than 1 GiB."""
+    fetch: list[str] = field(default_factory=list)
+    """Addresses that `fetch` would download."""
+    lacking: list[str] = field(default_factory=list)
+    """Files of the preferred source that are not there, with their folder."""
+    steps: list[str] = field(default_factory=list)
+    """What to do, one step a line."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        return asdict(self)
+
+
+def status(tasks: Sequence[LoadedTask], data_dir: str | Path | None, *, hashes: bool = True) -> list[Status]:
+    """The state of every task's data; reads files only to hash them, raises nothing for missing data."""
+    folder = default_data_dir() if data_dir is None else Path(data_dir)
+    return [_of(task, folder, hashes) for task in tasks]
+
+
+def _of(task: LoadedTask, folder: Path, hashes: bool) -> Status:
+    places = [locate(source, folder) for source in task.spec.all_sources]
+    ready = next((place for place in places if place.complete), None)
+    if ready is not None:
+        if ready.source.generated:
+            return Status(task.id, "generated", task.spec.access, ready.source.id)
+        paths = files_of(ready)
+        size = sum(path.stat().st_size for path in paths)
+        digest = files_hash(ready, folder) if hashes and size <= _HASHED_AT_MOST else None
+        return Status(task.id, "ready", task.spec.access, ready.source.id, str(ready.folder), len(paths), size, digest)
+    source = preferred(task)
+    place = places[task.spec.all_sources.index(source)]
+    result = Status(task.id, "missing", task.spec.access, source.id, str(place.folder))
+    result.lacking = [str(place.folder / name) for name in place.missing]
+    if task.spec.access == "open" and (source.url or source.hub):
+        result.fetch = addresses(source)
+        result.steps = [f"biobench data fetch {task.id} --data-dir {folder}", f"Or by hand: {_by_hand(place)}"]
+        return result
+    result.state = "missing" if task.spec.access == "open" else "agreement"
+    result.steps = agreement_steps(task, place, folder)
+    return result
+
+
+def agreement_steps(task: LoadedTask, place: LocatedFiles, data_dir: Path) -> list[str]:
+    """Instructions from the first page to the check that all is in place, one step a line."""
+    spec = task.spec
+    steps: list[str] = []
+    if spec.obtain is None:
+        steps.append(f"Ask for the data or download it: {spec.homepage}")
+    else:
+        if spec.obtain.needs:
+            steps.append(f"The data needs {spec.obtain.needs}.")
+        steps.append(f"Open {', then '.join(spec.obtain.pages)}")
+        steps += spec.obtain.steps
+    hand = _by_hand(place)
+    steps.append(hand[0].upper() + hand[1:])
+    steps.append(f"Check that all is well: biobench tasks validate {task.id} --data-dir {data_dir}")
+    if spec.access == "agreement":
+        steps.append(
+            "Keep the files in that folder. BioBench writes no text and no gold of this task anywhere else, and"
+            " `biobench data bundle` leaves it out unless you say --include-agreement."
+        )
+    return steps
+
+
+def _by_hand(place: LocatedFiles) -> str:
+    """Which folders to make and which files to put there; those of an original release have a folder of their own."""
+    original = place.source.original
+    wanted = [(place.folder, [name for name in place.missing if not name.startswith("../")])]
+    if original is not None:
+        prefix = f"../{original.folder}/"
+        beside = Path(os.path.normpath(place.folder / ".." / original.folder))
+        wanted.append((beside, [n.removeprefix(prefix) for n in place.missing if n.startswith(prefix)]))
+    steps = []
+    for folder, names in wanted:
+        nested = ", in these folders inside it" if any("/" in name for name in names) else ""
+        steps += [f"make the folder {folder} and put the files there{nested}: {', '.join(names)}"] if names else []
+    return "; ".join(steps)
+
+
+def preferred(task: LoadedTask) -> Source:
+    """The source that a user is sent to: of open data the first that can be fetched, else the first."""
+    sources = task.spec.all_sources
+    if task.spec.access != "open":
+        return sources[0]
+    return next((s for s in sources if s.url or s.hub), sources[0])
+
+
+def files_of(place: LocatedFiles) -> list[Path]:
+    """All files of a source, each once: those it names, those of the original release, and the .ann files
+    that lie beside named texts."""
+    listed = {p for files in (place.files, place.original) for paths in files.values() for p in paths}
+    beside = {p.with_name(p.name.removesuffix(".txt") + ".ann") for p in listed if p.suffix == ".txt"}
+    return sorted(listed | {p for p in beside if p.is_file()})
+
+
+def files_hash(place: LocatedFiles, data_dir: Path) -> str:
+    """SHA-256 (hex) over the sorted relative names and contents of a source's files."""
+    digest = hashlib.sha256()
+    for path in files_of(place):
+        digest.update(f"{path.relative_to(data_dir).as_posix()}\0{file_hash(path)}\n".encode())
+    return digest.hexdigest()
+
+
+def in_a_line(state: Status) -> str:
+    """Where one task's data stands, and the command or the agreement that comes next."""
+    if state.state in ("ready", "generated"):
+        return f"{state.task}: {state.state}" + (f" in {state.folder} ({state.files} files)" if state.folder else "")
+    if state.access != "open":
+        return f"{state.task}: needs your {state.access}"
+    return f"{state.task}: missing" + (f", biobench data fetch {state.task}" if state.fetch else ", by hand")

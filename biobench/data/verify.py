@@ -1,0 +1,209 @@
+"""Verifying a task's data: hash, counts, and what is the same or nearly the same across splits."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from biobench.data.catalog import LoadedTask
+from biobench.data.counts import compare_counts, count, count_unexpressed
+from biobench.data.hashing import documents_hash
+from biobench.data.load import hashed_parts
+from biobench.data.locate import choose, default_data_dir
+from biobench.data.releases import release_of, release_problem
+from biobench.data.status import files_hash
+from biobench.schema.document import Document
+from biobench.schema.kind import is_numeric, traits_of
+from biobench.schema.task import SPLITS, TaskSpec
+
+_WORD = re.compile(r"\w+")
+JACCARD = 0.8
+"""Two texts whose sets of words overlap this much are near-duplicates."""
+_FEWEST = 5
+"""Texts with fewer distinct words are too short to be called near-duplicates."""
+
+
+def normalised(text: str) -> str:
+    """Lower case, white space collapsed: what 'verbatim' means here."""
+    return " ".join(text.lower().split())
+
+
+def same(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, int]]:
+    """(index in left, first index in right) of texts in `left` that also stand in `right`."""
+    first: dict[str, int] = {}
+    for i, text in enumerate(right):
+        first.setdefault(normalised(text), i)
+    return [(i, first[n]) for i, text in enumerate(left) if (n := normalised(text)) in first and n]
+
+
+def near(left: Sequence[str], right: Sequence[str], threshold: float = JACCARD) -> list[tuple[int, int]]:
+    """(index in left, an index in right) of texts whose word sets have a Jaccard similarity of `threshold`.
+
+    Prefix filtering (Chaudhuri, Ganti, Kaushik 2006): with words in one global order of rarity, two sets that
+    are this similar share a word among the first |x| - ceil(threshold |x|) + 1 of each. Exact, not a sketch.
+    """
+    left_sets = [set(_WORD.findall(text.lower())) for text in left]
+    right_sets = [set(_WORD.findall(text.lower())) for text in right]
+    frequency = Counter(word for words in (*left_sets, *right_sets) for word in words)
+
+    def prefix(words: set[str]) -> list[str]:
+        ordered = sorted(words, key=lambda w: (frequency[w], w))
+        return ordered[: len(words) - math.ceil(threshold * len(words)) + 1]
+
+    index: dict[str, list[int]] = {}
+    for i, words in enumerate(right_sets):
+        if len(words) >= _FEWEST:
+            for word in prefix(words):
+                index.setdefault(word, []).append(i)
+    pairs: list[tuple[int, int]] = []
+    for i, words in enumerate(left_sets):
+        if len(words) < _FEWEST:
+            continue
+        tried: set[int] = set()
+        for word in prefix(words):
+            match = _first(words, index.get(word, ()), right_sets, tried, threshold)
+            if match is not None:
+                pairs.append((i, match))
+                break
+    return pairs
+
+
+def _first(
+    words: set[str], candidates: Sequence[int], sets: list[set[str]], tried: set[int], threshold: float
+) -> int | None:
+    for j in candidates:
+        if j in tried:
+            continue
+        tried.add(j)
+        other = sets[j]
+        if min(len(words), len(other)) < threshold * max(len(words), len(other)):
+            continue
+        shared = len(words & other)
+        if shared >= threshold * (len(words) + len(other) - shared):
+            return j
+    return None
+
+
+_PAIRS = (("test", "train"), ("validation", "train"), ("test", "validation"))
+
+
+@dataclass(slots=True)
+class Finding:
+    """Something in the data that a reader of the scores should know."""
+
+    name: str
+    number: int
+    known: int
+    """The number that the spec's `findings` already knows of."""
+    what: str
+    examples: list[str] = field(default_factory=list)
+    """Ids, never text."""
+
+    @property
+    def alarms(self) -> bool:
+        """More of it than the spec knows."""
+        return self.number > self.known
+
+
+@dataclass(slots=True)
+class DataReport:
+    """The outcome of verifying one task."""
+
+    task: str
+    source: str
+    folder: str
+    files_hash: str
+    documents_hash: str
+    data_hash: str
+    """As in records: that of the documents, or of those of all splits together where the spec asks for several."""
+    release: str | None
+    """The known release that the documents are; None where they are none, or the spec knows none."""
+    release_problem: str | None
+    counts: dict[str, dict[str, int]]
+    unexpressed: dict[str, dict[str, int]]
+    """Split to label to mentions of the corpus that are in no score."""
+    count_problems: list[str]
+    findings: list[Finding]
+
+    @property
+    def clean(self) -> bool:
+        """Counts and release agree. What is found beside them may be so in the official release."""
+        return self.release_problem is None and not self.count_problems
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        return asdict(self) | {"clean": self.clean, "alarms": [f.name for f in self.findings if f.alarms]}
+
+
+def verify(task: LoadedTask, data_dir: str | Path | None) -> DataReport:
+    """Read the task's data whole, re-count it, hash it, and look for leaks.
+
+    Findings, none of which makes the data unclean: `duplicates.A-B` (texts of A that stand in B, white space and case
+    aside), `near.A-B` (words overlap by a Jaccard similarity of 0.8; verbatim ones included), `groups.A-B` (groups in
+    both), `twice.A` (texts that repeat inside a split), `empty.A`, `unsupported.test` (labels without a test document).
+    Raises DataUnavailableError and DataFormatError as loading does.
+    """
+    folder = default_data_dir() if data_dir is None else Path(data_dir)
+    place = choose(task, folder)
+    parts, digest = hashed_parts(task, place, folder)
+    labels, documents = parts[task.fold]
+    counts = {name: count(documents[name], labels, task.spec.is_ner) for name in SPLITS}
+    everything = [d for name in SPLITS for d in documents[name]]
+    findings = audit(task.spec, documents, labels, task.spec.findings)
+    if task.spec.access == "agreement":
+        for finding in findings:
+            finding.examples = []  # ids of patients and notes stay in the folder
+    return DataReport(
+        task=task.id,
+        source=place.source.id,
+        folder=str(place.folder),
+        files_hash="" if place.source.generated else files_hash(place, folder),
+        documents_hash=documents_hash(everything, place.source.id),
+        data_hash=digest,
+        release=release_of(task, place.source.id, digest),
+        release_problem=release_problem(task, place.source.id, digest),
+        counts=counts,
+        unexpressed=count_unexpressed(documents, labels),
+        count_problems=compare_counts(task.spec, counts, place.source.id),
+        findings=findings,
+    )
+
+
+def audit(
+    spec: TaskSpec, documents: dict[str, list[Document]], labels: tuple[str, ...], known: dict[str, int]
+) -> list[Finding]:
+    """All findings with a number above 0, in the order of the docstring of `verify`.
+
+    Tasks that ask for a number have no labels that could lack a test document.
+    """
+    texts = {name: [d.reading for d in documents[name]] for name in SPLITS}
+    findings: list[Finding] = []
+
+    def add(name: str, examples: list[str], what: str) -> None:
+        if examples:
+            findings.append(Finding(name, len(examples), known.get(name, 0), what, examples[:5]))
+
+    for a, b in _PAIRS:
+        ids = [documents[a][i].id for i, _ in same(texts[a], texts[b])]
+        add(f"duplicates.{a}-{b}", ids, f"{a} texts that stand verbatim in {b}")
+    for a, b in _PAIRS:
+        ids = [documents[a][i].id for i, _ in near(texts[a], texts[b])]
+        add(f"near.{a}-{b}", ids, f"{a} texts that are nearly the same as one in {b}")
+    for a, b in _PAIRS:
+        shared = {d.group for d in documents[a]} & {d.group for d in documents[b]}
+        add(f"groups.{a}-{b}", sorted(shared), f"groups with documents in {a} and {b}")
+    for name in SPLITS:
+        first: dict[str, str] = {}
+        repeats = [d.id for d in documents[name] if first.setdefault(d.reading, d.id) != d.id]
+        add(f"twice.{name}", repeats, f"{name} texts that repeat another")
+    for name in SPLITS:
+        add(f"empty.{name}", [d.id for d in documents[name] if not d.text.strip()], f"{name} documents without text")
+    gold = {s.label for d in documents["test"] for s in d.spans} | {x for d in documents["test"] for x in d.labels}
+    if not is_numeric(spec.type) and not traits_of(spec.type).ranked:  # concepts without a query are no mistake
+        add("unsupported.test", [label for label in labels if label not in gold], "labels without gold in test")
+    return findings

@@ -1,0 +1,307 @@
+"""How a task is learned: window, recipe, adapter, search, head and probe; parts of a spec."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from biobench.schema.kind import Traits
+from biobench.schema.source import fail, later
+from biobench.schema.strict import Strict, plain, suggest
+
+
+class Protocol(Strict):
+    """How documents meet the encoder's window."""
+
+    max_length: int = Field(512, gt=7)
+    """Tokens, special tokens included; the effective window is the smaller of this and the model's own."""
+    long_documents: Literal["truncate", "stride"] = "truncate"
+    """stride: a longer document is read through overlapping windows, and what they say is merged."""
+    stride: int = Field(128, gt=0, json_schema_extra={"later": True})
+    """Tokens that neighbouring windows share."""
+    merge: Literal["max", "mean"] = later("max")
+    """How the label scores of a document's windows become one."""
+    pairs: Literal["shorten_longer", "shorten_text"] = later("shorten_longer")
+    """What is cut where a pair is longer than the window: the longer of the two texts, or the second alone."""
+
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class Adapter(Strict):
+    """Small trained weights beside frozen ones, through `peft` (extra `adapters`); merged when the run ends."""
+
+    method: Literal["lora", "dora", "ia3"] = "lora"
+    """LoRA (Hu et al. 2022, arXiv:2106.09685), DoRA (Liu et al. 2024, arXiv:2402.09353), IA3 (Liu et al. 2022,
+    arXiv:2205.05638)."""
+    rank: int = Field(8, gt=0)
+    """lora, dora: rank of the update."""
+    alpha: float = Field(16.0, gt=0, allow_inf_nan=False)
+    """lora, dora: the update is scaled by alpha / rank."""
+    dropout: float = Field(0.0, ge=0, lt=1)
+    """lora, dora: on the adapter's input."""
+    targets: Literal["attention", "linear"] | tuple[str, ...] = "attention"
+    """attention: every linear layer of an attention block; linear: every linear layer of the encoder; or the last
+    parts of the modules' names."""
+
+    @model_validator(mode="after")
+    def _named(self) -> Adapter:
+        if not self.targets:
+            raise fail("training.adapter.targets names no module", "use attention, linear, or names of modules")
+        return self
+
+
+class Range(Strict):
+    """Values between two ends; log: drawn evenly on the logarithm's scale."""
+
+    low: int | Finite
+    high: int | Finite
+    log: bool = False
+    """Two whole numbers are the ends of a range of whole numbers."""
+
+
+def _plain_values(values: Any) -> Any:
+    return tuple(plain(value) for value in values) if isinstance(values, list | tuple) else values
+
+
+Choices = Annotated[tuple[bool | int | float | str | None, ...], BeforeValidator(_plain_values)]
+NOT_SEARCHED = (
+    *("grid", "search", "train_fraction", "train_documents", "validation_documents", "encoder", "precision"),
+)
+"""Fields of `training` that a trial may not change: they decide on what data, in what form and how a run is made."""
+
+
+class Search(Strict):
+    """What the tuned track tries, in place of `training.grid`: every point of a grid, or a study.
+
+    The names are fields of `training`, as dotted paths (`learning_rate`, `adapter.rank`), and `head.dropout`.
+    """
+
+    grid: dict[str, Choices] | None = None
+    """Field to its values; every combination is one trial, the last field changing fastest."""
+    study: dict[str, Choices | Range] | None = None
+    """Field to its values or its range; trials are drawn one after the other by `sampler`."""
+    trials: int | None = Field(None, gt=0)
+    """The study's budget; a grid's is the number of its points."""
+    sampler: Literal["tpe", "random"] = "tpe"
+    """tpe: tree-structured Parzen estimator (Bergstra et al. 2011) of optuna (extra `search`)."""
+
+    @property
+    def budget(self) -> int:
+        """How many trials it takes."""
+        return self.trials if self.grid is None else math.prod(map(len, self.grid.values()))  # type: ignore[return-value]
+
+    @model_validator(mode="after")
+    def _one(self) -> Search:
+        if (self.grid is None) == (self.study is None):
+            raise fail("training.search is either a grid or a study", "give one of them")
+        if (self.study is None) != (self.trials is None):
+            raise fail("training.search.trials is the budget of a study", "give it with `study`, and not with `grid`")
+        space = self.grid if self.grid is not None else self.study
+        assert space is not None
+        if not space:
+            raise fail("training.search names no field", "for example {learning_rate: [2e-5, 5e-5]}")
+        for name, values in space.items():
+            if name.split(".")[0] in NOT_SEARCHED:
+                raise fail(f"training.search cannot change '{name}'", "leave it out; it is a field of the task")
+            if isinstance(values, Range):
+                if not values.low < values.high or (values.log and values.low <= 0):
+                    what = f"training.search: the range of '{name}' needs low < high, and with log a low above 0"
+                    raise fail(what, "for example {low: 1e-5, high: 1e-4}")
+            elif not values or len(set(map(repr, values))) < len(values):
+                raise fail(f"training.search: the values of '{name}' must be distinct, at least one", "list each once")
+        return self
+
+
+class Training(Strict):
+    """The fine-tuning recipe."""
+
+    epochs: int | None = Field(None, gt=0)
+    max_steps: int | None = Field(None, gt=0)
+    learning_rate: float = Field(gt=0, allow_inf_nan=False)
+    head_learning_rate: float | None = Field(None, gt=0, allow_inf_nan=False, json_schema_extra={"later": True})
+    """Peak rate of the head's own weights; null: that of the encoder."""
+    batch_size: int = Field(16, gt=0)
+    """Documents (sentences) per optimiser step, whatever the micro-batches."""
+    weight_decay: float = Field(0.01, ge=0, allow_inf_nan=False)
+    warmup_ratio: float = Field(0.0, ge=0, le=1)
+    """Share of all steps over which the rate rises linearly; then it falls linearly to 0."""
+    max_grad_norm: float = Field(1.0, gt=0)
+    adam_beta1: float = Field(0.9, ge=0, lt=1)
+    adam_beta2: float = Field(0.999, ge=0, lt=1)
+    adam_epsilon: float = Field(1e-8, gt=0)
+    evaluate_every: Literal["epoch"] | int = "epoch"
+    """Validation after each epoch, or every k optimiser steps."""
+    patience: int | None = Field(None, gt=0)
+    """Stop after this many validations without a better score."""
+    encoder: Literal["trained", "frozen"] = "trained"
+    """frozen: its states are computed once and a `probe` is trained on them; the recipe here is then not used."""
+    batching: Literal["random", "bucketed"] = "random"
+    """random: a batch is a uniform draw; its cost follows real tokens all the same. bucketed: batches of
+    similar length, drawn from windows of 50 batches."""
+    positive_weights: Literal["none", "ratio"] = "none"
+    """ratio (multi-label): per label, training documents without it / max(with it, 1)."""
+    precision: Literal["auto", "bf16", "fp32"] = "auto"
+    grid: tuple[float, ...] = later((0.4, 1.0, 2.0))
+    """--track tuned: what the rates are multiplied by, one whole run each; the best on validation is kept."""
+    train_fraction: float = Field(1.0, gt=0, le=1, json_schema_extra={"later": True})
+    """Share of the training documents, by one fixed shuffle: a smaller share is part of every larger one."""
+    head_seed: int | None = Field(None, ge=0, json_schema_extra={"later": True})
+    """Draws the head's initial weights; null: the run's seed. Set by the runs of `biobench analyze variance`."""
+    order_seed: int | None = Field(None, ge=0, json_schema_extra={"later": True})
+    """Draws the order of the training documents; null: the run's seed."""
+    train_documents: int | None = Field(None, gt=0, json_schema_extra={"later": True})
+    """Training documents at most, the first of the same shuffle; null: all."""
+    validation_documents: int | None = Field(None, gt=0, json_schema_extra={"later": True})
+    """Validation documents at most, the first of the same shuffle; null: all. The test split is never cut."""
+
+    adapter: Adapter | None = later(None)
+    """Train small weights beside the encoder's frozen ones."""
+    top_layers: int | None = Field(None, ge=0, json_schema_extra={"later": True})
+    """Train this many layers at the encoder's end, and what follows them; those below and the embeddings stay."""
+    layer_decay: float = Field(1.0, gt=0, le=1, json_schema_extra={"later": True})
+    """Each layer's rate is that of the layer above it times this; the embeddings stand below the first layer."""
+    gradient_checkpointing: bool = later(False)
+    """Compute the layers' states again in the backward pass instead of storing them: less memory, more time."""
+    search: Search | None = later(None)
+    """--track tuned: what is tried instead of `grid`."""
+
+    @model_validator(mode="after")
+    def _length(self) -> Training:
+        if (self.epochs is None) == (self.max_steps is None):
+            raise fail("give either epochs or max_steps, not both and not neither", "for example `epochs: 20`")
+        if not self.grid or min(self.grid) <= 0 or len(set(self.grid)) < len(self.grid):
+            raise fail("training.grid must be distinct positive factors", "for example `grid: [0.4, 1.0, 2.0]`")
+        if isinstance(self.evaluate_every, int) and self.evaluate_every < 1:
+            raise fail("evaluate_every must be 'epoch' or at least 1 step", "for example `evaluate_every: 500`")
+        for name in () if self.search is None else (self.search.grid or self.search.study or ()):
+            if name.split(".")[0] not in type(self).model_fields and name != "head.dropout":
+                known = [*(n for n in type(self).model_fields if n not in NOT_SEARCHED), "head.dropout"]
+                raise fail(f"training.search: '{name}' is no field of the recipe", suggest(name, known))
+        if self.adapter is not None and (self.top_layers is not None or self.layer_decay != 1.0):
+            raise fail("training.adapter freezes the encoder", "leave top_layers and layer_decay out beside it")
+        return self
+
+
+class SpanOptions(Strict):
+    """What stands between the encoder's states and spans that may nest (head.span)."""
+
+    variant: Literal["crf_biaffine", "biaffine", "paper_variant"] = "crf_biaffine"
+    """crf_biaffine: gated BiLSTM, a tagger per type trained by its likelihood, a biaffine scorer over all spans.
+    biaffine: the scorer alone, on the encoder's states. paper_variant: one tagger for all types without a
+    likelihood term, sampled spans, one type a span, as in the code behind the published French table."""
+    layers: int = Field(3, ge=1, le=8)
+    """BiLSTM layers (not in `biaffine`)."""
+    width: int = Field(400, ge=2, multiple_of=2)
+    """Width of the BiLSTM's states, both directions together."""
+    biaffine_width: int = Field(64, ge=1)
+    """Width of a begin or end vector of one type."""
+    max_span: int = Field(40, ge=1, le=512)
+    """Longest span that the biaffine scorer sees, in words (in sub-tokens with `pooling: none`)."""
+    same_type_overlaps: Literal["keep", "filter"] | None = None
+    """filter: of overlapping spans of one type the most confident stays. null: keep; filter in `paper_variant`."""
+
+    @property
+    def filters(self) -> bool:
+        """Whether spans of one type may not overlap."""
+        if self.same_type_overlaps is None:
+            return self.variant == "paper_variant"
+        return self.same_type_overlaps == "filter"
+
+
+class Head(Strict):
+    """What turns the encoder's states into scores."""
+
+    kind: Literal["token", "sequence", "span"]
+    pooling: Literal["cls", "mean", "stock", "first", "none"] = "cls"
+    """sequence: first token, mean over tokens, or the checkpoint family's own classification head.
+    span: a word's first sub-token (the default there), the mean of its sub-tokens, or none (sub-tokens)."""
+    dropout: float = Field(0.1, ge=0, lt=1)
+    """Default 0.4 for span heads."""
+    threshold: float | Literal["tuned"] = 0.5
+    """multi-label: sigmoid threshold, or tuned on validation."""
+    fallback: Literal["none", "top1"] = "none"
+    """multi-label: what to predict when no label passes the threshold."""
+    choice: Literal["sets", "options"] = later("sets")
+    """multiple_choice: one output for each set of right options, of which the highest is taken; or one for each
+    option, right above one half, the highest where none is."""
+    span: SpanOptions | None = later(None)
+    """Options of a span head; none elsewhere."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _span_defaults(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or plain(data.get("kind")) != "span":
+            return data
+        options = plain(data.get("span")) or {}
+        paper = isinstance(options, dict) and options.get("variant") == "paper_variant"
+        data = {"pooling": "none" if paper else "first", "dropout": 0.4, **data}
+        return data if data.get("span") is not None else {**data, "span": {}}
+
+    @model_validator(mode="after")
+    def _options_fit(self) -> Head:
+        allowed = {"token": ("cls",), "sequence": ("cls", "mean", "stock"), "span": ("first", "mean", "none")}
+        if self.pooling not in allowed[self.kind]:
+            known = "leave it out" if self.kind == "token" else "use one of " + ", ".join(allowed[self.kind])
+            raise fail(f"head.pooling '{self.pooling}' does not fit a {self.kind} head", known)
+        if self.kind != "span" and self.span is not None:
+            raise fail(f"head.span does not fit a {self.kind} head", "leave it out")
+        return self
+
+
+class Probe(Strict):
+    """How a frozen encoder's states become an answer. Used with `training.encoder: frozen`."""
+
+    kind: Literal["mlp", "linear", "similarity"] = "mlp"
+    """mlp: dropout, linear, GELU, dropout, linear. linear: dropout, linear. similarity: the cosine of a pair's pooled
+    states stands for its number, and no document is learned from; of `synonyms` it ranks the names of training."""
+    pooling: Literal["cls", "mean", "attention"] = "attention"
+    """cls: the first token's state. mean: of all tokens. attention: learned weights over the first token and the
+    means of at most `segments` equal pieces of the sequence, which is what is kept in memory. Token tasks have
+    nothing to pool: each word's answer comes from the state of its first sub-token."""
+    segments: int = Field(32, ge=1, le=512)
+    hidden: int | None = Field(None, gt=0)
+    """Width of the hidden layer; null: the encoder's."""
+    dropout: float = Field(0.1, ge=0, lt=1)
+    standardise: bool = True
+    """Each dimension of the states to mean 0 and variance 1 over the training documents."""
+    learning_rates: list[float] = [1e-3]
+    """The one with the best validation score is used."""
+    epochs: int = Field(10, gt=0)
+    batch_size: int = Field(32, gt=0)
+    weight_decay: float = Field(0.01, ge=0, allow_inf_nan=False)
+
+    @field_validator("learning_rates")
+    @classmethod
+    def _rates(cls, value: list[float]) -> list[float]:
+        if not value or len(set(value)) < len(value) or not all(0 < rate < float("inf") for rate in value):
+            raise fail("learning_rates must be distinct positive numbers", "for example [1e-4, 1e-3]")
+        return value
+
+    @model_validator(mode="after")
+    def _pooled(self) -> Probe:
+        if not self.trained and self.pooling == "attention":
+            raise fail(f"pooling 'attention' is learned, and {self.kind} learns nothing", "use `pooling: mean`")
+        return self
+
+    @property
+    def trained(self) -> bool:
+        """Whether weights are learned, so that seeds differ."""
+        return self.kind in ("mlp", "linear")
+
+
+def check_probe(kind: Traits, probe: Probe | Literal["none"] | None) -> None:
+    """Raise FieldError where a probe does not fit the kind of task. none: the encoder is trained."""
+    if not kind.trains and (probe is None or probe == "none" or probe.kind != "similarity"):
+        hint = "write `training: {encoder: frozen, ...}` and `probe: {kind: similarity, pooling: mean}`"
+        raise fail(f"type '{kind.name}' trains nothing", hint)
+    if probe == "none":
+        return
+    if probe is None:
+        raise fail("a frozen encoder needs a probe", "add `probe: {}`")
+    if probe.kind == "similarity" and kind.trains and not (kind.numeric and kind.pairs):
+        raise fail(f"probe.kind 'similarity' does not fit type '{kind.name}'", "use `kind: linear`")
+    if not kind.probes:
+        raise fail(f"training.encoder 'frozen' does not fit type '{kind.name}' here", "use `encoder: trained`")

@@ -1,0 +1,206 @@
+"""What a record says of itself, held against the shipped spec under the conditions that the record names."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from biobench.core.files import canonical
+from biobench.data.catalog import LoadedTask, load_task
+from biobench.data.hashing import task_hash
+from biobench.errors import SpecError, StoreError
+from biobench.report.tasks import shipped
+from biobench.schema.kind import has_f1, is_possible, traits_of
+from biobench.schema.protocols import FROZEN, protocol_named_by
+from biobench.schema.record import ENGINE_VERSION, RunRecord
+from biobench.schema.source import TopLabels
+from biobench.schema.task import TaskSpec
+from biobench.score import ScoreError
+from biobench.score.averages import Sums, f1_averages, per_label
+from biobench.store import Brief, run_key
+from biobench.store.records import canonical_json, parsed
+from biobench.submission.checks import Check
+
+ENGINES = (ENGINE_VERSION,)
+"""Versions of the engine whose scores are those of this one."""
+TOLERANCE = 1e-9
+"""How far a claimed score may lie from the recomputed one: rounding of the arithmetic, no more."""
+ADAPTATION = ("training.adapter", "training.top_layers", "training.layer_decay")
+"""What may be trained in place of the whole encoder (docs/adaptation.md)."""
+RATES = ("training.learning_rate", "training.head_learning_rate")
+
+
+def why_not_submitted(run: RunRecord | Brief) -> str:
+    """Why no submission holds a run of these conditions; empty where one may.
+
+    Submissions hold runs of the spec as it is, of a declared protocol, of the tracks tuned (with a search of its own)
+    and frozen, and of adapters and partly trained encoders. The board shows each under its conditions.
+    """
+    if run.origin != "run" or run.split != "test":
+        return "was not fine-tuned here and scored on the test split"
+    if run.limit is not None:
+        return f"is limited to {run.limit} training documents"
+    overrides = [text for text in run.overrides if run.track != "frozen" or text not in FROZEN]
+    if not overrides or protocol_named_by(overrides) is not None:
+        return ""
+    fields = [text.partition("=")[0].strip() for text in overrides]
+    adapted = any(field == part or field.startswith(f"{part}.") for field in fields for part in ADAPTATION)
+    allowed = (*(ADAPTATION + RATES if adapted else ()), *(("training.search",) if run.track == "tuned" else ()))
+    other = [field for field in fields if not any(f"{field}.".startswith(f"{part}.") for part in allowed)]
+    return f"sets {', '.join(other)} of the spec; submissions set adapters, or use --protocol or --track" * bool(other)
+
+
+def check_record(record: RunRecord, model: str) -> list[Check]:
+    """R and T codes, and contradictions between costs. model: the name in the manifest."""
+    where = f"runs/{record.task.id}/{record.key}.json"
+
+    def error(code: str, what: str) -> Check:
+        return Check(code, "error", where, what)
+
+    checks = [error("R02", f"{name}: no run can have this value") for name in _impossible(record)]
+    if record.engine_version not in ENGINES:
+        checks.append(error("R03", f"was made by engine {record.engine_version}, this is engine {ENGINE_VERSION}"))
+    if record.key not in _keys(record):
+        checks.append(error("R05", "the key does not follow from what the record says"))
+    if model != (record.model.id if record.model.revision is None else f"{record.model.id}@{record.model.revision}"):
+        checks.append(error("R06", "is of another model than the manifest names"))
+    if record.task.id not in shipped():
+        return [*checks, error("T01", f"task {record.task.id} is not shipped")]
+    if reason := why_not_submitted(record) or "maps the labels of another head" * bool(record.label_map):
+        return [*checks, error("R04", reason)]
+    try:
+        task = _task(record.task.id, record.overrides)
+        source = task.source(record.task.source)
+    except (SpecError, KeyError):
+        return [*checks, error("T02", "was run on another spec than the shipped one")]
+    if task_hash(task, source.id) != record.task.hash:
+        checks.append(error("T02", "was run on another spec than the shipped one"))
+    elif source.expect not in (None, record.task.data_hash):
+        checks.append(error("D02", "was made on other data than the spec expects"))
+    elif _says_otherwise(record, task.spec):
+        checks.append(error("T03", "labels, split, protocol, metric, type or language are not those of the spec"))
+    else:
+        checks += [error("S06", f"{what} contradict each other") for what in _contradictions(record, task.spec)]
+    if record.contamination is not None:
+        what = "what it says of the model's training text is the submitter's word: nothing here shows it"
+        checks.append(Check("C04", "warning", where, what))
+    return checks
+
+
+@lru_cache(maxsize=64)
+def _task(task: str, overrides: tuple[str, ...]) -> LoadedTask:
+    return load_task(task, overrides)
+
+
+def check_canonical(content: bytes, path: Path, where: str) -> list[Check]:
+    """R08 where a record is not written as we write records, so that no two readers see two things in it."""
+    try:
+        same = canonical_json(parsed(content, path, "")) == content
+    except StoreError:
+        return []  # its damage is a finding of its own
+    what = "is not written as `biobench submit` writes records (blanks, escapes, forms of numbers)"
+    return [] if same else [Check("R08", "error", where, what)]
+
+
+def _impossible(record: RunRecord) -> list[str]:
+    """Names of fields whose value no run has."""
+    training, windows, started = record.training, record.windows, datetime.fromisoformat(record.provenance.started)
+    steps = [point.step for point in training.curve]
+    validation = [score for point in training.curve for score in point.validation.items()]
+    claims = {
+        "scores": not record.scores or not all(is_possible(*score) for score in record.scores.items()),
+        "windows": max(windows.truncated_documents, windows.strided_documents) > record.task.test_documents
+        or not all(0 <= value <= 1 for value in windows.ceiling.values()),
+        "training.precision": training.precision not in ("bf16", "fp32"),
+        "training.curve": steps != sorted({*steps}) or not all(is_possible(*score) for score in validation),
+        "training.steps": max([training.best_step, *steps]) > training.steps,
+        "training.trials": bool(training.trials) and record.track == "fixed",
+        "training.threshold": (training.threshold is not None) != traits_of(record.task.type).thresholds,
+        "model.parameters": record.model.parameters < 1,
+        "provenance.started": started > datetime.now(UTC) + timedelta(days=1),
+    }
+    return [name for name, impossible in claims.items() if impossible]
+
+
+def _contradictions(record: RunRecord, spec: TaskSpec) -> Iterator[str]:
+    """Costs that cannot stand together, and scores that the counts of labels do not give."""
+    cost = record.cost
+    if not cost.seconds or cost.peak_memory_bytes < 2 * record.model.parameters:
+        yield "a run and its time or memory"
+    # a frozen encoder's states are computed once for several seeds; their seconds stand in each of these runs
+    if spec.training.encoder == "trained" and cost.train_seconds + cost.evaluation_seconds > 1.1 * cost.seconds + 1e-3:
+        yield "seconds of training and evaluation, and those of the run,"
+    if not record.redacted or not has_f1(record.task.type):
+        return  # scored again from the gold of its predictions file, or of the data
+    labels, rows = record.task.labels, record.per_label
+    try:
+        counts = np.array([[rows[label][n] for n in ("tp", "predicted", "support")] for label in labels], np.int64)
+        tp, predicted, support = counts.T
+        sums = Sums(labels, tp, predicted - tp, support - tp)
+        averages, computed = f1_averages(sums, record.task.gold_labels), per_label(sums)
+    except (KeyError, ValueError, ScoreError):
+        yield "labels and their counts"
+        return
+    # redacted predictions stand beside no gold; how many there are of a label is held against the file (content)
+    if (tp > np.minimum(predicted, support)).any() or rows.keys() != {*labels} or any(
+        not equal(rows[label], computed[label]) for label in labels
+    ):  # fmt: skip
+        yield "labels and their counts"
+    elif any(abs(record.scores.get(name, math.inf) - value) > TOLERANCE for name, value in averages.items()):
+        yield "scores and the counts of labels"
+
+
+def equal(claimed: dict[str, float], computed: dict[str, float]) -> bool:
+    """Whether both hold the same numbers under the same names."""
+    return claimed.keys() == computed.keys() and all(abs(claimed[n] - computed[n]) <= TOLERANCE for n in claimed)
+
+
+def _keys(record: RunRecord) -> set[str]:
+    """The keys that the record's fields can have: a run repeated in fp32 keeps the key of its first try."""
+    return {
+        run_key(
+            model_hash=record.model.hash,
+            task_hash=record.task.hash,
+            data_hash=record.task.data_hash,
+            seed=record.seed,
+            precision=precision,
+            track=record.track,
+            limit=record.limit,
+            protocol=None if record.resampling is None else {"fold": record.resampling.fold},
+            engine_version=record.engine_version,
+        )
+        for precision in {record.training.precision, "bf16", "fp32"}
+    }
+
+
+def _says_otherwise(record: RunRecord, spec: TaskSpec) -> bool:
+    task, claimed = record.task, record.resampling
+    rule = spec.resampled(next(s for s in spec.all_sources if s.id == task.source))
+    if rule is None or claimed is None:
+        split = rule is None and claimed is None
+    else:
+        split = (claimed.folds, record.seed) == (rule.count, rule.seed + claimed.fold) and claimed.fold < rule.count
+    return (
+        not split
+        or not fits(task.labels, spec)
+        or not set(task.gold_labels) <= set(task.labels)
+        or (task.type, task.language, task.version) != (spec.type, spec.language, spec.version)
+        or (task.primary, task.paper) != (spec.metric.primary, spec.metric.paper)
+        or (task.corpus, task.negative_label) != (spec.corpus_id, spec.metric.negative_label)
+        or hashlib.sha256(canonical(record.protocol).encode()).hexdigest() != task.hash
+        or record.redacted != (spec.access == "agreement")
+    )
+
+
+def fits(labels: tuple[str, ...], spec: TaskSpec) -> bool:
+    """Whether a run of this task can have these labels; where the data decides which, their number is known."""
+    if isinstance(spec.labels, list):
+        return list(labels) == spec.labels
+    number = spec.labels.top_k if isinstance(spec.labels, TopLabels) else spec.labels.collected
+    return list(labels) == sorted(set(labels)) and len(labels) == number

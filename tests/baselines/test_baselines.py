@@ -1,0 +1,175 @@
+"""The baselines: what they predict, and that they score what label counts alone tell."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from biobench.baselines.blind import Baseline, label_baselines, mention_baselines
+from biobench.baselines.reading import bag_of_words, dictionary
+from biobench.baselines.words import Dictionary, Words
+from biobench.schema.document import Document, Span, TaskData
+from biobench.schema.task import TaskType
+from biobench.score import Scores, compute, oracle
+
+
+def classified(train: list[str], test: list[str], labels: str = "ABC") -> TaskData:
+    """One document a text; `AC` is a document with the labels A and C."""
+
+    def made(split: str, given: list[str]) -> list[Document]:
+        return [
+            Document(f"{split}{i}", f"{split}{i}", f"word {own}", split, labels=tuple(own))
+            for i, own in enumerate(given)
+        ]
+
+    gold = {label for own in test for label in own}
+    documents = {"train": made("train", train), "validation": made("validation", train[:1]), "test": made("test", test)}
+    return TaskData(documents, tuple(x for x in labels if x in gold), tuple(labels), "s", "h")
+
+
+def mentions(split: str, *texts: tuple[str, list[tuple[str, str]]]) -> list[Document]:
+    """Texts, each with the (surface, label) of its mentions."""
+    found = []
+    for i, (text, given) in enumerate(texts):
+        spans = tuple(sorted(Span(text.index(s), text.index(s) + len(s), label) for s, label in given))
+        found.append(Document(f"{split}{i}", f"{split}{i}", text, split, spans=spans))
+    return found
+
+
+def scores(data: TaskData, played: Baseline, type: TaskType, draw: int = 0) -> Scores:
+    return compute(
+        type=type, labels=data.labels, gold_labels=data.gold_labels, gold=data.test, predictions=played.draws[draw]
+    )
+
+
+def test_the_majority_class_has_the_scores_of_its_share() -> None:
+    data = classified(["B", "A", "B"], ["B", "B", "B", "A"])
+    played, _ = label_baselines(data, 1, single=True)
+    assert {p.labels for p in played.draws[0]} == {("B",)}
+    found = scores(data, played, "single_label").values
+    assert found["accuracy"] == 0.75
+    assert found["macro_f1"] == pytest.approx((2 * 0.75 / 1.75) / 2)
+    assert found["macro_f1_all"] == pytest.approx((2 * 0.75 / 1.75) / 3)
+    assert found["weighted_f1"] == pytest.approx(0.75 * 2 * 0.75 / 1.75)
+
+
+def test_the_prior_says_what_more_than_half_have() -> None:
+    data = classified(["AB", "AB", "AC", "B"], ["AB", "A", "C", ""])
+    _, played, _ = label_baselines(data, 1, single=False)
+    assert {p.labels for p in played.draws[0]} == {("A", "B")}
+    found = scores(data, played, "multi_label").values
+    # A: 2 of 4 under it, B: 1 of 4, C never said
+    assert found["macro_f1"] == pytest.approx((4 / 6 + 2 / 5 + 0) / 3)
+    assert found["micro_f1"] == pytest.approx(2 * 3 / (8 + 4))
+    _, exactly_half, _ = label_baselines(classified(["A", "B"], ["A"]), 1, single=False)
+    assert exactly_half.draws[0][0].labels == ()
+
+
+def test_random_labels_hit_as_often_as_the_shares_say() -> None:
+    rng = np.random.default_rng(3)
+    single = classified(list(rng.choice(list("ABC"), 500, p=[0.6, 0.3, 0.1])), list(rng.choice(list("ABC"), 500)))
+    several = classified(["AB", "A", "C", "A"] * 100, ["A", "BC", "ABC", ""] * 100)
+    for data, one, type in ((single, True, "single_label"), (several, False, "multi_label")):
+        played = label_baselines(data, 7, single=one)[-1]
+        assert len(played.draws) > 1
+        assert played.draws[0] != played.draws[1]
+        assert played.draws == label_baselines(data, 7, single=one)[-1].draws
+        hits = [
+            sum(row["tp"] for row in scores(data, played, type, i).per_label.values())  # type: ignore[arg-type]
+            for i in range(len(played.draws))
+        ]
+        share = {x: sum(x in d.labels for d in data.train) / len(data.train) for x in "ABC"}
+        hit = [share[x] for d in data.test for x in d.labels]
+        spread = math.sqrt(sum(p * (1 - p) for p in hit))
+        assert abs(np.mean(hits) - sum(hit)) < 4 * spread / math.sqrt(len(hits))
+
+
+def test_no_mention_scores_nothing_and_random_mentions_little() -> None:
+    text = ("The fever and cough of old men", [("fever", "D"), ("cough", "D"), ("old men", "P")])
+    data = TaskData(
+        {"train": mentions("train", text), "test": mentions("test", *[text] * 300)}, ("D", "P"), ("D", "P"), "s", "h"
+    )
+    nothing, played = mention_baselines(data, 1)
+    assert set(scores(data, nothing, "span_ner").values.values()) == {0.0}
+    # 7 words, two of them begin a D of one word and one a P of two
+    hits = [
+        sum(row["tp"] for row in scores(data, played, "span_ner", i).per_label.values())
+        for i in range(len(played.draws))
+    ]
+    spread = math.sqrt(300 * (2 * (2 / 7) * (5 / 7) + (1 / 7) * (6 / 7)))
+    assert abs(np.mean(hits) - 300 * (2 * 2 / 7 + 1 / 7)) < 4 * spread / math.sqrt(len(hits))
+    assert all(0 <= s.start < s.end <= len(text[0]) for p in played.draws[0] for s in p.spans)
+    assert not any(s.label == "P" and s.start == text[0].index("men") for p in played.draws[0] for s in p.spans)
+
+
+def known(data: TaskData) -> Dictionary:
+    """Of the training split."""
+    return Dictionary([(Words.of(d), Words.of(d).places(d.spans)) for d in data.train], data.labels)
+
+
+def test_the_dictionary_takes_the_longest_match_and_the_majority_type() -> None:
+    train = mentions(
+        "train",
+        ("lung cancer", [("lung cancer", "D")]),
+        ("a lung", [("lung", "A")]),
+        ("no lung", [("lung", "A")]),
+        ("odd lung", [("lung", "D")]),
+        ("BRCA1 here", [("BRCA1", "G")]),
+    )
+    test = mentions("test", ("Cancer? lung cancer, lung; brca1 lung", []), ("a lung", []), ("lung", []))
+    data = TaskData({"train": train, "test": test}, ("D",), ("A", "D", "G"), "s", "h")
+    said = dictionary(data).draws[0]
+    text = test[0].text
+    assert [(text[s.start : s.end], s.label) for s in said[0].spans] == [
+        ("lung cancer", "D"),
+        ("lung", "A"),
+        ("lung", "A"),
+    ]
+    assert [s.label for s in said[2].spans] == ["A"]
+    tie = TaskData({"train": [train[1], train[3]], "test": test}, ("D",), ("D", "A"), "s", "h")
+    assert known(tie).labels == {("lung",): "D"}
+
+
+def test_the_dictionary_uses_the_corpus_tokens_and_gives_tags() -> None:
+    def made(id: str, spans: tuple[Span, ...]) -> Document:
+        return Document(id, id, "p53-null cells", "train", spans=spans, tokens=((0, 8), (9, 14)), tags=("O", "O"))
+
+    data = TaskData({"train": [made("a", (Span(0, 8, "G"),))], "test": [made("b", ())]}, ("G",), ("G",), "s", "h")
+    (said,) = dictionary(data).draws[0]
+    assert said.spans == (Span(0, 8, "G"),)
+    assert said.tags == ("B-G", "O")
+    inside = TaskData({"train": [made("a", (Span(0, 3, "G"),))], "test": [made("b", ())]}, ("G",), ("G",), "s", "h")
+    assert known(inside).labels == {}, "a mention inside a token is no surface of the tokens"
+
+
+def test_words_and_their_places() -> None:
+    words = Words.of(Document("d", "d", "l'été, 5-HT", "test"))
+    assert words.surfaces == ("l", "'", "été", ",", "5", "-", "HT")
+    assert words.places((Span(2, 5, "T"), Span(3, 5, "T"), Span(7, 11, "C"))) == [(2, 3, "T"), (4, 7, "C")]
+    assert words.span((4, 7, "C")) == Span(7, 11, "C")
+
+
+def test_the_bag_of_words_reads() -> None:
+    data = classified(["A", "B", "C"] * 10, ["A", "B", "C"] * 5)
+    assert scores(data, bag_of_words(data, 0, single=True), "single_label").values["accuracy"] == 1
+    several = classified(["AB", "A", "B", ""] * 10, ["AB", "A", "", "B"])
+    played = bag_of_words(several, 0, single=False)
+    assert {p.document: p.labels for p in played.draws[0]}["test2"] == ()
+    assert all("C" not in p.labels for p in played.draws[0]), "a label without training documents is never said"
+
+
+def test_the_bag_of_words_survives_texts_without_words() -> None:
+    data = classified(["A", "B"], ["A"])
+    data.documents["train"] = [Document(f"t{i}", f"t{i}", "…", "train", labels=(x,)) for i, x in enumerate("AB")]
+    assert [p.labels for p in bag_of_words(data, 0, single=True).draws[0]] == [("A",)]
+
+
+@pytest.mark.parametrize("type", ["single_label", "multi_label"])
+def test_the_oracle_reaches_the_ceiling(type: TaskType) -> None:
+    data = classified(["A", "B", "C"], ["A", "B", "B"])
+    played = Baseline("oracle", "", [oracle(data.test)])
+    found = scores(data, played, type).values
+    assert [found[f"{name}_f1"] for name in ("macro", "micro", "weighted")] == [1, 1, 1]
+    assert found["macro_f1_all"] == pytest.approx(2 / 3)

@@ -1,0 +1,356 @@
+"""The gate passes what it should and refuses labels shuffled against the text and moved mentions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from biobench.baselines import gate
+from biobench.baselines.moves import alignment, surface
+from biobench.baselines.permutation import beats, beats_permuted
+from biobench.data.catalog import LoadedTask, load_task
+from biobench.data.load import load_data
+from biobench.schema.document import Document, Prediction, Span, TaskData
+from biobench.schema.floor import FloorRecord
+from biobench.score import counts
+from tests.helpers.broken_corpora import broken, characters_moved, labels_shuffled, tokens_moved, types_shuffled
+
+Change = Callable[[Sequence[Document]], list[Document]]
+
+
+@pytest.fixture(scope="module")
+def demo() -> dict[str, tuple[LoadedTask, TaskData]]:
+    """The two generated corpora."""
+    tasks = [load_task(name) for name in ("demo_ner", "demo_topic")]
+    return {t.id: (t, load_data(t, None)) for t in tasks}
+
+
+def failed(verdict: FloorRecord) -> set[str]:
+    return {c.name for c in verdict.checks if not c.passed}
+
+
+@pytest.mark.parametrize("name", ["demo_ner", "demo_topic"])
+def test_generated_corpora_pass(demo: dict[str, tuple[LoadedTask, TaskData]], name: str) -> None:
+    verdict = gate(*demo[name])
+    assert verdict.passed, verdict.reasons
+    assert verdict.reasons == ()
+    scores = {p.name: p.scores for p in verdict.policies}
+    for average in ("macro_f1", "micro_f1", "weighted_f1"):
+        assert scores["oracle"][average] == 1
+    reader = scores["training dictionary" if name == "demo_ner" else "bag of words"]
+    assert reader["macro_f1"] > 0.9
+    again = gate(*demo[name])
+    ours = {"seconds", "made"}
+    assert again.model_dump(exclude=ours) == verdict.model_dump(exclude=ours), "seeded: the same verdict again"
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("name", ["demo_ner", "demo_topic"])
+def test_labels_shuffled_against_the_text_fail(
+    demo: dict[str, tuple[LoadedTask, TaskData]], name: str, seed: int
+) -> None:
+    task, data = demo[name]
+    verdict = gate(task, broken(data, labels_shuffled(seed)))
+    assert "beats permuted" in failed(verdict)
+    assert "oracle" not in failed(verdict), "the scorer is not what failed"
+
+
+def test_types_shuffled_among_mentions_fail(demo: dict[str, tuple[LoadedTask, TaskData]]) -> None:
+    task, data = demo["demo_ner"]
+    assert failed(gate(task, broken(data, types_shuffled(1)))) == {"beats permuted types"}
+
+
+@pytest.mark.parametrize(
+    ("change", "way"),
+    [
+        (characters_moved(1), "1 character to the left"),
+        (characters_moved(-1), "1 character to the right"),
+        (characters_moved(2), "2 characters to the left"),
+        (tokens_moved(1), "1 token to the left"),
+        (tokens_moved(-1), "1 token to the right"),
+    ],
+)
+def test_moved_mentions_fail_the_surface_check(
+    demo: dict[str, tuple[LoadedTask, TaskData]], change: Change, way: str
+) -> None:
+    task, data = demo["demo_ner"]
+    verdict = gate(task, broken(data, change))
+    assert "surface" in failed(verdict)
+    (said,) = [c.words for c in verdict.checks if c.name == "surface"]
+    assert f"if all were moved {way}: offsets are shifted" in said
+
+
+def recurring(seed: int) -> TaskData:
+    """Six words a document, all but one drawn from four hundred; the third, a mention, is one of six names."""
+    rng = np.random.default_rng(seed)
+
+    def made(split: str, count: int) -> list[Document]:
+        found = []
+        for i in range(count):
+            words = [f"w{n}" for n in rng.integers(400, size=6)]
+            words[2] = f"drug{'abcdef'[rng.integers(6)]}"
+            starts = [sum(len(w) + 1 for w in words[:k]) for k in range(6)]
+            tokens = tuple((a, a + len(w)) for a, w in zip(starts, words, strict=True))
+            tags = ("O", "O", "B-D", "O", "O", "O")
+            found.append(Document(f"{split}{i}", f"{split}{i}", " ".join(words), split, spans=(Span(*tokens[2], "D"),),
+                                  tokens=tokens, tags=tags))  # fmt: skip
+        return found
+
+    documents = {"train": made("train", 120), "validation": made("validation", 10), "test": made("test", 40)}
+    return TaskData(documents, ("D",), ("D",), "s", "h")
+
+
+def test_mentions_moved_onto_other_words_fail_though_every_edge_is_clean() -> None:
+    data = recurring(1)
+    right = alignment(data, 1)
+    assert right.passed
+    assert right.p is not None
+    assert right.p > 0.9
+    for step, way in ((1, "to the left"), (-1, "to the right")):
+        moved = broken(data, tokens_moved(step))
+        assert surface([*moved.train, *moved.test]).passed, "no edge gives it away"
+        found = alignment(moved, 1)
+        assert not found.passed
+        assert f"100.0 if all mentions were moved 1 word {way}" in found.words
+
+
+def test_mentions_that_never_recur_raise_no_alarm() -> None:
+    data = recurring(1)
+    new = iter(range(10_000))
+
+    def renamed(documents: Sequence[Document]) -> list[Document]:
+        return [
+            replace(d, text=d.text[: s.start] + f"x{next(new):0{s.end - s.start - 1}d}" + d.text[s.end :])
+            for d in documents
+            for s in d.spans
+        ]
+
+    assert alignment(broken(data, renamed), 1).passed
+
+
+def test_a_task_that_expects_chance(demo: dict[str, tuple[LoadedTask, TaskData]]) -> None:
+    task, data = demo["demo_topic"]
+    spec = task.spec.model_copy(update={"gate": task.spec.gate.model_copy(update={"expect": "chance"})})
+    chance = replace(task, spec=spec)
+    leaks = gate(chance, data)
+    assert failed(leaks) == {"chance", "chance: length only"}, "its texts differ in length, too"
+    assert "must not be below" in leaks.reasons[0]
+    assert gate(chance, broken(data, labels_shuffled(4))).passed
+
+
+def test_beating_the_majority_alone_proves_nothing() -> None:
+    """Guessing has a better macro F1 than the majority class; only permuting its guesses tells it from reading."""
+    rng = np.random.default_rng(0)
+    gold = [Document(f"{i}", f"{i}", "t", "test", labels=(str(x),)) for i, x in enumerate(rng.choice(["A", "B"], 300))]
+    guesses = [
+        Prediction(document=d.id, labels=(str(x),)) for d, x in zip(gold, rng.choice(["A", "B"], 300), strict=True)
+    ]
+    constant = [Prediction(document=d.id, labels=("A",)) for d in gold]
+    both = np.array([True, True])
+    own, other = (counts(type="single_label", labels="AB", gold=gold, predictions=p) for p in (guesses, constant))
+    assert beats(own, other, both, 0).significant
+    assert not beats(other, own, both, 0).significant
+    permuted = beats_permuted(gold, guesses, "AB", both, 0, places=False)
+    assert not permuted.significant
+    assert permuted.other == pytest.approx(0.5, abs=0.03)
+
+
+def test_permuting_keeps_groups_together() -> None:
+    """Ten groups of thirty equal documents: a policy right on whole groups by luck must not look certain."""
+    significant = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        truth, said = rng.choice(["A", "B"], 10), rng.choice(["A", "B"], 10)
+        gold = [
+            Document(f"{g}-{i}", f"{g}", "t", "test", labels=(str(truth[g]),)) for g in range(10) for i in range(30)
+        ]
+        guesses = [Prediction(document=d.id, labels=(str(said[int(d.group)]),)) for d in gold]
+        significant += beats_permuted(gold, guesses, "AB", np.array([True, True]), seed, places=False).significant
+    assert significant <= 2
+
+
+def test_the_surface_check_needs_no_blanks_between_words() -> None:
+    text = "患者有发热和咳嗽的症状并且头痛"
+    docs = [Document(f"{i}", f"{i}", text, "test", spans=(Span(3, 5, "D"), Span(6, 8, "D"))) for i in range(20)]
+    found = surface(docs)
+    assert found.words.startswith("100.0 % of the edges of 40 mentions")
+    assert found.passed
+
+
+def test_the_surface_check_counts_edges() -> None:
+    text = "an old man, ill"
+    found = surface([Document("d", "d", text, "test", spans=(Span(3, 6, "A"), Span(8, 11, "A")))])
+    # `old` is clean; `an,` begins inside a word and ends on punctuation
+    assert found.words.startswith("50.0 % of the edges of 2 mentions")
+    assert surface([Document("d", "d", text, "test")]).passed
+
+
+def in_groups(groups: int, size: int, labels: Sequence[str] = "ABC") -> TaskData:
+    """Sentences whose last word tells their label; in each group labels keep their order and mostly stay a row."""
+    rng = np.random.default_rng(7)
+
+    def made(split: str, count: int) -> list[Document]:
+        found = []
+        for g in range(count):
+            at = int(rng.integers(len(labels)))
+            for i in range(size):
+                at = (at + int(rng.random() < 0.5)) % len(labels)
+                words = " ".join(f"w{n}" for n in rng.integers(50, size=5))
+                found.append(Document(f"{split}{g}-{i}", f"{split}{g}", f"{words} says{labels[at]}", split,
+                                      labels=(labels[at],)))  # fmt: skip
+        return found
+
+    documents = {"train": made("train", 40), "validation": made("validation", 4), "test": made("test", groups)}
+    return TaskData(documents, tuple(labels), tuple(labels), "generated", "h")
+
+
+def test_few_groups_are_asked_by_documents(demo: dict[str, tuple[LoadedTask, TaskData]]) -> None:
+    """Four hospitals have 24 orders, so no p below 0.01; their forty documents have enough."""
+    task = replace(demo["demo_topic"][0], spec=demo["demo_topic"][0].spec.model_copy(update={"labels": list("ABC")}))
+    few = in_groups(4, 10)
+    verdict = gate(task, few)
+    assert verdict.passed, verdict.reasons
+    assert verdict.test_groups == 4
+    assert any("by documents, as 4 test groups are too few" in check.words for check in verdict.checks)
+    assert not gate(task, broken(few, labels_shuffled(1))).passed
+    tiny = gate(task, in_groups(1, 5))
+    assert not tiny.passed
+    assert all("5 test documents cannot show it, the gate needs 8" in reason for reason in tiny.reasons)
+
+
+def test_pairs_of_texts_are_read_together(demo: dict[str, tuple[LoadedTask, TaskData]]) -> None:
+    """The label says whether both texts are of one kind; neither text alone tells it."""
+    rng = np.random.default_rng(3)
+    kinds = {"heart": ["cardiac", "pulse", "valve"], "lung": ["cough", "asthma", "airway"]}
+
+    def made(split: str, count: int) -> list[Document]:
+        found = []
+        for i in range(count):
+            picked = [str(rng.choice(list(kinds))) for _ in range(2)]
+            first, second = (" ".join(rng.choice([*kinds[k], "the", "was"], 6)) for k in picked)
+            label = "same" if picked[0] == picked[1] else "other"
+            found.append(Document(f"{split}{i}", f"{split}{i}", second, split, labels=(label,), query=first))
+        return found
+
+    parts = {"train": made("train", 150), "validation": made("validation", 10), "test": made("test", 60)}
+    data = TaskData(parts, ("other", "same"), ("other", "same"), "generated", "h")
+    spec = demo["demo_topic"][0].spec.model_copy(update={"labels": ["other", "same"]})
+    task = replace(demo["demo_topic"][0], spec=spec)
+    assert gate(task, data).passed
+    for alone in ({"query": ""}, {"text": "none"}):
+        half = broken(data, lambda documents, a=alone: [replace(d, **a) for d in documents])
+        assert not gate(task, half).passed
+    assert "beats permuted" in failed(gate(task, broken(data, labels_shuffled(2))))
+
+
+def test_labels_learned_by_heart_are_no_information(demo: dict[str, tuple[LoadedTask, TaskData]]) -> None:
+    """Random labels, and a test split that repeats training: the reader is right everywhere and has read nothing."""
+    rng = np.random.default_rng(5)
+    spec = demo["demo_topic"][0].spec.model_copy(update={"labels": ["A", "B"]})
+    task = replace(demo["demo_topic"][0], spec=spec)
+    made = [
+        Document(f"d{i}", f"d{i}", " ".join(f"w{n}" for n in rng.integers(500, size=12)), "train", labels=(str(x),))
+        for i, x in enumerate(rng.choice(["A", "B"], 300))
+    ]
+    copies = [replace(d, id=f"t{d.id}", group=f"t{d.id}", split="test", text=d.text.upper()) for d in made[:60]]
+    new = [replace(d, split="test") for d in made[200:]]
+
+    def judged(test: list[Document]) -> FloorRecord:
+        parts = {"train": made[:200], "validation": made[:5], "test": test}
+        return gate(task, TaskData(parts, ("A", "B"), ("A", "B"), "generated", "h"))
+
+    only = judged(copies)
+    assert failed(only) == {"overlap"}
+    assert "of 60 test documents 60 stand verbatim in training" in only.reasons[0]
+    both = judged(copies + new)
+    assert "beats permuted" in failed(both)
+    assert any("the text is tested on the other 100" in check.words for check in both.checks)
+    few = judged(copies[:5] + new)
+    assert few.flags == (), "few copies are left out, and nothing else"
+    assert any("5 stand verbatim in training; the text is tested on the other 100" in c.words for c in few.checks)
+
+
+def labelled(
+    rng: np.random.Generator, split: str, count: int, label: Callable[[int, list[str]], str]
+) -> list[Document]:
+    """Documents of random words; the label is a function of the number and the words."""
+    documents = []
+    for i in range(count):
+        words = [f"w{n}" for n in rng.integers(400, size=rng.integers(8, 40))]
+        labels = (label(i, words),)
+        documents.append(Document(f"{split}{i}", f"{split}{i}", " ".join(words), split, labels=labels))
+    return documents
+
+
+@pytest.fixture
+def two_labels(demo: dict[str, tuple[LoadedTask, TaskData]]) -> Callable[[list[Document], list[Document]], FloorRecord]:
+    """The gate on documents with the labels A and B."""
+    spec = demo["demo_topic"][0].spec.model_copy(update={"labels": ["A", "B"]})
+    task = replace(demo["demo_topic"][0], spec=spec)
+
+    def judged(train: list[Document], test: list[Document]) -> FloorRecord:
+        parts = {"train": train, "validation": train[:5], "test": test}
+        return gate(task, TaskData(parts, ("A", "B"), ("A", "B"), "generated", "h"))
+
+    return judged
+
+
+def by_length(number: int, words: list[str]) -> str:
+    return "AB"[len(words) > 22]
+
+
+def test_labels_that_follow_from_the_length_are_refused(two_labels) -> None:
+    rng = np.random.default_rng(1)
+    verdict = two_labels(labelled(rng, "train", 400, by_length), labelled(rng, "test", 150, by_length))
+    assert "beats length only" in failed(verdict)
+    (policy,) = [p for p in verdict.policies if p.name == "length only"]
+    assert policy.scores["macro_f1"] > 0.95
+
+
+def test_texts_with_one_word_added_are_near_copies_and_flagged(two_labels) -> None:
+    """Random labels: the bag of words knows every text of the test split by heart."""
+    rng = np.random.default_rng(2)
+    train = labelled(rng, "train", 300, lambda i, words: str(rng.choice(["A", "B"])))
+    copies = [replace(d, id=f"t{d.id}", group=f"t{d.id}", split="test", text=f"{d.text} more") for d in train[:100]]
+    new = labelled(rng, "test", 60, lambda i, words: str(rng.choice(["A", "B"])))
+    mixed = two_labels(train, copies + new)
+    assert "beats permuted" in failed(mixed), "asked of the new texts alone, it knows nothing"
+    assert any("of 160 test documents 100 are near-copies of training texts" in c.words for c in mixed.checks)
+    only = two_labels(train, copies)
+    assert any("100 are near-copies" in flag for flag in only.flags)
+
+
+def test_patients_in_both_splits_are_refused_or_flagged(two_labels) -> None:
+    """Each patient has one label and words of their own, which tell the patient and nothing else."""
+    rng = np.random.default_rng(3)
+    label = {patient: str(rng.choice(["A", "B"])) for patient in range(80)}
+
+    def notes(split: str, patients: Sequence[int]) -> list[Document]:
+        return [
+            Document(f"{split}{p}-{i}", f"patient{p}", " ".join(f"p{p}w{n}" for n in rng.integers(30, size=12)), split,
+                     labels=(label[p],))
+            for p in patients for i in range(4)
+        ]  # fmt: skip
+
+    shared = two_labels(notes("train", range(40)), notes("test", range(40)))
+    assert failed(shared) == {"overlap"}
+    assert "160 are of groups (patients, articles) that training has too" in shared.reasons[0]
+    partly = two_labels(notes("train", range(40)), notes("test", range(20, 60)))
+    assert "beats permuted" in failed(partly), "asked of new patients, the words tell nothing"
+    few = two_labels(labelled(rng, "train", 300, by_word), [*labelled(rng, "test", 100, by_word), *shifted(rng)])
+    assert few.passed
+    assert any("3 are of groups (patients, articles) that training has too" in flag for flag in few.flags)
+
+
+def by_word(number: int, words: list[str]) -> str:
+    label = "AB"[number % 2]
+    words += ["yes" if label == "A" else "no"]
+    return label
+
+
+def shifted(rng: np.random.Generator) -> list[Document]:
+    """Three more notes of training's first patient."""
+    return [replace(d, id=f"x{d.id}", group="train0") for d in labelled(rng, "test", 3, by_word)]

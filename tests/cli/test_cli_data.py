@@ -1,0 +1,119 @@
+"""Data on the command line: what is missing and where it was looked for, all tasks at once, steps by hand."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.helpers.cli_make import Said
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+ADDING = (ROOT / "docs" / "adding-a-task.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def made(biobench: Callable[..., Said], fixtures: Path, tmp_path: Path) -> Path:
+    shutil.copytree(fixtures / "iob", tmp_path / "corpora" / "iob")
+    assert biobench("tasks", "new", "corpora/iob/train.tsv", "--id", "ours").status == 0
+    return tmp_path / "ours.yaml"
+
+
+def test_data_that_is_not_there_is_wrong_where_its_folder_was_given(
+    biobench: Callable[..., Said], made: Path, tmp_path: Path
+) -> None:
+    said = biobench("tasks", "validate", "ours.yaml", "--data-dir", "elsewhere")
+    assert said.status == 2
+    assert "ours.yaml: data missing, looked for elsewhere/iob" in said.refusal()
+    assert "put train.tsv" in said.err
+    (row,) = biobench("tasks", "validate", "ours.yaml", "--data-dir", "elsewhere", "--json").json()
+    assert (row["valid"], row["state"], row["looked_for"]) == (False, "missing", ["elsewhere/iob"])
+    assert biobench("tasks", "validate", "ours.yaml", "--data-dir", "corpora").status == 0
+
+
+def test_without_the_option_missing_data_is_told_with_its_place(
+    biobench: Callable[..., Said], made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = biobench("tasks", "validate", "ours.yaml")
+    assert (said.status, said.out) == (0, "ours.yaml: valid, data missing, looked for data/iob\n")
+    monkeypatch.setenv("BIOBENCH_DATA_DIR", "all_corpora")
+    said = biobench("tasks", "validate", "ours.yaml")
+    assert (said.status, said.out) == (0, "ours.yaml: valid, data missing, looked for all_corpora/iob\n")
+
+
+def test_a_folder_of_specs_may_hold_some_without_data(biobench: Callable[..., Said], tmp_path: Path) -> None:
+    said = biobench("tasks", "validate", ROOT / "tasks" / "en", "--data-dir", tmp_path)
+    assert said.status == 0, said.err
+    assert (
+        f"gad.yaml: valid, data missing, looked for {tmp_path / 'gad_10fold'} and {tmp_path / 'gad_blurb'}" in said.out
+    )
+    assert f"deid.yaml: valid, data needs an agreement, looked for {tmp_path / 'deid'}" in said.out
+    said = biobench("tasks", "validate", ROOT / "tasks" / "en" / "deid.yaml", "--data-dir", tmp_path)
+    assert said.status == 2
+    assert f"data needs an agreement, looked for {tmp_path / 'deid'}" in said.err
+
+
+def test_open_data_can_be_laid_by_hand(biobench: Callable[..., Said], tmp_path: Path) -> None:
+    said = biobench("data", "status", "bc5cdr", "hoc", "--data-dir", tmp_path)
+    assert said.out == "bc5cdr: missing, biobench data fetch bc5cdr\nhoc: missing, biobench data fetch hoc\n"
+    said = biobench("data", "status", "bc5cdr", "hoc", "--steps", "--data-dir", tmp_path).out
+    assert (
+        f"Or by hand: make the folder {tmp_path / 'mtl_bc5cdr_iob'} and put the files there: train.tsv, devel.tsv"
+        in said
+    )
+    assert (
+        f"make the folder {tmp_path / 'bc5cdr_pubtator'} and put the files there: CDR_TrainingSet.PubTator.txt" in said
+    )
+    assert f"{tmp_path / 'hallmarks_of_cancer'} and put the files there, in these folders inside it: text/*.txt" in said
+
+
+def test_notes_are_shown_as_sentences(biobench: Callable[..., Said], made: Path) -> None:
+    with made.open("a", encoding="utf-8") as spec:
+        spec.write("notes:\n  - Token files, without ids.\n  - One fold of ten\n")
+    said = biobench("tasks", "show", "ours.yaml").out
+    assert "notes: Token files, without ids. One fold of ten.\n" in said
+    assert "., " not in biobench("tasks", "show", "bc5cdr").out.partition("notes:")[2].partition("\n")[0]
+
+
+def test_verify_without_a_task_takes_all_that_are_there(
+    biobench: Callable[..., Said], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from biobench.data import catalog
+
+    paths = {n: p for n, p in catalog.spec_paths().items() if n in ("demo_ner", "demo_topic", "gad")}
+    monkeypatch.setattr(catalog, "spec_paths", lambda: paths)
+    said = biobench("data", "verify", "--data-dir", tmp_path, "--json")
+    assert [row["task"] for row in said.json()] == ["demo_ner", "demo_topic"]
+    assert "task gad: no data below" in said.err
+    assert said.status == (0 if all(row["clean"] for row in said.json()) else 1)
+    assert biobench("data", "verify", "gad", "--data-dir", tmp_path).status == 2
+
+
+def test_a_new_task_becomes_clean_by_the_documented_way(
+    biobench: Callable[..., Said], made: Path, tmp_path: Path
+) -> None:
+    """A corpus with a text in two splits: `verify` names it, the page says what to write, and then it is clean."""
+    test = tmp_path / "corpora" / "iob" / "test.tsv"
+    first = (tmp_path / "corpora" / "iob" / "train.tsv").read_text("utf-8").strip().split("\n\n")[0]
+    test.write_text(first + "\n\n" + test.read_text("utf-8"), encoding="utf-8")
+    spec = made.read_text("utf-8")
+    made.write_text(spec[: spec.index("counts:")], encoding="utf-8")
+    said = biobench("data", "verify", "ours.yaml", "--data-dir", "corpora")
+    assert said.status == 0, "a text that stands twice is a finding"
+    assert "! duplicates.test-train: 1 test texts that stand verbatim in train" in said.out
+    (line,) = re.findall(r"declared in the spec: (findings: \{.+\})", said.out)
+    assert "duplicates.test-train" in yaml.safe_load(line)["findings"]
+    made.write_text(made.read_text("utf-8") + line + "\n", encoding="utf-8")
+    assert "- duplicates.test-train: 1" in biobench("data", "verify", "ours.yaml", "--data-dir", "corpora").out
+    assert "\nfindings: {" in ADDING
+
+
+def test_every_finding_is_explained() -> None:
+    source = (ROOT / "biobench" / "data" / "verify.py").read_text(encoding="utf-8")
+    kinds = set(re.findall(r'add\(f?"([a-z]+)\.', source))
+    assert kinds == {"duplicates", "near", "groups", "twice", "empty", "unsupported"}
+    assert {kind for kind in kinds if f"`{kind}." in ADDING} == kinds

@@ -1,0 +1,165 @@
+"""Whether a process has ended is asked of the system, and no clock that is set can change the answer."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from biobench.core import processes
+from biobench.core.files import (
+    is_abandoned,
+    remove_stale,
+    temporary_file,
+    temporary_folder,
+    temporary_name,
+    write_atomic,
+)
+from biobench.core.processes import NAME, has_ended, this_process
+from biobench.errors import StoreError
+
+DAY = 86_400.0
+FOREIGN = "00000000-1-1"
+needs_proc = pytest.mark.skipif(not this_process(), reason="this system does not name its processes")
+
+
+@cache
+def ended_process() -> str:
+    """The name that a process had which is no more."""
+    command = "from biobench.core.processes import this_process; print(this_process())"
+    return subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True).stdout.strip()
+
+
+@needs_proc
+def test_this_process_lives_and_one_that_ended_does_not() -> None:
+    assert NAME.fullmatch(this_process())
+    assert has_ended(this_process()) is False
+    assert has_ended(ended_process()) is True
+
+
+@needs_proc
+def test_a_number_that_another_process_has_now_is_another_process() -> None:
+    place, number, start = this_process().split("-")
+    assert has_ended(f"{place}-{number}-{int(start, 16) - 1:x}") is True
+    assert has_ended(f"{place}-{2**40:x}-{start}") is True, "no system has such a number"
+
+
+@needs_proc
+def test_a_killed_child_that_nobody_waited_for_has_ended() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    place = this_process().split("-")[0]
+    start = Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[19]
+    name = f"{place}-{child.pid:x}-{int(start):x}"
+    assert has_ended(name) is False
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert has_ended(name) is True
+    child.wait()
+
+
+@needs_proc
+def test_a_forked_child_has_a_name_of_its_own() -> None:
+    before = this_process()
+    here, there = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(there, this_process().encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(here, 100).decode().split("-")[1] == f"{child:x}" != before.split("-")[1]
+
+
+@pytest.mark.parametrize("name", [FOREIGN, "", "no process", "0-0-0", "../x"])
+def test_of_what_is_elsewhere_nothing_is_said(name: str) -> None:
+    assert has_ended(name) is None
+
+
+@pytest.fixture(params=[0.0, DAY, -DAY], ids=["right", "a day ahead", "a day behind"])
+def clock(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> float:
+    """The machine's clock stands so far from that by which the files were written."""
+    true = time.time
+    monkeypatch.setattr("time.time", lambda: true() + request.param)
+    return float(request.param)
+
+
+@needs_proc
+def test_a_living_process_keeps_its_file_at_any_time_of_day(tmp_path: Path, clock: float) -> None:
+    """Before, a clock that jumped by a day let the next process remove the file, and the write failed."""
+    with temporary_file(tmp_path / "record.json") as stream:
+        os.utime(stream.name, (time.time() - 2 * DAY, time.time() - 2 * DAY))
+        assert remove_stale(tmp_path) == 0
+    assert Path(stream.name).exists()
+
+
+@needs_proc
+@pytest.mark.parametrize("written", [-400 * DAY, 0.0, 400 * DAY])
+def test_what_an_ended_process_left_goes_at_once(tmp_path: Path, clock: float, written: float) -> None:
+    """Before, it stayed for an hour, or as long as a clock that had been wrong was ahead: here over a year."""
+    left = tmp_path / f".record.json.{ended_process()}.0123456789ab.tmp"
+    left.touch()
+    os.utime(left, (time.time() + written,) * 2)
+    assert remove_stale(tmp_path) == 1
+    assert not left.exists()
+
+
+@needs_proc
+def test_a_file_written_again_removes_what_an_ended_writer_left_of_it(tmp_path: Path) -> None:
+    """Before, what a killed gate had left of its verdict stayed for ever: nobody cleaned its folder."""
+    mine, other = (tmp_path / f".{name}.{ended_process()}.0123456789ab.tmp" for name in ("a.json", "b.json"))
+    for left in (mine, other):
+        left.touch()
+    with temporary_file(tmp_path / "a.json") as living:
+        write_atomic(tmp_path / "a.json", b"1")
+        assert {p.name for p in tmp_path.iterdir()} == {"a.json", Path(living.name).name, other.name}
+
+
+@needs_proc
+def test_a_folder_made_again_removes_what_an_ended_maker_left_of_it(tmp_path: Path) -> None:
+    left = tmp_path / f".model.{ended_process()}.0123456789ab.tmp"
+    (left / "inner").mkdir(parents=True)
+    with temporary_folder(tmp_path / "model") as aside:
+        (aside / "one").touch()
+        assert [p.name for p in tmp_path.iterdir()] == [aside.name]
+    assert [p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*")] == ["model", "model/one"]
+    with pytest.raises(StoreError, match="cannot be written"), temporary_folder(tmp_path / "model") as aside:
+        (aside / "two").touch()
+    assert not (tmp_path / "model" / "two").exists()
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("writer", ["", f"{FOREIGN}."])
+@pytest.mark.parametrize(("age", "goes"), [(DAY, False), (-DAY, False), (3 * DAY, True), (-3 * DAY, True)])
+def test_where_the_writer_cannot_be_asked_for_a_day_is_no_proof(
+    tmp_path: Path, clock: float, writer: str, age: float, goes: bool
+) -> None:
+    """By the clock of the file system, whatever that of the machine says."""
+    left = tmp_path / f".record.json.{writer}0123456789ab.tmp"
+    left.touch()
+    os.utime(left, (left.stat().st_mtime - age,) * 2)
+    assert is_abandoned(left) is goes
+    assert [p.name for p in tmp_path.iterdir()] == [left.name], "the probe is gone"
+
+
+def test_a_system_that_names_no_processes_still_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(*_: object) -> list[str]:
+        return []
+
+    monkeypatch.setattr(processes, "_fields_of", nothing)
+    processes._name_of.cache_clear()
+    try:
+        name = temporary_name(tmp_path / "record.json")
+        assert not is_abandoned_after_writing(name)
+    finally:
+        processes._name_of.cache_clear()
+    assert len(name.name.split(".")) == 5, "no writer in the name"
+
+
+def is_abandoned_after_writing(path: Path) -> bool:
+    """Of a file that has just been written."""
+    path.write_bytes(b"")
+    return is_abandoned(path)

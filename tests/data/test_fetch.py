@@ -1,0 +1,259 @@
+"""Fetching from a server of our own: resume, hashes, ranges, hub files, and the state of data."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from biobench.data.catalog import LoadedTask, load_task
+from biobench.data.download import download
+from biobench.data.fetch import WORK, fetch
+from biobench.data.load import load_data
+from biobench.data.status import status
+from biobench.errors import DataFormatError, DataUnavailableError, UsageError
+from tests.helpers.fetch_make import GOOD, Server, left_behind, parts, refused, zipped
+
+
+def test_plain_files_are_put_in_place_and_load(
+    server: Server, task_at: Callable[..., LoadedTask], tmp_path: Path
+) -> None:
+    urls = [server.put(f"x/{n}.tsv", GOOD.encode()) for n in ("train", "devel", "test")]
+    task = task_at("[" + ", ".join(f'{{url: "{u}"}}' for u in urls) + "]")
+    data = tmp_path / "store"
+    seen: list[tuple[str, int, int | None]] = []
+    result = fetch(task, data, progress=lambda *a: seen.append(a))
+    assert sorted(Path(f).name for f in result.files) == ["devel.tsv", "test.tsv", "train.tsv"]
+    assert seen[-1][1] == seen[-1][2] == len(GOOD)
+    assert len(load_data(task, data).train) == 1
+    asked = len(server.asked)
+    assert fetch(task, data).notes == ["already at hand"]
+    assert len(server.asked) == asked
+
+
+def test_a_zip_with_a_subfolder_and_resource_forks(
+    server: Server, task_at: Callable[..., LoadedTask], tmp_path: Path
+) -> None:
+    content = {f"top/in/{n}.tsv": GOOD.encode() for n in ("train", "devel", "test")}
+    archive = zipped(content | {"__MACOSX/top/in/._train.tsv": b"x", "top/in/._test.tsv": b"x", "top/other.txt": b"x"})
+    sha = hashlib.sha256(archive).hexdigest()
+    url = server.put("c.zip", archive)
+    task = task_at(f'{{url: "{url}", sha256: {sha}, unpack: zip, subfolder: top/in}}')
+    data = tmp_path / "store"
+    fetch(task, data)
+    assert left_behind(data) == ["corpus/devel.tsv", "corpus/test.tsv", "corpus/train.tsv"]
+    assert load_data(task, data).source == "local"
+
+
+def test_what_a_killed_fetch_had_unpacked_goes_with_the_next_one(
+    server: Server, task_at: Callable[..., LoadedTask], tmp_path: Path
+) -> None:
+    left = tmp_path / "store" / WORK / "unpack-0123" / "files"
+    left.mkdir(parents=True)
+    (left / "train.tsv").write_bytes(b"half")
+    url = server.put("c.zip", zipped({f"{n}.tsv": GOOD.encode() for n in ("train", "devel", "test")}))
+    fetch(task_at(f'{{url: "{url}", unpack: zip}}'), tmp_path / "store")
+    assert list((tmp_path / "store" / WORK).glob("unpack-*")) == []
+
+
+def test_the_download_cache_is_shared(server: Server, task_at: Callable[..., LoadedTask], tmp_path: Path) -> None:
+    archive = zipped({f"{n}.tsv": GOOD.encode() for n in ("train", "devel", "test")})
+    url = server.put("c.zip", archive)
+    data = tmp_path / "store"
+    fetch(task_at(f'{{url: "{url}", unpack: zip}}'), data)
+    fetch(task_at(f'{{url: "{url}", unpack: zip}}', folder="second", id="other"), data)
+    assert [path for path, _ in server.asked] == ["/c.zip"]
+
+
+def test_a_broken_download_is_continued(server: Server, tmp_path: Path) -> None:
+    content = os.urandom(300_000)
+    url = server.put("big.bin", content)
+    server.cut["/big.bin"] = [100_000]
+    target = download(url, tmp_path / "d" / "big.bin", hashlib.sha256(content).hexdigest())
+    assert target.read_bytes() == content
+    assert [wanted for _, wanted in server.asked] == [None, "bytes=100000-"]
+    assert not parts(tmp_path)
+
+
+def test_a_download_that_stays_cut_off_says_so_and_is_continued_later(server: Server, tmp_path: Path) -> None:
+    content = os.urandom(5000)
+    url = server.put("big.bin", content)
+    server.cut["/big.bin"] = [1000, 0, 0]
+    with pytest.raises(DataUnavailableError, match="cut off: 1000 of 5000 bytes"):
+        download(url, tmp_path / "big.bin")
+    assert not (tmp_path / "big.bin").exists()
+    assert download(url, tmp_path / "big.bin").read_bytes() == content
+    assert server.asked[-1][1] == "bytes=1000-"
+
+
+def test_a_server_without_ranges_starts_again(server: Server, tmp_path: Path) -> None:
+    content = os.urandom(5000)
+    url = server.put("big.bin", content)
+    server.ranges = False
+    server.cut["/big.bin"] = [1000]
+    assert download(url, tmp_path / "big.bin").read_bytes() == content
+
+
+def test_members_of_a_large_zip_are_read_by_ranges(
+    server: Server, task_at: Callable[..., LoadedTask], tmp_path: Path
+) -> None:
+    content = {"figures/huge.png": os.urandom(2_000_000)} | {
+        f"splits/{n}.tsv": GOOD.encode() for n in ("train", "devel", "test")
+    }
+    archive = zipped(content)
+    url = server.put("data.zip", archive)
+    task = task_at(
+        f'{{url: "{url}", unpack: zip, members: [splits/train.tsv, splits/devel.tsv, splits/test.tsv]}}',
+        files="{train: splits/train.tsv, validation: splits/devel.tsv, test: splits/test.tsv}",
+    )
+    result = fetch(task, tmp_path / "store")
+    assert "read by ranges" in result.notes[0]
+    assert int(result.notes[0].split()[0]) < len(archive) / 2
+    assert all(wanted is not None for _, wanted in server.asked)
+    server.ranges = False
+    whole = fetch(task_at(task_url(task), folder="again", files=task_files(task), id="again"), tmp_path / "store")
+    assert not whole.notes
+    assert left_behind(tmp_path / "store")[0] == "again/splits/devel.tsv"
+
+
+def task_url(task: LoadedTask) -> str:
+    url = task.spec.all_sources[0].url
+    assert url is not None
+    assert not isinstance(url, (str, list))
+    return f'{{url: "{url.url}", unpack: zip, members: [{", ".join(url.members)}]}}'
+
+
+def task_files(task: LoadedTask) -> str:
+    return str(task.spec.all_sources[0].files).replace("'", "")
+
+
+def test_wrong_hash_missing_file_and_missing_member(
+    server: Server, task_at: Callable[..., LoadedTask], tmp_path: Path
+) -> None:
+    data = tmp_path / "store"
+    archive = zipped({"train.tsv": GOOD.encode()})
+    url = server.put("c.zip", archive)
+    task = task_at(f'{{url: "{url}", sha256: "{"0" * 64}", unpack: zip}}')
+    refused(task, data, "the SHA-256 is", DataUnavailableError)
+    refused(task_at(f'{{url: "{url}x", unpack: zip}}'), data, "404", DataUnavailableError)
+    refused(task_at(f'{{url: "{url}", unpack: zip, subfolder: other}}'), data, "nothing below 'other'", DataFormatError)
+    with pytest.raises(DataFormatError, match=r"'devel\.tsv' is not among"):
+        fetch(task_at(f'{{url: "{url}", unpack: zip}}'), data)
+
+
+def test_a_full_disk_leaves_nothing(
+    server: Server, task_at: Callable[..., LoadedTask], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = server.put("c.zip", zipped({"train.tsv": GOOD.encode()}))
+    task = task_at(f'{{url: "{url}", unpack: zip}}')
+    real = Path.open
+
+    def full(self: Path, mode: str = "r", *args: Any, **more: Any) -> Any:
+        if self.name.endswith((".part", ".tsv")) and set(mode) & set("wax"):
+            raise OSError(errno.ENOSPC, "No space left on device", str(self))
+        return real(self, mode, *args, **more)
+
+    monkeypatch.setattr(Path, "open", full)
+    refused(task, tmp_path / "one", "the disk of .* is full", DataUnavailableError)
+    monkeypatch.undo()
+    fetched_first = download(
+        url, tmp_path / "two" / WORK / "downloads" / hashlib.sha256(url.encode()).hexdigest()[:16] / "c.zip"
+    )
+    assert fetched_first.is_file()
+    monkeypatch.setattr(Path, "open", full)
+    refused(task, tmp_path / "two", "the disk of .* is full", DataUnavailableError)
+
+
+def test_a_host_that_is_not_there(task_at: Callable[..., LoadedTask], tmp_path: Path) -> None:
+    task = task_at('{url: "http://127.0.0.1:9/c.zip", unpack: zip}')
+    refused(task, tmp_path / "store", "cannot be reached", DataUnavailableError)
+
+
+def test_agreement_tasks_give_their_steps_and_ask_nobody(tmp_path: Path) -> None:
+    with pytest.raises(DataUnavailableError) as caught:
+        fetch(load_task("deid"), tmp_path)
+    assert caught.value.access == "agreement"
+    for word in ("(1)", "physionet.org", "id.text, id.res", str(tmp_path / "deid"), "biobench tasks validate deid"):
+        assert word in caught.value.hint
+    (state,) = status([load_task("phenotype")], tmp_path)
+    assert state.state == "agreement"
+    assert any("CITI" in step for step in state.steps)
+    assert any("ACTdb102003.csv, NOTEEVENTS.csv*" in step for step in state.steps)
+
+
+def test_status_of_ready_missing_and_generated(tmp_path: Path, fixtures: Path) -> None:
+    states = {s.task: s for s in status([load_task(n) for n in ("gad", "demo_ner", "cantemist", "diamed")], tmp_path)}
+    assert states["demo_ner"].state == "generated"
+    assert states["gad"].state == "missing"
+    assert states["gad"].fetch[0].startswith("https://")
+    assert "biobench data fetch gad" in states["gad"].steps[0]
+    assert states["gad"].lacking == [str(tmp_path / "gad_10fold/1/train.tsv"), str(tmp_path / "gad_10fold/1/test.tsv")]
+    assert states["cantemist"].fetch == []
+    assert any("FRASIMED" in step for step in states["cantemist"].steps)
+    folder = tmp_path / "gad_blurb"
+    folder.mkdir()
+    for name in ("train", "dev", "test"):
+        (folder / f"{name}.tsv").write_text("x")
+    (ready,) = status([load_task("gad")], tmp_path)
+    assert (ready.state, ready.source, ready.files, ready.bytes) == ("ready", "blurb", 3, 3)
+    assert ready.hash is not None
+    (folder / "dev.tsv").write_text("y")
+    assert status([load_task("gad")], tmp_path)[0].hash != ready.hash
+
+
+def test_an_unknown_source(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no source 'blurp'") as caught:
+        fetch(load_task("gad"), tmp_path, "blurp")
+    assert "blurb" in caught.value.hint
+
+
+def test_hub_files_are_taken_by_name_and_scripts_never(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    remote = tmp_path / "remote.parquet"
+    pq.write_table(pa.table({"document_id": ["1"], "text": ["a @GENE$"], "labels": [["1"]]}), remote)
+    asked: list[str] = []
+
+    commit = "0123456789abcdef" * 2 + "01234567"
+
+    def info(self: object, repo: str, *, revision: str) -> SimpleNamespace:
+        assert (repo, revision) == ("bigbio/gad", "refs/convert/parquet")
+        return SimpleNamespace(sha=commit)
+
+    def listed(self: object, repo: str, *, revision: str, repo_type: str) -> list[str]:
+        assert (repo, revision, repo_type) == ("bigbio/gad", commit, "dataset")
+        splits = [f"gad_blurb_bigbio_text/{s}/0000.parquet" for s in ("train", "validation", "test")]
+        return ["gad.py", "README.md", "gad_fold0_source/train/0000.parquet", *splits]
+
+    def got(repo: str, name: str, *, revision: str, repo_type: str) -> str:
+        assert revision == commit
+        asked.append(name)
+        return str(remote)
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", info)
+    monkeypatch.setattr(huggingface_hub.HfApi, "list_repo_files", listed)
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", got)
+    task = load_task("gad")
+    data = tmp_path / "store"
+    fetched = fetch(task, data, "hub")
+    assert len(fetched.files) == 3
+    assert f"`revision: {commit}` pins it" in fetched.notes[0]
+    assert all(name.startswith("gad_blurb_bigbio_text/") for name in asked)
+    assert left_behind(data) == [f"hub_gad/{s}/0000.parquet" for s in ("test", "train", "validation")]
+    with pytest.raises(DataFormatError, match="stands twice"):
+        load_data(task, data)  # the three files are one and the same here
+
+    def broken(self: object, repo: str, *, revision: str, repo_type: str) -> list[str]:
+        raise ConnectionError("no route to host")
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "list_repo_files", broken)
+    with pytest.raises(DataUnavailableError, match="no route to host"):
+        fetch(task, tmp_path / "other", "hub")

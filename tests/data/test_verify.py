@@ -1,0 +1,207 @@
+"""Verification, near-duplicates, bundles and overlap with training text."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from biobench.data.bundle import bundle
+from biobench.data.catalog import LoadedTask, list_tasks, load_task
+from biobench.data.load import load_data
+from biobench.data.overlap import N, corpus_texts, overlap
+from biobench.data.validate import data_state
+from biobench.data.verify import near, normalised, same, verify
+from biobench.errors import DataFormatError, ModelError, UsageError
+from biobench.schema.document import Document
+from tests.helpers.generators import cos, deid
+
+WORDS = st.lists(st.sampled_from([f"w{i}" for i in range(12)]), min_size=1, max_size=12).map(" ".join)
+
+
+def jaccard(a: str, b: str) -> float:
+    x, y = set(a.split()), set(b.split())
+    return len(x & y) / len(x | y)
+
+
+@given(st.lists(WORDS, max_size=8), st.lists(WORDS, max_size=8))
+@settings(max_examples=200)
+def test_near_duplicates_are_those_of_all_pairs(left: list[str], right: list[str]) -> None:
+    expected = {
+        i
+        for i, a in enumerate(left)
+        if any(min(len(set(a.split())), len(set(b.split()))) >= 5 and jaccard(a, b) >= 0.8 for b in right)
+    }
+    found = near(left, right)
+    assert {i for i, _ in found} == expected
+    for i, j in found:
+        assert jaccard(left[i], right[j]) >= 0.8
+
+
+def test_verbatim_ignores_case_and_white_space() -> None:
+    assert same(["A  b\nc", "x", ""], ["y", "a B c", "a b c", ""]) == [(0, 1)]
+    assert normalised(" A\tb ") == "a b"
+
+
+def tokens_task(make_task: Callable[..., LoadedTask], folder: Path, **more: str) -> LoadedTask:
+    shared = "Mild asthma was seen in all five young children .\tX"
+    rows = {
+        "train": ["Gout came back twice .\tX", shared, "Gout came back twice .\tX", "Nothing at all was found .\tX"],
+        "devel": [shared],
+        "test": ["Severe asthma was seen in all five young children .\tX", "Gout CAME back  twice .\tX"],
+    }
+    (folder / "data").mkdir(parents=True)
+    for name, lines in rows.items():
+        body = "".join(f"{line.partition(chr(9))[0]}\tyes\n" for line in lines)
+        (folder / "data" / f"{name}.tsv").write_text("text\tlabel\n" + body, encoding="utf-8")
+    return make_task(
+        type="single_label",
+        labels="[yes, no]",
+        files="{train: train.tsv, validation: devel.tsv, test: test.tsv}",
+        reader="{format: tsv, columns: {text: text, label: label}}",
+        **more,
+    )
+
+
+def test_findings_alarm_once(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
+    report = verify(tokens_task(make_task, tmp_path / "a"), tmp_path / "a")
+    assert {f.name: f.number for f in report.findings} == {
+        "duplicates.test-train": 1,
+        "duplicates.validation-train": 1,
+        "near.test-train": 1,
+        "near.validation-train": 1,
+        "near.test-validation": 1,
+        "twice.train": 1,
+        "unsupported.test": 1,
+    }
+    assert report.clean, "an official release may hold what is found"
+    assert len(report.as_dict()["alarms"]) == 7
+    assert report.findings[0].examples == ["test-2"]
+    known = "findings: {" + ", ".join(f"{f.name}: {f.number}" for f in report.findings) + "}"
+    again = verify(tokens_task(make_task, tmp_path / "b", more=known), tmp_path / "b")
+    assert again.clean
+    assert again.as_dict()["alarms"] == []
+    assert again.documents_hash == report.documents_hash
+    assert again.files_hash == report.files_hash
+    fewer = known.replace("twice.train: 1", "twice.train: 0")
+    assert verify(tokens_task(make_task, tmp_path / "c", more=fewer), tmp_path / "c").as_dict()["alarms"] == [
+        "twice.train"
+    ]
+
+
+def test_groups_across_splits_are_found(tmp_path: Path) -> None:
+    deid(tmp_path, records=200)
+    report = verify(load_task("deid"), tmp_path)
+    assert "groups.test-train" in {f.name for f in report.findings}
+    assert any("counts.train.documents" in problem for problem in report.count_problems)
+
+
+def test_bundle_holds_what_a_run_needs_and_no_agreement_data(tmp_path: Path) -> None:
+    data = tmp_path / "store"
+    cos(data, snippets=110, duplicates=5)
+    deid(data, records=60)
+    model = tmp_path / "tiny"
+    model.mkdir()
+    (model / "config.json").write_text("{}")
+    tasks = [load_task(n) for n in ("cos", "deid", "gad", "demo_ner")]
+    packed = bundle(tasks, data, tmp_path / "one.tar", model=model)
+    assert packed.tasks == ["cos", "demo_ner"]
+    assert "--include-agreement" in packed.left_out["deid"]
+    assert "no data below" in packed.left_out["gad"]
+    with tarfile.open(packed.path) as archive:
+        names = archive.getnames()
+        for member in archive:
+            content = archive.extractfile(member)
+            assert content is not None, f"{member.name} is no plain file"
+            target = tmp_path / "there" / member.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content.read())
+    assert "data/cos/snippet1_100.ann" in names
+    assert not any("deid" in name for name in names)
+    assert (tmp_path / "there" / "model" / "tiny" / "config.json").is_file()
+    manifest = json.loads((tmp_path / "there" / "MANIFEST.json").read_text())
+    assert set(manifest["files"]) == set(names) - {"MANIFEST.json"}
+    moved = load_data(load_task(tmp_path / "there" / "tasks" / "cos.yaml"), tmp_path / "there" / "data")
+    assert moved.hash == load_data(load_task("cos"), data).hash
+    bundle(tasks, data, tmp_path / "two.tar", model=model)
+    assert (tmp_path / "two.tar").read_bytes() == (tmp_path / "one.tar").read_bytes()
+    allowed = bundle(tasks, data, tmp_path / "three.tar", include_agreement=True)
+    assert "deid" in allowed.tasks
+    with pytest.raises(UsageError, match="exists"):
+        bundle(tasks, data, tmp_path / "one.tar")
+    with pytest.raises(UsageError, match="no task is left"):
+        bundle([load_task("deid")], data, tmp_path / "four.tar")
+    with pytest.raises(ModelError, match="not a folder"):
+        bundle(tasks, data, tmp_path / "five.tar", model=tmp_path / "nowhere")
+    assert not list(tmp_path.glob("*.part"))
+
+
+def documents(*texts: str) -> list[Document]:
+    return [Document(id=str(i), group=str(i), text=text, split="test") for i, text in enumerate(texts)]
+
+
+def test_overlap_counts_exact_texts_and_ngrams(tmp_path: Path) -> None:
+    long = " ".join(f"word{i}" for i in range(20))
+    task = {"toy": {"validation": documents("short and seen", "short and new"), "test": documents(long, long[::-1])}}
+    (tmp_path / "a.txt").write_text("Before it.  " + long.upper() + " after it.")
+    (tmp_path / "b.jsonl").write_text('{"text": "Short  AND seen"}\n\n{"text": "other"}\n')
+    pq.write_table(pa.table({"text": ["nothing", None]}), tmp_path / "c.parquet")
+    validation, test = overlap(corpus_texts(tmp_path), task)
+    assert (validation.exact, validation.short, validation.ngrams) == (1, 2, 0)
+    assert (test.exact, test.touched, test.ngrams_seen) == (0, 1, 20 - N + 1)
+    assert test.as_dict()["share"] == pytest.approx(0.5)
+    (tmp_path / "b.jsonl").write_text('{"text": "a"}\n{"body": "b"}\n')
+    with pytest.raises(DataFormatError, match="no field 'text'") as caught:
+        list(corpus_texts(tmp_path / "b.jsonl"))
+    assert caught.value.line == 2
+    with pytest.raises(UsageError, match="there is no file"):
+        list(corpus_texts(tmp_path / "none"))
+
+
+def test_damaged_training_text_is_refused_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes('\ufeff{"text": "a"}\n'.encode() + b'{"text": "an\xe9mie"}\n')
+    texts = corpus_texts(tmp_path / "a.jsonl")
+    assert next(texts) == "a", "a byte order mark is no part of the text"
+    with pytest.raises(DataFormatError, match="byte 0xe9 is not UTF-8") as caught:
+        next(texts)
+    assert caught.value.line == 2
+    (tmp_path / "b.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(DataFormatError, match="not a whole parquet file"):
+        list(corpus_texts(tmp_path / "b.parquet"))
+
+
+def test_overlap_does_not_hang_on_the_encoding_of_accents_or_ligatures() -> None:
+    text = " ".join(["fièvre", "œdème", "cœur", "ﬁbrose", "ÉTÉ"] * 4)
+    task = {"toy": {"validation": documents(""), "test": documents(unicodedata.normalize("NFC", text))}}
+    for corpus in (unicodedata.normalize("NFD", text), text.lower(), unicodedata.normalize("NFKC", text).upper()):
+        blank, test = overlap([corpus, " "], task)
+        assert (test.exact, test.touched, test.ngrams_seen) == (1, 1, test.ngrams)
+        assert blank.exact == 0, "a blank record is no copy of a blank document"
+
+
+@pytest.mark.real
+def test_real_corpora_hold_only_known_findings(data_dir: Path) -> None:
+    # Generated texts share their templates over all splits; what must be disjoint there has tests of its own.
+    ready = [t for t in list_tasks() if data_state(t, data_dir) == "ready" and not t.spec.all_sources[0].generated]
+    assert len(ready) >= 14
+    for task in ready:
+        report = verify(task, data_dir)
+        assert report.clean, (task.id, report.count_problems)
+        assert report.as_dict()["alarms"] == [], task.id
+
+
+@pytest.mark.real
+def test_known_leaks_of_the_facts_sheet(data_dir: Path) -> None:
+    """GAD: 8 test and 39 development sentences stand verbatim in train. HoC: 6 test sentences."""
+    gad = {f.name: f.number for f in verify(load_task("gad"), data_dir).findings}
+    assert (gad["duplicates.test-train"], gad["duplicates.validation-train"]) == (8, 39)
+    hoc = {f.name: f.number for f in verify(load_task("hoc"), data_dir).findings}
+    assert hoc["duplicates.test-train"] == 6

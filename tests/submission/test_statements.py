@@ -1,0 +1,150 @@
+"""A submission that would lead: a seed that a maintainer draws lets it in, or shows that it is made up."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from biobench.score import scored
+from biobench.store import Store
+from biobench.store.statements import make_statement, mark_of, save_statement, statement_path
+from biobench.submission.pack import submit
+from biobench.submission.verify import examine
+from biobench.workflows.reproduce import agreement_interval, prediction_interval
+from tests.helpers.cli_make import Said, call
+from tests.helpers.submission_make import TASK, honest_run
+from tests.helpers.tiny import make_tiny_encoder
+
+
+@pytest.fixture
+def biobench(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., Said]:
+    """`biobench(ARGUMENTS)` in this process, in an empty folder; seeds are drawn always alike."""
+    monkeypatch.delenv("BIOBENCH_DATA_DIR", raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(secrets, "randbelow", lambda most: 7)
+    return lambda *arguments: call(monkeypatch, capfd, *arguments)
+
+
+def weak_rival(board: Path) -> None:
+    """A model on the board that gives one answer to everything."""
+    made = honest_run(board, model="org/weak")
+    gold, said = Store(board).load_predictions(made)
+    one = [replace(p, labels=("cardiology",), label_scores=(1.0, 0.0, 0.0, 0.0)) for p in said]
+    Store(board).save(scored(made, gold, one), gold, one)
+
+
+def invent(results: Path) -> None:
+    """Every run's answers drawn from the gold, wrong on nearly every second, with scores of their own.
+
+    The tiny encoder solves the demo task, so these are worse than its own answers; what counts is that they are others.
+    """
+    store = Store(results)
+    for made in list(store.records()):
+        gold, said = store.load_predictions(made)
+        chance, labels = np.random.default_rng(made.seed), made.task.labels
+        invented = []
+        for document, p in zip(gold, said, strict=True):
+            label = document.labels[0] if chance.random() > 0.6 else labels[chance.integers(len(labels))]
+            raw = chance.random(len(labels)) + 2.0 * np.array([name == label for name in labels])
+            scores = tuple(round(float(x), 6) for x in raw / raw.sum())
+            invented.append(replace(p, labels=(label,), label_scores=scores))
+        store.save(scored(made, gold, invented), gold, invented)
+
+
+def test_a_drawn_seed_lets_an_honest_leader_in_and_an_invented_one_out(
+    biobench: Callable[..., Said], tmp_path: Path
+) -> None:
+    """Before, gold with a few errors was verified like any training: no file of a submission tells them apart."""
+    make_tiny_encoder(tmp_path / "models" / "tiny")
+    options = ("--seeds", "42-44", "--device", "cpu", "--parallel", "1", "--no-gate")
+    assert biobench("run", "models/tiny", "--task", TASK, *options, "--results-dir", "mine").status == 0
+    weak_rival(tmp_path / "board")
+    honest = submit("tiny", tmp_path / "mine", tmp_path / "board" / "submitted" / "honest")
+    (invented_runs := tmp_path / "invented").mkdir()
+    for made in list(Store(tmp_path / "mine").records()):
+        Store(invented_runs).copy(Store(tmp_path / "mine"), made)
+    invent(invented_runs)
+    cheat = submit("tiny", invented_runs, tmp_path / "cheat")
+    for pack in (honest, cheat):
+        waits = biobench("verify-submission", pack, "--against", "board")
+        assert waits.status == 1
+        assert f"W01 person: runs/{TASK}: mean macro_f1 " in waits.out
+        assert waits.out.splitlines()[-1].startswith("waits for a maintainer")
+    drawing = ("--draw", "--models", "models", "--device", "cpu", "--against", "board")
+    agrees = biobench("reproduce", "--of", honest, *drawing)
+    assert agrees.status == 0, agrees.out + agrees.err
+    assert f"{TASK} · seed 7: macro_f1 " in agrees.out
+    assert agrees.out.splitlines()[-1] == "statement: board/statements/honest.json (reproduced)"
+    found = examine(honest, against=tmp_path / "board")
+    assert (found.accepted, found.mark, mark_of(honest)) == (True, "reproduced", "reproduced")
+    denies = biobench("reproduce", "--of", cheat, *drawing, "--json")
+    assert denies.status == 1
+    (draw,) = denies.json()["draws"]
+    assert (draw["seed"], draw["agrees"], draw["score"] > draw["high"]) == (7, False, True), draw
+    found = examine(cheat, against=tmp_path / "board")
+    assert (found.state, found.mark) == ("refused", "claimed")
+    assert "W02" in {c.code for c in found.checks}
+
+
+def test_two_seeds_are_too_few_and_a_refused_submission_is_not_run(biobench: Callable[..., Said], packed: Path) -> None:
+    make_tiny_encoder(packed.parent / "models" / "org" / "tiny")
+    (packed.parent / "board").mkdir()
+    words = ("reproduce", "--of", packed, "--draw", "--models", "models", "--device", "cpu", "--against", "board")
+    said = biobench(*words)
+    assert "2 submitted seeds do not tell what one more would score" in said.refusal()
+    (packed / "extra").write_text("")
+    assert "the submission is refused: extra" in biobench(*words).refusal()
+    assert "give RECORD, or --of SUBMISSION --draw" in biobench("reproduce", "--of", packed).err
+    assert "name their folder with --against" in biobench("reproduce", "--of", packed, "--draw").err
+
+
+def test_a_statement_holds_for_one_manifest_and_is_read_beside_the_submission_alone(tmp_path: Path) -> None:
+    honest_run(tmp_path / "results")
+    pack = submit("org/tiny", tmp_path / "results", tmp_path / "board" / "submitted" / "mine")
+    assert mark_of(pack) == "claimed"
+    save_statement(pack, pack, make_statement(pack, "reproduced"))
+    assert mark_of(pack) == "claimed", "not inside the submission, where its author writes"
+    assert {c.code for c in examine(pack).checks if c.grade == "error"} == {"L02"}
+    save_statement(pack, tmp_path / "board", make_statement(pack, "re-scored"))
+    assert mark_of(pack) == "re-scored"
+    manifest = pack / "submission.json"
+    manifest.write_text(manifest.read_text().replace('"notes": ""', '"notes": "x"'))
+    assert mark_of(pack) == "claimed", "the submission was changed since"
+    statement_path(pack, tmp_path / "board").write_text("[" * 100_000)
+    assert mark_of(pack) == "claimed"
+
+
+def test_a_damaged_statement_is_said(packed: Path, tmp_path: Path) -> None:
+    statement_path(packed, tmp_path / "board").parent.mkdir(parents=True)
+    statement_path(packed, tmp_path / "board").write_text("{}{")
+    assert "W03" in {c.code for c in examine(packed, against=tmp_path / "board").checks}
+
+
+def test_what_was_scored_again_is_stated_where_one_asks(biobench: Callable[..., Said], packed: Path) -> None:
+    (packed.parent / "board").mkdir()
+    assert biobench("verify-submission", packed, "--against", "board").status == 0
+    assert not (packed.parent / "board" / "statements").exists()
+    said = biobench("verify-submission", packed, "--against", "board", "--write-statement", "--json").json()
+    assert said["mark"] == "re-scored"
+    assert (packed.parent / "board" / "statements" / "submission.json").is_file()
+    assert "add --against RESULTS" in biobench("verify-submission", packed, "--write-statement").err
+
+
+@pytest.mark.parametrize("seeds", [3, 5])
+def test_the_intervals_hold_one_more_seed_of_the_same_kind_nineteen_times_in_twenty(seeds: int) -> None:
+    chance, inside, alike = np.random.default_rng(1), 0, 0
+    for _ in range(4_000):
+        scores, effects = chance.normal(0.8, 0.02, seeds + 1), chance.normal(0, 0.01, seeds + 1)
+        low, high = prediction_interval(scores[:-1].mean(), scores[:-1], 0.0)
+        inside += low <= scores[-1] <= high
+        pairs = 0.9 + effects[:, None] + effects[None, :]
+        np.fill_diagonal(pairs, 1.0)
+        low, high = agreement_interval(pairs[:-1, :-1], 10**9)
+        alike += low <= pairs[-1, :-1].mean() <= high
+    assert 0.94 < inside / 4_000 < 0.96
+    assert 0.94 < alike / 4_000 < 0.96
