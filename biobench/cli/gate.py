@@ -60,7 +60,7 @@ def gate(
     path = save_floor(results_dir, verdict)
     results = []
     if slow and model is not None:
-        from biobench.runs.encoder_controls import encoder_controls
+        from biobench.runs.needle_controls import encoder_controls
 
         results = encoder_controls(model, loaded, data, seeds=seeds, device=device)
     if as_json:
@@ -70,7 +70,7 @@ def gate(
     else:
         print_verdict(verdict)
         if slow:
-            from biobench.runs.controls import render_controls
+            from biobench.runs.needle_controls import render_controls
 
             typer.echo(render_controls(loaded.id, results, None), nl=False)
         typer.echo(f"stored: {path}")

@@ -50,8 +50,7 @@ def print_grids(request: RunRequest, *, controlled: bool, encoders: bool = False
     from biobench.data.load import load_data
     from biobench.models.loading import find_checkpoint
     from biobench.report.details.needle import needle_grids, render_grid
-    from biobench.runs.controls import controls, render_controls
-    from biobench.runs.encoder_controls import encoder_controls
+    from biobench.runs.needle_controls import controls, encoder_controls, render_controls
 
     # The checkpoint's name in records to the model as it was asked for.
     names = {find_checkpoint(m, offline=request.offline).id: m for m in request.model}

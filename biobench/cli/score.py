@@ -51,21 +51,11 @@ def score(
         raise UsageError(
             "--predictions and --model are needed", hint="biobench score --predictions FILE --task T --model NAME"
         )
-    from biobench.cli.console.run_end import end_of_run
-    from biobench.cli.run import print_results
-    from biobench.runs.outside import Outside, score_outside
+    from biobench.cli.console.run_table import end_of_run, print_results
+    from biobench.runs.external import score_external
 
-    result = score_outside(
-        Outside(
-            predictions=predictions,
-            task=task,
-            model=model,
-            seed=seed,
-            data_dir=data_dir,
-            results_dir=results_dir,
-            force=force,
-            gate=gate,
-        )
+    result = score_external(
+        predictions, task, model, seed=seed, data_dir=data_dir, results_dir=results_dir, force=force, gate=gate
     )
     if as_json:
         print_json([result.as_json()])

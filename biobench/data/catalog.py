@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -131,12 +131,6 @@ def check_override_tasks(overrides: Sequence[str], tasks: Iterable[str]) -> None
         if match is not None and match[1] not in known:
             hint = suggest(match[1], known)
             raise UsageError(f"--set {text}: '{match[1]}' is not one of the tasks of this run", hint=hint)
-
-
-def overrides_for(overrides: Sequence[str], tasks: Collection[str]) -> tuple[str, ...]:
-    """The overrides without those of a single task that is not among `tasks`."""
-    parts = [(_OF_A_TASK.fullmatch(text), text) for text in overrides]
-    return tuple(text for match, text in parts if match is None or match[1] in tasks)
 
 
 def split_names(names: Iterable[str | Path]) -> list[str]:

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import torch
 
-from biobench.baselines import ensure
 from biobench.core.files import make_folder
-from biobench.data.load import load_data
 from biobench.data.releases import release_problem
 from biobench.finetune.kept import KEEPING
 from biobench.models.loading import without_progress_bars
-from biobench.runs.cluster.entry import run_on_ray
-from biobench.runs.estimate import Paced, TokensRead, pace_of, savepoint_bytes, steps_of
-from biobench.runs.execute import Reporter, Silent, execute, without_data
+from biobench.runs.estimate import Paced, TokensRead, longest_first, pace_of, savepoint_bytes, steps_of
+from biobench.runs.execute import RunContext, execute
 from biobench.runs.options import RunRequest, with_arguments_of
-from biobench.runs.parallel import run_workers, runs_per_device, worker_count
-from biobench.runs.plan import Item, RunPlan, TaskEntry, make_plan
-from biobench.runs.result import RunResult, of_record, without_record
-from biobench.schema.document import TaskData
+from biobench.runs.plan import Item, RunPlan, make_plan
+from biobench.runs.ray import run_on_ray
+from biobench.runs.result import Reporter, RunResult, Silent, of_item, of_record, without_record
+from biobench.runs.workers import run_workers, worker_count
 from biobench.store import Store
 from biobench.store.floors import find_floor
 
@@ -55,31 +52,39 @@ def make_runs(request: RunRequest, reporter: Reporter) -> list[RunResult]:
 
 def planned(plan: RunPlan) -> list[RunResult]:
     """The results of a dry run: what is stored is `skipped`, what would be made is `planned`."""
-    store = Store(plan.request.results_dir)
+    store, request = Store(plan.request.results_dir), plan.request
     lines = without_data(plan)
     pace, read = pace_of(plan), TokensRead()
     for item in plan.items:
-        record = None if plan.request.force else store.get(item.task.id, item.key)
+        record = None if request.force else store.get(item.task.id, item.key)
         if record is not None:
             lines.append(of_record(record, "skipped", str(store.path_of(record)), "the same run is stored already"))
             continue
-        begun = not plan.request.force and store.is_begun(item.task.id, item.key)
+        begun = not request.force and store.is_begun(item.task.id, item.key)
+        line = of_item(item, request, "planned", "resumes from its last state" if begun else None)
+        seconds = pace.seconds(item)
         lines.append(
-            without_record(
-                plan.request,
-                item.task,
-                item.checkpoint.id,
-                "planned",
-                seed=item.seed,
-                reason="goes on from where it was stopped" if begun else None,
-                key=item.key,
-                expected=pace.seconds(item, item.checkpoint.parameters),
-                steps=0 if plan.request.no_training else steps_of(item),
-                tokens=None if plan.request.no_training else read.of(item),
-                disk=0 if plan.request.no_training else savepoint_bytes(item),
+            replace(
+                line,
+                seconds_expected=None if seconds is None else round(seconds, 1),
+                steps_expected=0 if request.no_training else steps_of(item),
+                tokens_expected=None if request.no_training else read.of(item),
+                disk_expected=0 if request.no_training else savepoint_bytes(item),
             )
         )
     return lines
+
+
+def without_data(plan: RunPlan) -> list[RunResult]:
+    """One `unavailable` line per model and task without available data."""
+    return [
+        without_record(
+            plan.request, entry, checkpoint.id, "unavailable", f"{entry.unavailable}; {entry.unavailable.hint}"
+        )
+        for checkpoint in plan.checkpoints
+        for entry in plan.tasks
+        if entry.unavailable is not None
+    ]
 
 
 def contradicted(plan: RunPlan) -> list[str]:
@@ -113,33 +118,10 @@ def undone(plan: RunPlan) -> list[Item]:
     return [i for i in plan.items if plan.request.force or store.get(i.task.id, i.key) is None]
 
 
-def workers_asked(plan: RunPlan) -> str:
-    """The wanted number as given, checked."""
-    worker_count(plan.request.parallel, plan.device)
-    runs_per_device(plan)
-    return plan.request.parallel
-
-
-def ask_gate(plan: RunPlan) -> None:
-    """Store a verdict for every task with a run to make, where there is none on its data. Seconds a task."""
-    # of a task with several splits the first one that is to be run
-    for entry in {i.task.id: i.task for i in reversed(undone(plan))}.values():
-        assert entry.data is not None
-        ensure(entry.loaded, entry.data, plan.request.results_dir, full=_whole(entry, plan.request))
-
-
-def _whole(entry: TaskEntry, request: RunRequest) -> Callable[[], TaskData] | None:
-    """Reads the task's data without the limit; None where there is no limit."""
-    if request.limit is None:
-        return None
-    return lambda: load_data(entry.loaded, request.data_dir, offline=request.offline)
-
-
 def run_plan(plan: RunPlan, reporter: Reporter) -> list[RunResult]:
-    """Ask the gate, then make the runs of a plan, with worker processes where the request asks for several."""
+    """Make the runs of a plan, with worker processes where the request asks for several; results in its order."""
     if plan.request.dry_run:
         return planned(plan)
-    workers_asked(plan)  # a wrong number is refused before anything is written
     threads = torch.get_num_threads()
     if plan.request.threads is not None:
         torch.set_num_threads(plan.request.threads)
@@ -150,18 +132,20 @@ def run_plan(plan: RunPlan, reporter: Reporter) -> list[RunResult]:
 
 
 def _make_runs(plan: RunPlan, reporter: Reporter) -> list[RunResult]:
-    if plan.request.gate and not plan.request.no_test:
-        ask_gate(plan)
-    waiting = undone(plan)
+    pace, waiting = pace_of(plan), undone(plan)
     if plan.request.keep_model is not None and waiting:
         make_folder(Path(plan.request.keep_model), KEEPING)  # refused before anything is trained
+    results = without_data(plan)
+    for result in results:
+        reporter.finish(result)
+    context, known = RunContext(plan), {}
     if plan.request.executor == "ray" and waiting:
-        return list(execute(plan, reporter, run_on_ray(plan, workers_asked(plan), waiting, reporter)))
-    left = len(waiting)
-    workers = min(worker_count(plan.request.parallel, plan.device) * runs_per_device(plan), left)
-    reporter = Paced(reporter, plan, waiting, max(1, workers))
-    known: dict[str, RunResult] = {}
-    if workers > 1:
-        known = run_workers(plan, workers, len(plan.items) - left, reporter)
-        plan.workers = workers
-    return list(execute(plan, reporter, known))
+        known = run_on_ray(context, longest_first(waiting, pace), reporter, pace)
+    else:
+        workers = min(worker_count(plan), len(waiting))
+        reporter = Paced(reporter, plan, waiting, pace, max(1, workers))
+        if workers > 1:
+            known = run_workers(plan, workers, len(plan.items) - len(waiting), reporter)
+    order = {item.key: place for place, item in enumerate(plan.items)}
+    ended = list(execute(context, longest_first(plan.items, pace), reporter, known))
+    return results + sorted(ended, key=lambda result: order[result.key or ""])

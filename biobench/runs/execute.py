@@ -1,7 +1,7 @@
-"""Making the runs of a plan: skip what is done, share the rest with other processes, store each as it ends.
+"""Making runs: skip what is done, share the rest with other processes, store each as it ends.
 
-Runs are ordered so that a checkpoint is loaded once and a task is encoded once per checkpoint. A run that
-another process is making is left for later, and is then done or made here.
+A run is claimed in the store before it is made. A run that another process is making is left for later, and is then
+done, or made here where the other process ended without a result.
 """
 
 from __future__ import annotations
@@ -11,33 +11,30 @@ import re
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 import torch
 
+from biobench.baselines import ensure
 from biobench.core.memory import is_out_of_memory, peak_memory_bytes, reset_peak_memory, within_the_limit
 from biobench.core.progress import QUIET
 from biobench.core.stop import STOP, RunStoppedError
+from biobench.data.hashing import task_identity
+from biobench.data.load import load_data
 from biobench.errors import BioBenchError, ModelError, TrainingError
-from biobench.finetune.engine import LoadedEncoder, finetune
+from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
 from biobench.finetune.kept import evaluate, load_ready, save_finetuned
 from biobench.finetune.loop import MemoryShortError, Outcome, Progress
 from biobench.finetune.network import settled_precision
-from biobench.finetune.prepare import Prepared
+from biobench.finetune.prepare import Prepared, prepare
 from biobench.finetune.savepoint import EVERY_SECONDS, Savepoint
 from biobench.finetune.tuning import tuned
-from biobench.models.loading import check_unchanged
-from biobench.runs.contamination import contamination
-from biobench.runs.energy import metered
-from biobench.runs.plan import Item, RunPlan, TaskEntry, identity_of
-from biobench.runs.provenance import provenance
-from biobench.runs.result import RunName, RunResult, of_record, without_record
-from biobench.runs.workshop import Workshop
-from biobench.schema.document import TaskData
+from biobench.models.loading import Checkpoint, check_unchanged, load_tokenizer, window
+from biobench.runs.plan import Item, RunPlan, identity_of
+from biobench.runs.provenance import contamination, metered, provenance
+from biobench.runs.result import Reporter, RunName, RunResult, of_item, of_record
 from biobench.schema.record import Cost, Resampling, RunRecord
 from biobench.score import scored
 from biobench.store import Store
@@ -47,66 +44,83 @@ _POLL_SECONDS = 0.5
 _MORE_MEMORY = "use a machine, or a container, with more memory, or a smaller model"
 
 
-class Reporter(Protocol):
-    """What the command line shows while runs are made; several may be under way at once."""
+class RunContext:
+    """What the runs of one process share: the plan, its store, the last encoder and the last encoded task.
 
-    def start(self, run: RunName, position: int, total: int) -> None:
-        """A run begins, the `position`-th (from 1) of `total`."""
+    One encoder and one task are in memory at a time.
+    """
 
-    def step(self, run: RunName, done: int, total: int, what: str) -> None:
-        """A run moved on to step `done` of `total`."""
+    def __init__(self, plan: RunPlan) -> None:
+        self.plan = plan
+        self.store = Store(plan.request.results_dir)
+        self._before = {i.key: self.store.command_state(i.task.id, i.key) for i in plan.items}
+        self._gated: set[str] = set()
+        self._loaded: LoadedEncoder | None = None
+        self._prepared: tuple[tuple[str, str, int], Prepared] | None = None
 
-    def finish(self, result: RunResult) -> None:
-        """A run ended, was skipped, failed, or had no data."""
+    def is_fresh(self, item: Item) -> bool:
+        """Whether a process of this command made the stored run, or any other since this one began. Asks no clock.
 
+        Raises StoreError.
+        """
+        if self.store.command_state(item.task.id, item.key) != self._before[item.key]:
+            return True
+        return self.store.command_of(item.task.id, item.key) == self.plan.request.started
 
-class Silent:
-    """Says nothing."""
+    def encoder(self, checkpoint: Checkpoint) -> LoadedEncoder:
+        """The checkpoint's encoder, loaded once."""
+        if self._loaded is None or self._loaded.checkpoint.hash != checkpoint.hash:
+            self._loaded = None
+            self._loaded = load_encoder(checkpoint, self.plan.device)
+        return self._loaded
 
-    def start(self, run: RunName, position: int, total: int) -> None:
-        """Nothing."""
+    def prepared(self, item: Item) -> Prepared:
+        """The item's task encoded for its checkpoint, once for all seeds. Raises ModelError."""
+        assert item.task.data is not None
+        if self._prepared is None or self._prepared[0] != item.group:
+            self._prepared = None
+            spec, tokenizer = item.task.loaded.spec, load_tokenizer(item.checkpoint)
+            size = window(tokenizer, item.checkpoint.config, spec.protocol.max_length)
+            self._prepared = item.group, prepare(spec, item.task.data, tokenizer, size)
+        return self._prepared[1]
 
-    def step(self, run: RunName, done: int, total: int, what: str) -> None:
-        """Nothing."""
-
-    def finish(self, result: RunResult) -> None:
-        """Nothing."""
+    def ask_gate(self, task_id: str) -> None:
+        """Before a task's first run: store a verdict on it, where there is none on its data. Raises StoreError."""
+        request = self.plan.request
+        if not request.gate or request.no_test or task_id in self._gated:
+            return
+        # the verdict looks at the first of several splits, and always at all documents
+        entry = next(e for e in self.plan.tasks if e.id == task_id and e.data is not None)
+        assert entry.data is not None
+        whole = None
+        if request.limit is not None:
+            whole = partial(load_data, entry.loaded, request.data_dir, offline=request.offline)
+        ensure(entry.loaded, entry.data, request.results_dir, full=whole)
+        self._gated.add(task_id)
 
 
 def execute(
-    plan: RunPlan,
+    context: RunContext,
+    items: Sequence[Item],
     reporter: Reporter,
     known: Mapping[str, RunResult] | None = None,
-    workshop: Workshop | None = None,
     *,
-    one_of_several: bool = False,
+    aloud: bool = True,
 ) -> Iterator[RunResult]:
-    """Make every run of the plan; yields one result a run, as each ends. Raises RunStoppedError where a signal asks.
+    """Make these runs of the context's plan; yields one result a run, as each ends.
 
-    known: results by key that workers have ended with and the reporter has heard of; they stand. workshop: of the plan
-    that this one is a part of, so that what one part has loaded serves the next. one_of_several: the process is a
-    worker beside others, which does not say that it waits for them.
+    known: results by key that workers have ended with and the reporter has heard of; they stand. aloud: say that runs
+    of other processes are waited for. Raises RunStoppedError where a signal asks, and BioBenchError.
     """
     known = known or {}
-    for result in without_data(plan):
-        reporter.finish(result)
-        yield result
-    with Workshop(plan) if workshop is None else nullcontext(workshop) as shared:
-        yield from _walk(plan, shared, reporter, known, float("inf") if one_of_several else 0.0)
-
-
-def _walk(
-    plan: RunPlan, workshop: Workshop, reporter: Reporter, known: Mapping[str, RunResult], tell: float
-) -> Iterator[RunResult]:
-    """tell: when it is to be said next that runs of other processes are waited for, by the monotonic clock."""
-    waiting = list(plan.items)
-    position, total = 0, len(waiting)
+    plan, waiting, position = context.plan, list(items), 0
+    tell = 0.0 if aloud else float("inf")
     while waiting:
         left: list[Item] = []
         for item in waiting:
             if STOP():
                 raise RunStoppedError
-            finished = known.get(item.key) or _one(item, workshop, reporter, position + 1, total)
+            finished = known.get(item.key) or _one(item, context, reporter, position + 1, len(items))
             if finished is None:
                 left.append(item)
                 continue
@@ -114,11 +128,15 @@ def _walk(
             if item.key not in known:
                 reporter.finish(finished)
             yield finished
+        if left and not plan.request.wait and len(left) == len(waiting):
+            for item in left:
+                yield of_item(item, plan.request, "skipped", "another process makes it")
+            return
         waiting = left
-        if waiting:
+        if waiting and plan.request.wait:
             if time.monotonic() >= tell:
                 tell = time.monotonic() + QUIET
-                logging.getLogger("biobench").warning(_waiting_for(waiting, workshop.store))
+                logging.getLogger("biobench").warning(_waiting_for(waiting, context.store))
             time.sleep(_POLL_SECONDS)
 
 
@@ -134,34 +152,16 @@ def _waiting_for(items: Sequence[Item], store: Store) -> str:
     return where + (f", step {beat.step}/{beat.steps}" if beat.steps else "")
 
 
-def without_data(plan: RunPlan) -> list[RunResult]:
-    """One `unavailable` line per model and task without available data."""
-    return [
-        without_record(
-            plan.request,
-            entry,
-            checkpoint.id,
-            "unavailable",
-            reason=f"{entry.unavailable}; {entry.unavailable.hint}",
-        )
-        for checkpoint in plan.checkpoints
-        for entry in plan.tasks
-        if entry.unavailable is not None
-    ]
-
-
-def _stored(item: Item, workshop: Workshop) -> RunResult | None:
+def _stored(item: Item, context: RunContext) -> RunResult | None:
     """The line of a run that is stored. With --force only what was made since this command began counts."""
-    plan, store = workshop.plan, workshop.store
+    plan, store = context.plan, context.store
     record = store.get(item.task.id, item.key)
     if record is None:
         return None
-    fresh = workshop.fresh(item)
+    fresh = context.is_fresh(item)
     if plan.request.force and not fresh:
         return None
     path = str(store.path_of(record))
-    if fresh and plan.workers > 1:
-        return of_record(record, "done", path)
     reason = "another process made it meanwhile" if fresh else "the same run is stored already"
     if record.model.id != item.checkpoint.id:
         record, remark = _renamed(record, item, store, asked=bool(plan.request.name))
@@ -184,26 +184,27 @@ def _renamed(record: RunRecord, item: Item, store: Store, *, asked: bool) -> tup
     return changed, f"; it was called '{record.model.id}' and now '{model.id}'"
 
 
-def _one(item: Item, workshop: Workshop, reporter: Reporter, position: int, total: int) -> RunResult | None:
+def _one(item: Item, context: RunContext, reporter: Reporter, position: int, total: int) -> RunResult | None:
     """The item's result, or None while another process is making it."""
-    plan, store = workshop.plan, workshop.store
-    result = _stored(item, workshop)
+    plan, store, task = context.plan, context.store, item.task.id
+    result = _stored(item, context)
     if result is not None:
         return result
-    with store.claim(item.task.id, item.key) as claim:
+    with store.claim(task, item.key) as claim:
         if claim is None:
             return None
-        result = _stored(item, workshop)
+        result = _stored(item, context)
         if result is not None:
             return result
-        reason = store.failure(item.task.id, item.key, plan.request.started)
+        reason = store.failure(task, item.key, plan.request.started)
         if reason is not None:
-            return _failed(item, plan, reason)
-        name = RunName(item.key, item.checkpoint.id, item.task.id, item.seed)
+            return of_item(item, plan.request, "failed", reason)
+        name = RunName.of(item)
         reporter.start(name, position, total)
-        result = _make(item, workshop, partial(_step, claim, reporter, name))
+        context.ask_gate(task)
+        result = _make(item, context, partial(_step, claim, reporter, name))
         if result.status == "failed":
-            store.note_failure(item.task.id, item.key, plan.request.started, result.reason or "")
+            store.note_failure(task, item.key, plan.request.started, result.reason or "")
         return result
 
 
@@ -224,22 +225,22 @@ def _outcome(
     return train(loaded, prepared, item.seed, item.task.precision, step, keep)
 
 
-def _make(item: Item, workshop: Workshop, step: Progress) -> RunResult:
-    plan, store = workshop.plan, workshop.store
+def _make(item: Item, context: RunContext, step: Progress) -> RunResult:
+    plan, store = context.plan, context.store
     began, threads = time.perf_counter(), torch.get_num_threads()
     keep = _savepoint(item, plan, store)
     try:
         reset_peak_memory(plan.device)
         with within_the_limit(plan.device, plan.sharing):
-            loaded = workshop.encoder(item.checkpoint)
-            prepared = workshop.prepared(item)
+            loaded = context.encoder(item.checkpoint)
+            prepared = context.prepared(item)
             check_unchanged(item.checkpoint)
             with metered(plan.request.energy) as meter:
                 outcome = _outcome(item, plan, loaded, prepared, step, keep)
         seconds = outcome.earlier_seconds + time.perf_counter() - began
         energy = meter.kwh if outcome.record.resumed == 0 else None
         record = _record(
-            item, workshop, loaded=loaded, prepared=prepared, outcome=outcome, seconds=seconds, energy_kwh=energy
+            item, context, loaded=loaded, prepared=prepared, outcome=outcome, seconds=seconds, energy_kwh=energy
         )
         record = scored(record, prepared.test.documents, outcome.predictions)
         model = _keep_model(plan, item, prepared, outcome)
@@ -250,7 +251,7 @@ def _make(item: Item, workshop: Workshop, step: Progress) -> RunResult:
         _forget(keep)
         if plan.sharing > 1 and (isinstance(error, MemoryShortError) or is_out_of_memory(error.__cause__)):
             raise  # not the run's fault: it is left to be made alone
-        return _failed(item, plan, f"{error}; {error.hint}")
+        return of_item(item, plan.request, "failed", f"{error}; {error.hint}")
     except (RuntimeError, MemoryError, ValueError, TypeError, IndexError, KeyError, AssertionError) as error:
         if isinstance(error, BioBenchError):
             raise
@@ -258,12 +259,14 @@ def _make(item: Item, workshop: Workshop, step: Progress) -> RunResult:
         if is_out_of_memory(error):
             if plan.sharing > 1:
                 raise MemoryShortError("memory does not suffice beside other runs", hint="run it alone") from error
-            return _failed(item, plan, f"memory does not suffice for this model; {_MORE_MEMORY}")
+            return of_item(item, plan.request, "failed", f"memory does not suffice for this model; {_MORE_MEMORY}")
         # A checkpoint can break in ways nobody foresaw; the other runs of the plan must not die with it.
         where = traceback.extract_tb(error.__traceback__)[-1]
         # The message may quote the data; of agreement-bound data no word leaves its folder.
         message = "" if item.task.loaded.spec.access == "agreement" else f": {error}"
-        return _failed(item, plan, f"{type(error).__name__}{message} ({where.filename}:{where.lineno})")
+        return of_item(
+            item, plan.request, "failed", f"{type(error).__name__}{message} ({where.filename}:{where.lineno})"
+        )
     finally:
         torch.set_num_threads(threads)  # a resumed run has the number of its first process
     return replace(of_record(stored, "done", str(store.path_of(stored))), model_folder=model)
@@ -305,22 +308,9 @@ def _savepoint(item: Item, plan: RunPlan, store: Store) -> Savepoint | None:
     return Savepoint(path, plan.device, every=seconds, command=plan.request.started, anew=plan.request.force)
 
 
-def _resampling(entry: TaskEntry, data: TaskData) -> Resampling | None:
-    if entry.resampled is None:
-        return None
-    return Resampling(fold=entry.loaded.fold, folds=entry.resampled.count, train_documents=len(data.train))
-
-
-def _failed(item: Item, plan: RunPlan, reason: str) -> RunResult:
-    reason = " ".join(reason.split())
-    return without_record(
-        plan.request, item.task, item.checkpoint.id, "failed", seed=item.seed, reason=reason, key=item.key
-    )
-
-
 def _record(
     item: Item,
-    workshop: Workshop,
+    context: RunContext,
     *,
     loaded: LoadedEncoder,
     prepared: Prepared,
@@ -328,19 +318,23 @@ def _record(
     seconds: float,
     energy_kwh: float | None,
 ) -> RunRecord:
-    plan, spec, data = workshop.plan, item.task.loaded.spec, prepared.data
+    plan, spec, data, resampling = context.plan, item.task.loaded.spec, prepared.data, None
+    if item.task.resampled is not None:
+        resampling = Resampling(
+            fold=item.task.loaded.fold, folds=item.task.resampled.count, train_documents=len(data.train)
+        )
     return RunRecord(
         key=item.key,
         model=item.checkpoint.identity(loaded.parameters),
         task=identity_of(item.task.loaded, data, item.task.hash),
         seed=item.seed,
-        resampling=_resampling(item.task, data),
+        resampling=resampling,
         origin="checkpoint" if plan.request.no_training else "run",
         split="validation" if plan.request.no_test else "test",
         label_map=plan.label_map,
         track=plan.request.track,
         limit=plan.request.limit,
-        protocol=item.task.identity,
+        protocol=task_identity(item.task.loaded, data.source),
         overrides=item.task.loaded.overrides,
         training=outcome.record,
         cost=Cost(

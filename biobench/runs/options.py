@@ -9,9 +9,9 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast, overload
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast, get_args, get_origin, get_type_hints, overload
 
 from biobench.errors import UsageError
 
@@ -66,6 +66,10 @@ def _seeds(value: str | int | Iterable[int] | None) -> str | None:
 
 def _folder(value: str | Path | None) -> str | None:
     return None if value is None else str(value)
+
+
+def _start(value: float | None) -> float:
+    return time.time() if value is None else float(value)
 
 
 def _shares(value: float | Iterable[float]) -> tuple[float, ...]:
@@ -177,7 +181,17 @@ class RunRequest:
         help="Save each fine-tuned model as a checkpoint below DIR.",
     )
     dry_run: Option[bool, bool] = Option(False, "--dry-run", help="Print the plan and stop.")
-    force: Option[bool, bool] = Option(False, "--force", help="Make runs anew that are stored already.")
+    force: Option[bool, bool] = Option(False, "--force", help="Re-run even if a result exists.")
+    started: Option[float | None, float] = Option(
+        None,
+        "--start-token",
+        convert=_start,
+        metavar="NUMBER",
+        help="One number for all processes of one command, such as a batch job's: none re-runs what another has made.",
+    )
+    wait: Option[bool, bool] = Option(
+        True, "--wait/--no-wait", help="At the end, wait for runs that other processes make, or leave these to them."
+    )
     offline: Option[bool, bool] = Option(False, "--offline", help="Open no connection.")
     strict: Option[bool, bool] = Option(False, "--strict", help="Refuse missing data, and data that contradict a spec.")
     energy: Option[bool, bool] = Option(
@@ -192,11 +206,6 @@ class RunRequest:
     trust_remote_code: Option[bool, bool] = Option(
         False, "--trust-remote-code", help="Let checkpoints run their own code."
     )
-    started: float = field(default_factory=time.time)
-    """Seconds since the epoch, by which the processes of one command know each other; --force makes anew what others
-    made before."""
-    only: tuple[str, ...] | None = None
-    """Keys: of all runs that the options name, these alone are made, in worker processes too."""
 
 
 def options() -> dict[str, Option[Any, Any]]:
@@ -214,7 +223,12 @@ def with_arguments_of(
             return function(kind(*args, **keywords))
 
         called.__doc__, called.__name__, called.__module__ = function.__doc__, function.__name__, function.__module__
-        called.__signature__ = inspect.signature(kind)  # type: ignore[attr-defined]
+        shown, hints = inspect.signature(kind), get_type_hints(kind)
+        plain = [
+            p.replace(annotation=get_args(hints[n])[0] if get_origin(hints[n]) is Option else hints[n])
+            for n, p in shown.parameters.items()
+        ]
+        called.__signature__ = shown.replace(parameters=plain)  # type: ignore[attr-defined]
         return called
 
     return decorate

@@ -1,22 +1,32 @@
-"""Where and with what a run is made."""
+"""Where and with what a run is made: machine, versions, energy, and what is known of the model's training text."""
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 import torch
+from pydantic import ValidationError
 
 import biobench
+from biobench.errors import UsageError
+from biobench.schema.contamination import EXCLUSION_FILE, Contamination, Exclusions
 from biobench.schema.record import Provenance
+from biobench.store.overlaps import find_overlap
 
 _PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scikit-learn", "seqeval", "flash-attn")
+_N = 13
+"""Words in a row that count as seen; a list made with a longer run excludes less."""
 
 
 @lru_cache(maxsize=1)
@@ -93,3 +103,69 @@ def provenance(device: torch.device) -> Provenance:
         threads=torch.get_num_threads(),
         started=datetime.now(UTC).isoformat(timespec="seconds"),
     )
+
+
+class EnergyMeter:
+    """kwh: kilowatt-hours of this process since the meter was started; None until it is read, or unasked."""
+
+    kwh: float | None = None
+
+
+@contextmanager
+def metered(wanted: bool) -> Iterator[EnergyMeter]:
+    """Measure the block where `wanted`. Opens no connection: the country, which only matters for emissions, is fixed.
+
+    Raises UsageError where codecarbon is not installed.
+    """
+    meter = EnergyMeter()
+    if not wanted:
+        yield meter
+        return
+    if find_spec("codecarbon") is None:
+        raise UsageError("--energy: codecarbon is not installed", hint="pip install 'biobench[energy]'")
+    from codecarbon import OfflineEmissionsTracker
+
+    tracker = OfflineEmissionsTracker(
+        country_iso_code="FRA",
+        save_to_file=False,
+        log_level="critical",
+        tracking_mode="process",
+        allow_multiple_runs=True,
+    )
+    tracker.start()
+    try:
+        yield meter
+    finally:
+        tracker.stop()
+        meter.kwh = float(tracker.final_emissions_data.energy_consumed)
+
+
+def contamination(
+    folder: Path, model_hash: str, task: str, data_hash: str, results_dir: str | Path
+) -> Contamination | None:
+    """What is known of the text that the checkpoint in `folder` was trained on; None where nothing is.
+
+    A measurement in the results folder (`biobench data overlap`) comes first. Else the ledger beside a checkpoint of
+    `biobench pretrain` names the text, and the list beside that says whether the task's documents were excluded; a file
+    of that name with other content says nothing. Raises StoreError for a damaged measurement.
+    """
+    measured = find_overlap(results_dir, task, model_hash, data_hash)
+    if measured is not None:
+        return measured
+    try:
+        ledger = json.loads((folder / "ledger.json").read_bytes())
+        known = Contamination(
+            corpus=ledger["name"], corpus_hash=ledger["corpus"]["manifest_hash"], base=ledger["base"]["source"]
+        )
+        exclusion_hash = ledger["corpus"]["exclusion_hash"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, ValidationError):
+        return None
+    try:
+        excluded = Exclusions.model_validate_json((folder / EXCLUSION_FILE).read_bytes())
+    except (OSError, ValidationError):
+        return known
+    entry = excluded.tasks.get(task)
+    holds = entry is not None and entry.data_hash == data_hash
+    if holds and excluded.exclusion_hash == exclusion_hash and excluded.ngram <= _N:
+        return known.model_copy(update={"excluded": True})
+    return known

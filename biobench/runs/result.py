@@ -1,12 +1,12 @@
-"""What `run` says of each run, as object and as JSON."""
+"""What `run` says of each run: as object, as JSON, and to whoever watches."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, NamedTuple, Protocol
 
 from biobench.runs.options import RunRequest
-from biobench.runs.plan import Status, TaskEntry
+from biobench.runs.plan import Item, Status, TaskEntry
 from biobench.schema.record import RunRecord
 
 
@@ -17,6 +17,11 @@ class RunName(NamedTuple):
     model: str
     task: str
     seed: int
+
+    @classmethod
+    def of(cls, item: Item) -> RunName:
+        """Of an item of a plan."""
+        return cls(item.key, item.checkpoint.id, item.task.id, item.seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,35 +69,43 @@ class RunResult:
         return asdict(self)
 
 
-def without_record(
-    request: RunRequest,
-    entry: TaskEntry,
-    model: str,
-    status: Status,
-    *,
-    seed: int | None = None,
-    reason: str | None = None,
-    key: str | None = None,
-    expected: float | None = None,
-    steps: int | None = None,
-    tokens: int | None = None,
-    disk: int | None = None,
-) -> RunResult:
-    """The line of a run that is planned, failed, or has no data."""
+class Reporter(Protocol):
+    """Who is told what happens to runs; several may be under way at once."""
+
+    def start(self, run: RunName, position: int, total: int) -> None:
+        """A run begins, the `position`-th (from 1) of `total`."""
+
+    def step(self, run: RunName, done: int, total: int, what: str) -> None:
+        """A run moved on to step `done` of `total`."""
+
+    def finish(self, result: RunResult) -> None:
+        """A run ended, was skipped, failed, or had no data."""
+
+
+class Silent:
+    """A `Reporter` that says nothing."""
+
+    def start(self, run: RunName, position: int, total: int) -> None:
+        """Nothing."""
+
+    def step(self, run: RunName, done: int, total: int, what: str) -> None:
+        """Nothing."""
+
+    def finish(self, result: RunResult) -> None:
+        """Nothing."""
+
+
+def without_record(request: RunRequest, entry: TaskEntry, model: str, status: Status, reason: str | None) -> RunResult:
+    """The line of a task without a stored run."""
     spec = entry.loaded.spec
     return RunResult(
         model=model,
         task=entry.id,
         task_version=spec.version,
-        seed=seed,
+        seed=None,
         status=status,
         reason=reason,
-        key=key,
         primary=spec.metric.primary,
-        seconds_expected=None if expected is None else round(expected, 1),
-        steps_expected=steps,
-        tokens_expected=tokens,
-        disk_expected=disk,
         origin="checkpoint" if request.no_training else "run",
         split="validation" if request.no_test else "test",
         track=request.track,
@@ -101,6 +114,13 @@ def without_record(
         fold=None if entry.resampled is None else entry.loaded.fold,
         overrides=entry.loaded.overrides,
     )
+
+
+def of_item(item: Item, request: RunRequest, status: Status, reason: str | None = None) -> RunResult:
+    """The line of a run that is planned, failed, or made elsewhere."""
+    reason = None if reason is None else " ".join(reason.split())
+    line = without_record(request, item.task, item.checkpoint.id, status, reason)
+    return replace(line, seed=item.seed, key=item.key)
 
 
 def of_record(record: RunRecord, status: Status, predictions: str, reason: str | None = None) -> RunResult:

@@ -79,12 +79,6 @@ class Claim:
         """The run is at this step; the next heartbeat tells it."""
         self.beat = self.beat._replace(step=step, steps=steps)
 
-    def at(self, host: str, pid: int) -> None:
-        """Another machine makes the run for this process; the heartbeat names that one."""
-        self.beat = self.beat._replace(host=host, pid=pid)
-        with suppress(OSError):
-            _write(self.path, self.beat)
-
     def begin(self) -> None:
         """Write from now on."""
         self._thread.start()

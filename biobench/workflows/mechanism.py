@@ -9,9 +9,9 @@ from typing import Any
 
 from biobench.errors import TrainingError, UsageError
 from biobench.runs.api import make_runs
-from biobench.runs.execute import Reporter
 from biobench.runs.options import RunRequest
 from biobench.runs.plan import make_plan
+from biobench.runs.result import Reporter
 
 Scores = dict[str, dict[str, dict[int, float]]]
 

@@ -178,7 +178,7 @@ def reproduce(store: Store, records: Sequence[RunRecord], again: Again) -> Itera
 
 def _repeated(store: Store, record: RunRecord, again: Again) -> Reproduction:
     from biobench.runs.api import run_plan
-    from biobench.runs.execute import Silent
+    from biobench.runs.result import Silent
 
     metric = record.task.primary
     stored = Reproduction(
@@ -293,7 +293,7 @@ def draw(submission: str | Path, waiting: Collection[str], again: Again) -> Stat
 
 def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
     from biobench.runs.api import run_plan
-    from biobench.runs.execute import Silent
+    from biobench.runs.result import Silent
 
     first = runs[0]
     folds, seed = first.resampling, secrets.randbelow(2**31)

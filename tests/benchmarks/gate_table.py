@@ -14,7 +14,7 @@ import numpy as np
 
 from biobench.baselines import gate
 from biobench.data.catalog import load_task
-from biobench.runs.controls import LEVEL, controls
+from biobench.runs.needle_controls import LEVEL, controls
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.needle import ABSENT, PRESENT, GridCell, NeedlePlan, example_id
 from biobench.score.needle import grid

@@ -14,7 +14,7 @@ from biobench.data.load import load_data
 from biobench.finetune.engine import finetune, load_encoder
 from biobench.finetune.prepare import prepare
 from biobench.models.loading import find_checkpoint, load_tokenizer, window
-from biobench.runs.hf_trainer import train_peer
+from tests.benchmarks.hf_trainer import train_peer
 
 EPOCHS, SEED = 3, 42
 

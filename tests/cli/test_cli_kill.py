@@ -220,7 +220,7 @@ def test_a_killed_run_goes_on_where_it_was_stopped(launcher: Launcher, tiny: Pat
 
     planned = launcher.start(*one(results, "--dry-run"))
     assert planned.wait() == 0
-    assert [(r["status"], r["reason"]) for r in planned.rows()] == [("planned", "goes on from where it was stopped")]
+    assert [(r["status"], r["reason"]) for r in planned.rows()] == [("planned", "resumes from its last state")]
     last = launcher.start(*one(results))
     assert last.wait() == 0, last.err.read_text()
     assert "demo_ner · seed 5: step " in last.err.read_text()

@@ -32,7 +32,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "reproduce": ("reproduce", "NAME"),
     "rescore": ("rescore", "--results-dir", "NAME"),
     "speed": ("speed", "NAME"),
-    "plan": ("run", "--plan", "NAME"),
     "notes": ("submit", "own-encoder", "--notes", "NAME"),
 }
 

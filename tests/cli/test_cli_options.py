@@ -77,7 +77,7 @@ def test_a_field_given_without_its_group(given: str, meant: str, biobench: Run) 
 def test_extras_are_checked_first(
     option: list[str], module: str, biobench: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("biobench.runs.checks.find_spec", lambda name: None)
+    monkeypatch.setattr("biobench.runs.selection.find_spec", lambda name: None)
     said = biobench("run", "org/m", "--task", "gad", *option)
     assert said.refusal() == f"{' '.join(option)}: {module} is not installed"
 

@@ -129,7 +129,7 @@ def rows_of_runs(biobench: Callable[..., Said]) -> list[dict[str, Any]]:
 
 def told_again(model: Path, data_hash: str) -> bool:
     """What a new results folder would say of the checkpoint."""
-    from biobench.runs.contamination import contamination
+    from biobench.runs.provenance import contamination
 
     found = contamination(model, "any", "diamed", data_hash, "nowhere")
     assert found is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -44,14 +43,15 @@ def wait_for(what: Callable[[], Any], process: subprocess.Popen[str], cwd: Path)
         time.sleep(0.05)
 
 
-def test_done_failed_stopped_and_waiting(biobench: Command, tiny: Path) -> None:
-    assert biobench("plan", tiny, *TASKS, "--seeds", "1-3", *FAST, "--json").status == 0
-    plan = json.loads(Path("plan.json").read_text())
-    assert biobench("status", "--plan", "plan.json").out == "results: 0 done, 0 running, 0 failed, 6 waiting, of 6\n"
-    assert biobench("run", "--plan", "plan.json", "--array-index", "0").status == 0
+def test_done_failed_and_stopped(biobench: Command, tiny: Path) -> None:
+    command = ("run", tiny, *TASKS, "--seeds", "1-2", *FAST)
+    assert biobench("status").out == "results: 0 done, 0 running, 0 failed, 0 stopped\n"
+    runs = biobench(*command, "--dry-run", "--json").json()
+    assert biobench("run", tiny, *TASKS[:2], "--seeds", "1", *FAST).status == 0
     store = Store("results")
-    failing, stopped, dead = plan["runs"][1:4]
+    failing, stopped, dead = runs[1:4]
     store.note_failure(failing["task"], failing["key"], 1.0, "the loss is not finite")
+    store.state_path(stopped["task"], stopped["key"]).parent.mkdir()
     store.state_path(stopped["task"], stopped["key"]).write_bytes(b"state")
     with store.claim(dead["task"], dead["key"]):
         content = store.heartbeat_path(dead["task"], dead["key"]).read_bytes()
@@ -59,14 +59,15 @@ def test_done_failed_stopped_and_waiting(biobench: Command, tiny: Path) -> None:
     store.heartbeat_path(dead["task"], dead["key"]).write_bytes(elsewhere)
     old = time.time() - claims.STALE_SECONDS - 5
     os.utime(store.heartbeat_path(dead["task"], dead["key"]), (old, old))
-    state = biobench("status", "--plan", "plan.json", "--json").json()
-    assert state["counts"] == {"done": 1, "running": 0, "failed": 1, "stopped": 2, "waiting": 2}
+    state = biobench("status", "--json").json()
+    assert state["counts"] == {"done": 1, "running": 0, "failed": 1, "stopped": 2}
     assert [run["reason"] for run in state["runs"] if run["state"] == "failed"] == ["the loss is not finite"]
-    assert "seed" in biobench("status", "--plan", "plan.json").out
-    alone = biobench("status", "--json").json()["counts"]
-    assert alone == {"done": 1, "running": 0, "failed": 1, "stopped": 2, "waiting": 0}, "without a plan: what is there"
-    assert biobench("run", "--plan", "plan.json").status == 0
-    assert biobench("status", "--plan", "plan.json").out.startswith("results: 6 done, 0 running, 0 failed, 0 waiting")
+    lines = biobench("status").out.splitlines()
+    assert lines[0] == "results: 1 done, 0 running, 1 failed, 2 stopped"
+    assert f"failed: {failing['task']} · {failing['key'][:8]}: the loss is not finite" in lines
+    store.state_path(stopped["task"], stopped["key"]).unlink()
+    assert biobench(*command).status == 0
+    assert biobench("status").out.startswith("results: 4 done, 0 running, 0 failed, 0 stopped")
 
 
 def beats() -> list[Path]:
@@ -78,30 +79,23 @@ def test_a_folder_that_is_not_there(biobench: Command) -> None:
     assert "there is no results folder" in biobench("status", "--results-dir", "nowhere").refusal()
 
 
-def test_the_folder_of_the_plan_is_looked_at(biobench: Command, tiny: Path) -> None:
-    assert biobench("plan", tiny, *TASKS, "--seeds", "1", *FAST, "--results-dir", "elsewhere").status == 0
-    assert biobench("run", "--plan", "plan.json", "--array-index", "0").status == 0
-    assert biobench("status", "--plan", "plan.json").out.startswith("elsewhere: 1 done")
-
-
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_signal_ends_runs_at_a_savepoint_and_status_sees_them(
     biobench: Command, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str
 ) -> None:
     options = ("--task", "demo_topic", "--seeds", "1-2", "--device", "cpu", "--set", "training.epochs=400")
-    assert biobench("plan", tiny, *options).status == 0
-    run = ("run", "--plan", "plan.json", "--parallel", workers, "--no-gate")
+    run = ("run", tiny, *options, "--parallel", workers, "--no-gate")
     process = start(*run, "--log-file", "run.log", cwd=tmp_path)
     try:
         wait_for(lambda: len(beats()) == int(workers), process, tmp_path)
         wait_for(lambda: (tmp_path / "run.log").read_text().count("started") == int(workers), process, tmp_path)
         time.sleep(2.0)  # the first steps
-        state = biobench("status", "--plan", "plan.json", "--json").json()
+        state = biobench("status", "--json").json()
         running = [row for row in state["runs"] if row["state"] == "running"]
         assert len(running) == int(workers)
         assert all(row["host"] == os.uname().nodename and row["pid"] > 0 for row in running)
-        assert "since" in biobench("status", "--plan", "plan.json").out
+        assert "since" in biobench("status").out
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=60) == 75
     finally:
@@ -114,7 +108,7 @@ def test_a_signal_ends_runs_at_a_savepoint_and_status_sees_them(
     assert list(Path("results").glob("runs/*/*.json")) == []
     states = list(Path("results").glob("locks/*/*.state"))
     assert len(states) == int(workers), "saved at the signal: no five minutes have passed"
-    counts = biobench("status", "--plan", "plan.json", "--json").json()["counts"]
+    counts = biobench("status", "--json").json()["counts"]
     assert counts["stopped"] == int(workers)
 
 

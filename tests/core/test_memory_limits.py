@@ -103,7 +103,7 @@ RUN = """
     import sys, torch
     from biobench.core import memory
     from biobench.runs.api import run_plan
-    from biobench.runs.execute import Silent
+    from biobench.runs.result import Silent
     from biobench.runs.plan import RunRequest, make_plan
     from biobench.store import Store
     if (left := int(sys.argv[1])) >= 0:

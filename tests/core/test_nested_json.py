@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from biobench.errors import StoreError
-from biobench.runs.contamination import contamination
+from biobench.runs.provenance import contamination
 from biobench.store import Store
 from biobench.store.claims import read_heartbeat
 from biobench.submission.repository import _STATE, _state

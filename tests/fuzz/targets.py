@@ -176,22 +176,6 @@ def _manifest(content: bytes) -> None:
     check_manifest(_in_file("pack/submission.json", content).parent)
 
 
-def _plan(content: bytes) -> None:
-    from biobench.runs.jobs.plan_file import read_plan
-
-    read_plan(_in_file("plan.json", content))
-
-
-def _plan_seeds() -> tuple[bytes, ...]:
-    run = {"key": "a" * 32, "model": "b" * 64, "task": "gad", "task_hash": "c" * 64, "data_hash": "d" * 64}
-    run |= {"precision": "fp32", "seed": 42, "seconds": 1.5, "seconds_basis": "measured", "memory_bytes": 1000}
-    run |= {"memory_basis": "estimated", "work": 2.0}
-    model = {"name": "org/model", "id": "org/model", "hash": "b" * 64}
-    plan = {"format": "biobench.plan.1", "biobench": "0.1", "engine": 1, "created": 1.0, "device": "cpu"}
-    plan |= {"request": {"seeds": "42-46"}, "models": [model], "tasks": [{"id": "gad", "spec": "gad"}], "runs": [run]}
-    return (json.dumps(plan).encode(),)
-
-
 def _declared(content: bytes) -> None:
     """A study and a plan of comparisons."""
     from biobench.comparison.plan import load_plan
@@ -247,6 +231,5 @@ def targets() -> dict[str, Target]:
         "model": Target(lambda: _damaged("model").seeds(), _read_damaged("model"), 2),
         "outside": Target(_lines, _outside, 2),
         "manifest": Target(lambda: (_packed_manifest(),), _manifest, 2),
-        "plan": Target(_plan_seeds, _plan, 2),
         "study": Target(_studies, _declared, 1),
     }

@@ -1,4 +1,4 @@
-"""As much of Ray as `runs.cluster` asks for, with threads of this process for workers: CI has no Ray.
+"""As much of Ray as `biobench.runs.ray` asks for, with threads of this process for tasks: CI has no Ray.
 
 The real one is tried by `tests/runs/test_ray_cluster.py`.
 """
@@ -7,80 +7,77 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, wait
 from types import SimpleNamespace
 from typing import Any
 
 
 class LostError(Exception):
-    """What Ray raises of an actor that is dead."""
+    """What Ray raises of a task whose process or node died as often as it is tried; a task raises it to die."""
 
 
-class Actor:
-    """A worker whose methods answer through futures; `kill` makes each answer of it an error."""
-
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self.dead: str | None = None
-        try:
-            self.target = make()
-        except ImportError as error:
-            self.dead = f"creation failed\n{error}"
-
-    def __getattr__(self, name: str) -> Any:
-        return SimpleNamespace(remote=lambda *arguments: self._called(name, arguments))
-
-    def _called(self, name: str, arguments: tuple[Any, ...]) -> Future[Any]:
-        answer: Future[Any] = Future()
-
-        def work() -> None:
-            value = None if self.dead else getattr(self.target, name)(*arguments)
-            if self.dead:
-                answer.set_exception(LostError(self.dead))
-            else:
-                answer.set_result(value)
-
-        threading.Thread(target=work, daemon=True).start()
-        return answer
+class TaskError(LostError):
+    """What Ray raises of a task that raised."""
 
 
 class RayStandIn:
-    """The module. nodes: what `ray.nodes` says of each."""
+    """The module. nodes: what `ray.nodes` says of each; a task takes a CPU while it runs."""
 
     def __init__(self, *nodes: dict[str, float]) -> None:
         self.resources = list(nodes)
-        self.actors: list[Actor] = []
+        self.places = threading.Semaphore(sum(int(node["CPU"]) for node in nodes))
         self.reserved: list[dict[str, Any]] = []
-        self.exceptions = SimpleNamespace(RayError=LostError)
+        self.exceptions = SimpleNamespace(RayError=LostError, RayTaskError=TaskError)
         self.is_silent = False
-        """Whether no worker answers, as where none has found a place."""
+        """Whether no task begins, as where none has found a place."""
+
+    @staticmethod
+    def is_initialized() -> bool:
+        return True
 
     def nodes(self) -> list[dict[str, Any]]:
         return [{"Resources": node, "Alive": True} for node in self.resources]
 
-    def remote(self, kind: type) -> Any:
+    def remote(self, function: Callable[..., Any]) -> Any:
         def options(**reserved: Any) -> Any:
-            def start(*arguments: Any) -> Actor:
-                actor = Actor(lambda: kind(*arguments))
-                self.actors.append(actor)
-                self.reserved.append(reserved)
-                return actor
-
-            return SimpleNamespace(remote=start)
+            return SimpleNamespace(remote=lambda *words: self._begin(function, words, reserved))
 
         return SimpleNamespace(options=options)
 
+    def _begin(self, function: Callable[..., Any], words: tuple[Any, ...], reserved: dict[str, Any]) -> Future[Any]:
+        answer: Future[Any] = Future()
+        self.reserved.append(reserved)
+
+        def work() -> None:
+            with self.places:
+                for left in range(reserved["max_retries"], -1, -1):
+                    try:
+                        answer.set_result(function(*words))
+                        return
+                    except LostError as error:
+                        if not left:
+                            answer.set_exception(error)
+                    except Exception as error:
+                        answer.set_exception(TaskError(f"Traceback of the task\n{type(error).__name__}: {error}"))
+                        return
+
+        if not self.is_silent:
+            threading.Thread(target=work, daemon=True).start()
+        return answer
+
+    @staticmethod
     def wait(
-        self, references: Sequence[Future[Any]], num_returns: int, timeout: float
+        references: Sequence[Future[Any]], num_returns: int, timeout: float
     ) -> tuple[list[Future[Any]], list[Future[Any]]]:
-        if self.is_silent:
-            return [], list(references)
-        done, rest = wait(references, timeout=timeout, return_when=FIRST_COMPLETED)
-        return list(done)[:num_returns], list(rest)
+        when = FIRST_COMPLETED if num_returns == 1 else ALL_COMPLETED
+        done = list(wait(references, timeout=timeout, return_when=when).done)[:num_returns]
+        return done, [reference for reference in references if reference not in done]
 
     @staticmethod
     def get(reference: Future[Any]) -> Any:
         return reference.result()
 
     @staticmethod
-    def kill(actor: Actor, no_restart: bool) -> None:
-        actor.dead = actor.dead or "killed"
+    def cancel(reference: Future[Any], force: bool) -> None:
+        """A task of this process sees the same request to stop as the command."""
+        assert not force

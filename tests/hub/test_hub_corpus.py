@@ -170,7 +170,7 @@ def test_a_plan_and_a_job_without_a_network_take_the_base_from_the_hub(
     gated.write_text(BASE.replace("org/base, revision: v1", "org/gated"))
     hub.fault("GET /api/models/org/base", "status", 503, body=b"0")
     script, planned, refused = command.several(
-        ("slurm", path, "--nodes", "2", "--time", "60", "--out", out),
+        ("slurm", "--nodes", "2", "--time", "60", "--", "pretrain", path, "--out", out),
         ("pretrain", "plan", path, "--json"),
         ("pretrain", "plan", gated),
     )

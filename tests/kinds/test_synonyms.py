@@ -22,7 +22,7 @@ from biobench.errors import SpecError, UsageError
 from biobench.report.details.mistaken import read_mistakes
 from biobench.report.frame import build
 from biobench.report.results import load as load_results
-from biobench.runs.outside import Outside, score_outside
+from biobench.runs.external import score_external
 from biobench.schema.document import Document, Prediction
 from biobench.score import compute, rescore
 from biobench.store import Store
@@ -225,10 +225,7 @@ def test_rankings_of_other_systems_are_scored(names: Path) -> None:
     data = load_data(load_task(names), "data")
     rows = [{"document": d.id, "labels": ["D10", d.labels[0]] if d.labels != ("D10",) else ["D10"]} for d in data.test]
     Path("file.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    request = Outside(
-        predictions=Path("file.jsonl"), task=str(names), model="lexicon", results_dir="results", data_dir="data"
-    )
-    result = score_outside(request)
+    result = score_external(Path("file.jsonl"), str(names), "lexicon", results_dir="results", data_dir="data")
     ends = sum(d.labels == ("D10",) for d in data.test)
     assert result.scores["accuracy_at_1"] == pytest.approx(ends / len(data.test))
     assert result.scores["mrr"] == pytest.approx((ends + (len(data.test) - ends) / 2) / len(data.test))

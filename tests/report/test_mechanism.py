@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -184,7 +185,12 @@ def test_a_rate_that_cannot_be_trained_is_refused_before_any_run(monkeypatch: py
     monkeypatch.setattr("biobench.workflows.mechanism.make_runs", run)
     command = ["analyze", "stability", "some/model", "--task", "demo_ner", "--learning-rates", "1e-5,-1"]
     found: list[str] = []
-    monkeypatch.setattr("biobench.runs.plan.find_checkpoint", lambda model, **_: found.append(model))
+
+    def located(model: str, **_: Any) -> SimpleNamespace:
+        found.append(model)
+        return SimpleNamespace(id=model)
+
+    monkeypatch.setattr("biobench.runs.plan.find_checkpoint", located)
     monkeypatch.setattr("biobench.runs.plan._key", lambda *_: "key")
     with pytest.raises(SpecError, match="should be greater than 0"):
         app(command, standalone_mode=False)

@@ -10,8 +10,13 @@ import pytest
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import load_data
 from biobench.errors import UsageError
-from biobench.runs.controls import Control, render_controls
-from biobench.runs.encoder_controls import encoder_controls, with_another_needle, without_needle
+from biobench.runs.needle_controls import (
+    Control,
+    encoder_controls,
+    render_controls,
+    with_another_needle,
+    without_needle,
+)
 from biobench.schema.document import Document, TaskData
 from biobench.schema.needle import ABSENT, PRESENT, cell_of
 from tests.helpers.tiny import make_tiny_encoder

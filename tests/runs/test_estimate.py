@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from biobench.core.progress import in_words
-from biobench.runs.estimate import Pace, total_seconds, work
+from biobench.runs.estimate import Pace, work
 from biobench.runs.options import RunRequest
 from biobench.runs.plan import Item, RunPlan, make_plan
 from tests.helpers.checkpoints import make_checkpoint
@@ -48,17 +48,21 @@ def test_work_counts_characters_epochs_and_trials(plan: RunPlan) -> None:
     assert work(own) == recipe.epochs * (3 * train + validation) + test
 
 
-def test_the_nearest_kind_of_run_tells_the_time(plan: RunPlan) -> None:
+def test_the_nearest_kind_of_run_tells_the_time(plan: RunPlan, monkeypatch: pytest.MonkeyPatch) -> None:
     pace = Pace()
     ner, topic = item(plan, 0, "demo_ner"), item(plan, 0, "demo_topic")
-    assert pace.seconds(ner, ner.checkpoint.parameters) is None
-    assert total_seconds(pace, plan.items) is None
-    pace.add(ner, 10.0, 1000)
-    assert pace.seconds(ner, 1000) == pytest.approx(10.0)
-    assert pace.seconds(topic, 1000) == pytest.approx(10.0 * work(topic) / work(ner))
+    assert pace.seconds(ner) is None
+    assert pace.total(plan.items) is None
+    own = ner.checkpoint.parameters
+    assert own is not None
+    pace.add(ner, 10.0, own)
+    assert pace.seconds(ner) == pytest.approx(10.0)
+    assert pace.seconds(topic) == pytest.approx(10.0 * work(topic) / work(ner))
     other = item(plan, 1, "demo_ner")
-    assert pace.seconds(other, 3000) == pytest.approx(30.0), "three times the weights, three times as long"
-    assert pace.seconds(other, None) is None
+    assert other.checkpoint.parameters is not None
+    assert pace.seconds(other) == pytest.approx(10.0 * other.checkpoint.parameters / own), "in proportion to weights"
+    monkeypatch.setattr("biobench.models.loading._count_parameters", lambda folder: None)
+    assert pace.seconds(other) is None, "a file of weights that cannot be counted"
 
 
 def test_parameters_are_read_from_the_files(plan: RunPlan) -> None:
@@ -79,7 +83,7 @@ def test_a_dry_run_and_a_run_tell_how_long_the_rest_takes(
         return call(monkeypatch, capfd, *arguments)
 
     base = ("run", models[0], "--task", "demo_topic", *FAST)
-    assert "is told after the first one" in biobench(*base, "--seeds", "1-3", "--dry-run").out
+    assert "no timings on this device yet" in biobench(*base, "--seeds", "1-3", "--dry-run").out
     made = biobench(*base, "--seeds", "1-2", "--json")
     assert " left" in made.err.splitlines()[1]
     rows = biobench(*base, "--seeds", "1-4", "--dry-run", "--json").json()
@@ -116,7 +120,7 @@ def test_a_savepoint_is_no_larger_than_the_dry_run_says(plan: RunPlan, monkeypat
     from biobench.finetune.savepoint import Savepoint
     from biobench.runs.api import run_plan
     from biobench.runs.estimate import savepoint_bytes
-    from biobench.runs.execute import Silent
+    from biobench.runs.result import Silent
 
     sizes = []
     whole = Savepoint.save

@@ -12,9 +12,9 @@ import pytest
 from biobench.finetune import savepoint
 from biobench.finetune.loop import Run
 from biobench.runs.api import run_plan
-from biobench.runs.execute import Silent
 from biobench.runs.options import RunRequest
 from biobench.runs.plan import RunPlan, make_plan
+from biobench.runs.result import Silent
 from biobench.store import Store
 from tests.helpers.tiny import make_tiny_encoder
 

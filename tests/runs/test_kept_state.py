@@ -15,9 +15,9 @@ from biobench.finetune import savepoint
 from biobench.finetune.loop import Run
 from biobench.runs import execute
 from biobench.runs.api import run_plan
-from biobench.runs.energy import EnergyMeter
-from biobench.runs.execute import Silent
 from biobench.runs.plan import RunPlan, RunRequest, make_plan
+from biobench.runs.provenance import EnergyMeter
+from biobench.runs.result import Silent
 from biobench.store import Store
 from tests.helpers.tiny import make_tiny_encoder
 

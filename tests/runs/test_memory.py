@@ -11,9 +11,8 @@ import torch
 
 from biobench.finetune.network import Network
 from biobench.runs.api import run_plan
-from biobench.runs.execute import Silent
 from biobench.runs.plan import RunRequest, make_plan
-from biobench.runs.result import RunResult
+from biobench.runs.result import RunResult, Silent
 from tests.helpers.tiny import make_tiny_encoder
 
 

@@ -10,9 +10,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from biobench.runs.api import run_plan
-from biobench.runs.execute import Silent
 from biobench.runs.plan import RunRequest, make_plan
-from biobench.runs.result import RunResult
+from biobench.runs.result import RunResult, Silent
 from biobench.store import Store
 from tests.helpers.tiny import make_tiny_encoder
 

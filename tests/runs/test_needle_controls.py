@@ -10,7 +10,7 @@ import pytest
 from biobench.baselines import gate
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import load_data
-from biobench.runs.controls import controls, render_controls
+from biobench.runs.needle_controls import controls, render_controls
 from biobench.schema.document import Document, TaskData
 from biobench.schema.needle import ABSENT
 

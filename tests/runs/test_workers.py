@@ -11,14 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 
 from biobench.errors import UsageError
 from biobench.runs.api import run_plan, undone
-from biobench.runs.execute import Silent
-from biobench.runs.parallel import worker_count
 from biobench.runs.plan import RunRequest, make_plan
-from biobench.runs.result import RunName, RunResult
+from biobench.runs.result import RunName, RunResult, Silent
+from biobench.runs.workers import worker_count
 from biobench.store import Store
 from tests.helpers.tiny import make_tiny_encoder
 
@@ -58,13 +56,13 @@ def _request(folder: Path, *overrides: str) -> RunRequest:
     )
 
 
-def test_how_many_workers() -> None:
-    cpu = torch.device("cpu")
-    assert worker_count("auto", cpu) == 1
-    assert worker_count("3", cpu) == 3
+def test_how_many_workers(tmp_path: Path) -> None:
+    request = _request(tmp_path)
+    for parallel, at_once, count in (("auto", "1", 1), ("3", "1", 3), ("2", "2", 4)):
+        assert worker_count(make_plan(replace(request, parallel=parallel, seeds_at_once=at_once))) == count
     for wrong in ("0", "-1", "many"):
         with pytest.raises(UsageError, match="not a number of workers"):
-            worker_count(wrong, cpu)
+            make_plan(replace(request, parallel=wrong))
 
 
 def test_two_workers_make_each_run_once(tmp_path: Path) -> None:
@@ -155,12 +153,3 @@ def test_ray_shares_the_same_plan(tmp_path: Path) -> None:
     results = run_plan(make_plan(replace(_request(tmp_path), executor="ray")), Silent())
     assert [r.status for r in results] == ["done"] * 2
     assert len(Store(tmp_path / "results").records()) == 2
-
-
-def test_ray_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from biobench.runs.cluster import entry
-
-    monkeypatch.setattr(entry, "find_spec", lambda name: None)
-    plan = make_plan(_request(tmp_path))
-    with pytest.raises(UsageError, match="ray is not installed"):
-        entry.run_on_ray(plan, "1", plan.items, Silent())

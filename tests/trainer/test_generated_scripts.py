@@ -51,10 +51,10 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
 
 def script(folder: Path, small: list[str], *more: str) -> str:
     """What the command prints, for a run below `folder`; nothing but overrides is added."""
-    sets = [part for field in small if not field.startswith("corpus.cache") for part in ("--option=--set", field)]
-    sets = [part if part.startswith("--") else f"--option={part}" for part in sets]
-    options = ("--nodes", "2", "--gpus-per-node", "2", "--time", "60", "--out", "runs/model", "--option=--quiet")
-    printed = process("slurm", "toy_detour", *options, *sets, *more, cwd=folder)
+    sets = [part for field in small if not field.startswith("corpus.cache") for part in ("--set", field)]
+    options = ("--nodes", "2", "--gpus-per-node", "2", "--time", "60", *more)
+    command = ("pretrain", "toy_detour", "--out", "runs/model", "--quiet", *sets)
+    printed = process("slurm", *options, "--", *command, cwd=folder)
     assert printed.status == 0, printed.err
     return printed.out
 

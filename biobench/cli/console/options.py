@@ -21,12 +21,11 @@ def shown(name: str, **changed: Any) -> Any:
 
 
 def takes_request(
-    *, without: Collection[str] = (), helps: Mapping[str, str] | None = None, optional: Collection[str] = ()
+    *, without: Collection[str] = (), helps: Mapping[str, str] | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """A command whose first parameter is a `RunRequest` gets the options that make one, before its own.
 
-    without: keywords of options that the command does not have; they keep their defaults. optional: arguments that may
-    be left out, as an option of the command stands for them.
+    without: keywords of options that the command does not have; they keep their defaults. helps: other words for some.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -42,9 +41,6 @@ def takes_request(
         texts = helps or {}
         request_parameters = [
             _parameter(name, o, **({"help": texts[name]} if name in texts else {})) for name, o in taken.items()
-        ]
-        request_parameters = [
-            p.replace(default=list(taken[p.name].default)) if p.name in optional else p for p in request_parameters
         ]
         parameters = [*request_parameters, *(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in others)]
         called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

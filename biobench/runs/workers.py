@@ -1,9 +1,8 @@
-"""Several worker processes on one plan.
+"""Several worker processes on one machine, by `--parallel` and `--seeds-at-once`.
 
-Each worker walks the same plan; the claims in the results folder keep any run from being made twice, so
-workers need no word with each other, and a killed one loses only the run it was making. What happens in a
-worker travels to the parent through a pipe of its own: a pipe, unlike a queue, has no lock that a killed
-worker could keep.
+Each worker walks the same plan; claims in the results folder keep any run from being made twice, and a killed worker
+loses only the run that it was making. What happens in a worker travels to the parent through a pipe of its own: a pipe,
+unlike a queue, has no lock that a killed worker could keep.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
@@ -25,14 +23,14 @@ import torch
 from biobench.core.memory import free_memory_bytes
 from biobench.core.processes import bare_main, end_with_parent
 from biobench.core.stop import STOP, RunStoppedError, stoppable
-from biobench.errors import BioBenchError, UsageError
+from biobench.errors import BioBenchError
 from biobench.finetune.loop import ProgressNote
-from biobench.models.loading import Checkpoint, quiet_libraries
-from biobench.runs.execute import Reporter, execute
+from biobench.models.loading import quiet_libraries
+from biobench.runs.estimate import longest_first, pace_of
+from biobench.runs.execute import RunContext, execute
 from biobench.runs.options import RunRequest
-from biobench.runs.order import Job, longest_first
-from biobench.runs.plan import Item, RunPlan, make_plan
-from biobench.runs.result import RunName, RunResult
+from biobench.runs.plan import RunPlan, make_plan
+from biobench.runs.result import Reporter, RunName, RunResult
 from biobench.store import Store
 
 _WEIGHTS = (".safetensors", ".bin")
@@ -40,48 +38,41 @@ _STEP_SECONDS = 0.2
 """A worker speaks of its steps at most this often."""
 _LOOK_SECONDS = 0.5
 """How often the parent of silent workers looks whether it is to stop."""
-
-
 _COPIES = 6
 """Of a checkpoint's weights while it is fine-tuned: itself, gradients, two moments, initial and best weights."""
 _ROOM = 2 << 30
 """Bytes that a run needs beside them, at most, as long as no stored run says what it took."""
 
 
-def memory_before_first(checkpoints: Iterable[Checkpoint]) -> int:
-    """Bytes that a run of the largest of these is taken to need, as long as no stored run says what it took."""
-    weights = [f.stat().st_size for c in checkpoints for f in c.folder.glob("*") if f.suffix in _WEIGHTS]
-    return _COPIES * max(weights, default=0) + _ROOM
+def worker_count(plan: RunPlan) -> int:
+    """Processes that the request asks for: workers on each device times runs side by side on it.
+
+    --parallel auto is one per CUDA device, and one on a CPU, as a run uses all its cores.
+    """
+    wanted = plan.request.parallel
+    devices = max(1, torch.cuda.device_count()) if plan.device.type == "cuda" else 1
+    return (devices if wanted == "auto" else int(wanted)) * runs_per_device(plan)
 
 
 def runs_per_device(plan: RunPlan) -> int:
-    """How many runs train side by side on each device, by `--seeds-at-once`. Raises UsageError.
+    """How many runs train side by side on each device, by `--seeds-at-once`.
 
     auto: as many as fit into nine tenths of the free memory, each at the peak of the largest run of this plan that is
     stored, and before the first at an estimate from the weights; no more than a task has runs, or the CPU threads.
     """
     wanted = plan.request.seeds_at_once
     if wanted != "auto":
-        if not wanted.isdigit() or int(wanted) < 1:
-            raise UsageError(f"--seeds-at-once '{wanted}' is not a number of runs", hint="give auto or 1, 2, ...")
         return int(wanted)
     store = Store(plan.request.results_dir)
     records = [store.get(item.task.id, item.key) for item in plan.items]
-    peaks = [record.cost.peak_memory_bytes for record in records if record is not None]
-    need = max(peaks) if peaks else memory_before_first(plan.checkpoints)
+    need = max((record.cost.peak_memory_bytes for record in records if record is not None), default=0)
+    if not need:
+        files = [f for c in plan.checkpoints for f in c.folder.glob("*") if f.suffix in _WEIGHTS]
+        need = _COPIES * max((f.stat().st_size for f in files), default=0) + _ROOM
     seeds = Counter((item.checkpoint.hash, item.task.id) for item in plan.items)
     free = free_memory_bytes(plan.device)
     fitting = 1 if free is None else int(0.9 * free / need)
     return max(1, min(fitting, max(seeds.values(), default=1), torch.get_num_threads()))
-
-
-def worker_count(parallel: str, device: torch.device) -> int:
-    """auto: one per CUDA device, one on a CPU (a run uses all its cores). Raises UsageError."""
-    if parallel == "auto":
-        return max(1, torch.cuda.device_count()) if device.type == "cuda" else 1
-    if not parallel.isdigit() or int(parallel) < 1:
-        raise UsageError(f"--parallel '{parallel}' is not a number of workers", hint="give auto or 1, 2, ...")
-    return int(parallel)
 
 
 def run_workers(plan: RunPlan, workers: int, stored: int, reporter: Reporter) -> dict[str, RunResult]:
@@ -202,26 +193,10 @@ def _work(request: RunRequest, reporter: Reporter, sharing: int) -> None:
     try:
         plan = make_plan(request)
         plan.sharing = sharing
-        plan.items = longest_items(plan)
-        for _ in execute(plan, reporter, one_of_several=True):
+        for _ in execute(RunContext(plan), longest_first(plan.items, pace_of(plan)), reporter, aloud=False):
             pass
     except (torch.OutOfMemoryError, RunStoppedError):
         return
     except BioBenchError:
         # The parent walks the same plan afterwards and reports it once.
         return
-
-
-def longest_items(plan: RunPlan) -> list[Item]:
-    """The plan's items in the order in which workers take them; see `order`."""
-    store = Store(plan.request.results_dir)
-    jobs = []
-    for item in plan.items:
-        assert item.task.data is not None
-        recipe, record = item.task.loaded.spec.training, store.get(item.task.id, item.key)
-        documents = len(item.task.data.train) * (recipe.epochs or 1)
-        size = recipe.max_steps * recipe.batch_size if recipe.max_steps else documents
-        seconds = None if record is None else record.cost.seconds
-        jobs.append(Job(item.key, (item.checkpoint.hash, item.task.id), float(max(size, 1)), seconds))
-    items = {item.key: item for item in plan.items}
-    return [items[key] for key in longest_first(jobs)]

@@ -1,14 +1,14 @@
-"""Runs handed out to workers on nodes, with threads in place of Ray: each once, whatever ends a worker."""
+"""Runs as tasks of Ray, with threads in its place: each once, whatever ends a task."""
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,15 +16,15 @@ import pytest
 from biobench.core.stop import STOP, RunStoppedError
 from biobench.errors import ClusterError, UsageError
 from biobench.finetune.loop import MemoryShortError
+from biobench.runs import ray as on_ray
+from biobench.runs import selection
 from biobench.runs.api import run_plan
-from biobench.runs.cluster import dispatch, entry, worker
-from biobench.runs.cluster.worker import Orders, fingerprints, planned_here, scratch_folder
-from biobench.runs.execute import Silent
-from biobench.runs.jobs.status import progress
 from biobench.runs.plan import RunRequest, make_plan
-from biobench.runs.result import RunName, RunResult
+from biobench.runs.ray import Node, Orders, cpus_of_a_run, facts, make_one, scratch_folder
+from biobench.runs.result import RunName, RunResult, Silent
+from biobench.runs.status import folder_state
 from biobench.store import Store
-from tests.helpers.ray_stand_in import RayStandIn
+from tests.helpers.ray_stand_in import LostError, RayStandIn
 from tests.helpers.tiny import make_tiny_encoder
 
 
@@ -59,20 +59,18 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def ray(monkeypatch: pytest.MonkeyPatch) -> RayStandIn:
     """Two nodes of one CPU each, which the command has joined."""
     module = RayStandIn({"CPU": 1.0}, {"CPU": 1.0})
-    joined = SimpleNamespace(is_initialized=lambda: True)
-    for name in ("nodes", "remote", "wait", "get", "kill", "exceptions"):
-        setattr(joined, name, getattr(module, name))
-    execute, turn = worker.execute, threading.Lock()
+    execute, turn = on_ray.execute, threading.Lock()
 
-    def one_by_one(plan: Any, reporter: Any, workshop: Any) -> Iterator[RunResult]:
-        """Two runs of one process would share what a network's forward pass keeps; real workers are processes."""
+    def one_by_one(context: Any, items: Any, reporter: Any, **more: Any) -> Iterator[RunResult]:
+        """Two runs of one process would share what a network's forward pass keeps; real tasks have processes."""
         with turn:
-            results = list(execute(plan, reporter, workshop=workshop))
+            results = list(execute(context, items, reporter, **more))
         yield from results
 
-    monkeypatch.setattr(worker, "execute", one_by_one)
-    monkeypatch.setattr(entry, "find_spec", lambda name: object())
-    monkeypatch.setattr(entry, "import_module", lambda name: joined)
+    monkeypatch.setattr(on_ray, "execute", one_by_one)
+    monkeypatch.setattr(on_ray, "import_module", lambda name: module)
+    monkeypatch.setattr(selection, "find_spec", lambda name: object())
+    on_ray._context_here.cache_clear()
     return module
 
 
@@ -98,97 +96,94 @@ def made(request: RunRequest, heard: Heard | Silent) -> dict[int, RunResult]:
     return {result.seed or 0: result for result in run_plan(make_plan(request), heard)}
 
 
-def dying(monkeypatch: pytest.MonkeyPatch, ray: RayStandIn, seed: int, times: int) -> Any:
-    """Workers that begin this run die, so often; what kills them, for `Heard`."""
-    execute, deaths = worker.execute, Counter[int]()
+def dying(monkeypatch: pytest.MonkeyPatch, seed: int, times: int) -> None:
+    """Processes that begin this run die, so often."""
+    execute, deaths = on_ray.execute, Counter[int]()
 
-    def fatal(plan: Any, reporter: Any, workshop: Any) -> Iterator[RunResult]:
-        (item,) = plan.items
-        if item.seed == seed and deaths[seed] < times:
-            reporter.start(RunName(item.key, "tiny", item.task.id, seed), 1, 1)
-            threading.Event().wait()  # this thread says no more
-        yield from execute(plan, reporter, workshop=workshop)
-
-    def kill(run: RunName) -> None:
-        if run.seed == seed and deaths[seed] < times:
+    def fatal(context: Any, items: Any, reporter: Any, **more: Any) -> Iterator[RunResult]:
+        if items[0].seed == seed and deaths[seed] < times:
             deaths[seed] += 1
-            for actor in ray.actors:
-                actor.dead = "The node is gone.\nMore of it."
+            raise LostError("The node is gone.\nMore of it.")
+        yield from execute(context, items, reporter, **more)
 
-    monkeypatch.setattr(worker, "execute", fatal)
-    return kill
+    monkeypatch.setattr(on_ray, "execute", fatal)
 
 
 def test_each_run_once_and_as_on_one_machine(ray: RayStandIn, request_of: RunRequest, tmp_path: Path) -> None:
     heard = Heard()
     results = made(request_of, heard)
     assert {(r.status, r.reason) for r in results.values()} == {("done", None)}
-    assert sorted(heard.starts) == sorted({(seed, place, 3) for seed, place, _ in heard.starts})
     assert sorted(place for _, place, _ in heard.starts) == [1, 2, 3]
-    assert heard.stepped == {1, 2, 3}
+    assert {total for _, _, total in heard.starts} == {3}
     assert heard.ends == Counter({1: 1, 2: 1, 3: 1})
-    assert len(ray.actors) == 2
-    assert ray.reserved[0]["num_cpus"] == 1
-    assert ray.reserved[0]["num_gpus"] == 0
+    assert [(r["num_cpus"], r["num_gpus"], r["max_retries"]) for r in ray.reserved] == [(1, 0.0, 2)] * 3
     assert not list((tmp_path / "results" / "locks").glob(".seen*"))
     alone = made(replace(request_of, executor="local", parallel=1, results_dir=tmp_path / "alone"), Silent())
     assert {s: r.scores for s, r in results.items()} == {s: r.scores for s, r in alone.items()}
     assert {r.status for r in made(request_of, Silent()).values()} == {"skipped"}
-    assert len(ray.actors) == 2, "nothing was left to start a worker for"
+    assert len(ray.reserved) == 3, "nothing was left to hand out"
 
 
-def test_a_run_whose_worker_died_is_made_by_another(
-    ray: RayStandIn, request_of: RunRequest, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    heard = Heard(dying(monkeypatch, ray, 1, times=1))
-    results = made(replace(request_of, parallel=1), heard)
-    assert {(r.status, r.reason) for r in results.values()} == {("done", None)}
-    assert [s for s in heard.starts if s[0] == 1] == [(1, 1, 3)] * 2, "it keeps its place"
-    assert heard.ends == Counter({1: 1, 2: 1, 3: 1})
-    assert len(ray.actors) == 2
-    assert "demo_topic, seed 1: the worker on" in caplog.text
-    assert "was lost (The node is gone.)" in caplog.text
-
-
-def test_a_run_that_kills_every_worker_has_failed(
+def test_a_run_whose_process_died_is_made_by_another(
     ray: RayStandIn, request_of: RunRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    results = made(replace(request_of, parallel=1), Heard(dying(monkeypatch, ray, 1, times=9)))
+    dying(monkeypatch, 1, times=2)
+    heard = Heard()
+    results = made(request_of, heard)
+    assert {(r.status, r.reason) for r in results.values()} == {("done", None)}
+    assert heard.ends == Counter({1: 1, 2: 1, 3: 1})
+    assert len(ray.reserved) == 3, "Ray itself tries again"
+
+
+def test_a_run_that_kills_every_process_has_failed(
+    ray: RayStandIn, request_of: RunRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dying(monkeypatch, 1, times=9)
+    results = made(request_of, Silent())
     assert results[1].status == "failed"
-    assert results[1].reason == "3 workers died of it; the last: The node is gone."
+    assert results[1].reason == "3 processes died of it; the last: The node is gone."
     assert [results[2].status, results[3].status] == ["done", "done"]
-    assert [run.state for run in progress(request_of.results_dir).runs].count("failed") == 1
+    assert folder_state(request_of.results_dir).counts() == {"done": 2, "running": 0, "failed": 1, "stopped": 0}
 
 
 def test_nodes_without_the_program(ray: RayStandIn, request_of: RunRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(orders: Orders) -> None:
+    def missing(*_: Any) -> None:
         raise ModuleNotFoundError("No module named 'biobench'")
 
-    monkeypatch.setattr(dispatch, "NodeWorker", missing)
-    with pytest.raises(ClusterError, match="3 workers in a row ended before their first run: No module named"):
+    monkeypatch.setattr(on_ray, "make_one", missing)
+    with pytest.raises(ClusterError, match=r"demo_topic, seed ., failed on a node: .*No module named 'biobench'"):
         made(request_of, Silent())
+
+
+def test_progress_is_that_of_the_heartbeats(
+    ray: RayStandIn, request_of: RunRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(on_ray, "LISTEN_SECONDS", 0.02)
+    monkeypatch.setattr("biobench.store.claims.BEAT_SECONDS", 0.02)
+    heard = Heard()
+    made(replace(request_of, seeds="1", overrides=("training.epochs=30",)), heard)
+    assert heard.starts == [(1, 1, 1)]
+    assert heard.stepped == {1}
 
 
 def test_nodes_that_do_not_see_the_folder(
     ray: RayStandIn, request_of: RunRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(worker, "sees", lambda folder, token: False)
+    monkeypatch.setattr(on_ray, "sees", lambda folder, token: False)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "node"))
     (tmp_path / "node").mkdir()
-    states = set()
-    heard = Heard(lambda run: states.update(r.state for r in progress(request_of.results_dir).runs))
-    results = made(request_of, heard)
+    results = made(replace(request_of, gate=True), Heard())
     assert {(r.status, r.reason) for r in results.values()} == {("done", None)}
-    assert "running" in states, "`biobench status` knows of them where the command runs"
     store = Store(request_of.results_dir)
     assert {r.seed for r in store.records()} == {1, 2, 3}
     for record in store.records():
         store.load_predictions(record)  # proved by their hash
         assert results[record.seed].predictions == str(store.path_of(record))
+    assert len(list(Path(request_of.results_dir).glob("floors/**/*.json"))) == 1, "the gate is asked here"
     node = scratch_folder(str(Path(request_of.results_dir).resolve()))
     assert node.is_relative_to(tmp_path / "node")
     assert Store(node).records() == [], "a node keeps no results"
-    assert progress(request_of.results_dir).count("running") == 0
+    on_ray._context_here.cache_clear()
     with pytest.raises(UsageError, match=r"--keep-model: node .* does not see"):
         made(replace(request_of, seeds="4", keep_model=tmp_path / "kept"), Silent())
 
@@ -196,12 +191,12 @@ def test_nodes_that_do_not_see_the_folder(
 def test_a_failure_on_a_node_that_does_not_see_the_folder(
     ray: RayStandIn, request_of: RunRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(worker, "sees", lambda folder, token: False)
+    monkeypatch.setattr(on_ray, "sees", lambda folder, token: False)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     wild = ("training.epochs=1", "training.learning_rate=1e30", "training.max_grad_norm=1e30")
     results = made(replace(request_of, seeds="1", overrides=wild), Silent())
     assert results[1].status == "failed"
-    (run,) = progress(request_of.results_dir).runs
+    (run,) = folder_state(request_of.results_dir).runs
     assert run.state == "failed"
     assert "not finite" in (run.reason or "")
 
@@ -209,30 +204,30 @@ def test_a_failure_on_a_node_that_does_not_see_the_folder(
 def test_a_run_that_does_not_fit_beside_others_is_made_alone(
     ray: RayStandIn, request_of: RunRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    execute = worker.execute
+    execute = on_ray.execute
 
-    def narrow(plan: Any, reporter: Any, workshop: Any) -> Iterator[RunResult]:
-        if plan.sharing > 1 and plan.items[0].seed == 1:
+    def narrow(context: Any, items: Any, reporter: Any, **more: Any) -> Iterator[RunResult]:
+        if context.plan.sharing > 1 and items[0].seed == 1:
             raise MemoryShortError("memory does not suffice beside other runs", hint="run it alone")
-        yield from execute(plan, reporter, workshop=workshop)
+        yield from execute(context, items, reporter, **more)
 
-    monkeypatch.setattr(worker, "execute", narrow)
+    monkeypatch.setattr(on_ray, "execute", narrow)
     ray.resources[:] = [{"CPU": 2.0, "GPU": 1.0}]
     results = made(replace(request_of, worker_gpus=0.5), Silent())
     assert {(r.status, r.reason) for r in results.values()} == {("done", None)}
-    assert [(r["num_cpus"], r["num_gpus"]) for r in ray.reserved] == [(1, 0.5), (1, 0.5), (2, 1.0)]
+    assert Counter((r["num_cpus"], r["num_gpus"]) for r in ray.reserved) == {(1, 0.5): 3, (2, 1.0): 1}
 
 
 def test_no_node_is_left(ray: RayStandIn, request_of: RunRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatch, "PATIENCE", 0.0)
-    start = dispatch.Dispatch._start_worker
+    monkeypatch.setattr(on_ray, "PATIENCE", 0.0)
+    ray.is_silent = True
+    submit = on_ray._Sweep._submit
 
-    def gone(self: dispatch.Dispatch) -> None:
-        start(self)
+    def gone(self: Any, item: Any, **more: Any) -> None:
+        submit(self, item, **more)
         ray.resources.clear()
-        ray.is_silent = True
 
-    monkeypatch.setattr(dispatch.Dispatch, "_start_worker", gone)
+    monkeypatch.setattr(on_ray._Sweep, "_submit", gone)
     with pytest.raises(ClusterError, match=r"no node of the cluster is left .*; 3 runs are not made"):
         made(request_of, Silent())
 
@@ -245,31 +240,63 @@ def test_a_signal_ends_the_runs_at_savepoints(
     long = replace(request_of, seeds="1", overrides=("training.epochs=200",))
     with pytest.raises(RunStoppedError):
         made(long, stop)
-    (run,) = progress(long.results_dir).runs
+    (run,) = folder_state(long.results_dir).runs
     assert run.state == "stopped"
 
 
 def test_a_node_that_would_make_other_runs(request_of: RunRequest, tmp_path: Path) -> None:
     plan = make_plan(replace(request_of, executor="local", parallel=1))
-    runs = fingerprints(plan.items)
-    key, first = next(iter(runs.items()))
+    first = facts(plan.items[0])
+    orders = Orders(replace(plan.request, results_dir=tmp_path), str(Path.cwd()), "no such token", 1, 1)
+    on_ray._context_here.cache_clear()
 
-    def orders(**changed: Any) -> Orders:
-        other = {key: first} if not changed else {"0" * 32: first._replace(**changed)}
-        request = replace(plan.request, results_dir=tmp_path)
-        return Orders(request, str(Path.cwd()), "no such token", other, 1, 1)
+    def why(**changed: Any) -> str:
+        word, error, _ = make_one(orders, "0" * 32, {**first, **changed})
+        assert word == "refused"
+        return str(error)
 
-    assert planned_here(orders())[1] is False
-    with pytest.raises(ClusterError, match=r"precision .*, not bf17; engine 2, not 1"):
-        planned_here(orders(precision="bf17", engine=1))
-    with pytest.raises(ClusterError, match=r"node .* demo_topic with tiny has data [0-9a-f]{12}, not ffff"):
-        planned_here(orders(data="ffff"))
-    with pytest.raises(ClusterError, match="seed 77 is not among them"):
-        planned_here(orders(seed=77))
+    assert on_ray._context_here(orders)[1] is False
+    assert re.search(r"precision .*, not bf17; engine 2, not 1", why(precision="bf17", engine=1))
+    assert re.search(r"node .* demo_topic with tiny has data [0-9a-f]{12}, not ffff", why(data="ffff"))
+    assert "seed 77 is not among them" in why(seed=77)
 
 
-def test_a_share_of_a_gpu(request_of: RunRequest) -> None:
+def test_a_share_of_a_gpu(ray: RayStandIn, request_of: RunRequest) -> None:
     with pytest.raises(UsageError, match=r"--worker-gpus 1\.5 is no share"):
         make_plan(replace(request_of, worker_gpus=1.5))
     with pytest.raises(UsageError, match="--worker-gpus goes with --executor ray"):
         make_plan(replace(request_of, executor="local", worker_gpus=0.5))
+
+
+def test_ray_that_is_not_installed(request_of: RunRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selection, "find_spec", lambda name: None)
+    with pytest.raises(UsageError, match="ray is not installed"):
+        make_plan(request_of)
+
+
+def node(cpus: int, gpus: int = 0) -> Node:
+    return {"CPU": float(cpus), **({"GPU": float(gpus)} if gpus else {})}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "gpus", "cpus"),
+    [
+        ([node(8), node(8)], 0.0, 4),
+        ([node(2), node(2)], 0.0, 2),
+        ([{}, node(4)], 0.0, 4),  # a head node without CPUs
+        ([node(8, 2)], 1.0, 4),
+        ([node(8, 1), node(8, 1)], 0.5, 4),
+        ([node(8, 1), node(8)], 0.5, 4),
+        ([node(8, 2)], 0.4, 2),  # two fifths twice on each, and no run on two of them
+        ([node(2, 4)], 1.0, 1),  # each needs a CPU
+    ],
+)
+def test_what_a_run_reserves(nodes: list[Node], gpus: float, cpus: int) -> None:
+    assert cpus_of_a_run(nodes, gpus) == cpus
+
+
+def test_nothing_has_room() -> None:
+    with pytest.raises(UsageError, match="the cluster has no GPU for a run"):
+        cpus_of_a_run([node(8)], 1.0)
+    with pytest.raises(UsageError, match="the cluster has no CPU for a run"):
+        cpus_of_a_run([{"GPU": 1.0}], 0.0)

@@ -1,5 +1,7 @@
 """Our fine-tuning against the HF Trainer's on the same task, in alternation; and how our cost grows.
 
+    python -m tests.benchmarks.speed_against MODEL --task ncbi_disease_single --data-dir DIR --seeds 42-46
+
 The same checkpoint, sentences, batch, epochs, recipe and seeds, and the same work: validation is scored after each
 epoch, and the best epoch's weights predict the test split. A round trains all seeds once with each contender, in an
 order that turns from round to round, each in a fresh process. Wall seconds and CPU seconds include reading,
@@ -21,17 +23,22 @@ from typing import Any
 
 import numpy as np
 import torch
+import typer
 
+from biobench.cli.console.common import print_json
 from biobench.core.machine import resolve_device, resolve_precision
 from biobench.core.memory import peak_memory_bytes, reset_peak_memory
 from biobench.core.processes import bare_main, end_with_parent
+from biobench.core.threads import machine_load
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.errors import UsageError
 from biobench.finetune.engine import finetune, load_encoder
 from biobench.finetune.prepare import prepare
 from biobench.models.loading import find_checkpoint, load_tokenizer, quiet_libraries, window
+from biobench.schema.task import parse_seeds
 from biobench.stats import compare_seeds
+from tests.benchmarks.hf_trainer import train_peer
 
 OURS = "biobench"
 
@@ -119,7 +126,7 @@ def compare_speed(
 ) -> list[SpeedRatio]:
     """Let the contenders (all, or these `names`) work in turn; `report` hears of each. Raises BioBenchError."""
     if find_spec("accelerate") is None:
-        raise UsageError("--against hf-trainer needs accelerate", hint="pip install 'biobench[speed]'")
+        raise UsageError("the HF Trainer needs accelerate", hint="pip install accelerate")
     spec = load_task(work.task).spec
     if spec.type != "token_ner":
         raise UsageError(f"--task {work.task} is of type {spec.type}", hint="the comparison is of token_ner tasks")
@@ -242,8 +249,6 @@ def _ours(work: Work, device: torch.device, _: dict[str, Any]) -> tuple[list[flo
 
 
 def _theirs(work: Work, device: torch.device, flags: dict[str, Any]) -> tuple[list[float], int]:
-    from biobench.runs.hf_trainer import train_peer
-
     task = load_task(work.task, [f"training.epochs={work.epochs}"])
     folder = find_checkpoint(work.model, offline=work.offline).folder
     scores = []
@@ -260,3 +265,79 @@ def _theirs(work: Work, device: torch.device, flags: dict[str, Any]) -> tuple[li
 def as_json(lines: Sequence[Figures | SpeedRatio | Fit]) -> list[dict[str, Any]]:
     """Plain values."""
     return [asdict(line) for line in lines]
+
+
+def main(
+    model: str,
+    *,
+    task: str = "demo_ner",
+    data_dir: str | None = None,
+    documents: int = 800,
+    epochs: int = 1,
+    seeds: str = "42",
+    rounds: int = 3,
+    device: str = "auto",
+    threads: int | None = None,
+    fits: bool = False,
+    offline: bool = False,
+    json_only: bool = False,
+) -> None:
+    """Let the contenders fine-tune in turn. --fits: also how our cost grows; with --rounds 0 that alone."""
+    quiet_libraries()
+    count = threads or torch.get_num_threads()
+    work = Work(model, task, data_dir, documents, epochs, tuple(parse_seeds(seeds)), device, count, offline=offline)
+    _compare(work, rounds, fits=fits, json_only=json_only)
+
+
+def _compare(work: Work, rounds: int, *, fits: bool, json_only: bool) -> None:
+    """Run the contenders for so many rounds, then the fits, and print both."""
+
+    def report(turn: int, figures: Figures) -> None:
+        scores = " ".join(f"{100 * score:.1f}" for score in figures.scores)
+        typer.echo(
+            f"{turn} {figures.contender}: {figures.wall_seconds:.1f} s, CPU {figures.cpu_seconds:.1f} s, "
+            f"peak {figures.peak_memory_bytes / 2**20:,.0f} MiB, micro F1 {scores}",
+            err=True,
+        )
+
+    load = machine_load()
+    typer.echo(
+        f"load of the machine at the start: {'not known' if load is None else f'{load:.1f}'}, {work.threads} threads",
+        err=True,
+    )
+    ratios = compare_speed(work, rounds, report=report) if rounds else []
+    lines = cost_fits(work, report) if fits else []
+    best, fastest = best_flags(ratios)
+    if json_only:
+        names = {"best_at_our_score": best and best.contender, "fastest": fastest and fastest.contender}
+        print_json({"ratios": as_json(ratios), **names, "fits": as_json(lines)})
+        return
+    for r in ratios:
+        typer.echo(
+            f"{r.contender}: {r.wall_seconds:.1f} s; of ours: wall {r.wall:.2f}, CPU {r.cpu:.2f}, "
+            f"memory {r.memory:.2f}; micro F1 {100 * r.score:.1f}{_over_ours(r)}"
+        )
+    if fastest is not None:
+        shown = "none" if best is None else f"{best.contender}, {best.wall:.2f} times our wall time"
+        if fastest.interval is None:
+            shown = "not known from one seed; give several, such as --seeds 42-46"
+        typer.echo(f"best flags with a score not below ours within the noise of seeds: {shown}")
+        typer.echo(f"fastest flags whatever the score: {fastest.contender}, {fastest.wall:.2f} times our wall time")
+    for line in lines:
+        typer.echo(
+            f"seconds = {line.fixed:.2f} + {line.slope:.3g} x {line.size} (off by {100 * line.worst:.0f} % at most)"
+        )
+
+
+def _over_ours(ratio: SpeedRatio) -> str:
+    """The score's distance from ours with its interval, in points."""
+    if ratio.interval is None or ratio.contender == OURS:
+        return ""
+    low, high = (100 * end for end in ratio.interval)
+    return f" ({100 * ratio.difference:+.1f} points, 95 % interval {low:+.1f} to {high:+.1f}, paired by seed)"
+
+
+if __name__ == "__main__":
+    from tests.benchmarks import speed_against  # what other processes start has a module that they find
+
+    typer.run(speed_against.main)

@@ -9,12 +9,9 @@ from dataclasses import dataclass
 
 from biobench.core.stop import STOPPED_EXIT
 from biobench.errors import UsageError
-from biobench.runs.jobs.plan_file import PlanFile
 
 _TIME = re.compile(r"\d+(:\d{2}){0,2}|\d+-\d{1,2}(:\d{2}){0,2}")
 _PORT = 29_500
-_LAST = 1000
-"""The largest number of a job in an array, unless the cluster's `MaxArraySize` is more than its default, 1001."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,15 +50,6 @@ class SlurmJob:
         if not 10 <= self.grace <= 65_535:
             raise UsageError(f"--grace {self.grace} is out of range", hint="10 to 65535 seconds")
 
-    @property
-    def seconds(self) -> int:
-        """From the start of a job to the signal that ends it."""
-        days, dash, rest = self.time.rpartition("-")
-        parts = [int(part) for part in rest.split(":")]
-        # minutes, minutes:seconds or hours:minutes:seconds; behind days hours come first
-        hours, minutes, seconds = parts if len(parts) == 3 else [*parts, 0, 0][:3] if dash else [0, *parts, 0][:3]
-        return ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + seconds - self.grace
-
     def header(self, *, output: str, signal: str, gpus: int, lines: Sequence[str] = ()) -> list[str]:
         """The `#SBATCH` lines. gpus: on each node."""
         kind = f"gpu:{gpus}" if self.gpu in (None, "any") else f"gpu:{self.gpu}:{gpus}"
@@ -83,20 +71,21 @@ class SlurmJob:
 
 
 _TRIES = 3
-_TRAP = f"""\
+_WORKER = f"""\
 # TERM comes before the time limit and at preemption: the run saves its state and ends with {STOPPED_EXIT}.
 stopped=0
 child=
-trap 'stopped=1; kill -TERM $child 2>/dev/null' TERM"""
-# requeued as ARRAY_INDEX: one job of an array has the array's own number, by which scontrol would requeue them all
-_WAIT = f"""\
+trap 'stopped=1; kill -TERM $child 2>/dev/null' TERM
+%s &
+child=$!
 while :; do
     stopped=0
     wait "$child"
     status=$?
     [ "$stopped" -eq 0 ] && break
 done
-# what was stopped continues in another job; what was killed is tried again {_TRIES} times
+# What was stopped continues in another job; what was killed is tried again {_TRIES} times. Requeued by its index: one
+# job of an array has the number of the array, by which scontrol would requeue them all.
 tries=${{SLURM_RESTART_COUNT:-0}}
 if [ "$status" -eq {STOPPED_EXIT} ] || {{ [ "$status" -gt 128 ] && [ "$tries" -lt {_TRIES} ]; }}; then
     scontrol requeue "${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID"
@@ -105,44 +94,32 @@ exit "$status"
 """
 
 
-def array_script(
-    job: SlurmJob, plan: str, parts: int, *, shard: bool, options: Sequence[str], at_once: int | None
-) -> str:
-    """A job array that runs a plan. parts: jobs in the array, a run each, or with `shard` a shard each.
+def array_script(job: SlurmJob, words: Sequence[str], workers: int) -> str:
+    """A job array of identical workers, which divide the runs of one command by their claims. words: after `run`.
 
-    options: further ones of `biobench run`. at_once: jobs under way at a time, at most.
+    All share the number of the array as start token, so that with --force a late or requeued worker re-runs nothing
+    that another has made. A worker that finds only runs of others at work ends, and frees its place.
     """
-    if parts < 1:
-        raise UsageError("the plan has no runs", hint="make a plan with runs in it")
-    first, last = (1, parts) if shard else (0, parts - 1)
-    large = [f"# a cluster whose MaxArraySize is not above {last} needs `--shards`"] if last > _LAST else []
-    limit = f"%{at_once}" if at_once else ""
-    part = ["--shard", f"$SLURM_ARRAY_TASK_ID/{parts}"] if shard else ["--array-index", "$SLURM_ARRAY_TASK_ID"]
-    command = shlex.join(["biobench", "run", "--plan", plan, *options]) + f' {part[0]} "{part[1]}"'
-    header = job.header(output="%x-%A_%a.out", signal="B:", gpus=1, lines=[f"--array={first}-{last}{limit}"])
-    return "\n".join(
-        [
-            *header,
-            *large,
-            f"# before: mkdir -p {shlex.quote(job.logs)}",
-            "set -u",
-            *job.setup,
-            _TRAP,
-            f"{command} &",
-            "child=$!",
-            _WAIT,
-        ]
-    )
+    command = f'biobench run --start-token "$SLURM_ARRAY_JOB_ID" --no-wait {shlex.join(words)}'
+    header = job.header(output="%x-%A_%a.out", signal="B:", gpus=1, lines=[f"--array=1-{workers}"])
+    before = f"# before: mkdir -p {shlex.quote(job.logs)}"
+    return "\n".join([*header, before, "set -u", *job.setup, _WORKER % command])
 
 
-def without_end(plan: PlanFile, job: SlurmJob) -> dict[str, float]:
-    """Tasks whose longest run, in seconds, is stopped before its end and begins anew, again and again."""
-    anew = {task.id for task in plan.tasks if not task.resumes}
-    longest: dict[str, float] = {}
-    for run in plan.runs:
-        if run.task in anew and run.seconds is not None and run.seconds > job.seconds:
-            longest[run.task] = max(run.seconds, longest.get(run.task, 0.0))
-    return longest
+def pretraining_words(words: Sequence[str]) -> tuple[str, str, list[str]]:
+    """Recipe, folder of the run and further options, of the words after `pretrain`. Raises UsageError."""
+    words = words[1:] if words[:1] == ["run"] else words
+    if not words or words[0].startswith("-"):
+        raise UsageError("no recipe is named", hint="biobench slurm --nodes 2 --time 60 -- pretrain RECIPE --out DIR")
+    out, options = "runs/pretraining", []
+    rest = iter(words[1:])
+    for word in rest:
+        flag, equals, value = word.partition("=")
+        if flag == "--out":
+            out = value if equals else next(rest, out)
+        elif flag not in ("--resume", "--built-corpus"):  # the script gives these itself
+            options.append(word)
+    return words[0], out, options
 
 
 def pretraining_script(job: SlurmJob, recipe: str, out: str, *, nodes: int, gpus: int, options: Sequence[str]) -> str:
@@ -199,6 +176,9 @@ def torchrun_script(recipe: str, out: str, *, nodes: int, gpus: int, options: Se
 
 
 def corpus_command(recipe: str, out: str, options: Sequence[str]) -> str:
-    """What builds the recipe's corpus where the run looks for it: in a folder beside its own."""
+    """What builds the corpus of the recipe where the run looks for it: in a folder beside its own."""
+    if "--threads" in options:
+        at = list(options).index("--threads")
+        options = [*options[:at], *options[at + 2 :]]
     parent = out.rstrip("/").rpartition("/")[0] or "."
     return shlex.join(["biobench", "corpus", "build", recipe, "--cache", f"{parent}/corpora", *options])

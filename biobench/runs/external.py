@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -13,10 +12,10 @@ from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.hashing import task_hash, task_identity
 from biobench.data.load import load_data
 from biobench.errors import UsageError
-from biobench.runs.checks import check_name
 from biobench.runs.plan import identity_of
 from biobench.runs.provenance import provenance
 from biobench.runs.result import RunResult, of_record
+from biobench.runs.selection import check_name
 from biobench.schema.document import Prediction, TaskData
 from biobench.schema.record import Cost, ModelIdentity, RunRecord, TrainingRecord, Windows
 from biobench.score import scored
@@ -27,45 +26,42 @@ ELSEWHERE = "outside"
 """Stands where a record of a run names precision, attention, architecture and device."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outside:
-    """A request to score a file. seed: tells several runs of one system apart."""
-
-    predictions: Path
-    task: str
-    model: str
-    seed: int = 0
-    data_dir: str | None = None
-    results_dir: str = "results"
-    force: bool = False
-    gate: bool = True
-
-
-def score_outside(request: Outside) -> RunResult:
+def score_external(
+    predictions: Path,
+    task_name: str,
+    model: str,
+    *,
+    seed: int = 0,
+    data_dir: str | None = None,
+    results_dir: str = "results",
+    force: bool = False,
+    gate: bool = True,
+) -> RunResult:
     """Read, check, score and store; `skipped` where the same predictions are stored already.
 
-    Raises DataFormatError naming file and line for predictions that do not fit the task, DataUnavailableError where
-    the task has no data, and UsageError where other predictions of this name, task and seed are stored.
+    seed: tells several runs of one system apart. Raises DataFormatError naming file and line for predictions that do
+    not fit the task, DataUnavailableError where the task has no data, and UsageError where other predictions of this
+    name, task and seed are stored.
     """
-    check_name(request.model, "--model")
-    task = load_task(request.task)
-    data = load_data(task, request.data_dir)
+    check_name(model, "--model")
+    task = load_task(task_name)
+    data = load_data(task, data_dir)
     redact = task.spec.access == "agreement"
     expected = Expected(task.spec.type, data.labels, data.test, data.decode, redact=redact, scale=task.spec.scale)
-    predictions = read_predictions(request.predictions, expected)
-    if request.gate:
-        ensure(task, data, request.results_dir)
-    store = Store(request.results_dir)
-    record = scored(_record(request, task, data), data.test, predictions)
+    answers = read_predictions(predictions, expected)
+    if gate:
+        ensure(task, data, results_dir)
+    store = Store(results_dir)
+    record = scored(_record(model, seed, task, data), data.test, answers)
     stored = store.get(task.id, record.key)
-    if stored is not None and not request.force:
-        if _same(store, stored, data, predictions):
+    if stored is not None and not force:
+        if _same(store, stored, data, answers):
             return of_record(stored, "skipped", str(store.path_of(stored)), "the same predictions are stored already")
         raise UsageError(
-            f"other predictions of '{request.model}' on {task.id}, seed {request.seed}, are stored",
+            f"other predictions of '{model}' on {task.id}, seed {seed}, are stored",
             hint="name another --model, another --seed for another run of the system, or replace them with --force",
         )
-    saved = store.save(record, data.test, predictions)
+    saved = store.save(record, data.test, answers)
     return of_record(saved, "done", str(store.path_of(saved)))
 
 
@@ -76,19 +72,17 @@ def _same(store: Store, record: RunRecord, data: TaskData, predictions: list[Pre
     return sorted(earlier, key=lambda p: p.document) == sorted(predictions, key=lambda p: p.document)
 
 
-def _record(request: Outside, task: LoadedTask, data: TaskData) -> RunRecord:
+def _record(model: str, seed: int, task: LoadedTask, data: TaskData) -> RunRecord:
     """What is known without a checkpoint; numbers on training, cost and windows are 0 and no measurements."""
     spec = task.spec
     digest = task_hash(task, data.source)
-    name = hashlib.sha256(f"outside\0{request.model}".encode()).hexdigest()
-    key = run_key(
-        model_hash=name, task_hash=digest, data_hash=data.hash, seed=request.seed, precision=ELSEWHERE, track="fixed"
-    )
+    name = hashlib.sha256(f"outside\0{model}".encode()).hexdigest()
+    key = run_key(model_hash=name, task_hash=digest, data_hash=data.hash, seed=seed, precision=ELSEWHERE, track="fixed")
     return RunRecord(
         key=key,
-        model=ModelIdentity(id=request.model, hash=name, architecture=ELSEWHERE, parameters=0),
+        model=ModelIdentity(id=model, hash=name, architecture=ELSEWHERE, parameters=0),
         task=identity_of(task, data, digest),
-        seed=request.seed,
+        seed=seed,
         origin="outside",
         protocol=task_identity(task, data.source),
         training=TrainingRecord(

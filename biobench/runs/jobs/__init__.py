@@ -1,1 +1,0 @@
-"""Plans as files: written, cut into parts, packed on devices, handed to a batch system, and watched."""

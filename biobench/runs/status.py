@@ -1,0 +1,91 @@
+"""How far a results folder is, read from its records and claims alone: from any machine that sees the folder."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from biobench.errors import StoreError
+from biobench.store import Store
+from biobench.store.claims import RUNNING, is_alive, read_heartbeat
+from biobench.store.index import list_files
+from biobench.store.keys import is_key, is_task_id
+
+State = Literal["done", "running", "failed", "stopped"]
+"""stopped: begun, and nobody is at it; the next process that makes it resumes it from its last state."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderRun:
+    """One run. host, pid, job (the batch system's number), started, step, steps, seconds_left: of a running one.
+
+    started: seconds since the epoch. seconds_left: by the steps so far. reason: of a failed one.
+    """
+
+    key: str
+    task: str
+    state: State
+    host: str | None = None
+    pid: int | None = None
+    job: str | None = None
+    started: float | None = None
+    step: int | None = None
+    steps: int | None = None
+    seconds_left: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FolderState:
+    """All runs that have left a file in a results folder."""
+
+    results_dir: str
+    runs: tuple[FolderRun, ...]
+
+    def counts(self) -> dict[State, int]:
+        """How many runs are in each state."""
+        counts = Counter(run.state for run in self.runs)
+        return {state: counts[state] for state in ("done", "running", "failed", "stopped")}
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"results_dir": self.results_dir, "counts": self.counts(), "runs": [asdict(run) for run in self.runs]}
+
+
+def folder_state(results_dir: str | Path) -> FolderState:
+    """Look at the folder once. Raises StoreError where it cannot be read."""
+    store = Store(results_dir)
+    done = {(seen.task, seen.key) for seen in list_files(store.root / "runs") if seen.complete}
+    names = sorted(done | set(_begun(store)))
+    return FolderState(str(results_dir), tuple(_state(store, *name, done=name in done) for name in names))
+
+
+def _begun(store: Store) -> Iterator[tuple[str, str]]:
+    """Task and key of every run that has left a file beside the results."""
+    for path in (store.root / "locks").glob("*/*"):
+        key = path.name.partition(".")[0]
+        files = (RUNNING, ".failed", ".state")
+        if is_key(key) and is_task_id(path.parent.name) and path.name.startswith(tuple(key + s for s in files)):
+            yield path.parent.name, key
+
+
+def _state(store: Store, task: str, key: str, *, done: bool) -> FolderRun:
+    beat = read_heartbeat(path := store.heartbeat_path(task, key))
+    if beat is not None and is_alive(path):
+        run = FolderRun(key, task, "running", beat.host, beat.pid, beat.job or None, beat.started)
+        if not beat.steps:
+            return run
+        # the time spent is that of the holder's monotonic clock
+        spent = max(0.0, beat.written - beat.began)
+        left = spent * (beat.steps - beat.step) / beat.step if beat.step else None
+        return replace(run, step=beat.step, steps=beat.steps, seconds_left=left)
+    if done:
+        return FolderRun(key, task, "done")
+    try:
+        reason = store.last_failure(task, key)
+    except StoreError as error:
+        reason = str(error)
+    return FolderRun(key, task, "stopped" if reason is None else "failed", reason=reason)
