@@ -90,7 +90,6 @@ def test_a_folder_for_the_models_is_refused_before_anything_is_trained(
     assert "started" not in said.err
 
 
-@pytest.mark.parametrize("option", ["--out", "--trace"])
 def test_an_id_that_is_none_writes_nothing(biobench: Run, data: Path, tmp_path: Path) -> None:
     said = biobench("tasks", "new", data, "--id", "My Task")
     assert said.refusal() == "'My Task' is not a task id"

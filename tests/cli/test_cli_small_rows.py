@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from biobench.core import plugins as plugin_module
+from biobench.core import packages as plugin_module
 from biobench.core.packages import plugins
 from biobench.data.catalog import load_task, spec_paths, suite, tasks_folder
 from biobench.data.describe import lengths

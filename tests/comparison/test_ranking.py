@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from biobench.report.rows import Row
-from biobench.report.table import load
 
 from biobench.comparison.compare import compare
 from biobench.comparison.ranking import (
@@ -19,6 +17,8 @@ from biobench.comparison.ranking import (
     suite_order,
     with_mean,
 )
+from biobench.report.results import load
+from biobench.report.row import Row
 from biobench.report.tasks import shipped
 from biobench.report.wide import ModelLine
 from tests.helpers import compare_make
