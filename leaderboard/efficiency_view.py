@@ -13,8 +13,8 @@ from biobench.report.names import labels
 from biobench.report.row import AverageName, Row
 from leaderboard.draw import draw, ink, show_table
 from leaderboard.folder import results, say_no_runs
-from leaderboard.names import shown_names
 from leaderboard.state import choose
+from leaderboard.table import shown_names
 
 COSTS = ("parameters", "train_tokens_per_second", "seconds", "peak_memory_bytes", "energy_kwh")
 """Fields of a row, as the axis."""

@@ -31,8 +31,8 @@ from biobench.schema.record import RunRecord
 from leaderboard.draw import show_table
 from leaderboard.folder import results, say_no_runs
 from leaderboard.launch import is_public, own_tasks
-from leaderboard.names import key_of, titles_of
 from leaderboard.state import choose, list_from_link, start, write_link
+from leaderboard.table import key_of, titles_of
 
 PAGE = 10
 """Documents shown at a time."""

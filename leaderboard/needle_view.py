@@ -17,9 +17,8 @@ from biobench.report.row import AverageName
 from leaderboard.draw import draw, show_table
 from leaderboard.folder import inside, results, results_dir
 from leaderboard.launch import is_public
-from leaderboard.names import key_of, shown_names, titles_of
 from leaderboard.state import SEPARATOR, choose, several_from_link, start, write_link
-from leaderboard.table import literal
+from leaderboard.table import key_of, literal, shown_names, titles_of
 
 MOST = 6
 _STYLE = """

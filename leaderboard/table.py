@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from biobench.report.charts import FEW_SEEDS
+from biobench.report.details.needle import NeedleGrid
+from biobench.report.entrants import line_name
 from biobench.report.escape import for_html
+from biobench.report.groups import RunGroup
 from biobench.report.names import in_cells, without_revisions
 from biobench.report.remarks import best_of, by_kind, hub_link, remarks_of
+from biobench.report.row import Row
 from biobench.report.wide import Block, ModelLine
 from biobench.store import Brief
 
 MOST_CARDS = 20
+_SOURCE = "\x1e"
+"""Between a line's name and its source in a link."""
 
 
 def literal(text: str) -> str:
@@ -131,3 +138,37 @@ def to_cards(lines: Sequence[ModelLine], ranks: Mapping[tuple[str, str], str], w
         if line.average is not None
     )
     return f'<ol class="bb-cards" aria-label="{for_html(words["board"])}">{body}</ol>' if body else ""
+
+
+def key_of(group: RunGroup) -> str:
+    """Names a group's line in a link: model and variant, the source if not one's own."""
+    name = line_name(group.model, group.variant)
+    return name if group.source == "run" else f"{name}{_SOURCE}{group.source}"
+
+
+def titles_of(keys: Iterable[str], words: Mapping[str, str]) -> dict[str, str]:
+    """What a reader sees for each `key_of`: without its revision where no other is left the same."""
+    parts = {key: key.partition(_SOURCE) for key in keys}
+    names = {
+        key: f"{name} · {words[source]}" if source in words else key.replace(_SOURCE, " ")
+        for key, (name, _, source) in parts.items()
+    }
+    shown = without_revisions(names.values())
+    return {key: shown[name] for key, name in names.items()}
+
+
+def shown_names(lines: Sequence[Row | RunGroup | NeedleGrid], words: Mapping[str, str]) -> list[str]:
+    """A name each: model and variant, and the source where another line has the same; a number for what is left."""
+    whole = [line_name(one.model, one.variant) for one in lines]
+    bare = without_revisions(whole)
+    short = [bare[name] for name in whole]
+    times = Counter(short)
+    names = [
+        f"{name} · {words[one.source]}" if times[name] > 1 else name for name, one in zip(short, lines, strict=True)
+    ]
+    seen: Counter[str] = Counter()
+    for place, name in enumerate(names):
+        seen[name] += 1
+        if seen[name] > 1:
+            names[place] = f"{name} #{seen[name]}"
+    return names

@@ -22,9 +22,8 @@ from biobench.report.tasks import TaskInfo
 from biobench.schema.document import Document
 from leaderboard.draw import draw, facts, show_table
 from leaderboard.folder import results
-from leaderboard.names import shown_names
 from leaderboard.state import choose
-from leaderboard.table import literal
+from leaderboard.table import literal, shown_names
 from leaderboard.words import metric_in, score, spoken
 
 SAMPLES = 3

@@ -54,8 +54,12 @@ GROUPS: dict[str, dict[str, str]] = {
 HIDDEN = ("needle", "rescore", "pretrain-new", "pretrain-plan", "pretrain-bench", "pretrain-schema")
 """Commands that work without a line on the first screen: aliases kept for one release, and `rescore`."""
 
-_MODULES = {"verify-submission": "submit", "ledger": "pretrain", "slurm": "cluster", "status": "cluster"} | {
-    name: "pretrain" for name in HIDDEN if name.startswith("pretrain-")
+_MODULES = {
+    "rescore": "score",
+    "ledger": "pretrain",
+    **dict.fromkeys(("submit", "verify-submission", "results", "export"), "share"),
+    **dict.fromkeys(("slurm", "status"), "cluster"),
+    **dict.fromkeys((name for name in HIDDEN if name.startswith("pretrain-")), "pretrain"),
 }
 """Commands that another module than one of their own name holds."""
 
@@ -73,6 +77,9 @@ class _Loaded(MutableMapping[str, Any]):
             self._known[name] = typer.main.get_group(part).commands[name]
             self._known[name].hidden = name in HIDDEN
         return self._known[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._known
 
     def __setitem__(self, name: str, command: Any) -> None:
         self._known[name] = command

@@ -59,6 +59,8 @@ def _mean(runs: Sequence[RunRecord], metric: str) -> float | None:
 
 
 def _published(task: str, metric: str) -> float | None:
-    info = shipped()[task]
+    info = shipped().get(task)
+    if info is None:  # a task of one's own, which no paper has a value for
+        return None
     values = [v.value for v in load_published().values if (v.task, v.comparable) == (info.published_as, metric)]
     return max(values, default=None)

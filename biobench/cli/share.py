@@ -1,0 +1,202 @@
+"""What is given to others: submissions, shared results, metadata."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from biobench.cli.console.common import (
+    DataDir,
+    Json,
+    Output,
+    ResultsDir,
+    check_results_dir,
+    print_json,
+    write_output,
+)
+
+if TYPE_CHECKING:
+    from biobench.submission.repository import SentSubmission
+Repository = Annotated[
+    str,
+    typer.Argument(metavar="REPOSITORY", help="Address or folder of a git repository, or hub:owner/name (a dataset)."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.command("submit")(submit)
+    app.command("verify-submission")(verify_submission)
+    group = typer.Typer(help="Community results, from and to a git repository or a hub dataset.", no_args_is_help=True)
+    group.command("pull")(pull)
+    group.command("push")(push)
+    app.add_typer(group, name="results")
+    app.command("export")(export)
+
+
+def submit(
+    context: typer.Context,
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="A model as the report names it, with its conditions in brackets.")
+    ],
+    results_dir: ResultsDir = "results",
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder to make (default: submissions/<name of the model>).")
+    ] = None,
+    notes: Annotated[str, typer.Option("--notes", help="A few words about the model.")] = "",
+    open_pr: Annotated[
+        str | None,
+        typer.Option("--open-pr", metavar="REPOSITORY", help="Send it too: a branch and the request's text."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Pack a model's runs of one set of conditions (records and predictions) as a submission."""
+    check_results_dir(context, results_dir)
+    from biobench.submission.pack import submit as pack
+    from biobench.submission.verify import examine
+
+    folder = pack(model, results_dir, out, notes=notes)
+    submission = examine(folder)
+    if not as_json:
+        typer.echo(f"{folder}: {submission.records} run{'s' * (submission.records != 1)} packed")
+        for check in submission.checks:
+            typer.echo(f"{check.code} {check.grade}: {check.where}: {check.what}")
+    request = None
+    if open_pr is not None and submission.state != "refused":
+        from biobench.submission.repository import push
+
+        request = push(open_pr, folder)
+    if as_json:
+        print_json(submission.as_json() | ({} if request is None else {"request": asdict(request)}))
+    elif request is not None:
+        print_sent(request)
+    if submission.state == "refused":
+        raise typer.Exit(1)
+
+
+def verify_submission(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The submission's folder.")],
+    data_dir: DataDir = None,
+    against: Annotated[
+        Path | None,
+        typer.Option("--against", help="A results folder: its runs and its submitted/ are compared with these."),
+    ] = None,
+    write_statement: Annotated[
+        bool,
+        typer.Option("--write-statement", help="Where all is scored again, say so in statements/ of --against."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Check a submission and score it again, as CI does; exit 1 where it is refused or waits for a maintainer.
+
+    verified: scored again on the data, as claimed. consistent: nothing contradicts it, but it was not scored again.
+    """
+    from biobench.errors import UsageError
+    from biobench.report.escape import plain
+    from biobench.store.statements import make_statement, save_statement
+    from biobench.submission.guard import verify
+
+    if against is not None and not against.is_dir():
+        raise UsageError(f"--against: '{plain(str(against))}' is not a folder", hint="give the results folder")
+    if write_statement and against is None:
+        raise UsageError("--write-statement: no results folder is named", hint="add --against RESULTS")
+    verification = verify(folder, data_dir, against)
+    if write_statement and against is not None and verification.accepted and verification.mark == "re-scored":
+        save_statement(folder, against, make_statement(folder, "re-scored"))
+    if as_json:
+        print_json(verification.as_json())
+    else:
+        for check in verification.checks:
+            typer.echo(f"{check.code} {check.grade}: {plain(check.where)}: {check.what}")
+        typer.echo(verification.summary())
+    if not verification.accepted:
+        raise typer.Exit(1)
+
+
+def pull(
+    repository: Repository, results_dir: ResultsDir = "results", data_dir: DataDir = None, as_json: Json = False
+) -> None:
+    """Check the submissions of a repository and lay them into the results folder, beside your own runs.
+
+    With --data-dir they are scored again on your data. Exit 1 where one is refused; the others are kept.
+    """
+    from biobench.submission import repository as remote
+
+    commit, pulled = remote.pull(repository, results_dir, data_dir)
+    if as_json:
+        rows = [{"name": one.name, "outcome": one.outcome, "reason": one.reason} for one in pulled]
+        print_json([{"commit": commit, "submissions": rows}])
+    else:
+        typer.echo(f"{remote.without_password(repository)} at {commit[:12]}: {len(pulled)} submissions")
+        for one in pulled:
+            typer.echo(f"  {one.name}: {one.outcome}" + (f" ({one.reason})" if one.reason else ""))
+        shown = "" if results_dir == "results" else f" --results-dir {results_dir}"
+        typer.echo(f"Next: `biobench report{shown}`, or `biobench compare` with your own model")
+    if any(one.outcome == "refused" for one in pulled):
+        raise typer.Exit(1)
+
+
+def push(
+    repository: Repository,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A submission that `biobench submit` packed.")],
+    as_json: Json = False,
+) -> None:
+    """Send a packed submission: a branch with one folder, and the text of the pull request.
+
+    Sent again after a change it continues that branch.
+    """
+    from biobench.submission import repository as remote
+
+    submission = remote.push(repository, folder)
+    if as_json:
+        print_json(asdict(submission))
+    else:
+        print_sent(submission)
+
+
+def print_sent(submission: SentSubmission) -> None:
+    """Say where a submission went and what stands in its request."""
+    typer.echo(f"branch {submission.branch}" + (f": open the request at {submission.page}" if submission.page else ""))
+    typer.echo(f"\n{submission.text}", nl=False)
+
+
+def export(
+    context: typer.Context,
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="A model of the results folder, as the report names it.")
+    ],
+    *,
+    format_: Annotated[
+        str, typer.Option("--format", help="model-card, eval-results, every-eval-ever, bibtex, csv or latex.")
+    ] = "model-card",
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", metavar="ORG/NAME", help="eval-results: the benchmark's hub dataset.")
+    ] = None,
+    push: Annotated[
+        str | None,
+        typer.Option(
+            "--push",
+            metavar="ORG/MODEL",
+            help="model-card, eval-results: open a request that adds them to this repository of the hub.",
+        ),
+    ] = None,
+    results_dir: ResultsDir = "results",
+    output: Output = None,
+) -> None:
+    """A model's results as metadata for the model hub, as Every Eval Ever JSON, as a table, or its tasks' BibTeX."""
+    check_results_dir(context, results_dir)
+    from biobench.export.formats import export as run
+
+    text = run(model, format_, results_dir, dataset=dataset)
+    if push is not None:
+        from biobench.export.push import push_results
+
+        typer.echo(f"request: {push_results(push, text, format_)}")
+    if output is None and push is None:
+        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+    elif output is not None:
+        write_output(output, text)
