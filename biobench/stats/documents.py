@@ -216,6 +216,9 @@ def document_noise(
     for a, b, together in zip(first, second, paired, strict=True):
         if a.left_out is None or b.left_out is None:
             continue
+        if together and len(a.full) != len(b.full):
+            what = f"{len(a.full)} and {len(b.full)} seeds cannot be paired"
+            raise StatsInputError(what, hint="give both models the same seeds, or compare them unpaired")
         sides = [a.left_out - b.left_out] if together else [a.left_out, b.left_out]
         twice += sum(interaction_variance(side) for side in sides)
     se = _se(first, second)

@@ -88,15 +88,21 @@ def canonical_json(data: Any) -> bytes:
 def parsed(content: bytes, path: Path, again: str) -> dict[str, Any]:
     """The JSON object in a record's file. again: the hint on how to remake the record.
 
-    Raises StoreError for what is no JSON object in UTF-8, for numbers that are not finite and for halves of surrogate
-    pairs, which no terminal prints.
+    Raises StoreError for what is no JSON object in UTF-8, for numbers that are not finite, for one name twice in an
+    object (readers differ in which value they keep) and for halves of surrogate pairs, which no terminal prints.
     """
 
     def refuse(name: str) -> None:
         raise ValueError(f"{name} is not a finite number")
 
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        fields = dict(pairs)
+        if len(fields) < len(pairs):
+            raise ValueError("one name twice in an object")
+        return fields
+
     try:
-        data: Any = json.loads(content.decode(), parse_constant=refuse)
+        data: Any = json.loads(content.decode(), parse_constant=refuse, object_pairs_hook=once)
         if b"\\ud" in content.lower():
             json.dumps(data, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
@@ -116,3 +122,5 @@ def _validated(data: dict[str, Any], kind: type[R], path: Path, again: str) -> R
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(step) for step in first["loc"]) or "the record"
         raise StoreError(f"damaged record: {where}: {first['msg']}", hint=again, file=path) from error
+    except RecursionError as error:
+        raise StoreError("damaged record: it is nested too deeply", hint=again, file=path) from error

@@ -63,7 +63,7 @@ ARGUMENTS = [
     (["run", "TINY", "--suite", "english"], "unknown suite 'english'", "en"),
     (["run", "./no/such/model", "--task", "demo_ner"], "no such folder", "folder"),
     (["run", "owner/no-such-model", "--task", "demo_ner", "--offline"], "owner/no-such-model", "give the folder"),
-    (["run", "TINY", "--task", "demo_ner", "--seeds", "50-42"], "--seeds", "smaller one first"),
+    (["run", "TINY", "--task", "demo_ner", "--seeds", "50-42"], "--seeds", "write 42-50, not 50-42"),
     (["run", "TINY", "--task", "demo_ner", "--limit", "0"], "--limit 0", "at least 1"),
     (["run", "TINY", "--task", "demo_ner", "--limit", "x"], "--limit", "biobench run --help"),
     (["run", "TINY", "--task", "demo_ner", "--device", "tpu"], "tpu", "cpu"),

@@ -161,4 +161,4 @@ def test_the_gate_s_slow_mode_plays_them(biobench: Callable[..., Said], tiny: Pa
     shown = biobench(*arguments, "--model", tiny)
     assert "needle_tiny: controls\nneedle removed" in shown.out
     other = biobench("tasks", "gate", "demo_topic", "--slow", "--model", tiny)
-    assert "--slow asks nothing of demo_topic" in other.refusal()
+    assert "--slow does not apply to demo_topic" in other.refusal()

@@ -141,7 +141,7 @@ def test_the_lists_of_the_report_are_those_of_its_types() -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        *(("run",), ("needle",), ("demo",), ("speed",), ("pretrain",), ("tasks", "gate")),
+        *(("run",), ("needle",), ("demo",), ("speed",), ("pretrain", "run"), ("tasks", "gate")),
         *(("analyze", "cka"), ("analyze", "transplant"), ("analyze", "stability")),
     ],
 )

@@ -85,7 +85,7 @@ def test_a_leak_stands_in_the_record_and_on_the_report(
     assert "†" in line
     assert f"† leaky/model on diamed: {LEAKED} of {documents} test documents" in markdown.replace("\\", "")
     page = biobench("report", "--format", "html").out
-    assert f"{LEAKED} of {documents} test documents in its training text" in page
+    assert f"† leaky/model on diamed: {LEAKED} of {documents} test documents" in page
     assert r"\textdagger{}" in biobench("report", "--format", "latex").out
 
     # a run made after the measurement has it from the start

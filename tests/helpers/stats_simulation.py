@@ -139,7 +139,7 @@ def one_task(name: str, counts: list[Counts], groups: list[str]) -> TaskRuns:
     return TaskRuns.of(name, counts, "macro", groups=groups)
 
 
-def assert_nominal(covered: int, repeats: int, estimand: Estimand) -> None:
-    """Coverage of a 95% interval must lie in 93 to 97%."""
+def assert_nominal(covered: int, repeats: int, estimand: Estimand, most: float = 0.97) -> None:
+    """Coverage of a 95% interval must lie between 93% and `most`."""
     share = covered / repeats
-    assert 0.93 <= share <= 0.97, f"coverage {share:.3f} of {estimand.value!r} over {repeats} samples"
+    assert 0.93 <= share <= most, f"coverage {share:.3f} of {estimand.value!r} over {repeats} samples"

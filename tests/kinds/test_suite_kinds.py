@@ -189,7 +189,7 @@ def test_regression_needs_a_scale_and_a_score_that_rises(tmp_path: Path) -> None
     ):
         with pytest.raises(SpecError, match=message.replace(".", r"\.")):
             load_task(spec(tmp_path, STS.replace(*change)))
-    with pytest.raises(SpecError, match="scale does not fit for type 'multiple_choice'"):
+    with pytest.raises(SpecError, match="scale does not fit type 'multiple_choice'"):
         load_task(spec(tmp_path, MCQA + "scale: [0, 1]\n"))
 
 

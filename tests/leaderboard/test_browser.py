@@ -128,7 +128,7 @@ def test_charts_beside_the_open_side_bar_have_room(browser, address):
 
 def test_comparing_two_models(page, address):
     page.goto(f"{address}/compare?models=better%1Ftiny")
-    page.get_by_text("better is better than tiny").first.wait_for()
+    page.get_by_text("better scores higher than tiny").first.wait_for()
     page.locator("[data-testid=stVegaLiteChart]").first.wait_for()
 
 
@@ -204,7 +204,7 @@ def test_a_phone_shows_cards(browser, tmp_path_factory, scheme):
         settle(page)
         drawn(page)
         assert not page.locator(".st-key-bb_table").is_visible()
-        assert page.locator(".bb-cards li").first.inner_text().split() == ["1", "example/long-encoder", "75.2"]
+        assert page.locator(".bb-cards li").first.inner_text().split() == ["1–3", "example/long-encoder", "75.2"]
         charts = page.locator("[data-testid=stVegaLiteChart]")
         assert charts.count() == 2
         assert all(chart.locator("[aria-label]").count() for chart in charts.all()), "a chart says nothing to a reader"

@@ -356,9 +356,9 @@ def raw(packed, change):
     [
         (lambda c: c.replace(b'"scores": {', b'"scores": {"macro_f1": 1.0,\n', 1), "R01", "one name twice"),
         (lambda c: c.replace(b"{", b'{"seed": 1,', 1), "R01", "one name twice"),
-        (lambda c: b"\xef\xbb\xbf" + c, "R01", "byte-order mark"),
-        (lambda c: c.decode().encode("utf-16"), "R01", "not UTF-8"),
-        (lambda c: c.replace(b"org/tiny", b"org/\\ud800"), "R01", "not Unicode"),
+        (lambda c: b"\xef\xbb\xbf" + c, "R01", "not JSON"),
+        (lambda c: c.decode().encode("utf-16"), "R01", "not JSON"),
+        (lambda c: c.replace(b"org/tiny", b"org/\\ud800"), "R01", "not JSON"),
         (lambda c: c.replace(b"org/tiny", b"org/\\u0074iny"), "R08", "not written as"),
         (lambda c: c.replace(b'"seed": 42', b'"seed": 42 '), "R08", "not written as"),
         (lambda c: json.dumps(json.loads(c)).encode(), "R08", "not written as"),

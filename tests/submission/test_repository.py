@@ -100,7 +100,7 @@ def test_pulled_again_nothing_changes_and_what_changed_is_updated(bare: Path, tm
 def test_what_was_changed_here_after_it_was_pulled_is_named_and_not_overwritten(bare: Path, tmp_path: Path) -> None:
     repository.pull(str(bare), tmp_path / "mine")
     laid = tmp_path / "mine" / "submitted" / "first"
-    (laid / "runs" / ".index.parquet").write_bytes(b"what a report leaves")
+    (laid / "runs" / ".index.json").write_bytes(b"what a report leaves")
     assert outcomes(repository.pull(str(bare), tmp_path / "mine")[1])["first"] == "unchanged"
     (record,) = laid.glob("runs/*/*.json")
     record.write_text(record.read_text().replace('"seed": 42', '"seed": 41'))
