@@ -124,7 +124,7 @@ def pretrain(run: State, *, resume: bool) -> PretrainingResult:
 
 
 def _setup(run: State, *, resume: bool) -> None:
-    """Open the folder, then tokenizer, model, corpora and the state that training goes on from.
+    """Open the folder, then tokenizer, model, corpora and the state that training resumes from.
 
     Raises UsageError, ModelError, StoreError and what the building of a corpus raises; StoppedError.
     """

@@ -45,8 +45,8 @@ def build(
     from trainer import api
 
     read = api.load_recipe(recipe, overrides, arms)
-    kept_out, _ = guard(read, data_dir, exclude_tasks=exclude_tasks, require_tasks=require_tasks, say=stderr)
-    folders = api.build_corpus(read, cache=cache, exclude=texts_by_task(kept_out), progress="none" if quiet else "auto")
+    excluded, _ = guard(read, data_dir, exclude_tasks=exclude_tasks, require_tasks=require_tasks, say=stderr)
+    folders = api.build_corpus(read, cache=cache, exclude=texts_by_task(excluded), progress="none" if quiet else "auto")
     if folders is None:
         typer.echo("stopped; the same command continues", err=True)
         raise typer.Exit(api.PREEMPTED_EXIT)

@@ -87,7 +87,7 @@ def pretrain(
     from trainer import api
 
     read = api.load_recipe(recipe, overrides, arms)
-    kept_out, missing = guard(
+    excluded, missing = guard(
         read,
         data_dir,
         exclude_tasks=exclude_tasks,
@@ -108,7 +108,7 @@ def pretrain(
         out=out,
         resume=resume,
         progress="none" if quiet else "auto",
-        exclude=texts_by_task(kept_out),
+        exclude=texts_by_task(excluded),
         unguarded=missing,
         probe=scores,
         built_corpus=built_corpus,
@@ -117,7 +117,7 @@ def pretrain(
     if not first:
         return
     if missing is not None:
-        record_exclusions(result, kept_out, missing, stderr)
+        record_exclusions(result, excluded, missing, stderr)
     typer.echo(f"{model}: an encoder that AutoModel loads; next: biobench run {model} --suite fr")
 
 

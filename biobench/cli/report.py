@@ -45,7 +45,9 @@ def report(
             help="macro, micro, weighted or paper (default: macro; paper without runs); csv and json: all.",
         ),
     ] = None,
-    task: Annotated[list[str], typer.Option("--task", callback=several, help="Only this task; repeatable.")] = [],  # noqa: B006
+    task: Annotated[
+        list[str], typer.Option("--task", callback=several, help="Only this task: an id or a YAML path; repeatable.")
+    ] = [],  # noqa: B006
     suite: Annotated[
         list[str],
         typer.Option(
@@ -86,12 +88,13 @@ def report(
         for chosen, option in ((average == ALL, "--average all"), (seeds, "--per-seed"), (labels, "--per-label")):
             if chosen:
                 raise UsageError(f"{option} has no place in a {format_}", hint="add --format csv or --format json")
-    from biobench.data.catalog import SUITES
+    from biobench.data.catalog import SUITES, load_task
     from biobench.report.frame import build
     from biobench.report.printers import render
     from biobench.report.results import first_average, load
 
     results = load(results_dir)
+    task = [load_task(name).id if name.endswith((".yaml", ".yml")) else name for name in task]
     _check(task, results.infos, "--task")
     declared = _declared(suite)
     if declared is not None:

@@ -65,7 +65,9 @@ def run_scores(models: Sequence[str], how: RunRequest, reporter: Reporter) -> Sc
             if r.status == "failed":
                 raise TrainingError(f"{r.model} on {r.task}: {r.reason}", hint="see `biobench run` with the same task")
             if r.status == "unavailable" or r.seed is None:
-                raise UsageError(f"{r.task}: {r.reason}", hint="`biobench data status` says how to get the data")
+                raise UsageError(
+                    f"{r.task}: {r.reason}", hint="`biobench data status --steps` says how to get the data"
+                )
             table.setdefault(r.task, {})[r.seed] = r.scores[r.primary]
         scores[model] = table
     return scores

@@ -72,6 +72,8 @@ def test_from_a_data_file_to_a_run(biobench: Callable[..., Said], tiny: Path, fi
     said = biobench("run", tiny, "--task", "my_task.yaml", *arguments)
     assert said.status == 0, said.err
     assert said.json()[0]["status"] == "done"
+    rows = biobench("report", "--task", "my_task.yaml", "--format", "json").json()
+    assert {row["task"] for row in rows} == {"my_task"}, "a task is named here as it is in `run`"
 
 
 AGREED = """\

@@ -98,7 +98,7 @@ def test_two_models_with_other_seeds_and_documents():
     for _ in range(700):
         pair = population.sample(120, population.run_recalls(5, rng), rng)
         covered += truth in compare_counts([one_task("t", pair, ids)], draws=300).total.interval
-    # with five seeds the interval is as wide as that of the seeds alone, so it covers more than it says
+    # never narrower than the seeds' own interval, which covers 95% here; with documents it covers 98%, on the safe side
     assert_nominal(covered, 700, Estimand.THESE_TASKS, most=0.99)
 
 
@@ -116,8 +116,7 @@ def test_these_tasks_with_shared_documents():
         e, f = population.sample(100, population.run_recalls(4, rng), rng)
         tasks = [one_task("x", [a, b], names), one_task("y", [c, d], names), one_task("z", [e, f], names)]
         covered += truth in compare_counts(tasks, "xxz", draws=300).total.interval
-    # with five seeds the interval is as wide as that of the seeds alone, so it covers more than it says
-    assert_nominal(covered, 700, Estimand.THESE_TASKS, most=0.99)
+    assert_nominal(covered, 700, Estimand.THESE_TASKS)
 
 
 def test_two_tasks_on_one_set_of_documents_are_no_more_evidence_than_one():

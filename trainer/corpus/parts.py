@@ -94,8 +94,8 @@ class Encoding:
         lengths = np.array([len(r) for r in rows], dtype=np.int64)
         counts = {reason: reasons.count(reason) for reason in REASONS}
         if self.excluded.tasks:
-            kept_out = [text for text, why in zip(texts, reasons, strict=True) if why in ("same", "overlap")]
-            counted = Counter(itertools.chain.from_iterable(map(self.excluded.tasks_of, kept_out)))
+            left_out = [text for text, why in zip(texts, reasons, strict=True) if why in ("same", "overlap")]
+            counted = Counter(itertools.chain.from_iterable(map(self.excluded.tasks_of, left_out)))
             counts |= {f"{_TASK}{name}": count for name, count in counted.items()}
         if self.cleaner is not None and self.columns:
             hashes = part.with_suffix(".hashes")
