@@ -320,7 +320,7 @@ def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
         raise UsageError(f"{first.task.id}, seed {seed}: the run failed: {result.reason}", hint="see `biobench status`")
     metric, number = first.task.primary, first.task.test_documents
     scores = np.array([run.scores[metric] for run in others])
-    low, high = prediction_interval(scores.mean(), scores, 1 / (12 * number**2))
+    low, high = prediction_interval(scores.mean(), scores, 1 / number**2)
     submitted = [store.stored_predictions(run)[1] for run in others]
     answers = fresh.stored_predictions(repeated)[1]
     pairs = np.array([[1.0 if a is b else alike(first, a, b) or 0.0 for b in submitted] for a in submitted])
@@ -346,7 +346,7 @@ def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
 def prediction_interval(centre: float, values: np.ndarray, noise: float) -> tuple[float, float]:
     """The 95% interval for one more value like these: `centre` ± √(t(n - 1)² s² (1 + 1/n) + 1.96² noise).
 
-    noise: a known variance besides theirs, such as that of rounding a score to whole documents.
+    noise: a known variance besides theirs: equal scores of a few seeds do not say that no document ever turns.
     """
     n = len(values)
     spread = float(np.var(values, ddof=1)) * (1 + 1 / n)
@@ -363,4 +363,6 @@ def agreement_interval(pairs: np.ndarray, documents: int) -> tuple[float, float]
     n = len(pairs)
     means = (pairs.sum(axis=1) - np.diag(pairs)) / (n - 1)
     centre = float(means.mean())
-    return prediction_interval(centre, (means - centre) * (n - 1) / (n - 2), centre * (1 - centre) / documents)
+    # Laplace's estimate: runs that agree on every document may still differ on the next one
+    share = (centre * documents + 1) / (documents + 2)
+    return prediction_interval(centre, (means - centre) * (n - 1) / (n - 2), share * (1 - share) / documents)

@@ -148,3 +148,12 @@ def test_the_intervals_hold_one_more_seed_of_the_same_kind_nineteen_times_in_twe
         alike += low <= pairs[-1, :-1].mean() <= high
     assert 0.94 < inside / 4_000 < 0.96
     assert 0.94 < alike / 4_000 < 0.96
+
+
+def test_three_seeds_that_solve_a_task_leave_room_for_one_document() -> None:
+    """Three perfect seeds of 85 documents: a fourth may err on one of them, not on four."""
+    perfect = np.ones(3)
+    low, _ = prediction_interval(1.0, perfect, 1 / 85**2)
+    alike_low, _ = agreement_interval(np.ones((3, 3)), 85)
+    for bound in (low, alike_low):
+        assert 1 - 4 / 85 < bound < 1 - 1 / 85
