@@ -9,9 +9,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from biobench.errors import ModelError
-from trainer.analysis.similarity import Estimate, cka, gram, linear_cka, mean_of
+from trainer.analysis.similarity import Estimate, Similarity, cka, gram, mean_of
 
 Floats = NDArray[np.float64]
+
+
+def linear_cka(x: Floats, y: Floats) -> Similarity:
+    """CKA of two sets of states (texts, width) of the same texts; the widths may differ."""
+    return cka(gram(x), gram(y))
 
 
 def related(n: int = 30, width: int = 6, other: int = 4, seed: int = 0) -> tuple[Floats, Floats]:
