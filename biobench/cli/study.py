@@ -34,34 +34,27 @@ def study(
     table_only: Annotated[bool, typer.Option("--table", help="Only the table of what is finished.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Pretrain every arm of a declared study, check the pairs, benchmark the encoders; the same command continues."""
+    """Pretrain every arm of a declared study, check the pairs and benchmark the encoders; run it again to resume."""
     check_ours("trainer")
     from biobench.cli.pretrain import exported, stderr
     from biobench.models.loading import quiet_libraries
-    from biobench.workflows.study import (
-        check_windows,
-        load_study,
-        mismatches,
-        planned_runs,
-        pretrain_run,
-        scores_of,
-        table,
-    )
+    from biobench.workflows.study import cost, load_study, mismatches, planned_runs, pretrain_run, scores_of, table
 
     quiet_libraries()
     declared = load_study(folder)
     runs = planned_runs(declared, data_dir)
-    if not table_only:
-        check_windows(declared, runs)
     if dry_run:
-        _costs(runs)
+        for run in runs:
+            typer.echo(f"{run.name}: {run.budget:,} tokens")
+        tokens, operations = cost(runs)
+        typer.echo(f"{len(runs)} runs, {tokens:,} tokens, {operations:.2e} floating-point operations")
         return
     if not table_only:
         for number, run in enumerate(runs, 1):
             stderr(f"[{number}/{len(runs)}] {run.name}")
             result = pretrain_run(run, out, data_dir, stderr)
             if result is not None:
-                exported(result, "the same command continues")
+                exported(result, "run the same command to resume")
             _score(declared, run, out, data_dir, device)
     scores = scores_of(declared, runs, out)
     rows = table(declared, runs, scores)
@@ -72,20 +65,6 @@ def study(
     for line in mismatches(declared, runs, out):
         typer.echo(f"not matched: {line}")
     _print(declared, rows)
-
-
-def _costs(runs: Sequence[StudyRun]) -> None:
-    """The runs, their tokens and operations, and the least time that this CPU could take."""
-    from biobench.workflows.study import cost, matrix_rate
-
-    for run in runs:
-        typer.echo(f"{run.name}: {run.budget:,} tokens")
-    tokens, operations = cost(runs)
-    rate = matrix_rate()
-    typer.echo(
-        f"{len(runs)} runs, {tokens:,} tokens, {operations:.2e} operations; at this CPU's matrix rate "
-        f"({rate / 1e9:,.0f} GFLOP/s measured) at least {operations / rate / 3600:.1f} hours, in practice far more"
-    )
 
 
 def _score(declared: Study, run: StudyRun, out: Path, data_dir: str | None, device: str) -> None:

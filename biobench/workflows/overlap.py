@@ -1,4 +1,4 @@
-"""How much of the tasks' validation and test text stands in training text, and the record of it."""
+"""How much of the tasks' validation and test text a training corpus holds, and the record of it."""
 
 from __future__ import annotations
 
