@@ -20,7 +20,6 @@ from biobench.errors import BioBenchError, ModelError, StoreError, TrainingError
 from tests.helpers.pretrain_models import tiny
 from trainer import api
 from trainer.disk import write_text
-from trainer.export import model_card
 from trainer.model.guard import check_unchanged, fingerprint
 from trainer.pretrain import PretrainingResult
 from trainer.recipe.library import load_recipe
@@ -213,17 +212,6 @@ def test_metrics_drop_what_a_resume_repeats_and_reach_a_tracker(tmp_path: Path) 
     metrics.close()
     assert [line["total_step"] for line in read_metrics(file)] == [0, 1, 2, 3]
     assert taken == [({"train/loss": 0.5}, 3), ({}, -1)]
-
-
-def test_the_card_shows_results_when_there_are_some(small: list[str], tmp_path: Path) -> None:
-    result = train(tmp_path / "run", small)
-    assert result.ledger is not None
-    recipe = load_recipe("toy_detour", small)
-    bare = model_card(recipe, result.ledger)
-    assert "Benchmark results" not in bare
-    full = model_card(recipe, result.ledger, [{"task": "diamed", "metric": "macro_f1", "mean": 0.3286, "sd": None}])
-    assert "| diamed | macro_f1 | 32.9 | - | - |" in full
-    assert full.startswith("---\nlibrary_name: transformers\n")
 
 
 def test_plain_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
