@@ -25,7 +25,7 @@ from biobench.schema.strict import FieldError, Strict, suggest, validate
 from biobench.schema.task import parse_seeds
 from biobench.schema.yaml12 import parse_file
 from biobench.stats import seed_interval
-from biobench.workflows.decontamination import guard, record_exclusions, unique_texts
+from biobench.workflows.decontamination import guard, record_exclusions, texts_by_task
 
 if TYPE_CHECKING:
     from trainer.pretrain import PretrainingResult
@@ -212,8 +212,9 @@ def pretrain_run(
                 hint="take another folder with --out, or delete the run",
             )
         return None
-    exclude, missing = guard(recipe, data_dir, exclude_tasks=True, require_tasks=None)
-    result = api.pretrain(recipe, out=folder, resume=folder.is_dir(), exclude=unique_texts(exclude), unguarded=missing)
+    exclude, missing = guard(recipe, data_dir)
+    texts = texts_by_task(exclude)
+    result = api.pretrain(recipe, out=folder, resume=folder.is_dir(), exclude=texts, unguarded=missing)
     if result.model is not None and missing is not None:
         record_exclusions(result, exclude, missing, say)
     return result
