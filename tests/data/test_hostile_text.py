@@ -23,7 +23,7 @@ GENERATED = {"needle", "synthetic"}
 TEXT = [name for name, layout in LAYOUTS.items() if not layout.binary]
 LINE_ENDS_ARE_TEXT = {"brat", "brat_codes", "mention_table", "csv_join"}
 """Texts stand in files of their own, or in quotes: CRLF is two characters of the text, which offsets count."""
-XML = {"bioc", "xmi"}
+XML = {"xmi"}
 """The XML parser reads the encoding that a file declares or marks."""
 REPLACES = {"records", "brat_codes", "mention_table"}
 """`encoding_errors: replace` by default: a byte that is not UTF-8 becomes U+FFFD."""
@@ -223,10 +223,9 @@ def test_an_escape_that_is_no_text_is_refused(format: str, escape: bytes, what: 
     assert caught.value.line is not None
 
 
-@pytest.mark.parametrize("format", ["parquet", "bigbio"])
-def test_a_nul_in_a_table_is_refused(format: str, tmp_path: Path) -> None:
+def test_a_nul_in_a_table_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataFormatError, match="a NUL character") as caught:
-        read(format, tmp_path, rows("\0"))
+        read("parquet", tmp_path, rows("\0"))
     assert caught.value.line == 1
 
 
@@ -237,23 +236,17 @@ def test_json_beyond_the_decoder_is_refused(format: str, content: bytes, tmp_pat
         read(format, tmp_path, rows(), lambda _: content)
 
 
-PLACES = ["bigbio", "bioc", "brat", "brat_codes", "chemprot", "ddi", "json_spans", "mantra", "projected", "pubtator"]
+PLACES = ["brat", "brat_codes", "chemprot", "ddi", "json_spans", "mantra", "projected", "pubtator", "xmi"]
 
 
 @pytest.mark.parametrize("digits", [b"99999999999999", b"9" * 5000])
-@pytest.mark.parametrize("format", [f for f in [*PLACES, "xmi"] if f != "bigbio"])
+@pytest.mark.parametrize("format", PLACES)
 def test_an_offset_beyond_any_text_is_refused(format: str, digits: bytes, tmp_path: Path) -> None:
     number = re.compile(rb"(?<![\w.])\d{1,3}(?![\w.])")
     with pytest.raises(DataFormatError) as caught:
         read(format, tmp_path, rows(), lambda content: number.sub(digits, content))
     assert caught.value.file is not None
     assert len(str(caught.value)) < 400
-
-
-def test_a_passage_far_behind_the_text_takes_no_memory(tmp_path: Path) -> None:
-    change = re.compile(rb"<offset>0</offset>")
-    with pytest.raises(DataFormatError, match="a passage begins 99999999999 characters after the last"):
-        read("bioc", tmp_path, rows(), lambda content: change.sub(b"<offset>99999999999</offset>", content))
 
 
 def test_drugs_are_where_their_offsets_say(tmp_path: Path) -> None:

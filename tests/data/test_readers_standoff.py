@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from biobench.data.catalog import LoadedTask
@@ -283,55 +281,6 @@ def _read(make_task: Callable[..., LoadedTask], folder: Path, name: str, reader:
     options = task.options["local"]
     request = Request(options, locate(task.spec.all_sources[0], folder).files, task.spec)
     return list(get_reader(options.format).read(request))
-
-
-def test_bioc_composites_and_offsets(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-
-    def annotation(kind: str, at: int, surface: str, role: str = "") -> str:
-        extra = f'<infon key="CompositeRole">{role}</infon>' if role else ""
-        return (
-            f'<annotation><infon key="type">{kind}</infon>{extra}'
-            f'<location offset="{at}" length="{len(surface)}"/><text>{surface}</text></annotation>'
-        )
-
-    xml = (
-        "<collection><document><id>7</id><passage><offset>0</offset><text>Lung pain</text>"
-        + annotation("Disease", 0, "Lung pain")
-        + "</passage><passage><offset>10</offset><text>breast and lung cancer &amp; aspirin</text>"
-        + annotation("Disease", 10, "breast and lung cancer", "CompositeMention")
-        + annotation("Disease", 10, "breast", "IndividualMention")
-        + annotation("Chemical", 35, "aspirin")
-        + "</passage></document></collection>"
-    )
-    (tmp_path / "data" / "x.xml").write_text(xml, encoding="utf-8")
-    (d,) = _read(make_task, tmp_path, "x.xml", "{format: bioc}")
-    assert surfaces(d) == [("Lung pain", "Disease"), ("breast and lung cancer", "Disease"), ("aspirin", "Chemical")]
-    (tmp_path / "data" / "x.xml").write_text(xml.replace('offset="35"', 'offset="34"'), encoding="utf-8")
-    with pytest.raises(DataFormatError, match="not at its offset"):
-        _read(make_task, tmp_path, "x.xml", "{format: bioc}")
-    (tmp_path / "data" / "x.xml").write_text(xml[:-20], encoding="utf-8")
-    with pytest.raises(DataFormatError, match="not valid XML"):
-        _read(make_task, tmp_path, "x.xml", "{format: bioc}")
-
-
-def test_catalogue_parquet_views(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    entity = {"type": "Disease", "offsets": [[0, 4], [9, 13]], "text": ["lung", "pain"]}
-    source = pa.table({"document_id": ["1"], "text": ["lung and pain"], "entities": [[entity]]})
-    pq.write_table(source, tmp_path / "data" / "s.parquet")
-    (d,) = _read(make_task, tmp_path, "s.parquet", "{format: bigbio, view: source, discontinuous: hull}")
-    assert surfaces(d) == [("lung and pain", "Disease")]
-    passages = [{"text": ["lung"], "offsets": [[0, 4]]}, {"text": ["and pain"], "offsets": [[5, 13]]}]
-    kb = pa.table({"document_id": ["1"], "passages": [passages], "entities": [[entity]]})
-    pq.write_table(kb, tmp_path / "data" / "k.parquet")
-    (d,) = _read(make_task, tmp_path, "k.parquet", "{format: bigbio, view: kb, discontinuous: drop}")
-    assert (d.text, d.spans) == ("lung and pain", ())
-    for column in ("document_id", "text", "entities"):
-        nulls = source.set_column(source.column_names.index(column), column, pa.nulls(1, source[column].type))
-        pq.write_table(nulls, tmp_path / "data" / "n.parquet")
-        with pytest.raises(DataFormatError, match=f"the row has no {column}"):
-            _read(make_task, tmp_path, "n.parquet", "{format: bigbio, view: source}")
 
 
 def test_xmi_offsets_are_utf16(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:

@@ -86,15 +86,12 @@ _XMI = """<?xml version="1.0"?>
 </xmi:XMI>
 """
 _UNIT = '<document id="{0}"><unit id="{0}"><text></text></unit></document>\n'
-_PASSAGE = "<document><id>{}</id><passage><offset>0</offset><text></text></passage></document>\n"
 _SET = (
     '<ensemble id="{}" cible="2"><source></source><cible num="1">one</cible><cible num="2"></cible>'
     '<cible num="3">three</cible></ensemble>\n'
 )
 
 EMPTY: dict[str, Callable[[Path, int], None]] = {
-    "bigbio": _parquet({"text": "", "entities": []}, "document_id"),
-    "bioc": _appended("train.xml", _PASSAGE.format, "</collection>\n"),
     "brat": _files("train/{}.txt", "train/{}.ann"),
     "brat_codes": _files("train/{}.txt", "train/{}.ann"),
     "chemprot": _appended("train_abstracts.tsv", lambda n: f"{n}\t\t\n"),

@@ -24,7 +24,6 @@ from biobench.errors import DataFormatError
 
 Separator = Literal["tab", "comma", "semicolon"]
 DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";"}
-_GAP = 1_000_000
 
 
 def decoded(path: Path, raw: bytes, errors: str = "strict", line: int = 1) -> str:
@@ -277,13 +276,3 @@ def parquet_rows(request: Request[Any], columns: Sequence[str]) -> Iterator[Data
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             what = f"is not a whole parquet file ({first_line(error)})"
             raise place.at(None).bad(what, "download it again") from None
-
-
-def fill(place: FileLine, text: str, offset: int) -> str:
-    """The text with blanks up to character `offset`, where the next passage begins.
-
-    Raises DataFormatError for more than a million blanks: a damaged number would fill the memory.
-    """
-    if offset - len(text) > _GAP:
-        raise place.bad(f"a passage begins {offset - len(text)} characters after the last", "check the offset")
-    return text.ljust(offset)
