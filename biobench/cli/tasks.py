@@ -94,7 +94,7 @@ def validate(
     """
     from biobench.data.catalog import load_task
     from biobench.data.counts import unexpressed_in_words
-    from biobench.data.locate import default_data_dir
+    from biobench.data.locate import data_folder
     from biobench.data.scaffold import recounted
     from biobench.data.validate import as_dict, validate_task
 
@@ -108,7 +108,7 @@ def validate(
         try:
             task = load_task(file)
             if recount:
-                write_output(file, recounted(task, default_data_dir() if data_dir is None else Path(data_dir)))
+                write_output(file, recounted(task, data_folder(data_dir)))
                 task = load_task(file)
             row = as_dict(validate_task(task, data_dir))
             if explicit and file in paths and row["state"] != "ready":

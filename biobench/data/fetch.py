@@ -19,7 +19,7 @@ from filelock import FileLock
 from biobench.core.hub import client_errors, damage, explain, patiently, set_patience
 from biobench.data.catalog import LoadedTask
 from biobench.data.download import Progress, download, not_written
-from biobench.data.locate import default_data_dir, locate, patterns_of, urls
+from biobench.data.locate import data_folder, locate, patterns_of, urls
 from biobench.data.status import agreement_steps, preferred
 from biobench.data.unpack import DamagedArchiveError, unpack
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
@@ -52,7 +52,7 @@ def fetch(
     when the data is under an agreement (the hint has the steps), cannot be had, or does not match its hash,
     and DataFormatError when what came is not what the spec says.
     """
-    folder = default_data_dir() if data_dir is None else Path(data_dir)
+    folder = data_folder(data_dir)
     known = {source.id: source for source in task.spec.all_sources}
     if source_id is not None and source_id not in known:
         raise UsageError(f"task {task.id} has no source '{source_id}'", hint=suggest(source_id, list(known)))

@@ -38,9 +38,9 @@ class LocatedFiles:
         return bool(names) and any(self.files.values())
 
 
-def default_data_dir() -> Path:
-    """``$BIOBENCH_DATA_DIR``, else `data` in the current folder."""
-    return Path(os.environ.get(ENVIRONMENT) or "data")
+def data_folder(data_dir: str | Path | None = None) -> Path:
+    """`data_dir`; None: ``$BIOBENCH_DATA_DIR``, else `data` in the current folder."""
+    return Path(data_dir if data_dir is not None else os.environ.get(ENVIRONMENT) or "data")
 
 
 def locate(source: Source, data_dir: Path, fold: int = 0) -> LocatedFiles:

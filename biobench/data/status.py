@@ -5,17 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from biobench.core.files import file_hash
 from biobench.data.catalog import LoadedTask
-from biobench.data.locate import LocatedFiles, addresses, default_data_dir, locate
+from biobench.data.locate import LocatedFiles, addresses, data_folder, locate
 from biobench.schema.source import Source
-
-_HASHED_AT_MOST = 1 << 30
-"""Bytes; larger data (the notes of MIMIC) is hashed by `verify` only."""
 
 
 @dataclass(slots=True)
@@ -32,8 +29,6 @@ class Status:
     folder: str | None = None
     files: int = 0
     bytes: int = 0
-    hash: str | None = None
-    """SHA-256 over names and contents of the source's files; null for data larger than 1 GiB."""
     fetch: list[str] = field(default_factory=list)
     """Addresses that `fetch` would download."""
     lacking: list[str] = field(default_factory=list)
@@ -41,18 +36,13 @@ class Status:
     steps: list[str] = field(default_factory=list)
     """What to do, one step a line."""
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for ``--json``."""
-        return asdict(self)
+
+def status(tasks: Sequence[LoadedTask], data_dir: str | Path | None) -> list[Status]:
+    """The state of every task's data; reads no file, raises nothing for missing data."""
+    return [_of(task, data_folder(data_dir)) for task in tasks]
 
 
-def status(tasks: Sequence[LoadedTask], data_dir: str | Path | None, *, hashes: bool = True) -> list[Status]:
-    """The state of every task's data; reads files only to hash them, raises nothing for missing data."""
-    folder = default_data_dir() if data_dir is None else Path(data_dir)
-    return [_of(task, folder, hashes) for task in tasks]
-
-
-def _of(task: LoadedTask, folder: Path, hashes: bool) -> Status:
+def _of(task: LoadedTask, folder: Path) -> Status:
     places = [locate(source, folder) for source in task.spec.all_sources]
     ready = next((place for place in places if place.complete), None)
     if ready is not None:
@@ -60,8 +50,7 @@ def _of(task: LoadedTask, folder: Path, hashes: bool) -> Status:
             return Status(task.id, "generated", task.spec.access, ready.source.id)
         paths = files_of(ready)
         size = sum(path.stat().st_size for path in paths)
-        digest = files_hash(ready, folder) if hashes and size <= _HASHED_AT_MOST else None
-        return Status(task.id, "ready", task.spec.access, ready.source.id, str(ready.folder), len(paths), size, digest)
+        return Status(task.id, "ready", task.spec.access, ready.source.id, str(ready.folder), len(paths), size)
     source = preferred(task)
     place = places[task.spec.all_sources.index(source)]
     result = Status(task.id, "missing", task.spec.access, source.id, str(place.folder))

@@ -95,7 +95,7 @@ def flat(
     try:
         return [Span(*extent, label) for extent in flatten(merge_fragments(fragments, text), policy)]
     except ValueError as error:
-        raise place.bad(f"{error}: {{}}", "set `discontinuous`", name) from None
+        raise place.bad(f"{error}: {{}}", "set `reader.discontinuous`", name) from None
 
 
 _PATTERNS = {"words": r"\w+|[^\w\s]", "whitespace": r"\S+", "blanks": "[^ ]+"}
@@ -159,7 +159,7 @@ def finished(
         # In the file's order: of mentions that begin alike, the later one is the last.
         return with_tags(document, how, overlap, decode)
     except ValueError as error:
-        raise place.bad(str(error), "set `overlap`") from None
+        raise place.bad(str(error), "set `reader.overlap`") from None
 
 
 def units(whole: Document, places: Iterable[tuple[int, int, str]]) -> Iterator[Document]:
