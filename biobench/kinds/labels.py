@@ -104,6 +104,7 @@ class MultiLabel(LabelKind):
     """Any number of labels a document. A target is the (own labels,) places."""
 
     name, single, metrics, thresholds = "multi_label", False, ("example_f1",), True
+    fields = ("protocol.long_documents", "head.threshold", "head.fallback", "training.positive_weights")
 
     def target(self, task: Task, document: Document, encoded: Encoded) -> Ints:
         """The labels' places, in order."""
