@@ -11,8 +11,8 @@ import numpy as np
 
 from biobench.baselines.permutation import beats
 from biobench.baselines.words import Dictionary, Words
+from biobench.schema.baseline import GateCheck
 from biobench.schema.document import Document, TaskData
-from biobench.schema.floor import GateCheck
 from biobench.score import GroupCounts
 
 HALF, POINTS = 0.5, 0.03

@@ -11,7 +11,7 @@ from biobench.cli.console.common import DataDir, Json, Overrides, ResultsDir, Th
 from biobench.errors import UsageError
 
 if TYPE_CHECKING:
-    from biobench.schema.floor import FloorRecord
+    from biobench.schema.baseline import BaselineRecord
 
 _SCORES = ("macro_f1", "micro_f1", "weighted_f1", "macro_f1_all")
 _EXPECTS = {
@@ -78,7 +78,7 @@ def gate(
         raise typer.Exit(1)
 
 
-def print_verdict(verdict: FloorRecord) -> None:
+def print_verdict(verdict: BaselineRecord) -> None:
     """The baselines' scores in percent (errors on their own scale), every question with its answer, the verdict."""
     from rich.console import Console
     from rich.table import Table

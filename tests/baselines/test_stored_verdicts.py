@@ -18,8 +18,8 @@ from biobench.errors import DataUnavailableError, StoreError, UsageError
 from biobench.report.frame import build
 from biobench.report.results import fingerprint, load
 from biobench.runs.api import run
+from biobench.schema.baseline import BASELINE_VERSION, BaselineRecord, GateCheck
 from biobench.schema.document import TaskData
-from biobench.schema.floor import FLOOR_VERSION, FloorRecord, GateCheck
 from biobench.store.floors import find_floor, save_floor, scan_floors
 from tests.helpers.broken_corpora import (
     broken,
@@ -97,7 +97,7 @@ def test_damaged_and_foreign_files(tmp_path: Path) -> None:
     (path,) = (results / "floors" / "demo_topic").iterdir()
     (record,), _ = scan_floors(results)
     old = path.read_text(encoding="utf-8")
-    path.write_text(old.replace(f'"floor_version": {FLOOR_VERSION}', '"floor_version": 1'), encoding="utf-8")
+    path.write_text(old.replace(f'"floor_version": {BASELINE_VERSION}', '"floor_version": 1'), encoding="utf-8")
     assert scan_floors(results) == ([], []), "another version of the gate counts as not asked"
     path.write_text(old[:100], encoding="utf-8")
     with pytest.raises(StoreError, match="is not JSON"):
@@ -167,7 +167,7 @@ def test_a_run_on_a_broken_task_is_kept_but_not_shown(tmp_path: Path) -> None:
     assert any(note.startswith("shuffled fails its gate") for note in report.notes)
 
 
-def _failing(record: FloorRecord) -> GateCheck:
+def _failing(record: BaselineRecord) -> GateCheck:
     return record.checks[0].model_copy(update={"passed": False, "words": "made to fail"})
 
 

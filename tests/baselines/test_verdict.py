@@ -13,8 +13,8 @@ from biobench.baselines.moves import alignment, surface
 from biobench.baselines.permutation import beats, beats_permuted
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import load_data
+from biobench.schema.baseline import BaselineRecord
 from biobench.schema.document import Document, Prediction, Span, TaskData
-from biobench.schema.floor import FloorRecord
 from biobench.score import counts
 from tests.helpers.broken_corpora import broken, characters_moved, labels_shuffled, tokens_moved, types_shuffled
 
@@ -28,7 +28,7 @@ def demo() -> dict[str, tuple[LoadedTask, TaskData]]:
     return {t.id: (t, load_data(t, None)) for t in tasks}
 
 
-def failed(verdict: FloorRecord) -> set[str]:
+def failed(verdict: BaselineRecord) -> set[str]:
     return {c.name for c in verdict.checks if not c.passed}
 
 
@@ -258,7 +258,7 @@ def test_labels_learned_by_heart_are_no_information(demo: dict[str, tuple[Loaded
     copies = [replace(d, id=f"t{d.id}", group=f"t{d.id}", split="test", text=d.text.upper()) for d in made[:60]]
     new = [replace(d, split="test") for d in made[200:]]
 
-    def judged(test: list[Document]) -> FloorRecord:
+    def judged(test: list[Document]) -> BaselineRecord:
         parts = {"train": made[:200], "validation": made[:5], "test": test}
         return gate(task, TaskData(parts, ("A", "B"), ("A", "B"), "generated", "h"))
 
@@ -286,12 +286,14 @@ def labelled(
 
 
 @pytest.fixture
-def two_labels(demo: dict[str, tuple[LoadedTask, TaskData]]) -> Callable[[list[Document], list[Document]], FloorRecord]:
+def two_labels(
+    demo: dict[str, tuple[LoadedTask, TaskData]],
+) -> Callable[[list[Document], list[Document]], BaselineRecord]:
     """The gate on documents with the labels A and B."""
     spec = demo["demo_topic"][0].spec.model_copy(update={"labels": ["A", "B"]})
     task = replace(demo["demo_topic"][0], spec=spec)
 
-    def judged(train: list[Document], test: list[Document]) -> FloorRecord:
+    def judged(train: list[Document], test: list[Document]) -> BaselineRecord:
         parts = {"train": train, "validation": train[:5], "test": test}
         return gate(task, TaskData(parts, ("A", "B"), ("A", "B"), "generated", "h"))
 
