@@ -47,27 +47,14 @@ def locate(source: Source, data_dir: Path, fold: int = 0) -> LocatedFiles:
     """Resolve file names and globs (sorted by name; `._*` and `__MACOSX` skipped) of one source.
 
     fold: from 0; its number stands where a name has `{fold}`.
-    A folder whose name differs from the spec's in letter case alone is the folder, unless two do.
     """
-    folder = _folder(data_dir, source.folder)
+    folder = data_dir / source.folder
     files, missing = _resolve(folder, source.files, str(fold + 1))
     original: dict[str, list[Path]] = {}
     if source.original is not None:
-        original, more = _resolve(_folder(data_dir, source.original.folder), source.original.files, str(fold + 1))
+        original, more = _resolve(data_dir / source.original.folder, source.original.files, str(fold + 1))
         missing += [f"../{source.original.folder}/{name}" for name in more]
     return LocatedFiles(source, folder, files, missing, original)
-
-
-def _folder(above: Path, name: str) -> Path:
-    """The folder called `name` below `above`, in whatever letter case each of its parts is written."""
-    place = above
-    for part in Path(name).parts:
-        exact = place / part
-        if not exact.exists() and place.is_dir():
-            alike = [p for p in place.iterdir() if p.is_dir() and p.name.casefold() == part.casefold()]
-            exact = alike[0] if len(alike) == 1 else exact
-        place = exact
-    return place
 
 
 def _resolve(folder: Path, named: Mapping[str, str | list[str]], fold: str) -> tuple[dict[str, list[Path]], list[str]]:
@@ -76,7 +63,7 @@ def _resolve(folder: Path, named: Mapping[str, str | list[str]], fold: str) -> t
     for role, patterns in named.items():
         paths: list[Path] = []
         for pattern in (p.replace(FOLD, fold) for p in patterns_of({role: patterns})):
-            matches = _matches(folder, pattern) or _matches(folder, _any_case(pattern))
+            matches = _matches(folder, pattern)
             if not matches:
                 missing.append(pattern)
             paths += matches
@@ -90,14 +77,6 @@ def _matches(folder: Path, pattern: str) -> list[Path]:
         return [folder / pattern] if (folder / pattern).is_file() else []
     files = [p for p in folder.glob(pattern) if p.is_file() and not _resource_fork(p, folder)]
     return sorted(files, key=lambda p: (p.name, p))
-
-
-def _any_case(pattern: str) -> str:
-    """The pattern with the names of its folders, not that of the file, in any letter case."""
-    folders, slash, name = pattern.rpartition("/")
-    if "[" in pattern:
-        return pattern
-    return "".join(f"[{c.lower()}{c.upper()}]" if c.isalpha() else c for c in folders) + slash + name
 
 
 def _resource_fork(path: Path, folder: Path) -> bool:

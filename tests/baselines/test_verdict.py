@@ -172,22 +172,6 @@ def test_permuting_keeps_groups_together() -> None:
     assert significant <= 2
 
 
-def test_the_surface_check_needs_no_blanks_between_words() -> None:
-    text = "患者有发热和咳嗽的症状并且头痛"
-    docs = [Document(f"{i}", f"{i}", text, "test", spans=(Span(3, 5, "D"), Span(6, 8, "D"))) for i in range(20)]
-    found = surface(docs)
-    assert found.words.startswith("100.0 % of the edges of 40 mentions")
-    assert found.passed
-
-
-def test_the_surface_check_counts_edges() -> None:
-    text = "an old man, ill"
-    found = surface([Document("d", "d", text, "test", spans=(Span(3, 6, "A"), Span(8, 11, "A")))])
-    # `old` is clean; `an,` begins inside a word and ends on punctuation
-    assert found.words.startswith("50.0 % of the edges of 2 mentions")
-    assert surface([Document("d", "d", text, "test")]).passed
-
-
 def in_groups(groups: int, size: int, labels: Sequence[str] = "ABC") -> TaskData:
     """Sentences whose last word tells their label; in each group labels keep their order and mostly stay a row."""
     rng = np.random.default_rng(7)

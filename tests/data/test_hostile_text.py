@@ -75,11 +75,6 @@ def test_every_reader_of_files_has_a_layout() -> None:
     assert set(LAYOUTS) | GENERATED == set(formats())
 
 
-@pytest.mark.parametrize("format", LAYOUTS)
-def test_what_the_layouts_hold_is_read(format: str, tmp_path: Path) -> None:
-    whole(format, read(format, tmp_path, rows()), rows())
-
-
 @pytest.mark.parametrize("format", TEXT)
 def test_crlf_gives_the_same_examples(format: str, tmp_path: Path) -> None:
     (tmp_path / "lf").mkdir()
@@ -93,27 +88,6 @@ def test_crlf_gives_the_same_examples(format: str, tmp_path: Path) -> None:
     kept = format in LINE_ENDS_ARE_TEXT
     assert [d.text for d in after] == [d.text.replace("\n", "\r\n") if kept else d.text for d in before]
     assert [d.query for d in after] == [d.query for d in before]
-
-
-def test_offsets_count_both_characters_of_a_crlf(tmp_path: Path) -> None:
-    """An .ann made for the text with LF is refused beside the text with CRLF, and the other way round."""
-    layout = LAYOUTS["brat"]
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    layout.write(folder, rows())
-    ann, text = folder / "train" / "1000.ann", folder / "train" / "1000.txt"
-    content = text.read_bytes()
-    start = content.index(b"more")
-    ann.write_text(f"T1\tSign {start} {start + 4}\tmore\n")
-    task = layout.task("brat", tmp_path)
-    assert load_data(task, tmp_path).train[0].spans[0].start == start
-    text.write_bytes(content.replace(b"\n", b"\r\n"))
-    with pytest.raises(DataFormatError, match="are not 'more'") as caught:
-        load_data(task, tmp_path)
-    assert (caught.value.file, caught.value.line) == (str(ann), 1)
-    ann.write_text(f"T1\tSign {start + 1} {start + 5}\tmore\n")
-    document = load_data(task, tmp_path).train[0]
-    assert [document.text[s.start : s.end] for s in document.spans] == ["more"]
 
 
 @pytest.mark.parametrize("format", TEXT)
@@ -199,18 +173,6 @@ def test_other_signs_in_texts_labels_and_ids_stay_as_they_are(
         assert all(mark in d.id for d in documents)
 
 
-@pytest.mark.parametrize("format", [f for f in LAYOUTS if not LAYOUTS[f].labels and f not in ("csv_join", "xmi")])
-def test_a_label_in_other_code_points_is_another_label(format: str, tmp_path: Path) -> None:
-    """Nothing is normalised in silence: the hint tells why two labels that look alike are not the same."""
-    layout, label = LAYOUTS[format], "Café"
-    (tmp_path / "corpus").mkdir()
-    layout.write(tmp_path / "corpus", rows("", unicodedata.normalize("NFD", label)))
-    with pytest.raises(DataFormatError, match="is not a label of the task") as caught:
-        load_data(layout.task(format, tmp_path, label), tmp_path)
-    assert "other code points" in caught.value.hint
-    assert caught.value.line is not None
-
-
 ESCAPED = ["choices", "json", "json_spans", "json_tokens", "scored_pairs"]
 
 
@@ -247,11 +209,6 @@ def test_an_offset_beyond_any_text_is_refused(format: str, digits: bytes, tmp_pa
         read(format, tmp_path, rows(), lambda content: number.sub(digits, content))
     assert caught.value.file is not None
     assert len(str(caught.value)) < 400
-
-
-def test_drugs_are_where_their_offsets_say(tmp_path: Path) -> None:
-    with pytest.raises(DataFormatError, match="are not 'fever'"):
-        read("ddi", tmp_path, rows(), lambda content: content.replace(b'text="Case', b'text="A Case'))
 
 
 def test_an_agreement_hides_the_label_that_looks_alike(tmp_path: Path) -> None:

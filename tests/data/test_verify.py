@@ -195,12 +195,3 @@ def test_real_corpora_hold_only_known_findings(data_dir: Path) -> None:
         report = verify(task, data_dir)
         assert report.clean, (task.id, report.count_problems)
         assert report.as_dict()["alarms"] == [], task.id
-
-
-@pytest.mark.real
-def test_known_leaks_of_the_facts_sheet(data_dir: Path) -> None:
-    """GAD: 8 test and 39 development sentences stand verbatim in train. HoC: 6 test sentences."""
-    gad = {f.name: f.number for f in verify(load_task("gad"), data_dir).findings}
-    assert (gad["duplicates.test-train"], gad["duplicates.validation-train"]) == (8, 39)
-    hoc = {f.name: f.number for f in verify(load_task("hoc"), data_dir).findings}
-    assert hoc["duplicates.test-train"] == 6
