@@ -217,8 +217,7 @@ def _checked(request: Request[Any], documents: Iterable[Document]) -> Iterator[D
                 raise place.bad(what, "check offsets")
         for label in (*(s.label for s in d.spans), *d.labels):
             if known is not None and not kind.numeric and label not in known:
-                hint = request.alike(label) or "check `labels` and the reader's map"
-                raise place.bad("{} is not a label of the task", hint, label)
+                raise place.bad("{} is not a label of the task", "check `labels` and the reader's map", label)
         if not (d.text if kind.tagged else d.reading).strip():
             ways = {
                 "drop_missing": "set `reader.drop_missing: true`",

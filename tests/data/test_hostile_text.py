@@ -17,7 +17,7 @@ import pytest
 from biobench.data.load import load_data
 from biobench.data.readers import formats
 from biobench.errors import DataFormatError
-from tests.helpers.layouts import LABEL, LAYOUTS, SPLITS, Row, rows
+from tests.helpers.layouts import LAYOUTS, SPLITS, Row, rows
 
 GENERATED = {"needle", "synthetic"}
 TEXT = [name for name, layout in LAYOUTS.items() if not layout.binary]
@@ -209,21 +209,3 @@ def test_an_offset_beyond_any_text_is_refused(format: str, digits: bytes, tmp_pa
         read(format, tmp_path, rows(), lambda content: number.sub(digits, content))
     assert caught.value.file is not None
     assert len(str(caught.value)) < 400
-
-
-def test_an_agreement_hides_the_label_that_looks_alike(tmp_path: Path) -> None:
-    layout = LAYOUTS["json"]
-    (tmp_path / "corpus").mkdir()
-    layout.write(tmp_path / "corpus", rows("", LABEL + "\u200b"))
-    spec = layout.task("json", tmp_path).path
-    spec.write_text(
-        spec.read_text().replace(
-            "access: open", 'access: agreement\nobtain: {needs: x, steps: [y], pages: ["https://example.org"]}'
-        )
-    )
-    from biobench.data.catalog import load_task
-
-    with pytest.raises(DataFormatError, match="value withheld") as caught:
-        load_data(load_task(spec), tmp_path)
-    assert "other code points" in caught.value.hint
-    assert LABEL not in str(caught.value)
