@@ -184,6 +184,6 @@ def print_described(described: dict[str, Any], indent: int = 0) -> None:
                 typer.echo(f"{pad}  -")
                 print_described(item, indent + 4)
         elif isinstance(value, list):
-            typer.echo(f"{pad}{name}: {', '.join(str(v) for v in value)}")
+            typer.echo(f"{pad}{name}: {(' ' if name == 'notes' else ', ').join(map(str, value))}")
         else:
             typer.echo(f"{pad}{name}: {value}")

@@ -75,7 +75,7 @@ def test_notes_are_shown_as_sentences(biobench: Callable[..., Said], made: Path)
     with made.open("a", encoding="utf-8") as spec:
         spec.write("notes:\n  - Token files, without ids.\n  - One fold of ten\n")
     said = biobench("tasks", "show", "ours.yaml").out
-    assert "notes: Token files, without ids. One fold of ten.\n" in said
+    assert "notes: Token files, without ids. One fold of ten\n" in said
     assert "., " not in biobench("tasks", "show", "bc5cdr").out.partition("notes:")[2].partition("\n")[0]
 
 

@@ -20,16 +20,6 @@ from biobench.store import Store
 
 pytestmark = pytest.mark.real
 
-COUNTED = (
-    "biosses",
-    "pubmedqa",
-    "ddi",
-    "bc5_chem",
-    "bc5_disease",
-    "hoc_documents",
-    "frenchmedmcqa_t1",
-    "frenchmedmcqa_t2",
-)
 RUNS = ("biosses", "pubmedqa", "ddi", "frenchmedmcqa_t1")
 
 
