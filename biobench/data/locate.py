@@ -122,11 +122,8 @@ def _line_of(task: LoadedTask, source: Source, pattern: str) -> int | None:
 
 def remedy(task: LoadedTask, data_dir: Path, offline: bool = False) -> str:
     """What to do to get the data: fetch it, or which files to put where, and the agreement if there is one."""
-    spec = task.spec
-    source = next((s for s in spec.all_sources if s.url or s.hub), spec.all_sources[0])
-    put = f"put {', '.join(patterns_of(source.files))} into {data_dir / source.folder}"
-    if source.original is not None:
-        put += f" and {', '.join(patterns_of(source.original.files))} into {data_dir / source.original.folder}"
+    spec, source = task.spec, preferred(task)
+    put = f"put {by_hand(source, data_dir)}"
     if spec.access != "open":
         kind = "a signed agreement" if spec.access == "agreement" else "a registration"
         steps = f"`biobench data status {task.id} --steps` has the steps"
@@ -139,6 +136,18 @@ def remedy(task: LoadedTask, data_dir: Path, offline: bool = False) -> str:
     if task.path.is_relative_to(data_dir):
         return f"{put} (from {places})"
     return f"run `biobench data fetch {task.id}`, or {put} (from {places})"
+
+
+def preferred(task: LoadedTask) -> Source:
+    """The source that a user is sent to: of open data the first that can be fetched, else the first."""
+    sources = task.spec.all_sources
+    return next((s for s in sources if task.spec.access == "open" and (s.url or s.hub)), sources[0])
+
+
+def by_hand(source: Source, data_dir: Path) -> str:
+    """Which files belong into which folder; those of an original release have a folder of their own."""
+    parts = [part for part in (source, source.original) if part is not None]
+    return " and ".join(f"{', '.join(patterns_of(part.files))} into {data_dir / part.folder}" for part in parts)
 
 
 def patterns_of(files: Mapping[str, str | list[str]]) -> list[str]:

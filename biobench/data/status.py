@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Literal
 
 from biobench.core.files import file_hash
 from biobench.data.catalog import LoadedTask
-from biobench.data.locate import LocatedFiles, addresses, data_folder, locate
+from biobench.data.locate import LocatedFiles, addresses, by_hand, data_folder, locate, preferred
 from biobench.schema.source import Source
 
 
@@ -57,14 +56,17 @@ def _of(task: LoadedTask, folder: Path) -> Status:
     result.lacking = [str(place.folder / name) for name in place.missing]
     if task.spec.access == "open" and (source.url or source.hub):
         result.fetch = addresses(source)
-        result.steps = [f"biobench data fetch {task.id} --data-dir {folder}", f"Or by hand: {_by_hand(place)}"]
+        result.steps = [
+            f"biobench data fetch {task.id} --data-dir {folder}",
+            f"Or by hand: put {by_hand(source, folder)}",
+        ]
         return result
     result.state = "missing" if task.spec.access == "open" else "agreement"
-    result.steps = agreement_steps(task, place, folder)
+    result.steps = agreement_steps(task, source, folder)
     return result
 
 
-def agreement_steps(task: LoadedTask, place: LocatedFiles, data_dir: Path) -> list[str]:
+def agreement_steps(task: LoadedTask, source: Source, data_dir: Path) -> list[str]:
     """Instructions from the first page to the check that all is in place, one step a line."""
     spec = task.spec
     steps: list[str] = []
@@ -75,8 +77,7 @@ def agreement_steps(task: LoadedTask, place: LocatedFiles, data_dir: Path) -> li
             steps.append(f"The data needs {spec.obtain.needs}.")
         steps.append(f"Open {', then '.join(spec.obtain.pages)}")
         steps += spec.obtain.steps
-    hand = _by_hand(place)
-    steps.append(hand[0].upper() + hand[1:])
+    steps.append(f"Put {by_hand(source, data_dir)}, in the folders that the names have")
     steps.append(f"Check that all is well: biobench tasks validate {task.id} --data-dir {data_dir}")
     if spec.access == "agreement":
         steps.append(
@@ -84,29 +85,6 @@ def agreement_steps(task: LoadedTask, place: LocatedFiles, data_dir: Path) -> li
             " `biobench data bundle` leaves it out unless you say --include-agreement."
         )
     return steps
-
-
-def _by_hand(place: LocatedFiles) -> str:
-    """Which folders to make and which files to put there; those of an original release have a folder of their own."""
-    original = place.source.original
-    wanted = [(place.folder, [name for name in place.missing if not name.startswith("../")])]
-    if original is not None:
-        prefix = f"../{original.folder}/"
-        beside = Path(os.path.normpath(place.folder / ".." / original.folder))
-        wanted.append((beside, [n.removeprefix(prefix) for n in place.missing if n.startswith(prefix)]))
-    steps = []
-    for folder, names in wanted:
-        nested = ", in these folders inside it" if any("/" in name for name in names) else ""
-        steps += [f"make the folder {folder} and put the files there{nested}: {', '.join(names)}"] if names else []
-    return "; ".join(steps)
-
-
-def preferred(task: LoadedTask) -> Source:
-    """The source that a user is sent to: of open data the first that can be fetched, else the first."""
-    sources = task.spec.all_sources
-    if task.spec.access != "open":
-        return sources[0]
-    return next((s for s in sources if s.url or s.hub), sources[0])
 
 
 def files_of(place: LocatedFiles) -> list[Path]:
