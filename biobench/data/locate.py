@@ -104,11 +104,7 @@ def choose(task: LoadedTask, data_dir: Path, *, offline: bool = False) -> Locate
                 file=task.path,
                 line=_line_of(task, place.source, place.missing[0]),
             )
-    raise DataUnavailableError(
-        f"task {task.id}: no data below {data_dir}",
-        hint=help_text,
-        access=task.spec.access,
-    )
+    raise DataUnavailableError(f"task {task.id}: no data below {data_dir}", hint=help_text, access=task.spec.access)
 
 
 def _line_of(task: LoadedTask, source: Source, pattern: str) -> int | None:

@@ -133,12 +133,7 @@ def test_a_run_asks_once_and_the_report_shows_floors(tmp_path: Path) -> None:
     report = build(results, "macro", tasks=["demo_topic"])
     assert not any("no gate verdict" in note for note in report.notes)
     rows = {(r.source, r.model): r for r in report.rows}
-    assert {m for s, m in rows if s == "baseline"} == {
-        "majority class",
-        "random labels",
-        "length only",
-        "bag of words",
-    }
+    assert {m for s, m in rows if s == "baseline"} == {"majority class", "random labels", "length only", "bag of words"}
     assert rows["baseline", "majority class"].mean == pytest.approx(record.policies[0].scores["macro_f1"])
     assert rows["oracle", "oracle"].mean == 1
     assert any(s == "run" for s, _ in rows)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from biobench.data.catalog import LoadedTask
-from biobench.data.load import load_data
 from biobench.data.locate import locate
 from biobench.data.readers import Request, get_reader
 from biobench.errors import DataFormatError, SpecError
@@ -133,13 +132,6 @@ def test_damaged_annotations_are_refused(
     assert caught.value.line is not None or ann is None
 
 
-def test_empty_and_missing_annotation_files(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
-    write(tmp_path / "data", "a", "une fièvre", "")
-    write(tmp_path / "data", "b", "rien", None)
-    found = brat(make_task, tmp_path, ", missing_ann: skip")
-    assert [(d.id, d.spans) for d in found] == [("a", ())]
-
-
 def test_tokens_and_overlap_policies(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
     text = "drinks alcohol, daily now"
     ann = "T1\tDISO 0 21\tdrinks alcohol, daily\nT2\tANAT 7 14\talcohol\nT3\tPHYS 16 25\tdaily now\n"
@@ -156,15 +148,6 @@ def test_tokens_and_overlap_policies(make_task: Callable[..., LoadedTask], tmp_p
     assert (words.unexpressed, longest.unexpressed) == ((), ("ANAT", "PHYS"))
     with pytest.raises(DataFormatError, match="overlaps"):
         brat(make_task, tmp_path, ", tokens: words", **spec)
-
-
-def test_a_token_task_without_tokens_is_refused(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
-    for split in ("train", "dev", "test"):
-        write(tmp_path / "data" / split, f"a{split}", "une fièvre", "T1\tDISO 4 10\tfièvre\n")
-    files = '{train: "train/*.txt", validation: "dev/*.txt", test: "test/*.txt"}'
-    task = make_task(type="token_ner", labels="[DISO]", files=files, reader="{format: brat}")
-    with pytest.raises(DataFormatError, match="has no tokens"):
-        load_data(task, tmp_path)
 
 
 def test_segment_type_goes_with_annotation_segments(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:

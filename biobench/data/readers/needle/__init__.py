@@ -17,13 +17,7 @@ from pydantic import Field, field_validator
 
 from biobench.data.readers.base import ReaderOptions, Request, reader
 from biobench.data.readers.needle.facts import TEMPLATES, fingerprint
-from biobench.data.readers.needle.haystack import (
-    Haystack,
-    by_split,
-    read_haystacks,
-    surround,
-    synthetic_haystacks,
-)
+from biobench.data.readers.needle.haystack import Haystack, by_split, read_haystacks, surround, synthetic_haystacks
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 from biobench.schema.needle import ABSENT, BINS, PRESENT, GridCell, NeedlePlan, example_id, rendered
