@@ -51,15 +51,35 @@ def load_folds(
     folder = data_folder(data_dir)
     place = choose(task, folder, offline=offline)
     parts, digest = hashed_parts(task, place, folder, offline=offline)
-    resampled = task.spec.resampled(place.source)
     if place.source.expect not in (None, digest):
         raise DataFormatError(
             f"task {task.id}: the data is not what the spec expects (hash {digest}, expected {place.source.expect})",
             hint="fetch the release that the spec names; or change `expect` where this data is meant",
             file=task.path,
         )
-    tasks = [task] if resampled is None else [replace(task, fold=i) for i in range(len(parts))]
-    return [_task_data(each, place, *part, digest, limit) for each, part in zip(tasks, parts, strict=True)]
+    result = []
+    for fold, (labels, documents) in enumerate(parts):
+        full = counted(replace(task, fold=fold), place, labels, documents)
+        numeric = get_kind(task.spec.type).numeric
+        result.append(
+            TaskData(
+                documents=documents if limit is None else limited(documents, limit),
+                gold_labels=labels if numeric else _with_gold(labels, documents["test"]),
+                labels=labels,
+                source=place.source.id,
+                hash=digest,
+                decode=str(getattr(task.options[place.source.id], "decode", "strict")),
+                unexpressed=full.unexpressed,
+                count_problems=full.problems,
+            )
+        )
+    return result
+
+
+def _with_gold(labels: tuple[str, ...], documents: Iterable[Document]) -> tuple[str, ...]:
+    """Those of the labels that some document has."""
+    gold = {label for d in documents for label in (*d.labels, *(s.label for s in d.spans))}
+    return tuple(label for label in labels if label in gold)
 
 
 Part = tuple[tuple[str, ...], dict[str, list[Document]]]
@@ -116,32 +136,6 @@ def read_counted(task: LoadedTask, data_dir: str | Path | None) -> Counted:
     return counted(task, place, *read_source(task, place))
 
 
-def _task_data(
-    task: LoadedTask,
-    place: LocatedFiles,
-    labels: tuple[str, ...],
-    documents: dict[str, list[Document]],
-    digest: str,
-    limit: int | None,
-) -> TaskData:
-    full_test = documents["test"]
-    gold = {s.label for d in full_test for s in d.spans} | {label for d in full_test for label in d.labels}
-    gold = set(labels) if get_kind(task.spec.type).numeric else gold
-    full = counted(task, place, labels, documents)
-    if limit is not None:
-        documents = limited(documents, limit)
-    return TaskData(
-        documents=documents,
-        gold_labels=tuple(label for label in labels if label in gold),
-        labels=labels,
-        source=place.source.id,
-        hash=digest,
-        decode=str(getattr(task.options[place.source.id], "decode", "strict")),
-        unexpressed=full.unexpressed,
-        count_problems=full.problems,
-    )
-
-
 def data_of(record: RunRecord, task: LoadedTask, data_dir: str | Path | None) -> TaskData:
     """The data at hand that `record`'s run saw, if they are still the same (`hash` tells); raises as `load_data`."""
     fold = 0 if record.resampling is None else record.resampling.fold
@@ -153,12 +147,8 @@ def without_test(data: TaskData) -> TaskData:
 
     gold_labels becomes the labels with gold in validation; the hash stays that of the full data.
     """
-    gold = {s.label for d in data.validation for s in d.spans} | {label for d in data.validation for label in d.labels}
-    return replace(
-        data,
-        documents={**data.documents, "test": data.validation},
-        gold_labels=tuple(label for label in data.labels if label in gold),
-    )
+    documents = {**data.documents, "test": data.validation}
+    return replace(data, documents=documents, gold_labels=_with_gold(data.labels, data.validation))
 
 
 def read_source(task: LoadedTask, place: LocatedFiles) -> Part:
