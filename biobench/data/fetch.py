@@ -151,8 +151,11 @@ def _fetch_hub(source: Source, hub: HubSource, data_dir: Path, result: Fetched) 
             commit = info.sha or hub.revision
             note = f"'{hub.revision}' was commit {commit}; `revision: {commit}` pins it"
             result.notes.append(f"hub dataset {hub.repo}: {note}")
-        options = {"repo_type": "dataset", "revision": commit, "allow_patterns": patterns}
-        snapshot = Path(patiently(lambda: snapshot_download(hub.repo, **options)))
+        snapshot = Path(
+            patiently(
+                lambda: snapshot_download(hub.repo, repo_type="dataset", revision=commit, allow_patterns=patterns)
+            )
+        )
     except client_errors() as error:
         what, hint = explain(error, hub.repo, "dataset", hub.revision)
         raise DataUnavailableError(f"{repository}: {what}", hint=f"{hint}; or use another source") from error

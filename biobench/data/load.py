@@ -108,7 +108,7 @@ def hashed_parts(
     return parts, digests[0] if resampled is None else sha256_of("\n".join(digests).encode())
 
 
-class Counted(NamedTuple):
+class CountedSource(NamedTuple):
     """One source of a task, read whole and counted."""
 
     place: LocatedFiles
@@ -123,14 +123,14 @@ class Counted(NamedTuple):
 
 def counted(
     task: LoadedTask, place: LocatedFiles, labels: tuple[str, ...], documents: dict[str, list[Document]]
-) -> Counted:
+) -> CountedSource:
     """What was read of a source, with its numbers."""
     counts = {name: count(documents[name], labels, task.spec.is_ner) for name in SPLITS}
     problems = compare_counts(task.spec, counts, place.source.id) if task.fold == 0 else []
-    return Counted(place, labels, documents, counts, count_unexpressed(documents, labels), problems)
+    return CountedSource(place, labels, documents, counts, count_unexpressed(documents, labels), problems)
 
 
-def read_counted(task: LoadedTask, data_dir: str | Path | None) -> Counted:
+def read_counted(task: LoadedTask, data_dir: str | Path | None) -> CountedSource:
     """The first source at hand, read and counted. Raises as `load_data`, whatever the counts are."""
     place = choose(task, data_folder(data_dir))
     return counted(task, place, *read_source(task, place))

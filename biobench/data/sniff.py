@@ -189,7 +189,7 @@ def _mentions(table: _Table) -> Sniffed | None:
         whole = all(isinstance(p, list) and [type(x) for x in p] == [int, int, str] for p in parts)
         if mentions and whole and all(isinstance(cell, list) for cell in cells):
             reader = {"format": "json_spans", "text": text, "spans": name}
-            return table.sniffed("span_ner", reader, [p[2] for p in parts], [str(text), name])
+            return table.sniffed("span_ner", reader, [str(p[2]) for p in parts], [str(text), name])
     return None
 
 

@@ -41,6 +41,8 @@ class Traits:
     """Scores of predictions that repeat the gold, of kinds without F1."""
     thresholds: ClassVar[bool] = False
     """Labels are decided one by one by a threshold (head.threshold, head.fallback, training.positive_weights)."""
+    options: ClassVar[bool] = False
+    """Labels are the names of options that each document has, and a set of them is the answer."""
     trains: ClassVar[bool] = True
     """Can be fine-tuned; tasks of other kinds run under `--track frozen` alone."""
     ranked: ClassVar[bool] = False
