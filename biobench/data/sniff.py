@@ -148,7 +148,7 @@ def _delimited(place: FileLine) -> _Table:
         items = [dict(zip(keys, row, strict=True)) for row in (body if header else rows)]
         return _Table(place.path, {"format": "tsv", "separator": name, "header": header}, items, {})
     what = "is neither a token file with IOB or IOBES tags nor rows with a text and a label"
-    raise place.bad(what, "see the formats in docs/adding-a-task.md and write the spec by hand")
+    raise place.bad(what, "see the formats in docs/tasks.md and write the spec by hand")
 
 
 def _token_lines(lines: list[str], *, outside: bool) -> Sniffed | None:
