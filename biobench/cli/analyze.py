@@ -247,12 +247,18 @@ def overlap(
 
     rows, measured, noted = measure(corpus, task, model, data_dir, results_dir)
     if as_json:
-        print_json([row.as_dict() | {"excluded": measured[row.task].excluded} for row in rows])
+        shares = {key: row.ngrams_seen / row.ngrams if row.ngrams else 0.0 for key, row in rows.items()}
+        print_json(
+            [
+                {"task": t, "split": s, **row.model_dump(), "share": shares[t, s], "excluded": measured[t].excluded}
+                for (t, s), row in rows.items()
+            ]
+        )
         return
-    for row in rows:
-        excluded = "; the corpus excludes all of them" if measured[row.task].excluded else ""
+    for (name, split), row in rows.items():
+        excluded = "; the corpus excludes all of them" if measured[name].excluded else ""
         typer.echo(
-            f"{row.task} {row.split}: {row.exact} of {row.documents} documents verbatim, "
+            f"{name} {split}: {row.exact} of {row.documents} documents verbatim, "
             f"{row.touched} share a 13-gram, {row.ngrams_seen} of {row.ngrams} 13-grams seen "
             f"({row.short} documents too short to tell){excluded}"
         )

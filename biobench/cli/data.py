@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from biobench.cli.analyze import overlap
-from biobench.cli.console.common import DataDir, Json, print_json
+from biobench.cli.console.common import DataDir, Json, print_json, write_output
 
 if TYPE_CHECKING:
     from biobench.data.verify import DataReport
@@ -31,18 +31,19 @@ def status_(
     suite: Annotated[str | None, typer.Option("--suite", help="The tasks of this suite.")] = None,
     data_dir: DataDir = None,
     steps: Annotated[bool, typer.Option("--steps", help="What to do for each task whose data is not there.")] = False,
-    hashes: Annotated[bool, typer.Option("--hashes/--no-hashes", help="Hash the available files, in --json.")] = True,
     as_json: Json = False,
 ) -> None:
     """One line per task: ready, missing (what would be fetched), or needs an agreement."""
+    from dataclasses import asdict
+
     from biobench.data.catalog import list_tasks, load_task
     from biobench.data.status import in_a_line, status
     from biobench.data.suite import suite_tasks
 
     loaded = [load_task(t) for t in tasks] + ([] if suite is None else suite_tasks(suite))
-    states = status(loaded or list_tasks(), data_dir, hashes=hashes and as_json)
+    states = status(loaded or list_tasks(), data_dir)
     if as_json:
-        print_json([state.as_dict() for state in states])
+        print_json([asdict(state) for state in states])
         return
     for state in states:
         typer.echo(in_a_line(state))
@@ -141,6 +142,33 @@ def _print_report(report: DataReport) -> None:
     if any(finding.alarms for finding in report.findings):
         findings = ", ".join(f"{finding.name}: {finding.number}" for finding in report.findings)
         typer.echo(f"  what is so in the corpus itself is declared in the spec: findings: {{{findings}}}")
+
+
+@data.command("export")
+def export_(
+    task: Annotated[str, typer.Argument(metavar="TASK", help="Task id or YAML path.")],
+    *,
+    split: Annotated[str, typer.Option("--split", help="train, validation or test.")] = "train",
+    output: Annotated[Path | None, typer.Option("--out", "-o", help="The file to write (default: stdout).")] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Write a split with its gold as JSON Lines, for a training script of your own and `biobench score`."""
+    import json
+
+    from biobench.data.export import load_task, rows
+
+    loaded = load_task(task)
+    documents = loaded.split(split, data_dir)
+    lines = [json.dumps(row, ensure_ascii=False) for row in rows(documents, spans=loaded.spec.is_ner)]
+    if output is None:
+        typer.echo("\n".join(lines))
+    else:
+        write_output(output, "\n".join([*lines, ""]))
+        typer.echo(f"{output}: {len(lines)} documents of {loaded.id}, {split}", err=True)
+    if loaded.spec.access == "agreement":
+        typer.echo(
+            f"the data of {loaded.id} is under an agreement, which holds for this copy too: share neither", err=True
+        )
 
 
 @data.command("bundle")

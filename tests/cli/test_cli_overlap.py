@@ -95,9 +95,7 @@ def test_a_leak_stands_in_the_record_and_on_the_report(
     assert len(Store("results").records()) == 3
 
 
-def test_documents_kept_out_of_the_text_are_said_to_be(
-    biobench: Callable[..., Said], data: Path, tmp_path: Path
-) -> None:
+def test_documents_kept_out_of_the_text_are_said_to_be(biobench: Callable[..., Said], data: Path) -> None:
     model = pretrain(biobench, "clean", data)
     assert (model / "exclusion.json").is_file()
     run(biobench, model, data)
@@ -123,19 +121,15 @@ def test_documents_kept_out_of_the_text_are_said_to_be(
     assert told_again(model, listed["tasks"]["diamed"]["data_hash"])
     assert not told_again(model, "another")
 
-    # changed text and other exclusions are refused
-    ask = ("analyze", "overlap", "clean", "--task", "diamed", "--data-dir")
-    exclusions = tmp_path / "data" / "DiaMED" / "splits" / "validation.json"
-    whole = exclusions.read_text(encoding="utf-8")
-    cases = json.loads(whole)
-    cases[0]["clinical_case"] += " Ajout."
-    exclusions.write_text(json.dumps(cases), encoding="utf-8")
-    assert "not those that the run kept out" in biobench(*ask, data).refusal()
-    exclusions.write_text(whole, encoding="utf-8")
-    assert biobench(*ask, data).status == 0
-    with (tmp_path / "text.jsonl").open("a") as stream:
+    # other documents to exclude, or another text, are not those of the run
+    ask = ("analyze", "overlap", "clean", "--task", "diamed", "--data-dir", data)
+    cases = (exclusions := data / "DiaMED" / "splits" / "validation.json").read_text(encoding="utf-8")
+    exclusions.write_text(cases.replace('"clinical_case": "', '"clinical_case": "Ajout. ', 1), encoding="utf-8")
+    assert "not those that the run kept out" in biobench(*ask).refusal()
+    exclusions.write_text(cases, encoding="utf-8")
+    with Path("text.jsonl").open("a") as stream:
         stream.write('{"text": "One line more."}\n')
-    assert "cannot be shown to be the text of this run" in biobench(*ask, data).refusal()
+    assert "cannot be shown to be the text of this run" in biobench(*ask).refusal()
 
 
 def told_again(model: Path, data_hash: str) -> bool:

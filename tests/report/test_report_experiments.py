@@ -144,7 +144,7 @@ def test_a_copy_of_the_shipped_experiments_is_the_same_paper(tmp_path):
         ("[71.25, 0.5]", "[71.25]", "'A' of 'one' has 1 values for 2 columns"),
         ("71.25", "171.25", "171.25 of 'A' is not a percent"),
         ("    beside: {what: A run.}\n", "", "beside"),
-        ("id: mine", "id: clm_detour", "the id 'clm_detour' is that of other"),
+        ("id: mine", "id: clm_detour", "the id 'clm_detour' is that of"),
     ],
 )
 def test_damage_is_refused_with_its_file(tmp_path, old, new, said):
