@@ -29,6 +29,9 @@ ONE = DECLARED.replace("arms: [twin, detour]", "arms: [twin]").replace("[1, 2]",
 RECIPE = """\
 extends: toy_detour
 name: mine
+base:
+  config: {hidden_size: 32, intermediate_size: 32, num_hidden_layers: 2, num_attention_heads: 2, local_attention: 16}
+  tokenizer: {vocabulary: 500}
 corpus: {sources: [{id: embedded, embedded: {documents: 150}}], sequence_length: 64, held_out: 0.02}
 phases: {detour: {schedule: {warmup: 1k}}}
 arms:

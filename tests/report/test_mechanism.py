@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from biobench.cli.analyze import print_standings
 from biobench.cli.main import app
 from biobench.errors import SpecError, TrainingError, UsageError
 from biobench.report.details.mechanism import standings_chart
@@ -62,15 +61,6 @@ def test_standings_are_paired_over_seeds_and_tasks() -> None:
     frozen = np.array([list(TABLE["low"][t].values()) for t in report.tasks])
     assert low.kept.value == pytest.approx((frozen - twin).mean() / wanted)
     assert low.kept.value in low.kept.interval
-
-
-def test_one_seed_keeps_the_names_of_the_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    found = {model: {"t": {42: level}} for model, level in (("a", 0.5), ("b", 0.7), ("hybrid", 0.6))}
-    report = standings(found, reference="b", twin="a", roles=("donor", "recipient", "hybrid"))
-    print_standings(report, "recovered")
-    printed = capsys.readouterr().out
-    assert "to recipient" in printed
-    assert "to donor" in printed
 
 
 def test_only_shared_seeds_and_tasks_count() -> None:

@@ -74,17 +74,6 @@ def test_a_range_copies_those_blocks_alone(two: tuple[Path, Path], tmp_path: Pat
         assert who in (("b", "both") if place and place[0] < 2 else ("a", "both")), name
 
 
-@pytest.mark.parametrize("part", ["attention", "mlp"])
-def test_a_module_is_copied_in_every_block(two: tuple[Path, Path], tmp_path: Path, part: Part) -> None:
-    made = transplant(*two, tmp_path / part, parts=(part,))
-    sources = source_of(made.folder, two)
-    marks = {"attention": ("attn.Wqkv", "attn.Wo"), "mlp": ("mlp.Wi", "mlp.Wo")}[part]
-    copied = [n for n, who in sources.items() if who == "b"]
-    assert {n.split(".")[2] for n in copied} == {"0", "1", "2", "3"}
-    assert sum(any(m in n for m in marks) for n in copied) == 8
-    assert all(("attn" in n) == (part == "attention") for n in copied)
-
-
 def test_the_rest_can_stay_with_the_recipient(two: tuple[Path, Path], tmp_path: Path) -> None:
     sources = source_of(transplant(*two, tmp_path / "kept", keep_rest=True).folder, two)
     assert {who for name, who in sources.items() if block_of(name) is None} <= {"a", "both"}

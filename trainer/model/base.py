@@ -10,7 +10,7 @@ from safetensors import SafetensorError, safe_open
 from transformers import AutoConfig, PreTrainedConfig
 
 from biobench.errors import ModelError
-from trainer.model.families import check_head, family_of
+from trainer.model.families import family_of
 
 
 def check_base(source: str | Path, revision: str | None = None) -> PreTrainedConfig | None:
@@ -24,7 +24,6 @@ def check_base(source: str | Path, revision: str | None = None) -> PreTrainedCon
     except (OSError, ValueError):
         return None
     family = family_of(config.model_type)
-    check_head(config)
     head = [*family.head, *([] if getattr(config, "tie_word_embeddings", True) else [family.decoder])]
     names = _weight_names(source, revision)
     for path in head:
