@@ -95,8 +95,8 @@ class Again:
         folder = Path(self.models).absolute()  # `models/name` would be an id of the hub where there is no such folder
         return str(folder if (folder / "config.json").is_file() else folder / name)
 
-    def plan(self, record: RunRecord, seed: int) -> RunPlan | str:
-        """The plan of one run under the record's conditions; in words why there is none. Raises BioBenchError."""
+    def plan(self, record: RunRecord, seed: int) -> RunPlan:
+        """The plan of one run under the record's conditions. Raises BioBenchError where it cannot be made."""
         from biobench.runs.options import RunRequest
         from biobench.runs.plan import make_plan
 
@@ -119,11 +119,9 @@ class Again:
             label_map=[f"{name}={label}" for name, label in record.label_map.items()],
         )
         plan = make_plan(request)
-        if plan.items:
-            return plan
-        missing = plan.tasks[0].unavailable
-        assert missing is not None
-        return f"{missing}; {missing.hint}"
+        if (missing := plan.tasks[0].unavailable) is not None:
+            raise missing
+        return plan
 
 
 def stored_runs(path: str | Path) -> tuple[Store, list[RunRecord]]:
@@ -184,8 +182,6 @@ def _repeated(store: Store, record: RunRecord, again: Again) -> Reproduction:
         by_name = again.models is None and isinstance(error, ModelError)
         hint = "name its folder with --models" if by_name else error.hint
         return row(agreement="unavailable", reason=f"{error}; {hint}")
-    if isinstance(plan, str):
-        return row(agreement="unavailable", reason=plan)
     differences = _differences(record, plan.items[0])
     if not differences and plan.items[0].key != record.key:
         # no single part: the record was written by hand, or another program decided its key
@@ -298,8 +294,6 @@ def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
             hint=f"ask the submitter for {LEAST_SEEDS} seeds or more",
         )
     plan = again.plan(first, seed)
-    if isinstance(plan, str):
-        raise UsageError(f"{first.task.id}: {plan}", hint="name the data with --data-dir")
     if differences := _differences(first, plan.items[0]):
         raise UsageError(
             f"{first.task.id}: {', '.join(differences)}",

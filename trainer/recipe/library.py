@@ -9,7 +9,7 @@ same way when asked for; an arm may extend another arm, and several are laid in 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -51,22 +51,14 @@ def find(name_or_path: str | Path) -> tuple[Path, tuple[str, ...]]:
     if name in known:
         return known[name], ()
     for stem, file in (known | {short: known[whole] for short, whole in _FORMER.items()}).items():
-        if name.startswith(f"{stem}_"):
-            arms = _split(name.removeprefix(f"{stem}_"), _arms(yaml12.parse_file(file)))
-            if arms is not None:
-                return file, arms
+        rest, arms = name.removeprefix(stem), list[str]()
+        longest_first = sorted(_arms(yaml12.parse_file(file)), key=len, reverse=True) if rest.startswith("_") else []
+        while arm := next((a for a in longest_first if f"{rest}_".startswith(f"_{a}_")), None):
+            arms.append(arm)
+            rest = rest.removeprefix(f"_{arm}")
+        if arms and not rest:
+            return file, tuple(arms)
     raise UsageError(f"no recipe '{name_or_path}'", hint=f"{suggest(name, list(known))}; or give a file's path")
-
-
-def _split(text: str, arms: Collection[str]) -> tuple[str, ...] | None:
-    """The arms whose names, joined by ``_``, are `text`."""
-    for arm in sorted(arms, key=len, reverse=True):
-        if text == arm:
-            return (arm,)
-        rest = _split(text.removeprefix(f"{arm}_"), arms) if text.startswith(f"{arm}_") else None
-        if rest is not None:
-            return (arm, *rest)
-    return None
 
 
 def load_recipe(recipe: str | Path | Recipe, overrides: Sequence[str] = (), arms: Sequence[str] = ()) -> Recipe:
