@@ -44,23 +44,6 @@ def values(experiment, line):
     return next(x.values for x in experiment.lines if x.name == line)
 
 
-def test_the_figures_of_the_paper_are_there(shipped):
-    needle = shipped["needle"]
-    assert " ".join(c.name for c in needle.columns) == "all 512 1,024 2,048 4,096 8,192 start middle end"
-    assert values(needle, "CLM detour") == [62.2, 64.3, 76.3, 61.2, 60.0, 52.9, 63.3, 70.3, 54.9]
-    assert values(needle, "MLM twin") == [51.6, 57.1, 52.6, 55.1, 51.1, 43.1, 53.3, 52.7, 49.5]
-    assert [x.values[0] for x in shipped["freezing"].lines] == [58.9, 61.6, 59.3, 61.2, 61.2]
-    assert [x.values[0] for x in shipped["transplants"].lines] == [32.8, 39.9, 31.9, 35.3, 32.4, 33.9, 35.3]
-    assert [x.values for x in shipped["cka_final"].lines] == [[56.5, 0.7], [67.2, 0.3], [26.3, 1.0]]
-    assert values(shipped["cka_noise"], "layers 0-7") == [5, 44]
-    assert [x.values for x in shipped["decay_base"].lines] == [
-        [71.6, 72.6, 71.9, 72.1, 71.7],
-        [69.1, 70.4, 70.4, 69.7, 70.4],
-    ]
-    assert [x.values for x in shipped["decay_large"].lines] == [[73.2, 73.5, 72.7], [70.1, 70.5, 70.1]]
-    assert values(shipped["biphasic_shares"], "best share of causal steps")[:2] == [25, 50]
-
-
 def test_needle_cells_add_up_to_the_whole(shipped):
     """The cells of one model are shares of their test examples, of which the notes give the numbers."""
     for model, right in (("CLM detour", 140), ("MLM twin", 116)):

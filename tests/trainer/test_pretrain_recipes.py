@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import pytest
@@ -80,13 +79,6 @@ def test_plans_give_the_fact_sheets_figures(size: str, tokens: float, flops: tup
     assert [round(p.cost.total / 1e6) for p in plan.phases] == pytest.approx(flops, abs=1)
 
 
-@pytest.mark.parametrize(("parts", "kinds"), [("fr_base_random_order", 5), ("toy_random_order", 3)])
-def test_the_random_order_is_the_stated_one(parts: str, kinds: int) -> None:
-    order = list("c" * kinds + "m" * kinds)
-    random.Random(17).shuffle(order)
-    assert [p.objective[0] for p in load_recipe(parts).phases[:-1]] == order
-
-
 @pytest.mark.parametrize(
     ("detour", "twin"),
     [
@@ -106,22 +98,6 @@ def test_twins_differ_in_objective_and_masking_only(detour: str, twin: str) -> N
     assert bare(detour) == bare(twin)
     noise = training_fields(load_recipe(twin.replace("reversed", "twin").replace("mlm_twin", "noise_twin")))
     assert noise["seeds"]["data"] == 42
-
-
-def test_the_paper_s_recipe_is_the_paper_s() -> None:
-    recipe = load_recipe("fr_base_detour")
-    detour, decay = recipe.phases
-    assert (detour.objective, detour.tokens, detour.schedule.warmup) == ("clm", 10**10, 10**8)
-    assert decay.masking is not None
-    assert (decay.objective, decay.tokens, decay.masking.rate) == ("mlm", 10**9, 0.15)
-    assert (decay.schedule.shape, decay.schedule.final, decay.schedule.warmup) == ("1-sqrt", 0.1, 0)
-    o = recipe.optimizer
-    assert (o.learning_rate, o.beta1, o.beta2, o.epsilon, o.weight_decay) == (2e-4, 0.9, 0.98, 1e-6, 1e-5)
-    assert (recipe.batch.sequences, recipe.corpus.sequence_length) == (384, 8192)
-    assert (recipe.seeds.training, recipe.seeds.data) == (17, 42)
-    twin = load_recipe("fr_base_twin").phases[0]
-    assert twin.masking is not None
-    assert twin.masking.rate == 0.3
 
 
 @pytest.mark.parametrize(
