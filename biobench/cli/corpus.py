@@ -48,7 +48,7 @@ def build(
     excluded, _ = guard(read, data_dir, exclude_tasks=exclude_tasks, require_tasks=require_tasks, say=stderr)
     folders = api.build_corpus(read, cache=cache, exclude=texts_by_task(excluded), progress="none" if quiet else "auto")
     if folders is None:
-        typer.echo("stopped; run the same command to resume", err=True)
+        typer.echo("stopped; the same command continues the build", err=True)
         raise typer.Exit(api.PREEMPTED_EXIT)
     for folder in folders:
         typer.echo(f"{folder}: a corpus; next: biobench corpus stats {folder}")

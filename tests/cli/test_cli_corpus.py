@@ -75,6 +75,6 @@ def test_a_build_that_is_stopped_goes_on(
     monkeypatch.setattr(stop.StopFlag, "__call__", lambda _: (asked.append(1), len(asked) == 4)[1])
     said = biobench("corpus", "build", "toy_detour", *SETS, "--quiet")
     assert said.status == 75
-    assert "to resume" in said.err
+    assert "continues" in said.err
     assert len(list(Path("runs/corpora").glob("*.parts/*.npz"))) == 3
     assert biobench("corpus", "build", "toy_detour", *SETS, "--quiet").status == 0
