@@ -42,7 +42,7 @@ SEED = 20250101
 """Of random baselines, permutations and the linear model."""
 FLAGGED = 0.2
 """Share of the test documents that training knows (copies, near-copies, groups) from which it is flagged. On the
-corpora measured (docs/baselines.md) it is 0.11 at most."""
+corpora measured (docs/results.md) it is 0.11 at most."""
 
 
 def ensure(

@@ -60,7 +60,7 @@ def scaffold(
     """
     path = Path(path)
     if type_ is not None and type_ not in TYPES:
-        hint = f"known here: {', '.join(TYPES)}; docs/adding-a-task.md shows how a spec of another type is written"
+        hint = f"known here: {', '.join(TYPES)}; docs/tasks.md shows how a spec of another type is written"
         raise UsageError(f"--type '{type_}' cannot be read from data files", hint=hint)
     if task_id is not None:
         check_task_id(task_id)

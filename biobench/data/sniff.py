@@ -144,7 +144,7 @@ def _delimited(place: FileLine) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         return items, {"format": "tsv", "separator": name, "header": header}
     raise DataFormatError(
         "is neither a token file with IOB or IOBES tags nor rows with a text and a label",
-        hint="see the formats in docs/adding-a-task.md and write the spec by hand",
+        hint="see the formats in docs/tasks.md and write the spec by hand",
         file=place.path,
         line=1,
     )

@@ -1,0 +1,190 @@
+"""The documents: their commands run or parse, their links lead somewhere, their examples work, and the site builds."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from biobench.cli.main import app
+from tests.test_architecture import BELOW
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENTS = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    ROOT / "trainer" / "README.md",
+    *sorted((ROOT / "results").glob("**/README.md")),
+]
+RUN = re.compile(r"^<!-- run -->\n```bash\n(.+?)^```$", re.MULTILINE | re.DOTALL)
+"""A shell block that a test executes, in the page's order, in an empty folder."""
+TOP: Any = get_command(app)
+MOST_WORDS, MOST_PAGES = 18_000, 17
+
+
+def text_of(document: Path) -> str:
+    return document.read_text(encoding="utf-8")
+
+
+def name_of(document: Path) -> str:
+    return document.relative_to(ROOT).as_posix()
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.+?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def command_lines(text: str) -> Iterator[list[str]]:
+    """The words of every `biobench` line of a document's shell blocks, without redirections and comments."""
+    for block in blocks(text, "bash"):
+        for line in block.replace("\\\n", " ").splitlines():
+            words = shlex.split(line, comments=True)
+            if "biobench" in words and "podman" not in words:
+                words = words[words.index("biobench") + 1 :]
+                yield words[: next((i for i, word in enumerate(words) if word in (">", "|", ";")), len(words))]
+
+
+def parse(words: list[str]) -> None:
+    """Let the command line read the words, and run nothing. Raises click's errors."""
+    context = TOP.make_context("biobench", list(words))
+    command = TOP
+    while hasattr(command, "resolve_command"):
+        name, command, rest = command.resolve_command(context, [*context._protected_args, *context.args])
+        context = command.make_context(name, rest, parent=context)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_every_command_is_one_that_the_command_line_reads(document: Path) -> None:
+    for words in command_lines(text_of(document)):
+        parse(words)
+
+
+def test_commands_and_options_in_sentences_exist() -> None:
+    def walk(command: Any, path: str) -> Iterator[tuple[str, set[str]]]:
+        yield path, {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+        for name in getattr(command, "commands", {}) or {}:
+            yield from walk(command.commands[name], f"{path} {name}".strip())
+
+    known = dict(walk(TOP, ""))
+    options = set().union(*known.values())
+    for document in DOCUMENTS:
+        prose = re.sub(r"^```.+?^```$", "", text_of(document), flags=re.MULTILINE | re.DOTALL)
+        for code in re.findall(r"`([^`]+)`", prose):
+            words = code.split()
+            if words[0] == "biobench" and len(words) > 1 and re.fullmatch(r"[a-z-]+", words[1]):
+                assert words[1] in known, f"{document.name}: {code}"
+            if words[0].startswith("--"):
+                assert words[0] in options, f"{document.name}: {code}"
+
+
+PAGES_THAT_RUN = [d for d in DOCUMENTS if RUN.search(text_of(d))]
+
+
+@pytest.mark.parametrize("document", PAGES_THAT_RUN, ids=name_of)
+def test_a_page_runs_as_written(document: Path, tmp_path: Path) -> None:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("BIOBENCH_")}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    if document.stem == "results":
+        environment["BIOBENCH_RESULTS_DIR"] = str(ROOT / "results")
+    script = "\n".join(RUN.findall(text_of(document)))
+    done = subprocess.run(
+        ["bash", "-euxo", "pipefail", "-c", script],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert "Traceback" not in done.stderr
+
+
+def test_the_pages_that_teach_by_commands_are_executed() -> None:
+    assert {d.stem for d in PAGES_THAT_RUN} >= {"index", "tasks", "results", "pretraining"}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_links_within_the_project_lead_somewhere(document: Path) -> None:
+    for target, anchor in re.findall(r"\]\((?!https?:|mailto:)([^)#\s]*)(#[^)\s]+)?\)", text_of(document)):
+        if document.is_relative_to(ROOT / "docs") and target.startswith(("tasks/", "reference/")):
+            continue  # made at the site's build, which is strict
+        file = document if not target else document.parent / target
+        assert file.exists(), target
+        if anchor and file.suffix == ".md":
+            heads = re.findall(r"^#+ (.+)$", text_of(file), re.MULTILINE)
+            assert anchor[1:] in {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}, target
+
+
+def test_the_documents_are_few_and_short() -> None:
+    assert len(DOCUMENTS) <= MOST_PAGES
+    assert sum(len(text_of(document).split()) for document in DOCUMENTS) <= MOST_WORDS
+    assert len(text_of(ROOT / "README.md").split()) <= 650
+    assert len(text_of(ROOT / "CONTRIBUTING.md").split()) <= 900
+    assert len(text_of(ROOT / "CHANGELOG.md").splitlines()) <= 40
+
+
+@pytest.mark.parametrize("name", ["demo", "tests", "checks"])
+def test_the_readme_holds_the_blocks_that_ci_runs(name: str) -> None:
+    block = re.search(rf"^<!-- ci: {name} -->\n```bash\n(.+?)^```$", text_of(ROOT / "README.md"), re.M | re.S)
+    assert block, name
+    for line in block[1].splitlines():
+        command, _, target = line.partition(" ")
+        assert command == "make"
+        assert re.search(rf"^{target}:", text_of(ROOT / "Makefile"), re.MULTILINE), target
+
+
+def test_the_reader_of_the_contributing_page_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from biobench.data.readers import base
+    from biobench.errors import DataFormatError
+
+    monkeypatch.setattr(base, "REGISTRY", {})
+    source = next(b for b in blocks(text_of(ROOT / "CONTRIBUTING.md"), "python") if "@reader" in b)
+    names: dict[str, Any] = {}
+    exec(compile(source, "barred.py", "exec"), names)
+    file = tmp_path / "all.txt"
+    file.write_text("urgent|Chest pain | since morning.\nroutine|A check.\n", encoding="utf-8")
+    spec: Any = type("Spec", (), {"type": "single_label", "labels": ["urgent", "routine"]})()
+    request = base.Request(names["BarredOptions"](format="barred"), {"all": [file]}, spec)
+    read = base.REGISTRY["barred"].read(request)
+    assert [(d.labels, d.text) for d in read] == [
+        (("urgent",), "Chest pain | since morning."),
+        (("routine",), "A check."),
+    ]
+    file.write_text("urgent|Pain.\nno bar\n", encoding="utf-8")
+    with pytest.raises(DataFormatError) as caught:
+        list(base.REGISTRY["barred"].read(request))
+    assert "all.txt:2" in str(caught.value)
+
+
+def test_the_layers_of_the_architecture_page_are_those_of_the_code() -> None:
+    table = text_of(ROOT / "docs" / "architecture.md").partition("## Layers")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (\d+) \| (.+?) \|", table, re.MULTILINE)
+    layer = {package: int(number) for number, names in rows for package in re.findall(r"`(\w+)`", names)}
+    assert layer.keys() == BELOW.keys() - {"__main__"}
+    assert max(layer.values()) <= 11
+    for package, lower in BELOW.items():
+        assert all(layer[name] < layer[package] for name in lower if package in layer), package
+
+
+@pytest.mark.skipif(find_spec("mkdocs") is None, reason="the docs extra is not installed")
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(tmp_path / "site")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    listed = (tmp_path / "site" / "llms.txt").read_text(encoding="utf-8").splitlines()[4:]
+    assert len(listed) > 50
+    for line in listed:
+        match = re.fullmatch(r"- \[[^]]+\]\(([^)]+)\): \S.*", line)
+        assert match, line
+        assert (tmp_path / "site" / match[1]).is_file()
+    for task in (p.stem for language in ("en", "fr", "needle") for p in (ROOT / "tasks" / language).glob("*.yaml")):
+        assert "Recipe" in (tmp_path / "site" / "tasks" / f"{task}.html").read_text(encoding="utf-8")
+    options = (tmp_path / "site" / "reference" / "cli.html").read_text(encoding="utf-8")
+    assert all(option in options for option in ("--train-fraction", "--results-dir", "--against-first"))
