@@ -162,6 +162,22 @@ def test_the_reader_of_the_contributing_page_reads(tmp_path: Path, monkeypatch: 
     assert "all.txt:2" in str(caught.value)
 
 
+def test_the_spec_types_and_formats_of_the_tasks_page_are_real(tmp_path: Path) -> None:
+    from biobench.data.catalog import load_task
+    from biobench.data.readers import formats
+    from biobench.schema.kind import KINDS
+
+    page = text_of(ROOT / "docs" / "tasks.md")
+    spec = next(block for block in blocks(page, "yaml") if block.startswith("id: my_task"))
+    (tmp_path / "my_task.yaml").write_text(spec, encoding="utf-8")
+    assert load_task(tmp_path / "my_task.yaml").spec.labels == ["Anatomy", "Disease"]
+    types, readers = (page.partition(f"## {head}")[2].partition("\n## ")[0] for head in ("Types", "Readers"))
+    first_cells = "".join(re.findall(r"^\| (`.+?) \|", types, re.MULTILINE))
+    assert set(re.findall(r"`(\w+)`", first_cells)) == set(KINDS)
+    first_cells = "".join(re.findall(r"^\| (`.+?) \|", readers, re.MULTILINE))
+    assert set(re.findall(r"`(\w+)`", first_cells)) <= set(formats())
+
+
 def test_the_layers_of_the_architecture_page_are_those_of_the_code() -> None:
     table = text_of(ROOT / "docs" / "architecture.md").partition("## Layers")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (\d+) \| (.+?) \|", table, re.MULTILINE)
