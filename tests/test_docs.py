@@ -146,7 +146,7 @@ def test_the_reader_of_the_contributing_page_reads(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(base, "REGISTRY", {})
     source = next(b for b in blocks(text_of(ROOT / "CONTRIBUTING.md"), "python") if "@reader" in b)
     names: dict[str, Any] = {}
-    exec(compile(source, "barred.py", "exec"), names)
+    exec(compile(source, "barred.py", "exec", dont_inherit=True), names)
     file = tmp_path / "all.txt"
     file.write_text("urgent|Chest pain | since morning.\nroutine|A check.\n", encoding="utf-8")
     spec: Any = type("Spec", (), {"type": "single_label", "labels": ["urgent", "routine"]})()
