@@ -142,7 +142,9 @@ def test_the_readme_holds_the_blocks_that_ci_runs(name: str) -> None:
 def test_the_reader_of_the_contributing_page_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from biobench.data.readers import base
     from biobench.errors import DataFormatError
+    from biobench.kinds.base import get_kind
 
+    get_kind("single_label")
     monkeypatch.setattr(base, "REGISTRY", {})
     source = next(b for b in blocks(text_of(ROOT / "CONTRIBUTING.md"), "python") if "@reader" in b)
     names: dict[str, Any] = {}
