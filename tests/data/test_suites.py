@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 
 import biobench
 from biobench.cli.main import app
-from biobench.data import suite as suites
 from biobench.data.catalog import list_tasks, load_task, suite
 from biobench.data.suite import left_out, load_suite, matching, picked, pool, suite_tasks
 from biobench.errors import SpecError, UsageError
@@ -163,4 +162,3 @@ def test_the_page_of_the_suites_names_every_task_with_its_state() -> None:
             assert f"`{member.name}`" in (none if member.task is None else differs if member.differs else same), member
     for task in (*suite("fr"), *suite("en")):
         assert f"`{task.id}`" in ours
-    assert suites.FOLDER.is_dir()
