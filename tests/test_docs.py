@@ -16,6 +16,7 @@ import pytest
 from typer.main import get_command
 
 from biobench.cli.main import app
+from tests.helpers.cli_make import call
 from tests.test_architecture import BELOW
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -90,19 +91,23 @@ PAGES_THAT_RUN = [d for d in DOCUMENTS if RUN.search(text_of(d))]
 
 
 @pytest.mark.parametrize("document", PAGES_THAT_RUN, ids=name_of)
-def test_a_page_runs_as_written(document: Path, tmp_path: Path) -> None:
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("BIOBENCH_")}
-    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+def test_a_page_runs_as_written(
+    document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its commands in this process, what stands between them in a shell."""
+    for name in [name for name in os.environ if name.startswith("BIOBENCH_")]:
+        monkeypatch.delenv(name)
     if document.stem == "results":
-        environment["BIOBENCH_RESULTS_DIR"] = str(ROOT / "results")
-    script = "\n".join(RUN.findall(text_of(document)))
-    done = subprocess.run(
-        ["bash", "-euxo", "pipefail", "-c", script],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-    assert "Traceback" not in done.stderr
+        monkeypatch.setenv("BIOBENCH_RESULTS_DIR", str(ROOT / "results"))
+    monkeypatch.chdir(tmp_path)
+    for block in RUN.findall(text_of(document)):
+        for line in re.split(r"^(biobench .+)\n", block, flags=re.MULTILINE):
+            if line.startswith("biobench "):
+                done = call(monkeypatch, capfd, *shlex.split(line)[1:])
+                assert done.status == 0, f"{line}\n{done.out}\n{done.err}"
+                assert "Traceback" not in done.err
+            elif line.strip():
+                subprocess.run(["bash", "-euo", "pipefail", "-c", line], check=True, timeout=60)
 
 
 def test_the_pages_that_teach_by_commands_are_executed() -> None:
