@@ -195,6 +195,21 @@ def test_the_layers_of_the_architecture_page_are_those_of_the_code() -> None:
         assert all(layer[name] < layer[package] for name in lower if package in layer), package
 
 
+def test_the_ten_calls_of_the_architecture_page_exist() -> None:
+    table = text_of(ROOT / "docs" / "architecture.md").partition("in ten calls")[2].partition("\n## ")[0]
+    calls = re.findall(r"^\| (\d+) \| (.+?) \|", table, re.MULTILINE)
+    assert [int(number) for number, _ in calls] == list(range(1, 11))
+    for name in re.findall(r"`([\w./]+)`", " ".join(call for _, call in calls)):
+        if name.endswith(".py"):
+            assert (ROOT / "biobench" / name).is_file(), name
+        elif "." in name:
+            module, _, attribute = name.rpartition(".")
+            file = ROOT / "biobench" / f"{module.replace('.', '/')}.py"
+            package = ROOT / "biobench" / name.replace(".", "/")
+            defined = file.is_file() and re.search(rf"^\s*(?:class|def) {attribute}\b", text_of(file), re.MULTILINE)
+            assert defined or package.with_suffix(".py").is_file() or package.is_dir(), name
+
+
 @pytest.mark.skipif(find_spec("mkdocs") is None, reason="the docs extra is not installed")
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(tmp_path / "site")]
