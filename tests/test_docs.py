@@ -199,7 +199,7 @@ def test_the_ten_calls_of_the_architecture_page_exist() -> None:
     table = text_of(ROOT / "docs" / "architecture.md").partition("in ten calls")[2].partition("\n## ")[0]
     calls = re.findall(r"^\| (\d+) \| (.+?) \|", table, re.MULTILINE)
     assert [int(number) for number, _ in calls] == list(range(1, 11))
-    for name in re.findall(r"`([\w./]+)`", " ".join(call for _, call in calls)):
+    for name in re.findall(r"`([\w./]+)`", " ".join(cell for _, cell in calls)):
         if name.endswith(".py"):
             assert (ROOT / "biobench" / name).is_file(), name
         elif "." in name:
