@@ -27,7 +27,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "sharing.md").read_text(encoding="utf-8")
 HOSTING = (ROOT / "docs" / "leaderboard.md").read_text(encoding="utf-8")
 CONTAINERFILE = (ROOT / "leaderboard" / "Containerfile").read_text(encoding="utf-8")
-WORKFLOW = yaml.safe_load((ROOT / "docs" / "examples" / "verify-submission.yml").read_text(encoding="utf-8"))
+EXAMPLE = (ROOT / "docs" / "examples" / "verify-submission.yml").read_text(encoding="utf-8")
+WORKFLOW = yaml.safe_load(EXAMPLE)
 STEPS = WORKFLOW["jobs"]["verify"]["steps"]
 
 
@@ -95,7 +96,7 @@ def test_packages_are_pinned_and_container_paths_exist():
     pins = {line.split("==")[0] for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line}
     pins = {p.lower().replace("_", "-") for p in pins}
     pattern = r"pip install[^\n]* -c [^\n]*?constraints\.txt(?: \\\n *)? ([^\n\\&]+)"
-    lists = re.findall(pattern, PAGE + HOSTING + CONTAINERFILE)
+    lists = re.findall(pattern, EXAMPLE + HOSTING + CONTAINERFILE)
     assert len(lists) == 3
     for words in lists:
         names = {w.lower().replace("_", "-") for w in words.split()}
