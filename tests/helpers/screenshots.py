@@ -1,4 +1,4 @@
-"""The pictures of docs/leaderboard.md: `python -m tests.helpers.screenshots [FOLDER]` (default docs/images/leaderboard)."""
+"""The pictures of docs/leaderboard.md: `python -m tests.helpers.screenshots [FOLDER]` (default docs/images/...)."""
 
 from __future__ import annotations
 
