@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -85,6 +86,13 @@ def test_commands_and_options_in_sentences_exist() -> None:
                 assert words[1] in known, f"{document.name}: {code}"
             if words[0].startswith("--"):
                 assert words[0] in options, f"{document.name}: {code}"
+
+
+def test_extras_that_pages_install_are_declared() -> None:
+    declared = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]["optional-dependencies"]
+    named = {extra for document in DOCUMENTS for extra in re.findall(r"biobench\[(\w+)\]", text_of(document))}
+    assert named
+    assert named <= declared.keys()
 
 
 PAGES_THAT_RUN = [d for d in DOCUMENTS if RUN.search(text_of(d))]
