@@ -12,10 +12,8 @@ from tests.helpers.trainer_make import numbered
 from trainer.corpus.builder import build, corpus_folder, excluded_documents
 from trainer.corpus.cleaning import Excluded
 from trainer.corpus.embedded import documents
-from trainer.corpus.shards import tokenizer_hash, train_tokenizer
-from trainer.pretrain import tokenizer_for
+from trainer.corpus.shards import train_tokenizer
 from trainer.recipe.corpus import CorpusSource, CorpusSpec, EmbeddedText, Exclusion
-from trainer.recipe.library import load_recipe
 
 WORDS = [f"w{n}" for n in range(40)]
 TEST = " ".join(WORDS)
@@ -113,15 +111,6 @@ def test_every_part_of_a_corpus_names_its_folder(tokenizer: PreTrainedTokenizerB
     assert folder(listed, "another text") == folder(spec(), "another text", "a short text")
     (tmp_path / "a.txt").write_text("two")
     assert folder(spec(root=root, sources=[written])) != folders[8]
-
-
-def test_no_tokenizer_is_trained_on_excluded_documents(small: list[str], tmp_path: Path) -> None:
-    kept_out = "zebrafish " * 30
-    (tmp_path / "a.jsonl").write_text("".join(f'{{"text": "{t}"}}\n' for t in [*TEXTS, kept_out]))
-    recipe = load_recipe("toy_detour", [*small, f"corpus.root={tmp_path}", "corpus.sources=[{id: a, path: a.jsonl}]"])
-    clean = tokenizer_hash(train_tokenizer(TEXTS, 500, 48))
-    assert tokenizer_hash(tokenizer_for(recipe)) != clean
-    assert tokenizer_hash(tokenizer_for(recipe, [kept_out])) == clean
 
 
 def test_a_start_token_stands_before_every_document(tokenizer: PreTrainedTokenizerBase, tmp_path: Path) -> None:

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from biobench.errors import BioBenchError, DataFormatError, DataUnavailableError, StoreError
 from trainer.corpus import builder as corpus_module
-from trainer.corpus import parts
+from trainer.corpus import tokenised
 from trainer.corpus.builder import build
 from trainer.corpus.cleaning import Excluded
 from trainer.corpus.embedded import documents
-from trainer.corpus.parts import Encoding
 from trainer.corpus.shards import Corpus, tokenizer_hash, train_tokenizer
 from trainer.corpus.sources import ReadMeter, texts
+from trainer.corpus.tokenised import EncodedBatch, Encoding
 from trainer.recipe.corpus import CorpusSource, CorpusSpec, EmbeddedText, Exclusion
 
 TEXTS = list(documents(60, seed=5))
@@ -83,31 +83,42 @@ def test_a_build_is_a_function_of_its_input_and_taken_from_the_cache(
     assert build(spec(embedded()), TOKENIZER, tmp_path / "a").hash == first.hash
 
 
-def test_an_interrupted_build_goes_on_with_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "DOCUMENTS", 10)
-    monkeypatch.setattr(parts, "ALONE", 100)
-    written: list[str] = []
-    make = Encoding.make
+@pytest.mark.parametrize("damage", ["none", "torn", "short", "journal"])
+def test_an_interrupted_build_goes_on_where_it_was(
+    damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two sources, the second is interrupted: batches that are journaled are not made again."""
+    monkeypatch.setattr(tokenised, "DOCUMENTS", 10)
+    monkeypatch.setattr(tokenised, "ALONE", 100)
+    two = spec(embedded(), CorpusSource(id="b", embedded=EmbeddedText(documents=40, seed=9)))
+    made: list[int] = []
+    make, limit = Encoding.make, [8]
 
-    def failing(self: Encoding, part: Path, batch: list[str]) -> None:
-        if len(written) == 3:
+    def failing(self: Encoding, batch: list[str]) -> EncodedBatch:
+        if len(made) == limit[0]:
             raise KeyboardInterrupt
-        written.append(part.name)
-        make(self, part, batch)
+        made.append(len(batch))
+        return make(self, batch)
 
     monkeypatch.setattr(Encoding, "make", failing)
     with pytest.raises(KeyboardInterrupt):
-        build(spec(embedded()), TOKENIZER, tmp_path / "a")
+        build(two, TOKENIZER, tmp_path / "a")
     (work,) = (tmp_path / "a").glob("*.parts")
-    with (work / "e-000001.bin").open("ab") as file:
-        file.write(b"more than a part that is whole")
-    (work / "e-000002.npz").write_bytes(b"PK\x03\x04 torn")
-    again: list[str] = []
-    monkeypatch.setattr(Encoding, "make", lambda *a: (again.append(a[1].name), make(*a)))
-    resumed = build(spec(embedded()), TOKENIZER, tmp_path / "a")
-    assert again == [f"e-{n:06d}.bin" for n in (1, 2, 3, 4, 5)]
-    monkeypatch.setattr(parts, "DOCUMENTS", 2000)
-    assert resumed.hash == build(spec(embedded()), TOKENIZER, tmp_path / "b").hash
+    if damage == "torn":  # a kill in the middle of the writing
+        with (work / "documents.tokens").open("ab") as file:
+            file.write(b"half a ba")
+        with (work / "journal.jsonl").open("ab") as file:
+            file.write(b'{"source": "b", "si')
+    if damage == "short":
+        with (work / "documents.tokens").open("r+b") as file:
+            file.truncate(100)
+    if damage == "journal":
+        (work / "journal.jsonl").write_text("[]\n{}\n")
+    limit[0], made[:] = 99, []
+    resumed = build(two, TOKENIZER, tmp_path / "a")
+    assert len(made) == (2 if damage in ("none", "torn") else 10)
+    monkeypatch.setattr(tokenised, "DOCUMENTS", 2000)
+    assert resumed.hash == build(two, TOKENIZER, tmp_path / "b").hash
 
 
 def test_small_shards_hold_the_same_windows(tmp_path: Path) -> None:
