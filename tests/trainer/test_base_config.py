@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 from transformers import PreTrainedTokenizerBase
 
-from biobench.core.tokenizer import load_tokenizer
 from biobench.errors import BioBenchError, ModelError
 from trainer import api
 from trainer.corpus.embedded import documents
@@ -101,26 +99,3 @@ def test_a_run_refuses_it(small: list[str], tmp_path: Path) -> None:
             overrides=[*fields, f"base={{model: {folder}, tokenizer: {tmp_path / 'other'}}}"],
             progress="none",
         )
-
-
-@pytest.mark.parametrize("damage", ["no files", "half a file", "no words"])
-def test_a_tokenizer_that_knows_nothing_is_refused(damage: str, tmp_path: Path) -> None:
-    folder = checkpoint(tmp_path, TOKENIZER)
-    assert len(load_tokenizer(folder)) == len(TOKENIZER)
-    file = folder / "tokenizer.json"
-    if damage == "no files":
-        for name in ("tokenizer.json", "tokenizer_config.json"):
-            (folder / name).unlink()
-    elif damage == "half a file":
-        file.write_bytes(file.read_bytes()[:2000])
-    else:
-        whole = json.loads(file.read_text())
-        special = {token["content"] for token in whole["added_tokens"]}
-        vocabulary = {t: i for t, i in whole["model"]["vocab"].items() if t in special}
-        whole["model"].update(vocab=vocabulary, merges=[])
-        file.write_text(json.dumps(whole))
-    with pytest.raises(ModelError, match=r"the tokenizer (cannot be loaded|knows no word)") as caught:
-        load_tokenizer(folder)
-    assert caught.value.file is not None
-    assert caught.value.file.startswith(str(folder))
-    assert "\n" not in str(caught.value)

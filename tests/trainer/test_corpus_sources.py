@@ -76,10 +76,6 @@ def test_every_form_gives_the_same_documents(path: str, written: Path) -> None:
     assert 0 < shares[0] <= shares[-1] <= 1
 
 
-def test_a_folder_of_parquet_parts_may_be_named_as_such(written: Path) -> None:
-    assert list(texts(source("all.parquet", format="parquet"), written)) == AWKWARD
-
-
 @pytest.mark.parametrize("name", ["a.jsonl.gz", "a.jsonl.zst", "b.arrow"])
 def test_a_file_that_is_cut_short_is_one_line(name: str, written: Path) -> None:
     whole = (written / name).read_bytes()

@@ -156,3 +156,5 @@ def test_shares_are_of_tokens_and_the_most_plentiful_source_is_read_once(
     drawn = {name: by_id[name]["drawn_tokens"] for name in ("long", "short")}
     assert by_id["short"]["share"] == pytest.approx(drawn["short"] / sum(drawn.values()), abs=1e-6)
     assert by_id["short"]["share"] == pytest.approx(0.4, abs=0.01)
+    repeated = build(spec(sources=[spec().sources[0].model_copy(update={"repeat": 2.5})]), tokenizer, tmp_path)
+    assert repeated.manifest["train"]["documents"] == 54 * 2 + 27

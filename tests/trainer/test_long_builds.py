@@ -114,6 +114,7 @@ with world("cpu") as here:
 """
 
 
+@pytest.mark.slow
 def test_processes_wait_longer_than_a_collective_for_the_first(tmp_path: Path) -> None:
     script = tmp_path / "waiting.py"
     script.write_text(WAITING)

@@ -11,12 +11,10 @@ from transformers import AutoConfig, AutoModelForMaskedLM
 from biobench.errors import BioBenchError, SpecError
 from trainer import api
 from trainer.corpus.shards import Corpus
-from trainer.ledger import Ledger, compare
+from trainer.ledger import Ledger
 from trainer.model.families import layers_of
 from trainer.pretrain import PretrainingResult
-from trainer.recipe.library import load_recipe
 from trainer.train.progress import Tick, read_metrics
-from trainer.train.run_folder import recipe_hash
 
 
 @pytest.fixture
@@ -135,14 +133,6 @@ def test_a_kill_in_the_phase_changes_no_bit(two: list[str], tmp_path: Path) -> N
     assert [p.order_hash for p in ledger_of(again).phases] == [p.order_hash for p in ledger_of(whole).phases]
 
 
-def test_a_phase_that_repeats_the_defaults_is_the_same_phase(small: list[str], tmp_path: Path) -> None:
-    plain = train(small, tmp_path / "plain")
-    explicit = [*small, "phases.1.sequence_length=48", 'phases.1.batch={"sequences": 8}']
-    result = train(explicit, tmp_path / "explicit")
-    assert ledger_of(result).model_hash == ledger_of(plain).model_hash
-    assert compare(ledger_of(plain), ledger_of(result)).matched
-
-
 def test_a_corpus_that_a_phase_returns_to_is_continued(two: list[str], tmp_path: Path) -> None:
     phases = [
         {"name": "a", "objective": "clm", "tokens": 1536},
@@ -154,12 +144,6 @@ def test_a_corpus_that_a_phase_returns_to_is_continued(two: list[str], tmp_path:
     overrides = [*(o for o in two if not o.startswith("phases")), f"phases={json.dumps(phases)}"]
     records = ledger_of(train(overrides, tmp_path / "run")).phases
     assert [(r.first_sample, r.last_sample) for r in records] == [(0, 31), (0, 31), (32, 63), (0, 31), (32, 63)]
-
-
-def test_recipes_without_such_fields_keep_their_hashes() -> None:
-    recipe = load_recipe("toy_detour")
-    assert "sequence_length" not in recipe.phases[0].model_dump()
-    assert recipe_hash(recipe) == recipe_hash(load_recipe("toy_detour"))
 
 
 @pytest.mark.parametrize(
@@ -189,9 +173,3 @@ def test_a_model_with_learned_positions_has_no_rotary_base(small: list[str], tmp
     ]
     with pytest.raises((BioBenchError, SpecError), match="rotary"):
         train(overrides, tmp_path / "run")
-
-
-def test_the_plan_counts_each_phase_by_its_own_windows(two: list[str]) -> None:
-    planned = api.plan("toy_detour", overrides=two)
-    assert [p.steps for p in planned.phases] == [12, 8]
-    assert planned.phases[0].attention != planned.phases[1].attention

@@ -188,12 +188,6 @@ def curve(out: Path) -> list[float]:
     return [line["loss"] for line in read_metrics(out / "metrics.jsonl") if line["event"] == "train"]
 
 
-def test_validation_changes_nothing_of_the_training(reference: Path, small: list[str], tmp_path: Path) -> None:
-    overrides = [*small, "corpus.held_out=0.1", "batch.micro=2"]
-    api.pretrain("toy_detour", out=tmp_path / "without", overrides=overrides, progress="none")
-    assert curve(tmp_path / "without") == curve(reference)
-
-
 def test_the_training_seed_enters_by_masks_and_dropout_alone(small: list[str], tmp_path: Path) -> None:
     short = ["phases.0.tokens=1152", "phases.1.tokens=768"]  # 3 and 2 steps
 

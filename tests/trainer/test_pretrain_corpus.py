@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biobench.errors import BioBenchError, DataFormatError, DataUnavailableError, StoreError
+from biobench.errors import BioBenchError, DataFormatError, DataUnavailableError
 from trainer.corpus import builder as corpus_module
 from trainer.corpus import tokenised
 from trainer.corpus.builder import build
@@ -49,24 +49,6 @@ def split(tokens: list[int], end: int) -> list[tuple[int, ...]]:
         else:
             found[-1] = (*found[-1], token)
     return found
-
-
-def test_every_document_stands_once_whole_and_ended(tmp_path: Path) -> None:
-    corpus = build(spec(embedded()), TOKENIZER, tmp_path)
-    end = corpus.manifest["end_token"]
-    assert end == TOKENIZER.sep_token_id
-    whole = split(all_tokens(corpus), end)[:-1]
-    expected = [tuple(TOKENIZER(t, add_special_tokens=False).input_ids) for t in TEXTS]
-    assert len(whole) >= 53
-    assert set(whole) <= set(expected)
-    assert len(set(whole)) == len(whole)
-    m = corpus.manifest
-    assert m["train"]["documents"] + m["held_out"]["documents"] == 60
-    assert m["train"]["tokens"] + m["train"]["dropped_tokens"] == m["sources"][0]["drawn_tokens"]
-    assert m["train"]["dropped_tokens"] < 32
-    held = set(split(corpus.held_out.read(np.arange(len(corpus.held_out))).ravel().tolist(), end)[:-1])
-    assert held
-    assert not held & set(whole)
 
 
 def test_a_build_is_a_function_of_its_input_and_taken_from_the_cache(
@@ -178,15 +160,6 @@ def test_a_hub_dataset_is_streamed_and_its_absence_said(monkeypatch: pytest.Monk
         list(texts(source, tmp_path))
 
 
-def test_shares_repeat_documents_and_are_written_down(tmp_path: Path) -> None:
-    a, b = embedded(60, share=0.5), CorpusSource(id="b", embedded=EmbeddedText(documents=20, seed=9), share=0.5)
-    shares = {s["id"]: s for s in build(spec(a, b), TOKENIZER, tmp_path).manifest["sources"]}
-    assert shares["e"]["share"] == pytest.approx(0.5, abs=0.03)
-    assert shares["b"]["drawn_documents"] > 2.5 * 18
-    repeated = build(spec(embedded(60, repeat=2.5)), TOKENIZER, tmp_path).manifest
-    assert repeated["train"]["documents"] == 54 * 2 + 27
-
-
 def test_excluded_documents_stay_out_whole_or_in_part(tmp_path: Path) -> None:
     near = "A new beginning. " + " ".join(TEXTS[4].split()[:20])
     unlike = TEXTS[9].upper().replace(" ", "  ").replace(".", " .")
@@ -219,22 +192,6 @@ def test_overlap_is_a_shared_run_of_n_words(tokens: list[str], n: int, start: in
     runs = {tuple(other[i : i + n]) for i in range(len(other) - n + 1)}
     expected = "same" if other == tokens else "overlap" if runs & shared else None
     assert excluded.why(" ".join(other)) == expected
-
-
-def test_a_damaged_shard_is_named(tmp_path: Path) -> None:
-    corpus = build(spec(embedded()), TOKENIZER, tmp_path)
-    file = corpus.folder / "train-00000.bin"
-    good = file.read_bytes()
-    file.write_bytes(bytes([good[0] ^ 1]) + good[1:])
-    with pytest.raises(StoreError, match="damaged") as caught:
-        build(spec(embedded()), TOKENIZER, tmp_path)
-    assert str(file) in str(caught.value)
-    file.write_bytes(good[:-10])
-    with pytest.raises(StoreError, match="bytes instead of"):
-        build(spec(embedded()), TOKENIZER, tmp_path)
-    (corpus.folder / "manifest.json").write_text("{")
-    with pytest.raises(StoreError, match="manifest"):
-        build(spec(embedded()), TOKENIZER, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -66,13 +66,6 @@ def test_a_start_that_failed_leaves_its_folder_free(small: list[str], tmp_path: 
     assert train(tmp_path / "run", small).status == "done"
 
 
-def test_a_folder_that_cannot_be_is_said(small: list[str], tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="cannot be written") as caught:
-        train(tmp_path / "file" / "run", small)
-    one_line(caught.value)
-
-
 def test_a_tokenizer_that_does_not_fit_is_refused(small: list[str], tmp_path: Path) -> None:
     donor = train(tmp_path / "donor", small)
     folder = tmp_path / "small_model"

@@ -111,20 +111,6 @@ def test_stopping_and_resuming_gives_the_same_weights(reference: Path, small: li
     assert again.ledger == done.ledger
 
 
-def test_a_stopped_process_has_its_own_exit_status(small: list[str], tmp_path: Path) -> None:
-    out = tmp_path / "stopped"
-    command = [sys.executable, "-m", "trainer", "pretrain", "toy_detour", "--out", str(out), "--quiet"]
-    for text in [*small, "phases.0.tokens=1M"]:
-        command += ["--set", text]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and not (out / "metrics.jsonl").is_file():
-        time.sleep(0.02)
-    process.terminate()
-    assert process.wait(60) == api.PREEMPTED_EXIT
-    assert (out / "checkpoints" / "latest").read_text().startswith("step-")
-
-
 def test_a_killed_run_resumes_to_the_same_weights(reference: Path, small: list[str], tmp_path: Path) -> None:
     """SIGKILL at a random step, also while a checkpoint may be under way."""
     out = tmp_path / "killed"
@@ -246,13 +232,6 @@ def test_a_branch_adopts_the_phases_of_another_run(reference: Path, small: list[
     assert longer.ledger.steps == 24
     with pytest.raises(UsageError, match=r"seeds\.data"):
         train(tmp_path / "other", [*branch, "seeds.data=1"])
-
-
-def test_a_head_is_drawn_anew_when_asked(reference: Path, small: list[str], tmp_path: Path) -> None:
-    train(tmp_path / "anew", [*small, "phases.1.head=reinit"])
-    a, b = curve(tmp_path / "anew"), curve(reference)
-    assert a[:12] == b[:12]
-    assert a[12] != b[12]
 
 
 def test_a_folder_with_a_run_is_not_overwritten_and_a_changed_recipe_not_resumed(

@@ -12,7 +12,6 @@ from tests.benchmarks import trainer_sides as bench_sides
 from tests.benchmarks import trainer_speed as bench
 from tests.benchmarks.trainer_speed import Speed
 from trainer.recipe.library import load_recipe
-from trainer.recipe.phases import Masking
 
 
 def _alone(
@@ -59,17 +58,6 @@ def test_the_shape_is_the_toy_recipes() -> None:
     assert spec.windows * spec.length == recipe.step_tokens
     assert spec.masking == recipe.phases[1].masking
     assert spec.optimizer == recipe.optimizer
-
-
-def test_the_bare_side_has_the_body_alone(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert all(s["seconds"] > 0 for s in _alone("bare", "clm", monkeypatch, capsys)[1:])
-    batch = bench_sides.make_batches("clm", 1, 2, 16, 50, Masking(rate=0.3))[0]
-    model = bench_sides.build({**bench_sides.toy().shape, "vocab_size": 50}, torch.device("cpu"))
-    ids, nothing = torch.from_numpy(batch.inputs), torch.empty(0, dtype=torch.int64)
-    bench_sides.Bare(model)(ids, nothing, nothing, causal=True).backward()
-    trained = {name for name, p in model.named_parameters() if p.grad is not None}
-    assert trained
-    assert not any(name.startswith(("head.", "decoder.")) for name in trained)
 
 
 def test_the_ratio_is_the_median_of_the_turns() -> None:

@@ -104,10 +104,12 @@ def save_checkpoint(
                 shutil.rmtree(final, ignore_errors=True)
                 temporary.rename(final)
             write_text(final.parent / LATEST, name)
-    except (OSError, CheckpointException, RuntimeError, StoreError) as error:
+    except BaseException as error:
         if world.first:
             shutil.rmtree(temporary, ignore_errors=True)
-        raise error if isinstance(error, StoreError) else _failed(error, final) from error
+        if isinstance(error, (OSError, CheckpointException, RuntimeError)):
+            raise _failed(error, final) from error
+        raise
     world.barrier()
     return final
 
