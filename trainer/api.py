@@ -110,17 +110,16 @@ def build_corpus(
     """
     read = load_recipe(recipe, overrides)
     from trainer.corpus.builder import build
-    from trainer.pretrain import tokenizer_for
     from trainer.train.distributed import StopFlag, StoppedError
-    from trainer.train.progress import Stages
+    from trainer.train.progress import before_training
+    from trainer.train.start import tokenizer_for
 
     spec = read.corpus
     folder = Path(cache) if spec.cache is None else Path(spec.root) / spec.cache
     with StopFlag().watching() as stop, _listening(progress) as listener:
-        stages = Stages(listener, 0)
 
         def say(what: str, fraction: float) -> None:
-            stages(what, fraction)
+            listener(before_training(what, fraction, 0))
             if stop():
                 raise StoppedError
 
