@@ -25,7 +25,6 @@ from trainer.train.distributed import World
 
 BEGINNING = "start.json"
 """Of a run's `start` folder, the file that is neither config nor tokenizer."""
-CONTENT = "content.sha256"
 """Holds the `content_hash` of an intermediate export; the final model's stands in its ledger."""
 
 
@@ -48,7 +47,7 @@ def export(
     """Write `folder` whole or not at all; the first process writes, all must call.
 
     start: the run's folder with config.json and the tokenizer's files, which are copied. texts: gives the files
-    beside them, name to content, for the export's hash; by default `CONTENT` alone.
+    beside them, name to content, for the export's hash; none by default.
     Raises StoreError when the disk does not take it.
     """
     weights = full_weights(model)
@@ -67,8 +66,7 @@ def export(
             for item in tokenizer_files(start):
                 shutil.copyfile(item, temporary / item.name)
             _both_spellings(temporary / "config.json")
-            digest = content_hash(temporary)
-            for name, text in (texts(digest) if texts is not None else {CONTENT: f"{digest}\n"}).items():
+            for name, text in (texts(content_hash(temporary)) if texts is not None else {}).items():
                 (temporary / name).write_text(text, encoding="utf-8")
             shutil.rmtree(folder, ignore_errors=True)
             temporary.rename(folder)
