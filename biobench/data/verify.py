@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from biobench.data.catalog import LoadedTask
-from biobench.data.hashing import documents_hash
+from biobench.data.hashing import documents_hash, release_of, release_problem
 from biobench.data.load import counted, hashed_parts
 from biobench.data.locate import choose, data_folder
-from biobench.data.releases import release_of, release_problem
 from biobench.schema.document import Document
 from biobench.schema.kind import is_numeric, traits_of
 from biobench.schema.task import SPLITS, TaskSpec
