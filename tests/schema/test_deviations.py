@@ -44,7 +44,7 @@ def test_a_wrong_entry_is_refused_with_its_line(tmp_path: Path, entry: str, said
     assert caught.value.line
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", ["gad", "quaero_emea", "biosses"])
 def test_tasks_show_prints_them_or_none_known(name: str, tmp_path: Path) -> None:
     options = ["--data-dir", str(tmp_path)]
     text = CliRunner().invoke(app, ["tasks", "show", name, *options]).stdout
