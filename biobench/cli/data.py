@@ -121,7 +121,7 @@ def _print_report(report: DataReport) -> None:
     from biobench.errors import visible
 
     typer.echo(f"{report.task}: {'clean' if report.clean else 'NOT clean'} (source {report.source}, {report.folder})")
-    typer.echo(f"  files {report.files_hash[:16]}, documents {report.documents_hash[:16]}")
+    typer.echo(f"  documents {report.documents_hash[:16]}")
     if report.release is not None:
         typer.echo(f"  release: equals {report.release}")
     elif report.release_problem is not None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from biobench.core.files import file_hash
 from biobench.data.catalog import LoadedTask
 from biobench.data.locate import LocatedFiles, addresses, by_hand, data_folder, locate, preferred
 from biobench.schema.source import Source
@@ -93,14 +91,6 @@ def files_of(place: LocatedFiles) -> list[Path]:
     listed = {p for files in (place.files, place.original) for paths in files.values() for p in paths}
     beside = {p.with_name(p.name.removesuffix(".txt") + ".ann") for p in listed if p.suffix == ".txt"}
     return sorted(listed | {p for p in beside if p.is_file()})
-
-
-def files_hash(place: LocatedFiles, data_dir: Path) -> str:
-    """SHA-256 (hex) over the sorted relative names and contents of a source's files."""
-    digest = hashlib.sha256()
-    for path in files_of(place):
-        digest.update(f"{path.relative_to(data_dir).as_posix()}\0{file_hash(path)}\n".encode())
-    return digest.hexdigest()
 
 
 def in_a_line(state: Status) -> str:

@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from biobench.data.catalog import LoadedTask
-from biobench.data.hashing import documents_hash
+from biobench.data.hashing import documents_hash, release_of, release_problem
 from biobench.data.load import counted, hashed_parts
 from biobench.data.locate import choose, data_folder
-from biobench.data.releases import release_of, release_problem
-from biobench.data.status import files_hash
 from biobench.schema.document import Document
 from biobench.schema.kind import is_numeric, traits_of
 from biobench.schema.task import SPLITS, TaskSpec
@@ -89,7 +87,6 @@ class DataReport:
     task: str
     source: str
     folder: str
-    files_hash: str
     documents_hash: str
     data_hash: str
     """As in records: that of the documents, or of those of all splits together where the spec asks for several."""
@@ -132,7 +129,6 @@ def verify(task: LoadedTask, data_dir: str | Path | None) -> DataReport:
         task=task.id,
         source=place.source.id,
         folder=str(place.folder),
-        files_hash="" if place.source.generated else files_hash(place, folder),
         documents_hash=documents_hash((d for name in SPLITS for d in read.documents[name]), place.source.id),
         data_hash=digest,
         release=release_of(task, place.source.id, digest),

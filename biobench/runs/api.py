@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from biobench.core.files import make_folder
-from biobench.data.releases import release_problem
+from biobench.data.hashing import release_problem
 from biobench.finetune.kept import KEEPING
 from biobench.models.loading import without_progress_bars
 from biobench.runs.estimate import Paced, TokensRead, longest_first, pace_of, savepoint_bytes, steps_of

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from biobench.data.catalog import LoadedTask
-from biobench.data.hashing import task_hash
+from biobench.data.hashing import release_problem, task_hash
 from biobench.data.load import load_folds, without_test
-from biobench.data.releases import release_problem
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
 from biobench.kinds.base import get_kind
 from biobench.models.loading import Checkpoint, find_checkpoint

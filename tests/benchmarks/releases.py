@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from biobench.data.catalog import LoadedTask, list_tasks
+from biobench.data.hashing import release_of
 from biobench.data.load import hashed_parts
 from biobench.data.locate import data_folder, locate
-from biobench.data.releases import release_of
 
 
 def hashes(tasks: Sequence[LoadedTask], data_dir: Path) -> Iterator[tuple[LoadedTask, str, str]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.cli_make import FAST, Said, process
+from tests.helpers.cli_make import FAST, Said
 
 SPEC = """\
 id: my_chemicals
@@ -40,15 +40,17 @@ counts:
 
 
 @pytest.mark.real
-def test_a_spec_outside_the_project_runs(data_dir: Path, tiny: Path, tmp_path: Path) -> None:
+def test_a_spec_outside_the_project_runs(
+    biobench: Callable[..., Said], data_dir: Path, tiny: Path, tmp_path: Path
+) -> None:
     spec = tmp_path / "elsewhere" / "my_chemicals.yaml"
     spec.parent.mkdir()
     spec.write_text(SPEC, encoding="utf-8")
-    valid = process("tasks", "validate", spec, "--data-dir", data_dir, cwd=tmp_path)
+    valid = biobench("tasks", "validate", spec, "--data-dir", data_dir)
     assert valid.status == 0, valid.err
     assert "valid, data ready" in valid.out
     arguments = ("--task", spec, "--data-dir", data_dir, "--limit", "80", "--seeds", "1", "--json")
-    said = process("run", tiny, *arguments, cwd=tmp_path)
+    said = biobench("run", tiny, *arguments)
     assert said.status == 0, said.err
     (row,) = said.json()
     assert (row["task"], row["status"], row["primary"]) == ("my_chemicals", "done", "macro_f1")

@@ -324,6 +324,6 @@ def test_codes_of_mentions_that_are_not_at_their_offsets(make_task: Callable[...
 
     with pytest.raises(DataFormatError, match="leave the text") as caught:
         read("")
-    assert caught.value.hint.endswith("`offsets: ignore` reads past it")
+    assert caught.value.hint.endswith("`reader.offsets: ignore` reads past it")
     (document,) = read(", offsets: ignore")
     assert (document.labels, document.evidence) == (("M10",), ())

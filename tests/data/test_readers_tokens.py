@@ -132,7 +132,7 @@ def test_words_before_the_first_marker_belong_to_no_document(
     (tmp_path / "iob" / "late.tsv").write_text("\nlost\tO\n\n-DOCSTART-\tO\n\nkept\tO\n")
     spec = {"labels": "[D]", "reader": "{format: iob}"}
     assert [d.text for d in _one_file(make_task, tmp_path, "late.tsv", **spec)] == ["lost", "kept"]
-    with pytest.raises(DataFormatError, match=r"late\.tsv:2: has words before its first document marker"):
+    with pytest.raises(DataFormatError, match=r"late\.tsv:2: has words without a document marker before them"):
         _one_file(make_task, tmp_path, "late.tsv", unit="document", **spec)
 
 

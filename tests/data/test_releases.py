@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from biobench.data.catalog import list_tasks, load_task
-from biobench.data.hashing import task_hash
+from biobench.data.hashing import release_of, release_problem, task_hash
 from biobench.data.load import load_data
-from biobench.data.releases import release_of, release_problem
 from biobench.data.verify import verify
 from biobench.errors import DataFormatError, SpecError
 from biobench.runs.api import contradicted

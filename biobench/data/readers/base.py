@@ -1,7 +1,7 @@
 """What every reader is made of: strict options, the request that it answers, and places in files.
 
 A reader is one function from a `Request` to documents beside an options model with its `format`, joined by
-`@reader(Options)`. Whatever is wrong in a file is raised by `FileLine.bad` (or `Request.bad`), which names file and
+`@reader(Options)`. Whatever is wrong in a file is raised by `FileLine.bad`, which names file and
 line and, for data under an agreement, leaves the value out.
 
 Order is part of a reader's contract, since splits by seed depend on it: documents come in the order of the files
@@ -48,14 +48,6 @@ class Request(Generic[O_co]):
     original: dict[str, list[Path]] = field(default_factory=dict)
     """Files of the second release, for readers that project from it."""
 
-    def bad(
-        self, what: str, hint: str, file: Path, line: int | None = None, value: str | None = None
-    ) -> DataFormatError:
-        """The error for a malformed place. `{}` in `what` stands for the value."""
-        text = repr(value)
-        shown = "(value withheld)" if self.redact else text if len(text) <= 60 else text[:57] + "..."
-        return DataFormatError(what.replace("{}", shown), hint=hint, file=file, line=line)
-
     def only_splits(self, *allowed: str) -> Iterator[tuple[str, Path]]:
         """(split, file) in the order train, validation, test, then the others; files as the source names them,
         those of a pattern by name. The split of `all` is empty. Raises DataFormatError for a role not in `allowed`."""
@@ -97,8 +89,10 @@ class FileLine:
         return replace(self, line=line)
 
     def bad(self, what: str, hint: str, value: str | None = None) -> DataFormatError:
-        """The error for this place. `{}` in `what` stands for the value."""
-        return self.request.bad(what, hint, self.path, self.line, value)
+        """The error for this place. `{}` in `what` stands for the value, which data under an agreement withhold."""
+        text = repr(value)
+        shown = "(value withheld)" if self.request.redact else text if len(text) <= 60 else text[:57] + "..."
+        return DataFormatError(what.replace("{}", shown), hint=hint, file=self.path, line=self.line)
 
     def label(self, label: str) -> str:
         """`label` itself when the task has it (or has a rule instead of a list); else raises DataFormatError."""

@@ -13,8 +13,10 @@ from biobench.data.readers.tokens import tagged
 from biobench.schema.document import Document
 from biobench.schema.tags import Mode
 
-_START = re.compile(r"START_OF_RECORD=(\d+)\|\|\|\|(\d+)\|\|\|\|\s*")
-_END = re.compile(r"\|\|\|\|END_OF_RECORD\s*")
+_RECORD = re.compile(
+    r"^START_OF_RECORD=(\d+)\|{4}(\d+)\|{4}[^\S\n]*\n(.*?)^\|{4}END_OF_RECORD[^\S\n]*\n", re.DOTALL | re.MULTILINE
+)
+_MARKER = re.compile(r"^START_OF_RECORD=\d", re.MULTILINE)
 _MASK = re.compile(r"\[\*\*(.*?)\*\*\]")
 _DATE = re.compile(r"\d+|\d{1,2}-\d{1,2}|\d{4}-\d{2}-\d{2}")
 
@@ -68,25 +70,18 @@ def read_records(request: Request[RecordsOptions]) -> Iterator[Document]:
 
 
 def _records(options: RecordsOptions, start: FileLine) -> Iterator[_Record]:
-    open_at: tuple[str, str, FileLine] | None = None
-    body: list[str] = []
-    for number, line in read_lines(start.path, options.encoding_errors):
-        place, begin = start.at(number), _START.fullmatch(line)
-        if begin is not None:
-            if open_at is not None:
-                raise place.bad("a record begins inside another", "repair the markers")
-            open_at, body = (begin[1], begin[2], place), []
-        elif _END.fullmatch(line):
-            if open_at is None:
-                raise place.bad("a record ends that did not begin", "repair the markers")
-            yield _Record(open_at[0], open_at[1], " ".join(body), open_at[2])
-            open_at = None
-        elif open_at is not None:
-            body.append(line)
-        elif line.strip():
-            raise place.bad("text outside a record: {}", "repair the markers", line)
-    if open_at is not None:
-        raise open_at[2].bad("the record has no end", "the file is cut off")
+    text = "".join(f"{line}\n" for _, line in read_lines(start.path, options.encoding_errors))
+    at, place = 0, start
+    for match in _RECORD.finditer(text):
+        place = place.at((place.line or 1) + text.count("\n", at, match.start()))
+        if text[at : match.start()].strip() or _MARKER.search(match[3]):
+            raise place.bad("text outside a record, or a record inside another", "repair the markers")
+        yield _Record(match[1], match[2], " ".join(match[3].split("\n")[:-1]), place)
+        place, at = place.at((place.line or 1) + match[0].count("\n")), match.end()
+    if text[at:].strip():
+        raise place.bad(
+            "text outside a record, or a record without its end", "repair the markers, or the file is cut off"
+        )
 
 
 def _aligned(options: RecordsOptions, body: str, twin: _Record) -> Iterator[tuple[str, str | None]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import field_validator
@@ -87,15 +86,6 @@ class IobOptions(ReaderOptions):
         return value
 
 
-@dataclass(slots=True)
-class _Block:
-    """Consecutive tokens of one sentence or document."""
-
-    place: FileLine
-    tokens: list[str] = field(default_factory=list)
-    tags: list[str] = field(default_factory=list)
-
-
 @reader(IobOptions)
 def read_iob(request: Request[IobOptions]) -> Iterator[Document]:
     """Token-per-line files with IOB1, IOB2 or IOBES tags.
@@ -103,69 +93,56 @@ def read_iob(request: Request[IobOptions]) -> Iterator[Document]:
     The text is rebuilt by joining tokens with single spaces. `-DOCSTART-` and `###MEDLINE:` lines begin a
     document and give its group; without them each sentence is its own group. Order: that of the lines.
     """
-    sentences: Counter[str] = Counter()
-    documents: Counter[str] = Counter()
-    names = DocumentNames(request.options.ids)
-    for place in request.places():
-        yield from _file(request, place, sentences, documents, names)
-
-
-def _file(
-    request: Request[IobOptions],
-    start: FileLine,
-    sentences: Counter[str],
-    documents: Counter[str],
-    names: DocumentNames,
-) -> Iterator[Document]:
-    """sentences, documents: how many without a document or a name a split's files had so far."""
-    options, prefix = request.options, start.prefix
-    by_document = request.spec.unit == "document"
-    block: _Block | None = None
-    document, group, number, marked = "", "", 0, False
-
-    def flush() -> Iterator[Document]:
-        nonlocal number
-        if block is None:
-            return
-        if document:
-            number += 1
-            document_id = document if by_document else f"{document}/{number}"
-        else:
-            sentences[prefix] += 1
-            document_id = f"{prefix}-{sentences[prefix]}"
-        together = group or (start.path.stem if options.group == "file" else document_id)
-        content = tagged(block.tokens, block.tags, options.scheme, options.decode, options.types)
-        yield block.place.document(document_id, group=together, **content)
-
-    first: FileLine | None = None
-    for line_number, line in read_lines(start.path):
-        marker = _marker(line)
-        if marker is not None:
-            if by_document and not marked and first is not None:
-                what = "has words before its first document marker, and unit is 'document'"
-                raise first.bad(what, "begin the file with the marker of its first document")
-            yield from flush()
-            documents[prefix] += 1
-            block, number, marked = None, 0, True
-            document = group = f"{prefix}-document-{documents[prefix]}"
-            if marker:
-                document, group = names.of(prefix, marker)
-        elif not line.strip():
-            if by_document and document:
+    options, by_document = request.options, request.spec.unit == "document"
+    sentences, documents = Counter[str](), Counter[str]()  # without a document, and without a name, of a split so far
+    names = DocumentNames(options.ids)
+    for start in request.places():
+        document, group, number, prefix = "", "", 0, start.prefix
+        for marker, rows in _blocks(options, start, whole=by_document):
+            if marker is not None:
+                documents[prefix] += 1
+                document = group = f"{prefix}-document-{documents[prefix]}"
+                document, group = names.of(prefix, marker) if marker else (document, group)
+                number = 0
                 continue
-            yield from flush()
-            block = None
-        else:
-            place = start.at(line_number)
-            first = first or place
-            block = block or _Block(place)
-            token, tag = _token_and_tag(options, line, place)
-            block.tokens.append(token)
-            block.tags.append(tag)
-    yield from flush()
-    if by_document and not marked:
-        hint = "use `unit: sentence`, or a file with -DOCSTART- or ###MEDLINE: lines"
-        raise start.at(None).bad("has no document markers, and unit is 'document'", hint)
+            places, words, tags = zip(*rows, strict=True)
+            if by_document and not document:
+                hint = "begin the file with a -DOCSTART- or ###MEDLINE: line, or use `unit: sentence`"
+                raise places[0].bad("has words without a document marker before them, and unit is 'document'", hint)
+            if document:
+                number += 1
+                document_id = document if by_document else f"{document}/{number}"
+            else:
+                sentences[prefix] += 1
+                document_id = f"{prefix}-{sentences[prefix]}"
+            together = group or (start.path.stem if options.group == "file" else document_id)
+            content = tagged(words, tags, options.scheme, options.decode, options.types)
+            yield places[0].document(document_id, group=together, **content)
+
+
+def _blocks(
+    options: IobOptions, start: FileLine, *, whole: bool
+) -> Iterator[tuple[str | None, list[tuple[FileLine, str, str]]]]:
+    """(name, nothing) of a line that begins a document; (None, place, token and tag of each line) of a sentence.
+
+    whole: all sentences of a document are one.
+    """
+    rows: list[tuple[FileLine, str, str]] = []
+    marked = False
+    for number, line in read_lines(start.path):
+        marker = _marker(line)
+        if marker is None and line.strip():
+            place = start.at(number)
+            rows.append((place, *_token_and_tag(options, line, place)))
+        elif marker is not None or not (whole and marked):
+            if rows:
+                yield None, rows
+                rows = []
+            if marker is not None:
+                yield marker, []
+                marked = True
+    if rows:
+        yield None, rows
 
 
 def _marker(line: str) -> str | None:

@@ -53,7 +53,8 @@ def read_haystacks(request: Request[Any]) -> list[Haystack]:
     seen: set[tuple[str, ...]] = set()
     for _, path in sorted(request.only_splits("texts"), key=lambda item: item[1].name):
         if path.stem in haystacks:
-            raise request.bad("two files have the name {}", "names of haystack files are unique", path, value=path.stem)
+            place = FileLine(request, "", path, None)
+            raise place.bad("two files have the name {}", "names of haystack files are unique", path.stem)
         haystack = haystack_of(path.stem, _text(FileLine(request, "", path)))
         # The same text under two names would put one document into two splits.
         if haystack.units and haystack.units not in seen:
