@@ -192,7 +192,7 @@ def ranking(results: Results, view: str, tasks: Sequence[str] = (), protocol: st
     shared = tuple(task for task in tasks if task in {c.id for c in columns})
     if not shared:
         whole = suite and any(set(suite) <= have for have in eligible.values())
-        shared = tuple(suite) if whole else shared_tasks(eligible)
+        shared = tuple(suite) if whole else _in_order(results, shared_tasks(eligible))
     kinds: dict[str, list[str]] = {}
     for info in columns:
         if info.id in shared and info.type in KINDS:
@@ -222,6 +222,11 @@ def ranking(results: Results, view: str, tasks: Sequence[str] = (), protocol: st
     return Ranking(view, title_of(view), protocol, columns, shared, entries, baseline, tuple(best))
 
 
+def _in_order(results: Results, tasks: Collection[str]) -> tuple[str, ...]:
+    """As `compare` takes them where none is named: what it draws depends on the order."""
+    return tuple(task for task in results.infos if task in tasks)
+
+
 def _best_run(
     results: Results,
     view: str,
@@ -231,7 +236,8 @@ def _best_run(
     shared: Sequence[str],
     baseline: Mapping[str, Row],
 ) -> BestRun | None:
-    tasks = tuple(shared) if any(set(shared) <= set(have) for have in lines.values()) else shared_tasks(lines)
+    whole = any(set(shared) <= set(have) for have in lines.values())
+    tasks = _in_order(results, shared if whole else shared_tasks(lines))
     mean_of = means(results, rows, tasks) if tasks else {}
     order = sorted((line for line in mean_of if line in lines), key=lambda line: -mean_of[line].mean)
     if not order:

@@ -65,7 +65,7 @@ def test_the_table_is_the_reports(monkeypatch, runs):
 
 
 def test_one_pair_has_one_answer_in_four_places(monkeypatch, runs):
-    held = compare("org/high", "org/middle", results_dir=runs, tasks=list(TASKS), average="paper")
+    held = compare("org/high", "org/middle", results_dir=runs, average="paper")
     (pair,) = held.pairs
     best = next(b for b in ranking(load(runs), "en").best_runs if not b.protocol)
     assert (best.name, best.rivals[0], set(best.tasks)) == ("org/high", "org/middle", set(TASKS))
@@ -97,10 +97,13 @@ def test_ranks_stay_when_rows_are_hidden_and_other_protocols_have_none(monkeypat
 def test_a_run_with_every_task_is_ranked_among_the_published(monkeypatch, tmp_path):
     english = [i.id for i in load(tmp_path).infos.values() if i.in_suite and i.suite == "en"]
     for task in english:
-        save_runs(tmp_path, "tiny", task, {42: 0.775, 43: 0.776, 44: 0.774})
+        save_runs(tmp_path, "tiny", task, {42: 0.845, 43: 0.846, 44: 0.844})
     frame = board(open_app(monkeypatch, tmp_path, suite="English"))
-    assert frame.loc["tiny", ["rank", "mean"]].tolist() == ["6", "77.5 ±0.0"]
-    assert frame.loc["ModernBERT-bio-base MLM twin (50B)", "rank"] == "5"
+    means = frame["mean"].str.split().str[0].astype(float)
+    better = sum(means > means["tiny"])
+    assert 0 < better < 9
+    assert frame.loc["tiny", "rank"] == str(better + 1)
+    assert list(means) == sorted(means, reverse=True)
 
 
 def test_a_model_page_has_its_scores_and_the_best_under_its_protocol(monkeypatch, runs):
