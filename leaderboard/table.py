@@ -48,6 +48,7 @@ def entry_key(entry: Entry) -> str:
 def result_of(entry: Entry) -> str:
     """What a line is: published, run here, and under what."""
     kind = {"run": "run here", "frozen": "frozen encoder"}.get(entry.source, entry.source)
+    kind += f", {entry.mark}" if entry.mark else ""
     return f"{kind}, {entry.protocol}" if entry.protocol and entry.source != "frozen" else kind
 
 

@@ -61,8 +61,8 @@ def _scores(task: str, entries: Sequence[Entry]) -> None:
     table = [
         {
             "#": str(e.rank) if e.rank else None,
-            "model": page.link_to("models", "model", entry_key(e), names[e.name]),
             "score": page.score(e.cells[task]),
+            "model": page.link_to("models", "model", entry_key(e), names[e.name]),
             "seeds": str(e.cells[task].n_seeds or "–"),
             "result": result_of(e),
         }

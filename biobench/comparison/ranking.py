@@ -61,6 +61,8 @@ class Entry:
     rank: int | None
     kinds: Mapping[str, Row]
     parameters: int | None
+    mark: str = ""
+    """Of a submission: reproduced, re-scored or claimed."""
 
     @property
     def name(self) -> str:
@@ -180,6 +182,7 @@ def ranking(results: Results, view: str, tasks: Sequence[str] = (), protocol: st
         if row.source == "baseline":
             baseline[row.task] = max(baseline.get(row.task, row), row, key=lambda r: r.mean)
     under = protocols(results)
+    marks = {(g.model, g.variant, g.source): g.mark for g in results.groups if g.source == "submitted"}
     lines: dict[Line, dict[str, Row]] = {}
     for row in rows:
         lines.setdefault(row.line, {})[row.task] = row
@@ -211,6 +214,7 @@ def ranking(results: Results, view: str, tasks: Sequence[str] = (), protocol: st
             ranks.get(line),
             {kind: of[line] for kind, of in by_kind.items() if line in of},
             next((row.parameters for row in lines[line].values() if row.parameters), None),
+            marks.get(line, ""),
         )
         for line in (*order, *rest)
     )
