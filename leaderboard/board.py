@@ -78,21 +78,23 @@ def show() -> None:
         return
     summary = st.container()
     shown, tasks, protocol, hidden, sort = _choices(loaded, known)
-    held = [ranked(view, tuple(tasks), protocol, page.results_state(), loaded) for view in shown]
+    rankings = [ranked(view, tuple(tasks), protocol, page.results_state(), loaded) for view in shown]
     with summary:
-        for place, one in zip(st.columns(max(2, len(held))) if len(held) > 1 else [st.container()], held, strict=False):
+        for place, one in zip(
+            st.columns(max(2, len(rankings))) if len(rankings) > 1 else [st.container()], rankings, strict=False
+        ):
             with place.container(border=True, height="stretch"):
                 _headline(one, loaded)
     if loaded.refusals and not loaded.groups:
         page.say_no_runs()
-    for one in held:
-        show_ranking(one, hidden, sort, several=len(held) > 1)
+    for one in rankings:
+        show_ranking(one, hidden, sort, several=len(rankings) > 1)
     with st.container(key="bb_cards"):
-        for one in held:
+        for one in rankings:
             show_cards(one, hidden, sort)
-    _about(held)
-    _scatter(held)
-    _foot(loaded, held)
+    _about(rankings)
+    _scatter(rankings)
+    _foot(loaded, rankings)
 
 
 def _choices(
@@ -119,8 +121,8 @@ def _choices(
         sort = page.choose("Sort by", by, "sort", shown_as, width=160, label_visibility="collapsed")
         with st.popover("Tasks and runs"):
             tasks = page.choose_several("Rank over these tasks", list(columns), "tasks", placeholder="all of the suite")
-            held = [ranked(view, (), None, page.results_state(), loaded) for view in shown]
-            variants = sorted({entry.protocol for one in held for entry in one.entries})
+            rankings = [ranked(view, (), None, page.results_state(), loaded) for view in shown]
+            variants = sorted({entry.protocol for one in rankings for entry in one.entries})
             protocol = page.choose(
                 "Rank the runs under", [page.ANY, *(v or "full protocol" for v in variants)], "protocol",
                 {page.ANY: "the full protocol, where anybody has it"},
@@ -200,22 +202,22 @@ def _named(sentence: str, one: Ranking, short: Mapping[str, str], names: Mapping
     return re.sub(pattern, lambda match: bold[match.group()], page.literal(sentence))
 
 
-def _about(held: Sequence[Ranking]) -> None:
+def _about(rankings: Sequence[Ranking]) -> None:
     """What holds for all tables, once."""
     marks = [
         "Percent. Each task counts by the average that publications print. ± is half the 95% interval over seeds.",
         "Blue rows are runs here; the grey row is the best baseline without a model on each task.",
     ]
-    if any(one.published for one in held):
+    if any(one.published for one in rankings):
         marks.append("Published scores are printed without spread, so no difference to them is tested.")
     st.caption(" ".join(marks))
 
 
-def _scatter(held: Sequence[Ranking]) -> None:
+def _scatter(rankings: Sequence[Ranking]) -> None:
     """Score against what a model costs, published models included where their size is known."""
     st.subheader("Score and cost", anchor=False)
     cost = page.choose("Cost", list(COSTS), "cost", width=260)
-    for place, one in zip(st.columns(len(held)), held, strict=True):
+    for place, one in zip(st.columns(len(rankings)), rankings, strict=True):
         names = in_sentences(shown_names(one.entries).values())
         points = [
             {
@@ -239,9 +241,9 @@ def _scatter(held: Sequence[Ranking]) -> None:
                 st.caption("Not known of the models with a mean.")
 
 
-def _foot(loaded: Results, held: Sequence[Ranking]) -> None:
+def _foot(loaded: Results, rankings: Sequence[Ranking]) -> None:
     """Findings, notes, downloads and citation."""
-    report = build(loaded, "paper", suites=[one.view for one in held])
+    report = build(loaded, "paper", suites=[one.view for one in rankings])
     if loaded.findings:
         with st.expander(f"Findings in the results folder ({len(loaded.findings)})", expanded=True):
             st.caption("These files could not be read. Everything else is shown.")

@@ -25,9 +25,9 @@ from leaderboard.table import entry_key, result_of, shown_names
 def show() -> None:
     """Draw the view."""
     loaded = page.results()
-    held = [ranked(view, (), None, page.results_state(), loaded) for view in views(loaded)]
+    rankings = [ranked(view, (), None, page.results_state(), loaded) for view in views(loaded)]
     entries: dict[str, list[tuple[Ranking, Entry]]] = {}
-    for one in held:
+    for one in rankings:
         for entry in one.entries:
             entries.setdefault(entry_key(entry), []).append((one, entry))
     if not entries:

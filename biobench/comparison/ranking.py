@@ -290,8 +290,8 @@ def verdict_on(results: Results, best: BestRun) -> tuple[Comparison, PairResult]
 def first_pair(results: Results) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The pair that page one names, and its tasks: the best run and the next, else the best run and the best published
     model, else the two best published ones."""
-    held = [ranking(results, view) for view in views(results)]
-    runs = sorted((best for one in held for best in one.best_runs), key=lambda b: (bool(b.protocol), -len(b.tasks)))
+    rankings = [ranking(results, view) for view in views(results)]
+    runs = sorted((best for one in rankings for best in one.best_runs), key=lambda b: (bool(b.protocol), -len(b.tasks)))
     for best in runs:
         if best.rivals:
             return (best.name, best.rivals[0]), best.tasks
@@ -299,7 +299,7 @@ def first_pair(results: Results) -> tuple[tuple[str, ...], tuple[str, ...]]:
         if best.published and not best.protocol:
             top = best.published[0]
             return (best.name, line_name(top.model, top.variant)), best.tasks
-    for one in held:
+    for one in rankings:
         if len(one.published) > 1:
             return (one.published[0].name, one.published[1].name), one.shared
     return (), ()
