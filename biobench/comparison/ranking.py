@@ -270,7 +270,7 @@ def _best_run(
 def verdict_on(results: Results, best: BestRun) -> tuple[Comparison, PairResult] | None:
     """The best run against the next one, as `compare` gives it, corrected over its nearest rivals (Holm).
 
-    None without a rival that it may be compared with.
+    None without a rival that it may be compared with, and where the tasks are of several languages.
     """
     evidence = Evidence()
     against = []
@@ -282,7 +282,8 @@ def verdict_on(results: Results, best: BestRun) -> tuple[Comparison, PairResult]
         except UsageError:
             # runs under other conditions are no rival
             continue
-    if not against:
+    # tasks of several languages have a verdict each, which Compare shows
+    if not against or len(against[0].parts) > 1:
         return None
     return against[0], corrected([one.pairs[0] for one in against], against[0].alpha)[0]
 
