@@ -131,7 +131,7 @@ def test_a_phone_shows_published_rows_with_rank_score_and_margin(browser, addres
 
 
 @pytest.mark.skipif(not AXE.is_file(), reason="`make .venv/axe-core` fetches axe-core")
-@pytest.mark.parametrize("path", [*PATHS, "?suite=English"])
+@pytest.mark.parametrize("path", [*PATHS, "?suite=French"])
 def test_no_page_stops_people_who_read_it_otherwise(browser, address, path):
     scheme, width = ("dark", 390) if len(path) % 2 else ("light", 1280)
     with opened(browser, f"{address('runs')}/{path}", width, scheme) as page:
