@@ -229,6 +229,7 @@ def _scatter(rankings: Sequence[Ranking]) -> None:
             }
             for e in one.entries
             if e.mean is not None
+            and e.source != "submitted"  # what a submission costs is its author's word
             and (value := e.parameters if cost == "parameters" else getattr(e.mean, COSTS[cost])) is not None
         ]
         with place:
