@@ -61,9 +61,9 @@ def show() -> None:
     about = len(comparison.twins)
     short = in_sentences(comparison.models)
     with st.container(border=True):
-        st.subheader(page.literal(plain_note(_named(lines[about], short))), anchor=False)
+        st.subheader(page.text(_named(lines[about], short)), anchor=False)
         for sentence in (*lines[:about], *lines[about + 1 :]):
-            st.markdown(page.literal(plain_note(_named(sentence, short))))
+            st.markdown(page.text(_named(sentence, short)))
     for result in comparison.pairs:
         _pair(result, short)
     with st.expander("All numbers"):

@@ -102,7 +102,7 @@ def test_report_data_frame_comparison_and_board_flag_the_same_runs(tmp_path):
     by_comparison = {(f.model, f.seed) for f in compare("m", "n", results_dir=tmp_path, documents=False).failed}
     assert by_report == by_frame == by_comparison == {("m", 46)}
     assert {row["failed"] for row in tidy(results) if row["model"] == "n"} == {False}
-    cells = {r.model: score(r) for r in report.rows}
+    cells = {r.model: page.score(r) for r in report.rows}
     assert cells["m"].endswith("(1 failed)")
     assert "failed" not in cells["n"]
 
