@@ -18,6 +18,7 @@ from biobench.report.results import load
 from biobench.report.row import Row
 from biobench.report.tasks import shipped
 from biobench.schema.record import Cost
+from leaderboard import page
 from tests.helpers.report_make import save_run
 
 FRENCH = [i.id for i in shipped().values() if i.suite == "fr" and i.in_suite]
