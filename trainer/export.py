@@ -103,132 +103,74 @@ def _both_spellings(file: Path) -> None:
     write_json(file, config)
 
 
-def model_card(recipe: Recipe, ledger: Ledger, results: Sequence[dict[str, Any]] = ()) -> str:
-    """README.md of an exported encoder.
-
-    results: rows with `task`, `metric`, `mean` (0-1) and optionally `sd`, `n_seeds`.
-    """
+def model_card(recipe: Recipe, ledger: Ledger) -> str:
+    """README.md of an exported encoder."""
     masked = "mlm" in recipe.phases[-1].directions
-    what = "A bidirectional encoder" if masked else "A causal model"
     both_sides = not ledger.base.architecture.endswith("ForCausalLM")
     auto = "AutoModelForMaskedLM" if both_sides else "AutoModelForCausalLM"
+    # the hub's task name: one whose pipeline can load the class of the exported model
+    pipeline, direction = ("fill-mask" if masked else "text-generation"), ""
+    if masked != both_sides:
+        pipeline, last = "feature-extraction", "masked" if masked else "causal"
+        seen = "to both sides" if both_sides else "to those before it only"
+        direction = f" The last phase was {last}, while these classes let every token attend {seen}."
     front: dict[str, Any] = {
         "library_name": "transformers",
-        "pipeline_tag": _pipeline(masked, both_sides),
+        "pipeline_tag": pipeline,
         "tags": ["biomedical", "encoder" if masked or both_sides else "decoder", "biobench"],
     }
     if recipe.base.model is not None:
         front["base_model"] = recipe.base.model
+    phases = [
+        {
+            "phase": p.name,
+            "objective": p.objective,
+            "masking": "-" if p.masking is None else f"{p.masking['rate']:.0%} {p.masking['rule']}",
+            "tokens": human(p.tokens),
+            "steps": p.steps,
+            "peak rate": f"{p.peak_rate:.3g}",
+            "final rate": f"{p.final_rate:.3g}",
+            "frozen": p.frozen_layers or "-",
+            "validation loss": "-" if p.validation_loss is None else f"{p.validation_loss:.3f}",
+        }
+        for p in ledger.phases
+    ]
+    sources = [{"source": name, "share of tokens": f"{share:.1%}"} for name, share in ledger.corpus.sources.items()]
+    dumped = recipe.model_dump(mode="json", exclude_defaults=True)
     parts = [
         f"---\n{yaml.safe_dump(front, sort_keys=False).strip()}\n---",
         f"# {recipe.name}",
         recipe.description,
-        f"{what} ({ledger.base.architecture}, {human(ledger.base.parameters)} parameters), trained by "
-        f"`biobench pretrain` for {human(ledger.tokens)} tokens in {ledger.steps} steps. It loads with `AutoModel` "
-        f"and `{auto}`; nothing of the training's attention is saved.{_direction(masked, both_sides)}",
-        "## Phases\n\n"
-        + _table(
-            [
-                "phase",
-                "objective",
-                "masking",
-                "tokens",
-                "steps",
-                "peak rate",
-                "final rate",
-                "frozen",
-                "validation loss",
-            ],
-            [
-                [
-                    p.name,
-                    p.objective,
-                    "-" if p.masking is None else f"{p.masking['rate']:.0%} {p.masking['rule']}",
-                    human(p.tokens),
-                    p.steps,
-                    f"{p.peak_rate:.3g}",
-                    f"{p.final_rate:.3g}",
-                    p.frozen_layers or "-",
-                    "-" if p.validation_loss is None else f"{p.validation_loss:.3f}",
-                ]
-                for p in ledger.phases
-            ],
-        ),
-        "## Data\n\n"
-        + _table(["source", "share of tokens"], [[k, f"{v:.1%}"] for k, v in ledger.corpus.sources.items()])
-        + f"\n\nCorpus `{ledger.corpus.manifest_hash[:16]}`, {human(ledger.corpus.tokens)} tokens. "
-        f"{_guard(ledger)}{_own_data(ledger)}",
-    ]
-    if results:
-        parts.append(
-            "## Benchmark results\n\n"
-            + _table(
-                ["task", "metric", "mean", "sd", "seeds"],
-                [
-                    [r["task"], r["metric"], _percent(r["mean"]), _percent(r.get("sd")), r.get("n_seeds", "-")]
-                    for r in results
-                ],
-            )
-        )
-    dumped = recipe.model_dump(mode="json", exclude_defaults=True)
-    parts += [
+        f"{'A bidirectional encoder' if masked else 'A causal model'} ({ledger.base.architecture}, "
+        f"{human(ledger.base.parameters)} parameters), trained by `biobench pretrain` for {human(ledger.tokens)} "
+        f"tokens in {ledger.steps} steps. It loads with `AutoModel` and `{auto}`; nothing of the training's attention "
+        f"is saved.{direction}",
+        "## Phases",
+        _table(phases),
+        "## Data",
+        _table(sources),
+        f"Corpus `{ledger.corpus.manifest_hash[:16]}`, {human(ledger.corpus.tokens)} tokens. {_guard(ledger)}",
         "## Recipe\n\n```yaml\n" + yaml.safe_dump(dumped, sort_keys=False, allow_unicode=True).strip() + "\n```",
         "## Ledger\n\n```json\n" + json.dumps(ledger.model_dump(mode="json"), indent=2) + "\n```",
     ]
     return "\n\n".join(p for p in parts if p) + "\n"
 
 
-def _own_data(ledger: Ledger) -> str:
-    """A line for each phase that had windows, a batch, text or a rotary base of its own."""
-    lines = []
-    for phase in ledger.phases:
-        parts = [
-            *([f"windows of {phase.sequence_length:,} tokens"] if phase.sequence_length else []),
-            *([f"{phase.batch_sequences:,} windows a step"] if phase.batch_sequences else []),
-            *([f"rotary base {phase.rope_base:g}"] if phase.rope_base else []),
-        ]
-        if phase.corpus is not None:
-            shares = ", ".join(f"{name} {share:.1%}" for name, share in phase.corpus.sources.items())
-            parts.append(f"corpus `{phase.corpus.manifest_hash[:16]}` ({shares})")
-        if parts:
-            lines.append(f"- Phase {phase.name}: {', '.join(parts)}")
-    return "\n\n" + "\n".join(lines) if lines else ""
-
-
 def _guard(ledger: Ledger) -> str:
-    """What was kept out of the training text, what that took from it, and what nobody guarded."""
+    """What was excluded from the training text, what that took from it, and which tasks were not guarded."""
     corpus = ledger.corpus
-    text = f"Benchmark documents that had to stay out: {corpus.excluded_documents:,}"
+    text = f"Benchmark documents to exclude: {corpus.excluded_documents:,}"
     if corpus.removed_documents is not None:
         text += f"; documents removed for it: {corpus.removed_documents:,}"
     if corpus.unguarded:
         text += (
-            f".\n\n**Tasks that were not guarded ({len(corpus.unguarded)})**, as their documents were not at hand: "
-            f"{', '.join(corpus.unguarded)}. Nothing is known of their text in the corpus"
+            f".\n\n**Tasks that were not guarded ({len(corpus.unguarded)})**, as their documents were not available: "
+            f"{', '.join(corpus.unguarded)}. Their text may be in the corpus"
         )
     return text + "."
 
 
-def _pipeline(masked: bool, both_sides: bool) -> str:
-    """The hub's task name; one whose pipeline can load the class of the exported model."""
-    if masked != both_sides:
-        return "feature-extraction"
-    return "fill-mask" if masked else "text-generation"
-
-
-def _direction(masked: bool, both_sides: bool) -> str:
-    """A sentence where the class that loads the model reads in another direction than the last phase did."""
-    if masked == both_sides:
-        return ""
-    if both_sides:
-        return " The last phase was causal, while these classes let every token attend to both sides."
-    return " The last phase was masked, while these classes let every token attend to those before it only."
-
-
-def _table(header: list[str], rows: Sequence[Sequence[object]]) -> str:
-    lines: list[Sequence[object]] = [header, ["---"] * len(header), *rows]
+def _table(rows: Sequence[dict[str, Any]]) -> str:
+    header = list(rows[0])
+    lines: list[Sequence[object]] = [header, ["---"] * len(header), *(list(row.values()) for row in rows)]
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
-
-
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.1f}"

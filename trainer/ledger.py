@@ -5,16 +5,16 @@ Written to `ledger.json` beside the exported model. Free of torch.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import Field
 
 from biobench.core.text import first_line
 from biobench.errors import StoreError
-from biobench.schema.checkpoint import content_hash
 from biobench.schema.strict import Strict
 from trainer.recipe.fields import LATER, Growing, human
 
@@ -148,25 +148,6 @@ class Ledger(Strict):
     """
 
 
-def check_weights(path: str | Path) -> None:
-    """Raise StoreError where a model lies beside a ledger that describes another one.
-
-    path: as for `read_ledger`. Ledgers that name no model, and such as lie alone, pass.
-    """
-    place = Path(path)
-    folder = place.parent if place.is_file() else place
-    model = folder if (folder / "config.json").is_file() else folder / "model"
-    known = read_ledger(path).model_hash
-    if known is None or not (model / "config.json").is_file():
-        return
-    if content_hash(model) != known:
-        raise StoreError(
-            "the weights are not those that the ledger beside them describes",
-            hint="restore the model, or export it again with --resume",
-            file=model,
-        )
-
-
 def read_ledger(path: str | Path) -> Ledger:
     """The ledger of a run: a ledger file, a run's folder or its exported model. Raises StoreError."""
     place = Path(path)
@@ -191,10 +172,11 @@ def intact_ledger(file: Path) -> Ledger | None:
 
 
 _SHORT = 16
+_HASHES = ("corpus manifest", "initial weights", "tokenizer", "sample order", "corpus")
+"""Quantities that are hashes, of which so many characters are shown."""
 
 
-@dataclass(frozen=True)
-class LedgerRow:
+class LedgerRow(NamedTuple):
     """One line: a quantity, its two values, whether twins must agree on it."""
 
     name: str
@@ -246,12 +228,69 @@ class LedgerDiff:
         body = [
             ("!" if r.binding and not r.equal else "" if r.equal else "~", r.name, r.first, r.second) for r in self.rows
         ]
-        widths = [max(len(row[i]) for row in [header, *body]) for i in range(3)]
-        table = [
-            "  ".join((*(cell.ljust(w) for cell, w in zip(row[:3], widths, strict=True)), row[3])).rstrip()
-            for row in [header, *body]
-        ]
+        a, b, c = (max(len(row[i]) for row in [header, *body]) for i in range(3))
+        table = [f"{w:{a}}  {x:{b}}  {y:{c}}  {z}".rstrip() for w, x, y, z in [header, *body]]
         return [*table, self.verdict]
+
+
+_RUN: dict[str, Callable[[Ledger], Any]] = {
+    "corpus manifest": lambda run: run.corpus.manifest_hash,
+    "initial weights": lambda run: run.base.init_hash,
+    "tokenizer": lambda run: run.base.tokenizer_hash,
+    "window tokens": lambda run: run.sequence_length,
+    "batch windows": lambda run: run.batch_sequences,
+    "optimiser": lambda run: run.optimizer,
+    "precision": lambda run: run.precision,
+    "dropout": lambda run: run.dropout,
+    "data seed": lambda run: run.seeds.get("data"),
+    "init seed": lambda run: run.seeds.get("init"),
+    "total tokens": lambda run: run.tokens,
+    "total steps": lambda run: run.steps,
+    "phases": lambda run: len(run.phases),
+}
+"""Binding quantities of a run; the init seed only where a phase redraws its head."""
+_MACHINE: dict[str, Callable[[Ledger], Any]] = {
+    "total FLOPs": lambda run: f"{run.flops:.4g}",
+    "training seed": lambda run: run.seeds.get("training"),
+    "attention": lambda run: run.attention,
+    "device": lambda run: run.device,
+    "processes": lambda run: f"{', '.join(map(str, run.world_sizes))} ({run.distributed})",
+    "torch": lambda run: run.packages.get("torch"),
+    "compiled": lambda run: run.compiled,
+    "deterministic": lambda run: run.deterministic,
+    "micro-batch windows": lambda run: run.micro_windows,
+    "code version": lambda run: run.code_version,
+}
+"""Free quantities of a run."""
+_PHASE: dict[str, Callable[[PhaseRecord], Any]] = {
+    "name": lambda phase: phase.name,
+    "objective": lambda phase: phase.objective,
+    "masking": lambda phase: phase.masking,
+    "tokens": lambda phase: phase.tokens,
+    "steps": lambda phase: phase.steps,
+    "samples": lambda phase: f"{phase.first_sample}-{phase.last_sample}",
+    "sample order": lambda phase: phase.order_hash,
+    "peak rate": lambda phase: phase.peak_rate,
+    "final rate": lambda phase: phase.final_rate,
+    "schedule": lambda phase: phase.schedule,
+    "frozen layers": lambda phase: phase.frozen_layers,
+    "head": lambda phase: phase.head,
+    "isolated documents": lambda phase: phase.isolate_documents,
+    "targets": lambda phase: phase.targets,
+    "kernels": lambda phase: phase.kernels,
+    "skipped steps": lambda phase: phase.skipped_steps,
+    "FLOPs": lambda phase: f"{phase.flops:.4g}",
+}
+_FREE = {"name", "objective", "targets", "kernels", "skipped steps", "FLOPs"}
+"""Of a phase; its masking too, where the objectives differ."""
+_PARTICULAR: dict[str, tuple[str, Callable[[Ledger, PhaseRecord], Any]]] = {
+    "corpus": ("corpus", lambda run, phase: (phase.corpus or run.corpus).manifest_hash),
+    "window tokens": ("sequence_length", lambda run, phase: phase.sequence_length or run.sequence_length),
+    "batch windows": ("batch_sequences", lambda run, phase: phase.batch_sequences or run.batch_sequences),
+    "rotary base": ("rope_base", lambda _, phase: phase.rope_base),
+    "causal share": ("causal_share", lambda _, phase: phase.causal_share),
+}
+"""Binding quantities that a phase may have for itself, each with its field; shown where one of two phases has it."""
 
 
 def compare(a: Ledger, b: Ledger) -> LedgerDiff:
@@ -265,114 +304,38 @@ def compare(a: Ledger, b: Ledger) -> LedgerDiff:
     initial weights speak for it), and the machine: device, processes, torch, kernels, compilation, micro-batch.
     """
     redrawn = any(p.head == "reinit" for p in (*a.phases, *b.phases))
-    rows = [
-        _row("corpus manifest", a.corpus.manifest_hash, b.corpus.manifest_hash, short=True),
-        _row("initial weights", a.base.init_hash, b.base.init_hash, short=True),
-        _row("tokenizer", a.base.tokenizer_hash, b.base.tokenizer_hash, short=True),
-        _row("window tokens", a.sequence_length, b.sequence_length),
-        _row("batch windows", a.batch_sequences, b.batch_sequences),
-        _row("optimiser", _flat(a.optimizer), _flat(b.optimizer)),
-        _row("precision", a.precision, b.precision),
-        _row("dropout", a.dropout, b.dropout),
-        _row("data seed", a.seeds["data"], b.seeds["data"]),
-        _row("init seed", a.seeds.get("init"), b.seeds.get("init"), binding=redrawn),
-        _row("total tokens", a.tokens, b.tokens),
-        _row("total steps", a.steps, b.steps),
-        _row("phases", len(a.phases), len(b.phases)),
-    ]
+    rows = [_row(name, get(a), get(b), name != "init seed" or redrawn) for name, get in _RUN.items()]
+    same_objectives = True
     for number, (p, q) in enumerate(zip_longest(a.phases, b.phases), 1):
-        rows += [*_phase_rows(number, p, q), *_phase_data_rows(number, (a, p), (b, q))]
-    rows += [
-        _row("total FLOPs", f"{a.flops:.4g}", f"{b.flops:.4g}", binding=False),
-        _row("training seed", a.seeds["training"], b.seeds["training"], binding=False),
-        _row("attention", a.attention, b.attention, binding=False),
-        _row("device", a.device, b.device, binding=False),
-        _row("processes", _sizes(a), _sizes(b), binding=False),
-        _row("torch", a.packages.get("torch"), b.packages.get("torch"), binding=False),
-        _row("compiled", a.compiled, b.compiled, binding=False),
-        _row("deterministic", a.deterministic, b.deterministic, binding=False),
-        _row("micro-batch windows", a.micro_windows, b.micro_windows, binding=False),
-        _row("code version", a.code_version, b.code_version, binding=False),
-    ]
-    same_objectives = all(
-        p is not None and q is not None and (p.objective, p.masking) == (q.objective, q.masking)
-        for p, q in zip_longest(a.phases, b.phases)
-    )
+        alike = p is not None and q is not None and p.objective == q.objective
+        same_objectives &= alike and p.masking == q.masking
+        for name, value in _PHASE.items():
+            first, second = (None if phase is None else value(phase) for phase in (p, q))
+            binding = name not in _FREE and (name != "masking" or alike)
+            rows.append(_row(f"phase {number} {name}", first, second, binding))
+        for name, (field, particular) in _PARTICULAR.items():
+            if any(phase is not None and getattr(phase, field) is not None for phase in (p, q)):
+                first, second = (None if side[1] is None else particular(*side) for side in ((a, p), (b, q)))
+                rows.append(_row(f"phase {number} {name}", first, second, True))
+    rows += [_row(name, get(a), get(b), False) for name, get in _MACHINE.items()]
     matched = all(r.equal for r in rows if r.binding)
-    noise = matched and same_objectives and a.seeds["training"] != b.seeds["training"]
+    noise = matched and same_objectives and a.seeds.get("training") != b.seeds.get("training")
     return LedgerDiff(a.name, b.name, tuple(rows), noise)
 
 
-def _phase_rows(number: int, p: PhaseRecord | None, q: PhaseRecord | None) -> list[LedgerRow]:
-    def row(name: str, field: str, *, binding: bool = True, short: bool = False) -> LedgerRow:
-        values = [None if x is None else getattr(x, field) for x in (p, q)]
-        shown = [_flat(v) if isinstance(v, dict) else v for v in values]
-        return _row(f"phase {number} {name}", *shown, binding=binding, short=short)
-
-    samples = ["-" if x is None else f"{x.first_sample}-{x.last_sample}" for x in (p, q)]
-    return [
-        row("name", "name", binding=False),
-        row("objective", "objective", binding=False),
-        row("masking", "masking", binding=p is not None and q is not None and p.objective == q.objective),
-        row("tokens", "tokens"),
-        row("steps", "steps"),
-        _row(f"phase {number} samples", *samples),
-        row("sample order", "order_hash", short=True),
-        row("peak rate", "peak_rate"),
-        row("final rate", "final_rate"),
-        row("schedule", "schedule"),
-        row("frozen layers", "frozen_layers"),
-        row("head", "head"),
-        row("isolated documents", "isolate_documents"),
-        row("targets", "targets", binding=False),
-        row("kernels", "kernels", binding=False),
-        row("skipped steps", "skipped_steps", binding=False),
-        _row(f"phase {number} FLOPs", *("-" if x is None else f"{x.flops:.4g}" for x in (p, q)), binding=False),
-    ]
-
-
-def _phase_data_rows(number: int, *sides: tuple[Ledger, PhaseRecord | None]) -> list[LedgerRow]:
-    """Rows for what a phase may have of its own; only where one of the two phases has it."""
-    phases = [phase for _, phase in sides]
-
-    def row(name: str, field: str, values: list[Any], *, short: bool = False) -> list[LedgerRow]:
-        if all(phase is None or getattr(phase, field) is None for phase in phases):
-            return []
-        return [_row(f"phase {number} {name}", *values, short=short)]
-
-    return [
-        *row("corpus", "corpus", [p and (p.corpus or run.corpus).manifest_hash for run, p in sides], short=True),
-        *row(
-            "window tokens", "sequence_length", [p and (p.sequence_length or run.sequence_length) for run, p in sides]
-        ),
-        *row(
-            "batch windows", "batch_sequences", [p and (p.batch_sequences or run.batch_sequences) for run, p in sides]
-        ),
-        *row("rotary base", "rope_base", [p and p.rope_base for _, p in sides]),
-        *row("causal share", "causal_share", [p and p.causal_share for _, p in sides]),
-    ]
-
-
-def _row(name: str, first: Any, second: Any, *, binding: bool = True, short: bool = False) -> LedgerRow:
-    """A row of two values as text; long hashes are cut, unless the cut would hide that they differ."""
+def _row(name: str, first: Any, second: Any, binding: bool) -> LedgerRow:
+    """A row of two values as text; hashes are cut, unless the cut would hide that they differ."""
     texts = [_text(first), _text(second)]
-    if short and (texts[0] == texts[1] or texts[0][:_SHORT] != texts[1][:_SHORT]):
-        texts = [t[:_SHORT] for t in texts]
+    if name.endswith(_HASHES) and (texts[0] == texts[1] or texts[0][:_SHORT] != texts[1][:_SHORT]):
+        texts = [text[:_SHORT] for text in texts]
     return LedgerRow(name, texts[0], texts[1], binding)
-
-
-def _sizes(ledger: Ledger) -> str:
-    """How many processes trained, one number for each start with another, and how they shared."""
-    return f"{', '.join(map(str, ledger.world_sizes))} ({ledger.distributed})"
 
 
 def _text(value: Any) -> str:
     if value is None:
         return "-"
+    if isinstance(value, dict):
+        return " ".join(f"{key}={item}" for key, item in sorted(value.items())) or "-"
     if isinstance(value, int) and not isinstance(value, bool) and value >= 10_000_000:
         return f"{value} ({human(value)})"
     return repr(value) if isinstance(value, float) else str(value)
-
-
-def _flat(fields: dict[str, Any]) -> str:
-    return " ".join(f"{key}={value}" for key, value in sorted(fields.items())) or "-"

@@ -1,61 +1,61 @@
-"""A pretraining run in one sitting: set up, train phase after phase, export with ledger and card.
+"""A pretraining run in one sitting: set up, train phase after phase, save, evaluate, export with ledger and card.
 
-`pretrain` -> `_setup` -> `_train_phase` (`trainer.train.fit`) for each phase -> `_finish`, with one `State`. A resume
-sets up from the latest checkpoint and goes the same way, so its result is that of an uninterrupted run.
+`pretrain` -> `_setup` -> `_train_phase` for each phase -> `_finish`, with one `State`. A resume sets up from the latest
+checkpoint and goes the same way, so its result is that of an uninterrupted run.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import math
+import resource
 import shutil
-from collections.abc import Callable, Sequence
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
+from torch.profiler import record_function
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from biobench.core.hub import model_commit
 from biobench.core.memory import keep_freed_memory
 from biobench.core.tokenizer import load_tokenizer
-from biobench.errors import BioBenchError, UsageError
-from trainer.corpus import builder as corpus
+from biobench.errors import BioBenchError, TrainingError, UsageError
+from trainer.corpus.builder import Texts
 from trainer.corpus.cleaning import check_packages
-from trainer.corpus.shards import Corpus, tokenizer_hash, train_tokenizer
-from trainer.corpus.sources import pinned
-from trainer.cost.flops import phase_cost
+from trainer.corpus.shards import Corpus
+from trainer.cost.flops import peak_of, phase_cost
 from trainer.disk import write_json
 from trainer.export import export, model_card
 from trainer.ledger import FILE, Ledger, intact_ledger, read_ledger
 from trainer.model import attention
-from trainer.model.guard import check_phases, check_unchanged, fingerprint
-from trainer.model.network import load_model, model_from_config, new_model, weights_hash
-from trainer.model.tokens import added_tokens, check_fit, check_own_ids, extend_model, extend_tokenizer
-from trainer.recipe.corpus import CorpusSpec
-from trainer.recipe.spec import Recipe, TokenizerTraining
+from trainer.model.network import LABEL, model_from_config
+from trainer.order import roll
+from trainer.recipe.phases import Phase
+from trainer.recipe.spec import Recipe
 from trainer.train.batches import Batches, vocabulary_of
-from trainer.train.checkpoint import CheckpointStore, Progress, read_progress
+from trainer.train.checkpoint import Progress, latest_checkpoint, prune, read_progress, save_checkpoint
 from trainer.train.distributed import StoppedError, World, determinism
-from trainer.train.fit import PhaseLoop
-from trainer.train.phase import PreparedPhase, precision_of, prepare
-from trainer.train.progress import Listener, Metrics, Stages, check_tracker, make_tracker
+from trainer.train.optimizer import factor
+from trainer.train.phase import PreparedPhase, prepare
+from trainer.train.progress import Listener, Metrics, Tick, Tracker, before_training, check_tracker
 from trainer.train.record import phase_record, run_ledger
 from trainer.train.run_folder import (
     START,
     Start,
     adopt,
     claimed,
-    finished_ledger,
-    model_is_whole,
+    is_finished,
     open_run,
     phase_end_name,
-    read_start,
     recipe_hash,
-    restore_exports,
-    save_start,
 )
+from trainer.train.start import base_model, begin, open_corpora, tokenizer_for
+from trainer.train.step import held_out_loss, train_step
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class PretrainingResult:
 
 @dataclass
 class State:
-    """A run as one process holds it; what stands below `checkpoints` is known once `_setup` is through.
+    """A run as one process holds it; what stands below `progress` is known once `_setup` is through.
 
     exclude: texts that must not be trained on, besides the recipe's own list. unguarded: for the ledger. probe: scores
     an exported model. built: corpora must be there already. progress: where training stands; saved: its checkpoint.
@@ -81,11 +81,10 @@ class State:
     world: World
     listener: Listener
     stop: Callable[[], bool]
-    exclude: corpus.Texts = ()
+    exclude: Texts = ()
     unguarded: Sequence[str] | None = None
     probe: Callable[[Path], dict[str, float]] | None = None
     built: bool = False
-    checkpoints: CheckpointStore = field(init=False)
     progress: Progress = field(init=False)
     saved: Path | None = field(init=False)
     tokenizer: PreTrainedTokenizerBase = field(init=False)
@@ -93,9 +92,6 @@ class State:
     corpora: list[Corpus] = field(init=False)
     start: Start = field(init=False)
     metrics: Metrics | None = None
-
-    def __post_init__(self) -> None:
-        self.checkpoints = CheckpointStore(self.out, self.world)
 
 
 def pretrain(run: State, *, resume: bool) -> PretrainingResult:
@@ -118,7 +114,6 @@ def pretrain(run: State, *, resume: bool) -> PretrainingResult:
         except StoppedError:
             return preempted
         finally:
-            run.checkpoints.abandon()
             if run.metrics is not None:
                 run.metrics.close()
 
@@ -128,7 +123,7 @@ def _setup(run: State, *, resume: bool) -> None:
 
     Raises UsageError, ModelError, StoreError and what the building of a corpus raises; StoppedError.
     """
-    recipe, world = run.recipe, run.world
+    recipe, world, out = run.recipe, run.world, run.out
     world.same(recipe_hash(recipe), "the recipe")
     for batch in map(recipe.batch_of, recipe.phases):
         if batch.sequences % world.size:
@@ -144,193 +139,68 @@ def _setup(run: State, *, resume: bool) -> None:
         check_tracker(recipe.logging.tracker)
         for spec in recipe.corpora:
             check_packages(spec.clean)
-        open_run(recipe, run.out, resume=resume)
+        open_run(recipe, out, resume=resume)
     world.barrier()
-    run.saved = run.checkpoints.latest()
+    run.saved = latest_checkpoint(out)
     known = run.saved is not None
     run.progress = read_progress(run.saved) if run.saved else Progress(recipe_hash=recipe_hash(recipe))
-    run.tokenizer = load_tokenizer(run.out / START) if known else tokenizer_for(recipe, run.exclude)
-    run.model = model_from_config(run.out / START) if known else base_model(recipe, run.tokenizer)
-    run.corpora = [_corpus(run, spec) for spec in recipe.corpora]
-    run.start = _start(run, known=known)
-    if known:
-        restore_exports(recipe, run.out, run.progress, world)
-    elif recipe.reuse is not None:
-        run.progress, run.saved = adopt(recipe, run.start, world)
+    run.tokenizer = load_tokenizer(out / START) if known else tokenizer_for(recipe, run.exclude)
+    run.model = model_from_config(out / START) if known else base_model(recipe, run.tokenizer)
+
+    def say(what: str, fraction: float) -> None:
+        run.listener(before_training(what, fraction, recipe.total_steps))
+        if run.stop():
+            raise StoppedError
+
+    run.corpora = open_corpora(recipe, run.tokenizer, out.parent, world, exclude=run.exclude, built=run.built, say=say)
+    run.start = begin(recipe, out, world, run.model, run.tokenizer, run.corpora, known=known)
+    if not known and recipe.reuse is not None:
+        run.progress, run.saved = adopt(recipe, run.start)
     if world.size not in run.progress.world_sizes:
         sizes = (*run.progress.world_sizes, world.size)
         run.progress = run.progress.model_copy(update={"world_sizes": sizes})
     if world.first:
-        config = recipe.model_dump(mode="json")
-        tracker = make_tracker(recipe.logging.tracker, run.out, recipe.name, config)
-        run.metrics = Metrics(run.out, from_step=run.progress.total_steps, tracker=tracker)
-
-
-def tokenizer_for(recipe: Recipe, exclude: corpus.Texts = ()) -> PreTrainedTokenizerBase:
-    """The run's tokenizer: the checkpoint's, a named one, or one trained on the corpus.
-
-    exclude: texts of documents that must not be trained on, besides the recipe's own list; no tokenizer is
-    trained on them either.
-    """
-    base, root = recipe.base, Path(recipe.corpus.root)
-    if isinstance(base.tokenizer, TokenizerTraining):
-        excluded = corpus.excluded_documents(recipe.corpus, exclude)
-        everything = (text for source in pinned(recipe.corpus).sources for text in corpus.documents(source, root))
-        allowed = (text for text in everything if excluded.why(text) is None)
-        return train_tokenizer(allowed, base.tokenizer.vocabulary, recipe.corpus.sequence_length)
-    named = base.tokenizer is not None
-    tokenizer = load_tokenizer(base.tokenizer or str(base.model), revision=None if named else _commit(recipe))
-    if base.added_tokens is not None:
-        extend_tokenizer(tokenizer, added_tokens(base.added_tokens, root))
-    return tokenizer
-
-
-def _commit(recipe: Recipe) -> str | None:
-    """The revision of a base checkpoint: its commit on the hub where that is known, the same for all of its files."""
-    base = recipe.base
-    if base.model is None or Path(base.model).is_dir():
-        return base.revision
-    return model_commit(base.model, base.revision) or base.revision
-
-
-def base_model(recipe: Recipe, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
-    """The model with the weights that training starts from, checked against the tokenizer and all phases."""
-    base = recipe.base
-    if base.config is not None:
-        model = new_model(base.config, tokenizer, recipe.seeds.init)
-    else:
-        model = load_model(str(base.model), revision=_commit(recipe))
-        if base.added_tokens is not None:
-            extend_model(model, tokenizer, base, revision=_commit(recipe))
-    check_phases(model, recipe)
-    check_fit(model, tokenizer, masked=any("mlm" in p.directions for p in recipe.phases))
-    if base.model is not None and base.tokenizer is not None:
-        check_own_ids(base.model, tokenizer, revision=_commit(recipe))
-    return model
-
-
-def _corpus(run: State, spec: CorpusSpec) -> Corpus:
-    """A corpus of the recipe, built by the first process while the others wait."""
-    cache = Path(spec.root) / spec.cache if spec.cache is not None else run.out.parent / "corpora"
-    stages = Stages(run.listener, run.recipe.total_steps)
-    if run.built and not corpus.is_built(spec, run.tokenizer, cache, run.exclude):
-        raise UsageError(
-            f"a corpus of {run.recipe.name} is not built below {cache}, and --built-corpus builds none",
-            hint=f"run `biobench corpus build` before, with the same options and --cache {cache}",
-        )
-
-    def say(what: str, fraction: float) -> None:
-        stages(what, fraction)
-        if run.stop():
-            raise StoppedError
-
-    built: Corpus | None = None
-    if run.world.first:
-        with contextlib.suppress(StoppedError):
-            built = corpus.build(spec, run.tokenizer, cache, exclude=run.exclude, report=say)
-    run.world.barrier()
-    if run.world.any(run.world.first and built is None):
-        raise StoppedError
-    if built is None:
-        built = corpus.build(spec, run.tokenizer, cache, exclude=run.exclude, verify=False)
-    run.world.same(built.hash, "the corpus")
-    return built
-
-
-def _start(run: State, *, known: bool) -> Start:
-    """What the run starts from, written down now or read and compared with what is there. Raises UsageError."""
-    recipe, model = run.recipe, run.model
-    assert model is not None
-    phases = tuple(_corpus_of(run, index).hash for index in range(len(recipe.phases)))
-    data, phases = run.corpora[0], phases if len(run.corpora) > 1 else ()
-    precision = precision_of(recipe, run.world.device)
-    start = read_start(run.out) if known else None
-    if start is not None:
-        if (start.manifest_hash, start.phase_manifests) != (data.hash, phases):
-            raise UsageError(
-                "the corpus has changed since the run began",
-                hint="restore its sources and exclusions, or start a new run with --out DIR",
-            )
-        if start.precision != precision:
-            raise UsageError(
-                f"the run began in {start.precision} and would go on in {precision} on this device",
-                hint=f"continue with --set engine.precision={start.precision}",
-            )
-        return start
-    base = recipe.base
-    remote = base.model is not None and not Path(base.model).is_dir()
-    start = Start(
-        init_hash=weights_hash(model),
-        manifest_hash=data.hash,
-        tokenizer_hash=tokenizer_hash(run.tokenizer),
-        parameters=sum(p.numel() for p in model.parameters()),
-        architecture=type(model).__name__,
-        precision=precision,
-        phase_manifests=phases,
-        base_commit=model_commit(str(base.model), base.revision) if remote else None,
-    )
-    run.world.same(start.init_hash, "the initial weights")
-    if run.world.first:
-        save_start(run.out, model, run.tokenizer, start)
-    run.world.barrier()
-    return start
-
-
-def _corpus_of(run: State, index: int) -> Corpus:
-    return run.corpora[run.recipe.corpora.index(run.recipe.corpus_of(run.recipe.phases[index]))]
+        kind, fields = recipe.logging.tracker, recipe.model_dump(mode="json")
+        tracker = None if kind == "none" else Tracker(kind, out, recipe.name, fields)
+        run.metrics = Metrics(out, from_step=run.progress.total_steps, tracker=tracker)
 
 
 def _train_phase(run: State) -> PreparedPhase | None:
-    """Train the phase under way to its end, record, save and export it; None when the run was told to stop."""
+    """Train the phase under way to its end, record, export and save it; None when the run was told to stop.
+
+    Raises TrainingError when the loss is not finite.
+    """
     recipe, world, index = run.recipe, run.world, run.progress.phase
-    phase, data = recipe.phases[index], _corpus_of(run, index)
+    phase = recipe.phases[index]
+    data = run.corpora[recipe.corpora.index(recipe.corpus_of(phase))]
     model, run.model = run.model or model_from_config(run.out / START), None
     fresh = run.progress.step == 0
     if fresh:
         drawn = 0 if phase.data == "restart" else _drawn(run)
-        begun = {"drawn": drawn, "first_sample": drawn, "order_hash": "", "targets": 0, "skipped": 0}
+        begun = {"drawn": drawn, "first_sample": drawn, "order_hash": "", "targets": 0}
         run.progress = run.progress.model_copy(update=begun)
     training = prepare(recipe, index, model, run.saved, world, fresh=fresh)
     trained = training.module.model
-    before = fingerprint(trained, training.frozen) if training.frozen else ""
     fixed = world.device.type == "cuda" or recipe.engine.compiles("cpu")
     vocabulary = vocabulary_of(run.tokenizer, model.config.vocab_size)
     batches = Batches(recipe, index, data, vocabulary, world, fixed=fixed, first=run.progress.first_sample)
     cost = phase_cost(model, phase, length=recipe.length_of(phase)).total
-
-    def save(at: Progress) -> None:
-        name = f"step-{at.total_steps:08d}"
-        background = recipe.checkpoints.background and not recipe.checkpoints.export
-        run.saved = run.checkpoints.save(trained, training.optimizer, at, name=name, background=background)
-        run.checkpoints.prune(recipe.checkpoints.keep, recipe.checkpoints.keep_phases)
-        if recipe.exports_at(at.step, phase):
-            export(trained, run.out / START, run.out / "exports" / name, world)
-
-    def probe(at: Progress) -> None:
-        _probe(run, fit, at)
-
-    ways = (run.metrics, run.listener, save, run.stop)
-    fit = PhaseLoop(recipe, index, training, batches, data, world, *ways, cost, probe)
     try:
-        run.progress, reached = fit.run(run.progress)
-        if not reached:
-            run.checkpoints.finish()
+        loss = _loop(run, phase, training, batches, cost)
+        if loss is None:
             return None
-        validation = fit.evaluate(run.progress)
+        validation = _evaluate(run, training, batches)
         if recipe.logging.probe is not None:
-            probe(run.progress)
+            _probe(run, training)
     finally:
         batches.close()
-    if training.frozen:
-        check_unchanged(trained, training.frozen, before)
-    record = phase_record(recipe, run.progress, data, training, cost, fit, validation)
+    record = phase_record(recipe, run.progress, data, training, cost, loss, validation)
     done = (*run.progress.done, record)
     run.progress = run.progress.model_copy(update={"phase": index + 1, "step": 0, "done": done})
-    end = phase_end_name(index, phase.name)
-    run.saved = run.checkpoints.save(trained, training.optimizer, run.progress, name=end)
-    run.checkpoints.prune(recipe.checkpoints.keep, recipe.checkpoints.keep_phases)
+    # exports come before the checkpoint that they are made of: a kill between the two repeats both
     if index + 1 < len(recipe.phases):
         export(trained, run.out / START, run.out / "phases" / phase.name, world)
+    _save(run, training, phase_end_name(index, phase.name))
     return training
 
 
@@ -343,42 +213,179 @@ def _drawn(run: State) -> int:
     return ends[-1] if ends else 0
 
 
-def _probe(run: State, fit: PhaseLoop, progress: Progress) -> None:
+def _loop(run: State, phase: Phase, training: PreparedPhase, batches: Batches, cost: float) -> float | None:
+    """The steps of a phase that are left: its last loss, or None when the run was told to stop, and is saved."""
+    recipe, world = run.recipe, run.world
+    steps, step_tokens = recipe.steps(phase), recipe.step_tokens_of(phase)
+    save_every = recipe.every(recipe.checkpoints.every, phase)
+    evaluate_every = recipe.every(recipe.logging.evaluate, phase)
+    probe_every = None if recipe.logging.probe is None else recipe.every(recipe.logging.probe.every, phase)
+    began, seconds = time.perf_counter(), run.progress.seconds
+    clock = _Clock(began, run.progress.step)
+    loss = math.nan
+    while run.progress.step < steps:
+        at = run.progress
+        rate = recipe.optimizer.learning_rate * phase.schedule.peak
+        rate *= factor(phase, at.step, steps=steps, step_tokens=step_tokens)
+        last = at.step + 1 == steps
+        with record_function(f"{LABEL}data"):
+            batch = batches.at(at.drawn, more=not last)
+        # other processes' wish to stop travels with the targets and is met a step later
+        targets, stops = world.sums(batch.targets, int(world.size > 1 and run.stop()))
+        total, norm = train_step(training, batches, batch, targets=targets, rate=rate, number=at.total_steps)
+        run.progress = at.model_copy(
+            update={
+                "step": at.step + 1,
+                "drawn": at.drawn + batches.batch.sequences,
+                "order_hash": roll(at.order_hash, batch.indices),
+                "targets": at.targets + targets,
+                "total_steps": at.total_steps + 1,
+                "total_tokens": at.total_tokens + step_tokens,
+                "seconds": seconds + time.perf_counter() - began,
+            }
+        )
+        due = save_every is not None and run.progress.step % save_every == 0
+        stopping = stops > 0 or (world.size == 1 and run.stop())
+        if run.progress.step % recipe.logging.every == 0 or last or due or stopping:
+            loss = float(world.total(total.clone()).item()) / max(targets, 1)
+            speed = clock.steps_a_second(run.progress.step) * step_tokens
+            _report(run, phase, loss, float(norm), targets=targets, rate=rate, speed=speed, cost=cost)
+        if last:
+            break
+        with clock.paused():
+            if evaluate_every is not None and run.progress.step % evaluate_every == 0:
+                _evaluate(run, training, batches)
+            if probe_every is not None and run.progress.step % probe_every == 0:
+                _probe(run, training)
+            if due or stopping:
+                name = f"step-{run.progress.total_steps:08d}"
+                if recipe.exports_at(run.progress.step, phase):
+                    export(training.module.model, run.out / START, run.out / "exports" / name, world)
+                _save(run, training, name)
+        if stopping:
+            return None
+    return loss
+
+
+class _Clock:
+    """The time between two reports, without what is no training: evaluation, probes, checkpoints."""
+
+    def __init__(self, now: float, step: int) -> None:
+        self._since, self._step = now, step
+
+    def steps_a_second(self, step: int) -> float:
+        """Since the last report, which this one becomes."""
+        now, since, before = time.perf_counter(), self._since, self._step
+        self._since, self._step = now, step
+        return (step - before) / max(now - since, 1e-9)
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Time inside does not count."""
+        began = time.perf_counter()
+        yield
+        self._since += time.perf_counter() - began
+
+
+def _report(
+    run: State, phase: Phase, loss: float, norm: float, *, targets: int, rate: float, speed: float, cost: float
+) -> None:
+    """Tell of a step on the display and in the metrics. speed: tokens a second of all processes; cost: FLOPs a token.
+
+    Raises TrainingError when the loss is not finite.
+    """
+    recipe, at, device = run.recipe, run.progress, run.world.device
+    if not (math.isfinite(loss) and math.isfinite(norm)):
+        raise TrainingError(
+            f"the loss of phase '{phase.name}' is not finite at step {at.step}",
+            hint="continue from the last checkpoint with a smaller rate or engine.precision=fp32",
+        )
+    what = f"phase {at.phase + 1}/{len(recipe.phases)} {phase.name}"
+    left = (recipe.total_tokens - at.total_tokens) / speed if speed else None
+    run.listener(Tick(what, at.total_steps, recipe.total_steps, loss, speed, left))
+    if device.type == "cuda":
+        peak = peak_of(torch.cuda.get_device_name(device))
+        memory = torch.cuda.max_memory_allocated(device)
+    else:
+        peak = None
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    _write(
+        run,
+        "train",
+        objective=phase.direction(at.step - 1),
+        loss=loss,
+        learning_rate=rate,
+        gradient_norm=norm,
+        targets=targets,
+        tokens_per_second=round(speed, 1),
+        mfu=None if peak is None else round(speed * cost / peak / run.world.size, 4),
+        memory_bytes=memory,
+        seconds=round(at.seconds, 3),
+    )
+
+
+def _write(run: State, event: str, **fields: Any) -> None:
+    """A line of the metrics, on the first process."""
+    at = run.progress
+    if run.metrics is not None:
+        where = {"phase": run.recipe.phases[at.phase].name, "step": at.step, "tokens": at.total_tokens}
+        run.metrics.write({"event": event, "total_step": at.total_steps, **where, **fields})
+
+
+def _evaluate(run: State, training: PreparedPhase, batches: Batches) -> tuple[float | None, dict[str, float]]:
+    """The held-out loss and its parts, which the metrics get as well."""
+    loss, targets, parts = held_out_loss(training, batches)
+    if loss is not None:
+        more = {"losses": parts} if parts else {}
+        _write(run, "evaluation", objective=batches.phase.directions[-1], loss=loss, targets=targets, **more)
+    return loss, parts
+
+
+def _probe(run: State, training: PreparedPhase) -> None:
     """Score the model as it is; the first process does, the others wait."""
     if run.world.any(run.world.first and run.probe is None):
         return
     folder = run.out / "probe"
-    export(fit.training.module.model, run.out / START, folder, run.world)
+    export(training.module.model, run.out / START, folder, run.world)
     if run.world.first and run.probe is not None:
         try:
-            with torch.random.fork_rng(), determinism(None):
+            with torch.random.fork_rng():
                 scores = run.probe(folder)
         except BioBenchError as error:  # no reason to lose a run of days; the metrics have no scores then
-            logging.getLogger("trainer").warning("no probe at step %d: %s", progress.step, error.what)
+            logging.getLogger("trainer").warning("no probe at step %d: %s", run.progress.step, error.what)
             scores = {}
-        fit.write("probe", progress, {"scores": scores})
+        _write(run, "probe", scores=scores)
         shutil.rmtree(folder, ignore_errors=True)
     run.world.barrier()
+
+
+def _save(run: State, training: PreparedPhase, name: str) -> None:
+    """Write a checkpoint, which training resumes from."""
+    model, keep = training.module.model, run.recipe.checkpoints
+    run.saved = save_checkpoint(run.out, run.world, model, training.optimizer, run.progress, name=name)
+    if run.world.first:
+        prune(run.out, keep.keep, keep_phases=keep.keep_phases)
 
 
 def _finish(run: State, training: PreparedPhase | None) -> PretrainingResult:
     """Export the trained model with its card and ledger, unless an earlier start did and both are whole."""
     recipe, world, folder = run.recipe, run.world, run.out / "model"
-    ledger = run_ledger(recipe, run.progress, run.start, run.corpora[0], world, run.unguarded)
+    if training is None and not world.any(world.first and not is_finished(run.out)):
+        return PretrainingResult("done", run.out, folder, read_ledger(run.out))
+    # an earlier start's says when, and with which code, the run ended
+    earlier = intact_ledger(run.out / FILE) if training is None else None
+    ledger = earlier or run_ledger(recipe, run.progress, run.start, run.corpora[0], world, run.unguarded)
     if training is None:
-        ledger = finished_ledger(run.out, ledger)
-        if world.any(world.first and not model_is_whole(run.out, ledger)):
-            assert run.model is not None
-            training = prepare(recipe, len(recipe.phases) - 1, run.model, run.saved, world, fresh=False)
+        assert run.model is not None
+        training = prepare(recipe, len(recipe.phases) - 1, run.model, run.saved, world, fresh=False)
 
     def texts(model_hash: str) -> dict[str, str]:
         final = ledger.model_copy(update={"model_hash": model_hash})
         return {"README.md": model_card(recipe, final), FILE: final.model_dump_json(indent=2)}
 
-    if training is not None:
-        export(training.module.model, run.out / START, folder, world, texts=texts)
-        ledger = read_ledger(folder) if world.first else ledger
-    if world.first and intact_ledger(run.out / FILE) != ledger:
+    export(training.module.model, run.out / START, folder, world, texts=texts)
+    if world.first:
+        ledger = read_ledger(folder)
         write_json(run.out / FILE, ledger.model_dump(mode="json"))
     world.barrier()
     return PretrainingResult("done", run.out, folder, ledger)

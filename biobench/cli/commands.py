@@ -57,6 +57,7 @@ HIDDEN = ("needle", "rescore", "pretrain-new", "pretrain-plan", "pretrain-bench"
 _MODULES = {
     "rescore": "score",
     "ledger": "pretrain",
+    "study": "pretrain",
     **dict.fromkeys(("submit", "verify-submission", "results", "export"), "share"),
     **dict.fromkeys(("slurm", "status"), "cluster"),
     **dict.fromkeys((name for name in HIDDEN if name.startswith("pretrain-")), "pretrain"),

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from biobench.cli.console.common import DataDir, Json, Overrides, print_json
-from biobench.cli.pretrain import Arms, ExcludeTasks, Recipe, RequireTasks, stderr
+from biobench.cli.console.common import DataDir, Json, print_json
+from biobench.cli.pretrain import Arms, ExcludeTasks, Fields, Quiet, Recipe, RequireTasks, stderr
 from biobench.core.packages import check_ours
 
 if TYPE_CHECKING:
@@ -30,16 +30,16 @@ def build(
     recipe: Recipe,
     *,
     arms: Arms = [],  # noqa: B006
-    overrides: Overrides = [],  # noqa: B006
+    overrides: Fields = [],  # noqa: B006
     cache: Annotated[
-        str, typer.Option("--cache", help="Folder of built corpora, where the recipe names none.")
+        str, typer.Option("--cache", help="Folder of corpora, where the recipe names none.")
     ] = "runs/corpora",
     data_dir: DataDir = None,
     exclude_tasks: ExcludeTasks = True,
     require_tasks: RequireTasks = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Report no progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Build a recipe's corpus; the same command resumes after a kill. `pretrain` takes it as it is."""
+    """Build a recipe's corpus; the same command resumes after a stop. `pretrain` uses it as it is."""
     check_ours("trainer")
     from biobench.workflows.decontamination import guard, texts_by_task
     from trainer import api
@@ -48,7 +48,7 @@ def build(
     excluded, _ = guard(read, data_dir, exclude_tasks=exclude_tasks, require_tasks=require_tasks, say=stderr)
     folders = api.build_corpus(read, cache=cache, exclude=texts_by_task(excluded), progress="none" if quiet else "auto")
     if folders is None:
-        typer.echo("stopped; the same command continues", err=True)
+        typer.echo("stopped; the same command continues the build", err=True)
         raise typer.Exit(api.PREEMPTED_EXIT)
     for folder in folders:
         typer.echo(f"{folder}: a corpus; next: biobench corpus stats {folder}")
@@ -57,11 +57,9 @@ def build(
 def inspect(
     folder: Folder,
     window: Annotated[int | None, typer.Option("--window", min=0, help="Show the tokens of this window.")] = None,
-    tokenizer: Annotated[
-        str | None, typer.Option("--tokenizer", help="Folder of the run's tokenizer; the window is shown as text.")
-    ] = None,
+    tokenizer: Annotated[str | None, typer.Option("--tokenizer", help="Show it as text by this tokenizer.")] = None,
 ) -> None:
-    """Prove every shard against its hash, and show what the corpus is or what a window holds."""
+    """Check every shard against its hash; show what the corpus is, or what a window holds."""
     corpus = _open(folder)
     corpus.verify()
     if window is None:
@@ -74,7 +72,7 @@ def inspect(
                 f"{part['documents']:,} documents, {part['dropped_tokens']:,} tokens dropped at the end"
             )
         listed = manifest["exclusion"]
-        typer.echo(f"documents to be kept out: {listed['documents']:,}, by runs of {listed['ngram']} words")
+        typer.echo(f"documents to exclude: {listed['documents']:,}, by runs of {listed['ngram']} words")
         return
     import numpy as np
 
@@ -94,6 +92,7 @@ def inspect(
 def stats(folder: Folder, as_json: Json = False) -> None:
     """Documents, tokens, repeats, and what was removed of each source by which step and for which task."""
     corpus = _open(folder)
+    by_task = corpus.removed_by_task()
     rows: list[dict[str, Any]] = [
         {
             "source": s["id"],
@@ -106,22 +105,19 @@ def stats(folder: Folder, as_json: Json = False) -> None:
             "of them whole": s["excluded"]["same"],
             "revision": s.get("revision"),
             "removed by step": s.get("cleaned", {}),
-            "removed by task": corpus.removed_by_task().get(s["id"], {}),
+            "removed by task": by_task.get(s["id"], {}),
         }
         for s in corpus.manifest["sources"]
     ]
     if as_json:
         print_json(rows)
         return
-    names = [name for name in rows[0] if name not in ("revision", "removed by step", "removed by task")]
-    shown = [[f"{row[n]:,}" if isinstance(row[n], int) else str(row[n]) for n in names] for row in rows]
-    widths = [max(len(line[i]) for line in [names, *shown]) for i in range(len(names))]
-    for line in [names, *shown]:
-        cells = [c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True))]
-        typer.echo("  ".join(cells).rstrip())
+    import pandas as pd
+
+    table = pd.DataFrame(rows).iloc[:, :8]
+    typer.echo(table.map(lambda cell: f"{cell:,}" if isinstance(cell, int) else cell).to_string(index=False))
     for row in rows:
-        steps = [f"{name.replace('_', ' ')} {count:,}" for name, count in row["removed by step"].items()]
-        if steps:
+        if steps := [f"{name.replace('_', ' ')} {count:,}" for name, count in row["removed by step"].items()]:
             typer.echo(f"{row['source']}: removed: {', '.join(steps)}")
         for task, count in sorted(row["removed by task"].items()):
             if count:

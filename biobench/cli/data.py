@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biobench.cli.console.common import DataDir, Json, ResultsDir, print_json, several, write_output
+from biobench.cli.analyze import overlap
+from biobench.cli.console.common import DataDir, Json, print_json, write_output
 
 if TYPE_CHECKING:
     from biobench.data.verify import DataReport
@@ -218,46 +219,4 @@ class _Bytes:
         sys.stderr.flush()
 
 
-@data.command("overlap")
-def overlap(
-    corpus: Annotated[
-        Path,
-        typer.Argument(
-            metavar="CORPUS_OR_LEDGER",
-            help="Training text (folder, .txt, .jsonl, .parquet), or the ledger or folder of a pretraining run.",
-        ),
-    ],
-    *,
-    task: Annotated[list[str], typer.Option("--task", callback=several, help="Only this task; repeatable.")] = [],  # noqa: B006
-    model: Annotated[
-        str | None, typer.Option("--model", help="The model that was trained on CORPUS; a run names its own.")
-    ] = None,
-    data_dir: DataDir = None,
-    results_dir: ResultsDir = "results",
-    as_json: Json = False,
-) -> None:
-    """Exact and 13-gram overlap of training text with each task's validation and test documents.
-
-    Where the model is known, the result is kept in --results-dir, in its records and in those of later runs.
-    """
-    from biobench.workflows.overlap import measure
-
-    rows, measured, noted = measure(corpus, task, model, data_dir, results_dir)
-    if as_json:
-        shares = {key: row.ngrams_seen / row.ngrams if row.ngrams else 0.0 for key, row in rows.items()}
-        print_json(
-            [
-                {"task": t, "split": s, **row.model_dump(), "share": shares[t, s], "excluded": measured[t].excluded}
-                for (t, s), row in rows.items()
-            ]
-        )
-        return
-    for (name, split), row in rows.items():
-        excluded = "; the corpus excludes all of them" if measured[name].excluded else ""
-        typer.echo(
-            f"{name} {split}: {row.exact} of {row.documents} documents verbatim, "
-            f"{row.touched} share a 13-gram, {row.ngrams_seen} of {row.ngrams} 13-grams seen "
-            f"({row.short} documents too short to tell){excluded}"
-        )
-    if noted is not None:
-        typer.echo(f"kept in {Path(results_dir) / 'overlap'}, {noted[1]} stored runs of {noted[0]} noted", err=True)
+data.command("overlap", hidden=True)(overlap)  # its place until 0.1.0

@@ -1,42 +1,38 @@
-"""`biobench pretrain RECIPE`, `pretrain new|plan|bench|schema` and `ledger`: the faces of the trainer."""
+"""`biobench pretrain RECIPE`, `pretrain new|plan|bench|schema`, `ledger` and `study`: the faces of the trainer."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from biobench.cli.console.common import DataDir, Json, Overrides, Threads, print_json
+from biobench.cli.console.common import DataDir, Json, Threads, percent, print_json
+from biobench.cli.console.options import shown
 from biobench.core.packages import check_ours
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from biobench.workflows.study import ArmRow, Study, StudyRun
     from trainer.pretrain import PretrainingResult
 
-Recipe = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe's YAML path, or the name of a shipped one.")]
-Arms = Annotated[
-    list[str],
-    typer.Option("--arm", metavar="NAME", help="An arm that the recipe declares, twin say; several are laid in turn."),
+Recipe = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe's YAML file, or the name of a shipped one.")]
+Fields = Annotated[
+    list[str], shown("overrides", metavar="KEY=VALUE", help="Change a field of the recipe, e.g. seeds.training=2.")
 ]
+Arms = Annotated[list[str], typer.Option("--arm", metavar="NAME", help="An arm of the recipe, such as twin.")]
 ExcludeTasks = Annotated[
     bool,
-    typer.Option(
-        "--exclude-tasks/--no-exclude-tasks",
-        help="Keep validation and test documents of every task whose data is available out of the corpus.",
-    ),
+    typer.Option("--exclude-tasks/--no-exclude-tasks", help="Exclude benchmark documents whose data is available."),
 ]
 RequireTasks = Annotated[
     str | None,
-    typer.Option(
-        "--require-tasks",
-        metavar="IDS",
-        help="Tasks, by commas, whose documents must be available to be kept out; or all. Without them: stop.",
-    ),
+    typer.Option("--require-tasks", metavar="IDS", help="Stop unless these tasks (or all) can be excluded."),
 ]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Report no progress.")]
 
 
 class RecipeOrCommand(TyperGroup):
@@ -62,38 +58,32 @@ def register(app: typer.Typer) -> None:
             app.command(f"pretrain-{name}", hidden=True)(command)
     app.add_typer(group, name="pretrain")
     app.command("ledger")(ledger)
+    app.command("study")(study)
 
 
 def pretrain(
     recipe: Recipe,
     *,
     arms: Arms = [],  # noqa: B006
-    overrides: Overrides = [],  # noqa: B006
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the run that stands in --out.")] = False,
+    overrides: Fields = [],  # noqa: B006
+    resume: Annotated[bool, typer.Option("--resume", help="Resume the run in --out.")] = False,
     out: Annotated[str | None, typer.Option("--out", help="Folder of the run (default: runs/NAME).")] = None,
     data_dir: DataDir = None,
     exclude_tasks: ExcludeTasks = True,
     require_tasks: RequireTasks = None,
-    built_corpus: Annotated[
-        bool, typer.Option("--built-corpus", help="Refuse where `corpus build` has not been before.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Report no progress.")] = False,
+    built_corpus: Annotated[bool, typer.Option("--built-corpus", help="Build no corpus; stop without one.")] = False,
+    quiet: Quiet = False,
     threads: Threads = None,
 ) -> None:
-    """Run a recipe (the word `run` may be left out); under torchrun or accelerate launch it is distributed."""
+    """Run a recipe; the word `run` may be left out. It is distributed under torchrun or accelerate launch."""
     first = os.environ.get("RANK", "0") == "0"
     check_ours("trainer")
     from biobench.workflows.decontamination import guard, record_exclusions, silent, texts_by_task
     from trainer import api
 
-    read = api.load_recipe(recipe, overrides, arms)
-    excluded, missing = guard(
-        read,
-        data_dir,
-        exclude_tasks=exclude_tasks,
-        require_tasks=require_tasks,
-        say=stderr if first else silent,
-    )
+    read = api.checked(api.load_recipe(recipe, overrides, arms))
+    say = stderr if first else silent
+    excluded, missing = guard(read, data_dir, exclude_tasks=exclude_tasks, require_tasks=require_tasks, say=say)
     wanted = read.logging.probe
     scores = None
     if wanted is not None and first:
@@ -113,7 +103,7 @@ def pretrain(
         probe=scores,
         built_corpus=built_corpus,
     )
-    model = exported(result, "--resume continues", say=first)
+    model = exported(result, "--resume continues it", say=first)
     if not first:
         return
     if missing is not None:
@@ -122,28 +112,23 @@ def pretrain(
 
 
 def new(
-    corpus: Annotated[
-        str, typer.Argument(metavar="CORPUS", help="File or folder of text (.txt, .jsonl, .parquet, ...).")
-    ],
+    corpus: Annotated[str, typer.Argument(metavar="CORPUS", help="File or folder of text (.txt, .jsonl, .csv, ...).")],
     base: Annotated[str, typer.Option("--base", help="Checkpoint to start from: hub id or folder.")],
     *,
     twin: Annotated[bool, typer.Option("--twin", help="With an arm `twin`, the masked twin.")] = False,
     tokens: Annotated[
-        str | None,
-        typer.Option("--tokens", help="Tokens of the first phase, such as 2B (default: one pass)."),
+        str | None, typer.Option("--tokens", help="Of the first phase, such as 2B (default: all).")
     ] = None,
     name: Annotated[str, typer.Option("--name", help="Name of recipe and run.")] = "detour",
     out: Annotated[str, typer.Option("--out", help="Folder of the recipe.")] = ".",
 ) -> None:
     """Write a recipe for a corpus of your own, with comments."""
     check_ours("trainer")
-    from pathlib import Path
-
     from trainer.recipe.scaffold import write_recipe
 
     path = write_recipe(Path(corpus), base, Path(out), name, twin=twin, tokens=tokens)
     runs = [f"runs/{name}", *([f"runs/{name}_twin"] if twin else [])]
-    typer.echo(f"{path}: look through it; then")
+    typer.echo(f"{path}: read it through, then")
     typer.echo(f"  biobench pretrain plan {path}")
     typer.echo(f"  biobench pretrain {path} --out {runs[0]}")
     if twin:
@@ -174,7 +159,7 @@ def exported(result: PretrainingResult, remedy: str, *, say: bool = True) -> Pat
 def plan(
     recipe: Recipe,
     arms: Arms = [],  # noqa: B006
-    overrides: Overrides = [],  # noqa: B006
+    overrides: Fields = [],  # noqa: B006
     gpu: Annotated[str, typer.Option("--gpu", help="GPU whose time is estimated.")] = "H200",
     gpus: Annotated[int, typer.Option("--gpus", min=1, help="How many of them.")] = 1,
     as_json: Json = False,
@@ -184,17 +169,20 @@ def plan(
     from trainer import api
 
     planned = api.plan(api.load_recipe(recipe, overrides, arms), gpu=gpu, gpus=gpus)
-    if as_json:
-        print_json(planned.as_dict())
-        return
-    for line in planned.lines():
-        typer.echo(line)
+    _show(planned.as_dict() if as_json else planned.lines())
+
+
+def _show(shown: list[str] | dict[str, Any]) -> None:
+    if isinstance(shown, dict):
+        print_json(shown)
+    else:
+        typer.echo("\n".join(shown))
 
 
 def bench(
     recipe: Recipe,
     arms: Arms = [],  # noqa: B006
-    overrides: Overrides = [],  # noqa: B006
+    overrides: Fields = [],  # noqa: B006
     steps: Annotated[int, typer.Option("--steps", min=3, help="Steps of each phase that are timed.")] = 20,
     as_json: Json = False,
 ) -> None:
@@ -203,11 +191,7 @@ def bench(
     from trainer import api
 
     speed = api.bench(api.load_recipe(recipe, overrides, arms), steps=steps)
-    if as_json:
-        print_json(speed.model_dump(mode="json"))
-        return
-    for line in speed.lines():
-        typer.echo(line)
+    _show(speed.model_dump(mode="json") if as_json else speed.lines())
 
 
 def schema() -> None:
@@ -228,16 +212,86 @@ def ledger(
     from trainer import api
 
     diff = api.ledger_diff(first, second)
-    if as_json:
-        print_json(
-            {
-                "matched": diff.matched,
-                "verdict": diff.verdict,
-                "rows": [asdict(row) | {"equal": row.equal} for row in diff.rows],
-            }
-        )
-    else:
-        for line in diff.lines():
-            typer.echo(line)
+    rows = [row._asdict() | {"equal": row.equal} for row in diff.rows]
+    _show({"matched": diff.matched, "verdict": diff.verdict, "rows": rows} if as_json else diff.lines())
     if not diff.matched:
         raise typer.Exit(1)
+
+
+def study(
+    folder: Annotated[
+        Path, typer.Argument(metavar="STUDY", help="Folder of study.yaml, or another declaration's file.")
+    ],
+    out: Annotated[Path, typer.Option("--out", help="Folder of the pretraining runs and their results.")] = Path(
+        "study"
+    ),
+    data_dir: DataDir = None,
+    device: Annotated[str, typer.Option("--device", help="Of the benchmark: auto, cpu or cuda.")] = "auto",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the runs and what they cost, and stop.")] = False,
+    table_only: Annotated[bool, typer.Option("--table", help="Only the table of what is finished.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Pretrain every arm of a declared study, check the pairs and benchmark the encoders; run it again to resume."""
+    check_ours("trainer")
+    from biobench.models.loading import quiet_libraries
+    from biobench.workflows.study import cost, load_study, mismatches, planned_runs, pretrain_run, scores_of, table
+
+    quiet_libraries()
+    declared = load_study(folder)
+    runs = planned_runs(declared, data_dir)
+    if dry_run:
+        for run in runs:
+            typer.echo(f"{run.name}: {run.budget:,} tokens")
+        tokens, operations = cost(runs)
+        typer.echo(f"{len(runs)} runs, {tokens:,} tokens, {operations:.2e} floating-point operations")
+        return
+    if not table_only:
+        for number, run in enumerate(runs, 1):
+            stderr(f"[{number}/{len(runs)}] {run.name}")
+            result = pretrain_run(run, out, data_dir, stderr)
+            if result is not None:
+                exported(result, "run the same command to resume")
+            _score(declared, run, out, data_dir, device)
+    scores = scores_of(declared, runs, out)
+    rows = table(declared, runs, scores)
+    if as_json:
+        rows_out = [asdict(row) | {"mean": row.mean} for row in rows]
+        print_json({"study": declared.name, "rows": rows_out, "runs": scores})
+        return
+    for line in mismatches(declared, runs, out):
+        typer.echo(f"not matched: {line}")
+    _print_study(declared, rows)
+
+
+def _score(declared: Study, run: StudyRun, out: Path, data_dir: str | None, device: str) -> None:
+    from biobench.cli.console.progress import RunTerminal
+    from biobench.runs.api import run as make_runs
+
+    make_runs(
+        str(out / "runs" / run.name / "model"),
+        tasks=declared.benchmark.all_tasks,
+        seeds=declared.benchmark.seeds,
+        protocol=declared.benchmark.protocol,
+        overrides=declared.benchmark.overrides,
+        data_dir=data_dir,
+        results_dir=out / "results",
+        device=device,
+        reporter=RunTerminal(),
+    )
+
+
+def _print_study(declared: Study, rows: Sequence[ArmRow]) -> None:
+    typer.echo(declared.question)
+    typer.echo(f"{'arm':<16} {'tokens':>12}  {'mean':>6}  {'sd':>5}  seeds  difference to {declared.reference}")
+    for row in rows:
+        spread = "–" if row.spread is None else percent(row.spread)
+        difference = "–" if row.difference is None else f"{100 * row.difference:+.2f}"
+        if row.low is not None and row.high is not None:
+            difference += f" [{100 * row.low:+.2f}, {100 * row.high:+.2f}]"
+        typer.echo(
+            f"{row.arm:<16} {row.budget:>12,}  {percent(row.mean):>6}  {spread:>5}  {len(row.scores):>5}  {difference}"
+        )
+    typer.echo(
+        f"mean: over {len(declared.benchmark.tasks)} tasks, then over pretraining seeds; sd, interval (95%, t): over "
+        "pretraining seeds, paired by seed"
+    )

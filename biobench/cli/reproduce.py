@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -31,34 +30,17 @@ def register(app: typer.Typer) -> None:
 
 
 def reproduce(
-    record: Annotated[
-        Path | None, typer.Argument(metavar="RECORD", help="A run's JSON file, or a folder of runs.")
-    ] = None,
-    submission: Annotated[
-        Path | None, typer.Option("--of", metavar="SUBMISSION", help="With --draw: a submission's folder.")
-    ] = None,
-    drawn: Annotated[
-        bool, typer.Option("--draw", help="Make a run of a seed by lot where the submission leads; write a statement.")
-    ] = False,
-    against: Annotated[
-        Path | None,
-        typer.Option(
-            "--against", help="The results that it would join (default: those it lies in); holds statements/."
-        ),
-    ] = None,
+    record: Annotated[Path | None, typer.Argument(metavar="RECORD", help="A run's JSON file, or a folder.")] = None,
+    submission: Annotated[Path | None, typer.Option("--of", metavar="DIR", help="A submission; with --draw.")] = None,
+    drawn: Annotated[bool, typer.Option("--draw", help="Run a seed drawn at random; write a statement.")] = False,
+    against: Annotated[Path | None, typer.Option("--against", help="With --draw: results that it would join.")] = None,
     models: Annotated[
         str | None,
-        typer.Option(
-            "--models", metavar="FOLDER", help="A checkpoint, or a folder of them by name (default: the hub)."
-        ),
+        typer.Option("--models", metavar="DIR", help="A checkpoint, or a folder of them (default: the hub)."),
     ] = None,
     data_dir: DataDir = None,
-    results_dir: Annotated[
-        str, typer.Option("--results-dir", help="Folder of the runs made again; what it holds is not run twice.")
-    ] = "reproduced",
-    task: Annotated[
-        list[str], typer.Option("--task", metavar="YAML", help="Spec of a task that is not shipped; repeatable.")
-    ] = [],  # noqa: B006
+    results_dir: Annotated[str, typer.Option("--results-dir", help="Folder of the new runs.")] = "reproduced",
+    task: Annotated[list[str], typer.Option("--task", metavar="YAML", help="Spec that is not shipped.")] = [],  # noqa: B006
     device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto",
     offline: Annotated[bool, typer.Option("--offline", help="Open no connection.")] = False,
     threads: Threads = None,
@@ -67,8 +49,7 @@ def reproduce(
     """Make a stored run again and say whether it agrees; exit 1 where one does not or was not run.
 
     It uses as many threads as the record names, unless --threads says otherwise. With --of SUBMISSION --draw, a
-    maintainer makes one more seed of a submission that would lead the board, and the statement is written that lets
-    it in.
+    maintainer runs one more seed of a submission that would lead the board, and writes the statement that admits it.
     """
     from biobench.errors import UsageError
     from biobench.workflows.reproduce import Again, stored_runs
@@ -87,8 +68,8 @@ def reproduce(
     if submission is not None:
         _draw(submission, against, again, as_json=as_json)
         return
-    seconds = sum(r.cost.seconds for r in records)
     if not as_json:
+        seconds = sum(r.cost.seconds for r in records)
         typer.echo(f"{_number(len(records))}, {seconds:,.0f} s when made", err=True)
     rows = []
     for row in make_again(store, records, again):
@@ -98,7 +79,9 @@ def reproduce(
     if as_json:
         print_json([asdict(row) | {"agrees": row.agrees} for row in rows])
     elif len(rows) > 1:
-        typer.echo(_summary(rows))
+        agree, same = sum(row.agrees for row in rows), sum(row.agreement == "identical" for row in rows)
+        idle = sum(row.agreement in ("other", "unavailable") for row in rows)
+        typer.echo(f"{agree} of {_number(len(rows))} agree, {same} bit for bit" + (f", {idle} not run" if idle else ""))
     if not all(row.agrees for row in rows):
         raise typer.Exit(1)
 
@@ -141,29 +124,18 @@ def _number(runs: int) -> str:
 
 
 def _line(row: Reproduction) -> str:
-    scores = f"{row.metric} {percent(row.stored)}"
+    scores, words = f"{row.metric} {percent(row.stored)}", _WORDS[row.agreement]
     if row.again is not None:
         scores += f", again {percent(row.again)}"
-    if row.again is not None and row.low is not None and row.high is not None and row.agreement != "identical":
-        scores += f" (interval {percent(row.low)} to {percent(row.high)})"
+        if row.low is not None and row.agreement != "identical":
+            scores += f" (interval {percent(row.low)} to {percent(row.high)})"
     if row.same is not None and row.same < 1:
         scores += f", {row.same:.1%} of documents predicted alike"
-    words = _WORDS[row.agreement]
     if row.agreement == "outside" and row.reason is not None:
         words = "does not agree"
-    elif row.agreement == "outside" and row.low is None:
-        words = "does not agree: another score, and no interval can be computed from the record"
-    elif row.agreement == "within" and row.low is None:
-        words = "agrees, the same score"
-    reasons = [row.reason] if row.reason else []
-    if row.machine and row.agreement != "identical":
-        reasons.append("; ".join(row.machine))
-    reason = f" ({'; '.join(reasons)})" if reasons else ""
-    return f"{row.model} · {row.task} · seed {row.seed}: {scores}: {words}{reason}"
-
-
-def _summary(rows: Sequence[Reproduction]) -> str:
-    agree, same = sum(row.agrees for row in rows), sum(row.agreement == "identical" for row in rows)
-    idle = sum(row.agreement in ("other", "unavailable") for row in rows)
-    rest = f", {idle} not run" if idle else ""
-    return f"{agree} of {_number(len(rows))} agree, {same} bit for bit{rest}"
+    elif row.low is None and row.agreement in ("outside", "within"):
+        other = "does not agree: another score, and no interval can be computed from the record"
+        words = other if row.agreement == "outside" else "agrees, the same score"
+    machine = row.machine if row.agreement != "identical" else ()
+    reason = "; ".join((*([row.reason] if row.reason else []), *machine))
+    return f"{row.model} · {row.task} · seed {row.seed}: {scores}: {words}" + (f" ({reason})" if reason else "")

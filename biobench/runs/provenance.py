@@ -145,7 +145,7 @@ def contamination(
 ) -> Contamination | None:
     """What is known of the text that the checkpoint in `folder` was trained on; None where nothing is.
 
-    A measurement in the results folder (`biobench data overlap`) comes first. Else the ledger beside a checkpoint of
+    A measurement in the results folder (`biobench analyze overlap`) comes first. Else the ledger beside a checkpoint of
     `biobench pretrain` names the text, and the list beside that says whether the task's documents were excluded; a file
     of that name with other content says nothing. Raises StoreError for a damaged measurement.
     """

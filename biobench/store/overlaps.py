@@ -11,7 +11,7 @@ from biobench.store.store import Store
 
 _ROOM = "overlap"
 _VERSION = ("overlap_version", OVERLAP_VERSION)
-_AGAIN = "delete the file and repeat `biobench data overlap`"
+_AGAIN = "delete the file and repeat `biobench analyze overlap`"
 
 
 def save_overlap(results_dir: str | Path, record: OverlapRecord) -> Path:

@@ -28,27 +28,39 @@ def guard(
     recipe: Recipe,
     data_dir: str | None,
     *,
-    exclude_tasks: bool,
-    require_tasks: str | None,
+    exclude_tasks: bool = True,
+    require_tasks: str | None = None,
     say: Callable[[str], None] = silent,
 ) -> tuple[dict[str, TaskData], list[str] | None]:
     """The tasks whose documents a recipe's corpus excludes, and the ids of those that are not guarded.
 
-    None for the second where the package makes the text itself. say: told of both.
-    Raises UsageError and DataUnavailableError where tasks are required that are not available.
+    None for the second where the package makes the text itself. say: prints both. Raises UsageError and
+    DataUnavailableError where tasks are required that are not available.
     """
     generated = all(s.embedded is not None for spec in recipe.corpora for s in spec.sources)
     guarded = exclude_tasks and not generated
-    if require_tasks is not None and not guarded:
-        why = "the text is made by the package itself" if generated else "--no-exclude-tasks lets all documents in"
-        raise UsageError(f"--require-tasks asks for a guard, but {why}", hint="leave one of the two out")
-    missing = None
-    if not generated:
-        tasks = catalog.list_tasks()
-        missing = [t.id for t in tasks if _has_texts(t) and not (guarded and find(t, data_dir) is not None)]
+    if generated and require_tasks is None:
+        return {}, None
+    known = guardable()
+    tasks = [task for task in catalog.list_tasks() if task.id in known]
+    missing = [task.id for task in tasks if not (guarded and find(task, data_dir) is not None)]
     if require_tasks is not None:
-        _require(require_tasks, missing or [])
-    excluded = benchmark_documents(data_dir, say) if guarded else {}
+        names = [name for name in require_tasks.replace(" ", "").split(",") if name]
+        wrong = [name for name in names or [require_tasks] if name not in (*known, "all")]
+        if not guarded:
+            why = "the package makes the text itself" if generated else "--no-exclude-tasks lets all documents in"
+            raise UsageError(f"--require-tasks asks for a guard, but {why}", hint="leave one of the two out")
+        if wrong:
+            hint = "give ids of `biobench tasks list`, or all"
+            raise UsageError(f"--require-tasks names an unknown task '{wrong[0]}'", hint=hint)
+        if absent := [name for name in missing if name in names or "all" in names]:
+            raise DataUnavailableError(
+                f"the documents of {', '.join(absent)} are not available, so the corpus cannot exclude them",
+                hint="give the folder that holds them with --data-dir, or ask for fewer with --require-tasks",
+            )
+    excluded = benchmark_documents(data_dir, only=known) if guarded else {}
+    for name, data in excluded.items():
+        say(f"guarded: the corpus excludes {len(data.validation) + len(data.test)} documents of {name}")
     if missing:
         why = "their documents are not available (--data-dir DIR)" if guarded else "--no-exclude-tasks"
         say(f"{len(missing)} task{'s' * (len(missing) > 1)} NOT guarded, {why}: {', '.join(missing)}")
@@ -56,50 +68,26 @@ def guard(
 
 
 def guardable() -> list[str]:
-    """Ids of the shipped tasks whose documents training text could hold."""
-    return [task.id for task in catalog.list_tasks() if _has_texts(task)]
+    """Ids of the shipped tasks whose documents training text could hold.
+
+    Not of generated texts, nor of mere names, which every text on the matter may hold.
+    """
+    tasks = [task for task in catalog.list_tasks() if get_kind(task.spec.type).trains]
+    return [task.id for task in tasks if not task.spec.all_sources[0].generated]
 
 
-def _has_texts(task: catalog.LoadedTask) -> bool:
-    """Not of generated texts, nor of mere names, which every text on the matter may hold."""
-    return not task.spec.all_sources[0].generated and get_kind(task.spec.type).trains
+def benchmark_documents(data_dir: str | None, *, only: Container[str]) -> dict[str, TaskData]:
+    """The shipped tasks among `only` whose data is available, by id."""
+    folder = None if data_dir is None else Path(data_dir)
+    available = [t for t in catalog.list_tasks() if t.id in only and find(t, data_dir) is not None]
+    return {task.id: load_data(task, folder) for task in available}
 
 
-def _require(wanted: str, missing: Sequence[str]) -> None:
-    """Raise DataUnavailableError where the documents of a wanted task are missing, UsageError for no task."""
-    names = [name for name in wanted.replace(" ", "").split(",") if name]
-    known = guardable()
-    unknown = [name for name in names if name not in known and name != "all"]
-    if unknown or not names:
-        what = f"--require-tasks names an unknown task '{(unknown or [wanted])[0]}'"
-        raise UsageError(what, hint="give ids of `biobench tasks list`, or all")
-    absent = [name for name in missing if name in names or "all" in names]
-    if absent:
-        raise DataUnavailableError(
-            f"the documents of {', '.join(absent)} are not available, so the corpus cannot exclude them",
-            hint="give the folder that holds them with --data-dir, or ask for fewer with --require-tasks",
-        )
-
-
-def benchmark_documents(
-    data_dir: str | None, say: Callable[[str], None] = silent, *, only: Container[str] | None = None
-) -> dict[str, TaskData]:
-    """Every shipped task whose data is available, by id. say: told of each. only: of these alone."""
-    by_task = {}
-    for task in catalog.list_tasks():
-        named = only is None or task.id in only
-        if named and _has_texts(task) and find(task, data_dir) is not None:
-            data = load_data(task, None if data_dir is None else Path(data_dir))
-            say(f"guarded: the corpus excludes {len(data.validation) + len(data.test)} documents of {task.id}")
-            by_task[task.id] = data
-    return by_task
-
-
-def guarded_by(run: Path | None) -> Container[str] | None:
-    """The tasks whose documents a run was told to exclude; None where it does not say."""
+def guarded_by(run: Path | None) -> Container[str]:
+    """The tasks whose documents a run excluded; all that can be where it does not say. Raises StoreError."""
     file = None if run is None else run / EXCLUSION_FILE
     if file is None or not file.is_file():
-        return None
+        return guardable()
     try:
         return Exclusions.model_validate_json(file.read_bytes()).tasks
     except ValueError as error:
@@ -108,12 +96,9 @@ def guarded_by(run: Path | None) -> Container[str] | None:
 
 def texts_by_task(tasks: Mapping[str, TaskData]) -> dict[str, list[str]]:
     """The texts of the validation and test documents of each task, each once a task."""
-    return {name: unique_texts({name: data}) for name, data in tasks.items()}
-
-
-def unique_texts(tasks: Mapping[str, TaskData]) -> list[str]:
-    """The texts of all validation and test documents, each once."""
-    return list(dict.fromkeys(d.reading for data in tasks.values() for d in (*data.validation, *data.test)))
+    return {
+        name: list(dict.fromkeys(d.reading for d in (*data.validation, *data.test))) for name, data in tasks.items()
+    }
 
 
 def record_exclusions(
@@ -122,7 +107,7 @@ def record_exclusions(
     missing: Sequence[str],
     say: Callable[[str], None] = silent,
 ) -> None:
-    """Write which tasks are guarded, next to both copies of the ledger. say: told how much was removed."""
+    """Write which tasks are guarded, next to both copies of the ledger. say: prints how much was removed."""
     from trainer.train.run_folder import read_recipe
 
     assert result.model is not None

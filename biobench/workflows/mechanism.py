@@ -1,20 +1,27 @@
-"""The runs behind `biobench analyze`: how models are scored, which hybrids are made, what stood still in a run."""
+"""What `biobench analyze` computes from fine-tuning runs: what a transplant recovers, what freezing costs, stability.
+
+Scores come as model -> task -> seed -> fraction. Everything is paired over the seeds that the models share;
+tasks are held fixed and their test sets too, so the intervals are about other fine-tuning seeds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from biobench.errors import TrainingError, UsageError
-from biobench.runs.api import make_runs
+from biobench.report.entrants import find_entrants
+from biobench.report.results import load
 from biobench.runs.options import RunRequest
-from biobench.runs.plan import make_plan
 from biobench.runs.result import Reporter
+from biobench.stats import Estimand, MeanTest, Ratio, compare_seeds, mean_test, paired_ratio, these_tasks
 
 Scores = dict[str, dict[str, dict[int, float]]]
-
+"""Model -> task -> seed -> score (fraction)."""
 PROBE = (
     "training.encoder=frozen",
     "probe={kind: linear, pooling: mean, dropout: 0.0, learning_rates: [3e-4, 1e-3, 3e-3, 1e-2], epochs: 20}",
@@ -22,19 +29,66 @@ PROBE = (
 """Settings that put a linear probe on frozen states in the place of fine-tuning; later --set may change them."""
 
 
+@dataclass(frozen=True)
+class PairedStanding:
+    """One model compared with the twin and the reference; differences are fractions, first minus the other.
+
+    kept: (this - twin) / (reference - twin), the share of the reference's gain that is there. frozen: which
+    layers were frozen in which phase, from the ledger; empty without a ledger.
+    """
+
+    model: str
+    role: str
+    frozen: str
+    mean: float
+    tasks: dict[str, float]
+    to_twin: MeanTest | None
+    to_reference: MeanTest | None
+    kept: Ratio | None
+
+
+@dataclass(frozen=True)
+class Standings:
+    """tasks, seeds: what all models share, and what every number is over. reference, twin: their roles' words."""
+
+    tasks: tuple[str, ...]
+    seeds: tuple[int, ...]
+    rows: tuple[PairedStanding, ...]
+    reference: str
+    twin: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class RateSpread:
+    """How one model's scores move with the learning rate. Scores and spreads are fractions.
+
+    by_rate: mean over tasks and seeds at each rate. range: highest less lowest of these. test: the standard deviation
+    over rates, each seed and task by itself, then the mean; over seeds. to_first: it less the first model's.
+    """
+
+    model: str
+    by_rate: dict[float, float]
+    best_rate: float
+    range: float
+    test: MeanTest
+    to_first: MeanTest | None
+
+
 def hybrids(layers: Sequence[str], modules: Sequence[str]) -> list[tuple[str, list[int] | None, tuple[Any, ...]]]:
-    """(folder name, layer numbers or None for all, parts) of each hybrid that was asked for."""
+    """(folder name, layer numbers or None for all, parts) of each hybrid that was asked for. Raises UsageError."""
     from trainer.recipe.phases import parse_layers
 
     chosen: list[tuple[str, list[int] | None, tuple[Any, ...]]] = []
     for text in dict.fromkeys(layers):
-        if text in ("all", "none"):
-            chosen.append((text, None if text == "all" else [], ("attention", "mlp")))
-            continue
         try:
-            chosen.append((f"layers-{text.replace(',', '_')}", parse_layers(text), ("attention", "mlp")))
+            numbers = None if text == "all" else [] if text == "none" else parse_layers(text)
         except ValueError:
             raise UsageError(f"layers '{text}' are not understood", hint="write 0-7, 0,2,8-14, all or none") from None
+        chosen.append((f"layers-{text.replace(',', '_')}" if numbers else text, numbers, ("attention", "mlp")))
     for text in dict.fromkeys(modules):
         if text not in ("attention", "mlp"):
             raise UsageError(f"unknown modules '{text}'", hint="attention or mlp")
@@ -46,38 +100,134 @@ def hybrids(layers: Sequence[str], modules: Sequence[str]) -> list[tuple[str, li
 
 def check_runs(models: Sequence[str], how: RunRequest) -> None:
     """Raise, before anything is made, what `run_scores` would raise: bad arguments, missing models and data."""
+    from biobench.runs.plan import make_plan
+
     for entry in make_plan(replace(how, model=tuple(models))).tasks:
         if entry.unavailable is not None:
             raise UsageError(f"{entry.id}: {entry.unavailable}", hint=entry.unavailable.hint)
 
 
 def run_scores(models: Sequence[str], how: RunRequest, reporter: Reporter) -> Scores:
-    """Run what is not stored yet; primary scores per model, task and seed, models by the names given.
+    """Run what is not stored yet; primary scores, models by the names given. Raises TrainingError for a failed run.
 
-    how: tasks and options of the runs, without a model. Raises TrainingError when a run failed,
-    DataUnavailableError's words as UsageError when data is missing.
+    how: tasks and options of the runs, without a model, which `check_runs` has passed.
     """
+    from biobench.runs.api import make_runs
+
     scores: Scores = {}
     for model in models:
-        table: dict[str, dict[int, float]] = {}
-        results = make_runs(replace(how, model=(model,)), reporter)
-        for r in results:
-            if r.status == "failed":
+        scores[model] = {}
+        for r in make_runs(replace(how, model=(model,)), reporter):
+            if r.seed is None or r.status not in ("done", "skipped"):
                 raise TrainingError(f"{r.model} on {r.task}: {r.reason}", hint="see `biobench run` with the same task")
-            if r.status == "unavailable" or r.seed is None:
-                raise UsageError(
-                    f"{r.task}: {r.reason}", hint="`biobench data status --steps` says how to get the data"
-                )
-            table.setdefault(r.task, {})[r.seed] = r.scores[r.primary]
-        scores[model] = table
+            scores[model].setdefault(r.task, {})[r.seed] = r.scores[r.primary]
+    return scores
+
+
+def stored_scores(models: Sequence[str], results_dir: str | Path, tasks: Sequence[str] = ()) -> Scores:
+    """The primary scores of models (names as in the report, or their folders) that have runs.
+
+    tasks: keep only these. Raises UsageError for an unknown name, one known from a paper alone, or runs of several
+    conditions on one task.
+    """
+    scores: Scores = {}
+    for name, entrant in zip(models, find_entrants(models, load(results_dir)), strict=True):
+        if entrant.is_published:
+            raise UsageError(f"'{name}' is known from a paper alone", hint="this needs scores by seed: run it")
+        scores[entrant.label] = {}
+        for task, groups in entrant.groups.items():
+            if tasks and task not in tasks:
+                continue
+            if len(groups) > 1:
+                names = ", ".join(g.variant or "the shipped protocol" for g in groups)
+                what = f"'{name}' has runs of several conditions on {task}: {names}"
+                raise UsageError(what, hint="name one as the report prints it, MODEL [condition]")
+            scores[entrant.label][task] = {r.seed: r.scores[r.task.primary] for r in groups[0].records}
     return scores
 
 
 def frozen_layers(folder: str) -> str:
-    """What a run's ledger says stood still, as ``0-7 in detour``; empty without a ledger."""
+    """Which layers a run froze, by its ledger, as ``layers 0-7 in detour``; empty without a ledger."""
     from trainer.ledger import FILE, read_ledger
 
     if not any((Path(folder) / part / FILE).is_file() for part in ("", "model")):
         return ""
     phases = read_ledger(folder).phases
     return "; ".join(f"layers {p.frozen_layers} in {p.name}" for p in phases if p.frozen_layers)
+
+
+def shared(scores: Scores) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Tasks that all models have, and the seeds that all have on all of these. Raises UsageError for none."""
+    tables = list(scores.values())
+    tasks = tuple(t for t in tables[0] if all(t in table for table in tables))
+    if not tasks:
+        raise UsageError("the models have no task in common", hint="run all of them on the same tasks first")
+    seeds = set.intersection(*(set(table[task]) for table in tables for task in tasks))
+    if not seeds:
+        raise UsageError("the models have no seed in common", hint="run all of them with the same --seeds")
+    return tasks, tuple(sorted(seeds))
+
+
+def standings(
+    scores: Scores,
+    *,
+    reference: str,
+    twin: str,
+    frozen: Mapping[str, str] | None = None,
+    roles: tuple[str, str, str] = ("reference", "twin", "frozen"),
+) -> Standings:
+    """Every model compared with `twin` and `reference`, which must be among them.
+
+    frozen: frozen layers, per model. roles: words for the reference, the twin and the others.
+    """
+    tasks, seeds = shared(scores)
+    by_seed = {m: np.array([[scores[m][t][s] for s in seeds] for t in tasks]) for m in scores}
+
+    def difference(model: str, other: str) -> MeanTest | None:
+        return None if model == other else these_tasks(list(by_seed[model]), list(by_seed[other])).test
+
+    def kept(model: str) -> Ratio | None:
+        if model in (reference, twin):
+            return None
+        above, gain = ((by_seed[m] - by_seed[twin]).mean(axis=0) for m in (model, reference))
+        return paired_ratio(above, gain, estimand=Estimand.THESE_TEST_SETS)
+
+    rows = [
+        PairedStanding(
+            model,
+            {reference: roles[0], twin: roles[1]}.get(model, roles[2]),
+            (frozen or {}).get(model, ""),
+            float(values.mean()),
+            {task: float(row.mean()) for task, row in zip(tasks, values, strict=True)},
+            difference(model, twin),
+            difference(model, reference),
+            kept(model),
+        )
+        for model, values in by_seed.items()
+    ]
+    return Standings(tasks, seeds, tuple(rows), roles[0], roles[1])
+
+
+def stability(scores: Mapping[float, Scores]) -> tuple[tuple[str, ...], tuple[int, ...], list[RateSpread]]:
+    """Tasks, seeds, and each model's spread over learning rates, from the scores at each rate (two or more)."""
+    rates = sorted(scores)
+    models, tasks = list(scores[rates[0]]), tuple(next(iter(scores[rates[0]].values())))
+    joined = {m: {f"{t} {r}": by_seed for r in rates for t, by_seed in scores[r][m].items()} for m in models}
+    _, seeds = shared(joined)
+    # (rates, tasks, seeds)
+    values = {m: np.array([[[scores[r][m][t][s] for s in seeds] for t in tasks] for r in rates]) for m in models}
+    per_seed = {m: values[m].std(axis=0, ddof=1).mean(axis=0) for m in models}
+    spreads = []
+    for model in models:
+        means = values[model].mean(axis=(1, 2))
+        spreads.append(
+            RateSpread(
+                model,
+                {r: float(m) for r, m in zip(rates, means, strict=True)},
+                rates[int(means.argmax())],
+                float(means.max() - means.min()),
+                mean_test(per_seed[model], estimand=Estimand.THESE_TEST_SETS),
+                None if model == models[0] else compare_seeds(per_seed[model], per_seed[models[0]]),
+            )
+        )
+    return tasks, seeds, spreads

@@ -1,9 +1,10 @@
-"""How much of the tasks' validation and test text stands in training text, and the record of it."""
+"""How much of the tasks' validation and test text a training corpus holds, and the record of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 
 from biobench import __version__
@@ -17,7 +18,7 @@ from biobench.models.loading import find_checkpoint
 from biobench.schema.contamination import Contamination, OverlapRecord, SplitOverlap
 from biobench.schema.document import TaskData
 from biobench.store.overlaps import note_in_records, save_overlap
-from biobench.workflows.decontamination import benchmark_documents, guardable, guarded_by, unique_texts
+from biobench.workflows.decontamination import benchmark_documents, guardable, guarded_by, texts_by_task
 
 
 def measure(
@@ -39,7 +40,12 @@ def measure(
         from trainer.train.reread import reread, run_folder
 
         listed = guarded_by(run_folder(corpus))
-        run = reread(corpus, lambda: unique_texts(benchmark_documents(data_dir, only=listed)))
+
+        def excluded_texts() -> list[str]:
+            by_task = texts_by_task(benchmark_documents(data_dir, only=listed))
+            return list(dict.fromkeys(chain(*by_task.values())))
+
+        run = reread(corpus, excluded_texts)
         excluded, base, ledger = run.excluded, run.ledger.base.source, run.ledger
         texts = Digested(run.documents())
         model = model or str(run.model)

@@ -6,9 +6,10 @@ import math
 import secrets
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from scipy import special
@@ -18,6 +19,7 @@ from biobench.schema.document import Prediction
 from biobench.schema.record import ENGINE_VERSION, RunRecord
 from biobench.score import counts
 from biobench.stats import Average, Counts, document_interval
+from biobench.stats.counts import check_average
 from biobench.store import Store
 from biobench.store.statements import Draw, Statement, make_statement
 
@@ -31,16 +33,6 @@ task, data, engine or precision are not those of the record, so nothing was run.
 spec or the record's own predictions are missing or damaged, so nothing was run. failed: the run did not end."""
 LEAST_SEEDS = 3
 """Submitted seeds from which the spread of one more can be told."""
-_AVERAGES: dict[str, tuple[Average, Literal["exact", "partial"]]] = {
-    "macro_f1": ("macro", "exact"),
-    "macro_f1_all": ("macro_all", "exact"),
-    "micro_f1": ("micro", "exact"),
-    "weighted_f1": ("weighted", "exact"),
-    "accuracy": ("micro", "exact"),
-    "partial_macro_f1": ("macro", "partial"),
-    "partial_micro_f1": ("micro", "partial"),
-    "partial_weighted_f1": ("weighted", "partial"),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +95,8 @@ class Again:
         folder = Path(self.models).absolute()  # `models/name` would be an id of the hub where there is no such folder
         return str(folder if (folder / "config.json").is_file() else folder / name)
 
-    def plan(self, record: RunRecord, seed: int) -> RunPlan | str:
-        """The plan of one run under the record's conditions; in words why there is none. Raises BioBenchError."""
+    def plan(self, record: RunRecord, seed: int) -> RunPlan:
+        """The plan of one run under the record's conditions. Raises BioBenchError where it cannot be made."""
         from biobench.runs.options import RunRequest
         from biobench.runs.plan import make_plan
 
@@ -127,11 +119,9 @@ class Again:
             label_map=[f"{name}={label}" for name, label in record.label_map.items()],
         )
         plan = make_plan(request)
-        if plan.items:
-            return plan
-        missing = plan.tasks[0].unavailable
-        assert missing is not None
-        return f"{missing}; {missing.hint}"
+        if (missing := plan.tasks[0].unavailable) is not None:
+            raise missing
+        return plan
 
 
 def stored_runs(path: str | Path) -> tuple[Store, list[RunRecord]]:
@@ -169,7 +159,7 @@ def reproduce(store: Store, records: Sequence[RunRecord], again: Again) -> Itera
     """
     if Path(again.results_dir).absolute() == store.root.absolute():
         raise UsageError(
-            f"{again.results_dir}: the records lie here, so their runs would be found and not made again",
+            f"{again.results_dir}: the records lie here, so their runs would not be made again",
             hint="give another --results-dir",
         )
     for record in records:
@@ -177,54 +167,54 @@ def reproduce(store: Store, records: Sequence[RunRecord], again: Again) -> Itera
 
 
 def _repeated(store: Store, record: RunRecord, again: Again) -> Reproduction:
-    from biobench.runs.api import run_plan
-    from biobench.runs.result import Silent
-
     metric = record.task.primary
-    stored = Reproduction(
-        model=record.model.id,
-        task=record.task.id,
-        seed=record.seed,
-        metric=metric,
-        agreement="other",
-        stored=record.scores[metric],
+    score = record.scores[metric]
+    row = partial(
+        Reproduction, model=record.model.id, task=record.task.id, seed=record.seed, metric=metric, stored=score
     )
     if record.origin == "outside":
-        return replace(stored, reason="its predictions were made elsewhere; `biobench score` reads them")
+        return row(agreement="other", reason="its predictions were made elsewhere; `biobench score` reads them")
     try:
         before = None if record.redacted else store.stored_predictions(record)[1]
-        interval, plan = _interval(store, record), again.plan(record, record.seed)
+        low, high = _interval(store, record) or (None, None)
+        plan = again.plan(record, record.seed)
     except BioBenchError as error:
         by_name = again.models is None and isinstance(error, ModelError)
         hint = "name its folder with --models" if by_name else error.hint
-        return replace(stored, agreement="unavailable", reason=f"{error}; {hint}")
-    if isinstance(plan, str):
-        return replace(stored, agreement="unavailable", reason=plan)
-    if differences := _differences(record, plan.items[0]):
-        return replace(stored, reason=", ".join(differences))
-    if plan.items[0].key != record.key:
+        return row(agreement="unavailable", reason=f"{error}; {hint}")
+    differences = _differences(record, plan.items[0])
+    if not differences and plan.items[0].key != record.key:
         # no single part: the record was written by hand, or another program decided its key
-        return replace(stored, reason=f"key {plan.items[0].key[:12]} instead of {record.key[:12]}")
-    if interval is not None:
-        stored = replace(stored, low=interval[0], high=interval[1])
-    (result,) = run_plan(plan, Silent())
-    fresh = Store(again.results_dir)
-    repeated = fresh.get(record.task.id, record.key)
+        differences = [f"key {plan.items[0].key[:12]} instead of {record.key[:12]}"]
+    if differences:
+        return row(agreement="other", reason=", ".join(differences))
+    repeated, after, reason = _run_again(plan, again)
     if repeated is None:
-        return replace(stored, agreement="failed", reason=result.reason)
-    score = repeated.scores[metric]
-    after = None if repeated.redacted else fresh.stored_predictions(repeated)[1]
+        return row(agreement="failed", low=low, high=high, reason=reason)
     same = None if before is None or after is None else alike(record, before, after)
-    comparison = replace(stored, again=score, same=same, machine=_machine(record, repeated))
+    new = repeated.scores[metric]
+    row = partial(row, again=new, low=low, high=high, machine=_machine(record, repeated))
     # a file's bytes depend on the library that wrote it too
     if record.predictions_sha256 == repeated.predictions_sha256 or (before is not None and before == after):
-        if score == record.scores[metric]:
-            return replace(comparison, agreement="identical", same=1.0)
-        return replace(
-            comparison, agreement="outside", reason="the predictions are the same, the record's score is not theirs"
-        )
-    within = score == record.scores[metric] if interval is None else interval[0] <= score <= interval[1]
-    return replace(comparison, agreement="within" if within else "outside")
+        if new == score:
+            return row(agreement="identical", same=1.0)
+        reason = "the predictions are the same, the record's score is not theirs"
+        return row(agreement="outside", same=same, reason=reason)
+    within = new == score if low is None or high is None else low <= new <= high
+    return row(agreement="within" if within else "outside", same=same)
+
+
+def _run_again(plan: RunPlan, again: Again) -> tuple[RunRecord | None, list[Prediction] | None, str | None]:
+    """The record of the one run of a plan and its predictions; None and why where it failed."""
+    from biobench.runs.api import run_plan
+    from biobench.runs.result import Silent
+
+    (result,) = run_plan(plan, Silent())
+    fresh = Store(again.results_dir)
+    record = fresh.get(plan.items[0].task.id, plan.items[0].key)
+    if record is None:
+        return None, None, result.reason
+    return record, None if record.redacted else list(fresh.stored_predictions(record)[1]), None
 
 
 def _differences(record: RunRecord, item: Item) -> list[str]:
@@ -253,15 +243,16 @@ def _machine(then: RunRecord, now: RunRecord) -> tuple[str, ...]:
 
 def _interval(store: Store, record: RunRecord) -> tuple[float, float] | None:
     """The 95% interval of the stored score over test documents; None where it cannot be computed from the store."""
-    metric = record.task.primary
-    if record.redacted or metric not in _AVERAGES:
+    name = record.task.primary.removeprefix("partial_").removesuffix("_f1")
+    average = {"accuracy": "micro", "macro_f1_all": "macro_all"}.get(record.task.primary, name)
+    if record.redacted or average not in get_args(Average):
         return None
-    average, match = _AVERAGES[metric]
+    match: Literal["exact", "partial"] = "partial" if record.task.primary.startswith("partial_") else "exact"
     gold, predictions = store.load_predictions(record, None)
     by_group = counts(type=record.task.type, labels=record.task.labels, gold=gold, predictions=predictions, match=match)
     evaluated = [label in set(record.task.gold_labels) for label in by_group.labels]
     table = Counts.of(*(np.stack([getattr(by_group, name)]) for name in ("tp", "fp", "fn")))
-    interval = document_interval(table, average, evaluated=evaluated).interval
+    interval = document_interval(table, check_average(average), evaluated=evaluated).interval
     return None if interval is None else (interval.low, interval.high)
 
 
@@ -276,7 +267,7 @@ def alike(record: RunRecord, one: Sequence[Prediction], other: Sequence[Predicti
 
 
 def draw(submission: str | Path, waiting: Collection[str], again: Again) -> Statement:
-    """Runs of seeds by lot on the tasks where a submission waits (else on one by lot), and what they say of it.
+    """Runs of seeds drawn at random where a submission waits (else on a random task), and whether they agree with it.
 
     A drawn run agrees if its score lies in the 95% prediction interval of the submitted seeds, and so does the share
     of test documents that it answers as they do. Raises UsageError for fewer than `LEAST_SEEDS` seeds, and where the
@@ -292,9 +283,6 @@ def draw(submission: str | Path, waiting: Collection[str], again: Again) -> Stat
 
 
 def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
-    from biobench.runs.api import run_plan
-    from biobench.runs.result import Silent
-
     first = runs[0]
     folds, seed = first.resampling, secrets.randbelow(2**31)
     if folds is not None:  # each seed is a split, and there are no others
@@ -306,23 +294,18 @@ def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
             hint=f"ask the submitter for {LEAST_SEEDS} seeds or more",
         )
     plan = again.plan(first, seed)
-    if isinstance(plan, str):
-        raise UsageError(f"{first.task.id}: {plan}", hint="name the data with --data-dir")
     if differences := _differences(first, plan.items[0]):
         raise UsageError(
             f"{first.task.id}: {', '.join(differences)}",
             hint="name the submitted checkpoint with --models, on a machine of that precision",
         )
-    (result,) = run_plan(plan, Silent())
-    fresh = Store(again.results_dir)
-    repeated = fresh.get(first.task.id, plan.items[0].key)
-    if repeated is None:
-        raise UsageError(f"{first.task.id}, seed {seed}: the run failed: {result.reason}", hint="see `biobench status`")
+    repeated, answers, reason = _run_again(plan, again)
+    if repeated is None or answers is None:
+        raise UsageError(f"{first.task.id}, seed {seed}: the run failed: {reason}", hint="see `biobench status`")
     metric, number = first.task.primary, first.task.test_documents
     scores = np.array([run.scores[metric] for run in others])
     low, high = prediction_interval(scores.mean(), scores, 1 / number**2)
     submitted = [store.stored_predictions(run)[1] for run in others]
-    answers = fresh.stored_predictions(repeated)[1]
     pairs = np.array([[1.0 if a is b else alike(first, a, b) or 0.0 for b in submitted] for a in submitted])
     new = float(np.mean([alike(first, answers, other) or 0.0 for other in submitted]))
     alike_low, alike_high = agreement_interval(pairs, number)
@@ -346,7 +329,7 @@ def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
 def prediction_interval(centre: float, values: np.ndarray, noise: float) -> tuple[float, float]:
     """The 95% interval for one more value like these: `centre` ± √(t(n - 1)² s² (1 + 1/n) + 1.96² noise).
 
-    noise: a known variance besides theirs: equal scores of a few seeds do not say that no document ever turns.
+    noise: a known variance besides theirs: equal scores of a few seeds do not say that no document ever changes.
     """
     n = len(values)
     spread = float(np.var(values, ddof=1)) * (1 + 1 / n)

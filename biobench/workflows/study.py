@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
@@ -16,7 +18,6 @@ from typing import TYPE_CHECKING
 from pydantic import Field, field_validator
 
 from biobench.data.catalog import load_task
-from biobench.data.readers.needle import NeedleOptions
 from biobench.errors import SpecError, UsageError
 from biobench.schema.protocols import PROTOCOLS, protocol_named_by
 from biobench.schema.record import RunRecord
@@ -24,7 +25,7 @@ from biobench.schema.strict import FieldError, Strict, suggest, validate
 from biobench.schema.task import parse_seeds
 from biobench.schema.yaml12 import parse_file
 from biobench.stats import seed_interval
-from biobench.workflows.decontamination import guard, record_exclusions, unique_texts
+from biobench.workflows.decontamination import guard, record_exclusions, texts_by_task
 
 if TYPE_CHECKING:
     from trainer.pretrain import PretrainingResult
@@ -55,12 +56,12 @@ class Benchmark(Strict):
     @property
     def ids(self) -> tuple[str, ...]:
         """Of the tasks whose mean counts. Raises SpecError or UsageError for a task that is none."""
-        return _ids(self.tasks)
+        return self.all_ids[: len(self.tasks)]
 
     @property
     def all_ids(self) -> tuple[str, ...]:
         """Those beside the mean last."""
-        return _ids(self.all_tasks)
+        return tuple(load_task(task).id if task.endswith(".yaml") else task for task in self.all_tasks)
 
     @field_validator("seeds")
     @classmethod
@@ -168,54 +169,23 @@ def load_study(folder: str | Path) -> Study:
     return study.model_copy(update={"base": base, "benchmark": study.benchmark.model_copy(update=here)})
 
 
-def _ids(tasks: Sequence[str]) -> tuple[str, ...]:
-    return tuple(load_task(task).id if task.endswith(".yaml") else task for task in tasks)
-
-
-def check_windows(study: Study, runs: Sequence[StudyRun]) -> None:
-    """Whether the encoders to be made read a document of each needle task.
-
-    Raises UsageError for the first task whose shortest document is longer than the windows that an encoder with a
-    tokenizer of its own is trained on, which is the longest text that it then reads.
-    """
-    shortest = {}
-    for task in map(load_task, study.benchmark.all_tasks):
-        if task.spec.type == "needle":
-            shortest[task.id] = min(
-                min(options.lengths) for options in task.options.values() if isinstance(options, NeedleOptions)
-            )
-    for run in runs:
-        recipe = run.recipe()
-        window = recipe.corpus.sequence_length
-        for task_id, length in shortest.items():
-            if recipe.base.tokenizer is not None and length > window:
-                raise UsageError(
-                    f"{task_id}: its shortest documents have {length} tokens, and {run.name} will read {window}",
-                    hint="leave the task out of benchmark.tasks, name a spec with shorter reader.lengths, or raise "
-                    "corpus.sequence_length",
-                )
-
-
 def planned_runs(study: Study, data_dir: str | None) -> list[StudyRun]:
     """Every run in the order in which it is made: the first seed of all arms first."""
     from trainer.api import load_recipe
 
     runs = []
-    for budget in study.budgets:
-        for seed in study.seeds:
-            for arm in study.arms:
-                phases = load_recipe(study.base, study.overrides, (arm,)).phases
-                whole = sum(phase.tokens for phase in phases)
-                overrides = [*study.overrides, f"name={arm}-{_short(budget)}-s{seed}", f"seeds.data={seed}"]
-                overrides += [f"seeds.training={seed}", f"seeds.init={seed}"]
-                for number, phase in enumerate(phases):
-                    overrides.append(f"phases.{number}.tokens={round(budget * phase.tokens / whole)}")
-                    if phase.schedule.warmup:
-                        warmup = round(budget * phase.schedule.warmup / whole)
-                        overrides.append(f"phases.{number}.schedule.warmup={warmup}")
-                if data_dir is not None:
-                    overrides.append(f"corpus.root={data_dir}")
-                runs.append(StudyRun(arm, budget, seed, study.base, tuple(overrides)))
+    for budget, seed, arm in product(study.budgets, study.seeds, study.arms):
+        phases = load_recipe(study.base, study.overrides, (arm,)).phases
+        share = Fraction(budget, sum(phase.tokens for phase in phases))
+        overrides = [*study.overrides, f"name={arm}-{_short(budget)}-s{seed}"]
+        overrides += [f"seeds.{kind}={seed}" for kind in ("data", "training", "init")]
+        for number, phase in enumerate(phases):
+            overrides.append(f"phases.{number}.tokens={round(phase.tokens * share)}")
+            if phase.schedule.warmup:
+                overrides.append(f"phases.{number}.schedule.warmup={round(phase.schedule.warmup * share)}")
+        if data_dir is not None:
+            overrides.append(f"corpus.root={data_dir}")
+        runs.append(StudyRun(arm, budget, seed, study.base, tuple(overrides)))
     return runs
 
 
@@ -225,21 +195,6 @@ def cost(runs: Sequence[StudyRun]) -> tuple[int, float]:
 
     plans = [plan(run.recipe()) for run in runs]
     return sum(run.budget for run in runs), sum(phase.flops for p in plans for phase in p.phases)
-
-
-def matrix_rate(size: int = 1024, repeats: int = 5) -> float:
-    """Operations a second of the best of `repeats` bf16 matrix products on this CPU: an upper limit of training."""
-    import time
-
-    import torch
-
-    a, b = (torch.randn(size, size, dtype=torch.bfloat16) for _ in range(2))
-    best = float("inf")
-    for _ in range(repeats + 1):
-        began = time.perf_counter()
-        a @ b
-        best = min(best, time.perf_counter() - began)
-    return 2 * size**3 / best
 
 
 def pretrain_run(
@@ -257,8 +212,9 @@ def pretrain_run(
                 hint="take another folder with --out, or delete the run",
             )
         return None
-    exclude, missing = guard(recipe, data_dir, exclude_tasks=True, require_tasks=None)
-    result = api.pretrain(recipe, out=folder, resume=folder.is_dir(), exclude=unique_texts(exclude), unguarded=missing)
+    exclude, missing = guard(recipe, data_dir)
+    texts = texts_by_task(exclude)
+    result = api.pretrain(recipe, out=folder, resume=folder.is_dir(), exclude=texts, unguarded=missing)
     if result.model is not None and missing is not None:
         record_exclusions(result, exclude, missing, say)
     return result
@@ -266,14 +222,16 @@ def pretrain_run(
 
 def scores_of(study: Study, runs: Sequence[StudyRun], out: Path) -> dict[str, dict[str, float]]:
     """Run -> task -> primary score, the mean over fine-tuning seeds, of what `out` holds of the declared benchmark."""
+    from biobench.models.loading import find_checkpoint
     from biobench.store import Store
 
-    names, wanted = {_hash(out / "runs" / run.name): run.name for run in runs}, study.benchmark.all_ids
+    folders = {run.name: out / "runs" / run.name / "model" for run in runs}
+    names = {find_checkpoint(str(f)).hash: name for name, f in folders.items() if (f / "config.json").is_file()}
     by_run: dict[str, dict[str, list[float]]] = {}
     for record in Store(out / "results").records():
-        if record.model.hash in names and record.task.id in wanted and _declared(study.benchmark, record):
-            tasks = by_run.setdefault(names[record.model.hash], {})
-            tasks.setdefault(record.task.id, []).append(record.scores[record.task.primary])
+        name, task = names.get(record.model.hash), record.task.id
+        if name is not None and task in study.benchmark.all_ids and _declared(study.benchmark, record):
+            by_run.setdefault(name, {}).setdefault(task, []).append(record.scores[record.task.primary])
     return {name: {task: fmean(values) for task, values in tasks.items()} for name, tasks in by_run.items()}
 
 
@@ -286,29 +244,18 @@ def _declared(benchmark: Benchmark, record: RunRecord) -> bool:
     return set(record.overrides) == set(benchmark.overrides)
 
 
-def _hash(folder: Path) -> str:
-    """The model's hash as records have it; empty where the run is not finished."""
-    from biobench.models.loading import find_checkpoint
-
-    model = folder / "model"
-    return find_checkpoint(str(model)).hash if (model / "config.json").is_file() else ""
-
-
 def mismatches(study: Study, runs: Sequence[StudyRun], out: Path) -> Iterator[str]:
     """Arms of one seed and budget whose ledgers do not match the reference's (a causal-only arm never does)."""
     from trainer.api import ledger_diff
 
     for run in runs:
-        if run.arm == study.reference:
-            continue
-        reference = StudyRun(study.reference, run.budget, run.seed, run.base, ())
-        folders = [out / "runs" / r.name for r in (reference, run)]
-        if all((f / "ledger.json").is_file() for f in folders):
-            difference = ledger_diff(*folders)
-            if not difference.matched:
-                what = [row.name for row in difference.differing]
+        reference = StudyRun(study.reference, run.budget, run.seed, run.base, ()).name
+        folders = [out / "runs" / name for name in (reference, run.name)]
+        if run.arm != study.reference and all((f / "ledger.json").is_file() for f in folders):
+            what = [row.name for row in ledger_diff(*folders).differing]
+            if what:
                 more = f" and {len(what) - _NAMED} more" if len(what) > _NAMED else ""
-                yield f"{reference.name} and {run.name}: {', '.join(what[:_NAMED])}{more} differ"
+                yield f"{reference} and {run.name}: {', '.join(what[:_NAMED])}{more} differ"
 
 
 def table(study: Study, runs: Sequence[StudyRun], scores: dict[str, dict[str, float]]) -> list[ArmRow]:
@@ -331,17 +278,9 @@ def table(study: Study, runs: Sequence[StudyRun], scores: dict[str, dict[str, fl
                 continue
             paired = [value - reference[seed] for seed, value in mine.items() if seed in reference]
             shown = arm != study.reference and paired
-            interval = seed_interval(paired).interval if shown and len(paired) > 1 else None
-            rows.append(
-                ArmRow(
-                    arm,
-                    budget,
-                    mine,
-                    fmean(paired) if shown else None,
-                    None if interval is None else interval.low,
-                    None if interval is None else interval.high,
-                )
-            )
+            ends = seed_interval(paired).interval if shown and len(paired) > 1 else None
+            low, high = (ends.low, ends.high) if ends else (None, None)
+            rows.append(ArmRow(arm, budget, mine, fmean(paired) if shown else None, low, high))
     return rows
 
 

@@ -23,7 +23,7 @@ from trainer.model.objectives import Targets, Vocabulary
 from trainer.recipe.library import load_recipe
 from trainer.recipe.phases import Masking
 from trainer.recipe.spec import Optimizer
-from trainer.train.optimizer import clear_gradients, make_optimizer, set_rate
+from trainer.train.optimizer import make_optimizer, set_rate
 from trainer.train.phase import autocast
 
 RECIPE = "toy_detour"
@@ -117,7 +117,7 @@ def ours(
         if optimizer.gradient_clip is not None:
             nn.utils.clip_grad_norm_(model.parameters(), optimizer.gradient_clip)
         adam.step()
-        clear_gradients(adam, device)
+        adam.zero_grad(set_to_none=device.type != "cpu")
         after(float(loss.detach()) if number == 0 else None)
 
 

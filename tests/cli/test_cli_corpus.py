@@ -11,7 +11,7 @@ import pytest
 from biobench.core import stop
 from tests.helpers.cli_make import Said
 from tests.helpers.trainer_make import TEXTS
-from trainer.corpus import parts
+from trainer.corpus import tokenised
 
 SMALL = (
     *("base.config.hidden_size=32", "base.config.intermediate_size=32", "base.config.num_hidden_layers=2"),
@@ -69,12 +69,13 @@ def test_a_corpus_is_built_looked_at_and_trained_on(biobench: Callable[..., Said
 def test_a_build_that_is_stopped_goes_on(
     biobench: Callable[..., Said], text: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "DOCUMENTS", 5)
-    monkeypatch.setattr(parts, "ALONE", 100)
+    monkeypatch.setattr(tokenised, "DOCUMENTS", 5)
+    monkeypatch.setattr(tokenised, "ALONE", 100)
     asked: list[int] = []
     monkeypatch.setattr(stop.StopFlag, "__call__", lambda _: (asked.append(1), len(asked) == 4)[1])
     said = biobench("corpus", "build", "toy_detour", *SETS, "--quiet")
     assert said.status == 75
     assert "continues" in said.err
-    assert len(list(Path("runs/corpora").glob("*.parts/*.npz"))) == 3
+    (journal,) = Path("runs/corpora").glob("*.parts/journal.jsonl")
+    assert len(journal.read_text().splitlines()) == 3
     assert biobench("corpus", "build", "toy_detour", *SETS, "--quiet").status == 0

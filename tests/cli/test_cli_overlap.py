@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -65,7 +64,7 @@ def test_a_leak_stands_in_the_record_and_on_the_report(
     assert (before.corpus, before.test, before.excluded) == ("toy_detour", None, False)
     assert any("has not been compared" in note for note in build("results").notes)
 
-    said = biobench("data", "overlap", "leaky", "--task", "diamed", "--data-dir", data, "--json")
+    said = biobench("analyze", "overlap", "leaky", "--task", "diamed", "--data-dir", data, "--json")
     assert said.status == 0, said.err
     rows = {row["split"]: row for row in said.json()}
     assert (rows["test"]["seen"], rows["test"]["exact"], rows["test"]["excluded"]) == (LEAKED, 2, False)
@@ -106,11 +105,12 @@ def test_documents_kept_out_of_the_text_are_said_to_be(biobench: Callable[..., S
     report = build("results")
     assert any("were kept out of its training text 'toy_detour'" in note for note in report.notes)
 
-    said = biobench("data", "overlap", model / "ledger.json", "--task", "diamed", "--data-dir", data, "--json")
+    said = biobench("analyze", "overlap", model / "ledger.json", "--task", "diamed", "--data-dir", data, "--json")
     assert said.status == 0, said.err
     assert [(r["seen"], r["excluded"]) for r in said.json()] == [(0, True)] * 2
     assert any("none of" in note and "all of them were kept out" in note for note in build("results").notes)
-    assert not any(row["contamination"]["seen"] for row in rows_of_runs(biobench))
+    rows = [r for r in biobench("report", "--format", "json").json() if r["source"] == "run"]
+    assert not any(row["contamination"]["seen"] for row in rows)
 
     # the list belongs to the task's data as it was, and to that run
     listed = json.loads((model / "exclusion.json").read_text())
@@ -122,7 +122,7 @@ def test_documents_kept_out_of_the_text_are_said_to_be(biobench: Callable[..., S
     assert not told_again(model, "another")
 
     # other documents to exclude, or another text, are not those of the run
-    ask = ("data", "overlap", "clean", "--task", "diamed", "--data-dir", data)
+    ask = ("analyze", "overlap", "clean", "--task", "diamed", "--data-dir", data)
     cases = (exclusions := data / "DiaMED" / "splits" / "validation.json").read_text(encoding="utf-8")
     exclusions.write_text(cases.replace('"clinical_case": "', '"clinical_case": "Ajout. ', 1), encoding="utf-8")
     assert "not those that the run kept out" in biobench(*ask).refusal()
@@ -130,11 +130,6 @@ def test_documents_kept_out_of_the_text_are_said_to_be(biobench: Callable[..., S
     with Path("text.jsonl").open("a") as stream:
         stream.write('{"text": "One line more."}\n')
     assert "cannot be shown to be the text of this run" in biobench(*ask).refusal()
-
-
-def rows_of_runs(biobench: Callable[..., Said]) -> list[dict[str, Any]]:
-    """The report's rows of runs."""
-    return [r for r in biobench("report", "--format", "json").json() if r["source"] == "run"]
 
 
 def told_again(model: Path, data_hash: str) -> bool:
@@ -151,17 +146,17 @@ def test_text_is_given_to_a_model_by_name(
 ) -> None:
     run(biobench, tiny, data)
     assert Store("results").records()[0].contamination is None
-    said = biobench("data", "overlap", "text.jsonl", "--task", "diamed", "--data-dir", data, "--model", tiny)
+    said = biobench("analyze", "overlap", "text.jsonl", "--task", "diamed", "--data-dir", data, "--model", tiny)
     assert said.status == 0, said.err
     assert "2 stored runs" in said.err
     assert {r.contamination.seen for r in Store("results").records() if r.contamination} == {LEAKED}
     # text without a leak does not hide the one that has it
     (tmp_path / "other.txt").write_text("Nothing of the kind.")
-    biobench("data", "overlap", "other.txt", "--task", "diamed", "--data-dir", data, "--model", tiny)
+    biobench("analyze", "overlap", "other.txt", "--task", "diamed", "--data-dir", data, "--model", tiny)
     assert len(list(Path("results/overlap/diamed").iterdir())) == 2
     assert {r.contamination.seen for r in Store("results").records() if r.contamination} == {LEAKED}
     # without a model the figures are printed and nothing is kept
-    said = biobench("data", "overlap", "text.jsonl", "--task", "diamed", "--data-dir", data, "--results-dir", "new")
+    said = biobench("analyze", "overlap", "text.jsonl", "--task", "diamed", "--data-dir", data, "--results-dir", "new")
     assert "2 of 7 documents verbatim" in said.out
     assert not Path("new").exists()
 
@@ -197,6 +192,6 @@ def test_tasks_that_nobody_guarded_are_named_and_can_be_counted_later(
 
     for name in (tmp_path / "other").iterdir():
         name.rename(data / name.name)
-    said = biobench("data", "overlap", "half", "--task", "meddialog_fr", "--data-dir", data, "--json")
+    said = biobench("analyze", "overlap", "half", "--task", "meddialog_fr", "--data-dir", data, "--json")
     assert said.status == 0, said.err
     assert {r["split"]: r["seen"] for r in said.json()}["test"] >= 1

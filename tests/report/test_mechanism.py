@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from biobench.cli.analyze.runs import print_standings
 from biobench.cli.main import app
 from biobench.errors import SpecError, TrainingError, UsageError
-from biobench.report.details.mechanism import stability, standings, standings_chart, stored_scores
+from biobench.report.details.mechanism import standings_chart
 from biobench.runs.options import RunRequest
 from biobench.runs.result import RunResult
 from biobench.stats import Estimand, mean_test
-from biobench.workflows.mechanism import frozen_layers
+from biobench.workflows.mechanism import frozen_layers, stability, standings, stored_scores
 from tests.helpers.ledger_make import ledger, write
 from tests.helpers.report_make import save_runs
 
@@ -64,15 +63,6 @@ def test_standings_are_paired_over_seeds_and_tasks() -> None:
     assert low.kept.value in low.kept.interval
 
 
-def test_one_seed_keeps_the_names_of_the_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    found = {model: {"t": {42: level}} for model, level in (("a", 0.5), ("b", 0.7), ("hybrid", 0.6))}
-    report = standings(found, reference="b", twin="a", roles=("donor", "recipient", "hybrid"))
-    print_standings(report, "recovered")
-    printed = capsys.readouterr().out
-    assert "to recipient" in printed
-    assert "to donor" in printed
-
-
 def test_only_shared_seeds_and_tasks_count() -> None:
     fewer = {**TABLE, "low": {"demo_ner": {s: v for s, v in TABLE["low"]["demo_ner"].items() if s != 42}}}
     report = standings(fewer, reference="detour", twin="twin")
@@ -96,16 +86,15 @@ def test_stability_measures_the_spread_within_seeds() -> None:
         return {"demo_ner": {seed: level + NOISE[seed] for seed in SEEDS}}
 
     rates = {1e-5: (0.60, 0.50), 5e-5: (0.61, 0.60), 1e-4: (0.62, 0.40)}
-    report = stability({r: {"steady": at(a), "shaky": at(b)} for r, (a, b) in rates.items()})
-    steady, shaky = report.spreads
+    _, _, (steady, shaky) = stability({r: {"steady": at(a), "shaky": at(b)} for r, (a, b) in rates.items()})
     # the seeds' own ups and downs, the same at every rate, are no spread over rates
     assert steady.test.estimate == pytest.approx(0.01)
     assert shaky.test.estimate == pytest.approx(0.1)
     assert (steady.best_rate, shaky.best_rate) == (1e-4, 5e-5)
     assert shaky.range == pytest.approx(0.2)
-    assert report.against_first["shaky"].estimate == pytest.approx(0.09)
-    with pytest.raises(UsageError, match="one learning rate"):
-        stability({1e-5: {"a": at(0.5)}})
+    assert steady.to_first is None
+    assert shaky.to_first is not None
+    assert shaky.to_first.estimate == pytest.approx(0.09)
 
 
 @pytest.fixture
@@ -156,7 +145,7 @@ def test_stability_command_runs_every_rate(monkeypatch: pytest.MonkeyPatch, caps
         level = 0.6 if model == "steady" else 0.6 - 2000 * rate
         return [RunResult(model, tasks[0], 1, seed, "done", scores={"macro_f1": level + NOISE[seed]}) for seed in SEEDS]
 
-    monkeypatch.setattr("biobench.workflows.mechanism.make_runs", run)
+    monkeypatch.setattr("biobench.runs.api.make_runs", run)
     monkeypatch.setattr("biobench.workflows.mechanism.check_runs", lambda *_: None)  # the models are names alone
     command = ["analyze", "stability", "steady", "shaky", "--learning-rates", "1e-5,1e-4", "--task", "demo_ner"]
     app([*command, "--json"], standalone_mode=False)
@@ -173,7 +162,7 @@ def test_stability_command_runs_every_rate(monkeypatch: pytest.MonkeyPatch, caps
     def fails(request: RunRequest, _: Any) -> list[RunResult]:
         return [RunResult(request.model[0], "demo_ner", 1, 42, "failed", reason="out of memory")]
 
-    monkeypatch.setattr("biobench.workflows.mechanism.make_runs", fails)
+    monkeypatch.setattr("biobench.runs.api.make_runs", fails)
     with pytest.raises(TrainingError, match="out of memory"):
         app(command, standalone_mode=False)
 
@@ -182,7 +171,7 @@ def test_a_rate_that_cannot_be_trained_is_refused_before_any_run(monkeypatch: py
     def run(*_: Any, **__: Any) -> list[RunResult]:
         raise AssertionError("a run was begun")
 
-    monkeypatch.setattr("biobench.workflows.mechanism.make_runs", run)
+    monkeypatch.setattr("biobench.runs.api.make_runs", run)
     command = ["analyze", "stability", "some/model", "--task", "demo_ner", "--learning-rates", "1e-5,-1"]
     found: list[str] = []
 
@@ -198,7 +187,7 @@ def test_a_rate_that_cannot_be_trained_is_refused_before_any_run(monkeypatch: py
 
 
 def test_the_dot_plot_leaves_the_twin_to_the_zero_line() -> None:
-    chart = json.dumps(standings_chart(standings(TABLE, reference="detour", twin="twin")).to_dict())
+    chart = json.dumps(standings_chart(standings(TABLE, reference="detour", twin="twin").as_json()).to_dict())
     assert "low (frozen)" in chart
     assert "detour (reference)" in chart
     assert "twin (twin)" not in chart

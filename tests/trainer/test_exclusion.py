@@ -12,10 +12,8 @@ from tests.helpers.trainer_make import numbered
 from trainer.corpus.builder import build, corpus_folder, excluded_documents
 from trainer.corpus.cleaning import Excluded
 from trainer.corpus.embedded import documents
-from trainer.corpus.shards import tokenizer_hash, train_tokenizer
-from trainer.pretrain import tokenizer_for
+from trainer.corpus.shards import train_tokenizer
 from trainer.recipe.corpus import CorpusSource, CorpusSpec, EmbeddedText, Exclusion
-from trainer.recipe.library import load_recipe
 
 WORDS = [f"w{n}" for n in range(40)]
 TEST = " ".join(WORDS)
@@ -115,15 +113,6 @@ def test_every_part_of_a_corpus_names_its_folder(tokenizer: PreTrainedTokenizerB
     assert folder(spec(root=root, sources=[written])) != folders[8]
 
 
-def test_no_tokenizer_is_trained_on_excluded_documents(small: list[str], tmp_path: Path) -> None:
-    kept_out = "zebrafish " * 30
-    (tmp_path / "a.jsonl").write_text("".join(f'{{"text": "{t}"}}\n' for t in [*TEXTS, kept_out]))
-    recipe = load_recipe("toy_detour", [*small, f"corpus.root={tmp_path}", "corpus.sources=[{id: a, path: a.jsonl}]"])
-    clean = tokenizer_hash(train_tokenizer(TEXTS, 500, 48))
-    assert tokenizer_hash(tokenizer_for(recipe)) != clean
-    assert tokenizer_hash(tokenizer_for(recipe, [kept_out])) == clean
-
-
 def test_a_start_token_stands_before_every_document(tokenizer: PreTrainedTokenizerBase, tmp_path: Path) -> None:
     corpus = build(spec(start_token="cls"), tokenizer, tmp_path)
     tokens = corpus.train.read(np.arange(len(corpus.train))).ravel().tolist()
@@ -167,3 +156,5 @@ def test_shares_are_of_tokens_and_the_most_plentiful_source_is_read_once(
     drawn = {name: by_id[name]["drawn_tokens"] for name in ("long", "short")}
     assert by_id["short"]["share"] == pytest.approx(drawn["short"] / sum(drawn.values()), abs=1e-6)
     assert by_id["short"]["share"] == pytest.approx(0.4, abs=0.01)
+    repeated = build(spec(sources=[spec().sources[0].model_copy(update={"repeat": 2.5})]), tokenizer, tmp_path)
+    assert repeated.manifest["train"]["documents"] == 54 * 2 + 27

@@ -92,23 +92,13 @@ def test_samples_tokens_and_targets(run: Path, ledger: Ledger) -> None:
 
 
 def test_what_was_asked_for(ledger: Ledger) -> None:
-    detour, decay = ledger.phases
-    assert (detour.name, detour.objective, detour.masking) == ("detour", "clm", None)
-    assert (decay.name, decay.objective) == ("decay", "mlm")
-    assert decay.masking == {"rate": 0.3, "rule": "mask", "special": "protected"}
-    assert (detour.frozen_layers, decay.frozen_layers) == ("0,2", None)
-    assert (detour.head, decay.head) == ("keep", "reinit")
-    assert (detour.data, decay.data) == ("continue", "restart")
-    assert (detour.isolate_documents, decay.isolate_documents) == (True, False)
-    assert (detour.adopted_from, decay.adopted_from) == (None, None)
-    assert ledger.optimizer == {
-        "learning_rate": 3e-3,
-        "beta1": 0.9,
-        "beta2": 0.98,
-        "epsilon": 1e-6,
-        "weight_decay": 1e-5,
-        "gradient_clip": 0.25,
-    }
+    names = ("name", "objective", "masking", "frozen_layers", "head", "data", "isolate_documents", "adopted_from")
+    assert [[getattr(phase, name) for name in names] for phase in ledger.phases] == [
+        ["detour", "clm", None, "0,2", "keep", "continue", True, None],
+        ["decay", "mlm", {"rate": 0.3, "rule": "mask", "special": "protected"}, None, "reinit", "restart", False, None],
+    ]
+    rates = {"learning_rate": 3e-3, "beta1": 0.9, "beta2": 0.98, "epsilon": 1e-6, "weight_decay": 1e-5}
+    assert ledger.optimizer == rates | {"gradient_clip": 0.25}
     assert (ledger.sequence_length, ledger.batch_sequences) == (48, 8)
     assert ledger.seeds == {"data": 42, "training": 17, "init": 17}
     assert (ledger.precision, ledger.dropout, ledger.distributed, ledger.world_sizes) == ("fp32", 0.0, "none", (1,))

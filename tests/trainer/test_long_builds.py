@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from transformers import PreTrainedTokenizerBase
 
-from biobench.errors import DataUnavailableError, StoreError, TrainingError
+from biobench.errors import TrainingError
 from trainer import api
-from trainer.corpus import parts
-from trainer.corpus.builder import build, corpus_folder, excluded_documents
+from trainer.corpus import tokenised
+from trainer.corpus.builder import build
 from trainer.corpus.cleaning import Excluded
 from trainer.corpus.embedded import documents
-from trainer.corpus.parts import Encoding, tokenise
 from trainer.corpus.shards import train_tokenizer
 from trainer.corpus.sources import ReadMeter
+from trainer.corpus.tokenised import Encoding, tokenise
 from trainer.recipe.corpus import CorpusSource, CorpusSpec
 from trainer.train.progress import Tick
 
@@ -43,30 +43,14 @@ def test_many_processes_build_what_one_builds(
     kept_out = [TEXTS[7], TEXTS[50][: len(TEXTS[50]) // 2], TEXTS[119]]
     alone = build(SPEC, tokenizer, tmp_path / "one", exclude=kept_out)
     assert sum(alone.manifest["sources"][0]["excluded"].values()) >= 3
-    monkeypatch.setattr(parts, "DOCUMENTS", 9)
-    monkeypatch.setattr(parts, "ALONE", 2)
-    here: list[Path] = []
+    monkeypatch.setattr(tokenised, "DOCUMENTS", 9)
+    monkeypatch.setattr(tokenised, "ALONE", 2)
+    here: list[int] = []
     make = Encoding.make
-    monkeypatch.setattr(Encoding, "make", lambda *a: (here.append(a[1]), make(*a)))
+    monkeypatch.setattr(Encoding, "make", lambda *a: (here.append(1), make(*a))[1])
     many = build(SPEC, tokenizer, tmp_path / "many", exclude=kept_out)
     assert len(here) == 2, "the other twelve were made elsewhere"
     assert many.hash == alone.hash
-
-
-def test_a_full_disk_is_told_by_the_process_that_met_it(
-    tokenizer: PreTrainedTokenizerBase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parts, "DOCUMENTS", 30)
-    monkeypatch.setattr(parts, "ALONE", 0)
-    folder = corpus_folder(SPEC, tokenizer, tmp_path, excluded_documents(SPEC, []))
-    work = folder.with_name(f"{folder.name}.parts")
-    work.mkdir()
-    full = work / "e-000002.bin"
-    full.symlink_to("/dev/full")
-    with pytest.raises(StoreError, match="the disk is full") as caught:
-        build(SPEC, tokenizer, tmp_path)
-    assert caught.value.file == str(full)
-    assert "--resume" in caught.value.hint
 
 
 class Deadly(Excluded):
@@ -80,39 +64,23 @@ class Deadly(Excluded):
 def test_a_killed_process_is_one_line(
     tokenizer: PreTrainedTokenizerBase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "DOCUMENTS", 30)
-    monkeypatch.setattr(parts, "ALONE", 0)
+    monkeypatch.setattr(tokenised, "DOCUMENTS", 30)
+    monkeypatch.setattr(tokenised, "ALONE", 0)
     encoding = Encoding(tokenizer, (), 3, "uint16", Deadly([]))
     with pytest.raises(TrainingError, match="was killed") as caught:
-        tokenise(SOURCE, iter(TEXTS), ReadMeter(), encoding, tmp_path, nothing)
+        tokenise([("e", iter(TEXTS), ReadMeter())], encoding, tmp_path, nothing)
     assert "LOKY_MAX_CPU_COUNT" in caught.value.hint
-
-
-def test_errors_of_every_kind_pass_between_processes() -> None:
-    import pickle
-
-    for error in (
-        StoreError("what", hint="do", file="a.txt", line=3),
-        DataUnavailableError("missing", hint="fetch", access="agreement"),
-    ):
-        again = pickle.loads(pickle.dumps(error))
-        assert (type(again), str(again), again.args, vars(again)) == (
-            type(error),
-            str(error),
-            error.args,
-            vars(error),
-        )
 
 
 def test_a_build_that_is_told_to_stop_goes_on_later(
     small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "DOCUMENTS", 10)
+    monkeypatch.setattr(tokenised, "DOCUMENTS", 10)
     overrides = [*small, f"corpus.cache={tmp_path / 'corpora'}"]
-    monkeypatch.setattr(parts, "ALONE", 100)
-    made: list[str] = []
+    monkeypatch.setattr(tokenised, "ALONE", 100)
+    made: list[int] = []
     make = Encoding.make
-    monkeypatch.setattr(Encoding, "make", lambda *a: (made.append(a[1].name), make(*a)))
+    monkeypatch.setattr(Encoding, "make", lambda *a: (made.append(hash(tuple(a[1]))), make(*a))[1])
     seen: list[str] = []
 
     def listen(tick: Tick) -> None:
@@ -146,6 +114,7 @@ with world("cpu") as here:
 """
 
 
+@pytest.mark.slow
 def test_processes_wait_longer_than_a_collective_for_the_first(tmp_path: Path) -> None:
     script = tmp_path / "waiting.py"
     script.write_text(WAITING)

@@ -1,4 +1,4 @@
-"""Whole words and spans, rates that change, and phases whose steps are causal or masked."""
+"""Whole words, rates that change, and phases whose steps are causal or masked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from biobench.errors import SpecError
 from trainer import api
 from trainer.corpus.shards import train_tokenizer
 from trainer.ledger import Ledger, compare
-from trainer.model.objectives import SPAN_MOST, Vocabulary, capacity, masked, span_chance, spans
+from trainer.model.objectives import Vocabulary, capacity, masked
 from trainer.model.tokens import word_marks, word_numbers
 from trainer.recipe.library import load_recipe
 from trainer.recipe.phases import Masking
@@ -67,11 +67,10 @@ def keys(rows: int) -> list[tuple[object, ...]]:
     return [(17, 0, 0, n) for n in range(rows)]
 
 
-@pytest.mark.parametrize("unit", ["word", "span"])
 @pytest.mark.parametrize("rate", [0.15, 0.3, 0.6])
-def test_whole_words_are_hidden_at_the_rate(unit: str, rate: float) -> None:
+def test_whole_words_are_hidden_at_the_rate(rate: float) -> None:
     windows = sample()
-    result = masked(windows, PIECES, Masking(rate=rate, unit=unit), keys(300))  # type: ignore[arg-type]
+    result = masked(windows, PIECES, Masking(rate=rate, unit="word"), keys(300))
     hidden = np.zeros(windows.size, dtype=bool)
     hidden[result.positions] = True
     hidden = hidden.reshape(windows.shape)
@@ -83,40 +82,20 @@ def test_whole_words_are_hidden_at_the_rate(unit: str, rate: float) -> None:
     assert hidden[:, 0].mean() == pytest.approx(rate, abs=0.09), "the first word no less than others"
 
 
-def test_spans_have_their_lengths_and_meet_the_rate() -> None:
-    covered = np.stack([spans(400, 0.15, 5.0, ("test", n)) for n in range(400)])
-    assert covered.mean() == pytest.approx(0.15, abs=0.005)
-    assert covered[:, 0].mean() == pytest.approx(0.15, abs=0.05)
-    edges = np.diff(np.pad(covered, ((0, 0), (1, 1))).astype(int), axis=1)
-    lengths = np.concatenate([np.flatnonzero(row == -1) - np.flatnonzero(row == 1) for row in edges])
-    single = np.stack([spans(400, 0.15, 1.0, ("test", n)) for n in range(50)])
-    assert lengths.mean() > 2.5
-    assert np.diff(np.flatnonzero(single[0])).min() >= 1
-    assert span_chance(0.15, 1.0) == pytest.approx(0.15, abs=1e-9)
-    # so few that they hardly meet: the published mean, and no span beyond the limit
-    few = np.stack([spans(4000, 0.002, 5.0, ("few", n)) for n in range(1500)])
-    edges = np.diff(np.pad(few[:, 10:-10], ((0, 0), (1, 1))).astype(int), axis=1)
-    lengths = np.concatenate([np.flatnonzero(row == -1) - np.flatnonzero(row == 1) for row in edges])
-    assert lengths.mean() == pytest.approx(3.8, abs=0.12)
-    assert (lengths > SPAN_MOST).mean() < 0.01
-
-
 def test_special_tokens_stay_and_end_words() -> None:
     windows = sample(50)
     windows[:, 10::20] = 3
-    result = masked(windows, PIECES, Masking(rate=0.5, unit="span"), keys(50))
+    result = masked(windows, PIECES, Masking(rate=0.5, unit="word"), keys(50))
     assert (windows.ravel()[result.positions] != 3).all()
 
 
-def test_the_fixed_number_of_places_holds_words_and_spans() -> None:
-    for unit in ("word", "span"):
-        masking = Masking(rate=0.15, final_rate=0.3, unit=unit)  # type: ignore[arg-type]
-        windows = sample(8)
-        most = max(
-            masked(windows, PIECES, masking, [(seed, n) for n in range(8)], rate=0.3).positions.size
-            for seed in range(40)
-        )
-        assert most <= capacity(windows.size, windows.shape[1], masking)
+def test_the_fixed_number_of_places_holds_words() -> None:
+    masking = Masking(rate=0.15, final_rate=0.3, unit="word")
+    windows = sample(8)
+    most = max(
+        masked(windows, PIECES, masking, [(seed, n) for n in range(8)], rate=0.3).positions.size for seed in range(40)
+    )
+    assert most <= capacity(windows.size, windows.shape[1], masking)
 
 
 def run(small: list[str], out: Path, *changes: str) -> Ledger:
@@ -163,21 +142,6 @@ def test_a_mixed_phase_spreads_its_causal_steps(small: list[str], tmp_path: Path
     assert record.validation_losses["objective clm"] != record.validation_loss
     other = run(small, tmp_path / "other", MIXED[0], "phases.1.causal_share=0.5")
     assert "phase 2 causal share" in {row.name for row in compare(ledger, other).differing}
-
-
-def test_a_mixed_phase_continues_after_a_kill_bit_for_bit(small: list[str], tmp_path: Path) -> None:
-    whole = run(small, tmp_path / "whole", *MIXED)
-    overrides = [*small, *MIXED, "checkpoints.every=384"]
-
-    def kill(tick: object) -> None:
-        if getattr(tick, "done", 0) >= 16:
-            raise KeyError
-
-    with pytest.raises(KeyError):
-        api.pretrain("toy_detour", out=tmp_path / "cut", overrides=overrides, progress=kill)
-    again = api.pretrain("toy_detour", out=tmp_path / "cut", overrides=overrides, progress="none", resume=True)
-    assert again.ledger is not None
-    assert again.ledger.model_hash == whole.model_hash
 
 
 @pytest.mark.parametrize("share", [0.1, 0.25, 1 / 3, 0.5, 0.9])

@@ -14,8 +14,8 @@ from tests.helpers.generators import diamed
 from trainer import __main__ as entry
 from trainer.corpus.shards import tokenizer_hash
 from trainer.ledger import read_ledger
-from trainer.pretrain import tokenizer_for
 from trainer.recipe.library import load_recipe
+from trainer.train.start import tokenizer_for
 
 
 def started(command: str, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:

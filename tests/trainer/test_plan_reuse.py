@@ -29,13 +29,13 @@ def test_phases_taken_over_are_not_counted(small: list[str]) -> None:
     part = api.plan("toy_detour", overrides=[*small, f"reuse={{run: runs/donor, through: {names[0]}}}"])
     assert part.phases == whole.phases[1:]
     given = part.as_dict()
-    assert given["reused"] == names[:1]
+    assert list(given["reused"]) == names[:1]
     assert given["reused_from"] == "runs/donor"
     assert given["steps"] == whole.phases[1].steps
     assert given["tokens"] == whole.phases[1].tokens
     assert given["flops"] == whole.phases[1].flops
     assert f"taken over from runs/donor, not trained again: {names[0]}" in "\n".join(part.lines())
-    assert whole.as_dict()["reused"] == []
+    assert not whole.as_dict()["reused"]
     assert "taken over" not in "\n".join(whole.lines())
 
 
@@ -78,8 +78,8 @@ def test_a_later_phase_is_refused_before_the_first_has_trained(
 def test_frozen_weights_cost_no_gradients_of_their_own(small: list[str]) -> None:
     free, frozen = (api.plan("toy_detour", overrides=[*small, *more]) for more in ([], ["phases.0.freeze.layers=0-1"]))
     # two of three layers take two products in place of three
-    assert frozen.phases[0].cost.linear == pytest.approx(free.phases[0].cost.linear * (1 - 2 / 3 / 3))
-    assert frozen.phases[0].cost.attention == free.phases[0].cost.attention
+    assert frozen.phases[0].linear == pytest.approx(free.phases[0].linear * (1 - 2 / 3 / 3))
+    assert frozen.phases[0].attention == free.phases[0].attention
     assert frozen.phases[1] == free.phases[1]
 
 

@@ -14,7 +14,7 @@ from tests.helpers.pretrain_models import CONFIGS, DECODERS, tiny
 from trainer.model import guard
 from trainer.model.attention import Reach
 from trainer.model.families import layers_of
-from trainer.model.network import Trainee, load_model
+from trainer.model.network import Packing, Trainee, load_model
 
 FAMILIES = sorted(CONFIGS)
 
@@ -160,7 +160,7 @@ def test_isolated_documents_do_not_see_each_other(causal: bool) -> None:
     changed = ids.clone()
     changed[:, :30] = (changed[:, :30] + 1) % 97
     with torch.no_grad():
-        whole, other = (module.logits(x, causal=causal, documents=documents) for x in (ids, changed))
+        whole, other = (module.logits(x, causal=causal, packing=Packing(documents)) for x in (ids, changed))
     assert torch.equal(whole[:, 30:], other[:, 30:])
     assert not torch.equal(whole[:, :30], other[:, :30])
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import os
-import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM, PreTrainedTokenizerBase
 
 from trainer import api
@@ -23,12 +20,12 @@ from trainer.model.loss import IGNORE
 from trainer.model.network import Trainee, load_model, new_model
 from trainer.model.objectives import masked
 from trainer.order import draw
-from trainer.pretrain import tokenizer_for
 from trainer.recipe.library import load_recipe
 from trainer.recipe.spec import Recipe
 from trainer.train.batches import Batches, vocabulary_of
 from trainer.train.distributed import World
-from trainer.train.progress import Tick, read_metrics
+from trainer.train.progress import read_metrics
+from trainer.train.start import tokenizer_for
 
 CPU = torch.device("cpu")
 
@@ -128,14 +125,14 @@ def test_isolation_goes_by_the_ends_in_the_corpus_also_where_masks_hide_them(pha
             numbers.append(now)
             if token == made.vocabulary.end or place == length - 1:
                 crossing.add(row * length + place)
-    assert micro.documents is not None
-    assert micro.boundaries is not None
-    assert micro.documents.flatten().tolist() == numbers
-    assert micro.boundaries.tolist() == [*offsets, windows.size]
+    assert micro.packing is not None
+    assert micro.packing.documents.flatten().tolist() == numbers
+    assert micro.packing.boundaries is not None
+    assert micro.packing.boundaries.tolist() == [*offsets, windows.size]
     assert len(offsets) > 8, "some document ends inside a window"
     lengths = [end - start for start, end in itertools.pairwise([*offsets, windows.size])]
-    assert micro.longest is not None
-    assert max(lengths) <= micro.longest < min(2 * max(lengths), length + 1)
+    assert micro.packing.longest is not None
+    assert max(lengths) <= micro.packing.longest < min(2 * max(lengths), length + 1)
     if phase == 0:
         assert micro.positions.tolist() == [p for p in range(windows.size) if p not in crossing]
         assert step.targets < 8 * (length - 1)
@@ -191,12 +188,6 @@ def curve(out: Path) -> list[float]:
     return [line["loss"] for line in read_metrics(out / "metrics.jsonl") if line["event"] == "train"]
 
 
-def test_validation_changes_nothing_of_the_training(reference: Path, small: list[str], tmp_path: Path) -> None:
-    overrides = [*small, "corpus.held_out=0.1", "batch.micro=2"]
-    api.pretrain("toy_detour", out=tmp_path / "without", overrides=overrides, progress="none")
-    assert curve(tmp_path / "without") == curve(reference)
-
-
 def test_the_training_seed_enters_by_masks_and_dropout_alone(small: list[str], tmp_path: Path) -> None:
     short = ["phases.0.tokens=1152", "phases.1.tokens=768"]  # 3 and 2 steps
 
@@ -231,24 +222,3 @@ def test_dropout_draws_anew_in_every_step_and_process(
     texts = [f"dropout|17|{step}|0" for step in range(20)]
     expected = [int.from_bytes(hashlib.blake2b(t.encode(), digest_size=16).digest()[:4], "little") for t in texts]
     assert given[-20:] == expected
-
-
-def test_a_run_with_dropout_is_one_trajectory_and_its_guard_is_exact(small: list[str], tmp_path: Path) -> None:
-    overrides = [*small, "engine.dropout=0.2"]
-
-    def listen(tick: Tick) -> None:
-        if tick.done in (5, 15):
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    api.pretrain("toy_detour", out=tmp_path / "whole", overrides=overrides, progress="none")
-    for resume in (False, True):
-        stopped = api.pretrain(
-            "toy_detour", out=tmp_path / "parts", overrides=overrides, progress=listen, resume=resume
-        )
-        assert stopped.status == "preempted"
-    api.pretrain("toy_detour", out=tmp_path / "parts", overrides=overrides, progress="none", resume=True)
-    assert curve(tmp_path / "parts") == curve(tmp_path / "whole")
-    one, other = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("whole", "parts"))
-    assert all(torch.equal(value, other[name]) for name, value in one.items())
-    ledger = read_ledger(tmp_path / "whole")
-    assert ledger.phases[0].leak == 0.0

@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biobench.errors import BioBenchError, DataFormatError, DataUnavailableError, StoreError
+from biobench.errors import BioBenchError, DataFormatError, DataUnavailableError
 from trainer.corpus import builder as corpus_module
-from trainer.corpus import parts
+from trainer.corpus import tokenised
 from trainer.corpus.builder import build
 from trainer.corpus.cleaning import Excluded
 from trainer.corpus.embedded import documents
-from trainer.corpus.parts import Encoding
 from trainer.corpus.shards import Corpus, tokenizer_hash, train_tokenizer
 from trainer.corpus.sources import ReadMeter, texts
+from trainer.corpus.tokenised import EncodedBatch, Encoding
 from trainer.recipe.corpus import CorpusSource, CorpusSpec, EmbeddedText, Exclusion
 
 TEXTS = list(documents(60, seed=5))
@@ -51,24 +51,6 @@ def split(tokens: list[int], end: int) -> list[tuple[int, ...]]:
     return found
 
 
-def test_every_document_stands_once_whole_and_ended(tmp_path: Path) -> None:
-    corpus = build(spec(embedded()), TOKENIZER, tmp_path)
-    end = corpus.manifest["end_token"]
-    assert end == TOKENIZER.sep_token_id
-    whole = split(all_tokens(corpus), end)[:-1]
-    expected = [tuple(TOKENIZER(t, add_special_tokens=False).input_ids) for t in TEXTS]
-    assert len(whole) >= 53
-    assert set(whole) <= set(expected)
-    assert len(set(whole)) == len(whole)
-    m = corpus.manifest
-    assert m["train"]["documents"] + m["held_out"]["documents"] == 60
-    assert m["train"]["tokens"] + m["train"]["dropped_tokens"] == m["sources"][0]["drawn_tokens"]
-    assert m["train"]["dropped_tokens"] < 32
-    held = set(split(corpus.held_out.read(np.arange(len(corpus.held_out))).ravel().tolist(), end)[:-1])
-    assert held
-    assert not held & set(whole)
-
-
 def test_a_build_is_a_function_of_its_input_and_taken_from_the_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,31 +65,42 @@ def test_a_build_is_a_function_of_its_input_and_taken_from_the_cache(
     assert build(spec(embedded()), TOKENIZER, tmp_path / "a").hash == first.hash
 
 
-def test_an_interrupted_build_goes_on_with_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "DOCUMENTS", 10)
-    monkeypatch.setattr(parts, "ALONE", 100)
-    written: list[str] = []
-    make = Encoding.make
+@pytest.mark.parametrize("damage", ["none", "torn", "short", "journal"])
+def test_an_interrupted_build_goes_on_where_it_was(
+    damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two sources, the second is interrupted: batches that are journaled are not made again."""
+    monkeypatch.setattr(tokenised, "DOCUMENTS", 10)
+    monkeypatch.setattr(tokenised, "ALONE", 100)
+    two = spec(embedded(), CorpusSource(id="b", embedded=EmbeddedText(documents=40, seed=9)))
+    made: list[int] = []
+    make, limit = Encoding.make, [8]
 
-    def failing(self: Encoding, part: Path, batch: list[str]) -> None:
-        if len(written) == 3:
+    def failing(self: Encoding, batch: list[str]) -> EncodedBatch:
+        if len(made) == limit[0]:
             raise KeyboardInterrupt
-        written.append(part.name)
-        make(self, part, batch)
+        made.append(len(batch))
+        return make(self, batch)
 
     monkeypatch.setattr(Encoding, "make", failing)
     with pytest.raises(KeyboardInterrupt):
-        build(spec(embedded()), TOKENIZER, tmp_path / "a")
+        build(two, TOKENIZER, tmp_path / "a")
     (work,) = (tmp_path / "a").glob("*.parts")
-    with (work / "e-000001.bin").open("ab") as file:
-        file.write(b"more than a part that is whole")
-    (work / "e-000002.npz").write_bytes(b"PK\x03\x04 torn")
-    again: list[str] = []
-    monkeypatch.setattr(Encoding, "make", lambda *a: (again.append(a[1].name), make(*a)))
-    resumed = build(spec(embedded()), TOKENIZER, tmp_path / "a")
-    assert again == [f"e-{n:06d}.bin" for n in (1, 2, 3, 4, 5)]
-    monkeypatch.setattr(parts, "DOCUMENTS", 2000)
-    assert resumed.hash == build(spec(embedded()), TOKENIZER, tmp_path / "b").hash
+    if damage == "torn":  # a kill in the middle of the writing
+        with (work / "documents.tokens").open("ab") as file:
+            file.write(b"half a ba")
+        with (work / "journal.jsonl").open("ab") as file:
+            file.write(b'{"source": "b", "si')
+    if damage == "short":
+        with (work / "documents.tokens").open("r+b") as file:
+            file.truncate(100)
+    if damage == "journal":
+        (work / "journal.jsonl").write_text("[]\n{}\n")
+    limit[0], made[:] = 99, []
+    resumed = build(two, TOKENIZER, tmp_path / "a")
+    assert len(made) == (2 if damage in ("none", "torn") else 10)
+    monkeypatch.setattr(tokenised, "DOCUMENTS", 2000)
+    assert resumed.hash == build(two, TOKENIZER, tmp_path / "b").hash
 
 
 def test_small_shards_hold_the_same_windows(tmp_path: Path) -> None:
@@ -167,15 +160,6 @@ def test_a_hub_dataset_is_streamed_and_its_absence_said(monkeypatch: pytest.Monk
         list(texts(source, tmp_path))
 
 
-def test_shares_repeat_documents_and_are_written_down(tmp_path: Path) -> None:
-    a, b = embedded(60, share=0.5), CorpusSource(id="b", embedded=EmbeddedText(documents=20, seed=9), share=0.5)
-    shares = {s["id"]: s for s in build(spec(a, b), TOKENIZER, tmp_path).manifest["sources"]}
-    assert shares["e"]["share"] == pytest.approx(0.5, abs=0.03)
-    assert shares["b"]["drawn_documents"] > 2.5 * 18
-    repeated = build(spec(embedded(60, repeat=2.5)), TOKENIZER, tmp_path).manifest
-    assert repeated["train"]["documents"] == 54 * 2 + 27
-
-
 def test_excluded_documents_stay_out_whole_or_in_part(tmp_path: Path) -> None:
     near = "A new beginning. " + " ".join(TEXTS[4].split()[:20])
     unlike = TEXTS[9].upper().replace(" ", "  ").replace(".", " .")
@@ -208,22 +192,6 @@ def test_overlap_is_a_shared_run_of_n_words(tokens: list[str], n: int, start: in
     runs = {tuple(other[i : i + n]) for i in range(len(other) - n + 1)}
     expected = "same" if other == tokens else "overlap" if runs & shared else None
     assert excluded.why(" ".join(other)) == expected
-
-
-def test_a_damaged_shard_is_named(tmp_path: Path) -> None:
-    corpus = build(spec(embedded()), TOKENIZER, tmp_path)
-    file = corpus.folder / "train-00000.bin"
-    good = file.read_bytes()
-    file.write_bytes(bytes([good[0] ^ 1]) + good[1:])
-    with pytest.raises(StoreError, match="damaged") as caught:
-        build(spec(embedded()), TOKENIZER, tmp_path)
-    assert str(file) in str(caught.value)
-    file.write_bytes(good[:-10])
-    with pytest.raises(StoreError, match="bytes instead of"):
-        build(spec(embedded()), TOKENIZER, tmp_path)
-    (corpus.folder / "manifest.json").write_text("{")
-    with pytest.raises(StoreError, match="manifest"):
-        build(spec(embedded()), TOKENIZER, tmp_path)
 
 
 @pytest.mark.parametrize(

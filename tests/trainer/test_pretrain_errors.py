@@ -6,10 +6,9 @@ import errno
 import json
 import math
 import os
-import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -19,15 +18,12 @@ from transformers import AutoTokenizer
 from biobench.errors import BioBenchError, ModelError, StoreError, TrainingError, UsageError
 from tests.helpers.pretrain_models import tiny
 from trainer import api
-from trainer.disk import write_text
-from trainer.export import model_card
-from trainer.model.guard import check_unchanged, fingerprint
-from trainer.pretrain import PretrainingResult
+from trainer import pretrain as pretrain_module
+from trainer.pretrain import PretrainingResult, State, _Clock, _report
 from trainer.recipe.library import load_recipe
 from trainer.train.checkpoint import Progress
 from trainer.train.distributed import World
-from trainer.train.fit import PhaseLoop
-from trainer.train.progress import Metrics, Stages, Tick, TrainingDisplay, make_tracker, read_metrics
+from trainer.train.progress import Metrics, Tick, Tracker, TrainingDisplay, before_training, read_metrics, silent
 
 
 def train(out: Path, overrides: list[str], *, resume: bool = False) -> PretrainingResult:
@@ -64,28 +60,10 @@ def test_a_full_disk_keeps_the_last_checkpoint(
     assert train(out, [*small, "checkpoints.every=800"], resume=True).status == "done"
 
 
-def test_a_full_device_leaves_the_old_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "state.json"
-    write_text(file, "old")
-    full = open("/dev/full", "wb", buffering=0)  # noqa: SIM115
-    monkeypatch.setattr(os, "fsync", lambda _: full.write(b"x"))
-    with full, pytest.raises(StoreError, match="disk is full"):
-        write_text(file, "new")
-    assert file.read_text() == "old"
-    assert [p.name for p in tmp_path.iterdir()] == ["state.json"]
-
-
 def test_a_start_that_failed_leaves_its_folder_free(small: list[str], tmp_path: Path) -> None:
     with pytest.raises(ModelError):
         train(tmp_path / "run", [*small, "base.config.hidden_size=33"])
     assert train(tmp_path / "run", small).status == "done"
-
-
-def test_a_folder_that_cannot_be_is_said(small: list[str], tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="cannot be written") as caught:
-        train(tmp_path / "file" / "run", small)
-    one_line(caught.value)
 
 
 def test_a_tokenizer_that_does_not_fit_is_refused(small: list[str], tmp_path: Path) -> None:
@@ -150,27 +128,12 @@ def test_a_loss_that_is_not_finite_stops_before_it_is_saved(small: list[str], tm
     assert len(saved) <= 2
 
 
-def test_the_module_s_command_line_prints_error_and_hint(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "trainer", "pretrain", "toy_detour", "--out", str(tmp_path), "--set", "batch.seqs=3"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert "unknown key 'seqs'" in done.stderr
-    assert "hint: did you mean 'sequences'?" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_a_missing_gpu_or_tracker_is_said(small: list[str], tmp_path: Path) -> None:
     import torch
 
     if not torch.cuda.is_available():
         with pytest.raises(UsageError, match="no CUDA device"):
             train(tmp_path / "run", [*small, "engine.device=cuda"])
-    with pytest.raises(UsageError, match="not installed"):
-        make_tracker("trackio", tmp_path, "x", {})
     with pytest.raises(UsageError, match="not installed"):
         train(tmp_path / "run", [*small, "logging.tracker=trackio", f"corpus.cache={tmp_path / 'corpora'}"])
     assert not (tmp_path / "corpora").exists(), "said before a corpus is built"
@@ -181,9 +144,8 @@ def test_a_missing_gpu_or_tracker_is_said(small: list[str], tmp_path: Path) -> N
 def test_processes_that_cannot_share_a_step_are_refused(small: list[str], tmp_path: Path) -> None:
     import torch
 
-    from trainer.pretrain import State, pretrain
-    from trainer.train.distributed import StopFlag, World
-    from trainer.train.progress import silent
+    from trainer.pretrain import pretrain
+    from trainer.train.distributed import StopFlag
 
     class Three(World):
         def same(self, text: str, what: str) -> None:
@@ -201,29 +163,21 @@ def test_metrics_drop_what_a_resume_repeats_and_reach_a_tracker(tmp_path: Path) 
     file.write_text("".join(lines) + '{"ev')
     taken: list[tuple[dict[str, float], int]] = []
 
-    class Tracker:
+    class Other(Tracker):
+        def __init__(self) -> None:
+            """Writes nowhere."""
+
         def log(self, values: dict[str, float], step: int) -> None:
             taken.append((values, step))
 
-        def close(self) -> None:
+        def close(self) -> None:  # type: ignore[override]
             taken.append(({}, -1))
 
-    metrics = Metrics(tmp_path, from_step=2, tracker=Tracker())
+    metrics = Metrics(tmp_path, from_step=2, tracker=Other())
     metrics.write({"event": "train", "total_step": 3, "loss": 0.5, "phase": "x"})
     metrics.close()
     assert [line["total_step"] for line in read_metrics(file)] == [0, 1, 2, 3]
     assert taken == [({"train/loss": 0.5}, 3), ({}, -1)]
-
-
-def test_the_card_shows_results_when_there_are_some(small: list[str], tmp_path: Path) -> None:
-    result = train(tmp_path / "run", small)
-    assert result.ledger is not None
-    recipe = load_recipe("toy_detour", small)
-    bare = model_card(recipe, result.ledger)
-    assert "Benchmark results" not in bare
-    full = model_card(recipe, result.ledger, [{"task": "diamed", "metric": "macro_f1", "mean": 0.3286, "sd": None}])
-    assert "| diamed | macro_f1 | 32.9 | - | - |" in full
-    assert full.startswith("---\nlibrary_name: transformers\n")
 
 
 def test_plain_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
@@ -237,68 +191,97 @@ def test_plain_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[st
 
 
 def test_the_logged_speed_leaves_out_what_is_no_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, told, written = [0.0], list[Tick](), list[dict[str, Any]]()
-    monkeypatch.setattr("trainer.train.fit.time.perf_counter", lambda: clock[0])
-    parts: Any = None
-    metrics: Any = SimpleNamespace(write=written.append)
-    ways = (metrics, told.append, lambda _: None, lambda: False)
-    fit = PhaseLoop(
-        load_recipe("toy_detour"), 0, parts, parts, parts, World(0, 1, torch.device("cpu")), *ways, 1.0, print
-    )
-    fit._since = (0.0, 0)
-    clock[0] = 4.0
-    with fit._aside():  # an evaluation, a probe or a checkpoint
-        clock[0] = 1000.0
-    clock[0] = 1006.0
-    fit._report(Progress(step=10, total_steps=10), torch.tensor(5.0), 10, torch.tensor(1.0), 1e-3)
-    assert written[0]["tokens_per_second"] == told[0].tokens_per_second == 10 * 8 * 128 / 10
+    now = [0.0]
+    monkeypatch.setattr("trainer.pretrain.time.perf_counter", lambda: now[0])
+    clock = _Clock(0.0, 0)
+    now[0] = 4.0
+    with clock.paused():  # an evaluation, a probe or a checkpoint
+        now[0] = 1000.0
+    now[0] = 1006.0
+    assert clock.steps_a_second(10) == 1.0
+    now[0] = 1008.0
+    assert clock.steps_a_second(11) == 0.5
+
+
+def test_a_run_s_evaluations_and_checkpoints_are_no_training(
+    small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each takes a second of a clock on which a step takes none, but for a thousandth a look."""
+    now = [0.0]
+
+    def look() -> float:
+        now[0] += 1e-3
+        return now[0]
+
+    def slow(real: Any) -> Any:
+        def waiting(*a: Any, **k: Any) -> Any:
+            now[0] += 1000.0
+            return real(*a, **k)
+
+        return waiting
+
+    monkeypatch.setattr("trainer.pretrain.time.perf_counter", look)
+    for name in ("held_out_loss", "save_checkpoint"):
+        monkeypatch.setattr(pretrain_module, name, slow(getattr(pretrain_module, name)))
+    train(tmp_path / "run", [*small, "checkpoints.every=768", "logging.evaluate=1152"])
+    lines = [x for x in read_metrics(tmp_path / "run" / "metrics.jsonl") if x["event"] == "train"]
+    assert len(lines) == 20
+    assert min(line["tokens_per_second"] for line in lines) > 8 * 48 / 0.1
 
 
 def test_a_long_build_says_how_far_it_is(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr("trainer.train.progress.time.perf_counter", lambda: clock[0])
     monkeypatch.setattr("trainer.train.progress.time.monotonic", lambda: clock[0])
-    stages = Stages(TrainingDisplay(), 40)
+    show = TrainingDisplay()
     for part in range(1, 201):
-        clock[0] += 0.5
-        stages(f"tokenising fr: {2000 * part:,} documents", part / 200)
+        clock[0] += 0.25
+        show(before_training(f"tokenising fr: {2000 * part:,} documents", part / 200, 40))
     for part in range(1, 9):
         clock[0] += 10
-        stages(f"tokenising hub: {2000 * part:,} documents", float("nan"))
+        show(before_training(f"tokenising hub: {2000 * part:,} documents", float("nan"), 40))
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "tokenising fr: 2,000 documents 0%"
-    assert lines[5] == "tokenising fr: 200,000 documents 50%    50 s left"
+    assert lines[5] == "tokenising fr: 200,000 documents 50%"
     assert len(lines) == 13, "the start, ten tenths, and the hub's source twice: at its start and after a minute"
     assert lines[-2:] == ["tokenising hub: 2,000 documents", "tokenising hub: 16,000 documents"]
 
 
-@pytest.mark.parametrize("moved", ["0.weight", "0.bias", "1.weight"])
-def test_a_frozen_weight_that_moved_is_found(moved: str) -> None:
-    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 3))
-    names = ["0.weight", "0.bias", "1.weight"]
-    before = fingerprint(model, names)
-    with torch.no_grad():
-        model.get_parameter("1.bias").add_(1)
-    check_unchanged(model, names, before)
-    with torch.no_grad():
-        model.get_parameter(moved).view(-1)[-1] = torch.nextafter(
-            model.get_parameter(moved).view(-1)[-1], torch.tensor(9.0)
-        )
-    with pytest.raises(TrainingError, match="frozen layers have changed"):
-        check_unchanged(model, names, before)
-
-
 @pytest.mark.parametrize(("loss", "norm"), [(math.nan, 1.0), (math.inf, 1.0), (5.0, math.inf), (5.0, math.nan)])
-def test_a_loss_or_a_gradient_alone_stops_the_run(loss: float, norm: float) -> None:
-    def nothing(*_: object) -> None:
-        """Nobody listens, nothing is saved."""
-
-    world = World(0, 1, torch.device("cpu"))
-    parts: Any = None
-    recipe, ways = load_recipe("toy_detour"), (None, nothing, nothing, lambda: False)
-    loop = PhaseLoop(recipe, 0, parts, parts, parts, world, *ways, 1.0, nothing)
-    at = Progress(step=1, total_steps=1)
-    loop._report(at, torch.tensor(5.0), 10, torch.tensor(1.0), 1e-3)
-    assert loop.last_loss == 0.5
+def test_a_loss_or_a_gradient_alone_stops_the_run(loss: float, norm: float, tmp_path: Path) -> None:
+    recipe = load_recipe("toy_detour")
+    run = State(recipe, tmp_path, World(0, 1, torch.device("cpu")), silent, lambda: False)
+    run.progress = Progress(step=1, total_steps=1)
+    figures = {"targets": 10, "rate": 1e-3, "speed": 1.0, "cost": 1.0}
+    _report(run, recipe.phases[0], 5.0, 1.0, **figures)  # type: ignore[arg-type]
     with pytest.raises(TrainingError, match="phase 'detour' is not finite at step 1"):
-        loop._report(at, torch.tensor(loss), 10, torch.tensor(norm), 1e-3)
+        _report(run, recipe.phases[0], loss, norm, **figures)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["wandb", "trackio"])
+def test_a_resumed_run_goes_on_in_its_tracker(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Substitutes with the arguments that both trackers document: wandb resumes by id, trackio by name."""
+    started: list[dict[str, Any]] = []
+    module = ModuleType(kind)
+
+    def wandb_init(*, project: str, name: str, config: dict[str, Any], id: str, resume: str) -> None:
+        started.append({"key": id, "resume": resume, "name": name})
+
+    def trackio_init(project: str, name: str | None = None, config: dict[str, Any] | None = None,
+                     resume: str = "never") -> None:  # fmt: skip
+        started.append({"key": name, "resume": resume, "name": name})
+
+    module.log, module.finish = print, print  # type: ignore[attr-defined]
+    module.init = wandb_init if kind == "wandb" else trackio_init  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, kind, module)
+    monkeypatch.setattr("trainer.train.progress.find_spec", lambda _: object())
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "recipe.json").write_text("{}")
+    for name in ("a", "a", "b"):
+        Tracker(kind, tmp_path / name, "mine", {})
+    os.utime(tmp_path / "a" / "recipe.json", (1, 1))  # another run, begun in the same folder
+    Tracker(kind, tmp_path / "a", "mine", {})
+    first, second, other, later = started
+    assert first["key"] == second["key"]
+    assert len({s["key"] for s in (first, other, later)}) == 3
+    assert {s["resume"] for s in started} == {"allow"}

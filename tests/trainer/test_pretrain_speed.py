@@ -7,14 +7,11 @@ import json
 
 import pytest
 import torch
-from torch import nn
 
 from tests.benchmarks import trainer_sides as bench_sides
 from tests.benchmarks import trainer_speed as bench
 from tests.benchmarks.trainer_speed import Speed
 from trainer.recipe.library import load_recipe
-from trainer.recipe.phases import Masking
-from trainer.train.optimizer import clear_gradients
 
 
 def _alone(
@@ -63,42 +60,9 @@ def test_the_shape_is_the_toy_recipes() -> None:
     assert spec.optimizer == recipe.optimizer
 
 
-def test_a_contender_that_ends_is_named() -> None:
-    with pytest.raises(RuntimeError, match=r"the process of 'ours' ended with \d+: (?s:.*)negative dimensions"):
-        bench.against_hf("clm", -1, steps=1, turns=1)
-
-
-def test_the_bare_side_has_the_body_alone(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert all(s["seconds"] > 0 for s in _alone("bare", "clm", monkeypatch, capsys)[1:])
-    batch = bench_sides.make_batches("clm", 1, 2, 16, 50, Masking(rate=0.3))[0]
-    model = bench_sides.build({**bench_sides.toy().shape, "vocab_size": 50}, torch.device("cpu"))
-    ids, nothing = torch.from_numpy(batch.inputs), torch.empty(0, dtype=torch.int64)
-    bench_sides.Bare(model)(ids, nothing, nothing, causal=True).backward()
-    trained = {name for name, p in model.named_parameters() if p.grad is not None}
-    assert trained
-    assert not any(name.startswith(("head.", "decoder.")) for name in trained)
-
-
 def test_the_ratio_is_the_median_of_the_turns() -> None:
     turns = ((30.0, 10.0, 40.0), (10.0, 10.0, 12.0), (16.0, 10.0, 18.0))
     speed = Speed("clm", 1600, turns, (7.0, 7.0))
     assert speed.ratios == [1.0, 1.6, 3.0]
     assert speed.bound == 1.8
     assert "16 tokens/s, HF Trainer 10, ratio 1.60 (median of 3 turns, middle half 1.30 to 2.30" in speed.line()
-
-
-def test_cleared_gradients_are_those_of_a_fresh_step() -> None:
-    torch.manual_seed(0)
-    frozen, trained = nn.Linear(3, 3), nn.Linear(3, 1)
-    frozen.requires_grad_(False)
-    optimizer = torch.optim.AdamW([*frozen.parameters(), *trained.parameters()], lr=0.1)
-    data = torch.randn(4, 3)
-    fresh = torch.autograd.grad(trained(frozen(data)).sum(), list(trained.parameters()))
-    trained(frozen(data * 5)).sum().backward()
-    clear_gradients(optimizer, torch.device("cpu"))
-    trained(frozen(data)).sum().backward()
-    assert all(torch.equal(p.grad, g) for p, g in zip(trained.parameters(), fresh, strict=True) if p.grad is not None)
-    assert trained.weight.grad is not None
-    assert frozen.weight.grad is None
-    clear_gradients(optimizer, torch.device("cuda"))
-    assert trained.weight.grad is None

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from biobench.errors import BioBenchError, SpecError
 from trainer.recipe.corpus import CorpusSource, CorpusSpec, Exclusion
+from trainer.recipe.fields import human, parse_amount
 from trainer.recipe.library import load_recipe
 from trainer.recipe.phases import Masking, Phase, Schedule, parse_layers
 from trainer.recipe.spec import Checkpoints, Engine, Optimizer, Recipe, Seeds
@@ -52,12 +53,8 @@ def test_a_resume_compares_all_other_fields(more: list[str]) -> None:
         ("seeds.training=1", "seeds.training"),
         ("engine.dropout=0.1", "engine.dropout"),
         ("batch.sequences=4", "batch.sequences"),
-        ("corpus.exclude.ngram=9", "corpus.exclude.ngram"),
-        ("corpus.sources.0.embedded.seed=8", "corpus.sources.0.embedded.seed"),
         ("phases.1.masking.rate=0.151", "phases.1.masking.rate"),
-        ("phases.0.schedule.warmup=40001", "phases.0.schedule.warmup"),
         ("optimizer.weight_decay=1.1e-5", "optimizer.weight_decay"),
-        ("base.config.local_attention=34", "base.config.local_attention"),
         ("phases=[{name: one, objective: clm, tokens: 5}]", "phases"),
     ],
 )
@@ -67,12 +64,9 @@ def test_a_change_is_named_and_has_its_own_hash(override: str, named: str) -> No
     assert recipe_hash(plain) != recipe_hash(changed)
 
 
-@pytest.mark.parametrize(
-    "override",
-    ["name=x", "batch.micro=2", "engine.precision=bf16", "checkpoints.keep=7", "logging.every=3", REUSE],
-)
-def test_what_may_change_leaves_the_hash(override: str) -> None:
-    assert recipe_hash(load_recipe("toy_detour")) == recipe_hash(load_recipe("toy_detour", [override]))
+def test_what_may_change_leaves_the_hash() -> None:
+    free = ["name=x", "batch.micro=2", "engine.precision=bf16", "checkpoints.keep=7", "logging.every=3", REUSE]
+    assert recipe_hash(load_recipe("toy_detour")) == recipe_hash(load_recipe("toy_detour", free))
 
 
 def test_what_is_not_said_is_the_paper_s() -> None:
@@ -117,6 +111,14 @@ def test_amounts_of_tokens_become_steps() -> None:
     assert [s for s in range(10) if made.exports_at(s, whole)] == [3, 6, 9]
     assert not any(recipe(every=1024).exports_at(s, whole) for s in range(5))
     assert not any(recipe(export=True).exports_at(s, whole) for s in range(5))
+
+
+def test_amounts_are_written_with_a_unit() -> None:
+    assert [parse_amount(t) for t in ("10B", "2.5M", "1_000", "3k", 12)] == [10**10, 2_500_000, 1000, 3000, 12]
+    assert human(3_145_728) == "3.15M"
+    for wrong in (0, "-5", "10 kilo", "0.5"):
+        with pytest.raises(ValidationError, match=r"amount|whole number"):
+            phase(wrong)  # type: ignore[arg-type]
 
 
 def test_layers_are_ranges_with_both_ends() -> None:

@@ -11,11 +11,15 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from transformers import AutoModel, AutoTokenizer
 
-from biobench.errors import BioBenchError, UsageError
+from biobench.errors import BioBenchError, ModelError, UsageError
 from tests.helpers.cli_make import call
+from tests.helpers.pretrain_models import tiny
+from tests.helpers.trainer_make import write
 from trainer import api
-from trainer.recipe.scaffold import measure, text_field, write_recipe
+from trainer.model.base import check_base
+from trainer.recipe.scaffold import write_recipe
 
 TEXTS = [f"Note {i}: the patient has fever and a cough." * (1 + i % 5) for i in range(40)]
 
@@ -54,13 +58,13 @@ def as_packed(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("write", "field"),
+    ("make", "field"),
     [(as_jsonl, "body"), (as_csv, "Texte libre"), (as_parquet, "note"), (as_folder, "text"), (as_packed, "text")],
 )
 def test_the_recipe_loads_and_its_twin_differs_in_the_objective_alone(
-    write: Callable[[Path], Path], field: str, tmp_path: Path
+    make: Callable[[Path], Path], field: str, tmp_path: Path
 ) -> None:
-    corpus = write(tmp_path)
+    corpus = make(tmp_path)
     path = write_recipe(corpus, "org/base", tmp_path / "recipes", "mine", twin=True)
     recipes = [api.load_recipe(path, arms=arms) for arms in ((), ("twin",))]
     assert [r.name for r in recipes] == ["mine", "mine_twin"]
@@ -69,29 +73,54 @@ def test_the_recipe_loads_and_its_twin_differs_in_the_objective_alone(
     assert [p.objective for p in recipes[0].phases] == ["clm", "mlm"]
     assert [p.objective for p in recipes[1].phases] == ["mlm", "mlm"]
     assert [p.tokens for p in recipes[0].phases] == [p.tokens for p in recipes[1].phases]
-    extra = 29 * 40 if write is as_csv else 0  # the csv's second line
+    extra = 29 * 40 if make is as_csv else 0  # the csv's second line
     assert recipes[0].phases[0].tokens == pytest.approx((sum(map(len, TEXTS)) + extra) / 4, rel=0.05)
 
 
-def test_the_text_column_is_text_where_there_is_one(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_text(json.dumps({"text": "short", "other": "much longer"}) + "\n", encoding="utf-8")
-    assert text_field(path) == "text"
-
-
 def test_a_base_on_this_machine_counts_and_bounds_the_window(tmp_path: Path) -> None:
-    from tests.helpers.tiny import make_tiny_encoder
-
-    base = make_tiny_encoder(tmp_path / "base")
-    corpus = tmp_path / "long.txt"
-    corpus.write_text("word " * 50_000, encoding="utf-8")
-    measured = measure(corpus, str(base))
-    assert measured.counted
-    assert measured.window is not None
+    base = write(tmp_path / "base", seed=1)
+    corpus = tmp_path / "long.jsonl"
+    corpus.write_text(json.dumps({"text": "word " * 5_000, "other": "more " * 9_000}) + "\n", encoding="utf-8")
     path = write_recipe(corpus, str(base), tmp_path, "long", tokens="3k")
+    assert "counted with the base's tokenizer" in path.read_text(encoding="utf-8")
     recipe = api.load_recipe(str(path))
-    assert recipe.corpus.sequence_length == measured.window
-    assert recipe.phases[0].tokens == 3000
+    assert recipe.corpus.sequence_length == 128, "the base's positions"
+    assert (recipe.phases[0].tokens, recipe.corpus.sources[0].field) == (3000, "text")
+
+
+@pytest.mark.parametrize("kind", ["modernbert", "bert", "camembert", "eurobert", "gemma3_text"])
+def test_a_head_is_told_by_the_names_of_the_weights(kind: str, tmp_path: Path) -> None:
+    model = tiny(kind)
+    model.save_pretrained(tmp_path / "whole")
+    config = check_base(tmp_path / "whole")
+    assert config is not None
+    assert config.model_type == kind
+    assert check_base(tmp_path / "nowhere") is None
+    model.base_model.save_pretrained(tmp_path / "bare")
+    if kind == "gemma3_text":
+        assert check_base(tmp_path / "bare") is not None, "its projection is the embedding"
+        return
+    with pytest.raises(ModelError, match="lacks the weights of its prediction head"):
+        check_base(tmp_path / "bare")
+
+
+def test_a_base_without_a_head_is_refused_by_new_plan_and_pretrain_before_they_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    whole, bare = write(tmp_path / "whole", seed=1), tmp_path / "bare"
+    AutoModel.from_pretrained(whole).save_pretrained(bare)
+    AutoTokenizer.from_pretrained(whole).save_pretrained(bare)
+    corpus = as_folder(tmp_path)
+    assert call(monkeypatch, capfd, "pretrain", "new", corpus, "--base", whole, "--name", "good").status == 0
+    Path("bad.yaml").write_text(Path("good.yaml").read_text().replace(str(whole), str(bare)))
+    before = sorted(tmp_path.iterdir())
+    monkeypatch.setattr("biobench.workflows.decontamination.guard", lambda *_, **__: pytest.fail("work was begun"))
+    for command in (("new", corpus, "--base", bare), ("plan", "bad.yaml"), ("bad.yaml",)):
+        line = call(monkeypatch, capfd, "pretrain", *command).refusal()
+        assert line == f"the checkpoint '{bare}' lacks the weights of its prediction head, 'head'"
+    assert sorted(tmp_path.iterdir()) == before
+    assert call(monkeypatch, capfd, "pretrain", "plan", "good.yaml").status == 0
 
 
 def test_nothing_is_overwritten_and_bad_input_is_named(tmp_path: Path) -> None:

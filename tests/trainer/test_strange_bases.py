@@ -40,7 +40,7 @@ class Writes:
 
 LOADERS: dict[str, Callable[[Path], object]] = {
     "pretrain": load_model,
-    "analyze": lambda folder: load_encoder(folder, torch.device("cpu"), torch.float32),
+    "analyze": lambda folder: load_encoder(folder, torch.device("cpu")),
 }
 
 

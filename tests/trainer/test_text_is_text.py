@@ -13,8 +13,6 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from biobench.errors import DataFormatError, StoreError
 from trainer.corpus import builder as corpus_module
 from trainer.corpus.builder import build
-from trainer.corpus.cleaning import Excluded
-from trainer.corpus.parts import Encoding
 from trainer.corpus.shards import control_ids, encode, tokenizer_hash, train_tokenizer
 from trainer.recipe.corpus import CorpusSource, CorpusSpec
 
@@ -111,30 +109,16 @@ def test_half_a_character_is_one_line(tmp_path: Path) -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_half_a_character_that_a_reader_lets_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path, ["good"])
-    monkeypatch.setattr(corpus_module, "texts", lambda *_: iter(["good", "bad \ud800 half"]))
-    with pytest.raises(DataFormatError, match=r"document 2 of corpus source 's' .*U\+D800") as caught:
-        build(spec(tmp_path, "a.jsonl"), TOKENIZERS["byte level"], tmp_path / "cache")
-    assert "a.jsonl" in str(caught.value)
-
-
-def test_a_full_disk_is_called_full(tmp_path: Path) -> None:
-    """The tokens, the lengths and the shards: /dev/full takes nothing."""
+@pytest.mark.parametrize("file", ["parts/documents.tokens", "parts/documents.lengths", "tmp/train-00000.bin"])
+def test_a_full_disk_is_called_full(file: str, tmp_path: Path) -> None:
+    """/dev/full takes nothing."""
     tokenizer = TOKENIZERS["byte level"]
-    batch = ["a b c " * 500] * 20
-    encoding = Encoding(tokenizer, (), 3, "uint16", Excluded([]))
-    with pytest.raises(StoreError, match="the disk is full"):
-        encoding.make(Path("/dev/full"), batch)
-    (tmp_path / "t.tmp").symlink_to("/dev/full")
-    with pytest.raises(StoreError, match="the disk is full"):
-        encoding.make(tmp_path / "t.bin", batch)
-    write(tmp_path, batch)
+    write(tmp_path, ["a b c " * 500] * 20)
     made = spec(tmp_path, "a.jsonl")
-    folder = corpus_module.corpus_folder(
-        made, tokenizer, tmp_path / "cache", corpus_module.excluded_documents(made, [])
-    ).with_suffix(".tmp")
-    folder.mkdir(parents=True)
-    (folder / "train-00000.bin").symlink_to("/dev/full")
+    none = corpus_module.excluded_documents(made, [])
+    folder = corpus_module.corpus_folder(made, tokenizer, tmp_path / "cache", none)
+    full = folder.with_suffix(f".{file.split('/')[0]}") / file.split("/")[1]
+    full.parent.mkdir(parents=True)
+    full.symlink_to("/dev/full")
     with pytest.raises(StoreError, match="the disk is full"):
         build(made, tokenizer, tmp_path / "cache")

@@ -63,9 +63,3 @@ def test_wrong_probes_are_refused_at_once(small: list[str], tmp_path: Path, task
     assert result.exit_code != 0
     assert message in result.output + str(result.exception)
     assert not (tmp_path / "run" / "start").exists()
-
-
-def test_a_run_that_was_handed_no_prober_trains_without_scores(small: list[str], tmp_path: Path) -> None:
-    changes = [*small, f"logging.probe={json.dumps(PROBE)}"]
-    api.pretrain("toy_detour", out=tmp_path / "run", overrides=changes, progress="none")
-    assert not [x for x in read_metrics(tmp_path / "run" / "metrics.jsonl") if x["event"] == "probe"]

@@ -63,21 +63,15 @@ def test_all_layers_give_the_donor_and_none_the_recipient(two: tuple[Path, Path]
 
 
 def test_a_range_copies_those_blocks_alone(two: tuple[Path, Path], tmp_path: Path) -> None:
-    made = transplant(*two, tmp_path / "low", layers=(0, 1))
+    trained = tmp_path / "trained"
+    shutil.copytree(two[0], trained)
+    (trained / "ledger.json").write_text("{}")
+    made = transplant(trained, two[1], tmp_path / "low", layers=(0, 1))
+    assert not (made.folder / "ledger.json").exists(), "it would tell of other weights"
+    assert (made.folder / "tokenizer.json").is_file()
     for name, who in source_of(made.folder, two).items():
         place = block_of(name)
         assert who in (("b", "both") if place and place[0] < 2 else ("a", "both")), name
-
-
-@pytest.mark.parametrize("part", ["attention", "mlp"])
-def test_a_module_is_copied_in_every_block(two: tuple[Path, Path], tmp_path: Path, part: Part) -> None:
-    made = transplant(*two, tmp_path / part, parts=(part,))
-    sources = source_of(made.folder, two)
-    marks = {"attention": ("attn.Wqkv", "attn.Wo"), "mlp": ("mlp.Wi", "mlp.Wo")}[part]
-    copied = [n for n, who in sources.items() if who == "b"]
-    assert {n.split(".")[2] for n in copied} == {"0", "1", "2", "3"}
-    assert sum(any(m in n for m in marks) for n in copied) == 8
-    assert all(("attn" in n) == (part == "attention") for n in copied)
 
 
 def test_the_rest_can_stay_with_the_recipient(two: tuple[Path, Path], tmp_path: Path) -> None:
@@ -89,6 +83,7 @@ def test_the_rest_can_stay_with_the_recipient(two: tuple[Path, Path], tmp_path: 
 @pytest.mark.parametrize(
     ("name", "place"),
     [
+        ("distilbert.transformer.layer.1.sa_layer_norm.weight", (1, "attention")),
         ("model.layers.3.attn_norm.weight", (3, "attention")),
         ("model.layers.11.mlp_norm.weight", (11, "mlp")),
         ("bert.encoder.layer.2.attention.output.dense.weight", (2, "attention")),
@@ -101,13 +96,6 @@ def test_the_rest_can_stay_with_the_recipient(two: tuple[Path, Path], tmp_path: 
 )
 def test_parts_of_every_family(name: str, place: tuple[int, Part] | None) -> None:
     assert block_of(name) == place
-
-
-def test_norms_go_with_the_module_that_they_belong_to() -> None:
-    after, before = "model.layers.0.post_attention_layernorm.weight", "model.layers.0.pre_feedforward_layernorm.weight"
-    assert block_of(after, own_norms=True) == (0, "attention")
-    assert block_of(before, own_norms=True) == (0, "mlp")
-    assert block_of("distilbert.transformer.layer.1.sa_layer_norm.weight") == (1, "attention")
 
 
 @pytest.mark.parametrize("part", ["attention", "mlp"])
@@ -141,30 +129,13 @@ def test_a_hybrid_that_is_there_is_taken_and_another_is_not_overwritten(two: tup
     assert weights_file.stat().st_mtime_ns == before
     with pytest.raises(StoreError, match="holds something else"):
         transplant(*two, tmp_path / "low", layers=(1,))
-    changed = weights(made.folder)
-    changed["head.dense.weight"] = changed["head.dense.weight"] + 1
-    save_file(changed, weights_file, metadata={"format": "pt"})
-    with pytest.raises(StoreError, match="holds something else"):
-        transplant(*two, tmp_path / "low", layers=(0,))
 
 
 def test_what_does_not_fit_is_one_clear_line(two: tuple[Path, Path], tmp_path: Path) -> None:
-    shallow = write(tmp_path / "shallow", seed=1, num_hidden_layers=3)
-    narrow = write(tmp_path / "narrow", seed=1, hidden_size=16)
-    spoken = write(tmp_path / "spoken", seed=1, vocabulary=410)
-    windowed = write(tmp_path / "windowed", seed=1, global_attn_every_n_layers=2)
-    for other, said in (
-        (windowed, "windowed have other layer_types"),
-        (shallow, "num_hidden_layers is 4 in .* and 3 in"),
-        (narrow, "hidden_size is 32 in .* and 16 in"),
-        (spoken, "do not fit"),
-    ):
-        with pytest.raises(ModelError, match=said):
-            transplant(two[0], other, tmp_path / "out")
     with pytest.raises(UsageError, match="the model has layers 0-3"):
         transplant(*two, tmp_path / "out", layers=(4,))
     with pytest.raises(StoreError, match="exists already"):
-        transplant(*two, shallow)
+        transplant(*two, two[0].parent)
     # scored under one name, a hybrid would take the donor's place
     with pytest.raises(UsageError, match="both recipient and donor"):
         transplant(two[0], two[0].parent / "." / two[0].name, tmp_path / "out", layers=(0,))
@@ -207,9 +178,7 @@ def test_a_probe_scores_the_ends_alike_and_prints_what_is_recovered(
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("local_attention", 64),
         ("num_attention_heads", 4),
-        ("hidden_activation", "relu"),
         ("layer_types", ["full_attention"] * 4),
         ("rope_parameters", {"full_attention": {"rope_theta": 5.0}}),
     ],
@@ -255,12 +224,3 @@ def test_parts_of_all_but_one_layer_leave_the_rest(two: tuple[Path, Path], tmp_p
     assert part.total == sum(v.numel() for v in mine.values())
     note = json.loads((part.folder / "transplant.json").read_text())
     assert (note["copied"], note["embeddings_norm_and_head"]) == (part.copied, "recipient")
-
-
-def test_what_tells_of_the_recipient_s_training_stays_behind(two: tuple[Path, Path], tmp_path: Path) -> None:
-    trained = tmp_path / "trained"
-    shutil.copytree(two[0], trained)
-    (trained / "ledger.json").write_text("{}")
-    made = transplant(trained, two[1], tmp_path / "hybrid", layers=(0,))
-    assert not (made.folder / "ledger.json").exists()
-    assert (made.folder / "tokenizer.json").is_file()

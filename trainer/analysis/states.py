@@ -8,12 +8,11 @@ analysis, whatever the depth.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,14 +26,11 @@ from biobench.core.machine import resolve_device
 from biobench.core.text import first_line
 from biobench.core.tokenizer import load_tokenizer
 from biobench.errors import DataFormatError, DataUnavailableError, ModelError, UsageError
+from trainer.analysis.similarity import FEWEST
 from trainer.corpus.sources import texts as read_source
 from trainer.model.families import FAMILIES
 from trainer.recipe.corpus import CorpusSource, EmbeddedText
 
-FEWEST = 5
-"""Texts that the debiased estimate needs once one is left out."""
-Kind = Literal["mean", "token", "tokens"]
-"""mean over a text's tokens, one drawn token of each text, or all tokens (`trainer.analysis.similarity`)."""
 EMBEDDED_SEED = 90_210
 """Seed of the embedded texts that are analysed: another one than training's, so they are new texts."""
 EMBEDDED_COUNT = 2_000
@@ -49,60 +45,47 @@ class Sample:
     available: int
 
 
-def text_source(where: str, field: str = "text") -> CorpusSource:
-    """``embedded``, a file or folder (txt, jsonl, parquet), or ``hub:owner/name`` as a source of texts."""
-    if where == "embedded":
-        return CorpusSource(id="texts", embedded=EmbeddedText(documents=EMBEDDED_COUNT, seed=EMBEDDED_SEED))
-    if where.startswith("hub:"):
-        return CorpusSource(id="texts", hub=where.removeprefix("hub:"), field=field)
-    return CorpusSource(id="texts", path=where, field=field)
-
-
 def draw(texts: Iterable[str], count: int, seeds: Sequence[int]) -> Sample:
     """`count` texts without replacement for each seed, in one pass (reservoirs).
 
     With no more texts than that, all are taken once, whatever the seeds. Raises UsageError for too few texts.
     """
     generators = [random.Random(seed) for seed in seeds]
-    chosen: list[list[int]] = [[] for _ in seeds]
-    sampled: dict[int, str] = {}
+    chosen: list[list[tuple[int, str]]] = [[] for _ in seeds]
     available = 0
-    for number, text in enumerate(texts):
-        available += 1
+    for available, text in enumerate(texts, 1):
         for generator, reservoir in zip(generators, chosen, strict=True):
             if len(reservoir) < count:
-                reservoir.append(number)
+                reservoir.append((available, text))
             elif (place := generator.randrange(available)) < count:
-                reservoir[place] = number
-            else:
-                continue
-            sampled[number] = text
-        if len(sampled) > 4 * count * len(seeds):
-            sampled = _only(sampled, chosen)
+                reservoir[place] = (available, text)
     if min(count, available) < FEWEST:
         raise UsageError(
             f"{min(count, available)} texts are too few to compare states on", hint="--texts should hold hundreds"
         )
-    sampled = _only(sampled, chosen)
-    order = sorted(sampled)
-    place_of = {number: place for place, number in enumerate(order)}
-    used = list(seeds) if available > count else list(seeds)[:1]
+    union = dict(sorted(numbered for reservoir in chosen for numbered in reservoir))
+    place_of = {number: place for place, number in enumerate(union)}
+    used = seeds if available > count else seeds[:1]
     drawn = {
-        seed: np.array(sorted(place_of[n] for n in reservoir), dtype=np.int64)
+        seed: np.array(sorted(place_of[number] for number, _ in reservoir), dtype=np.int64)
         for seed, reservoir in zip(used, chosen, strict=False)
     }
-    return Sample(tuple(sampled[number] for number in order), drawn, available)
-
-
-def _only(sampled: dict[int, str], chosen: Sequence[Sequence[int]]) -> dict[int, str]:
-    wanted = {number for reservoir in chosen for number in reservoir}
-    return {number: text for number, text in sampled.items() if number in wanted}
+    return Sample(tuple(union.values()), drawn, available)
 
 
 def sample(where: str, count: int, seeds: Sequence[int], field: str = "text") -> Sample:
-    """`draw` from what `text_source` names. Raises DataUnavailableError, DataFormatError with the command's options."""
+    """`draw` from ``embedded``, a file or folder (txt, jsonl, parquet), or ``hub:owner/name``.
+
+    Raises DataUnavailableError and DataFormatError with the command's options.
+    """
+    if where == "embedded":
+        source = CorpusSource(id="texts", embedded=EmbeddedText(documents=EMBEDDED_COUNT, seed=EMBEDDED_SEED))
+    elif where.startswith("hub:"):
+        source = CorpusSource(id="texts", hub=where.removeprefix("hub:"), field=field)
+    else:
+        source = CorpusSource(id="texts", path=where, field=field)
     try:
-        return draw(read_source(text_source(where, field), Path()), count, seeds)
+        return draw(read_source(source, Path()), count, seeds)
     except (DataUnavailableError, DataFormatError) as error:
         # the corpus reader speaks of a recipe's fields
         if "corpus.root" in error.hint:
@@ -172,23 +155,13 @@ def token_ids(checkpoints: Sequence[str | Path], texts: Sequence[str], max_lengt
     return ids, sum(len(w) > limit for w in whole)
 
 
-def blocks_of(model: nn.Module, depth: int) -> nn.ModuleList:
-    """The list of an encoder's blocks: the first module list that is as long as the config says."""
-    for module in model.modules():
-        if isinstance(module, nn.ModuleList) and len(module) == depth:
-            return module
-    raise ModelError(
-        f"no list of {depth} blocks in a {type(model).__name__}", hint="encoders of the usual layout are supported"
-    )
-
-
-def load_encoder(checkpoint: str | Path, device: torch.device, dtype: torch.dtype) -> PreTrainedModel:
-    """The bare encoder in evaluation mode. Raises ModelError where weights are missing."""
+def load_encoder(checkpoint: str | Path, device: torch.device) -> PreTrainedModel:
+    """The bare encoder in evaluation mode, float32. Raises ModelError where weights are missing."""
     config_of(checkpoint)
     try:
         safe = only_safetensors(checkpoint)
         model, info = AutoModel.from_pretrained(
-            str(checkpoint), dtype=dtype, output_loading_info=True, use_safetensors=safe
+            str(checkpoint), dtype=torch.float32, output_loading_info=True, use_safetensors=safe
         )
     except (OSError, ValueError, RuntimeError, EOFError, UnpicklingError, SafetensorError) as error:
         raise ModelError(
@@ -205,71 +178,38 @@ def load_encoder(checkpoint: str | Path, device: torch.device, dtype: torch.dtyp
     return loaded
 
 
-def check_dtype(name: str) -> None:
-    """Raise UsageError for a precision that the forward pass is not run in."""
-    if name not in ("float32", "bfloat16"):
-        raise UsageError(f"unknown dtype '{name}'", hint="float32 or bfloat16 (the forward pass; sums are float64)")
+def layer_states(checkpoint: str | Path, ids: Sequence[Sequence[int]], *, device: str = "auto") -> NDArray[np.float64]:
+    """States (layers, texts, width) of every block's output before the encoder's final norm: means over tokens.
 
-
-@contextmanager
-def hooked(blocks: nn.ModuleList, use: Callable[[int, Tensor], object]) -> Iterator[None]:
-    """Tell `use` each block's number and output (tokens, width) as soon as it is there, for batches of one text."""
+    The mean is over all tokens of a text, special ones included, in float64. The blocks are the first module list that
+    is as long as the config says. Raises ModelError where there is none, and for states that are not finite.
+    """
+    where = resolve_device(device)
+    model = load_encoder(checkpoint, where)
+    depth = model.config.num_hidden_layers
+    blocks = next((m for m in model.modules() if isinstance(m, nn.ModuleList) and len(m) == depth), None)
+    if blocks is None:
+        what = f"no list of {depth} blocks in a {type(model).__name__}"
+        raise ModelError(what, hint="encoders of the usual layout are supported")
+    rows: NDArray[np.float64] = np.zeros((depth, len(ids), model.config.hidden_size))
+    at = {"text": 0}
 
     def hook_of(layer: int) -> Any:
         def hook(_module: nn.Module, _inputs: Any, output: Tensor | tuple[Tensor, ...]) -> None:
-            use(layer, (output[0] if isinstance(output, tuple) else output)[0])
+            states = output[0] if isinstance(output, tuple) else output
+            rows[layer, at["text"]] = states[0].double().mean(dim=0).cpu().numpy()
 
         return hook
 
-    handles = [block.register_forward_hook(hook_of(layer)) for layer, block in enumerate(blocks)]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def layer_states(
-    checkpoint: str | Path,
-    ids: Sequence[Sequence[int]],
-    *,
-    kind: Literal["mean", "token"] = "mean",
-    device: str = "auto",
-    dtype: torch.dtype = torch.float32,
-    token_seed: int = 0,
-) -> NDArray[np.float64]:
-    """Pooled states (layers, texts, width) of every block's output, before the encoder's final norm.
-
-    kind: ``mean`` over all tokens of a text, special ones included; ``token``: one inner token of each text,
-    drawn by `token_seed` and the text's number, the same for every checkpoint, so rows stay independent.
-    Pooling is float64, the forward pass `dtype`.
-    """
-    where = resolve_device(device)
-    model = load_encoder(checkpoint, where, dtype)
-    blocks = blocks_of(model, model.config.num_hidden_layers)
-    rows: NDArray[np.float64] = np.zeros((len(blocks), len(ids), model.config.hidden_size))
-    at = {"text": 0, "token": 0}
-
-    def keep(layer: int, states: Tensor) -> None:
-        states = states.double()
-        pooled = states.mean(dim=0) if kind == "mean" else states[at["token"]]
-        rows[layer, at["text"]] = pooled.cpu().numpy()
-
-    with torch.inference_mode(), hooked(blocks, keep):
-        for number, text in enumerate(ids):
-            at["text"], at["token"] = number, _inner_token(len(text), number, token_seed)
+    for layer, block in enumerate(blocks):
+        block.register_forward_hook(hook_of(layer))
+    with torch.inference_mode():
+        for at["text"], text in enumerate(ids):
             model(input_ids=torch.tensor([list(text)], device=where))
     bad = np.argwhere(~np.isfinite(rows))
     if bad.size:
         raise ModelError(
             f"layer {bad[0][0]} of '{checkpoint}' has a state that is not finite (text {bad[0][1] + 1})",
-            hint="try --dtype float32; if that does not help, the checkpoint is damaged",
+            hint="the checkpoint is damaged: copy or download it again",
         )
     return rows
-
-
-def _inner_token(length: int, number: int, seed: int) -> int:
-    """A position that is neither the first nor the last, where there is one."""
-    if length < 3:
-        return 0
-    return int(np.random.default_rng([seed, number]).integers(1, length - 1))

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from biobench.core.tokenizer import load_tokenizer
@@ -37,8 +36,9 @@ _BLOCK = re.compile(r"(?:^|\.)(?:layers|layer|h|blocks)\.(\d+)\.(.+)$")
 _ATTENTION = re.compile(r"attn|attention")
 _BEFORE_ATTENTION = {"input_layernorm", "ln_1", "norm1", "sa_layer_norm"}
 """Norms of the attention in whose names it does not stand."""
-_INDEX = "model.safetensors.index.json"
 _NOTE = "transplant.json"
+_ABOUT_TRAINING = ("ledger.json", _NOTE, "model.safetensors.index.json")
+"""Files that would tell of the recipient's weights, not the hybrid's."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,19 @@ class Transplant:
     rest: bool
     copied: int
     total: int
+
+    @property
+    def note(self) -> dict[str, Any]:
+        """What is written beside the hybrid's weights."""
+        return {
+            "recipient": self.recipient,
+            "donor": self.donor,
+            "layers": list(self.layers),
+            "modules": list(self.parts),
+            "embeddings_norm_and_head": "donor" if self.rest else "recipient",
+            "copied": self.copied,
+            "total": self.total,
+        }
 
 
 def block_of(name: str, *, own_norms: bool = False) -> tuple[int, Part] | None:
@@ -96,7 +109,7 @@ def transplant(
         raise UsageError("no modules to copy", hint="--modules attention, mlp, or leave it out for both")
     if a.resolve() == b.resolve():
         raise UsageError(f"'{a}' is both recipient and donor", hint="name two checkpoints")
-    ours, theirs = _shapes(a), _shapes(b)
+    ours, theirs = _weights(a), _weights(b)
     _check(a, b, ours, theirs)
     own_norms = any("feedforward_layernorm" in name for name in ours)
     places = {name: block_of(name, own_norms=own_norms) for name in ours}
@@ -112,106 +125,47 @@ def transplant(
     transplanted = {
         name for name, place in places.items() if (rest if place is None else place[0] in chosen and place[1] in parts)
     }
-    weights = {**_read(a, set(ours) - transplanted), **_read(b, transplanted)}
-    done = Transplant(
-        target,
-        str(a),
-        str(b),
-        chosen,
-        tuple(parts),
-        rest,
-        sum(weights[name].numel() for name in transplanted),
-        sum(w.numel() for w in weights.values()),
-    )
+    weights = {name: theirs[name] if name in transplanted else value for name, value in ours.items()}
+    copied = sum(weights[name].numel() for name in transplanted)
+    total = sum(w.numel() for w in weights.values())
+    done = Transplant(target, str(a), str(b), chosen, tuple(parts), rest, copied, total)
+    note = json.dumps(done.note, indent=2) + "\n"
     if target.exists():
-        if _is_hybrid(target, done, weights):
-            return done
+        if (target / _NOTE).is_file() and (target / _NOTE).read_text(encoding="utf-8") == note:
+            return done  # an earlier start wrote it whole
         raise StoreError(
-            "the folder exists already and holds something else",
-            hint="give --out another name or remove it",
-            file=target,
+            "the folder exists already and holds something else", hint="give --out another name", file=target
         )
     temporary = target.with_name(f"{target.name}.tmp")
     with writing(target):
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
         for file in a.iterdir():
-            if file.is_file() and file.suffix in (".json", ".txt", ".model") and not _about_training(file.name):
+            if file.is_file() and file.suffix in (".json", ".txt", ".model") and file.name not in _ABOUT_TRAINING:
                 shutil.copy2(file, temporary / file.name)
         save_file(weights, temporary / "model.safetensors", metadata={"format": "pt"})
-        (temporary / _NOTE).write_text(json.dumps(_note(done), indent=2) + "\n", encoding="utf-8")
+        (temporary / _NOTE).write_text(note, encoding="utf-8")
         temporary.rename(target)
     return done
 
 
-def _note(done: Transplant) -> dict[str, Any]:
-    return {
-        "recipient": done.recipient,
-        "donor": done.donor,
-        "layers": list(done.layers),
-        "modules": list(done.parts),
-        "embeddings_norm_and_head": "donor" if done.rest else "recipient",
-        "copied": done.copied,
-        "total": done.total,
-    }
-
-
-def _is_hybrid(folder: Path, done: Transplant, weights: dict[str, Tensor]) -> bool:
-    """Whether an earlier start wrote this very hybrid there, from checkpoints that have not changed since."""
-    try:
-        if json.loads((folder / _NOTE).read_text(encoding="utf-8")) != _note(done):
-            return False
-        there = _read(folder, set(weights))
-    except (OSError, ValueError, ModelError):
-        return False
-    # bytes, so that a value that is not a number equals itself
-    return there.keys() == weights.keys() and all(
-        w.dtype == there[name].dtype
-        and w.shape == there[name].shape
-        and torch.equal(w.flatten().view(torch.uint8), there[name].flatten().view(torch.uint8))
-        for name, w in weights.items()
-    )
-
-
-def _about_training(name: str) -> bool:
-    """Files that would tell of the recipient's weights, not the hybrid's."""
-    return name in ("ledger.json", _NOTE, _INDEX)
-
-
-def _files(folder: Path) -> dict[Path, list[str]]:
-    """Weight files and the names in each."""
+def _weights(folder: Path) -> dict[str, Tensor]:
+    """Every weight of a checkpoint's folder by name. Raises ModelError where there are none or they are damaged."""
     if not folder.is_dir():
         raise ModelError("there is no such folder", hint="give a checkpoint's folder, not a hub id", file=folder)
-    names_of = {}
+    weights: dict[str, Tensor] = {}
     for file in sorted(folder.glob("*.safetensors")):
         try:
-            with safe_open(file, framework="pt") as weights:
-                names_of[file] = list(weights.keys())
+            weights |= load_file(file)
         except (SafetensorError, OSError) as error:
             raise ModelError(f"damaged weights: {error}", hint="copy or download it again", file=file) from error
-    if not names_of:
+    if not weights:
         hint = run_hint(folder, "save the model there with save_pretrained")
         raise ModelError("no safetensors weights", hint=hint, file=folder)
-    return names_of
-
-
-def _shapes(folder: Path) -> dict[str, tuple[int, ...]]:
-    shapes: dict[str, tuple[int, ...]] = {}
-    for file, names in _files(folder).items():
-        with safe_open(file, framework="pt") as tensors:
-            shapes |= {name: tuple(tensors.get_slice(name).get_shape()) for name in names}
-    return shapes
-
-
-def _read(folder: Path, names: set[str]) -> dict[str, Tensor]:
-    weights: dict[str, Tensor] = {}
-    for file, inside in _files(folder).items():
-        with safe_open(file, framework="pt") as tensors:
-            weights |= {name: tensors.get_tensor(name) for name in inside if name in names}
     return weights
 
 
-def _check(a: Path, b: Path, ours: dict[str, tuple[int, ...]], theirs: dict[str, tuple[int, ...]]) -> None:
+def _check(a: Path, b: Path, ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> None:
     """Raise ModelError unless every part of one fits the other."""
     hint = "transplant between checkpoints of one architecture and start"
     one, other = config_of(a), config_of(b)
@@ -224,8 +178,9 @@ def _check(a: Path, b: Path, ours: dict[str, tuple[int, ...]], theirs: dict[str,
     alone = sorted(ours.keys() ^ theirs.keys())
     if alone:
         raise ModelError(f"the checkpoints do not fit: '{alone[0]}' is in one of them alone", hint=hint)
-    for name, shape in ours.items():
-        if theirs[name] != shape:
-            raise ModelError(f"the checkpoints do not fit: '{name}' is {shape} and {theirs[name]}", hint=hint)
+    for name, weight in ours.items():
+        one_shape, other_shape = tuple(weight.shape), tuple(theirs[name].shape)
+        if one_shape != other_shape:
+            raise ModelError(f"the checkpoints do not fit: '{name}' is {one_shape} and {other_shape}", hint=hint)
     if load_tokenizer(a).get_vocab() != load_tokenizer(b).get_vocab():
         raise ModelError(f"the tokenizers of {a} and {b} have other vocabularies", hint=hint)

@@ -1,14 +1,12 @@
 """From text to shards: tokenise once, end each document, shuffle documents, join, cut into windows.
 
-Tokenised parts are kept until the corpus is whole, so an interrupted build goes on where it stopped. The
+What is tokenised is kept until the corpus is whole, so an interrupted build continues where it stopped. The
 result is a pure function of the texts, the tokenizer and the spec; its manifest records all of it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import io
 import itertools
 import math
 import os
@@ -23,11 +21,11 @@ from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase
 
 from biobench.core.files import canonical, choose_another
-from biobench.errors import DataFormatError, StoreError
+from biobench.errors import DataFormatError
 from trainer.corpus.cleaning import Cleaner, Excluded, check_packages, duplicates
-from trainer.corpus.parts import Encoding, StageReport, Tokenised, tokenise
-from trainer.corpus.shards import DETAILS, MANIFEST, Corpus, ShardWriter, tokenizer_hash
-from trainer.corpus.sources import Digests, ReadMeter, files_of, identity, pinned, texts
+from trainer.corpus.shards import DETAILS, MANIFEST, Corpus, tokenizer_hash, write_shards
+from trainer.corpus.sources import Digests, ReadMeter, identity, pinned, texts
+from trainer.corpus.tokenised import REASONS, Encoding, StageReport, Tokenised, tokenise
 from trainer.disk import make_folder, write_json, writing
 from trainer.model.tokens import end_token
 from trainer.order import shuffled
@@ -39,28 +37,6 @@ ENCODING = 2
 its hash. 1 took special tokens that are spelled out in the text for control tokens."""
 Numbers = NDArray[np.int64]
 """(documents,) numbers of documents, counted through all sources."""
-_AT_ONCE = 1 << 14
-"""Documents between two reports while shards are written."""
-_PIECE = 1 << 22
-"""Most bytes of a document that are held at once."""
-
-
-def documents(source: CorpusSource, root: Path, meter: ReadMeter | None = None) -> Iterator[str]:
-    """`texts` of a source, each proved to be text. Raises DataFormatError for half of a surrogate pair."""
-    for number, text in enumerate(texts(source, root, meter), 1):
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            files = files_of(source, root) if source.path is not None else []
-            raise DataFormatError(
-                f"document {number} of corpus source '{source.id}' holds half of a character "
-                f"(U+{ord(text[error.start]):04X})",
-                hint="write the text again as UTF-8, without lone surrogates such as \\ud800",
-                file=files[0] if len(files) == 1 else None,
-            ) from None
-        yield text
-
-
 Texts = Sequence[str] | Mapping[str, Sequence[str]]
 """Documents that must stay out, all together or by the benchmark task that they come from."""
 
@@ -69,7 +45,7 @@ def excluded_documents(spec: CorpusSpec, more: Texts) -> Excluded:
     """The documents that must stay out: those of the recipe's files and `more`."""
     root = Path(spec.root)
     listed: Iterator[str] = itertools.chain.from_iterable(
-        documents(CorpusSource(id="excluded", path=name), root) for name in spec.exclude.files
+        texts(CorpusSource(id="excluded", path=name), root) for name in spec.exclude.files
     )
     if isinstance(more, Mapping):
         return Excluded(listed, n=spec.exclude.ngram, tasks=more)
@@ -127,24 +103,20 @@ def _build(
     spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, folder: Path, excluded: Excluded, say: StageReport
 ) -> None:
     work = make_folder(folder.with_name(f"{folder.name}.parts"))
-    largest = max(tokenizer.get_vocab().values())
-    dtype = "uint16" if largest < 1 << 16 else "uint32"
-    start = [tokenizer.cls_token_id] if spec.start_token == "cls" and tokenizer.cls_token_id is not None else []
+    dtype = "uint16" if max(tokenizer.get_vocab().values()) < 1 << 16 else "uint32"
+    start = () if spec.start_token != "cls" or tokenizer.cls_token_id is None else (tokenizer.cls_token_id,)
     end = end_token(tokenizer)
     assert end is not None
-    cleaner = None if spec.clean is None else Cleaner(spec.clean)
-    encoding = Encoding(tokenizer, tuple(start), end, dtype, excluded, cleaner)
-    root = Path(spec.root)
-    meters = [ReadMeter() for _ in spec.sources]
-    sources = [
-        tokenise(s, documents(s, root, meter), meter, encoding, work, say)
-        for s, meter in zip(spec.sources, meters, strict=True)
-    ]
+    encoding = Encoding(tokenizer, start, end, dtype, excluded, None if spec.clean is None else Cleaner(spec.clean))
+    meters = {source.id: ReadMeter() for source in spec.sources}
+    read = ((s.id, texts(s, Path(spec.root), meters[s.id]), meters[s.id]) for s in spec.sources)
+    tokenised = tokenise(read, encoding, work, say)
     building = make_folder(folder.with_name(f"{folder.name}.tmp"))
-    manifest, held_out = _assemble(spec, tokenizer, sources, building, dtype, excluded, say)
-    by_task = {s.spec.id: {task: s.tasks.get(task, 0) for task in excluded.tasks} for s in sources}
-    details = {"held_out_tokens": list(held_out.items()), "removed_by_task": by_task}
-    write_json(building / DETAILS, details)
+    manifest, held_out = _assemble(spec, tokenizer, tokenised, building, encoding, say)
+    by_task = {
+        source: {task: counts[f"task {task}"] for task in excluded.tasks} for source, counts in tokenised.counts.items()
+    }
+    write_json(building / DETAILS, {"held_out_tokens": held_out, "removed_by_task": by_task})
     write_json(building / MANIFEST, manifest)
     with writing(folder):
         if folder.exists():
@@ -156,47 +128,55 @@ def _build(
 def _assemble(
     spec: CorpusSpec,
     tokenizer: PreTrainedTokenizerBase,
-    sources: list[Tokenised],
+    documents: Tokenised,
     folder: Path,
-    dtype: str,
-    excluded: Excluded,
+    encoding: Encoding,
     say: StageReport,
-) -> tuple[dict[str, Any], dict[str, int]]:
+) -> tuple[dict[str, Any], list[tuple[str, int]]]:
     """Hold out, repeat, shuffle and join the documents: (the manifest, held-out tokens of each source)."""
+    lengths, excluded = documents.lengths, encoding.excluded
+    staying, cleaned = _staying(spec, documents)
+    rows: list[dict[str, Any]] = []
     train: list[Numbers] = []
-    held_out_tokens: dict[str, int] = {}
     validation: list[Numbers] = []
-    drawn_documents: list[int] = []
-    drawn_tokens: list[int] = []
-    firsts = _firsts(sources)
-    staying = _staying(spec, sources)
-    for number, (source, repeats) in enumerate(zip(sources, _repeats(spec, sources, staying), strict=True)):
-        count = len(staying[number])
-        if count == 0:
-            out_of_it = sum(source.excluded.values()) + sum(source.cleaned.values())
+    for source, numbers, repeats in zip(spec.sources, staying, _repeats(spec, staying, lengths), strict=True):
+        counts = documents.counts[source.id]
+        removed = {why: counts[why] for why in REASONS[:2]}
+        if len(numbers) == 0:
+            out_of_it = sum(removed.values()) + sum(cleaned[source.id].values())
             raise DataFormatError(
-                f"corpus source '{source.spec.id}' has no documents left ({out_of_it} were excluded)",
+                f"corpus source '{source.id}' has no documents left ({out_of_it} were excluded)",
                 hint="check its path, format and field, the exclusion list, and corpus.clean",
             )
-        order = staying[number][shuffled(count, "held out", spec.seed, source.spec.id)]
-        out = min(round(count * spec.held_out) or (1 if spec.held_out else 0), count - 1)
-        validation.append(np.sort(order[:out]) + firsts[number])
-        held_out_tokens[source.spec.id] = _tokens_of(source, order[:out])
+        order = numbers[shuffled(len(numbers), "held out", spec.seed, source.id)]
+        out = min(round(len(order) * spec.held_out) or (1 if spec.held_out else 0), len(order) - 1)
+        validation.append(np.sort(order[:out]))
         stay = order[out:]
         whole, part = divmod(repeats, 1)
-        some = stay[: round(part * len(stay))]
-        drawn_documents.append(int(whole) * len(stay) + len(some))
-        drawn_tokens.append(int(whole) * _tokens_of(source, stay) + _tokens_of(source, some))
-        train.append(np.sort(np.tile(stay, int(whole))) + firsts[number])
-        train.append(some + firsts[number])
-        del order, stay, some
-    drawn = np.concatenate(train)
+        drawn = [np.sort(np.tile(stay, int(whole))), stay[: round(part * len(stay))]]
+        train += drawn
+        rows.append(
+            {
+                "id": source.id,
+                "documents": counts["documents"],
+                "tokens": counts["tokens"],
+                "drawn_documents": sum(map(len, drawn)),
+                "drawn_tokens": sum(int(lengths[some].sum()) for some in drawn),
+                "share": 0.0,
+                "excluded": removed,
+                **({"cleaned": cleaned[source.id]} if spec.clean is not None else {}),
+                **({"revision": source.revision} if source.hub is not None and source.revision else {}),
+            }
+        )
+    for row in rows:
+        row["share"] = round(row["drawn_tokens"] / sum(r["drawn_tokens"] for r in rows), 6)
+    together = np.concatenate(train)
+    arranged = together[shuffled(len(together), "documents", spec.seed)]
     train.clear()
-    arranged = drawn[shuffled(len(drawn), "documents", spec.seed)]
-    del drawn
+    del together
     splits = {
-        "train": _join(arranged, sources, folder, "train", spec, dtype, say),
-        "held_out": _join(np.concatenate(validation), sources, folder, "held-out", spec, dtype, say),
+        "train": _join(arranged, documents, folder, "train", spec, encoding.dtype, say),
+        "held_out": _join(np.concatenate(validation), documents, folder, "held-out", spec, encoding.dtype, say),
     }
     if not splits["train"]["windows"]:
         raise DataFormatError(
@@ -206,114 +186,77 @@ def _assemble(
     manifest = {
         "format": FORMAT,
         "sequence_length": spec.sequence_length,
-        "dtype": dtype,
+        "dtype": encoding.dtype,
         "seed": spec.seed,
         "tokenizer": tokenizer_hash(tokenizer),
         "vocabulary": len(tokenizer),
-        "end_token": end_token(tokenizer),
+        "end_token": encoding.end,
         "start_token": spec.start_token,
-        "sources": [
-            {
-                "id": s.spec.id,
-                "documents": s.documents,
-                "tokens": s.tokens,
-                "drawn_documents": drawn_documents[n],
-                "drawn_tokens": drawn_tokens[n],
-                "share": round(drawn_tokens[n] / sum(drawn_tokens), 6),
-                "excluded": s.excluded,
-                **({"cleaned": s.cleaned} if spec.clean is not None else {}),
-                **({"revision": s.spec.revision} if s.spec.hub is not None and s.spec.revision else {}),
-            }
-            for n, s in enumerate(sources)
-        ],
+        "sources": rows,
         "exclusion": {"documents": excluded.count, "ngram": excluded.n, "hash": excluded.hash},
         **splits,
     }
-    return manifest, held_out_tokens
+    held_out = [(s.id, int(lengths[out].sum())) for s, out in zip(spec.sources, validation, strict=True)]
+    return manifest, held_out
 
 
-def _firsts(sources: list[Tokenised]) -> list[int]:
-    """The number of each source's first document when all are counted through."""
-    return [0, *itertools.accumulate(s.documents for s in sources)]
+def _staying(spec: CorpusSpec, documents: Tokenised) -> tuple[list[Numbers], dict[str, dict[str, int]]]:
+    """(numbers of each source's documents that are no duplicates, how many the declared steps took out of it)."""
+    ends = list(itertools.accumulate(documents.counts[s.id]["documents"] for s in spec.sources))
+    verdict = np.zeros(ends[-1], dtype=np.int8)
+    if spec.clean is not None and documents.hashes is not None:
+        verdict = duplicates(documents.hashes, exact=spec.clean.exact_duplicates)
+    numbers: list[Numbers] = []
+    cleaned: dict[str, dict[str, int]] = {}
+    for source, first, end in zip(spec.sources, [0, *ends], ends, strict=False):
+        numbers.append(first + np.flatnonzero(verdict[first:end] == 0))
+        cleaned[source.id] = {why: documents.counts[source.id][why] for why in REASONS[2:]}
+        if documents.hashes is not None:
+            for kind, name in enumerate(("exact_duplicates", "near_duplicates"), 1):
+                cleaned[source.id][name] = int((verdict[first:end] == kind).sum())
+    return numbers, cleaned
 
 
-def _tokens_of(source: Tokenised, documents: Numbers) -> int:
-    return sum(
-        int((source.ends[some + 1] - source.ends[some]).sum())
-        for some in np.array_split(documents, 1 + len(documents) // _AT_ONCE)
-    )
-
-
-def _staying(spec: CorpusSpec, sources: list[Tokenised]) -> list[Numbers]:
-    """The numbers of each source's documents that are no duplicates; counts those that are among its `cleaned`."""
-    hashes = [s.hashes for s in sources if s.hashes is not None]
-    if spec.clean is None or not hashes:
-        return [np.arange(s.documents, dtype=np.int64) for s in sources]
-    verdicts = iter(duplicates(hashes, exact=spec.clean.exact_duplicates))
-    staying = []
-    for source in sources:
-        verdict = next(verdicts) if source.hashes is not None else np.zeros(0, dtype=np.int8)
-        source.cleaned["exact_duplicates"] = int((verdict == 1).sum())
-        source.cleaned["near_duplicates"] = int((verdict == 2).sum())
-        staying.append(np.flatnonzero(verdict == 0).astype(np.int64))
-    return staying
-
-
-def _repeats(spec: CorpusSpec, sources: list[Tokenised], staying: list[Numbers]) -> list[float]:
+def _repeats(spec: CorpusSpec, staying: list[Numbers], lengths: Numbers) -> list[float]:
     """How often each source is read: as given, or so that the shares come out with nothing left out.
 
     The source that is most plentiful for its share is read once; all others are repeated, `most_repeats` times at most.
     """
     most = spec.most_repeats or math.inf
-    if sources[0].spec.share is None:
-        return [min(s.spec.repeat or 1.0, most) for s in sources]
-    tokens = [
-        s.tokens if len(numbers) == s.documents else _tokens_of(s, numbers)
-        for s, numbers in zip(sources, staying, strict=True)
-    ]
-    total = max(t / (s.spec.share or 1.0) for s, t in zip(sources, tokens, strict=True))
-    repeats = [total * (s.spec.share or 0.0) / max(t, 1) for s, t in zip(sources, tokens, strict=True)]
+    if spec.sources[0].share is None:
+        return [min(s.repeat or 1.0, most) for s in spec.sources]
+    tokens = [int(lengths[numbers].sum()) for numbers in staying]
+    total = max(t / (s.share or 1.0) for s, t in zip(spec.sources, tokens, strict=True))
+    repeats = [total * (s.share or 0.0) / max(t, 1) for s, t in zip(spec.sources, tokens, strict=True)]
     return [min(r, most) for r in repeats]
 
 
 def _join(
-    documents: Numbers,
-    sources: list[Tokenised],
-    folder: Path,
-    name: str,
-    spec: CorpusSpec,
-    dtype: str,
-    say: StageReport,
+    numbers: Numbers, documents: Tokenised, folder: Path, name: str, spec: CorpusSpec, dtype: str, say: StageReport
 ) -> dict[str, Any]:
     """Write documents end to end into shards of whole windows; the tokens after the last window are dropped."""
-    firsts = np.array(_firsts(sources))
-    width = np.dtype(dtype).itemsize
-    size = max(spec.sequence_length, spec.shard_tokens // spec.sequence_length * spec.sequence_length)
-    writer = ShardWriter(folder, name, window=spec.sequence_length * width, shard=size * width)
-    with writing(folder), contextlib.ExitStack() as opened:
-        opened.enter_context(writer)
-        files = [opened.enter_context(s.file.open("rb", buffering=0)) for s in sources]
-        for done in range(0, len(documents), _AT_ONCE):
-            some = documents[done : done + _AT_ONCE]
-            where = np.searchsorted(firsts, some, side="right") - 1
-            for source, number in zip(where.tolist(), (some - firsts[where]).tolist(), strict=True):
-                start, end = sources[source].ends[number : number + 2].tolist()
-                _copy(files[source], start * width, end * width, writer)
-            say(f"writing {name} shards", done / len(documents))
+    width, window = np.dtype(dtype).itemsize, spec.sequence_length
+    starts = np.cumsum(documents.lengths) - documents.lengths
+    tokens = int(documents.lengths[numbers].sum())
+
+    def pieces(file: int) -> Iterator[bytes]:
+        for done, number in enumerate(numbers):
+            if done % 10_000 == 0:
+                say(f"writing {name} shards", done / len(numbers))
+            yield os.pread(file, int(documents.lengths[number]) * width, int(starts[number]) * width)
+
+    with writing(folder), documents.file.open("rb") as file:
+        shards = write_shards(
+            folder,
+            name,
+            pieces(file.fileno()),
+            size=tokens // window * window * width,
+            shard=max(window, spec.shard_tokens // window * window) * width,
+        )
     return {
-        "documents": len(documents),
-        "windows": sum(s["tokens"] for s in writer.shards) // width // spec.sequence_length,
-        "tokens": sum(s["tokens"] for s in writer.shards) // width,
-        "dropped_tokens": len(writer.rest) // width,
-        "shards": [shard | {"tokens": shard["tokens"] // width} for shard in writer.shards],
+        "documents": len(numbers),
+        "windows": tokens // window,
+        "tokens": tokens // window * window,
+        "dropped_tokens": tokens % window,
+        "shards": [shard | {"tokens": shard["tokens"] // width} for shard in shards],
     }
-
-
-def _copy(file: io.FileIO, start: int, end: int, writer: ShardWriter) -> None:
-    """Hand the bytes from `start` to `end` of a file to the writer, a piece at a time."""
-    while start < end:
-        piece = os.pread(file.fileno(), min(end - start, _PIECE), start)
-        if not piece:
-            raise StoreError("a file of the corpus in the making is cut short", hint="start again", file=file.name)
-        writer.add(piece)
-        start += len(piece)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import queue
+import itertools
 import re
-import threading
+from collections import deque
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -82,40 +83,23 @@ def stream(source: CorpusSource) -> Iterator[str]:
 
 def _together(streams: list[Iterable[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
     """One row of each stream in turn, all of them being read at the same time."""
-    stop = threading.Event()
-    end = object()
+    pool = ThreadPoolExecutor(len(streams), thread_name_prefix="hub")
+    iterators = [iter(stream) for stream in streams]
 
-    def put(into: queue.Queue[Any], item: object) -> None:
-        while not stop.is_set():
-            try:
-                into.put(item, timeout=0.2)
-            except queue.Full:
-                continue
-            return
+    def fetch(rows: Iterator[dict[str, Any]]) -> Future[list[dict[str, Any]]]:
+        return pool.submit(lambda: list(itertools.islice(rows, _AHEAD)))
 
-    def read(stream: Iterable[dict[str, Any]], into: queue.Queue[Any]) -> None:
-        last: object = end
-        try:
-            for row in stream:
-                put(into, row)
-                if stop.is_set():
-                    return
-        except BaseException as error:
-            last = error
-        put(into, last)
+    def ahead(rows: Iterator[dict[str, Any]], waiting: Future[list[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+        while some := waiting.result():
+            waiting = fetch(rows)
+            yield from some
 
-    queues: list[queue.Queue[Any]] = [queue.Queue(_AHEAD) for _ in streams]
-    for stream, into in zip(streams, queues, strict=True):
-        threading.Thread(target=read, args=(stream, into), daemon=True, name="hub").start()
     try:
-        while queues:
-            for into in list(queues):
-                row = into.get()
-                if row is end:
-                    queues.remove(into)
-                elif isinstance(row, BaseException):
-                    raise row
-                else:
-                    yield row
+        turns = deque([ahead(rows, waiting) for rows, waiting in [(rows, fetch(rows)) for rows in iterators]])
+        while turns:
+            for row in itertools.islice(turns[0], 1):
+                yield row
+                turns.append(turns[0])
+            turns.popleft()
     finally:
-        stop.set()
+        pool.shutdown(wait=False, cancel_futures=True)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from biobench.core.files import canonical
+from biobench.core.text import first_line
 from biobench.errors import StoreError
 from trainer.corpus.sources import Digests
 
@@ -111,76 +112,22 @@ DETAILS = "details.json"
 """Held-out tokens of each source in their order, and removed documents by task; not part of the corpus's hash."""
 _REBUILD = "delete the folder; the corpus is built again from its sources"
 
-_PART = {"tokens": int, "shards": [{"file": str, "tokens": int, "sha256": str}]}
-_SHAPE = {
-    "sequence_length": int,
-    "dtype": str,
-    "sources": [{"id": str, "share": (int, float)}],
-    "exclusion": {"documents": int, "hash": str},
-    "train": _PART,
-    "held_out": _PART,
-}
-"""What is read of a manifest: field to its type, or to the shape of its parts."""
 
-
-class ShardWriter:
-    """Takes bytes end to end and cuts them into files of `shard` bytes, the last of whole windows of `window` bytes.
-
-    Each file is hashed as it is written. shards: those written so far, sizes in bytes; rest: bytes after the last
-    window. A context, whose end writes what is left.
-    """
-
-    GATHERED = 1 << 22
-    """Bytes that wait in memory, besides those of an unfinished window."""
-
-    def __init__(self, folder: Path, name: str, *, window: int, shard: int) -> None:
-        self.folder, self.name, self.window, self.size = folder, name, window, shard
-        self.shards: list[dict[str, Any]] = []
-        self.rest = bytearray()
-        self._file: BinaryIO | None = None
-        self._digest = hashlib.sha256()
-        self._written = 0
-
-    def add(self, piece: bytes) -> None:
-        """Put bytes behind those before. Raises OSError."""
-        self.rest += piece
-        if len(self.rest) >= self.GATHERED:
-            self._write()
-
-    def __enter__(self) -> ShardWriter:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            if kind is None:
-                self._write()
-        finally:
-            if self._file is not None:
-                self._close()
-
-    def _write(self) -> None:
-        """Write the whole windows that wait."""
-        whole = len(self.rest) // self.window * self.window
-        start = 0
-        while start < whole:
-            end = min(whole, start + self.size - self._written)
-            if self._file is None:
-                self._file = (self.folder / f"{self.name}-{len(self.shards):05d}.bin").open("wb")
-            piece = bytes(self.rest[start:end])
-            self._file.write(piece)
-            self._digest.update(piece)
-            self._written += end - start
-            start = end
-            if self._written == self.size:
-                self._close()
-        del self.rest[:whole]
-
-    def _close(self) -> None:
-        assert self._file is not None
-        self._file.close()
-        name = Path(self._file.name).name
-        self.shards.append({"file": name, "tokens": self._written, "sha256": self._digest.hexdigest()})
-        self._file, self._digest, self._written = None, hashlib.sha256(), 0
+def write_shards(folder: Path, name: str, pieces: Iterator[bytes], *, size: int, shard: int) -> list[dict[str, Any]]:
+    """The first `size` bytes of all pieces as files of `shard` bytes: name, bytes (as ``tokens``) and hash of each."""
+    shards = []
+    piece = memoryview(b"")
+    for number, start in enumerate(range(0, size, shard)):
+        file, digest, left = f"{name}-{number:05d}.bin", hashlib.sha256(), min(shard, size - start)
+        shards.append({"file": file, "tokens": left})
+        with (folder / file).open("wb") as handle:
+            while left:
+                piece = piece or memoryview(next(pieces))
+                handle.write(piece[:left])
+                digest.update(piece[:left])
+                left, piece = max(0, left - len(piece)), piece[left:]
+        shards[-1]["sha256"] = digest.hexdigest()
+    return shards
 
 
 class Shards:
@@ -192,40 +139,43 @@ class Shards:
         for shard in shards:
             file = folder / str(shard["file"])
             expected = int(shard["tokens"]) * np.dtype(dtype).itemsize
-            if not file.is_file() or file.stat().st_size != expected:
-                size = file.stat().st_size if file.is_file() else 0
+            size = file.stat().st_size if file.is_file() else 0
+            if size != expected:
                 raise StoreError(f"corpus shard has {size} bytes instead of {expected}", hint=_REBUILD, file=file)
-            if expected:
-                self._maps.append(np.memmap(file, dtype=dtype, mode="r").reshape(-1, length))
-        self._ends = np.cumsum([len(m) for m in self._maps]) if self._maps else np.zeros(0, dtype=np.int64)
+            self._maps.append(np.memmap(file, dtype=dtype, mode="r").reshape(-1, length))
+        self._ends = np.cumsum([0, *map(len, self._maps)])
 
     def __len__(self) -> int:
-        return int(self._ends[-1]) if self._maps else 0
+        return int(self._ends[-1])
 
     def read(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         """(count, tokens) windows as int64."""
         out = np.empty((len(indices), self.length), dtype=np.int64)
-        which = np.searchsorted(self._ends, indices, side="right")
+        which = np.searchsorted(self._ends, indices, side="right") - 1
         for row, (index, shard) in enumerate(zip(indices, which, strict=True)):
-            start = int(self._ends[shard - 1]) if shard else 0
-            out[row] = self._maps[shard][index - start]
+            out[row] = self._maps[shard][index - self._ends[shard]]
         return out
 
 
 class Corpus:
     """An opened corpus: `train` and `held_out` windows, the manifest, and its hash.
 
-    The hash covers the content of all shards and how they were made, not where they lie.
+    The hash covers the content of all shards and how they were made, not where they lie. Raises StoreError where the
+    manifest is missing or damaged.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.manifest: dict[str, Any] = read_manifest(folder)
-        self.hash = manifest_hash(self.manifest)
-        self.length = int(self.manifest["sequence_length"])
-        dtype = str(self.manifest["dtype"])
-        self.train = Shards(folder, self.manifest["train"]["shards"], self.length, dtype)
-        self.held_out = Shards(folder, self.manifest["held_out"]["shards"], self.length, dtype)
+        try:
+            self.manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+            self.hash = hashlib.sha256(canonical(self.manifest).encode()).hexdigest()
+            self.length, dtype = int(self.manifest["sequence_length"]), str(self.manifest["dtype"])
+            self.train, self.held_out = (
+                Shards(folder, self.manifest[split]["shards"], self.length, dtype) for split in ("train", "held_out")
+            )
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            what = f"the corpus manifest is missing or damaged: {first_line(error)}"
+            raise StoreError(what, hint=_REBUILD, file=folder / MANIFEST) from error
 
     def held_out_sources(self) -> dict[str, range]:
         """The held-out windows that hold text of one source alone, by source; of corpora built since that is kept."""
@@ -246,12 +196,7 @@ class Corpus:
     def _details(self) -> dict[str, Any]:
         """What is known beside the manifest; nothing of corpora that were built before it was kept."""
         file = self.folder / DETAILS
-        if not file.is_file():
-            return {}
-        try:
-            details: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise StoreError("the corpus's details are damaged", hint=_REBUILD, file=file) from error
+        details: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
         return details
 
     def verify(self) -> None:
@@ -264,38 +209,3 @@ class Corpus:
         for file, shard, result in zip(files, shards, Digests(self.folder / "verified.json").of(files), strict=True):
             if result != shard["sha256"]:
                 raise StoreError("corpus shard is damaged: its content has changed", hint=_REBUILD, file=file)
-
-
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a built corpus. Raises StoreError when it is missing or damaged."""
-    file = folder / MANIFEST
-    try:
-        manifest = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise StoreError("the corpus manifest is missing or damaged", hint=_REBUILD, file=file) from error
-    missing = _missing(manifest, _SHAPE)
-    if missing is not None:
-        raise StoreError(
-            f"the corpus manifest is damaged: {missing} is missing or not what it should be", hint=_REBUILD, file=file
-        )
-    result: dict[str, Any] = manifest
-    return result
-
-
-def _missing(value: Any, shape: Any, name: str = "the whole") -> str | None:
-    """Name of the first part of `value` that is not of `shape`; None when all are."""
-    if isinstance(shape, dict):
-        if not isinstance(value, dict):
-            return name
-        problems = (_missing(value.get(key), inner, f"'{key}'") for key, inner in shape.items())
-        return next((f for f in problems if f is not None), None)
-    if isinstance(shape, list):
-        if not isinstance(value, list):
-            return name
-        return next((f for f in (_missing(item, shape[0], name) for item in value) if f is not None), None)
-    return None if isinstance(value, shape) and not isinstance(value, bool) else name
-
-
-def manifest_hash(manifest: dict[str, Any]) -> str:
-    """sha256 of the manifest in canonical spelling."""
-    return hashlib.sha256(canonical(manifest).encode()).hexdigest()

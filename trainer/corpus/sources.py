@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import gzip
 import hashlib
 import io
 import json
 import math
 import os
 import time
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -30,8 +27,7 @@ _THREADS = 8
 """Hashing lets other threads run, and several files keep a disk busier than one."""
 _SETTLED = 2.0
 """Seconds: a file that was changed this short a time before it was hashed may change again within one tick of its
-file system's clock, and is hashed anew the next time. One with a time in the future, by a clock that was ahead, is not
-changing now either."""
+file system's clock, and is hashed anew the next time."""
 
 
 class Digests:
@@ -43,33 +39,21 @@ class Digests:
             known = json.loads(memory.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             known = {}
-        self._known: dict[str, list[object]] = known if isinstance(known, dict) else {}
+        self._known: dict[str, list[Any]] = known if isinstance(known, dict) else {}
 
     def of(self, files: Sequence[Path]) -> list[str]:
         """The hash of each file. Raises OSError for one that cannot be read."""
-        states = [self._state(file) for file in files]
-        names = [str(file.absolute()) for file in files]
-        old = [n for n, (name, state) in enumerate(zip(names, states, strict=True)) if not self._has(name, state)]
+        states = {str(file.absolute()): [file.stat().st_size, file.stat().st_mtime_ns] for file in files}
+        fresh = [name for name, state in states.items() if self._known.get(name, [])[:2] != state]
         with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1)) as pool:
-            computed = dict(zip(old, pool.map(file_hash, [files[n] for n in old]), strict=True))
-        digests = [computed[n] if n in computed else str(self._known[name][2]) for n, name in enumerate(names)]
-        now = time.time_ns()
-        for n, digest in computed.items():
-            if abs(now - states[n][1]) > _SETTLED * 1e9 and self._state(files[n]) == states[n]:
-                self._known[names[n]] = [*states[n], digest]
+            computed = dict(zip(fresh, pool.map(file_hash, map(Path, fresh)), strict=True))
+        digests = [computed.get(name) or str(self._known[name][2]) for name in states]
+        settled = time.time_ns() - _SETTLED * 1e9
+        self._known |= {n: [*states[n], digest] for n, digest in computed.items() if states[n][1] < settled}
         if computed:
             with contextlib.suppress(StoreError):
                 write_json(self.memory, self._known)
         return digests
-
-    def _has(self, name: str, state: tuple[int, int]) -> bool:
-        entry = self._known.get(name)
-        return isinstance(entry, list) and len(entry) == 3 and entry[:2] == list(state)
-
-    @staticmethod
-    def _state(file: Path) -> tuple[int, int]:
-        state = file.stat()
-        return state.st_size, state.st_mtime_ns
 
 
 _ENDINGS = {
@@ -82,7 +66,7 @@ _ENDINGS = {
     ".parquet": "parquet",
     ".arrow": "arrow",
 }
-_PACKED = (".gz", ".zst")
+_PACKED = {".gz": "gzip", ".zst": "zstd"}
 _HINT = "give a file, a folder or a glob below corpus.root (--set corpus.root=DIR)"
 
 
@@ -112,13 +96,13 @@ def files_of(source: CorpusSource, root: Path) -> list[Path]:
 
 def identity(source: CorpusSource, root: Path, digests: Digests) -> str:
     """A hash that changes when what the source's spec says or its texts' files hold does; not with where they lie."""
-    parts: list[Any] = [source.model_dump(mode="json", exclude={"path"})]
-    if source.embedded is not None:
-        parts.append(embedded.VERSION)
+    listed: list[Any] = []
+    parts = [source.model_dump(mode="json", exclude={"path"}), *([embedded.VERSION] if source.embedded else []), listed]
     files = [] if source.path is None else files_of(source, root)
     if source.hub is not None and Path(source.hub).is_dir():
         files = sorted(f for f in Path(source.hub).rglob("*") if f.is_file())
-    parts.append([[_kind(file, source), packed(file), h] for file, h in zip(files, digests.of(files), strict=True)])
+    for file, digest in zip(files, digests.of(files), strict=True):
+        listed.append([_kind(file, source), file.suffix if file.suffix in _PACKED else None, digest])
     return hashlib.sha256(canonical(parts).encode()).hexdigest()
 
 
@@ -157,81 +141,88 @@ def texts(source: CorpusSource, root: Path, meter: ReadMeter | None = None) -> I
 
 def _files(source: CorpusSource, root: Path, meter: ReadMeter) -> Iterator[str]:
     files = files_of(source, root)
-    sizes = [file.stat().st_size for file in files]
-    before, total = 0, max(sum(sizes), 1)
-    for file, size in zip(files, sizes, strict=True):
-        for text, share in _file(file, source):
-            meter.fraction = (before + share * size) / total
-            yield text
-        before += size
+    total, before = max(sum(file.stat().st_size for file in files), 1), 0
+    for file in files:
+        with file.open("rb") as raw:
+            size = file.stat().st_size
+            for text, share in _documents(file, raw, source):
+                read = size if raw.closed else raw.tell() if share is None else round(share * size)
+                meter.fraction = (before + read) / total
+                yield text
+        before += file.stat().st_size
 
 
 def _kind(file: Path, source: CorpusSource) -> str:
     return source.format if source.format != "auto" else _ENDINGS.get(_ending(file), "text")
 
 
-def packed(file: Path) -> str | None:
-    """How a file is compressed: its ending, or None."""
-    return file.suffix if file.suffix in _PACKED else None
+def _documents(file: Path, raw: IO[bytes], source: CorpusSource) -> Iterator[tuple[str, float | None]]:
+    """The documents of an open file, empty ones too; what is wrong with it as DataFormatError.
 
-
-@contextmanager
-def _opened(file: Path, raw: IO[bytes]) -> Iterator[IO[bytes]]:
-    """The content of an open file, unpacked where it is compressed; DataFormatError where that cannot be."""
+    Beside each is how much of the file has been read by then, None where its position tells.
+    """
     import pyarrow as pa
 
+    kind, count = _kind(file, source), 0
     try:
-        if file.suffix == ".gz":
-            with gzip.GzipFile(fileobj=raw) as unpacked:
-                yield io.BufferedReader(unpacked)
-        elif file.suffix == ".zst":
-            with pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd") as unpacked:
-                yield io.BufferedReader(unpacked)
-        else:
-            yield raw
-    except (EOFError, zlib.error, pa.ArrowException, OSError) as error:
-        if not packed(file):
-            raise
-        raise DataFormatError(
-            f"the compressed file cannot be unpacked to its end: {first_line(error)}",
-            hint="download or pack it again",
-            file=file,
-        ) from error
-
-
-def _file(file: Path, source: CorpusSource) -> Iterator[tuple[str, float]]:
-    """The documents of a file, each with the share of the file that has been read by then."""
-    kind = _kind(file, source)
-    if kind in ("parquet", "arrow"):
-        if packed(file):
-            raise DataFormatError(f"{kind} is compressed inside already", hint="unpack the file", file=file)
-        yield from (_parquet if kind == "parquet" else _arrow)(file, source.field)
-        return
-    try:
-        with file.open("rb") as raw, _opened(file, raw) as content:
-            if kind == "text":
-                yield content.read().decode("utf-8"), 1.0
-                return
-            newline = "" if kind in ("csv", "tsv") else None
-            with io.TextIOWrapper(content, encoding="utf-8", newline=newline) as lines:
-                size = max(file.stat().st_size, 1)
-                for text in _documents(kind, lines, source.field, file):
-                    yield text, min(raw.tell() / size, 1.0)
+        if kind in ("parquet", "arrow"):
+            for text, share in _column(file, raw, kind, source.field):
+                count += 1
+                yield text, share
+            return
+        packing = _PACKED.get(file.suffix)
+        content = raw if packing is None else io.BufferedReader(pa.CompressedInputStream(raw, packing))
+        if kind == "text":
+            yield content.read().decode("utf-8"), 1.0
+            return
+        lines = io.TextIOWrapper(content, encoding="utf-8", newline="" if kind in ("csv", "tsv") else None)
+        if kind in ("csv", "tsv"):
+            for text in _table(lines, source.field, file, delimiter="," if kind == "csv" else "\t"):
+                yield text, None
+            return
+        for number, line in enumerate(lines, 1):
+            if kind == "lines":
+                yield line.rstrip("\n"), None
+            elif line.strip():
+                yield _json_text(line, source.field, file, number), None
     except UnicodeDecodeError as error:
+        what = f"byte 0x{error.object[error.start]:02x} is not UTF-8"
+        raise DataFormatError(what, hint="save the file as UTF-8", file=file) from error
+    except (pa.ArrowException, OSError, EOFError, MemoryError) as error:  # damaged lengths ask for too much memory
+        what = f"not a readable {kind} file" if kind in ("parquet", "arrow") else "the file cannot be read to its end"
+        place = f" after document {count}" if count else ""
         raise DataFormatError(
-            f"byte 0x{error.object[error.start]:02x} is not UTF-8", hint="save the file as UTF-8", file=file
+            f"{what}{place}: {first_line(error)}", hint="download or write it again", file=file
         ) from error
 
 
-def _documents(kind: str, lines: io.TextIOWrapper, field: str, file: Path) -> Iterator[str]:
-    if kind in ("csv", "tsv"):
-        yield from _table(lines, field, file, delimiter="," if kind == "csv" else "\t")
-        return
-    for number, line in enumerate(lines, 1):
-        if kind == "lines":
-            yield line.rstrip("\n")
-        elif line.strip():
-            yield _json_text(line, field, file, number)
+def _column(file: Path, raw: IO[bytes], kind: str, field: str) -> Iterator[tuple[str, float | None]]:
+    """The texts of a Parquet file, an Arrow stream (as datasets are saved to disk) or an Arrow file (Feather)."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    batches: Iterable[pa.RecordBatch]
+    rows, total = 0, None
+    if kind == "parquet":
+        table = pq.ParquetFile(raw)
+        names, total = table.schema_arrow.names, max(table.metadata.num_rows, 1)
+        batches = table.iter_batches(columns=[field])
+    elif raw.read(6) == b"ARROW1":
+        whole = pa.ipc.open_file(raw)
+        names, batches = whole.schema.names, map(whole.get_batch, range(whole.num_record_batches))
+    else:
+        raw.seek(0)
+        stream = pa.ipc.open_stream(raw)
+        names, batches = stream.schema.names, stream
+    if field not in names:
+        what = f"no column '{field}' (columns: {', '.join(names)})"
+        raise DataFormatError(what, hint="set the source's `field`", file=file)
+    for batch in batches:
+        column = batch.column(field)
+        column.validate(full=True)  # the library takes damaged offsets for lengths
+        rows += len(column)
+        share = None if total is None else rows / total
+        yield from ((str(text), share) for text in column.to_pylist() if text is not None)
 
 
 def _table(lines: io.TextIOWrapper, field: str, file: Path, *, delimiter: str) -> Iterator[str]:
@@ -241,123 +232,36 @@ def _table(lines: io.TextIOWrapper, field: str, file: Path, *, delimiter: str) -
         header = next(rows, [])
         header[:1] = [name.removeprefix("\ufeff") for name in header[:1]]
         if field not in header:
-            raise DataFormatError(
-                f"no column '{field}' (columns: {', '.join(header)})",
-                hint="set the source's `field`",
-                file=file,
-                line=1,
-            )
+            what = f"no column '{field}' (columns: {', '.join(header)})"
+            raise DataFormatError(what, hint="set the source's `field`", file=file, line=1)
         column = header.index(field)
         for row in rows:
             if row and len(row) != len(header):
-                raise DataFormatError(
-                    f"{len(row)} cells in a table of {len(header)} columns",
-                    hint="quote cells that hold the delimiter, a quote or a line break",
-                    file=file,
-                    line=rows.line_num,
-                )
+                what = f"{len(row)} cells in a table of {len(header)} columns"
+                hint = "quote cells that hold the delimiter, a quote or a line break"
+                raise DataFormatError(what, hint=hint, file=file, line=rows.line_num)
             if row:
                 yield row[column]
     except csv.Error as error:
-        raise DataFormatError(
-            f"not a table: {error}", hint="quote cells as RFC 4180 says", file=file, line=rows.line_num
-        ) from error
+        hint = "quote cells as RFC 4180 says"
+        raise DataFormatError(f"not a table: {error}", hint=hint, file=file, line=rows.line_num) from error
 
 
 def _json_text(line: str, field: str, file: Path, number: int) -> str:
-    value = _json(line, file, number)
-    text = value.get(field) if isinstance(value, dict) else None
-    if not isinstance(text, str):
-        keys = ", ".join(sorted(value)) if isinstance(value, dict) else "no object"
-        raise DataFormatError(
-            f"no text under '{field}' (keys: {_printable(keys)})",
-            hint="set the source's `field`",
-            file=file,
-            line=number,
-        )
-    if _printable(text) != text:
-        raise DataFormatError(
-            "the text holds half of a surrogate pair, which is no character",
-            hint="write the whole pair (\\ud83d\\ude00, say), or leave the escape out",
-            file=file,
-            line=number,
-        )
-    return text
-
-
-def _json(line: str, file: Path, number: int) -> Any:
-    hint = "each line must be one JSON object"
     try:
-        return json.loads(line)
-    except json.JSONDecodeError as error:
-        raise DataFormatError(f"not JSON: {error.msg}", hint=hint, file=file, line=number) from error
-    except RecursionError as error:
-        raise DataFormatError("JSON nested too deeply to be read", hint=hint, file=file, line=number) from error
-    except ValueError as error:  # Python refuses to read numbers of thousands of digits
-        raise DataFormatError(
-            "a number has too many digits to be read",
-            hint="shorten it, or write it as text in quotes",
-            file=file,
-            line=number,
-        ) from error
-
-
-def _printable(text: str) -> str:
-    """`text` with halves of surrogate pairs, which no encoding takes, spelled out."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _parquet(file: Path, field: str) -> Iterator[tuple[str, float]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    rows = 0
-    try:
-        table = pq.ParquetFile(file)
-        _check_column(table.schema_arrow.names, field, file)
-        for batch in table.iter_batches(columns=[field]):
-            share = min((rows + batch.num_rows) / max(table.metadata.num_rows, 1), 1.0)
-            yield from ((str(text), share) for text in batch.column(0).to_pylist() if text is not None)
-            rows += batch.num_rows
-    except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError) as error:
-        raise _unreadable("parquet", file, rows, error) from error
-
-
-def _arrow(file: Path, field: str) -> Iterator[tuple[str, float]]:
-    """An Arrow stream, as datasets are saved to disk, or an Arrow file (Feather)."""
-    import pyarrow as pa
-
-    rows = 0
-    try:
-        with file.open("rb") as raw:
-            size = max(file.stat().st_size, 1)
-            whole = raw.read(6) == b"ARROW1"
-            raw.seek(0)
-            opened = (pa.ipc.open_file if whole else pa.ipc.open_stream)(pa.PythonFile(raw, mode="r"))
-            _check_column(opened.schema.names, field, file)
-            batches = map(opened.get_batch, range(opened.num_record_batches)) if whole else opened
-            for batch in batches:
-                share = min(raw.tell() / size, 1.0)
-                column = batch.column(field)
-                column.validate(full=True)  # the library takes damaged offsets for lengths
-                yield from ((str(text), share) for text in column.to_pylist() if text is not None)
-                rows += batch.num_rows
-    except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError) as error:
-        raise _unreadable("arrow", file, rows, error) from error
-
-
-def _check_column(names: list[str], field: str, file: Path) -> None:
-    if field not in names:
-        raise DataFormatError(
-            f"no column '{field}' (columns: {', '.join(names)})", hint="set the source's `field`", file=file
-        )
-
-
-def _unreadable(kind: str, file: Path, rows: int, error: BaseException) -> DataFormatError:
-    """A damaged length makes the library ask for more memory than there is."""
-    why = first_line(error) or ("it asks for more memory than there is" if isinstance(error, MemoryError) else "")
-    return DataFormatError(
-        f"not a readable {kind} file{f' after row {rows}' if rows else ''}: {why}",
-        hint="download or write it again",
-        file=file,
+        value = json.loads(line)
+        text = value.get(field) if isinstance(value, dict) else None
+        if isinstance(text, str):
+            text.encode()
+            return text
+    except UnicodeEncodeError as error:
+        what = "the text holds half of a surrogate pair, which is no character"
+        hint = "write the whole pair (\\ud83d\\ude00, say), or leave the escape out"
+        raise DataFormatError(what, hint=hint, file=file, line=number) from error
+    except (ValueError, RecursionError) as error:  # the second: nested too deeply
+        hint = "each line must be one JSON object"
+        raise DataFormatError(f"not JSON: {first_line(error)}", hint=hint, file=file, line=number) from error
+    keys = ascii(", ".join(sorted(value)))[1:-1] if isinstance(value, dict) else "no object"
+    raise DataFormatError(
+        f"no text under '{field}' (keys: {keys})", hint="set the source's `field`", file=file, line=number
     )

@@ -21,10 +21,9 @@ from trainer.cost.flops import peak_of, phase_cost
 from trainer.cost.plan import skeleton
 from trainer.model.guard import freeze
 from trainer.model.network import LABEL
-from trainer.recipe.phases import Phase
-from trainer.recipe.spec import Recipe
-from trainer.train.fit import PARTS
+from trainer.recipe.spec import Checkpoints, Recipe
 from trainer.train.progress import FILE, read_metrics
+from trainer.train.step import PARTS
 
 WARM = 3
 """Steps before the clock: allocation, compilation, caches."""
@@ -68,22 +67,18 @@ def bench(recipe: Recipe, train: Callable[[Recipe, Path], None], *, steps: int =
     bf16 = recipe.engine.precision == "bf16" or (recipe.engine.precision == "auto" and device.type == "cuda")
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
     peak = peak_of(name) or matrix_rate(device, torch.bfloat16 if bf16 else torch.float32)
-    model = skeleton(recipe)
-    speeds = []
+    model, speeds = skeleton(recipe), []
     with tempfile.TemporaryDirectory() as folder:
         cache = Path(folder) / "corpora"
         train(_short(recipe, steps, cache), Path(folder) / "timed")
         lines = [x for x in read_metrics(Path(folder) / "timed" / FILE) if x["event"] == "train"]
-        activities = [torch.profiler.ProfilerActivity.CPU]
-        activities += [torch.profiler.ProfilerActivity.CUDA] if device.type == "cuda" else []
         for index, phase in enumerate(recipe.phases):
-            single = recipe.model_copy(update={"phases": [phase]})
-            with torch.profiler.profile(activities=activities) as profiler:
-                train(_short(single, WARM, cache), Path(folder) / f"profiled-{index}")
+            with torch.profiler.profile() as profiler:  # of all kinds of device that are there
+                train(_short(recipe.model_copy(update={"phases": [phase]}), WARM, cache), Path(folder) / str(index))
             freeze(model, phase.freeze)
             cost = phase_cost(model, phase, length=recipe.length_of(phase)).total
-            ends = [x for x in lines if x["phase"] == phase.name]
-            speed = (ends[-1]["tokens"] - ends[0]["tokens"]) / (ends[-1]["seconds"] - ends[0]["seconds"])
+            first, *_, last = (x for x in lines if x["phase"] == phase.name)
+            speed = (last["tokens"] - first["tokens"]) / (last["seconds"] - first["seconds"])
             speeds.append(
                 PhaseSpeed(
                     name=phase.name,
@@ -115,22 +110,19 @@ def matrix_rate(device: torch.device, dtype: torch.dtype, *, side: int | None = 
 def _short(recipe: Recipe, steps: int, cache: Path) -> Recipe:
     """The recipe with `WARM` steps and `steps` more in each phase, logged at the end of either."""
 
-    def cut(phase: Phase) -> Phase:
-        tokens = (WARM + steps) * recipe.step_tokens_of(phase)
-        schedule = phase.schedule.model_copy(update={"warmup": 0, "cooldown": None})
-        return phase.model_copy(update={"tokens": tokens, "schedule": schedule})
-
+    phases = [
+        phase.model_copy(
+            update={
+                "tokens": (WARM + steps) * recipe.step_tokens_of(phase),
+                "schedule": phase.schedule.model_copy(update={"warmup": 0, "cooldown": None}),
+            }
+        )
+        for phase in recipe.phases
+    ]
     corpus = recipe.corpus if recipe.corpus.cache else recipe.corpus.model_copy(update={"cache": str(cache.absolute())})
-    quiet = {"every": max(WARM, steps // 2), "evaluate": None, "tracker": "none", "probe": None}
-    return recipe.model_copy(
-        update={
-            "phases": [cut(phase) for phase in recipe.phases],
-            "corpus": corpus,
-            "checkpoints": recipe.checkpoints.model_copy(update={"every": None, "export": False}),
-            "logging": recipe.logging.model_copy(update=quiet),
-            "reuse": None,
-        }
-    )
+    logging = {"every": max(WARM, steps // 2), "evaluate": None, "tracker": "none", "probe": None}
+    changes = {"phases": phases, "corpus": corpus, "reuse": None, "checkpoints": Checkpoints()}
+    return recipe.model_copy(update=changes | {"logging": recipe.logging.model_copy(update=logging)})
 
 
 def _parts(profiler: torch.profiler.profile, device: torch.device) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -10,8 +10,9 @@ import transformers
 from torch import Tensor, nn
 from transformers import AutoConfig, PreTrainedModel
 
+from biobench.core.progress import in_words
 from biobench.errors import ModelError, UsageError
-from trainer.cost.flops import PEAK, TokenCost, head_width, phase_cost
+from trainer.cost.flops import PEAK, head_width, phase_cost
 from trainer.model import attention
 from trainer.model.families import family_of, layers_of
 from trainer.model.guard import check_phases, freeze
@@ -28,27 +29,17 @@ _MODERNBERT: dict[str, Any] = {
     "global_attn_every_n_layers": 3,
     "max_position_embeddings": 8192,
 }
-_BASE = {"hidden_size": 768, "intermediate_size": 1152, "num_hidden_layers": 22, "num_attention_heads": 12}
-_LARGE = {"hidden_size": 1024, "intermediate_size": 2624, "num_hidden_layers": 28, "num_attention_heads": 16}
-
+_SIZES = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
+_BASE = _MODERNBERT | dict(zip(_SIZES, (768, 1152, 22, 12), strict=True))
+_LARGE = _MODERNBERT | dict(zip(_SIZES, (1024, 2624, 28, 16), strict=True))
+_GEMMA = {"model_type": "gemma3_text", "num_key_value_heads": 1, "head_dim": 256, "sliding_window": 512}
+_GEMMA |= {"query_pre_attn_scalar": 256, "max_position_embeddings": 32768, "vocab_size": 262144}
 SHAPES: dict[str, dict[str, Any]] = {
-    "answerdotai/ModernBERT-base": {**_MODERNBERT, **_BASE, "vocab_size": 50368},
-    "answerdotai/ModernBERT-large": {**_MODERNBERT, **_LARGE, "vocab_size": 50368},
-    "almanach/moderncamembert-base": {**_MODERNBERT, **_BASE, "vocab_size": 32768},
-    "almanach/moderncamembert-large": {**_MODERNBERT, **_LARGE, "vocab_size": 32768},
-    "google/gemma-3-270m": {
-        "model_type": "gemma3_text",
-        "hidden_size": 640,
-        "intermediate_size": 2048,
-        "num_hidden_layers": 18,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 1,
-        "head_dim": 256,
-        "sliding_window": 512,
-        "query_pre_attn_scalar": 256,
-        "max_position_embeddings": 32768,
-        "vocab_size": 262144,
-    },
+    "answerdotai/ModernBERT-base": {**_BASE, "vocab_size": 50368},
+    "answerdotai/ModernBERT-large": {**_LARGE, "vocab_size": 50368},
+    "almanach/moderncamembert-base": {**_BASE, "vocab_size": 32768},
+    "almanach/moderncamembert-large": {**_LARGE, "vocab_size": 32768},
+    "google/gemma-3-270m": _GEMMA | dict(zip(_SIZES, (640, 2048, 18, 4), strict=True)),
 }
 """Hub id to config fields. The first four are the paper's table; Gemma-3's are from its released config."""
 
@@ -60,108 +51,78 @@ sheet's estimate for base and large at 8,192 tokens spans 0.28-0.43. An assumpti
 
 @dataclass(frozen=True)
 class PhasePlan:
-    """One phase that is trained. seconds is an estimate on the named GPUs."""
+    """One phase that is trained. flops: operations of the phase; linear, attention, head: the parts of one token's.
+
+    seconds is an estimate on the named GPUs.
+    """
 
     name: str
     objective: str
     tokens: int
     steps: int
-    cost: TokenCost
+    flops: float
+    flops_per_token: float
+    linear: float
+    attention: float
+    head: float
     seconds: float
-
-    @property
-    def flops(self) -> float:
-        """Operations of the whole phase."""
-        return self.cost.total * self.tokens
 
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """A recipe's plan. Memory is bytes on one GPU."""
+    """A recipe's plan. Memory is bytes on one GPU; tokens, steps, flops and seconds are sums over the phases."""
 
     recipe: str
     architecture: str
     parameters: int
     step_tokens: int
     micro_windows: int
-    phases: tuple[PhasePlan, ...]
+    gpu: str
+    gpus: int
+    memory_bytes: int
     state_bytes: int
     """Weights, gradients and both moments in float32, and the weights' copies in bf16."""
     activation_bytes: int
     """Kept for the backward pass of one micro-batch; an estimate."""
     loss_bytes: int
     """One chunk of logits with its gradient, and the projection's gradient."""
-    gpu: str
-    gpus: int
-    reused: tuple[str, ...] = ()
+    steps: int
+    tokens: int
+    flops: float
+    seconds: float
+    phases: tuple[PhasePlan, ...]
+    reused: tuple[str, ...]
     """Names of the phases that are taken over from another run; nothing above counts them."""
-    reused_from: str | None = None
+    reused_from: str | None
     """That run's folder."""
-
-    @property
-    def memory_bytes(self) -> int:
-        """All of it."""
-        return self.state_bytes + self.activation_bytes + self.loss_bytes
+    utilisation: float = UTILISATION
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
-        return {
-            "recipe": self.recipe,
-            "architecture": self.architecture,
-            "parameters": self.parameters,
-            "step_tokens": self.step_tokens,
-            "micro_windows": self.micro_windows,
-            "gpu": self.gpu,
-            "gpus": self.gpus,
-            "utilisation": UTILISATION,
-            "memory_bytes": self.memory_bytes,
-            "state_bytes": self.state_bytes,
-            "activation_bytes": self.activation_bytes,
-            "loss_bytes": self.loss_bytes,
-            "steps": sum(p.steps for p in self.phases),
-            "tokens": sum(p.tokens for p in self.phases),
-            "flops": sum(p.flops for p in self.phases),
-            "seconds": sum(p.seconds for p in self.phases),
-            "reused": list(self.reused),
-            "reused_from": self.reused_from,
-            "phases": [
-                {
-                    "name": p.name,
-                    "objective": p.objective,
-                    "tokens": p.tokens,
-                    "steps": p.steps,
-                    "flops_per_token": p.cost.total,
-                    "flops": p.flops,
-                    "seconds": p.seconds,
-                }
-                for p in self.phases
-            ],
-        }
+        return asdict(self)
 
     def lines(self) -> list[str]:
         """The plan as text."""
-        gib = 2**30
+        state, activations, loss = (b / 2**30 for b in (self.state_bytes, self.activation_bytes, self.loss_bytes))
         lines = [
             f"{self.recipe}: {self.architecture}, {human(self.parameters)} parameters, {human(self.step_tokens)} "
             f"tokens a step",
         ]
         if self.reused:
             lines.append(f"  taken over from {self.reused_from}, not trained again: {', '.join(self.reused)}")
-        for p in self.phases:
-            lines.append(
-                f"  {p.name} ({p.objective}): {human(p.tokens)} tokens, {p.steps} steps, "
-                f"{p.cost.total / 1e6:.0f} MFLOP a token (linear {p.cost.linear / 1e6:.0f}, attention "
-                f"{p.cost.attention / 1e6:.0f}, head {p.cost.head / 1e6:.0f}), {p.flops:.3g} FLOP, "
-                f"about {_duration(p.seconds)}"
-            )
-        total = sum(p.seconds for p in self.phases)
         lines += [
-            f"  memory a GPU, micro-batch of {self.micro_windows} windows: about {self.memory_bytes / gib:.1f} GiB "
-            f"(state {self.state_bytes / gib:.1f}, activations {self.activation_bytes / gib:.1f}, loss "
-            f"{self.loss_bytes / gib:.1f})",
-            f"  time on {self.gpus} x {self.gpu}: about {_duration(total)}, at {UTILISATION:.0%} of peak (assumed)",
+            f"  {p.name} ({p.objective}): {human(p.tokens)} tokens, {p.steps} steps, "
+            f"{p.flops_per_token / 1e6:.0f} MFLOP a token (linear {p.linear / 1e6:.0f}, attention "
+            f"{p.attention / 1e6:.0f}, head {p.head / 1e6:.0f}), {p.flops:.3g} FLOP, about {in_words(p.seconds)}"
+            for p in self.phases
         ]
-        return lines
+        return [
+            *lines,
+            f"  memory a GPU, micro-batch of {self.micro_windows} windows: about {self.memory_bytes / 2**30:.1f} GiB "
+            f"(state {state:.1f}, activations {activations:.1f}, loss {loss:.1f})",
+            f"  time on {self.gpus} x {self.gpu}: about {in_words(self.seconds)}, at {UTILISATION:.0%} of peak "
+            f"(assumed)",
+        ]
 
 
 def skeleton(recipe: Recipe) -> PreTrainedModel:
@@ -212,52 +173,53 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> TrainingPlan:
             )
     model = skeleton(recipe)
     check_phases(model, recipe)
+    count = 0 if recipe.reuse is None else [p.name for p in recipe.phases].index(recipe.reuse.through) + 1
+    trained = recipe.phases[count:]
     phases = []
-    reused, trained = _split(recipe)
     for phase in trained:
         steps = recipe.steps(phase)
         freeze(model, phase.freeze)
         cost = phase_cost(model, phase, length=recipe.length_of(phase))
         tokens = steps * recipe.step_tokens_of(phase)
         seconds = cost.total * tokens / (PEAK[gpu] * UTILISATION * gpus)
-        phases.append(PhasePlan(phase.name, phase.objective, tokens, steps, cost, seconds))
+        parts = (cost.total * tokens, cost.total, cost.linear, cost.attention, cost.head)
+        phases.append(PhasePlan(phase.name, phase.objective, tokens, steps, *parts, seconds))
     parameters = sum(p.numel() for p in model.parameters())
-    widest = max(trained, key=lambda phase: _micro(recipe, phase, gpus) * recipe.length_of(phase))
-    micro, length = _micro(recipe, widest, gpus), recipe.length_of(widest)
-    sharded = gpus if recipe.engine.distributed == "fsdp2" else 1
+
+    def micro_of(phase: Phase) -> int:
+        """Windows of a forward pass on one GPU."""
+        batch = recipe.batch_of(phase)
+        return min(batch.micro or batch.sequences, batch.sequences // gpus)
+
+    widest = max(trained, key=lambda phase: micro_of(phase) * recipe.length_of(phase))
+    micro, length = micro_of(widest), recipe.length_of(widest)
     vocabulary, width = model.config.vocab_size, model.config.hidden_size
     predicted = max(1.0 if "clm" in p.directions or p.masking is None else p.masking.rate for p in trained)
+    state = 16 * parameters // (gpus if recipe.engine.distributed == "fsdp2" else 1)
+    state += 0 if recipe.engine.precision == "fp32" else 2 * parameters
+    activations = int(micro * length * _activation_bytes(recipe, model))
+    loss = 8 * max(CHUNK_LOGITS["cuda"], 64 * vocabulary) + 4 * vocabulary * width
+    loss += int(2 * predicted * micro * length * width * 2)
     return TrainingPlan(
         recipe=recipe.name,
         architecture=model.config.model_type,
         parameters=parameters,
         step_tokens=recipe.step_tokens,
         micro_windows=micro,
-        phases=tuple(phases),
-        state_bytes=16 * parameters // sharded + (0 if recipe.engine.precision == "fp32" else 2 * parameters),
-        activation_bytes=int(micro * length * _activation_bytes(recipe, model)),
-        loss_bytes=8 * max(CHUNK_LOGITS["cuda"], 64 * vocabulary)
-        + 4 * vocabulary * width
-        + int(2 * predicted * micro * length * width * 2),
         gpu=gpu,
         gpus=gpus,
-        reused=tuple(p.name for p in reused),
+        memory_bytes=state + activations + loss,
+        state_bytes=state,
+        activation_bytes=activations,
+        loss_bytes=loss,
+        steps=sum(p.steps for p in phases),
+        tokens=sum(p.tokens for p in phases),
+        flops=sum(p.flops for p in phases),
+        seconds=sum(p.seconds for p in phases),
+        phases=tuple(phases),
+        reused=tuple(p.name for p in recipe.phases[:count]),
         reused_from=None if recipe.reuse is None else recipe.reuse.run,
     )
-
-
-def _micro(recipe: Recipe, phase: Phase, gpus: int) -> int:
-    """Windows of a forward pass on one of `gpus` GPUs."""
-    batch = recipe.batch_of(phase)
-    return min(batch.micro or batch.sequences, batch.sequences // gpus)
-
-
-def _split(recipe: Recipe) -> tuple[list[Phase], list[Phase]]:
-    """The phases that `reuse` takes from another run, and those that are trained."""
-    if recipe.reuse is None:
-        return [], recipe.phases
-    count = [p.name for p in recipe.phases].index(recipe.reuse.through) + 1
-    return recipe.phases[:count], recipe.phases[count:]
 
 
 def _activation_bytes(recipe: Recipe, model: PreTrainedModel) -> float:
@@ -293,9 +255,3 @@ def kept_bytes(config: Any, layer: nn.Module, size: int, *, compiled: bool) -> f
             entries *= heads if entries == one < width else 1
             stored += entries * (1.25 * size if isinstance(module, nn.LayerNorm) else 9)
     return float(stored)
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch.nn.functional as F
@@ -27,8 +27,6 @@ class Family:
     transform: Callable[[PreTrainedModel, Tensor], Tensor]
     decoder: str
     auto: str = "AutoModelForMaskedLM"
-    directed: bool = True
-    """Whether its attention goes through the registered function; if not, `Trainee` hands its encoder a mask."""
     position_offset: int = 0
     """Positions that the embedding table holds beyond the usable ones (RoBERTa starts at padding + 1)."""
 
@@ -43,6 +41,13 @@ def _identity(_: PreTrainedModel, hidden: Tensor) -> Tensor:
     return hidden
 
 
+def _bert(model: PreTrainedModel, hidden: Tensor) -> Tensor:
+    transformed: Tensor = model.cls.predictions.transform(hidden)  # type: ignore[operator,union-attr]
+    return transformed
+
+
+_BERT_HEAD = ("cls.predictions.transform",)
+_PLAIN = Family("model", "model.layers", (), _identity, "lm_head")
 _ROBERTA = Family(
     "roberta",
     "roberta.encoder.layer",
@@ -52,44 +57,14 @@ _ROBERTA = Family(
     position_offset=2,
 )
 FAMILIES: dict[str, Family] = {
-    "modernbert": Family(
-        "model",
-        "model.layers",
-        ("head",),
-        lambda m, h: m.head(h),  # type: ignore[operator]
-        "decoder",
-    ),
-    "bert": Family(
-        "bert",
-        "bert.encoder.layer",
-        ("cls.predictions.transform",),
-        lambda m, h: m.cls.predictions.transform(h),  # type: ignore[operator,union-attr]
-        "cls.predictions.decoder",
-    ),
-    "roberta": _ROBERTA,
-    "camembert": _ROBERTA,
-    "xlm-roberta": _ROBERTA,
-    "eurobert": Family("model", "model.layers", (), _identity, "lm_head"),
-    **dict.fromkeys(
-        ("gemma3_text", "llama", "qwen2", "qwen3"),
-        Family("model", "model.layers", (), _identity, "lm_head", auto="AutoModelForCausalLM"),
-    ),
-    "deberta-v2": Family(
-        "deberta",
-        "deberta.encoder.layer",
-        ("cls.predictions.transform",),
-        lambda m, h: m.cls.predictions.transform(h),  # type: ignore[operator,union-attr]
-        "cls.predictions.decoder",
-        directed=False,
-    ),
+    "modernbert": Family("model", "model.layers", ("head",), lambda m, h: m.head(h), "decoder"),  # type: ignore[operator]
     "modernbert-decoder": Family(
-        "model",
-        "model.layers",
-        ("lm_head",),
-        lambda m, h: m.lm_head(h),
-        "decoder",
-        auto="AutoModelForCausalLM",
+        "model", "model.layers", ("lm_head",), lambda m, h: m.lm_head(h), "decoder", auto="AutoModelForCausalLM"
     ),
+    "bert": Family("bert", "bert.encoder.layer", _BERT_HEAD, _bert, "cls.predictions.decoder"),
+    **dict.fromkeys(("roberta", "camembert", "xlm-roberta"), _ROBERTA),
+    "eurobert": _PLAIN,
+    **dict.fromkeys(("gemma3_text", "llama", "qwen2", "qwen3"), replace(_PLAIN, auto="AutoModelForCausalLM")),
 }
 
 
@@ -117,15 +92,6 @@ def decoder_of(model: PreTrainedModel) -> nn.Linear:
     return decoder
 
 
-def check_head(config: PreTrainedConfig) -> None:
-    """Raise ModelError for a prediction head that has no projection of its own."""
-    if config.model_type == "deberta-v2" and not config.legacy:
-        raise ModelError(
-            "a deberta-v2 model with legacy: false multiplies by its embedding, which the trainer's loss cannot",
-            hint="use a checkpoint or config with legacy: true",
-        )
-
-
 def position_limit(model: PreTrainedModel) -> int:
     """Longest window in tokens that the position embeddings allow."""
     limit: int = model.config.max_position_embeddings
@@ -141,19 +107,10 @@ def check_windows(model: PreTrainedModel, length: int) -> None:
         )
 
 
-FIELDS = ("rope_parameters", "max_position_embeddings")
-"""What of a config a change of the base touches."""
-
-
-def has_rotary(config: PreTrainedConfig) -> bool:
-    """Whether a model turns its queries and keys by positions in the plain way, so that the base is all there is."""
-    parameters: dict[str, Any] = getattr(config, "rope_parameters", None) or {}
-    return _full(parameters).get("rope_type") == "default"
-
-
 def check_rope_base(config: PreTrainedConfig, base: float | None) -> None:
     """Raise ModelError where a base is wanted of a model without plain rotary positions."""
-    if base is not None and not has_rotary(config):
+    parameters: dict[str, Any] = getattr(config, "rope_parameters", None) or {}
+    if base is not None and _full(parameters).get("rope_type") != "default":
         raise ModelError(
             f"a {config.model_type} model of this config has no plain rotary positions whose base could change",
             hint="leave rope_base out",
@@ -183,7 +140,7 @@ def set_rope_base(model: PreTrainedModel, base: float | None, *, length: int) ->
 
 def copy_rope(source: PreTrainedConfig, target: PreTrainedConfig) -> None:
     """Give a config the rotary fields of another."""
-    for name in FIELDS:
+    for name in ("rope_parameters", "max_position_embeddings"):
         if getattr(source, name, None) != getattr(target, name, None):
             setattr(target, name, getattr(source, name))
 

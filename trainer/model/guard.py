@@ -1,4 +1,4 @@
-"""Interventions on training: layers that a phase leaves as they are.
+"""What a phase must be before it trains: each layer looks where its direction says, and frozen layers are frozen.
 
 A frozen layer has ``requires_grad`` off before the model is wrapped, so neither gradients, nor moments, nor
 weight decay reach it. (The paper zeroes gradients after each backward pass; with moments from an earlier
@@ -7,7 +7,6 @@ phase, Adam would then still move the weights.)
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from biobench.errors import ModelError, TrainingError
+from biobench.errors import ModelError
 from trainer.model.attention import Reach, reach, window_of
 from trainer.model.families import check_rope_base, check_windows, layers_of, position_limit
 from trainer.model.network import head_paths
@@ -57,7 +56,7 @@ def layer_reach(forward: Forward, layer: nn.Module, tokens: Tensor, *, trials: i
     residual stream's rounding alter the result; several draws, so that no key goes unnoticed because a
     trained model hardly attends to it. -1 where the reach extends to the end of the sequence.
     """
-    layer = next((m for m in layer.modules() if hasattr(m, "is_causal")), None) or layer.get_submodule("attention.self")
+    layer = next(m for m in layer.modules() if hasattr(m, "is_causal"))
     length = tokens.shape[1]
     middle = length // 2
     noise: Tensor | None = None
@@ -186,22 +185,3 @@ def check_phases(model: PreTrainedModel, recipe: Recipe) -> None:
         if phase.head == "reinit":
             head_paths(model)
     freeze(model, None)
-
-
-def fingerprint(model: nn.Module, names: list[str]) -> str:
-    """A hash of this process's part of the named parameters."""
-    digest = hashlib.sha256()
-    parameters = dict(model.named_parameters())
-    for name in names:
-        value = parameters[name].detach()
-        local: Tensor = value.to_local() if hasattr(value, "to_local") else value
-        digest.update(local.cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()
-
-
-def check_unchanged(model: nn.Module, names: list[str], before: str) -> None:
-    """Raise TrainingError unless the named parameters are bit for bit what they were."""
-    if fingerprint(model, names) != before:
-        raise TrainingError(
-            "frozen layers have changed during the phase", hint="this is a defect of the trainer; please report it"
-        )

@@ -23,7 +23,7 @@ CHUNK_LOGITS = {"cpu": 1 << 21, "cuda": 1 << 27}
 
 
 def chunk_loss(
-    total: Tensor, logits: Tensor, want: Tensor, softcap: float | None, z_loss: float, gradients: bool, biased: bool
+    total: Tensor, logits: Tensor, want: Tensor, softcap: float | None, gradients: bool, biased: bool
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """(total with a chunk's summed loss, gradient of its logits in their type, the same summed over rows in float32).
 
@@ -44,13 +44,10 @@ def chunk_loss(
     sums = grad.sum(dim=1, keepdim=True)
     normaliser = sums.log() + largest
     total = total + ((normaliser - picked)[:, 0] * present).sum()
-    if z_loss:
-        total = total + z_loss * (normaliser[:, 0].square() * present).sum()
     if not gradients:
         return total, None, None
     counts = present[:, None].to(grad.dtype)
-    steeper = 1 + 2 * z_loss * normaliser if z_loss else 1
-    grad.mul_(counts * steeper / sums).scatter_add_(1, index, -counts)
+    grad.mul_(counts / sums).scatter_add_(1, index, -counts)
     if slope is not None:
         grad *= slope
     return total, grad.to(kind), grad.sum(0) if biased else None
@@ -77,7 +74,6 @@ class _LinearCrossEntropy(torch.autograd.Function):
         targets: Tensor,
         softcap: float | None,
         chunk: int,
-        z_loss: float,
         compiled: bool,
     ) -> Tensor:
         body = compiled_chunk() if compiled else chunk_loss
@@ -93,7 +89,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
             part, want = hidden[start : start + chunk], targets[start : start + chunk]
             logits = part @ matrix.t() if offset is None else torch.addmm(offset, part, matrix.t())
             total, low, bias_part = body(
-                total, logits, want, softcap, z_loss, need_hidden or need_weight or need_bias, need_bias
+                total, logits, want, softcap, need_hidden or need_weight or need_bias, need_bias
             )
             if low is None:
                 continue
@@ -116,7 +112,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
             (next(saved) * scale).to(kind) if there else None
             for there, kind in zip(ctx.present, ctx.kinds, strict=True)  # type: ignore[attr-defined]
         ]
-        return (*grads, None, None, None, None, None)
+        return (*grads, None, None, None, None)
 
 
 MIXED = getattr(torch.ops.aten.addmm, "dtype_out", None)
@@ -142,18 +138,16 @@ def linear_cross_entropy_sum(
     *,
     softcap: float | None = None,
     chunk: int | None = None,
-    z_loss: float = 0.0,
     compiled: bool = False,
 ) -> Tensor:
     """Summed cross-entropy of ``hidden @ weight.T + bias`` against `targets`, in float32.
 
     hidden: (positions, width); weight: (vocabulary, width); targets: (positions,) ids, `IGNORE` for none.
     softcap: logits become ``softcap * tanh(logits / softcap)``, as some decoders have it.
-    z_loss: weight of the squared log of each position's normaliser, added to the sum.
     compiled: whether each chunk's loss and gradient are computed by compiled kernels.
     Gradients are formed in the forward pass, so the result allows a single backward.
     """
     if chunk is None:
         chunk = max(64, CHUNK_LOGITS[hidden.device.type] // weight.shape[0])
-    total: Tensor = _LinearCrossEntropy.apply(hidden, weight, bias, targets, softcap, chunk, z_loss, compiled)  # type: ignore[no-untyped-call]
+    total: Tensor = _LinearCrossEntropy.apply(hidden, weight, bias, targets, softcap, chunk, compiled)  # type: ignore[no-untyped-call]
     return total

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import transformers
@@ -28,23 +28,17 @@ from biobench.core.text import first_line
 from biobench.errors import ModelError
 from biobench.schema.strict import suggest
 from trainer.model import attention
-from trainer.model.families import check_head, decoder_of, family_of
+from trainer.model.families import decoder_of, family_of
 from trainer.model.loss import linear_cross_entropy_sum
 from trainer.model.tokens import ROLES, check_ids
 
-_TAKEN_TOO = {*(f"{role}_token_id" for role in ROLES), "num_labels", "output_attentions", "torch_dtype"}
-"""Names that every config reads besides its fields (transformers 5)."""
-_TAKEN_BY_ONE = {
-    "modernbert": {"global_attn_every_n_layers", "global_rope_theta", "local_rope_theta", "rope_scaling"},
-    "gemma3_text": {"sliding_window_pattern", "rope_theta", "rope_local_base_freq", "rope_scaling"},
-    **{
-        kind: {"rope_theta", "rope_scaling", "partial_rotary_factor"}
-        for kind in ("eurobert", "llama", "qwen2", "qwen3")
-    },
-    "modernbert-decoder": {"global_attn_every_n_layers", "global_rope_theta", "local_rope_theta", "rope_scaling"},
-    "deberta-v2": {"position_buckets", "share_att_key", "norm_rel_ebd", "conv_kernel_size", "conv_act", "conv_groups"},
+_TAKEN_TOO = {
+    *(f"{role}_token_id" for role in ROLES),
+    *("num_labels", "output_attentions", "torch_dtype"),
+    *("global_attn_every_n_layers", "global_rope_theta", "local_rope_theta", "rope_scaling"),  # modernbert
+    *("sliding_window_pattern", "rope_theta", "rope_local_base_freq", "partial_rotary_factor"),  # gemma3, llama
 }
-"""The same for single model types: what their `__post_init__` and rope conversion look for."""
+"""Names that configs read besides their fields (transformers 5)."""
 _BAD_VALUE = (
     *(ValueError, TypeError, LookupError, AssertionError, ArithmeticError, AttributeError, RuntimeError),
     StrictDataclassError,
@@ -53,6 +47,18 @@ _BAD_VALUE = (
 
 LABEL = "step: "
 """Before the names of a step's parts in a profiler's trace."""
+
+
+class Packing(NamedTuple):
+    """Where attention stops inside windows.
+
+    documents: (batch, tokens) document number of each token. boundaries: the same as int32 offsets into the flattened
+    batch, for variable-length kernels. longest: no document has more tokens.
+    """
+
+    documents: Tensor
+    boundaries: Tensor | None = None
+    longest: int | None = None
 
 
 class Trainee(nn.Module):
@@ -65,52 +71,22 @@ class Trainee(nn.Module):
         super().__init__()
         self.model = model
         self._family = family_of(model.config.model_type)
-        self._mask: Tensor | None = None
-        if not self._family.directed:
-            body = model.get_submodule(self._family.body)
-            body.get_submodule("encoder").register_forward_pre_hook(self._masked, with_kwargs=True)
         self._extra: dict[str, Any] = {"use_cache": False} if hasattr(model.config, "use_cache") else {}
-        self.z_loss = 0.0
         self.compiled_loss = False
         self.softcap: float | None = getattr(model.config, "final_logit_softcapping", None)
 
-    def hidden(
-        self,
-        input_ids: Tensor,
-        *,
-        causal: bool,
-        documents: Tensor | None = None,
-        boundaries: Tensor | None = None,
-        longest: int | None = None,
-    ) -> Tensor:
+    def hidden(self, input_ids: Tensor, *, causal: bool, packing: Packing | None = None) -> Tensor:
         """Hidden states (batch, tokens, width) of `input_ids` (batch, tokens)."""
         body = self.model.get_submodule(self._family.body)
-        if not self._family.directed:
-            bounded = causal or documents is not None
-            if bounded and getattr(body.get_submodule("encoder"), "conv", None) is not None:
-                raise ModelError(
-                    "the model has a convolution over neighbouring tokens beside its attention, which no mask reaches",
-                    hint="train it with mlm phases alone, without isolate_documents, or take a checkpoint without one",
-                )
-            self._mask = _dense_mask(input_ids, causal=causal, documents=documents) if bounded else None
-            plain: Tensor = body(input_ids=input_ids)[0]
-            return plain
-        extra = self._extra
-        if documents is not None:
-            packed = {"detour_documents": documents, "detour_boundaries": boundaries, "detour_longest": longest}
-            extra = {**extra, **packed}
+        extra = dict(self._extra)
+        if packing is not None:
+            extra |= {f"detour_{name}": value for name, value in packing._asdict().items()}
         states: Tensor = body(input_ids=input_ids, detour_causal=causal, **extra)[0]
         return states
 
-    def _masked(self, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Puts this forward's mask in the place of the encoder's own, its second argument."""
-        if self._mask is None:
-            return args, kwargs
-        return (args[0], self._mask, *args[2:]), kwargs
-
-    def logits(self, input_ids: Tensor, *, causal: bool, documents: Tensor | None = None) -> Tensor:
+    def logits(self, input_ids: Tensor, *, causal: bool, packing: Packing | None = None) -> Tensor:
         """Scores (batch, tokens, vocabulary) of every position; for tests and the guard."""
-        hidden = self.hidden(input_ids, causal=causal, documents=documents)
+        hidden = self.hidden(input_ids, causal=causal, packing=packing)
         scores: Tensor = decoder_of(self.model)(self._family.transform(self.model, hidden))
         if self.softcap is not None:
             scores = self.softcap * torch.tanh(scores / self.softcap)
@@ -123,46 +99,22 @@ class Trainee(nn.Module):
         targets: Tensor,
         *,
         causal: bool,
-        documents: Tensor | None = None,
-        boundaries: Tensor | None = None,
-        longest: int | None = None,
+        packing: Packing | None = None,
     ) -> Tensor:
         """Summed loss (float32 scalar) at `positions` of the flattened batch.
 
         input_ids: (batch, tokens). positions, targets: (count,), targets `trainer.model.loss.IGNORE` for padding.
         """
-        hidden = self.hidden(input_ids, causal=causal, documents=documents, boundaries=boundaries, longest=longest)
+        hidden = self.hidden(input_ids, causal=causal, packing=packing)
         with record_function(f"{LABEL}loss"):
-            return self._loss(hidden, positions, targets)
-
-    def _loss(self, hidden: Tensor, positions: Tensor, targets: Tensor) -> Tensor:
-        picked = hidden.reshape(-1, hidden.shape[-1]).index_select(0, positions)
-        transformed = self._family.transform(self.model, picked)
-        device = hidden.device.type
-        if torch.is_autocast_enabled(device):
-            transformed = transformed.to(torch.get_autocast_dtype(device))
-        decoder = decoder_of(self.model)
-        z_loss = self.z_loss if self.training else 0.0
-        return linear_cross_entropy_sum(
-            transformed,
-            decoder.weight,
-            decoder.bias,
-            targets,
-            softcap=self.softcap,
-            z_loss=z_loss,
-            compiled=self.compiled_loss,
-        )
-
-
-def _dense_mask(input_ids: Tensor, *, causal: bool, documents: Tensor | None) -> Tensor:
-    """Which keys each query sees: bool (batch, tokens, tokens)."""
-    batch, length = input_ids.shape
-    seen = torch.ones(batch, length, length, dtype=torch.bool, device=input_ids.device)
-    if causal:
-        seen = seen.tril()
-    if documents is not None:
-        seen = seen & (documents[:, :, None] == documents[:, None, :])
-    return seen
+            picked = hidden.reshape(-1, hidden.shape[-1]).index_select(0, positions)
+            transformed = self._family.transform(self.model, picked)
+            if torch.is_autocast_enabled(hidden.device.type):
+                transformed = transformed.to(torch.get_autocast_dtype(hidden.device.type))
+            head = decoder_of(self.model)
+            return linear_cross_entropy_sum(
+                transformed, head.weight, head.bias, targets, softcap=self.softcap, compiled=self.compiled_loss
+            )
 
 
 def load_model(source: str | Path, *, revision: str | None = None) -> PreTrainedModel:
@@ -170,10 +122,15 @@ def load_model(source: str | Path, *, revision: str | None = None) -> PreTrained
 
     Raises ModelError when it cannot be found, is not a known family, or lacks the prediction head.
     """
-    config = _config(source, revision)
+    try:
+        config: PreTrainedConfig = AutoConfig.from_pretrained(str(source), revision=revision)
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"the base checkpoint '{source}' is not at hand: {first_line(error, 200)}",
+            hint="give a hub id that can be reached, or a folder with config.json and model.safetensors",
+        ) from error
     disable_progress_bar()  # type: ignore[no-untyped-call]
     auto = getattr(transformers, family_of(config.model_type).auto)
-    check_head(config)
     try:
         loaded = auto.from_pretrained(
             str(source),
@@ -199,17 +156,6 @@ def load_model(source: str | Path, *, revision: str | None = None) -> PreTrained
     return model
 
 
-def _config(source: str | Path, revision: str | None) -> PreTrainedConfig:
-    try:
-        config: PreTrainedConfig = AutoConfig.from_pretrained(str(source), revision=revision)
-    except (OSError, ValueError) as error:
-        raise ModelError(
-            f"the base checkpoint '{source}' is not at hand: {first_line(error, 200)}",
-            hint="give a hub id that can be reached, or a folder with config.json and model.safetensors",
-        ) from error
-    return config
-
-
 def new_model(config: dict[str, Any], tokenizer: PreTrainedTokenizerBase, seed: int) -> PreTrainedModel:
     """A model with fresh weights: `config` is a transformers config with its ``model_type``.
 
@@ -227,7 +173,6 @@ def new_model(config: dict[str, Any], tokenizer: PreTrainedTokenizerBase, seed: 
             fields.setdefault(f"{name}_token_id", token)
     fields.setdefault("vocab_size", len(tokenizer))
     built = make_config(fields)
-    check_head(built)
     with torch.random.fork_rng(devices=[]), config_values(built.model_type):
         torch.manual_seed(seed)
         model: PreTrainedModel = getattr(transformers, family_of(built.model_type).auto).from_config(
@@ -244,7 +189,8 @@ def make_config(fields: dict[str, Any]) -> PreTrainedConfig:
     kind = str(fields.get("model_type"))
     family_of(kind)
     values = {name: value for name, value in fields.items() if name != "model_type"}
-    known = _config_names(kind)
+    shape = transformers.CONFIG_MAPPING[kind]
+    known = {field.name for field in dataclasses.fields(shape)} | set(shape.attribute_map) | _TAKEN_TOO
     for name, value in values.items():
         if name not in known:
             raise ModelError(f"base.config.{name} is no field of a {kind} config", hint=suggest(name, sorted(known)))
@@ -254,12 +200,6 @@ def make_config(fields: dict[str, Any]) -> PreTrainedConfig:
     with config_values(kind):
         config: PreTrainedConfig = AutoConfig.for_model(kind, **values)
     return config
-
-
-def _config_names(kind: str) -> set[str]:
-    config = transformers.CONFIG_MAPPING[kind]
-    known = {field.name for field in dataclasses.fields(config)} | set(config.attribute_map)
-    return known | _TAKEN_TOO | _TAKEN_BY_ONE.get(kind, set())
 
 
 @contextmanager

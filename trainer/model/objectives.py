@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +71,7 @@ def masked(
     rate = masking.rate if rate is None else rate
     length = windows.shape[1]
     words: Ids | None = None
-    if masking.unit != "token":
+    if masking.unit == "word":
         assert vocabulary.glued is not None
         assert vocabulary.closing is not None
         words = word_numbers(windows, vocabulary.glued, vocabulary.closing)
@@ -83,10 +82,8 @@ def masked(
         uniform = (raw >> np.uint64(11)) * (1.0 / (1 << 53))
         if words is None:
             chosen[row] = uniform[:length] < rate
-        elif masking.unit == "word":
-            chosen[row] = (uniform[: words[row, -1] + 1] < rate)[words[row]]
         else:
-            chosen[row] = spans(words[row, -1] + 1, rate, masking.span_words, key)[words[row]]
+            chosen[row] = (uniform[: words[row, -1] + 1] < rate)[words[row]]
         if masking.special == "protected":
             chosen[row] &= ~vocabulary.special[windows[row]]
         action = uniform[length:]
@@ -101,48 +98,6 @@ def masked(
     return Targets(inputs, positions, windows.ravel()[positions])
 
 
-SPAN_MOST = 10
-"""Longest span in words, as in SpanBERT."""
-
-
-def spans(words: int, rate: float, mean: float, key: tuple[object, ...]) -> NDArray[np.bool_]:
-    """(words,) which words lie in a hidden span; each does with probability `rate`.
-
-    Every word, and `SPAN_MOST` - 1 places before the window, may begin a span, whose length is geometric of that
-    `mean` among lengths up to `SPAN_MOST`. Spans may meet and overlap; the chance to begin one is solved for the rate.
-    """
-    lead = SPAN_MOST - 1
-    raw = np.random.Philox(key=seed_words("spans", *key).view(np.uint64)).random_raw(2 * (words + lead))
-    uniform = (raw >> np.uint64(11)) * (1.0 / (1 << 53))
-    begins = uniform[: words + lead] < span_chance(rate, mean)
-    more = 1 - 1 / mean  # the chance that a span has another word
-    # the inverse of the distribution; a mean of 1 is a span of one word
-    below = uniform[words + lead :] * (1 - more**SPAN_MOST)
-    drawn = np.floor(np.log1p(-below) / math.log(more)) + 1 if more > 0 else np.ones(words + lead)
-    lengths = np.minimum(drawn, SPAN_MOST).astype(np.int64)
-    change = np.zeros(words + lead + SPAN_MOST + 1, dtype=np.int64)
-    starts = np.flatnonzero(begins)
-    np.add.at(change, starts, 1)
-    np.add.at(change, starts + lengths[starts], -1)
-    covered: NDArray[np.bool_] = np.cumsum(change)[lead : lead + words] > 0
-    return covered
-
-
-@lru_cache(maxsize=4096)
-def span_chance(rate: float, mean: float) -> float:
-    """The chance that a word begins a span, such that one lies in a span with probability `rate`."""
-    more = 1 - 1 / mean
-    longer = [(more**k - more**SPAN_MOST) / (1 - more**SPAN_MOST) for k in range(SPAN_MOST)]  # P(length > k)
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        if 1 - math.prod(1 - middle * part for part in longer) < rate:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
 def capacity(tokens: int, length: int, masking: Masking | None) -> int:
     """Most targets to expect among `tokens` tokens: a fixed shape for compiled and GPU runs.
 
@@ -151,7 +106,7 @@ def capacity(tokens: int, length: int, masking: Masking | None) -> int:
     if masking is None:
         return tokens - tokens // length
     p = max(masking.rate, masking.final_rate or 0.0)
-    together = {"token": 1, "word": 8, "span": 8 * SPAN_MOST}[masking.unit]  # tokens that are hidden at once
+    together = 1 if masking.unit == "token" else 8  # tokens that are hidden at once
     return min(tokens, math.ceil(p * tokens + 6 * math.sqrt(together * p * (1 - p) * tokens)))
 
 

@@ -32,41 +32,27 @@ def parse_amount(value: object) -> object:
     return int(number)
 
 
-def _positive(value: int) -> int:
-    if value <= 0:
-        raise FieldError("an amount of tokens must be above 0", "write 10B, 100M or a whole number")
+def _at_least(value: int, least: int) -> int:
+    if value < least:
+        raise FieldError(f"{value} is not an amount of tokens", f"write 10B, 100M or a whole number from {least}")
     return value
 
 
-def _not_negative(value: int) -> int:
-    if value < 0:
-        raise FieldError("an amount of tokens must not be below 0", "write 0, 100M, 512k or a whole number")
-    return value
-
-
-def _schema(description: str, **limit: int) -> dict[str, Any]:
-    return {
+def _amount(least: int) -> Any:
+    """The checks and the JSON Schema of an amount of at least 0 or 1."""
+    schema: dict[str, Any] = {
         "type": ["integer", "string"],
         "pattern": r"^\s*[0-9][0-9_]*(\.[0-9]+)?\s*[kKMBT]?\s*$",
-        "description": description,
-        **limit,
+        "description": "tokens: 10B, 100M, 512k or a whole number",
+        "minimum": least,
     }
+    return AfterValidator(lambda value: _at_least(value, least)), Field(json_schema_extra=schema)
 
 
-Tokens = Annotated[
-    int,
-    BeforeValidator(parse_amount),
-    AfterValidator(_positive),
-    Field(json_schema_extra=_schema("tokens: 10B, 100M, 512k or a whole number", exclusiveMinimum=0)),
-]
+Tokens = Annotated[int, BeforeValidator(parse_amount), *_amount(1)]
 """An amount of tokens."""
 
-TokensOrNone = Annotated[
-    int,
-    BeforeValidator(parse_amount),
-    AfterValidator(_not_negative),
-    Field(json_schema_extra=_schema("tokens: 0, 10B, 100M, 512k or a whole number", minimum=0)),
-]
+TokensOrNone = Annotated[int, BeforeValidator(parse_amount), *_amount(0)]
 """An amount of tokens that may be 0."""
 
 

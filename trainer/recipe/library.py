@@ -9,7 +9,7 @@ same way when asked for; an arm may extend another arm, and several are laid in 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from biobench.schema.yaml12 import LocatedYaml
 from trainer.recipe.spec import Recipe
 
 _DEPTH = 5
-_PLACE = "#/$defs/"
 _FORMER = {"toy": "toy_detour"}
 """Names before the arm in older names of arms, where they are not the recipe's own: toy_freeze_low."""
 
@@ -52,22 +51,14 @@ def find(name_or_path: str | Path) -> tuple[Path, tuple[str, ...]]:
     if name in known:
         return known[name], ()
     for stem, file in (known | {short: known[whole] for short, whole in _FORMER.items()}).items():
-        if name.startswith(f"{stem}_"):
-            arms = _split(name.removeprefix(f"{stem}_"), _arms(yaml12.parse_file(file)))
-            if arms is not None:
-                return file, arms
+        rest, arms = name.removeprefix(stem), list[str]()
+        longest_first = sorted(_arms(yaml12.parse_file(file)), key=len, reverse=True) if rest.startswith("_") else []
+        while arm := next((a for a in longest_first if f"{rest}_".startswith(f"_{a}_")), None):
+            arms.append(arm)
+            rest = rest.removeprefix(f"_{arm}")
+        if arms and not rest:
+            return file, tuple(arms)
     raise UsageError(f"no recipe '{name_or_path}'", hint=f"{suggest(name, list(known))}; or give a file's path")
-
-
-def _split(text: str, arms: Collection[str]) -> tuple[str, ...] | None:
-    """The arms whose names, joined by ``_``, are `text`."""
-    for arm in sorted(arms, key=len, reverse=True):
-        if text == arm:
-            return (arm,)
-        rest = _split(text.removeprefix(f"{arm}_"), arms) if text.startswith(f"{arm}_") else None
-        if rest is not None:
-            return (arm, *rest)
-    return None
 
 
 def load_recipe(recipe: str | Path | Recipe, overrides: Sequence[str] = (), arms: Sequence[str] = ()) -> Recipe:
@@ -82,11 +73,10 @@ def load_recipe(recipe: str | Path | Recipe, overrides: Sequence[str] = (), arms
     located = _read(recipe, _DEPTH, arms)
     if not overrides:
         return _valid(located)
-    changed = apply_overrides(located, overrides)
+    _valid(located)  # where the recipe itself is at fault, it is said of the file
     try:
-        return _valid(changed)
+        return _valid(apply_overrides(located, overrides))
     except SpecError as error:
-        _valid(located)  # where the recipe itself is at fault, it is said of the file
         raise SpecError(f"--set {' --set '.join(overrides)}: {error.what}", hint=error.hint) from None
 
 
@@ -107,15 +97,26 @@ def _read(name_or_path: str | Path, depth: int, wanted: Sequence[str] = ()) -> L
         return located
     data = {key: value for key, value in located.data.items() if key not in ("extends", "arms")}
     if "extends" in located.data:
-        data = _lay(_parent(located, path, depth).data, data, located, ())
+        name, line = located.data["extends"], located.line_of(("extends",))
+        if not isinstance(name, str) or depth == 0:
+            what = "extends must name one recipe, and not in a circle"
+            raise SpecError(what, hint="write `extends: NAME`", file=path, line=line)
+        beside = path.parent / (name if name.endswith(".yaml") else f"{name}.yaml")
+        try:
+            parent = _read(beside if os.path.isfile(beside) else name, depth - 1)
+        except UsageError as error:
+            raise SpecError(f"extends: {error.what}", hint=error.hint, file=path, line=line) from None
+        _valid(parent)
+        data = _lay(parent.data, data, located, ())
     base = LocatedYaml(data, located.lines, located.file)
     for arm in (*named, *wanted):
         if arm not in declared:
             hint = suggest(arm, list(declared)) if declared else "it declares none: leave --arm out"
             raise UsageError(f"recipe '{name_or_path}' has no arm '{arm}'", hint=hint)
         _valid(base)
-        own_name = {"name": f"{base.data['name']}_{arm}"} | declared[arm]
-        base = LocatedYaml(_with_arm(base.data, declared | {arm: own_name}, arm, located), located.lines, located.file)
+        with_name = {"name": f"{base.data['name']}_{arm}"} | declared[arm]
+        changed = _with_arm(base.data, declared | {arm: with_name}, arm, located)
+        base = LocatedYaml(changed, located.lines, located.file)
         try:
             _valid(base)
         except SpecError as error:
@@ -124,22 +125,6 @@ def _read(name_or_path: str | Path, depth: int, wanted: Sequence[str] = ()) -> L
     if named:
         base.data["name"] = str(name_or_path).removesuffix(".yaml")
     return base
-
-
-def _parent(located: LocatedYaml, path: Path, depth: int) -> LocatedYaml:
-    """What a recipe extends, valid by itself."""
-    name, line = located.data["extends"], located.line_of(("extends",))
-    if not isinstance(name, str) or depth == 0:
-        raise SpecError(
-            "extends must name one recipe, and not in a circle", hint="write `extends: NAME`", file=path, line=line
-        )
-    beside = path.parent / (name if name.endswith(".yaml") else f"{name}.yaml")
-    try:
-        parent = _read(beside if os.path.isfile(beside) else name, depth - 1)
-    except UsageError as error:
-        raise SpecError(f"extends: {error.what}", hint=error.hint, file=path, line=line) from None
-    _valid(parent)
-    return parent
 
 
 def _arms(located: LocatedYaml) -> dict[str, Any]:
@@ -203,45 +188,37 @@ def recipe_schema() -> dict[str, Any]:
     A recipe that extends another, and an arm, may leave out any field of a group; lists are whole.
     """
     whole = json_schema(Recipe)
-    parts: dict[str, Any] = {}
-    schema = _part(whole, whole["$defs"], parts)
-    phase = _part({"$ref": f"{_PLACE}Phase"}, whole["$defs"], parts)
+    schema: dict[str, Any] = _partial({name: part for name, part in whole.items() if name != "$defs"})
     schema["properties"]["phases"] |= {
         "type": ["array", "object"],
-        "additionalProperties": phase,
+        "additionalProperties": {"$ref": "#/$defs/PhasePart"},
         "description": "A list of phases; where there are fields below, also changes of their phases by name.",
     }
     name = {"type": "string", "description": "Name of a shipped recipe, or path of one, whose fields stand below."}
-    arm = {
-        "type": "object",
-        "properties": {**schema["properties"], "extends": name | {"description": "Another arm, laid below this one."}},
-        "additionalProperties": False,
-    }
+    other = {"type": "string", "description": "Another arm, laid below this one."}
+    arm = {"type": "object", "properties": {**schema["properties"], "extends": other}, "additionalProperties": False}
     schema["properties"] |= {
         "extends": name,
         "arms": {
             "type": "object",
-            "additionalProperties": {"$ref": f"{_PLACE}Arm"},
+            "additionalProperties": {"$ref": "#/$defs/Arm"},
             "description": "Named sets of fields that are laid over the recipe by `--arm NAME`.",
         },
     }
     schema["if"] = {"not": {"required": ["extends"]}}
     schema["then"] = {"required": whole["required"], "properties": whole["properties"]}
-    schema["$defs"] = {**whole["$defs"], **parts, "Arm": arm}
-    return schema
+    partial = {f"{part}Part": _partial(fields) for part, fields in whole["$defs"].items()}
+    return schema | {"$defs": {**whole["$defs"], **partial, "Arm": arm}}
 
 
-def _part(node: dict[str, Any], whole: dict[str, Any], parts: dict[str, Any]) -> dict[str, Any]:
-    """`node` with nothing required in it, nor in the groups that it refers to; those are added to `parts`."""
-    partial = {key: value for key, value in node.items() if key != "required"}
-    if "$ref" in partial:
-        name = str(partial["$ref"]).removeprefix(_PLACE)
-        partial["$ref"] = f"{_PLACE}{name}Part"
-        if f"{name}Part" not in parts:
-            parts[f"{name}Part"] = {}
-            parts[f"{name}Part"] = _part(whole[name], whole, parts)
-    if "properties" in partial:
-        partial["properties"] = {key: _part(value, whole, parts) for key, value in partial["properties"].items()}
-    if "anyOf" in partial:
-        partial["anyOf"] = [_part(value, whole, parts) for value in partial["anyOf"]]
-    return partial
+def _partial(node: Any) -> Any:
+    """The same schema with nothing required, but in the items of lists."""
+    if isinstance(node, list):
+        return [_partial(inside) for inside in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: inside if key == "items" else f"{inside}Part" if key == "$ref" else _partial(inside)
+        for key, inside in node.items()
+        if key != "required"
+    }

@@ -30,12 +30,8 @@ class Masking(Growing):
     final_rate: float | None = Field(None, gt=0, lt=1, json_schema_extra=LATER)
     """The rate changes linearly from step to step and reaches this one with the phase's last; validation keeps `rate`.
     """
-    unit: Literal["token", "word", "span"] = Field("token", json_schema_extra=LATER)
-    """What is hidden together: single tokens, all tokens of a word, or runs of whole words (SpanBERT, arXiv
-    1907.10529)."""
-    span_words: float = Field(5.0, ge=1, le=20, json_schema_extra=LATER)
-    """Mean of the geometric distribution that a span's length in words is drawn from, as far as it goes to ten; 5 is
-    SpanBERT's, whose spans are 3.8 words long on average."""
+    unit: Literal["token", "word"] = Field("token", json_schema_extra=LATER)
+    """What is hidden together: single tokens, or all tokens of a word."""
     rule: Literal["80-10-10", "mask"] = "80-10-10"
     """80-10-10: mask token, random token, unchanged; mask: always the mask token."""
     special: Literal["protected", "maskable"] = "protected"

@@ -26,25 +26,6 @@ class TokenizerTraining(Strict):
     """Entries, special tokens included."""
 
 
-class AddedTokens(Strict):
-    """Words that a checkpoint's vocabulary gains. Exactly one of tokens and file."""
-
-    tokens: list[str] | None = None
-    file: str | None = None
-    """One word a line, below corpus.root."""
-    initial: Literal["pieces", "mean"] = "pieces"
-    """What their rows begin as: the mean of the rows of the tokens that spelled them before, or of all rows."""
-
-    @model_validator(mode="after")
-    def _one(self) -> AddedTokens:
-        if (self.tokens is None) == (self.file is None):
-            raise fail("added_tokens needs either tokens or a file", "write `added_tokens: {tokens: [glycémie]}`")
-        wrong = next((t for t in self.tokens or [] if not t or any(c.isspace() for c in t)), None)
-        if wrong is not None:
-            raise fail(f"the added token '{wrong}' is not one word", "write words without spaces")
-        return self
-
-
 class Base(Growing):
     """What training starts from: a checkpoint, or a config for fresh weights."""
 
@@ -55,9 +36,6 @@ class Base(Growing):
     """transformers config fields with `model_type`, for fresh weights; null takes an inherited field away."""
     tokenizer: str | TokenizerTraining | None = None
     """Hub id or folder, or a tokenizer to be trained; default: the checkpoint's own."""
-
-    added_tokens: AddedTokens | None = Field(None, json_schema_extra=LATER)
-    """Words that the checkpoint's vocabulary gains before training."""
 
     @field_validator("config", mode="before")
     @classmethod
@@ -75,10 +53,6 @@ class Base(Growing):
                 raise fail("fresh weights need a tokenizer", "write `tokenizer: ID_OR_FOLDER` or a training")
         elif isinstance(self.tokenizer, TokenizerTraining):
             raise fail("a checkpoint keeps its own tokenizer", "leave base.tokenizer out")
-        if self.added_tokens is not None and self.model is None:
-            raise fail(
-                "base.added_tokens without a checkpoint", "add the words to the tokenizer of fresh weights itself"
-            )
         return self
 
 
@@ -104,13 +78,6 @@ class Optimizer(Growing):
     """None on biases and one-dimensional parameters."""
     gradient_clip: float | None = Field(None, gt=0)
     """Largest global gradient norm; null: not clipped."""
-    kind: Literal["adamw", "stable_adamw", "muon"] = Field("adamw", json_schema_extra=LATER)
-    """stable_adamw: AdamW whose step of a tensor is divided by the root mean square of gradient over expectation where
-    that is above 1; muon: orthogonalised momentum for the layers' matrices, AdamW for all else."""
-    z_loss: float = Field(0.0, ge=0, json_schema_extra=LATER)
-    """Weight of the squared log of each position's normaliser, added to the training loss, not to validation."""
-    skip_spikes: float | None = Field(None, gt=1, json_schema_extra=LATER)
-    """A step is skipped, and told, when its gradient norm is this many times the median of the latest hundred."""
 
 
 class Engine(Growing):
@@ -148,9 +115,6 @@ class Checkpoints(Growing):
     """Newest checkpoints kept, besides those at phase ends."""
     keep_phases: bool = True
     """Whether the optimiser state at each phase's end is kept, so that others can branch from it."""
-    background: bool = Field(False, json_schema_extra=LATER)
-    """Whether checkpoints between phase ends are written while training continues; they take as much host memory as
-    weights and moments, and count once they are whole, which is looked at when the next is due. Not with `export`."""
     export: bool = False
     """Whether each checkpoint that `every` asks for is also written as a folder for from_pretrained."""
 

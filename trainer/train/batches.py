@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from trainer.corpus.shards import Corpus, Shards
+from trainer.corpus.shards import Corpus
 from trainer.model import objectives
+from trainer.model.network import Packing
 from trainer.model.objectives import Targets, Vocabulary
 from trainer.model.tokens import end_token, word_marks
 from trainer.order import draw
@@ -29,10 +30,7 @@ class Micro:
     input_ids: Tensor
     positions: Tensor
     targets: Tensor
-    documents: Tensor | None
-    boundaries: Tensor | None
-    longest: int | None
-    """No document has more tokens: a power of two, so that compiled code meets few values."""
+    packing: Packing | None
 
 
 @dataclass(frozen=True)
@@ -116,9 +114,9 @@ class Batches:
             micros.append(self._micro(batch, windows, direction))
         return StepBatch(micros, targets, indices, direction == "clm")
 
-    def held_out(self, shards: Shards, rows: range, direction: Direction) -> tuple[Micro, int]:
+    def held_out(self, rows: range, direction: Direction) -> tuple[Micro, int]:
         """A validation batch with masks that never change, and its number of targets."""
-        windows = shards.read(np.arange(rows.start, rows.stop))
+        windows = self.corpus.held_out.read(np.arange(rows.start, rows.stop))
         rate = self.phase.masking.rate if self.phase.masking is not None else 0.0
         batch = self._targets(windows, [("held out", i) for i in rows], direction, rate)
         return self._micro(batch, windows, direction), batch.positions.size
@@ -144,15 +142,16 @@ class Batches:
         if self.fixed:
             masking = self.phase.masking if direction == "mlm" else None
             batch = objectives.pad(batch, objectives.capacity(batch.inputs.size, batch.inputs.shape[1], masking))
-        documents = boundaries = longest = None
+        packing = None
         if self.phase.isolate_documents:
             # Documents are told apart by their end tokens, which masks may hide in the inputs.
             numbers = objectives.document_numbers(windows, self.vocabulary.end)
             ends = objectives.boundaries(numbers)
-            documents, boundaries = self._send(numbers), self._send(ends)
+            # a power of two, so that compiled code meets few values
             longest = min(1 << (int(np.diff(ends).max()) - 1).bit_length(), windows.shape[1])
+            packing = Packing(self._send(numbers), self._send(ends), longest)
         inputs, positions, targets = map(self._send, (batch.inputs, batch.positions, batch.targets))
-        return Micro(inputs, positions, targets, documents, boundaries, longest)
+        return Micro(inputs, positions, targets, packing)
 
     def _send(self, array: NDArray[np.int64] | NDArray[np.int32]) -> Tensor:
         tensor = torch.from_numpy(np.ascontiguousarray(array))

@@ -25,15 +25,13 @@ that dies meanwhile is noticed by the launcher, which ends the others."""
 class World:
     """This process's place among all: rank, size, device.
 
-    waiting: the group of the barriers, None for the default. saving: that of checkpoints in the background, whose
-    messages must not meet others.
+    waiting: the group of the barriers, None for the default.
     """
 
     rank: int
     size: int
     device: torch.device
     waiting: dist.ProcessGroup | None = None
-    saving: dist.ProcessGroup | None = None
 
     @property
     def first(self) -> bool:
@@ -84,20 +82,15 @@ class World:
         return range(self.rank * share, (self.rank + 1) * share)
 
 
-def pick_device(wanted: str) -> torch.device:
-    """The recipe's device; on CUDA the one of this process. Raises UsageError when there is no GPU."""
-    device = resolve_device(wanted, "engine.device")
-    return device if device.type == "cpu" else torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
-
-
 @contextmanager
 def world(device: str = "auto") -> Iterator[World]:
     """Join the process group that the launcher describes, and leave it in order.
 
     A group that exists already is used and left alone. Raises UsageError for a device that is not there.
     """
-    place = pick_device(device)
+    place = resolve_device(device, "engine.device")
     if place.type == "cuda":
+        place = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
         torch.cuda.set_device(place)
     joined = not dist.is_initialized() and int(os.environ.get("WORLD_SIZE", "1")) > 1
     if joined:
@@ -107,8 +100,8 @@ def world(device: str = "auto") -> Iterator[World]:
             dist.init_process_group("gloo")
     try:
         if dist.is_initialized():
-            patient, saving = (dist.new_group(backend="gloo", timeout=PATIENCE) for _ in range(2))
-            yield World(dist.get_rank(), dist.get_world_size(), place, patient, saving)
+            patient = dist.new_group(backend="gloo", timeout=PATIENCE)
+            yield World(dist.get_rank(), dist.get_world_size(), place, patient)
         else:
             yield World(0, 1, place)
     except BaseException:
@@ -123,33 +116,25 @@ def world(device: str = "auto") -> Iterator[World]:
             dist.destroy_process_group()
 
 
-_CUBLAS = "CUBLAS_WORKSPACE_CONFIG"
-
-
 @contextmanager
-def determinism(wanted: bool | None) -> Iterator[None]:
+def determinism(wanted: bool) -> Iterator[None]:
     """Inside, where `wanted`, torch refuses operations whose result may differ from call to call.
 
-    Afterwards all is as before, whatever was set inside: None only restores what others change. cuBLAS reads its
-    variable when it is first used in a process, so nothing may have run on the GPU before.
+    cuBLAS reads its variable when it is first used in a process, so nothing may have run on the GPU before.
     """
-    before, warn_only, benchmark = (
+    if not wanted:
+        yield
+        return
+    before, warn_only = (
         torch.are_deterministic_algorithms_enabled(),
         torch.is_deterministic_algorithms_warn_only_enabled(),
-        torch.backends.cudnn.benchmark,
     )
-    deterministic, variable = torch.backends.cudnn.deterministic, os.environ.get(_CUBLAS)
-    if wanted:
-        os.environ.setdefault(_CUBLAS, ":4096:8")
-        torch.use_deterministic_algorithms(True)
-        torch.backends.cudnn.benchmark = False
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True)
     try:
         yield
     finally:
         torch.use_deterministic_algorithms(before, warn_only=warn_only)
-        torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic = benchmark, deterministic
-        if variable is None:
-            os.environ.pop(_CUBLAS, None)
 
 
 class StoppedError(Exception):

@@ -19,9 +19,9 @@ from transformers import PreTrainedModel
 
 from biobench.errors import ModelError
 from trainer.model import attention, guard
-from trainer.model.families import check_windows, family_of, layers_of, set_rope_base
+from trainer.model.families import check_windows, layers_of, set_rope_base
 from trainer.model.guard import GuardReport, freeze
-from trainer.model.network import Trainee, reinit_head, set_dropout
+from trainer.model.network import Packing, Trainee, reinit_head, set_dropout
 from trainer.recipe.spec import Recipe
 from trainer.train import checkpoint
 from trainer.train.distributed import World
@@ -35,7 +35,6 @@ class PreparedPhase:
     module: Trainee
     wrapped: nn.Module
     optimizer: torch.optim.Optimizer
-    frozen: list[str]
     report: GuardReport
     precision: str
     kernels: dict[str, str]
@@ -63,11 +62,10 @@ def prepare(
     set_rope_base(model, recipe.rope_base_at(phase_index), length=recipe.length_of(phase))
     check_windows(model, recipe.length_of(phase))
     if state is not None:
-        checkpoint.verify(state, world)
         checkpoint.load_weights(state, model, world)
     redrawn = reinit_head(model, recipe.seeds.init) if fresh and phase.head == "reinit" else []
     set_dropout(model, recipe.engine.dropout)
-    frozen = freeze(model, phase.freeze)
+    freeze(model, phase.freeze)
     model.to(world.device)  # type: ignore[arg-type]
     module = Trainee(model)
     kind = precision_of(recipe, world.device)
@@ -81,7 +79,10 @@ def prepare(
     # of a mixed phase both directions are checked; its record has the leak of the causal one, which must be 0
     directions = [direction == "clm" for direction in phase.directions]
     reports = [guard.check(model, partial(forward, causal=c), causal=c, device=world.device) for c in directions]
-    report = reports[0] if len(reports) == 1 else _both(*reports)
+    report = reports[-1]
+    if len(reports) > 1:
+        reaches = {f"{name}, causal": reach for name, reach in reports[0].reaches.items()} | report.reaches
+        report = GuardReport(True, report.tokens, reports[0].leak, reaches)
     kernels: dict[str, str] = {}
     for causal in directions:
         kernels |= _kernels(module, causal, kind, world.device, isolated=phase.isolate_documents)
@@ -96,16 +97,19 @@ def prepare(
         torch._dynamo.config.optimize_ddp = False
         for layer in layers_of(model):
             layer.compile(dynamic=None if phase.isolate_documents else False)
+        tokens = guard.probe_tokens(model, world.device)
         for causal in directions:
-            _check_compiled(model, partial(forward, causal=causal), causal, world.device)
+            amount = guard.leak(partial(forward, causal=causal), tokens, model.config.vocab_size)
+            if causal == (amount != 0.0):
+                what = f"the compiled model is not {'causal' if causal else 'bidirectional'}: leak {amount:.3g}"
+                raise ModelError(what, hint="use engine.compile=false")
     module.train()
-    module.z_loss = recipe.optimizer.z_loss
     module.compiled_loss = recipe.engine.compiles(world.device.type)
     wrapped = _wrap(recipe, module, world, kind)
     optimizer = make_optimizer(model, recipe.optimizer)
     if state is not None:
         checkpoint.load_moments(state, model, optimizer, world, without=redrawn)
-    return PreparedPhase(module, wrapped, optimizer, frozen, report, kind, kernels)
+    return PreparedPhase(module, wrapped, optimizer, report, kind, kernels)
 
 
 def _to_bf16(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -115,12 +119,6 @@ def _to_bf16(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     return args, {**kwargs, "hidden_states": kwargs["hidden_states"].to(torch.bfloat16)}
 
 
-def _both(causal: GuardReport, masked: GuardReport) -> GuardReport:
-    """The report of a phase in both directions."""
-    reaches = {f"{kind}, causal": value for kind, value in causal.reaches.items()} | masked.reaches
-    return GuardReport(True, causal.tokens, causal.leak, reaches)
-
-
 def autocast(precision: str, device: torch.device) -> torch.autocast:
     """Mixed precision over float32 weights, or none."""
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16")
@@ -128,14 +126,12 @@ def autocast(precision: str, device: torch.device) -> torch.autocast:
 
 def _kernels(module: Trainee, causal: bool, precision: str, device: torch.device, *, isolated: bool) -> dict[str, str]:
     """What computes the layers as they will be trained, dropout included; a GPU without a kernel is warned of."""
-    if not family_of(module.model.config.model_type).directed:
-        return {"full_attention": attention.DENSE}
     tokens = guard.probe_tokens(module.model, device)
-    documents = torch.zeros_like(tokens) if isolated else None
-    ends = torch.tensor([0, tokens.shape[1]], dtype=torch.int32, device=device) if isolated else None
+    ends = torch.tensor([0, tokens.shape[1]], dtype=torch.int32, device=device)
+    packing = Packing(torch.zeros_like(tokens), ends) if isolated else None
     module.train()
     with attention.noting() as kernels, torch.no_grad(), autocast(precision, device), torch.random.fork_rng([]):
-        module.hidden(tokens, causal=causal, documents=documents, boundaries=ends)
+        module.hidden(tokens, causal=causal, packing=packing)
     dense = sorted(kind for kind, path in kernels.items() if path == attention.DENSE)
     if dense and device.type in attention.DEVICES:
         why = "no kernel for windows is installed" if attention.KERNEL is None else "the kernel takes no such tensors"
@@ -147,17 +143,6 @@ def _kernels(module: Trainee, causal: bool, precision: str, device: torch.device
             precision,
         )
     return kernels
-
-
-def _check_compiled(model: PreTrainedModel, forward: guard.Forward, causal: bool, device: torch.device) -> None:
-    tokens = guard.probe_tokens(model, device)
-    amount = guard.leak(forward, tokens, model.config.vocab_size)
-    if causal == (amount != 0.0):
-        wanted = "causal" if causal else "bidirectional"
-        raise ModelError(
-            f"the compiled model is not {wanted}: leak {amount:.3g}",
-            hint="use engine.compile=false",
-        )
 
 
 def _wrap(recipe: Recipe, module: Trainee, world: World, precision: str) -> nn.Module:

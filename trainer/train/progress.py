@@ -5,22 +5,22 @@ Other trackers get the same lines as the file.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import time
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
 from biobench.core.progress import QUIET, Display
 from biobench.errors import UsageError
-from trainer.disk import write_json, write_text, writing
+from trainer.disk import write_text, writing
 
 
 @dataclass(frozen=True)
@@ -42,30 +42,9 @@ class Tick:
 Listener = Callable[[Tick], None]
 
 
-def stage_of(what: str) -> str:
-    """What stands before the colon: after it come counts."""
-    return what.partition(":")[0]
-
-
-class Stages:
-    """Tells a listener of what comes before the training, with an estimate of the time left in each stage.
-
-    total: optimiser steps of the whole run.
-    """
-
-    def __init__(self, listener: Listener, total: int) -> None:
-        self.listener, self.total = listener, total
-        self._stage, self._began, self._first = "", 0.0, 0.0
-
-    def __call__(self, what: str, fraction: float) -> None:
-        """fraction: how much of the stage is done, nan where that is unknown."""
-        now = time.perf_counter()
-        if stage_of(what) != self._stage:
-            self._stage, self._began, self._first = stage_of(what), now, fraction
-        gained = fraction - self._first
-        left = (now - self._began) * (1 - fraction) / gained if gained > 0 else None
-        known = None if math.isnan(fraction) else fraction
-        self.listener(Tick(what, 0, self.total, seconds_left=left, fraction=known))
+def before_training(what: str, fraction: float, total: int) -> Tick:
+    """The report of a stage before the training. fraction: nan where it is unknown; total: steps of the whole run."""
+    return Tick(what, 0, total, fraction=None if math.isnan(fraction) else fraction)
 
 
 def silent(_: Tick) -> None:
@@ -93,7 +72,8 @@ class TrainingDisplay(Display):
         if self.bar is not None and self.task is not None:
             self.bar.update(self.task, description=tick.what, completed=done, total=total or None, detail=detail)
             return
-        state = (stage_of(tick.what), 10 * done // total if total else -1)
+        # after the colon come counts
+        state = (tick.what.partition(":")[0], 10 * done // total if total else -1)
         if state != self.last or time.monotonic() - self.spoke > QUIET:
             self.last, self.spoke = state, time.monotonic()
             steps = f" {done}%" if tick.fraction is not None else f" {done}/{total}" if total else ""
@@ -102,18 +82,6 @@ class TrainingDisplay(Display):
 
 
 FILE = "metrics.jsonl"
-TRACKED = "tracker.json"
-"""Under which id each tracker knows the run."""
-
-
-class Tracker(Protocol):
-    """Somewhere else that metrics go."""
-
-    def log(self, values: dict[str, float], step: int) -> None:
-        """Take the numbers of one line."""
-
-    def close(self) -> None:
-        """Finish."""
 
 
 class Metrics:
@@ -158,43 +126,31 @@ def read_metrics(file: Path) -> list[dict[str, Any]]:
     return lines
 
 
-class _TensorBoard:
-    def __init__(self, out: Path) -> None:
-        from torch.utils.tensorboard import SummaryWriter
+class Tracker:
+    """Somewhere else that metrics go: TensorBoard, or wandb and trackio, which share most of an interface.
 
-        self.writer = SummaryWriter(str(out / "tensorboard"))
-
-    def log(self, values: dict[str, float], step: int) -> None:
-        for name, value in values.items():
-            self.writer.add_scalar(name, value, step)
-
-    def close(self) -> None:
-        self.writer.close()
-
-
-class _RunModule:
-    """wandb and trackio, which share most of an interface: a run that is resumed goes on with its own curve.
-
-    wandb finds a run again by its id, which is kept in `TRACKED`; trackio by its name.
+    A run that is resumed continues its curve: both find it again by a name made of the run's folder and beginning.
     """
 
     def __init__(self, kind: str, out: Path, name: str, config: dict[str, Any]) -> None:
-        self.module = import_module(kind)
-        try:
-            known: dict[str, str] = json.loads((out / TRACKED).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            known = {}
-        run_id = known.get(kind) or f"{name}-{uuid.uuid4().hex[:8]}"
-        options = {"id": run_id, "name": name} if kind == "wandb" else {"name": run_id}
-        self.module.init(project="biobench-pretrain", config=config, resume="allow", **options)
-        if kind not in known:
-            write_json(out / TRACKED, known | {kind: run_id})
+        if kind == "tensorboard":
+            self._board = import_module("torch.utils.tensorboard").SummaryWriter(str(out / "tensorboard"))
+            self.close = self._board.close
+            return
+        self._board, module = None, import_module(kind)
+        begun = f"{out.absolute()} {(out / 'recipe.json').stat().st_mtime_ns}"
+        known = f"{name}-{hashlib.sha256(begun.encode()).hexdigest()[:8]}"
+        options = {"id": known, "name": name} if kind == "wandb" else {"name": known}
+        module.init(project="biobench-pretrain", config=config, resume="allow", **options)
+        self._log, self.close = module.log, module.finish
 
     def log(self, values: dict[str, float], step: int) -> None:
-        self.module.log(values, step=step)
-
-    def close(self) -> None:
-        self.module.finish()
+        """Take the numbers of one line."""
+        if self._board is None:
+            self._log(values, step=step)
+            return
+        for name, value in values.items():
+            self._board.add_scalar(name, value, step)
 
 
 def check_tracker(kind: str) -> None:
@@ -203,11 +159,3 @@ def check_tracker(kind: str) -> None:
         raise UsageError(
             f"logging.tracker is {kind}, which is not installed", hint=f"pip install {kind}, or tracker: none"
         )
-
-
-def make_tracker(kind: str, out: Path, name: str, config: dict[str, Any]) -> Tracker | None:
-    """The optional second tracker. Raises UsageError when its package is not installed."""
-    check_tracker(kind)
-    if kind == "none":
-        return None
-    return _TensorBoard(out) if kind == "tensorboard" else _RunModule(kind, out, name, config)

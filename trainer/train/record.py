@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import subprocess
 from collections import Counter
 from collections.abc import Sequence
@@ -18,7 +17,6 @@ from trainer.model import attention
 from trainer.recipe.spec import Recipe
 from trainer.train.checkpoint import Progress
 from trainer.train.distributed import World
-from trainer.train.fit import PhaseLoop
 from trainer.train.optimizer import factor
 from trainer.train.phase import PreparedPhase
 from trainer.train.run_folder import Start, recipe_hash
@@ -30,11 +28,14 @@ def phase_record(
     corpus: Corpus,
     training: PreparedPhase,
     cost: float,
-    fit: PhaseLoop,
-    validation: float | None,
+    loss: float,
+    validation: tuple[float | None, dict[str, float]],
 ) -> PhaseRecord:
-    """The phase under way as it was trained. corpus: what it read. cost: FLOPs a token. validation: its last loss."""
-    index, report, loss = progress.phase, training.report, fit.last_loss
+    """The phase under way as it was trained. corpus: what it read. cost: FLOPs a token. loss: the last one reported.
+
+    validation: the held-out loss at its end, and its parts.
+    """
+    index, report = progress.phase, training.report
     phase = recipe.phases[index]
     steps, step_tokens = recipe.steps(phase), recipe.step_tokens_of(phase)
     peak = recipe.optimizer.learning_rate * phase.schedule.peak
@@ -66,15 +67,14 @@ def phase_record(
         leak=report.leak,
         reach={k: (v.left, v.right) for k, v in report.reaches.items()},
         kernels=training.kernels,
-        skipped_steps=progress.skipped,
-        train_loss=loss if math.isfinite(loss) else 0.0,
-        validation_loss=validation,
+        train_loss=loss,
+        validation_loss=validation[0],
         causal_share=phase.causal_share,
         corpus=None if spec == recipe.corpus else ledger_corpus(corpus, None),
         sequence_length=phase.sequence_length,
         batch_sequences=None if phase.batch is None else phase.batch.sequences,
         rope_base=recipe.rope_base_at(index),
-        validation_losses=fit.losses or None,
+        validation_losses=validation[1] or None,
     )
 
 
@@ -105,7 +105,9 @@ def run_ledger(
     recipe: Recipe, progress: Progress, start: Start, data: Corpus, world: World, unguarded: Sequence[str] | None
 ) -> Ledger:
     """The ledger of a run whose phases are all trained. unguarded: tasks whose documents were not kept out."""
-    phases = progress.done
+    phases, low, sharing = progress.done, start.precision == "bf16", str(recipe.engine.distributed)
+    if sharing == "fsdp2" and low and recipe.engine.gather == "bf16":
+        sharing += ", weights sent in bf16"
     return Ledger(
         name=recipe.name,
         recipe_hash=recipe_hash(recipe),
@@ -122,10 +124,10 @@ def run_ledger(
         batch_sequences=recipe.batch.sequences,
         step_tokens=recipe.step_tokens,
         optimizer=recipe.optimizer.model_dump(mode="json"),
-        precision=start.precision + (", residual in bf16" if _low_residual(recipe, start.precision) else ""),
+        precision=start.precision + (", residual in bf16" if low and recipe.engine.residual == "bf16" else ""),
         dropout=recipe.engine.dropout,
         attention=attention.describe(),
-        distributed=_sharing(recipe, start.precision) if world.size > 1 else "none",
+        distributed=sharing if world.size > 1 else "none",
         world_sizes=progress.world_sizes,
         seeds=recipe.seeds.model_dump(),
         device=torch.cuda.get_device_name(world.device) if world.device.type == "cuda" else world.device.type,
@@ -141,17 +143,6 @@ def run_ledger(
         code_version=code_version(),
         packages={name: metadata.version(name) for name in ("torch", "transformers", "tokenizers", "numpy")},
     )
-
-
-def _low_residual(recipe: Recipe, precision: str) -> bool:
-    return recipe.engine.residual == "bf16" and precision == "bf16"
-
-
-def _sharing(recipe: Recipe, precision: str) -> str:
-    """How processes shared the work, as the ledger names it."""
-    engine = recipe.engine
-    low = engine.distributed == "fsdp2" and engine.gather == "bf16" and precision == "bf16"
-    return f"{engine.distributed}, weights sent in bf16" if low else engine.distributed
 
 
 def code_version() -> str:

@@ -19,6 +19,7 @@ from trainer.corpus.sources import texts
 from trainer.ledger import FILE, Ledger, read_ledger
 from trainer.recipe.corpus import CorpusSpec
 from trainer.train.run_folder import RECIPE, START, read_recipe
+from trainer.train.start import cache_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,26 +65,18 @@ def reread(path: str | Path, more: Callable[[], list[str]]) -> TrainingText:
             f"'{path}' is not the folder of a finished pretraining run",
             hint=f"it holds {RECIPE} and {FILE}; for other text give a folder or file with --model MODEL",
         )
-    ledger = read_ledger(folder)
-    recipe = read_recipe(folder)
-    spec = recipe.corpus
-    excluded = excluded_documents(spec, [])
+    ledger, recipe = read_ledger(folder), read_recipe(folder)
+    excluded = excluded_documents(recipe.corpus, [])
     if excluded.hash != ledger.corpus.exclusion_hash:
-        excluded = excluded_documents(spec, more())
+        excluded = excluded_documents(recipe.corpus, more())
     if excluded.hash != ledger.corpus.exclusion_hash:
-        raise StoreError(
-            "the documents at hand are not those that the run kept out",
-            hint="give the --data-dir that `biobench pretrain` was given",
-            file=folder / FILE,
-        )
-    cache = Path(spec.root) / spec.cache if spec.cache is not None else folder.absolute().parent / "corpora"
-    tokenizer = load_tokenizer(folder / START)
+        what = "the documents at hand are not those that the run kept out"
+        raise StoreError(what, hint="give the --data-dir that `biobench pretrain` was given", file=folder / FILE)
+    cache, tokenizer = cache_of(recipe.corpus, folder.absolute().parent), load_tokenizer(folder / START)
     hashes = {ledger.corpus.manifest_hash, *(p.corpus.manifest_hash for p in ledger.phases if p.corpus is not None)}
     built = [corpus_folder(s, tokenizer, cache, excluded) for s in recipe.corpora]
     if not all((b / MANIFEST).is_file() for b in built) or not hashes <= {Corpus(b).hash for b in built}:
-        raise StoreError(
-            f"the text below '{spec.root}' cannot be shown to be the text of this run",
-            hint=f"restore its sources and the built corpus in {cache}, or give the text itself with --model MODEL",
-            file=folder / RECIPE,
-        )
+        what = f"the text below '{recipe.corpus.root}' cannot be shown to be the text of this run"
+        hint = f"restore its sources and the built corpus in {cache}, or give the text itself with --model MODEL"
+        raise StoreError(what, hint=hint, file=folder / RECIPE)
     return TrainingText(ledger, folder / "model", excluded, tuple(recipe.corpora))

@@ -7,42 +7,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from biobench.core.packages import check_ours
-from biobench.errors import StoreError
 
 if TYPE_CHECKING:
-    from trainer.ledger import PhaseRecord
+    from trainer.ledger import LedgerDiff
 
 FILE = "ledger.json"
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerTable:
-    """Two ledgers side by side. rows: (quantity, first, second, whether twins must agree on it)."""
-
-    verdict: str
-    matched: bool
-    rows: tuple[tuple[str, str, str, bool], ...]
-
-
-def ledger_table(first: Path, second: Path) -> LedgerTable:
+def ledger_table(first: Path, second: Path) -> LedgerDiff:
     """Every quantity of two ledgers, and the verdict in one line. Raises StoreError where one is damaged."""
     check_ours("trainer")
     from trainer.ledger import compare, read_ledger
 
-    try:
-        diff = compare(read_ledger(first), read_ledger(second))
-    except KeyError as error:
-        raise StoreError(
-            f"a ledger names no {error} seed", hint="export the run again with --resume", file=first
-        ) from error
-    return LedgerTable(diff.verdict, diff.matched, tuple((r.name, r.first, r.second, r.binding) for r in diff.rows))
+    return compare(read_ledger(first), read_ledger(second))
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerFacts:
     """One ledger. facts: (quantity, value) of the run; phases: the same of each phase, quantities in one order."""
 
-    name: str
     facts: tuple[tuple[str, str], ...]
     phases: tuple[tuple[tuple[str, str], ...], ...]
 
@@ -53,39 +36,38 @@ def ledger_facts(file: Path) -> LedgerFacts:
     from trainer.ledger import read_ledger
 
     ledger = read_ledger(file)
-    seeds = ", ".join(f"{name} {seed}" for name, seed in sorted(ledger.seeds.items()))
-    sources = ", ".join(f"{name} {share:.1%}" for name, share in ledger.corpus.sources.items())
+    corpus = ledger.corpus
+    sources = ", ".join(f"{name} {share:.1%}" for name, share in corpus.sources.items())
     facts = (
         ("run", ledger.name),
         ("start", ledger.base.source + (f"@{ledger.base.revision}" if ledger.base.revision else "")),
-        ("corpus", f"{ledger.corpus.manifest_hash[:16]} ({ledger.corpus.tokens:,} tokens; {sources})"),
-        ("benchmark documents to be kept out", f"{ledger.corpus.excluded_documents:,}"),
-        ("documents removed for it", "–" if (n := ledger.corpus.removed_documents) is None else f"{n:,}"),
-        ("tasks not guarded", "–" if ledger.corpus.unguarded is None else ", ".join(ledger.corpus.unguarded) or "none"),
+        ("corpus", f"{corpus.manifest_hash[:16]} ({corpus.tokens:,} tokens; {sources})"),
+        ("benchmark documents to exclude", f"{corpus.excluded_documents:,}"),
+        ("documents removed for it", "–" if corpus.removed_documents is None else f"{corpus.removed_documents:,}"),
+        ("tasks not guarded", "–" if corpus.unguarded is None else ", ".join(corpus.unguarded) or "none"),
         ("tokens", f"{ledger.tokens:,}"),
         ("steps", f"{ledger.steps:,} of {ledger.step_tokens:,} tokens"),
         ("window tokens", f"{ledger.sequence_length:,}"),
-        ("seeds", seeds),
+        ("seeds", ", ".join(f"{name} {seed}" for name, seed in sorted(ledger.seeds.items()))),
         ("precision", ledger.precision),
         ("FLOPs", f"{ledger.flops:.2e}"),
         ("hours", f"{ledger.seconds / 3600:.2f}"),
         ("finished", ledger.finished),
         ("made with", f"BioBench {ledger.code_version}"),
     )
-    return LedgerFacts(ledger.name, facts, tuple(_phase(phase) for phase in ledger.phases))
-
-
-def _phase(phase: PhaseRecord) -> tuple[tuple[str, str], ...]:
-    masking = "–" if phase.masking is None else f"{phase.masking.get('rate', '–')}"
-    return (
-        ("phase", phase.name),
-        ("objective", phase.objective),
-        ("masking rate", masking),
-        ("tokens", f"{phase.tokens:,}"),
-        ("epochs", f"{phase.epochs:.2f}"),
-        ("peak rate", f"{phase.peak_rate:.3g}"),
-        ("final rate", f"{phase.final_rate:.3g}"),
-        ("frozen layers", phase.frozen_layers or "–"),
-        ("training loss", f"{phase.train_loss:.4f}"),
-        ("validation loss", "–" if phase.validation_loss is None else f"{phase.validation_loss:.4f}"),
+    phases = tuple(
+        (
+            ("phase", p.name),
+            ("objective", p.objective),
+            ("masking rate", "–" if p.masking is None else f"{p.masking.get('rate', '–')}"),
+            ("tokens", f"{p.tokens:,}"),
+            ("epochs", f"{p.epochs:.2f}"),
+            ("peak rate", f"{p.peak_rate:.3g}"),
+            ("final rate", f"{p.final_rate:.3g}"),
+            ("frozen layers", p.frozen_layers or "–"),
+            ("training loss", f"{p.train_loss:.4f}"),
+            ("validation loss", "–" if p.validation_loss is None else f"{p.validation_loss:.4f}"),
+        )
+        for p in ledger.phases
     )
+    return LedgerFacts(facts, phases)

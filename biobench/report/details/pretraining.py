@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from biobench.report.escape import plain
 from biobench.store import UnusableFile
@@ -47,7 +47,7 @@ class Point(_Read):
 
     event: Literal["train", "evaluation"]
     total_step: int = Field(ge=0)
-    phase: Annotated[str, StringConstraints(max_length=200)]
+    phase: str = Field(max_length=200)
     tokens: int = Field(ge=0, lt=2**63)
     loss: float
     learning_rate: float | None = Field(default=None, ge=0)
@@ -61,7 +61,7 @@ class _Value(_Read):
 
 
 class _Line(_Read):
-    where: Annotated[str, StringConstraints(max_length=20)]
+    where: str = Field(max_length=20)
     estimator: Literal["biased", "debiased"]
     divergence: _Value
     noise: _Value | None = None
@@ -70,15 +70,15 @@ class _Line(_Read):
 
 class _Pair(_Read):
     pair: tuple[str, str] = Field(strict=False)
-    lines: list[_Line] = Field(max_length=2_000)
+    lines: list[_Line]
 
 
 class _Analysis(_Pair):
     """What `biobench analyze cka --json` prints, as far as it is shown."""
 
-    series: list[_Pair] = Field(max_length=200)
+    series: list[_Pair]
     texts: int = Field(ge=0)
-    states: Annotated[str, StringConstraints(max_length=20)]
+    states: str = Field(max_length=20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,15 +160,13 @@ def _files(root: Path) -> list[tuple[Path, os.stat_result]]:
     files = []
     for folder, below, names in os.walk(root):
         deep = len(Path(folder).relative_to(root).parts) + 1 >= DEPTH
-        below[:] = [] if deep else sorted(name for name in below if name not in _CLOSED and not name.startswith("."))
-        for name in names:
-            path = Path(folder, name)
-            if name.endswith((".json", METRICS)) and name not in ("recipe.json", "progress.json"):
-                # a file may be removed after it was listed
-                with suppress(OSError):
-                    status = path.lstat()
-                    files += [(path, status)] if stat.S_ISREG(status.st_mode) else []
-    return sorted(files, key=lambda f: str(f[0]))
+        below[:] = [] if deep else [name for name in below if name not in _CLOSED and not name.startswith(".")]
+        for path in (Path(folder, name) for name in names if name not in ("recipe.json", "progress.json")):
+            # a file may be removed after it was listed
+            with suppress(OSError):
+                if path.name.endswith((".json", METRICS)) and stat.S_ISREG((status := path.lstat()).st_mode):
+                    files.append((path, status))
+    return sorted(files, key=lambda file: str(file[0]))
 
 
 def _points(path: Path, file: str) -> tuple[list[Point], list[UnusableFile]]:
@@ -205,13 +203,12 @@ def _run(metrics: Path, name: str, points: Sequence[Point]) -> TrainingRun:
         if of_event and (len(of_event) - 1) % step:
             kept.append(of_event[-1])
         skipped = step - 1 if event == "train" else skipped
-    model_hash = ledger = None
-    for file in (metrics.parent / LEDGER, metrics.parent / "model" / LEDGER):
-        if ledger is None and file.is_file() and not file.is_symlink() and file.stat().st_size <= JSON_BYTES:
-            ledger = file
-            # a damaged one says so where it is shown
-            with suppress(OSError, ValueError, RecursionError, AttributeError):
-                model_hash = json.loads(file.read_bytes()).get("model_hash")
+    ledgers = [f for f in (metrics.parent / LEDGER, metrics.parent / "model" / LEDGER) if f.is_file()]
+    ledger = next((f for f in ledgers if not f.is_symlink() and f.stat().st_size <= JSON_BYTES), None)
+    model_hash = None
+    # a damaged ledger says so where it is shown
+    with suppress(OSError, ValueError, RecursionError, AttributeError):
+        model_hash = None if ledger is None else json.loads(ledger.read_bytes()).get("model_hash")
     hashed = model_hash if isinstance(model_hash, str) else None
     return TrainingRun(name, tuple(sorted(kept, key=lambda p: (p.tokens, p.event))), ledger, hashed, skipped)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from biobench.errors import SpecError
 from biobench.report.literature.published import FOLDER, published_folder
@@ -32,16 +32,7 @@ class ConditionLine(Strict):
     """A condition and its values, one a column; null where none is printed."""
 
     name: str
-    values: list[float | None]
-
-    @field_validator("values")
-    @classmethod
-    def _finite(cls, value: list[float | None]) -> list[float | None]:
-        if any(v is not None and not abs(v) < float("inf") for v in value):
-            raise fail("a value is not a finite number", "write the printed number, or null")
-        if all(v is None for v in value):
-            raise fail("a line holds no value", "leave it out")
-        return value
+    values: list[Annotated[float, Field(allow_inf_nan=False)] | None]
 
 
 class Beside(Strict):
@@ -67,9 +58,6 @@ class Experiment(Strict):
 
     @model_validator(mode="after")
     def _rectangular(self) -> Experiment:
-        for kind, names in (("columns", [c.name for c in self.columns]), ("lines", [x.name for x in self.lines])):
-            if len(set(names)) < len(names):
-                raise fail(f"'{max(names, key=names.count)}' stands twice in {kind} of '{self.id}'", "keep one")
         for line in self.lines:
             if len(line.values) != len(self.columns):
                 raise fail(
@@ -124,15 +112,6 @@ class PublishedExperiments(Strict):
     def absent(self) -> list[str]:
         """A line for each baseline that is named but has no values."""
         return [f"{a.model}: no published values. {a.why} ({self.source})" for a in self.without_values]
-
-    @model_validator(mode="after")
-    def _ids(self) -> PublishedExperiments:
-        ids = [e.id for e in self.experiments]
-        if len(set(ids)) < len(ids):
-            raise fail(f"two experiments have the id '{max(ids, key=ids.count)}'", "give each an id of its own")
-        if not self.experiments and not self.without_values:
-            raise fail("the file holds neither experiments nor baselines without values", "add one, or remove the file")
-        return self
 
 
 def of_suites(

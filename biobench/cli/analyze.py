@@ -1,0 +1,378 @@
+"""`biobench analyze`: the mechanism tools on any pair of checkpoints, and the overlap of a corpus with the tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from biobench.cli.console.common import DataDir, Json, ResultsDir, Threads, percent, print_json, several
+from biobench.cli.console.options import takes_request
+from biobench.core.packages import check_ours
+from biobench.errors import StoreError, UsageError
+from biobench.runs.options import RunRequest, options
+
+if TYPE_CHECKING:
+    from biobench.stats import MeanTest
+    from biobench.workflows.mechanism import Standings
+    from trainer.analysis.cka import CkaReport, Value
+
+Task = Annotated[list[str], typer.Option("--task", callback=several, metavar="TASK", help="Task id or YAML file.")]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]
+ENDINGS = (".svg", ".png", ".html", ".json")
+
+
+def _endings(paths: list[str]) -> list[str]:
+    for path in paths:
+        if Path(path).suffix.lower() not in ENDINGS:
+            what = f"no figure can be written as '{Path(path).name}'"
+            raise UsageError(what, hint="end the name in " + ", ".join(ENDINGS))
+    return paths
+
+
+Figure = Annotated[
+    list[str], typer.Option("--figure", callback=_endings, metavar="FILE", help="Write a chart: .svg, .png, .html.")
+]
+_SCORING = {"tasks", "seeds", "overrides", "limit", "data_dir", "results_dir", "device", "threads"}
+scored_by = takes_request(without=options().keys() - _SCORING)
+"""Gives a command the options of `run` that say what models are scored on."""
+app = typer.Typer(no_args_is_help=True, help="Why it works: similarity of states, transplants, freezing, stability.")
+
+
+def register(root: typer.Typer) -> None:
+    """Add the group of commands to the application."""
+    root.add_typer(app, name="analyze")
+
+
+@app.command()
+def cka(
+    first: Annotated[str, typer.Argument(metavar="A", help="Folder or hub id of a checkpoint.")],
+    second: Annotated[str, typer.Argument(metavar="B")],
+    *,
+    texts: Annotated[str, typer.Option("--texts", help="Held-out texts: file, folder, hub:ID, or embedded.")],
+    noise: Annotated[
+        tuple[str, str] | None,
+        typer.Option("--noise", metavar="C D", help="Two checkpoints that differ by the training seed alone."),
+    ] = None,
+    series: Annotated[
+        list[str], typer.Option("--series", metavar="A1=B1", help="An earlier pair of the same runs; repeatable.")
+    ] = [],  # noqa: B006
+    n: Annotated[int, typer.Option("--n", min=5, help="Texts in each drawing.")] = 500,
+    seeds: Annotated[str, typer.Option("--seeds", help="Seeds of the drawings.")] = "42,43,44",
+    max_length: Annotated[int, typer.Option("--max-length", min=8, help="Longest text in tokens.")] = 512,
+    field: Annotated[str, typer.Option("--field", help="Column or key that holds the text.")] = "text",
+    device: Device = "auto",
+    threads: Threads = None,
+    estimator: Annotated[Literal["debiased", "biased"], typer.Option(help="Of the chart.")] = "debiased",
+    figure: Figure = [],  # noqa: B006
+    as_json: Json = False,
+) -> None:
+    """Divergence (1 - CKA) of two checkpoints' states, layer by layer, compared with seed noise."""
+    _prepare()
+    from biobench.report.details.mechanism import cka_chart
+    from trainer.analysis.cka import compare
+    from trainer.analysis.states import sample
+
+    try:
+        drawings = list(dict.fromkeys(int(part) for part in seeds.split(",")))
+    except ValueError:
+        raise UsageError(f"seeds '{seeds}' are not understood", hint="write 42,43,44") from None
+    pairs = [(one, other) for one, _, other in (text.partition("=") for text in series)]
+    if not all(one and other for one, other in pairs):
+        raise UsageError("--series needs pairs", hint="write --series FIRST=SECOND")
+    report = compare(
+        first,
+        second,
+        lambda: sample(texts, n, drawings, field),
+        noise=noise,
+        series=pairs,
+        max_length=max_length,
+        device=device,
+        notify=lambda line: typer.echo(line, err=True),
+    )
+    _save(figure, lambda: cka_chart(report.as_json(), estimator=estimator))
+    if as_json:
+        print_json(report.as_json())
+    else:
+        _print_cka(report)
+
+
+@app.command()
+@scored_by
+def transplant(
+    how: RunRequest,
+    recipient: Annotated[str, typer.Argument(metavar="A", help="Folder of the checkpoint that receives.")],
+    donor: Annotated[str, typer.Argument(metavar="B", help="Folder of the checkpoint that gives.")],
+    *,
+    out: Annotated[str, typer.Option("--out", help="Folder of the hybrid; of several, each in a folder below.")],
+    layers: Annotated[list[str], typer.Option("--layers", help="0-7, 0,2,8-14, all or none; repeatable.")] = [],  # noqa: B006
+    modules: Annotated[list[str], typer.Option("--modules", help="attention or mlp, of all layers.")] = [],  # noqa: B006
+    keep_rest: Annotated[bool, typer.Option("--keep-rest", help="Keep A's embeddings, norm and head always.")] = False,
+    probe: Annotated[bool, typer.Option("--probe", help="Score by a linear probe, not by fine-tuning.")] = False,
+    figure: Figure = [],  # noqa: B006
+    as_json: Json = False,
+) -> None:
+    """Copy B's layers or modules into A; with --task, score A, B and the hybrids."""
+    from biobench.report.details.mechanism import standings_chart
+    from biobench.workflows.mechanism import PROBE, check_runs, hybrids, standings
+
+    if (probe or figure) and not how.tasks:
+        raise UsageError("nothing is scored without a task", hint="add --task ID, or leave out --probe and --figure")
+    _prepare()
+    from trainer.analysis.transplant import transplant as make
+
+    wanted = hybrids(layers, modules)
+    if probe:
+        how = replace(how, overrides=(*PROBE, *how.overrides))
+    if how.tasks:
+        check_runs([recipient, donor], how)
+    copies = []
+    for name, chosen, parts in wanted:
+        folder = Path(out) if len(wanted) == 1 else Path(out) / name
+        copies.append(make(recipient, donor, folder, layers=chosen, parts=parts, keep_rest=keep_rest))
+    report = None
+    if how.tasks:
+        scores = _scored([recipient, donor, *(str(m.folder) for m in copies)], how)
+        twin, reference, *_ = scores
+        report = standings(scores, reference=reference, twin=twin, roles=("donor", "recipient", "hybrid"))
+        _save(figure, lambda: standings_chart(report.as_json()))
+    if as_json:
+        notes = [{"folder": str(m.folder), "rest": m.rest, **m.note} for m in copies]
+        by = "linear probe" if probe else "fine-tuning"
+        print_json({"hybrids": notes, "by": by, "scores": None if report is None else report.as_json()})
+        return
+    for m in copies:
+        rest = ", embeddings, final norm and head too" if m.rest else ""
+        typer.echo(f"{m.folder}: {m.copied:,} of {m.total:,} parameters are {donor}'s{rest}")
+    if report is not None:
+        print_standings(report, "recovered")
+        if probe:
+            typer.echo("by a linear probe on frozen states: seeds differ by the probe's start and order alone")
+
+
+@app.command()
+def freeze_report(
+    runs: Annotated[
+        list[str],
+        typer.Argument(metavar="REFERENCE TWIN FROZEN...", help="Models with scores: folders, or names in the report."),
+    ],
+    task: Task = [],  # noqa: B006
+    results_dir: ResultsDir = "results",
+    figure: Figure = [],  # noqa: B006
+    as_json: Json = False,
+) -> None:
+    """The detour, its twin and runs with frozen layers, side by side with paired intervals."""
+    check_ours("trainer")
+    from biobench.report.details.mechanism import standings_chart
+    from biobench.workflows.mechanism import frozen_layers, standings, stored_scores
+
+    if len(runs) < 3:
+        raise UsageError("a reference, its twin and one frozen run or more are needed", hint="give three models")
+    scores = stored_scores(runs, results_dir, task)
+    names = list(scores)
+    frozen = {name: frozen_layers(run) for name, run in zip(names, runs, strict=True)}
+    report = standings(scores, reference=names[0], twin=names[1], frozen=frozen)
+    _save(figure, lambda: standings_chart(report.as_json()))
+    if as_json:
+        print_json(report.as_json())
+    else:
+        print_standings(report, "kept")
+
+
+@app.command()
+@scored_by
+def stability(
+    how: RunRequest,
+    models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Hub id or folder.")],
+    *,
+    rates: Annotated[str, typer.Option("--learning-rates", help="Fine-tuning rates, e.g. 1e-5,2e-5,5e-5,1e-4.")],
+    as_json: Json = False,
+) -> None:
+    """Spread of scores over fine-tuning learning rates."""
+    from biobench.workflows.mechanism import check_runs
+    from biobench.workflows.mechanism import stability as summarise
+
+    try:
+        asked = list(dict.fromkeys(float(part) for part in rates.split(",")))
+    except ValueError:
+        raise UsageError(f"learning rates '{rates}' are not understood", hint="write 1e-5,2e-5,5e-5") from None
+    if not how.tasks:
+        raise UsageError("nothing is scored without a task", hint="add --task ID")
+    if len(asked) < 2:
+        raise UsageError("one learning rate has no spread", hint="give --learning-rates two values or more")
+    _prepare()
+    at_rate = {rate: replace(how, overrides=(*how.overrides, f"training.learning_rate={rate!r}")) for rate in asked}
+    for one in at_rate.values():
+        check_runs(models, one)
+    tasks, shared_seeds, spreads = summarise({rate: _scored(models, one) for rate, one in at_rate.items()})
+    if as_json:
+        print_json({"tasks": tasks, "seeds": shared_seeds, "spreads": [asdict(s) for s in spreads]})
+        return
+    head = ("model", *(f"{rate:g}" for rate in spreads[0].by_rate), "best rate", "range", "sd over rates", "to first")
+    rows = [
+        (
+            s.model,
+            *(percent(v) for v in s.by_rate.values()),
+            f"{s.best_rate:g}",
+            percent(s.range),
+            _cells(s.test)[0].replace("+", ""),
+            " p ".join(cell for cell in _cells(s.to_first) if cell != "–") or "–",
+        )
+        for s in spreads
+    ]
+    over = f"{', '.join(tasks)}; seeds {', '.join(map(str, shared_seeds))}; points; sd over rates: within each seed "
+    _print(head, rows, f"{over}and task, then the mean; 95% intervals over other seeds")
+
+
+@app.command()
+def overlap(
+    corpus: Annotated[
+        Path, typer.Argument(metavar="CORPUS", help="Training text (file, folder), or a pretraining run or its ledger.")
+    ],
+    *,
+    task: Task = [],  # noqa: B006
+    model: Annotated[str | None, typer.Option("--model", help="Model trained on it; a run names its own.")] = None,
+    data_dir: DataDir = None,
+    results_dir: ResultsDir = "results",
+    as_json: Json = False,
+) -> None:
+    """Exact and 13-gram overlap of training text with each task's validation and test documents.
+
+    Where the model is known, the result is kept in --results-dir, in its records and in those of later runs.
+    """
+    from biobench.workflows.overlap import measure
+
+    rows, measured, noted = measure(corpus, task, model, data_dir, results_dir)
+    if as_json:
+        shares = {key: row.ngrams_seen / row.ngrams if row.ngrams else 0.0 for key, row in rows.items()}
+        print_json(
+            [
+                {"task": t, "split": s, **row.model_dump(), "share": shares[t, s], "excluded": measured[t].excluded}
+                for (t, s), row in rows.items()
+            ]
+        )
+        return
+    for (name, split), row in rows.items():
+        excluded = "; the corpus excludes all of them" if measured[name].excluded else ""
+        typer.echo(
+            f"{name} {split}: {row.exact} of {row.documents} documents verbatim, "
+            f"{row.touched} share a 13-gram, {row.ngrams_seen} of {row.ngrams} 13-grams seen "
+            f"({row.short} documents too short to tell){excluded}"
+        )
+    if noted is not None:
+        typer.echo(f"kept in {Path(results_dir) / 'overlap'}, {noted[1]} stored runs of {noted[0]} noted", err=True)
+
+
+def _prepare() -> None:
+    from biobench.models.loading import quiet_libraries
+
+    check_ours("trainer")
+    quiet_libraries()
+
+
+def _scored(models: Sequence[str], how: RunRequest) -> dict[str, dict[str, dict[int, float]]]:
+    """The scores of models on what `how` says, runs under way on the terminal."""
+    from biobench.cli.console.progress import RunTerminal
+    from biobench.workflows.mechanism import run_scores
+
+    with RunTerminal() as reporter:
+        return run_scores(models, how, reporter)
+
+
+def _save(paths: Sequence[str], chart: Callable[[], Any]) -> None:
+    """Write a chart; SVG and PNG are drawn without a browser. Raises StoreError."""
+    for file in map(Path, paths):
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            chart().save(str(file), **({"scale_factor": 2} if file.suffix.lower() == ".png" else {}))
+        except OSError as error:
+            raise StoreError(f"the figure cannot be written: {error}", hint="give another place", file=file) from error
+
+
+def _print(head: Sequence[str], rows: Iterable[Sequence[str]], *notes: str, left: int = 1) -> None:
+    """A table whose first `left` columns hold names, and lines below it; 150 columns where there is no terminal."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    if not console.is_terminal:
+        console.width = max(console.width, 150)
+    table = Table(box=None)
+    for number, name in enumerate(head):
+        column: Mapping[str, Any] = {"overflow": "fold"} if number < left else {"justify": "right", "no_wrap": True}
+        table.add_column(name, **column)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console.print(table)
+    for note in notes:
+        console.print(note, markup=False, highlight=False, soft_wrap=True)
+
+
+def _print_cka(report: CkaReport) -> None:
+    typer.echo(f"Divergence (1 - CKA) of {report.pair[0]} and {report.pair[1]} in percent")
+    head, rows = ["layer"], []
+    for name in ("biased", "debiased"):
+        head += [name, *([f"noise ({name})", f"ratio ({name})"] if report.noise else [])]
+    for where in dict.fromkeys(line.where for line in report.lines):
+        cells = [where]
+        for line in (report.of(where, name) for name in ("biased", "debiased")):
+            cells += [_span(line.divergence), *([_span(line.noise), _span(line.ratio, 1)] if report.noise else [])]
+        rows.append(cells)
+    drawn = ", ".join(f"{seed}: {100 * value:.2f}" for seed, value in report.of("all", "debiased").seeds.items())
+    _print(
+        head,
+        rows,
+        f"debiased divergence of all layers by drawing of {report.per_seed} texts: {drawn}",
+        f"{report.texts} texts in all, {report.tokens} tokens; brackets: 95% jackknife intervals over texts",
+        *report.notes,
+    )
+    if report.series:
+        typer.echo("Along the series (debiased divergence in percent)")
+        places = ("low", "mid", "late", "all")
+        later = []
+        for pair, lines in (*((p.pair, p.lines) for p in report.series), (report.pair, report.lines)):
+            debiased = {line.where: line.divergence for line in lines if line.estimator == "debiased"}
+            later.append((" : ".join(pair), *(_span(debiased.get(place)) for place in places)))
+        _print(("pair", *places), later)
+
+
+def _span(value: Value | None, scale: float = 100) -> str:
+    """A value with its interval; a dash where there is none."""
+    if value is None:
+        return "–"
+    return f"{scale * value.value:.2f} [{scale * value.low:.2f}, {scale * value.high:.2f}]"
+
+
+def print_standings(report: Standings, share: str) -> None:
+    """The table of a freeze report or of transplants; scores and differences in percent and points."""
+    rows, notes = [], []
+    for row in report.rows:
+        kept = "–"
+        if row.kept is not None and row.kept.value is not None:
+            ends = row.kept.interval
+            kept = percent(row.kept.value) + (f" [{percent(ends.low)}, {percent(ends.high)}]" if ends else " [?]")
+        if row.kept is not None and row.kept.note:
+            notes.append(f"{share} [?]: {row.kept.note}")
+        tests = (*_cells(row.to_twin), *_cells(row.to_reference))
+        rows.append((row.model, row.frozen or row.role, percent(row.mean), *tests, kept))
+    _print(
+        ("model", "role", "mean", f"to {report.twin}", "p", f"to {report.reference}", "p", share),
+        rows,
+        f"{', '.join(report.tasks)}; seeds {', '.join(map(str, report.seeds))}; 95% intervals over other seeds, "
+        "paired, these tasks and test sets; p values are not corrected for the number of rows",
+        *dict.fromkeys(notes),
+        left=2,
+    )
+
+
+def _cells(test: MeanTest | None) -> tuple[str, str]:
+    """A difference in points with its interval, and its p; dashes where there is none."""
+    if test is None:
+        return "–", "–"
+    ends = test.interval
+    text = f"{100 * test.estimate:+.2f}" + (f" [{100 * ends.low:+.2f}, {100 * ends.high:+.2f}]" if ends else "")
+    return text, "–" if test.p is None else f"{test.p:.3f}"

@@ -1,0 +1,154 @@
+"""What a run starts from: tokenizer, base model, and the corpora that one process builds while the others wait."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from biobench.core.hub import model_commit
+from biobench.core.tokenizer import load_tokenizer
+from biobench.errors import UsageError
+from trainer.corpus import builder as corpus
+from trainer.corpus.shards import Corpus, tokenizer_hash, train_tokenizer
+from trainer.corpus.sources import pinned, texts
+from trainer.disk import make_folder, write_json, writing
+from trainer.export import BEGINNING
+from trainer.model.guard import check_phases
+from trainer.model.network import load_model, new_model, weights_hash
+from trainer.model.tokens import check_fit, check_own_ids
+from trainer.recipe.corpus import CorpusSpec
+from trainer.recipe.spec import Recipe, TokenizerTraining
+from trainer.train.distributed import StoppedError, World
+from trainer.train.phase import precision_of
+from trainer.train.run_folder import START, Start, read_start
+
+
+def tokenizer_for(recipe: Recipe, exclude: corpus.Texts = ()) -> PreTrainedTokenizerBase:
+    """The run's tokenizer: the checkpoint's, a named one, or one trained on the corpus.
+
+    exclude: texts of documents that must not be trained on, besides the recipe's own list; no tokenizer is
+    trained on them either.
+    """
+    base = recipe.base
+    if isinstance(base.tokenizer, TokenizerTraining):
+        excluded = corpus.excluded_documents(recipe.corpus, exclude)
+        sources, root = pinned(recipe.corpus).sources, Path(recipe.corpus.root)
+        allowed = (text for source in sources for text in texts(source, root) if excluded.why(text) is None)
+        return train_tokenizer(allowed, base.tokenizer.vocabulary, recipe.corpus.sequence_length)
+    if base.tokenizer is not None:
+        return load_tokenizer(base.tokenizer)
+    return load_tokenizer(str(base.model), revision=_commit(recipe))
+
+
+def _commit(recipe: Recipe) -> str | None:
+    """The revision of a base checkpoint: its commit on the hub where that is known, the same for all of its files."""
+    base = recipe.base
+    if base.model is None or Path(base.model).is_dir():
+        return base.revision
+    return model_commit(base.model, base.revision) or base.revision
+
+
+def base_model(recipe: Recipe, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
+    """The model with the weights that training starts from, checked against the tokenizer and all phases."""
+    base = recipe.base
+    if base.config is not None:
+        model = new_model(base.config, tokenizer, recipe.seeds.init)
+    else:
+        model = load_model(str(base.model), revision=_commit(recipe))
+    check_phases(model, recipe)
+    check_fit(model, tokenizer, masked=any("mlm" in p.directions for p in recipe.phases))
+    if base.model is not None and base.tokenizer is not None:
+        check_own_ids(base.model, tokenizer, revision=_commit(recipe))
+    return model
+
+
+def open_corpora(
+    recipe: Recipe,
+    tokenizer: PreTrainedTokenizerBase,
+    runs: Path,
+    world: World,
+    *,
+    exclude: corpus.Texts,
+    built: bool,
+    say: Callable[[str, float], None],
+) -> list[Corpus]:
+    """The corpora of the recipe, built by the first process while the others wait.
+
+    runs: folder of the runs, beside which corpora are kept unless the recipe names a place. built: they must be there
+    already. say: reports, and raises StoppedError to end the building. Called by all processes.
+    """
+    opened = []
+    for spec in recipe.corpora:
+        cache = cache_of(spec, runs)
+        if built and not corpus.is_built(spec, tokenizer, cache, exclude):
+            raise UsageError(
+                f"a corpus of {recipe.name} is not built below {cache}, and --built-corpus builds none",
+                hint=f"run `biobench corpus build` before, with the same options and --cache {cache}",
+            )
+        built_now: Corpus | None = None
+        if world.first:
+            with contextlib.suppress(StoppedError):
+                built_now = corpus.build(spec, tokenizer, cache, exclude=exclude, report=say)
+        world.barrier()
+        if world.any(world.first and built_now is None):
+            raise StoppedError
+        opened.append(built_now or corpus.build(spec, tokenizer, cache, exclude=exclude, verify=False))
+        world.same(opened[-1].hash, "the corpus")
+    return opened
+
+
+def cache_of(spec: CorpusSpec, runs: Path) -> Path:
+    """Where built corpora lie: where the recipe says, else beside the runs."""
+    return Path(spec.root) / spec.cache if spec.cache is not None else runs / "corpora"
+
+
+def begin(
+    recipe: Recipe,
+    out: Path,
+    world: World,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    corpora: list[Corpus],
+    *,
+    known: bool,
+) -> Start:
+    """What the run starts from, written down now or read and compared with what is there. Raises UsageError."""
+    hashes = tuple(corpora[recipe.corpora.index(recipe.corpus_of(phase))].hash for phase in recipe.phases)
+    phases = hashes if len(corpora) > 1 else ()
+    precision = precision_of(recipe, world.device)
+    start = read_start(out) if known else None
+    if start is not None:
+        if (start.manifest_hash, start.phase_manifests) != (corpora[0].hash, phases):
+            raise UsageError(
+                "the corpus has changed since the run began",
+                hint="restore its sources and exclusions, or start a new run with --out DIR",
+            )
+        if start.precision != precision:
+            raise UsageError(
+                f"the run began in {start.precision} and would go on in {precision} on this device",
+                hint=f"continue with --set engine.precision={start.precision}",
+            )
+        return start
+    base = recipe.base
+    remote = base.model is not None and not Path(base.model).is_dir()
+    start = Start(
+        init_hash=weights_hash(model),
+        manifest_hash=corpora[0].hash,
+        tokenizer_hash=tokenizer_hash(tokenizer),
+        parameters=sum(p.numel() for p in model.parameters()),
+        architecture=type(model).__name__,
+        precision=precision,
+        phase_manifests=phases,
+        base_commit=model_commit(str(base.model), base.revision) if remote else None,
+    )
+    world.same(start.init_hash, "the initial weights")
+    if world.first:
+        with writing(make_folder(out / START)):
+            model.config.save_pretrained(out / START)
+            tokenizer.save_pretrained(out / START)
+        write_json(out / START / BEGINNING, start.model_dump(mode="json"))
+    world.barrier()
+    return start

@@ -1,0 +1,136 @@
+"""What one step computes, and the held-out loss; when either is due is the run's business."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.fsdp import FSDPModule
+from torch.nn.parallel import DistributedDataParallel
+from torch.profiler import record_function
+
+from trainer.model.network import LABEL
+from trainer.order import seed_words
+from trainer.recipe.phases import Direction
+from trainer.train.batches import Batches, Micro, StepBatch
+from trainer.train.optimizer import set_rate
+from trainer.train.phase import PreparedPhase, autocast
+
+PARTS = ("data", "forward", "loss", "backward", "update")
+"""Parts of a step, as a profiler's trace names them; the loss is part of the forward pass."""
+HELD_OUT_WINDOWS = 512
+"""Most windows that a validation loss is taken over."""
+SOURCE_WINDOWS = 128
+"""Most windows of one source that its own validation loss is taken over."""
+
+
+def train_step(
+    training: PreparedPhase, batches: Batches, batch: StepBatch, *, targets: int, rate: float, number: int
+) -> tuple[Tensor, Tensor]:
+    """One optimiser step: (this process's summed loss, gradient norm before it is clipped).
+
+    targets: of all processes. rate: learning rate. number: the step's in the whole run, which its dropout depends on.
+    """
+    recipe, world = batches.recipe, batches.world
+    set_rate(training.optimizer, rate)
+    if recipe.engine.dropout > 0:
+        torch.manual_seed(int(seed_words("dropout", recipe.seeds.training, number, world.rank)[0]))
+    # Wrappers average gradients over processes; times their number this is the mean over all targets.
+    scale = world.size / max(targets, 1)
+    total = torch.zeros((), device=world.device)
+    for micro in batch.micros:
+        more = micro is not batch.micros[-1]
+        with _accumulating(training.wrapped, more), autocast(training.precision, world.device):
+            with record_function(f"{LABEL}forward"):
+                loss = _loss(training, micro, causal=batch.causal)
+            with record_function(f"{LABEL}backward"):
+                (loss * scale).backward()  # type: ignore[no-untyped-call]
+        total += loss.detach()
+    with record_function(f"{LABEL}update"):
+        norm = _clip(training.module, recipe.optimizer.gradient_clip)
+        training.optimizer.step()
+        # Set to zero in place by a single process on a CPU, where fresh pages are dear. A parameter without a
+        # gradient (frozen) has none either way.
+        training.optimizer.zero_grad(set_to_none=world.device.type != "cpu" or world.size > 1)
+    return total, norm
+
+
+def held_out_loss(training: PreparedPhase, batches: Batches) -> tuple[float | None, int, dict[str, float]]:
+    """(held-out loss under the phase's own objective, targets, its parts), with masks that never change.
+
+    None without windows; a mixed phase's is that of its masked steps. The parts are per objective of a mixed phase, per
+    source and language of a corpus that has several (``source NAME``); of each source at most `SOURCE_WINDOWS` windows
+    that hold nothing else. Called by all processes.
+    """
+    phase, corpus = batches.phase, batches.corpus
+    rows = range(min(len(corpus.held_out), HELD_OUT_WINDOWS))
+    if not rows:
+        return None, 0, {}
+    direction = phase.directions[-1]
+    value, targets = _mean(training, batches, rows, direction)
+    parts: dict[str, float] = {}
+    if len(phase.directions) > 1:
+        parts = {"objective mlm": value, "objective clm": _mean(training, batches, rows, "clm")[0]}
+    sources = corpus.held_out_sources()
+    languages = {source.id: source.language for source in batches.recipe.corpus_of(phase).sources}
+    sums: dict[str, list[float]] = {}
+    for name, windows in sources.items() if len(sources) > 1 else ():
+        loss, count = _mean(training, batches, windows[:SOURCE_WINDOWS], direction)
+        for key in (f"source {name}", *([f"language {languages[name]}"] if languages.get(name) else [])):
+            total = sums.setdefault(key, [0.0, 0])
+            total[0] += loss * count
+            total[1] += count
+    return value, targets, parts | {key: loss / count for key, (loss, count) in sums.items() if count}
+
+
+def _mean(training: PreparedPhase, batches: Batches, rows: range, direction: Direction) -> tuple[float, int]:
+    """(mean loss, targets) of held-out windows."""
+    world, module = batches.world, training.wrapped
+    share = max(1, batches.batch.sequences // world.size)
+    size = min(batches.batch.micro or share, share, 64)
+    chunks = [range(i, min(i + size, rows.stop)) for i in range(rows.start, rows.stop, size)]
+    sums = torch.zeros(2, device=world.device, dtype=torch.float64)
+    module.eval()
+    # Every process makes the same number of forward passes, as sharded weights need.
+    for turn in range(math.ceil(len(chunks) / world.size)):
+        number = turn * world.size + world.rank
+        micro, targets = batches.held_out(chunks[number % len(chunks)], direction)
+        with torch.no_grad(), autocast(training.precision, world.device):
+            loss = _loss(training, micro, causal=direction == "clm")
+        if number < len(chunks):
+            sums += torch.tensor([float(loss), targets], device=sums.device, dtype=sums.dtype)
+    module.train()
+    if isinstance(module, FSDPModule):
+        module.reshard()  # a forward pass without a backward one leaves the outer weights gathered
+    world.total(sums)
+    return float(sums[0] / sums[1].clamp_min(1)), int(sums[1])
+
+
+def _loss(training: PreparedPhase, micro: Micro, *, causal: bool) -> Tensor:
+    """The summed loss of one forward pass."""
+    loss: Tensor = training.wrapped(
+        micro.input_ids, micro.positions, micro.targets, causal=causal, packing=micro.packing
+    )
+    return loss
+
+
+@contextmanager
+def _accumulating(module: nn.Module, more: bool) -> Iterator[None]:
+    """Leave gradients where they are until the step's last forward pass."""
+    if isinstance(module, FSDPModule):
+        module.set_requires_gradient_sync(not more)
+    with module.no_sync() if more and isinstance(module, DistributedDataParallel) else nullcontext():
+        yield
+
+
+def _clip(module: nn.Module, limit: float | None) -> Tensor:
+    """The global gradient norm, clipped to `limit` where there is one."""
+    if limit is not None:
+        norm = nn.utils.clip_grad_norm_(module.parameters(), limit)
+    else:
+        norm = nn.utils.get_total_norm([p.grad for p in module.parameters() if p.grad is not None])
+    full: Tensor = norm.full_tensor() if hasattr(norm, "full_tensor") else norm
+    return full
