@@ -1,339 +1,264 @@
-"""Page one: who leads a suite and whether it is sure, what a score costs, and every score in one table."""
+"""Page one: who is best, where the runs here stand and whether it is sure; then everybody in one table."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import streamlit as st
 
+from biobench import __version__
+from biobench.comparison.compare import Comparison
 from biobench.comparison.ranking import (
-    MOST,
-    SUITES,
-    TESTABLE,
-    Lead,
-    Leaders,
-    first_pair,
-    headline,
-    lead_of,
-    mean_of,
-    means_over,
-    placeable,
-    suite_block,
-    suite_order,
-    tasks_shown,
-    with_mean,
+    KINDS,
+    BestRun,
+    Entry,
+    Ranking,
+    best_run_sentence,
+    ranking,
+    rival_sentence,
+    title_of,
+    verdict_on,
+    views,
 )
+from biobench.comparison.result import PairResult
 from biobench.report import charts
-from biobench.report.entrants import line_name
-from biobench.report.frame import Report, build, cells
-from biobench.report.names import in_sentences, labels
-from biobench.report.printers import plain_note
-from biobench.report.results import Results, metric_of
-from biobench.report.row import AverageName
-from biobench.report.wide import RUNS_FIRST, Block, blocks
-from biobench.store import Brief
-from leaderboard.draw import draw, ink, show_table
-from leaderboard.filters import SIZE_LIMITS, models_below, narrowed, weights_of
-from leaderboard.folder import inside, results, results_dir, results_state
-from leaderboard.foot import show_foot
+from biobench.report.frame import build
+from biobench.report.names import in_sentences
+from biobench.report.printers import render
+from biobench.report.results import Results
+from biobench.report.tasks import TaskInfo
+from leaderboard import page
 from leaderboard.launch import is_public
-from leaderboard.state import SEPARATOR, choose, list_from_link, start, write_link
-from leaderboard.table import columns_of, digits_of, literal, to_cards, to_frame
+from leaderboard.table import result_of, show_cards, show_ranking, shown_names
 
-SOURCES = ("run", "frozen", "external", "submitted", "published", "baseline", "oracle")
-ROW = 35
-"""Pixels of a row of the framework's table."""
-COSTS = ("parameters", "train_tokens_per_second", "seconds", "peak_memory_bytes", "energy_kwh")
-"""Fields of a row, as the axis."""
+BOTH = "French and English"
+SIZES = {"any size": None, "under 50 M": 50_000_000, "under 150 M": 150_000_000, "under 400 M": 400_000_000}
+"""Choice -> the number of parameters that a model stays below."""
+SMALL = SIZES["under 150 M"] or 0
+COSTS = {
+    "parameters": "parameters",
+    "tokens a second in training": "train_tokens_per_second",
+    "peak memory, bytes": "peak_memory_bytes",
+    "seconds a run": "seconds",
+}
+"""Axis -> field of a row."""
+FORMATS = {"csv": "text/csv", "json": "application/json", "md": "text/markdown", "latex": "text/x-tex"}
+CITATION = """@software{{biobench,
+  title   = {{BioBench: benchmark suite and leaderboard for biomedical encoders in French and English}},
+  author  = {{{{The BioBench authors}}}},
+  version = {{{version}}}
+}}"""
 
 
-def show(words: Mapping[str, str], average: AverageName) -> None:
+@st.cache_resource(max_entries=64, show_spinner=False)
+def ranked(view: str, tasks: tuple[str, ...], protocol: str | None, state: str, _loaded: Results) -> Ranking:
+    """`ranking` of a folder; `state` stands for its content."""
+    del state
+    return ranking(_loaded, view, tasks, protocol)
+
+
+@st.cache_resource(max_entries=64, show_spinner="Comparing the best runs")
+def verdict(
+    best: tuple[str, ...], state: str, _best: BestRun, _loaded: Results
+) -> tuple[Comparison, PairResult] | None:
+    """`verdict_on`; `best` names the models and tasks, `state` the folder's content."""
+    del best, state
+    return verdict_on(_loaded, _best)
+
+
+def show() -> None:
     """Draw the page."""
-    st.title(words["title"])
-    loaded = results()
+    st.title("Biomedical encoders: published models and the runs here")
+    loaded = page.results()
+    known = views(loaded)
+    if not known:
+        page.say_no_runs()
+        return
+    summary = st.container()
+    shown, tasks, protocol, hidden, sort = _choices(loaded, known)
+    rankings = [ranked(view, tuple(tasks), protocol, page.results_state(), loaded) for view in shown]
+    with summary:
+        for place, one in zip(
+            st.columns(max(2, len(rankings))) if len(rankings) > 1 else [st.container()], rankings, strict=False
+        ):
+            with place.container(border=True, height="stretch"):
+                _headline(one, loaded)
     if loaded.refusals and not loaded.groups:
-        st.warning(words["all_refused"])
-        for reason in dict.fromkeys(f"{r.group.task}: {'; '.join(r.reasons)}" for r in loaded.refusals):
-            st.text(plain_note(reason))
-    suite, tasks, weights, report, shared = _choice(loaded, words, average)
-    ranked = report if not shared else replace(report, averages=means_over(loaded, report, shared))
-    block = next((b for b in blocks(ranked) if b.suite == suite), None)
-    if block is None or not block.lines:
-        st.warning(words["nothing"])
-    else:
-        standing = _standing(loaded, block, average, tasks, weights)
-        count = sum(info.in_suite and info.suite == suite for info in loaded.infos.values()) or len(block.columns)
-        _sentence(standing, _about(standing, block, () if tasks else shared, count, words, average))
-        _charts(standing, words)
-        _table(block, standing, tasks, words)
-    _no_runs(loaded, words)
-    _findings(loaded, words)
-    show_foot(report, words)
-
-
-def _choice(
-    loaded: Results, words: Mapping[str, str], average: AverageName
-) -> tuple[str, tuple[str, ...], Mapping[str, float] | None, Report, tuple[str, ...]]:
-    """The suite, the tasks that matter (none for all of them), their weights, the report of these, and the tasks that
-    its means are over where nobody picked any and no model has them all."""
-    suites = suite_order(loaded)
-    left, middle, right = st.container(key="bb_choice").columns((2, 5, 2))
-    with left:
-        suite = choose(words["suite"], suites, "suite", {s: words.get(s, s) for s in suites})
-    options = [i for i, info in loaded.infos.items() if info.suite == suite and (info.in_suite or suite not in SUITES)]
-    start("only", list_from_link("only", options, ()))
-    st.session_state["only"] = [t for t in st.session_state["only"] if t in options]
-    tasks = middle.multiselect(words["matter"], options, key="only", placeholder=words["matter_all"])
-    write_link("only", ",".join(tasks))
-    with right:
-        limit = choose(words["size_limit"], list(SIZE_LIMITS), "below", {k: words[k] for k in SIZE_LIMITS})
-    weights = weights_of(tasks, words)
-    small = models_below(loaded, SIZE_LIMITS[limit])
-    report, shared = _filtered(loaded, words, average, suite, tasks, weights, small)
-    return suite, tuple(tasks), weights, report, shared
-
-
-def _filtered(
-    loaded: Results,
-    words: Mapping[str, str],
-    average: AverageName,
-    suite: str,
-    tasks: Sequence[str],
-    weights: Mapping[str, float] | None,
-    small: Collection[str] | None,
-) -> tuple[Report, tuple[str, ...]]:
-    """The filters of the side bar, and the report that they leave; the link carries their state.
-
-    Where no task was picked and no model with runs has the whole suite, the page's means are over
-    `shared_tasks`, given beside it.
-    """
-    sources = _sources(loaded)
-    start("sources", list_from_link("sources", sources, sources))
-    st.session_state["sources"] = [source for source in st.session_state["sources"] if source in sources]
-    start("search", str(st.query_params.get("search", ""))[:200])
-    start("complete", st.query_params.get("complete") == "1")
-    with st.sidebar:
-        st.text_input(words["search"], key="search", max_chars=200)
-        st.multiselect(words["sources"], sources, key="sources", format_func=words.__getitem__)
-        st.toggle(words["complete"], key="complete", help=words["complete_help"])
-    state = st.session_state
-    write_link("sources", "" if set(state["sources"]) == set(sources) else ",".join(state["sources"]))
-    write_link("search", state["search"])
-    write_link("complete", "1" if state["complete"] else "")
-    wanted = state["search"].casefold().split()
-    names = {g.model for g in loaded.groups} | {v.model for v in loaded.published}
-    matching = {n for n in names if all(w in n.casefold() for w in wanted)} if wanted else None
-    models, left = narrowed(loaded, words, matching)
-    if small is not None:
-        models = set(small) if models is None else models & set(small)
-    picked = None if left is None and not tasks else {t for t in loaded.infos if t in (tasks or loaded.infos)}
-    report = build(
-        loaded,
-        average,
-        tasks=picked if left is None or picked is None else picked & left,
-        suites=[suite],
-        sources=state["sources"],
-        models=models,
-        incomplete=bool(tasks),
-        weights=weights,
-    )
-    shared: tuple[str, ...] = ()
-    if tasks:
-        report = replace(report, averages=tuple(row for row in report.averages if row.tasks == len(tasks)))
-    else:
-        shared = tasks_shown(report)
-    return _complete(report) if state["complete"] else report, shared
-
-
-def _sources(loaded: Results) -> list[str]:
-    """Those of which the folder holds something."""
-    there: set[str] = {row.source for row in cells(loaded, "macro").rows}
-    there |= {group.source for group in loaded.groups} | ({"published"} if loaded.published else set())
-    return [source for source in SOURCES if source in there]
-
-
-def _complete(report: Report) -> Report:
-    """The rows of the lines that have a suite average, as the page shows them."""
-    whole = {(row.line, row.suite) for row in report.averages}
-    rows = tuple(row for row in report.rows if (row.line, row.suite) in whole)
-    columns = {row.task for row in rows}
-    return replace(report, rows=rows, columns=tuple(c for c in report.columns if c.id in columns))
-
-
-def _standing(
-    loaded: Results,
-    block: Block,
-    average: AverageName,
-    tasks: tuple[str, ...],
-    weights: Mapping[str, float] | None,
-) -> Leaders:
-    lines = with_mean(block)
-    if len(block.columns) == 1:
-        tasks = (block.columns[0].id,)
-    # a mean by the reader's own weights is another question than that of `compare`
-    names = placeable(lines)[:MOST] if weights is None else ()
-    return Leaders(lines, _lead(names, average, block.suite, tasks, results_state(), loaded))
-
-
-def placings(suite: str, average: AverageName) -> Leaders:
-    """Where each model of a whole suite stands, as this page shows it without filters."""
-    loaded = results()
-    return _standing(loaded, suite_block(loaded, average, suite), average, (), None)
-
-
-def best_two(average: AverageName) -> tuple[str, tuple[str, ...]]:
-    """The suite that this page opens with and its first two models (`first_pair`)."""
-    return _best_two(average, results_state(), results())
-
-
-@st.cache_data(max_entries=16, show_spinner="…")
-def _best_two(average: AverageName, state: str, _loaded: Results) -> tuple[str, tuple[str, ...]]:
-    """`state` stands for the folder's content."""
-    del state
-    return first_pair(_loaded, average)
-
-
-@st.cache_data(max_entries=64, show_spinner="…")
-def _lead(
-    names: tuple[str, ...], average: AverageName, suite: str, tasks: tuple[str, ...], state: str, _loaded: Results
-) -> Lead:
-    """What the runs of the first models show. `state` stands for the folder's content."""
-    del state
-    return lead_of(_loaded, names, average, suite=suite, tasks=tasks or None)
-
-
-def _about(
-    standing: Leaders, block: Block, shared: Sequence[str], count: int, words: Mapping[str, str], average: AverageName
-) -> list[str]:
-    """What the means are, and over which tasks where these are not all `count` of the suite."""
-    if not standing.testable and any(row.partial for line in block.lines for row in line.cells.values()):
-        return [words["only_partial"]]
-    if not standing.lines:
-        return []
-    one = [c.id for c in block.columns] if len(block.columns) == 1 < count else []
-    if part := [] if len(shared) == count else list(shared) or one:
-        outside = not any(c.in_suite for c in block.columns if c.id in part) and count != len(block.columns)
-        scope = words["outside_tasks" if outside else "shared_tasks"]
-        return [scope.format(len(part), count, literal(", ".join(part))), f"{words[average]}, in percent."]
-    tasks = mean_of((standing.testable or standing.lines)[0]).tasks
-    return [f"{words[average]}, in percent" + (", on one task." if tasks == 1 else f": mean over {tasks} tasks.")]
-
-
-def _sentence(standing: Leaders, scope: Sequence[str]) -> None:
-    """Who leads, how sure that is, and the best of the small ones; scope: over what."""
-    short = in_sentences(line.name for line in standing.lines)
-    first, *others = headline(
-        standing, lambda name: f"**{literal(short.get(name, name))}**", lambda percentage: f"{percentage:.1f}"
-    )
-    with st.container(border=True, key="bb_verdict"):
-        st.markdown(f"## {first}" if standing.lines else f"**{first}**")
-        if standing.badges:
-            with st.container(horizontal=True, gap="small"):
-                for text, good in standing.badges:
-                    icon = ":material/check:" if good else ":material/question_mark:"
-                    st.badge(text, icon=icon, color="green" if good else "orange")
-        if others:
-            st.markdown(" ".join(others))
-        if scope:
-            st.caption(" ".join(scope))
-
-
-def _charts(standing: Leaders, words: Mapping[str, str]) -> None:
-    if not standing.lines:
-        return
-    known = COSTS if standing.testable else ()
-    offered = [c for c in known if any(getattr(mean_of(line), c) is not None for line in standing.testable)]
-    # where no cost is known, the scale has the whole width
-    left, right = st.container(key="bb_charts").columns(2) if offered else (st.container(), None)
-    ranks, short = standing.ranks, labels(line.name for line in standing.lines)
-    rows = [
-        {"line": short[line.name], "rank": ranks.get((line.name, line.source), ""), "own": line.source in TESTABLE}
-        | charts.ends(mean_of(line))
-        for line in standing.lines[: charts.MOST_LINES]
-    ]
-    first = ", ".join(
-        f"{r['line']} {100 * mean_of(line).mean:.1f}" for r, line in zip(rows[:3], standing.lines, strict=False)
-    )
-    draw(charts.standing(rows, words, ink()), words["alt_standing"].format(first), left)
-    left.caption(" ".join(words[key] for key in charts.marks_of(rows)))
-    if right is None:
-        st.caption(words["no_cost"])
-        return
-    with right:
-        cost = choose(words["cost"], offered, "cost", {c: words[f"cost_{c}"] for c in offered})
-        points = [
-            {"model": short[line.name], "cost": getattr(mean_of(line), cost)} | charts.ends(mean_of(line))
-            for line in standing.testable
-            if getattr(mean_of(line), cost) is not None
-        ]
-        faster = cost == "train_tokens_per_second"
-        chart = charts.scatter(points, words[f"cost_{cost}"], words, more_is_better=faster, ink=ink())
-        best = ", ".join(str(row["model"]) for row in charts.front(points, more_is_better=faster))
-        draw(chart, words["alt_scatter"].format(words[f"cost_{cost}"], best))
-
-
-def _table(block: Block, standing: Leaders, tasks: Sequence[str], words: Mapping[str, str]) -> None:
-    """The one table, its lines in order of the mean; two lines picked go to the comparison."""
-    ranks = standing.ranks
-    means = {(line.model, line.variant, line.source): line.average for line in standing.lines}
-    lines = [replace(li, average=means.get((li.model, li.variant, li.source))) for li in block.lines]
-    # without a mean the reader's own runs come first
-    lines.sort(key=lambda li: -mean_of(li).mean if li.average is not None else 1.0 + RUNS_FIRST.index(li.source))
-    briefs: dict[tuple[str, str, str], Brief] = {(g.model, g.variant, g.source): g.briefs[0] for g in results().groups}
-    frame, shown = to_frame(block, lines, ranks, briefs, words)
-    cards = to_cards(lines, ranks, words)
-    # a phone shows the cards in the place of the table, where there are any
-    with st.container(key="bb_table" if cards else "bb_table_alone"):
-        picked = show_table(
-            frame,
-            digits_of(block, words),
-            config=columns_of(block, words),
-            compact=(words["parameters"], words["speed_short_head"]),
-            on_select="rerun",
-            selection_mode="multi-row",
-            key=f"rows_{block.suite}",
-            alt=words["alt_table"].format(words.get(block.suite, block.title)),
-            height=min(ROW * (len(frame) + 1) + 2, 18 * ROW),
-        )
-        rows = [shown[i] for i in picked["selection"]["rows"] if i < len(shown)]
-        names = list(dict.fromkeys(line_name(li.model, li.variant) for li in rows if li is not None))
-        row = st.container(horizontal=True, vertical_alignment="center")
-        if row.button(words["compare_picked"], key="to_compare", type="primary", disabled=not 2 <= len(names) <= 5):
-            query = {"models": SEPARATOR.join(names), "compare_suite": block.suite}
-            if tasks:
-                query["compare_tasks"] = ",".join(tasks)
-            st.switch_page(st.session_state["pages"]["compare_view"], query_params=query)
-        row.caption(words["pick_rows"])
+        page.say_no_runs()
+    for one in rankings:
+        show_ranking(one, hidden, sort, several=len(rankings) > 1)
     with st.container(key="bb_cards"):
-        st.html(cards or "<p></p>")
-    about_ranks = [words["rank_help"].format(MOST)] if standing.testable else []
-    if any(line.source == "published" for line in standing.lines):
-        about_ranks.append(words["printed_order"])
-    if not any(line.source == "published" for line in block.lines) and _is_printed(block):
-        about_ranks.append(words["other_average"].format(words["paper"]))
-    st.caption(" ".join([words["caption"], *about_ranks]))
+        for one in rankings:
+            show_cards(one, hidden, sort)
+    _about(rankings)
+    _scatter(rankings)
+    _foot(loaded, rankings)
 
 
-def _is_printed(block: Block) -> bool:
-    """Whether publications print scores of these tasks which stand beside another average than the page's."""
-    if "published" not in st.session_state["sources"] or st.session_state["search"]:
-        return False
-    read_as = {(value.task, value.comparable) for value in results().published}
-    return any((column.published_as, metric_of(column, "paper")) in read_as for column in block.columns)
+def _choices(
+    loaded: Results, known: Sequence[str]
+) -> tuple[list[str], list[str], str | None, Callable[[Entry], bool], str]:
+    """What is shown: views, tasks and protocol that are ranked, which entries are hidden, the column that sorts."""
+    languages = [view for view in known if view in ("fr", "en")]
+    options = {BOTH: languages} if len(languages) > 1 else {}
+    options |= {title_of(view): [view] for view in known}
+    with st.container(horizontal=True, vertical_alignment="center", key="bb_choices"):
+        chosen = st.radio(
+            "Suite", list(options), list(options).index(_first(loaded, options)), key="suite", bind="query-params",
+            horizontal=True, label_visibility="collapsed",
+        )  # fmt: skip
+        shown = options[chosen]
+        columns = {i: info for i, info in loaded.infos.items() if _in_views(info, shown)}
+        search = st.text_input(
+            "Search models", key="search", max_chars=200, bind="query-params", width=190, placeholder="Search models",
+            label_visibility="collapsed",
+        )  # fmt: skip
+        size = page.choose("Size", list(SIZES), "size", width=130, label_visibility="collapsed")
+        by = ["mean", *dict.fromkeys(KINDS.values()), *columns, "parameters", "name"]
+        shown_as = {"mean": "sort by mean"}
+        sort = page.choose("Sort by", by, "sort", shown_as, width=160, label_visibility="collapsed")
+        with st.popover("Tasks and runs"):
+            tasks = page.choose_several("Rank over these tasks", list(columns), "tasks", placeholder="all of the suite")
+            rankings = [ranked(view, (), None, page.results_state(), loaded) for view in shown]
+            variants = sorted({entry.protocol for one in rankings for entry in one.entries})
+            protocol = page.choose(
+                "Rank the runs under", [page.ANY, *(v or "full protocol" for v in variants)], "protocol",
+                {page.ANY: "the full protocol, where anybody has it"},
+            )  # fmt: skip
+            every = ["published", "run", "submitted", "external", "frozen"]
+            sources = page.choose_several("Show only", every, "sources")
+    words, below = search.casefold().split(), SIZES[size]
+
+    def hidden(entry: Entry) -> bool:
+        fits = below is None or (entry.parameters is not None and entry.parameters < below)
+        named = all(word in entry.name.casefold() for word in words)
+        return not (fits and named and (not sources or entry.source in sources))
+
+    asked = None if protocol == page.ANY else "" if protocol == "full protocol" else protocol
+    return shown, tasks, asked, hidden, sort
 
 
-def _no_runs(loaded: Results, words: Mapping[str, str]) -> None:
-    if not loaded.groups and not loaded.findings and not loaded.refusals:
-        st.info(words["no_runs" if not is_public() else "no_runs_public"])
-        if not is_public():
-            st.code(f"biobench run MODEL --suite fr --results-dir {results_dir().name}", language="bash")
+def _first(loaded: Results, options: Mapping[str, Sequence[str]]) -> str:
+    """Both languages; where the runs here are on neither's tasks, the view that has them."""
+    ran = {loaded.infos[g.task].suite if loaded.infos[g.task].in_suite else "" for g in loaded.groups}
+    other = [name for name, of in options.items() if of[0].startswith("other ")]
+    return other[0] if ran == {""} and other else next(iter(options))
 
 
-def _findings(loaded: Results, words: Mapping[str, str]) -> None:
-    if not loaded.findings:
-        return
-    with st.expander(f"{words['findings']} ({len(loaded.findings)})", expanded=True):
-        st.caption(words["finding_help"])
-        for finding in loaded.findings:
-            st.text(f"{plain_note(inside(str(finding)))}\n→ {plain_note(inside(finding.hint))}")
+def _in_views(info: TaskInfo, shown: Sequence[str]) -> bool:
+    return (info.suite if info.in_suite else f"other {info.suite}") in shown
+
+
+def _headline(one: Ranking, loaded: Results) -> None:
+    """Who is best, where the best of the runs here stands, and what is shown of it."""
+    names = shown_names(one.entries)
+    short = in_sentences(names.values())
+    count = len(one.shared)
+
+    def name(entry: Entry) -> str:
+        return f"**{page.literal(short[names[entry.name]])}**"
+
+    st.subheader(f"{one.title}: {count} task{'' if count == 1 else 's'}", anchor=False)
+    lines = []
+    if one.published and (top := one.published[0]).mean is not None:
+        seeds = min(row.n_seeds for row in top.cells.values())
+        plain = "" if top.mean.task_mean is None else f", {100 * top.mean.task_mean:.1f} over tasks as printed"
+        cite = next((v.source.partition(" (")[0] for v in loaded.published if v.model == top.model), "")
+        about = f"{cite}, {seeds} seeds{plain}" if seeds else f"{cite}{plain}"
+        lines.append(f"Best published: {name(top)}, **{100 * top.mean.mean:.1f}** ({page.literal(about)}).")
+    order = [entry for entry in one.entries if entry.rank is not None and entry.mean is not None]
+    small = next((e for e in order if e.parameters and e.parameters < SMALL), None)
+    if small is not None and small.mean is not None and small is not order[0]:
+        size = page.millions(small.parameters or 0)
+        lines.append(f"Best under 150 M parameters: {name(small)}, {100 * small.mean.mean:.1f} ({size}).")
+    for best in one.best_runs:
+        lines.append(_named(best_run_sentence(best), one, short, names))
+        tested = verdict((best.name, *best.rivals, *best.tasks), page.results_state(), best, loaded)
+        if tested is not None:
+            lines[-1] += f" {_named(rival_sentence(tested[1]), one, short, names)} {_badges(tested[1])}"
+    if not one.best_runs:
+        lines.append("No runs here yet" + ("." if is_public() else f": `biobench run MODEL --suite {one.view}`"))
+    st.markdown("\n".join(f"- {line}" for line in lines))
+
+
+def _badges(pair: PairResult) -> str:
+    """The words of the verdict; green is what is shown."""
+    words = [f"{pair.verdict.here} on these tasks"]
+    if pair.verdict.beyond != "not tested":
+        words.append(f"{pair.verdict.beyond} for other tasks like these")
+    return " ".join(
+        f":green-badge[:material/check: {w}]" if w.startswith("shown") else f":orange-badge[{w}]" for w in words
+    )
+
+
+def _named(sentence: str, one: Ranking, short: Mapping[str, str], names: Mapping[str, str]) -> str:
+    """A sentence with the models' short names in bold."""
+    known = {e.name: short[names[e.name]] for e in one.entries if names[e.name] in short}
+    # the longest first: a name may be the beginning of another
+    pattern = "|".join(re.escape(page.literal(text_of)) for text_of in sorted(known, key=len, reverse=True))
+    bold = {page.literal(name): f"**{page.literal(shown)}**" for name, shown in known.items()}
+    return re.sub(pattern, lambda match: bold[match.group()], page.literal(sentence))
+
+
+def _about(rankings: Sequence[Ranking]) -> None:
+    """What holds for all tables, once."""
+    marks = [
+        "Percent. Each task counts by the average that publications print. ± is half the 95% interval over seeds.",
+        "Blue rows are runs here; the grey row is the best baseline without a model on each task.",
+    ]
+    if any(one.published for one in rankings):
+        marks.append("Published scores are printed without spread, so no difference to them is tested.")
+    st.caption(" ".join(marks))
+
+
+def _scatter(rankings: Sequence[Ranking]) -> None:
+    """Score against what a model costs, published models included where their size is known."""
+    st.subheader("Score and cost", anchor=False)
+    cost = page.choose("Cost", list(COSTS), "cost", width=260)
+    for place, one in zip(st.columns(len(rankings)), rankings, strict=True):
+        names = in_sentences(shown_names(one.entries).values())
+        points = [
+            {
+                "model": names[shown_names(one.entries)[e.name]],
+                "cost": value,
+                "score": 100 * e.mean.mean,
+                "result": result_of(e),
+                "here": e.is_run,
+            }
+            for e in one.entries
+            if e.mean is not None
+            and e.source != "submitted"  # what a submission costs is its author's word
+            and (value := e.parameters if cost == "parameters" else getattr(e.mean, COSTS[cost])) is not None
+        ]
+        with place:
+            st.markdown(f"**{page.literal(one.title)}**")
+            if points:
+                best = max(points, key=lambda p: p["score"])
+                alt = f"Mean score against {cost}; the highest: {best['model']}"
+                page.draw(charts.scatter(points, cost, page.ink()), alt)
+            else:
+                st.caption("Not known of the models with a mean.")
+
+
+def _foot(loaded: Results, rankings: Sequence[Ranking]) -> None:
+    """Findings, notes, downloads and citation."""
+    report = build(loaded, "paper", suites=[one.view for one in rankings])
+    if loaded.findings:
+        with st.expander(f"Findings in the results folder ({len(loaded.findings)})", expanded=True):
+            st.caption("These files could not be read. Everything else is shown.")
+            for finding in loaded.findings:
+                st.markdown(f"{page.text(finding)}\n→ {page.text(finding.hint)}")
+    page.show_notes("Notes", report.notes)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption("Download", width="content")
+        for format, mime in FORMATS.items():
+            # rendered when somebody asks for it: large folders take a while
+            file = f"biobench.{'tex' if format == 'latex' else format}"
+            st.download_button(format, partial(render, report, format), file, mime, key=f"download_{format}")
+    with st.expander("Cite"):
+        st.code(CITATION.format(version=__version__), language="bibtex")
+        st.caption("And every corpus that the results rest on: `biobench export --format bibtex`.")
+    last = max((b.started for g in loaded.groups for b in g.briefs), default="")
+    st.caption(f"BioBench {__version__}" + (f" · last run {last[:10]}" if last else ""))

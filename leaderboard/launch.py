@@ -51,6 +51,8 @@ def command(port: int, host: str = HERE) -> list[str]:
         *("--server.fileWatcherType", "none"),
         *("--browser.gatherUsageStats", "false"),
         *("--client.toolbarMode", "minimal"),
+        # eleven scores with their intervals stand beside a name on 1,280 pixels
+        *("--theme.baseFontSize", "14"),
         *("--theme.light.primaryColor", "#0072B2"),
         # the names of pinned columns are drawn at 60% of it
         *("--theme.light.textColor", "#000000"),

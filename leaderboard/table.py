@@ -1,174 +1,208 @@
-"""The board as one data frame for the framework's own table, and as cards for a phone; the same cells in both."""
+"""Everybody of a view in one table, and the same rows as cards for a narrow screen."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote
 
 import pandas as pd
 import streamlit as st
 
-from biobench.report.charts import FEW_SEEDS
-from biobench.report.details.needle import NeedleGrid
-from biobench.report.entrants import line_name
+from biobench.comparison.ranking import KINDS, PROTOCOLS, Entry, Ranking
 from biobench.report.escape import for_html
-from biobench.report.groups import RunGroup
-from biobench.report.names import in_cells, without_revisions
-from biobench.report.remarks import best_of, by_kind, hub_link, remarks_of
-from biobench.report.row import Row
-from biobench.report.wide import Block, ModelLine
-from biobench.store import Brief
+from biobench.report.literature.beside import NAMES
+from biobench.report.names import without_revisions
+from biobench.report.tasks import TaskInfo
+from leaderboard import page
 
-MOST_CARDS = 20
-_SOURCE = "\x1e"
-"""Between a line's name and its source in a link."""
+BASELINE = "best baseline without a model"
+FIRST_CARDS = 20
+SCREEN = 1_205
+"""Pixels that ranks, names and scores share on a screen of 1,280."""
+ROW = 27
+"""Pixels of a row: nineteen published models stand on one screen."""
+MOST_ROWS = 16
+"""Rows that a table shows before it scrolls."""
+HERE, LINE = "background-color: rgba(0, 114, 178, 0.13)", "background-color: rgba(128, 128, 128, 0.18)"
+LAST = ("by task", "size", "seeds", "result")
+"""Columns behind the scores."""
+HELP = {
+    "mean": "Mean over the corpora of their tasks' means; ± is half the 95% interval over seeds.",
+    "by task": "Plain mean over the tasks, as papers print it.",
+    "size": "Parameters.",
+}
 
 
-def literal(text: str) -> str:
-    """Text for the places where Streamlit reads Markdown (titles, table cells): shown as it stands."""
-    return "".join(f"\\{c}" if c in "\\`*_[]<>|~$:#" else c for c in text)
+def shown_names(entries: Sequence[Entry]) -> dict[str, str]:
+    """Name -> as it is read: the protocol is said once, above, and a revision stays where it tells two apart."""
+    short = without_revisions(e.model for e in entries)
+    return {e.name: short[e.model] if e.variant == e.protocol else f"{short[e.model]} [{e.variant}]" for e in entries}
 
 
-def to_frame(
-    block: Block,
-    lines: Sequence[ModelLine],
-    ranks: Mapping[tuple[str, str], str],
-    briefs_of: Mapping[tuple[str, str, str], Brief],
-    words: Mapping[str, str],
-) -> tuple[pd.DataFrame, list[ModelLine | None]]:
-    """The table in percent, missing scores NaN, and the line of each of its rows (None for the last two).
+def entry_key(entry: Entry) -> str:
+    """Its name in a link."""
+    return page.key_of((entry.model, entry.variant, entry.source))
 
-    Rank, name, mean and scores come first: what fits a screen without scrolling. What tells no line from another (one
-    source, no remark) has no column.
 
-    ranks: (name, source) of a line -> its rank. briefs_of: (model, variant, source) -> a brief of its runs. The gate's
-    policies and the oracles stand as one row each, the best on each task: a policy measured on few tasks has no row of
-    dashes.
-    """
-    shown = [line for line in lines if line.source not in ("baseline", "oracle")]
-    floor, ceiling = best_of(lines, "baseline"), best_of(lines, "oracle")
-    briefs = [briefs_of.get((line.model, line.variant, line.source)) for line in shown]
-    extra = [(words[key], cells) for key, cells in (("baseline", floor), ("oracle", ceiling)) if cells]
-    blank = [None] * len(extra)
-    averages = [line.average for line in shown]
-    names = in_cells(line.name for line in shown)
-    remarks = [remarks_of(line, floor, words) for line in shown]
-    columns: dict[str, list[Any]] = {
-        words["rank"]: [ranks.get((line.name, line.source)) for line in shown] + blank,
-        words["model"]: [names[line.name] for line in shown] + [name for name, _ in extra],
-    }
-    if any(averages):
-        columns[words["mean"]] = [None if a is None else 100 * a.mean for a in averages] + blank
-        margins = [None if a is None or a.n_seeds < FEW_SEEDS else a.margin for a in averages]
-        if any(margin is not None for margin in margins):
-            columns["±"] = [None if margin is None else 100 * margin for margin in margins] + blank
-    if any(remarks):
-        columns[words["notes"]] = ["".join(each) or None for each in remarks] + blank
-    for column in by_kind(block):
-        scores = [line.cells.get(column.id) for line in shown]
-        columns[column.id] = [None if r is None else 100 * r.mean for r in scores] + [
-            cells.get(column.id) for _, cells in extra
-        ]
-    if len({line.source for line in shown}) > 1:
-        columns[words["source"]] = [words[line.source] for line in shown] + blank
-    if any(briefs):
-        # a submission's speed is claimed: it stands in the view of costs, not in a column that sorts
-        speeds = [
-            [row.train_tokens_per_second for row in line.cells.values() if line.source != "submitted"] for line in shown
-        ]
-        columns |= {
-            words["parameters"]: [None if b is None else b.parameters or None for b in briefs] + blank,
-            words["window_short_head"]: [None if b is None or b.origin == "outside" else b.max_length for b in briefs]
-            + blank,
-            words["speed_short_head"]: [
-                sum(x for x in each if x) / len(each) if each and all(each) else None for each in speeds
-            ]
-            + blank,
+def result_of(entry: Entry) -> str:
+    """What a line is: published, run here, and under what."""
+    kind = {"run": "run here", "frozen": "frozen encoder"}.get(entry.source, entry.source)
+    kind += f", {entry.mark}" if entry.mark else ""
+    return f"{kind}, {entry.protocol}" if entry.protocol and entry.source != "frozen" else kind
+
+
+def rows_of(one: Ranking, hidden: Callable[[Entry], bool], sort: str) -> list[Entry | None]:
+    """The entries on show, None for the line of baselines: below the last that is above it, or at the end."""
+
+    def place(entry: Entry) -> tuple[bool, float, str]:
+        if sort == "parameters":
+            return entry.parameters is None, entry.parameters or 0, entry.name
+        if sort == "name":
+            return False, 0.0, entry.name.casefold()
+        row = entry.cells.get(sort) or entry.kinds.get(sort)
+        return row is None, -row.mean if row else 0.0, entry.name
+
+    known = {c.id for c in one.columns} | set(KINDS.values()) | {"parameters", "name"}
+    entries = sorted(one.entries, key=place) if sort in known else one.entries
+    rows: list[Entry | None] = list(entries)
+    if one.baseline:
+        bar = one.baseline_mean
+        above = [e.rank is not None and e.mean is not None and (bar is None or e.mean.mean > bar) for e in one.entries]
+        rows.insert(len(rows) if sort in known else sum(above), None)
+    return [entry for entry in rows if entry is None or not hidden(entry)]
+
+
+def _cells(one: Ranking, entry: Entry | None, kinds: Sequence[str], order: Sequence[TaskInfo]) -> dict[str, str | None]:
+    """What a row says, as text."""
+    scores = one.baseline if entry is None else entry.cells
+    tasks = {c.id: page.score(scores[c.id]) if c.id in scores else None for c in order}
+    seeds = {row.n_seeds for row in scores.values()} - {0}
+    about = {"seeds": "–".join(str(n) for n in sorted({min(seeds), max(seeds)})) if seeds else None}
+    if entry is None:
+        bar = one.baseline_mean
+        mean = None if bar is None else f"{100 * bar:.1f}"
+        return {"rank": None, "mean": mean} | tasks | about | {"result": "baseline"}
+    rank: object = entry.rank
+    if entry.protocol != one.protocol:
+        rank = (entry.protocol or "full").split()[0]
+    by_task = None if entry.mean is None else entry.mean.task_mean
+    return (
+        {"rank": None if rank is None else str(rank), "mean": None if entry.mean is None else page.score(entry.mean)}
+        | {kind: f"{100 * entry.kinds[kind].mean:.1f}" if kind in entry.kinds else None for kind in kinds}
+        | tasks
+        | about
+        | {
+            "by task": None if by_task is None else f"{100 * by_task:.1f}",
+            "size": page.millions(entry.parameters) if entry.parameters else None,
+            "result": result_of(entry),
         }
-    if any(remarks):
-        columns[words["notes_in_words"]] = ["; ".join(each.values()) or None for each in remarks] + blank
-    links = [hub_link(brief) for brief in briefs]
-    if any(links):
-        columns["hub"] = [*links, *blank]
-    return pd.DataFrame({k: pd.Series(v, dtype=_dtype(v)) for k, v in columns.items()}), [*shown, *blank]
-
-
-def _dtype(values: Sequence[Any]) -> str:
-    return "object" if any(isinstance(v, str) for v in values) else "float64"
-
-
-def columns_of(block: Block, words: Mapping[str, str]) -> dict[str, Any]:
-    """How the columns of `to_frame` are shown: name and rank pinned, the mean as a bar, notes as signs."""
-    column, text = st.column_config.NumberColumn, st.column_config.TextColumn
-    bar = st.column_config.ProgressColumn(min_value=0, max_value=100, width=92)
-    shown: dict[str, Any] = {
-        words["rank"]: text(pinned=True, width=48, help=words["rank_short"]),
-        words["model"]: text(pinned=True, width=298),
-        words["mean"]: bar,
-        "±": column(width=42, help=words["margin_help"]),
-        words["notes"]: text(width=56, help=words["marks_help"]),
-        words["notes_in_words"]: text(width=420),
-        words["source"]: text(width=94),
-        words["parameters"]: column(width=92),
-        words["window_short_head"]: column(format="%d", width=72, help=words["window"]),
-        words["speed_short_head"]: column(width=76, help=words["tokens_per_second"]),
-        "hub": st.column_config.LinkColumn(display_text="↗", width=50),
-    }
-    kinds = {c.id: words.get(f"type_{c.type}", c.type) for c in block.columns}
-    # as wide as its name: letters of 7 pixels between paddings of 8
-    return shown | {
-        c.id: column(help=f"{c.name} · {kinds[c.id]}", width=max(54, 18 + 7 * len(c.id))) for c in block.columns
-    }
-
-
-def digits_of(block: Block, words: Mapping[str, str]) -> dict[str, int]:
-    """Column -> decimals."""
-    return {words["mean"]: 1, "±": 1} | {column.id: 1 for column in block.columns}
-
-
-def to_cards(lines: Sequence[ModelLine], ranks: Mapping[tuple[str, str], str], words: Mapping[str, str]) -> str:
-    """Rank, name and mean of the first lines, as a list for narrow screens; every name escaped."""
-    first = [line for line in lines[:MOST_CARDS] if line.average is not None]
-    names = without_revisions(line.name for line in first)
-    body = "".join(
-        f"<li><b>{for_html(ranks.get((line.name, line.source), '–'))}</b> <span>{for_html(names[line.name])}</span> "
-        f"<b>{100 * line.average.mean:.1f}</b></li>"
-        for line in first
-        if line.average is not None
     )
-    return f'<ol class="bb-cards" aria-label="{for_html(words["board"])}">{body}</ol>' if body else ""
 
 
-def key_of(group: RunGroup) -> str:
-    """Names a group's line in a link: model and variant, the source if not one's own."""
-    name = line_name(group.model, group.variant)
-    return name if group.source == "run" else f"{name}{_SOURCE}{group.source}"
+def show_ranking(one: Ranking, hidden: Callable[[Entry], bool], sort: str, *, several: bool) -> None:
+    """Rank, name and scores first, then what is known besides. several: other tables stand on the page."""
+    rows = rows_of(one, hidden, sort)
+    title = f"**{page.literal(one.title)}**" if several else ""
+    with st.container(key=f"bb_table_{one.view.replace(' ', '_')}", gap="xsmall"):
+        if about := " · ".join(part for part in (title, _caption(one)) if part):
+            st.markdown(about)
+        if not any(rows):
+            st.info("Nothing matches these filters.")
+            return
+        names = shown_names(one.entries)
+        kinds = [kind for kind in dict.fromkeys(KINDS.values()) if any(kind in e.kinds for e in one.entries)]
+        kinds = kinds if len(kinds) < len(one.shared) else []
+        of_kind = list(KINDS)
+        order = sorted(
+            one.columns, key=lambda c: (c.id not in one.shared, of_kind.index(c.type) if c.type in of_kind else 9)
+        )
+        columns = ["rank", "model", "mean", *kinds, *(c.id for c in order), *LAST]
+        links = [
+            page.link_to("tasks", "task", one.columns[0].id, BASELINE)
+            if entry is None
+            else page.link_to("models", "model", entry_key(entry), names[entry.name])
+            for entry in rows
+        ]
+        cells = [_cells(one, entry, kinds, order) | {"model": link} for entry, link in zip(rows, links, strict=True)]
+        frame = pd.DataFrame(cells, columns=columns)
+        shades = [LINE if entry is None else HERE if entry.is_run else "" for entry in rows]
+        colours = pd.DataFrame([[shade] * len(columns) for shade in shades], columns=columns)
+        picked = page.show_table(
+            frame.style.apply(lambda _: colours, axis=None),
+            config=_columns(frame, order),
+            height=min(len(rows) + 1, MOST_ROWS) * ROW + 8,
+            row_height=ROW,
+            on_select="rerun",
+            selection_mode="multi-row",
+            key=f"rows_{one.view}",
+            alt=f"Scores of all models: {one.title}",
+        )
+        selected = [entry for i in picked["selection"]["rows"] if i < len(rows) and (entry := rows[i]) is not None]
+        chosen = list(dict.fromkeys(entry.name for entry in selected))
+        if 2 <= len(chosen) <= 5 and st.button("Compare the picked models", type="primary", key=f"compare_{one.view}"):
+            st.switch_page(st.session_state["pages"]["Compare"], query_params={"models": chosen})
 
 
-def titles_of(keys: Iterable[str], words: Mapping[str, str]) -> dict[str, str]:
-    """What a reader sees for each `key_of`: without its revision where no other is left the same."""
-    parts = {key: key.partition(_SOURCE) for key in keys}
-    names = {
-        key: f"{name} · {words[source]}" if source in words else key.replace(_SOURCE, " ")
-        for key, (name, _, source) in parts.items()
+def _columns(frame: pd.DataFrame, order: Sequence[TaskInfo]) -> dict[str, Any]:
+    """Widths after the content, so that every score stands on a screen of 1,280 pixels; names and ranks pinned."""
+    longest = {str(name): frame[name].map(lambda cell: len(str(cell)) if cell else 0).max() for name in frame.columns}
+    longest["model"] = frame["model"].map(lambda link: len(unquote(str(link).partition("#")[2]))).max()
+    widths: dict[str, int] = {}
+    for most in (110, 84, 68, 54, 46):
+        widths = {name: max(int(5.4 * count) + 17, min(7 * len(name) + 17, most)) for name, count in longest.items()}
+        widths |= {"model": min(int(6 * longest["model"]) + 17, 290), "rank": int(7 * longest["rank"]) + 20}
+        if sum(width for name, width in widths.items() if name not in LAST) < SCREEN:
+            break
+    about = HELP | {c.id: f"{c.name}, {NAMES.get(c.paper, c.paper)}" for c in order}
+    columns: dict[str, Any] = {
+        name: st.column_config.TextColumn(width=width, alignment="right", help=about.get(name))
+        for name, width in widths.items()
     }
-    shown = without_revisions(names.values())
-    return {key: shown[name] for key, name in names.items()}
+    columns["rank"] = st.column_config.TextColumn("#", pinned=True, width=widths["rank"], alignment="right")
+    columns["result"] = st.column_config.TextColumn(width="medium")
+    columns["model"] = st.column_config.LinkColumn(
+        display_text=page.LINK, pinned=True, width=widths["model"], alignment="left"
+    )
+    return columns
 
 
-def shown_names(lines: Sequence[Row | RunGroup | NeedleGrid], words: Mapping[str, str]) -> list[str]:
-    """A name each: model and variant, and the source where another line has the same; a number for what is left."""
-    whole = [line_name(one.model, one.variant) for one in lines]
-    bare = without_revisions(whole)
-    short = [bare[name] for name in whole]
-    times = Counter(short)
-    names = [
-        f"{name} · {words[one.source]}" if times[name] > 1 else name for name, one in zip(short, lines, strict=True)
-    ]
-    seen: Counter[str] = Counter()
-    for place, name in enumerate(names):
-        seen[name] += 1
-        if seen[name] > 1:
-            names[place] = f"{name} #{seen[name]}"
-    return names
+def _caption(one: Ranking) -> str:
+    """What is ranked, said once: tasks where these are a part, protocols."""
+    parts = []
+    if one.shared and any(c.id not in one.shared for c in one.columns):
+        parts.append(f"Ranked over {page.literal(', '.join(one.shared))}.")
+    if one.protocol:
+        parts.append(f"Ranked: {PROTOCOLS.get(one.protocol, one.protocol)}.")
+    beside = sorted({e.protocol for e in one.entries} - {one.protocol, ""})
+    if beside:
+        parts.append(f"Shown, not ranked: {'; '.join(PROTOCOLS.get(p, p) for p in beside)}.")
+    if any(e.rank is None and e.protocol == one.protocol for e in one.entries):
+        parts.append("Without a rank: lines that lack a task.")
+    return " ".join(parts)
+
+
+def show_cards(one: Ranking, hidden: Callable[[Entry], bool], sort: str) -> None:
+    """The same rows for a narrow screen, the first twenty at first."""
+    rows = rows_of(one, hidden, sort)
+    count = int(st.session_state.get(f"cards_{one.view}", FIRST_CARDS))
+    names = shown_names(one.entries)
+    st.markdown(" · ".join(part for part in (f"**{page.literal(one.title)}**", _caption(one)) if part))
+    cards = "".join(_card(one, entry, names) for entry in rows[:count])
+    st.html(f'<ol class="bb-cards" aria-label="{for_html(one.title)}">{cards}</ol>')
+    if count < len(rows) and st.button(f"{count} of {len(rows)}, show more", key=f"more_{one.view}"):
+        st.session_state[f"cards_{one.view}"] = count + FIRST_CARDS
+        st.rerun()
+
+
+def _card(one: Ranking, entry: Entry | None, names: Mapping[str, str]) -> str:
+    cells = {name: for_html(value or "–") for name, value in _cells(one, entry, (), one.columns).items()}
+    scores = " · ".join(f"{for_html(c.id)} {cells[c.id]}" for c in one.columns if cells[c.id] != "–")
+    title, about = f"<span>{BASELINE}</span>", cells["result"]
+    if entry is not None:
+        link = page.link_to("models", "model", entry_key(entry), "").rstrip("#")
+        title = f'<a href="{for_html(link)}" target="_self">{for_html(names[entry.name])}</a>'
+        about += f" · {cells['size']}" if entry.parameters else ""
+    kind = "bb-line" if entry is None else "bb-here" if entry.is_run else ""
+    head = f"<div><b>{cells['rank']}</b>{title}<b>{cells['mean']}</b></div>"
+    return f'<li class="{kind}">{head}<small>{about}<br>{scores}</small></li>'

@@ -1,261 +1,339 @@
-"""Who leads a suite on the board's first page: the order of the means, and what `compare` says of the first two."""
+"""Page one of the board: everybody on a suite's shared tasks, who is best, where the runs stand, what is shown of it.
+
+Each task counts by the average that published scores of it are printed in (`metric.paper`): the only one under which
+published models and runs may share a ranking. Runs under another protocol stand beside and share none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from biobench.comparison.compare import Comparison, compared
 from biobench.comparison.evidence import Evidence
 from biobench.comparison.pairs import corrected
-from biobench.comparison.result import PairResult, Verdict
-from biobench.comparison.verdict import headline as pair_headline
+from biobench.comparison.result import PairResult
+from biobench.comparison.verdict import ends, joined, points
 from biobench.errors import UsageError
-from biobench.report.frame import Report, build
+from biobench.report.averages import suite_averages
+from biobench.report.baselines import no_skill
+from biobench.report.entrants import line_name
+from biobench.report.frame import cells
+from biobench.report.groups import Source
 from biobench.report.results import Results
-from biobench.report.row import AverageName, Row
-from biobench.report.wide import Block, ModelLine, blocks
+from biobench.report.row import Row
+from biobench.report.tasks import TaskInfo
+from biobench.schema.kind import is_error
+from biobench.stats import task_weights
 
 TESTABLE = ("run", "external", "submitted")
-"""Sources whose lines have runs or predictions of ours to test; the others are printed or stand for no model."""
-SMALL = 100_000_000
-"""Parameters below which a model is named as the best of the small ones."""
-SUITES = ("fr", "en", "needle")
-"""Those that ship, in the order of the pages; needle runs ask another kind of question and come last."""
-MOST = 6
-"""Models whose documents are read: the leader and its nearest rivals. The others get no rank."""
+"""Sources whose lines have runs or predictions of ours to test; published lines are printed."""
+VIEWS = {"fr": "French", "en": "English", "needle": "Needle"}
+"""The suites that ship, in the order of the page."""
+KINDS = {
+    "token_ner": "entities",
+    "span_ner": "entities",
+    "single_label": "classes",
+    "multi_label": "classes",
+    "relation": "relations",
+}
+"""Kinds of task that have a mean of their own."""
+PROTOCOLS = {"small protocol": "small protocol: at most 2,000 training texts"}
+MOST = 4
+"""Models whose documents are read for a verdict: the best run and its nearest rivals."""
+MOST_NAMED = 4
+
+Line = tuple[str, str, Source]
 
 
 @dataclass(frozen=True, slots=True)
-class Lead:
-    """What the runs of the first models show. comparison: the leader and the runner-up on the tasks that both have, as
-    `compare` gives it; pairs: the same, a language each, corrected over the leader's rivals (Holm).
-
-    ranks: name -> possible ranks among the first models, on the tasks that all of these have.
+class Entry:
+    """A line of the table. protocol: "" for the full one; mean: over the shared tasks; rank: among the lines that have
+    them all under the protocol that is ranked; kinds: kind of task -> mean of the shared ones; parameters: where known.
     """
 
-    comparison: Comparison | None = None
-    pairs: tuple[PairResult, ...] = ()
-    ranks: Mapping[str, str] = field(default_factory=dict)
+    model: str
+    variant: str
+    source: Source
+    protocol: str
+    cells: Mapping[str, Row]
+    mean: Row | None
+    rank: int | None
+    kinds: Mapping[str, Row]
+    parameters: int | None
+    mark: str = ""
+    """Of a submission: reproduced, re-scored or claimed."""
+
+    @property
+    def name(self) -> str:
+        """As `compare` and the link know it."""
+        return line_name(self.model, self.variant)
+
+    @property
+    def is_run(self) -> bool:
+        """Whether it is a result of this folder, not of a publication."""
+        return self.source != "published"
 
 
 @dataclass(frozen=True, slots=True)
-class Leaders:
-    """The lines with a mean, best first, and what is shown of the first of those with runs."""
+class BestRun:
+    """The best of the runs here under one protocol, over the `tasks` that most of them have.
 
-    lines: tuple[ModelLine, ...]
-    lead: Lead
-
-    @property
-    def testable(self) -> list[ModelLine]:
-        """Those with runs."""
-        return [line for line in self.lines if line.source in TESTABLE]
-
-    @property
-    def verdict(self) -> Verdict | None:
-        """Of the leader against the runner-up; None without one, and where there are several languages."""
-        return self.lead.pairs[0].verdict if len(self.lead.pairs) == 1 else None
-
-    @property
-    def badges(self) -> list[tuple[str, bool]]:
-        """How sure the lead is, on these tasks and on others, and whether it is good news."""
-        verdict = self.verdict
-        if verdict is None or self.lead.pairs[0].better != self.testable[0].name:
-            return [("Not tested", False)] if self.lines else []
-        if verdict.guessing:
-            return [("Not above guessing", False)]
-        badges = [(f"{verdict.here.capitalize()} on these tasks", verdict.leads)]
-        if verdict.beyond != "not tested":
-            badges.append((f"{verdict.beyond.capitalize()} for other tasks like these", verdict.beyond == "shown"))
-        return badges
-
-    @property
-    def ranks(self) -> Mapping[tuple[str, str], str]:
-        """(name, source) of a line -> its possible ranks: ``2`` or ``1–3``; of printed means the order, in brackets."""
-        tested = {(li.name, li.source): self.lead.ranks[li.name] for li in self.testable if li.name in self.lead.ranks}
-        printed = [line for line in self.lines if line.source == "published"]
-        return tested | {(line.name, line.source): f"({order})" for order, line in enumerate(printed, 1)}
-
-
-def lead_of(
-    results: Results,
-    names: Sequence[str],
-    average: AverageName,
-    *,
-    suite: str | None = None,
-    tasks: Sequence[str] | None = None,
-) -> Lead:
-    """The first of `names`, which stand best first, against the next ones.
-
-    A model that `compare` refuses beside the leader (runs under other conditions) is no rival.
+    rivals: the others with these tasks, best first. published: printed models with these tasks, best first, only under
+    the full protocol. above: tasks where it is above the best baseline, of so many `judged`; guessing: its mean is not
+    above what a policy without skill reaches.
     """
-    if not names:
-        return Lead()
-    evidence = Evidence()
 
-    def asked(who: Sequence[str]) -> Comparison | None:
-        try:
-            return compared(results, who, average, suite=suite, tasks=tasks, evidence=evidence)
-        except UsageError:
+    name: str
+    protocol: str
+    tasks: tuple[str, ...]
+    mean: Row
+    rivals: tuple[str, ...]
+    published: tuple[Row, ...]
+    above: int
+    judged: int
+    guessing: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """One view. columns: tasks with scores; shared: those that the ranking is over; entries: ranked ones first, best
+    first, then those that lack a shared task or are of another protocol; baseline: the best one of each task."""
+
+    view: str
+    title: str
+    protocol: str
+    columns: tuple[TaskInfo, ...]
+    shared: tuple[str, ...]
+    entries: tuple[Entry, ...]
+    baseline: Mapping[str, Row]
+    best_runs: tuple[BestRun, ...]
+
+    @property
+    def published(self) -> list[Entry]:
+        """The ranked published models, best first."""
+        return [e for e in self.entries if e.rank is not None and not e.is_run]
+
+    @property
+    def baseline_mean(self) -> float | None:
+        """Mean of the best baselines over the shared tasks; None where one of them has none."""
+        corpus = {info.id: info.corpus for info in self.columns}
+        if not self.shared or not set(self.shared) <= set(self.baseline):
             return None
-
-    first, *others = names[:MOST]
-    together = asked(names[:MOST]) if others else None
-    ranks: dict[str, str] = {}
-    if together is not None and len(together.parts) == 1:
-        ranks = {s.model: s.shown_ranks for s in together.standings}
-    against = [one for other in others if (one := asked((first, other))) is not None]
-    if not against:
-        return Lead(ranks=ranks)
-    languages = [part.language for part in against[0].parts]
-    pairs = tuple(
-        corrected([pair for one in against for pair in one.pairs if pair.language == language], against[0].alpha)[0]
-        for language in languages
-    )
-    return Lead(against[0], pairs, ranks)
+        weights = task_weights([corpus[task] for task in self.shared])
+        return float(sum(w * self.baseline[task].mean for w, task in zip(weights, self.shared, strict=True)))
 
 
-def headline(standing: Leaders, named: Callable[[str], str], number: Callable[[float], str]) -> list[str]:
-    """Who leads; what is shown of it; the best of the small ones. named: a model's name as it is shown."""
-    rivals = standing.testable
-    if not standing.lines:
-        return ["No model has a score on every task asked for, so none leads."]
-    first = (rivals or standing.lines)[0]
-    mean, verdict = number(100 * mean_of(first).mean), standing.verdict
-    if not rivals:
-        return [
-            f"Of the printed scores, {named(first.name)} has the highest mean: {mean}.",
-            "Printed means come without spread, so their order is not tested.",
-        ]
-    leads = verdict is not None and verdict.leads and standing.lead.pairs[0].better == first.name
-    sentences = [f"{named(first.name)} {'leads with' if leads else 'has the highest mean:'} {mean}."]
-    if standing.lead.comparison is not None:
-        for pair in standing.lead.pairs:
-            shown = pair_headline(standing.lead.comparison, pair)
-            for name in sorted({pair.first, pair.second}, key=len, reverse=True):
-                shown = shown.replace(name, named(name))
-            sentences.append(shown)
-    else:
-        sentences.append("No other model here has runs on these tasks under the same protocol.")
-    small = next((line for line in rivals if 0 < (mean_of(line).parameters or 0) < SMALL), None)
-    if small is not None and small is not first:
-        mean = number(100 * mean_of(small).mean)
-        sentences.append(f"Best below 100 million parameters: {named(small.name)} with {mean}.")
-    return sentences
+def view_of(info: TaskInfo) -> str:
+    """The view that a task stands in: its suite, or beside it where it counts in none."""
+    return info.suite if info.in_suite else f"other {info.suite}"
 
 
-def mean_of(line: ModelLine) -> Row:
-    """The line's mean, which it must have."""
-    assert line.average is not None
-    return line.average
+def title_of(view: str) -> str:
+    """``French``; ``English, other tasks``."""
+    suite = view.removeprefix("other ")
+    return VIEWS.get(suite, suite) + (", other tasks" if view != suite else "")
 
 
-def with_mean(block: Block) -> tuple[ModelLine, ...]:
-    """The lines with a mean (over the suite or the tasks picked; the score where there is one task), best first.
-
-    A score of a part of the test documents is no mean.
-    """
-    lines = [
-        replace(line, average=next(iter(line.cells.values())))
-        if len(block.columns) == 1 and line.cells and line.source not in ("baseline", "oracle")
-        else line
-        for line in block.lines
-    ]
-    has_mean = (line for line in lines if line.average is not None and not line.average.partial)
-    # a probe on a frozen encoder is another question: below the encoders that were trained
-    return tuple(sorted(has_mean, key=lambda line: (line.source == "frozen", -mean_of(line).mean)))
+def views(results: Results) -> list[str]:
+    """The views with scores of models, shipped suites first."""
+    scored = {view_of(results.infos[r.task]) for r in cells(results, "paper").rows if r.source in (*TESTABLE, "frozen")}
+    scored |= {view_of(results.infos[r.task]) for r in cells(results, "paper").rows if r.source == "published"}
+    return sorted(scored, key=lambda view: (list(VIEWS).index(view) if view in VIEWS else len(VIEWS), view))
 
 
-def shared_tasks(rows: Sequence[Row], outside: Collection[str] = ()) -> tuple[str, ...]:
-    """Of the lines with runs, the tasks that most have: where no model has a whole suite, these can still be ranked.
+def protocols(results: Results) -> dict[Line, str]:
+    """Line -> under what its runs were made, in words; "" for full runs on the shipped protocol."""
+    return {
+        (g.model, g.variant, g.source): ""
+        if g.departures.whole
+        else str(replace(g.departures, weights="", submission="", unlike=()))
+        for g in results.groups
+    }
 
-    Among the sets of tasks of a line or of two, the one with the most scores, tasks times the lines that have all of
-    them, and then the most lines; sorted. Empty where no two lines share a task. outside: tasks that count in no suite
-    (those of the demo); they are taken where no two lines share another, and never beside others.
-    """
-    if outside:
-        inside = shared_tasks([row for row in rows if row.task not in outside])
-        return inside or shared_tasks([row for row in rows if row.task in outside])
-    lines: dict[tuple[str, str, str], set[str]] = {}
-    for row in rows:
-        if row.source in TESTABLE and not row.partial:
-            lines.setdefault(row.line, set()).add(row.task)
-    alone = {frozenset(tasks) for tasks in lines.values()}
+
+def means(results: Results, rows: Iterable[Row], tasks: Collection[str]) -> dict[Line, Row]:
+    """Line -> mean over the corpora of these tasks, of the lines that have them all on whole test splits."""
+    of = [row for row in rows if row.task in tasks and not row.partial and row.source not in ("baseline", "oracle")]
+    if len(tasks) == 1:
+        return {row.line: row for row in of}
+    infos = {task: replace(results.infos[task], in_suite=True) for task in tasks}
+    return {row.line: row for row in suite_averages(of, infos)[0]}
+
+
+def shared_tasks(lines: Mapping[Line, Collection[str]]) -> tuple[str, ...]:
+    """The set of tasks with the most scores, tasks times the lines that have all of them; then the most lines."""
+    sets = {frozenset(tasks) for tasks in lines.values()}
     best: tuple[int, int, list[str]] = (0, 0, [])
-    for tasks in alone | {a & b for a in alone for b in alone}:
-        count = sum(tasks <= have for have in lines.values())
-        if tasks and count > 1:
-            best = max(best, (count * len(tasks), count, sorted(tasks)))
+    for tasks in sets | {a & b for a in sets for b in sets}:
+        count = sum(tasks <= set(have) for have in lines.values())
+        best = max(best, (count * len(tasks), count, sorted(tasks)))
     return tuple(best[2])
 
 
-def means_over(results: Results, report: Report, shared: Sequence[str]) -> tuple[Row, ...]:
-    """Of the lines of a report, the means over these tasks alone, where a line has them all; in a suite or not."""
-    lines = {row.line for row in report.rows}
-    infos = {task: replace(info, in_suite=info.in_suite or task in shared) for task, info in results.infos.items()}
-    counting = replace(results, infos=infos)
-    means = build(counting, report.average, tasks=shared, suites=report.suites, incomplete=True).averages
-    return tuple(row for row in means if row.tasks == len(shared) and row.line in lines)
-
-
-def tasks_shown(report: Report) -> tuple[str, ...]:
-    """The tasks that the means of a report without a filter are over, where no line with runs has the whole suite."""
-    if len(report.columns) < 2 or any(row.source in TESTABLE for row in report.averages):
-        return ()
-    return shared_tasks(report.rows, {info.id for info in report.columns if not info.in_suite})
-
-
-def placeable(lines: Sequence[ModelLine]) -> tuple[str, ...]:
-    """Names of the lines with runs, best first; where one's own and a submission share one, `compare` knows neither."""
-    names = [line.name for line in lines if line.source in TESTABLE]
-    return tuple(name for name in names if names.count(name) == 1)
-
-
-def suite_order(results: Results) -> list[str]:
-    """The suites in the order of the pages: those with runs first, and of these the one with the most of its tasks run.
-
-    Needle stands behind the two languages.
-    """
-    ran: dict[str, set[str]] = {}
-    whole: dict[str, set[str]] = {}
-    for group in results.groups:
-        ran.setdefault(results.infos[group.task].suite, set()).add(group.task)
-    for info in results.infos.values():
-        if info.in_suite:
-            whole.setdefault(info.suite, set()).add(info.id)
-
-    def order(suite: str) -> tuple[bool, bool, float, int, str]:
-        tasks = whole.get(suite, set())
-        share = len(ran.get(suite, set()) & tasks) / len(tasks) if tasks else 0.0
-        rank = SUITES.index(suite) if suite in SUITES else len(SUITES)
-        return suite not in ran, suite == SUITES[-1], -share, rank, suite
-
-    return sorted({*whole, *ran}, key=order)
-
-
-def suite_block(results: Results, average: AverageName, suite: str) -> Block:
-    """A suite without filters."""
-    report = build(results, average, suites=[suite])
-    shared = tasks_shown(report)
-    ranked = replace(report, averages=means_over(results, report, shared)) if shared else report
-    first = next((block for block in blocks(ranked) if block.suite == suite), None)
-    return first or Block(suite, suite, (), ())
-
-
-def first_pair(results: Results, average: AverageName) -> tuple[str, tuple[str, ...]]:
-    """The first suite whose page names a first and a second model, and these two; runs before printed scores.
-
-    An empty suite and no names where there are none.
-    """
-    printed: tuple[str, tuple[str, ...]] = "", ()
-    for suite in suite_order(results):
-        lines = with_mean(suite_block(results, average, suite))
-        ran, read = (
-            tuple(dict.fromkeys(line.name for line in lines if line.source in sources))[:2]
-            for sources in (TESTABLE, ("published",))
+def ranking(results: Results, view: str, tasks: Sequence[str] = (), protocol: str | None = None) -> Ranking:
+    """Everybody in a view. tasks: those to rank over; without them all of the suite where some line has them all, else
+    those that most lines share. protocol: which runs are ranked; the full one where anybody has scores under it."""
+    infos = results.infos
+    everything = [row for row in cells(results, "paper").rows if view_of(infos[row.task]) == view]
+    rows = [row for row in everything if row.source not in ("baseline", "oracle")]
+    baseline: dict[str, Row] = {}
+    for row in everything:
+        if row.source == "baseline":
+            baseline[row.task] = max(baseline.get(row.task, row), row, key=lambda r: r.mean)
+    under = protocols(results)
+    marks = {(g.model, g.variant, g.source): g.mark for g in results.groups if g.source == "submitted"}
+    lines: dict[Line, dict[str, Row]] = {}
+    for row in rows:
+        lines.setdefault(row.line, {})[row.task] = row
+    if protocol is None:
+        known = [under.get(line, "") for line in lines]
+        protocol = "" if "" in known else max(sorted(set(known)), key=known.count, default="")
+    eligible = {line: set(have) for line, have in lines.items() if under.get(line, "") == protocol}
+    columns = tuple(info for task, info in infos.items() if any(task in have for have in lines.values()))
+    suite = [i.id for i in infos.values() if i.in_suite and i.suite == view]
+    shared = tuple(task for task in tasks if task in {c.id for c in columns})
+    if not shared:
+        whole = suite and any(set(suite) <= have for have in eligible.values())
+        shared = tuple(suite) if whole else _in_order(results, shared_tasks(eligible))
+    kinds: dict[str, list[str]] = {}
+    for info in columns:
+        if info.id in shared and info.type in KINDS:
+            kinds.setdefault(KINDS[info.type], []).append(info.id)
+    by_kind = {kind: means(results, rows, of) for kind, of in kinds.items()} if len(kinds) > 1 else {}
+    mean_of = means(results, rows, shared) if shared else {}
+    order = sorted((line for line in mean_of if line in eligible), key=lambda line: -mean_of[line].mean)
+    ranks = {line: place for place, line in enumerate(order, 1)}
+    rest = sorted((line for line in lines if line not in ranks), key=lambda n: (under.get(n, ""), -len(lines[n]), n))
+    entries = tuple(
+        Entry(
+            *line,
+            under.get(line, ""),
+            lines[line],
+            mean_of.get(line),
+            ranks.get(line),
+            {kind: of[line] for kind, of in by_kind.items() if line in of},
+            next((row.parameters for row in lines[line].values() if row.parameters), None),
+            marks.get(line, ""),
         )
-        if len(ran) > 1:
-            return suite, ran
-        if len(read) > 1 and not printed[1]:
-            printed = suite, read
-    return printed
+        for line in (*order, *rest)
+    )
+    best = []
+    for one in sorted({under[line] for line in lines if line in under}):
+        candidates = {line: set(have) for line, have in lines.items() if under.get(line) == one and line[2] in TESTABLE}
+        found_best = _best_run(results, view, rows, candidates, one, shared, baseline)
+        best += [] if found_best is None else [found_best]
+    return Ranking(view, title_of(view), protocol, columns, shared, entries, baseline, tuple(best))
+
+
+def _in_order(results: Results, tasks: Collection[str]) -> tuple[str, ...]:
+    """As `compare` takes them where none is named: what it draws depends on the order."""
+    return tuple(task for task in results.infos if task in tasks)
+
+
+def _best_run(
+    results: Results,
+    view: str,
+    rows: Sequence[Row],
+    lines: Mapping[Line, Collection[str]],
+    protocol: str,
+    shared: Sequence[str],
+    baseline: Mapping[str, Row],
+) -> BestRun | None:
+    whole = any(set(shared) <= set(have) for have in lines.values())
+    tasks = _in_order(results, shared if whole else shared_tasks(lines))
+    mean_of = means(results, rows, tasks) if tasks else {}
+    order = sorted((line for line in mean_of if line in lines), key=lambda line: -mean_of[line].mean)
+    if not order:
+        return None
+    first = order[0]
+    scores = {row.task: row for row in rows if row.line == first and row.task in tasks}
+    judged = [task for task in tasks if task in baseline and not is_error(scores[task].metric)]
+    # on a needle no policy has skill: chance is the best of them
+    bars = no_skill(results.floors) | {(t, baseline[t].metric): baseline[t].mean for t in judged if view == "needle"}
+    bounds = [bar for task in tasks if (bar := bars.get((task, scores[task].metric))) is not None]
+    low = mean_of[first].mean if mean_of[first].low is None else mean_of[first].low
+    guessing = len(bounds) == len(tasks) and (low or 0.0) <= sum(bounds) / len(bounds)
+    return BestRun(
+        line_name(first[0], first[1]),
+        protocol,
+        tasks,
+        mean_of[first],
+        tuple(line_name(line[0], line[1]) for line in order[1:]),
+        tuple(sorted((r for line, r in mean_of.items() if line[2] == "published"), key=lambda r: -r.mean)),
+        sum(scores[task].mean > baseline[task].mean for task in judged),
+        len(judged),
+        guessing,
+    )
+
+
+def verdict_on(results: Results, best: BestRun) -> tuple[Comparison, PairResult] | None:
+    """The best run against the next one, as `compare` gives it, corrected over its nearest rivals (Holm).
+
+    None without a rival that it may be compared with, and where the tasks are of several languages.
+    """
+    evidence = Evidence()
+    against = []
+    for other in best.rivals[: MOST - 1]:
+        try:
+            against.append(
+                compared(results, (best.name, other), "paper", suite=None, tasks=best.tasks, evidence=evidence)
+            )
+        except UsageError:
+            # runs under other conditions are no rival
+            continue
+    # tasks of several languages have a verdict each, which Compare shows
+    if not against or len(against[0].parts) > 1:
+        return None
+    return against[0], corrected([one.pairs[0] for one in against], against[0].alpha)[0]
+
+
+def first_pair(results: Results) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The pair that page one names, and its tasks: the best run and the next, else the best run and the best published
+    model, else the two best published ones."""
+    rankings = [ranking(results, view) for view in views(results)]
+    runs = sorted((best for one in rankings for best in one.best_runs), key=lambda b: (bool(b.protocol), -len(b.tasks)))
+    for best in runs:
+        if best.rivals:
+            return (best.name, best.rivals[0]), best.tasks
+    for best in runs:
+        if best.published and not best.protocol:
+            top = best.published[0]
+            return (best.name, line_name(top.model, top.variant)), best.tasks
+    for one in rankings:
+        if len(one.published) > 1:
+            return (one.published[0].name, one.published[1].name), one.shared
+    return (), ()
+
+
+def over(tasks: Sequence[str]) -> str:
+    """``gad`` or ``5 tasks``."""
+    return joined(list(tasks)) if len(tasks) <= MOST_NAMED else f"{len(tasks)} tasks"
+
+
+def best_run_sentence(best: BestRun) -> str:
+    """Where the best of the runs here stands: its mean, the distance to the best published, and the baselines."""
+    margin = "" if best.mean.margin is None or best.mean.n_seeds < 3 else f" ±{100 * best.mean.margin:.1f}"
+    start = f"Best run here under the {best.protocol}" if best.protocol else "Best run here"
+    parts = ["not above guessing"] if best.guessing else []
+    if best.published:
+        top = best.published[0]
+        gap = 100 * (best.mean.mean - top.mean)
+        where = f"{abs(gap):.1f} points {'above' if gap > 0 else 'below'} the best published there"
+        parts.append(f"{where} ({line_name(top.model, top.variant)}, {100 * top.mean:.1f})")
+        beaten = sum(best.mean.mean > other.mean for other in best.published)
+        parts.append(f"above {beaten} of {len(best.published)} published models")
+    if best.judged:
+        parts.append(f"above the best baseline on {best.above} of {best.judged}")
+    score = f"{100 * best.mean.mean:.1f}{margin} on {over(best.tasks)}"
+    return f"{start}: {best.name}, {score}{': ' if parts else ''}{', '.join(parts)}."
+
+
+def rival_sentence(pair: PairResult) -> str:
+    """The best run against the next one: the difference and its interval, those of `compare`."""
+    interval = (
+        "" if pair.here is None or pair.here.interval is None else f", 95% interval {ends(pair, pair.here.interval)}"
+    )
+    why = f" ({pair.reason.partition(' on ')[0]})" if pair.here is None and pair.reason else ""
+    guessing = ", not above guessing" if pair.verdict.guessing else ""
+    return f"{pair.better} is {points(abs(pair.difference))} above {pair.worse}, the next run{interval}{why}{guessing}:"

@@ -1,6 +1,6 @@
 """The charts of the app: colours, formats and labels in one place; every number comes from the rows.
 
-`words`: the labels, by key. `ink`: the colour of texts and quiet lines, legible on the reader's ground.
+`ink`: the colour of texts and quiet lines, legible on the reader's ground.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import altair as alt
 import pandas as pd
 
 from biobench.report.row import Row
-from biobench.schema.record import RunRecord
 
 if TYPE_CHECKING:
     from biobench.report.details.pretraining import TrainingRun
@@ -25,16 +24,10 @@ INK, DARK_INK = "#5f5f5f", "#b4b4b4"
 """Of texts on a light and on a dark ground."""
 FEW_SEEDS = 3
 """Below this many seeds an interval says next to nothing: none is shown."""
-MOST_LINES = 15
-"""Lines of the standing chart."""
-MOST_INTERVALS = 40
-"""Models of a scatter up to which it shows intervals: more of them overprint each other."""
 MOST_LETTERS = 34
 """Letters of a name beside a chart."""
 _SHORT = ".1~f"
 """Of an axis: one over a single value would print it with six digits."""
-_CROWDED = 0.08
-"""Share of an axis within which names of neighbours would overprint."""
 
 
 def cut(name: str, most: int = MOST_LETTERS) -> str:
@@ -55,123 +48,41 @@ def ends(row: Row) -> dict[str, float | None]:
     }
 
 
-def marks_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Keys of the words for what `standing` draws of these rows, and for nothing else."""
-    there = (
-        ("filled_help", any(row["own"] for row in rows)),
-        ("line_help", any(row["low"] is not None for row in rows)),
-        ("hollow_help", not all(row["own"] for row in rows)),
-    )
-    return [key for key, is_drawn in there if is_drawn]
+def scatter(rows: Sequence[Mapping[str, Any]], cost: str, ink: str = INK) -> Any:
+    """`score` over `cost`, on a logarithmic axis that holds every dot; filled where the `model` was run `here`.
 
-
-def standing(rows: Sequence[Mapping[str, Any]], words: Mapping[str, str], ink: str = INK) -> Any:
-    """Best first: `line`, `score` with `low` and `high` (may be None), and `rank`; hollow where not `own` runs."""
-    frame = pd.DataFrame(rows)
-    numbered = [f"{name} #{i}" if list(frame["line"]).count(name) > 1 else name for i, name in enumerate(frame["line"])]
-    frame["line"] = numbered
-    y = alt.Y("line:N", sort=numbered, title=None, axis=alt.Axis(labelLimit=240, labelOverlap=False))
-    x = alt.X(
-        "score:Q",
-        title=words["score"],
-        scale=alt.Scale(zero=False, padding=12),
-        axis=alt.Axis(tickCount=5, format=_SHORT),
-    )
-    values = [alt.Tooltip(f"{c}:Q", format=".1f") for c in ("score", "low", "high")]
-    tips = [alt.Tooltip("line:N"), *values, alt.Tooltip("rank:N")]
-    frame["at"] = frame["high"].astype(float).fillna(frame["score"])
-
-    def marks(part: pd.DataFrame, mark: Callable[[alt.Chart], alt.Chart]) -> alt.Chart:
-        return mark(alt.Chart(part)).encode(x=x, y=y, tooltip=tips)
-
-    full, hollow, known = frame[frame["own"]], frame[~frame["own"]], frame[frame["low"].notna()]
-    lines = alt.Chart(known).mark_rule(size=2, color=ORANGE)
-    lines = lines.encode(x=alt.X("low:Q", title=words["score"]), x2="high:Q", y=y)
-    ranks = alt.Chart(frame).mark_text(align="left", dx=8, color=ink)
-    ranks = ranks.encode(x=alt.X("at:Q", title=words["score"]), y=y, text="rank:N")
-    layers = [
-        lines if len(known) else None,
-        marks(full, lambda c: c.mark_circle(size=80, color=BLUE, opacity=1)) if len(full) else None,
-        marks(hollow, lambda c: c.mark_point(size=70, color=BLUE)) if len(hollow) else None,
-        ranks if frame["rank"].astype(bool).any() else None,
-    ]
-    # a layer without marks is an image without a text to whoever cannot see it
-    return alt.layer(*(layer for layer in layers if layer is not None)).properties(height=alt.Step(24))
-
-
-def front(rows: Sequence[Mapping[str, Any]], *, more_is_better: bool = False) -> list[Mapping[str, Any]]:
-    """The points that no other one beats in score at the same `cost` or a better one, by cost."""
-    best: list[Mapping[str, Any]] = []
-    for row in sorted(rows, key=lambda r: (-r["cost"] if more_is_better else r["cost"], -r["score"])):
-        if not best or row["score"] > best[-1]["score"]:
-            best.append(row)
-    return best
-
-
-def scatter(
-    rows: Sequence[Mapping[str, Any]],
-    cost: str,
-    words: Mapping[str, str],
-    *,
-    more_is_better: bool = False,
-    ink: str = INK,
-) -> Any:
-    """`score` (with `low` and `high`, which may be None) over `cost`, which rises to the right on a logarithmic axis.
-
-    A dot a `model`; those of the front bear their names, as far as these do not overprint, and are joined.
+    Each dot is in the tooltip; a name stands beside those that no model of less cost beats, and beside runs.
     """
-    frame = pd.DataFrame(rows)
-    kind: Any = "log" if (frame["cost"] > 0).all() else "linear"
-    spread = float(frame["cost"].max()) > float(frame["cost"].min())
+    frame = pd.DataFrame(rows).sort_values("score", ascending=False).drop_duplicates(["model", "result"])
     low, high = float(frame["cost"].min()), float(frame["cost"].max())
+    log = low > 0
+    room = max((high / low) ** 0.15, 1.3) if log else 0.0
     # a domain of one's own: padding in pixels turned the axis round on narrow screens
-    room = (high / low) ** 0.12 if kind == "log" and spread else 1.5
-    domain = (
-        [low / room, high * room] if kind == "log" else [low - 0.1 * (high - low) - 1, high + 0.1 * (high - low) + 1]
-    )
-    scale = alt.Scale(type=kind, nice=False, zero=False, domain=domain)
-    x = alt.X("cost:Q", title=cost, scale=scale, axis=alt.Axis(format="~s", tickCount=4, labelOverlap=True))
-    y = alt.Y(
-        "score:Q",
-        title=words["score"],
-        scale=alt.Scale(zero=False, padding=24),
-        axis=alt.Axis(tickCount=5, format=_SHORT),
-    )
-    known = frame.dropna()
-    lines = alt.Chart(known).mark_rule(color=ORANGE).encode(x=x, y="low:Q", y2="high:Q")
-    dots = alt.Chart(frame).mark_circle(size=80, color=BLUE, opacity=1)
-    dots = dots.encode(
-        x=x, y=y, tooltip=["model:N", alt.Tooltip("cost:Q", format="~s"), alt.Tooltip("score:Q", format=".1f")]
-    )
-    best = front(rows, more_is_better=more_is_better)
-    edge = alt.Chart(pd.DataFrame(best)).mark_line(color=ink, strokeDash=[4, 4]).encode(x=x, y=y)
-    # names to the left of dots in the right half, or they would leave the chart
-    middle = (low * high) ** 0.5 if kind == "log" else (low + high) / 2
-    # the line rises or falls as a whole: names below it on the one side and above it on the other leave it free
-    rising = not more_is_better
-    named = []
-    for right in (True, False):
-        part = pd.DataFrame(_apart([row for row in best if (row["cost"] <= middle) == right], frame))
-        mark = alt.Chart(part).mark_text(
-            align="left" if right else "right", dx=6 if right else -6, dy=15 if right == rising else -10, color=ink
-        )
-        named += [mark.encode(x=x, y=y, text="model:N")] if len(part) else []
-    # a single dot has no line to join it: an empty layer would be an image without a text
-    layers = [*([lines] if 0 < len(known) <= MOST_INTERVALS else []), *([edge] if len(best) > 1 else []), dots, *named]
-    return alt.layer(*layers).properties(height=250)
-
-
-def _apart(best: Sequence[Mapping[str, Any]], frame: pd.DataFrame) -> list[Mapping[str, Any]]:
-    """Of the points on one side of the chart, best first, those whose names overprint no name before."""
+    domain = [low / room, high * room] if log else [low - 1, high * 1.1 + 1]
+    scale = alt.Scale(type="log" if log else "linear", nice=False, zero=False, domain=domain)
+    x = alt.X("cost:Q", title=cost, scale=scale, axis=alt.Axis(format="~s", tickCount=5, labelOverlap=True))
+    y = alt.Y("score:Q", title="mean score", scale=alt.Scale(zero=False, padding=20), axis=alt.Axis(format=_SHORT))
+    tips = ["model:N", "result:N", alt.Tooltip("cost:Q", format=".3s"), alt.Tooltip("score:Q", format=".1f")]
+    fill = alt.condition("datum.here", alt.value(BLUE), alt.value("transparent"))
+    dots = alt.Chart(frame).mark_point(size=80, opacity=1, color=BLUE).encode(x=x, y=y, tooltip=tips, fill=fill)
+    named: list[dict[Any, Any]] = []
     height = max(float(frame["score"].max() - frame["score"].min()), 1e-9)
-    named: list[Mapping[str, Any]] = []
-    for row in sorted(best, key=lambda r: -r["score"]):
-        if all(abs(row["score"] - other["score"]) > _CROWDED * height for other in named):
+    for row in frame.to_dict("records"):
+        best = not (frame[frame["cost"] <= row["cost"]]["score"] > row["score"]).any()
+        if (best or row["here"]) and all(abs(row["score"] - other["score"]) > 0.07 * height for other in named):
             named.append(row)
-    return named
+    layers = [dots]
+    for right in (True, False):
+        part = [row for row in named if (row["cost"] <= ((low * high) ** 0.5 if log else (low + high) / 2)) == right]
+        if part:
+            mark = alt.Chart(pd.DataFrame(part)).mark_text(
+                align="left" if right else "right", dx=8 if right else -8, color=ink
+            )
+            layers.append(mark.encode(x=x, y=y, text="model:N"))
+    return alt.layer(*layers).properties(height=260)
 
 
-def seeds(rows: Sequence[Row], names: Sequence[str], by: str, words: Mapping[str, str]) -> Any:
+def seeds(rows: Sequence[Row], names: Sequence[str], by: str) -> Any:
     """Per task or model (`by`, called `names`): a dot a seed, the mean, its interval. None where no row has seeds."""
     points, means = [], []
     for name, row in zip(names, rows, strict=True):
@@ -182,7 +93,7 @@ def seeds(rows: Sequence[Row], names: Sequence[str], by: str, words: Mapping[str
     if not points:
         return None
     y = alt.Y(f"{by}:N", sort=list(names), title=None, axis=alt.Axis(labelLimit=320, labelOverlap=False))
-    x = alt.X("score:Q", title=words["score"], scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=8, format=_SHORT))
+    x = alt.X("score:Q", title="score", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=8, format=_SHORT))
     tips = [alt.Tooltip("seed:O"), alt.Tooltip("score:Q", format=".1f")]
     dots = alt.Chart(pd.DataFrame(points)).mark_circle(size=45, opacity=0.7, color=BLUE).encode(x=x, y=y, tooltip=tips)
     frame = pd.DataFrame(means)
@@ -192,7 +103,7 @@ def seeds(rows: Sequence[Row], names: Sequence[str], by: str, words: Mapping[str
     return alt.layer(*([lines] if len(known) else []), dots, ticks).properties(height=alt.Step(26))
 
 
-def differences(rows: Sequence[Mapping[str, Any]], words: Mapping[str, str], ink: str = INK) -> Any:
+def differences(rows: Sequence[Mapping[str, Any]], ink: str = INK) -> Any:
     """Per task, largest first: `difference`, `low` and `high` in points (the ends may be None) around zero.
 
     Filled where the interval leaves out zero, hollow and grey where it does not or is unknown.
@@ -200,7 +111,7 @@ def differences(rows: Sequence[Mapping[str, Any]], words: Mapping[str, str], ink
     frame = pd.DataFrame(rows).sort_values("difference", ascending=False)
     frame["sure"] = (frame["low"].astype(float) > 0) | (frame["high"].astype(float) < 0)
     y = alt.Y("task:N", sort=list(frame["task"]), title=None, axis=alt.Axis(labelLimit=200, labelOverlap=False))
-    x = alt.X("difference:Q", title=words["difference"], axis=alt.Axis(tickCount=8, format=_SHORT))
+    x = alt.X("difference:Q", title="difference, points", axis=alt.Axis(tickCount=8, format=_SHORT))
     colour = alt.condition("datum.sure", alt.value(BLUE), alt.value(ink))
     zero = alt.Chart(pd.DataFrame({"zero": [0]})).mark_rule(strokeDash=[4, 4], color=ink).encode(x="zero:Q")
     known = frame.dropna()
@@ -217,18 +128,24 @@ def differences(rows: Sequence[Mapping[str, Any]], words: Mapping[str, str], ink
     return alt.layer(zero, *([lines] if len(known) else []), dots).properties(height=alt.Step(24))
 
 
-def lengths(rows: Sequence[Mapping[str, Any]], unit: str, words: Mapping[str, str]) -> Any:
+def lengths(rows: Sequence[Mapping[str, Any]], unit: str, ink: str = INK) -> Any:
     """`score` by `length`, a line a `model`; hollow where the length is not `read`."""
     frame = pd.DataFrame(rows)
     ordered = list(dict.fromkeys(row["model"] for row in rows))
     measured = sorted({row["length"] for row in rows})
     axis = alt.Axis(format="d", values=measured, labelOverlap=True)
     x = alt.X("length:Q", title=unit, scale=alt.Scale(type="log", base=2, nice=False), axis=axis)
-    y = alt.Y("score:Q", title=words["score"], scale=alt.Scale(domain=[40, 100], clamp=True))
+    ends_at = alt.Scale(domain=[40, 100], clamp=True)
+    y = alt.Y("score:Q", title="accuracy, %", scale=ends_at)
     colour = alt.Color("model:N", sort=ordered, title=None, scale=alt.Scale(range=list(COLOURS)))
     colour = colour.legend(orient="top", columns=1, labelLimit=320, rowPadding=0)
     tips = ["model:N", "length:Q", alt.Tooltip("score:Q", format=".1f")]
-    layers = [alt.Chart(frame).mark_line().encode(x=x, y=y, color=colour)]
+    chance = alt.Chart(pd.DataFrame({"chance": [50], "text": ["chance"], "length": [measured[0]]}))
+    rule = chance.mark_rule(strokeDash=[4, 4], color=ink).encode(
+        y=alt.Y("chance:Q", title="accuracy, %", scale=ends_at)
+    )
+    name = chance.mark_text(align="left", dy=9, color=ink).encode(x=x, y="chance:Q", text="text:N")
+    layers = [rule, name, alt.Chart(frame).mark_line().encode(x=x, y=y, color=colour)]
     full, hollow = frame[frame["read"]], frame[~frame["read"]]
     if len(full):
         layers.append(alt.Chart(full).mark_circle(size=70, opacity=1).encode(x=x, y=y, color=colour, tooltip=tips))
@@ -238,34 +155,12 @@ def lengths(rows: Sequence[Mapping[str, Any]], unit: str, words: Mapping[str, st
     return alt.layer(*layers).properties(height=260 + 18 * len(ordered))
 
 
-def curves(records: Sequence[RunRecord], metric: str, words: Mapping[str, str]) -> Any:
-    """Validation score over steps, a line a seed. None where the records hold no such curve."""
-    rows: list[dict[str, Any]] = [
-        {"step": point.step, "score": 100 * point.validation[metric], "seed": record.seed}
-        for record in records
-        for point in record.training.curve
-        if metric in point.validation
-    ]
-    if not rows:
-        return None
-    return (
-        alt.Chart(pd.DataFrame(rows))
-        .mark_line(point=True)
-        .encode(
-            x=alt.X("step:Q", title=words["step"], axis=alt.Axis(format="~s")),
-            y=alt.Y("score:Q", title=words["score"], scale=alt.Scale(zero=False), axis=alt.Axis(format=_SHORT)),
-            color=alt.Color("seed:O", title=words["seed"], scale=alt.Scale(scheme="viridis")),
-            tooltip=["seed:O", "step:Q", alt.Tooltip("score:Q", format=".1f")],
-        )
-    )
-
-
-def losses(runs: Sequence[TrainingRun], words: Mapping[str, str]) -> Any:
+def losses(runs: Sequence[TrainingRun]) -> Any:
     """Loss over tokens: lines of training, dots of the evaluations, one colour a run."""
     frame = _points(runs, "loss")
-    colour = _run_colour(runs, words)
-    x = alt.X("tokens:Q", title=words["tokens"], axis=alt.Axis(format="~s"))
-    y = alt.Y("loss:Q", title=words["loss"], scale=alt.Scale(zero=False))
+    colour = _run_colour(runs)
+    x = alt.X("tokens:Q", title="input tokens", axis=alt.Axis(format="~s"))
+    y = alt.Y("loss:Q", title="loss, nats a target", scale=alt.Scale(zero=False))
     values = [alt.Tooltip("tokens:Q", format=","), alt.Tooltip("loss:Q", format=".4f")]
     tips = [alt.Tooltip("run:N"), alt.Tooltip("phase:N"), *values]
     marks: dict[str, Callable[[alt.Chart], alt.Chart]] = {
@@ -277,7 +172,7 @@ def losses(runs: Sequence[TrainingRun], words: Mapping[str, str]) -> Any:
     return alt.layer(*layers).properties(height=340)
 
 
-def over_tokens(runs: Sequence[TrainingRun], field: str, format: str, words: Mapping[str, str]) -> Any:
+def over_tokens(runs: Sequence[TrainingRun], field: str, format: str) -> Any:
     """`field` of the training points over tokens, in the colours of `losses`. None where no point has it."""
     frame = _points(runs, field)
     frame = frame[frame["event"] == "train"].dropna()
@@ -287,9 +182,9 @@ def over_tokens(runs: Sequence[TrainingRun], field: str, format: str, words: Map
         alt.Chart(frame)
         .mark_line()
         .encode(
-            x=alt.X("tokens:Q", title=words["tokens"], axis=alt.Axis(format="~s")),
+            x=alt.X("tokens:Q", title="input tokens", axis=alt.Axis(format="~s")),
             y=alt.Y(f"{field}:Q", title=None, axis=alt.Axis(format=format)),
-            color=_run_colour(runs, words, legend=False),
+            color=_run_colour(runs, legend=False),
             tooltip=["run:N", "phase:N", alt.Tooltip("tokens:Q", format=","), f"{field}:Q"],
         )
         .properties(height=220)
@@ -305,11 +200,11 @@ def _points(runs: Sequence[TrainingRun], field: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["run", "phase", "event", "tokens", field])
 
 
-def _run_colour(runs: Sequence[TrainingRun], words: Mapping[str, str], *, legend: bool = True) -> alt.Color:
+def _run_colour(runs: Sequence[TrainingRun], *, legend: bool = True) -> alt.Color:
     names = [run.name for run in runs]
     return alt.Color(
         "run:N",
-        title=words["training_run"],
+        title="run",
         scale=alt.Scale(domain=names, range=list(COLOURS[: len(names)])),
         legend=alt.Legend(orient="top", title=None, labelLimit=300, columns=2) if legend else None,
     )

@@ -10,8 +10,6 @@ from biobench.report.charts import cut
 from biobench.report.escape import plain
 
 _REVISION = re.compile(r"@([0-9a-f]{7})[0-9a-f]{33}(?![0-9a-f])")
-MOST_IN_CELL = 43
-"""Letters of a name in a column of page one."""
 _OWNER = re.compile(r"^[\w.-]+/(?=[^/\s])")
 
 
@@ -23,14 +21,6 @@ def shorten(text: str) -> str:
 def without_revisions(names: Iterable[str]) -> dict[str, str]:
     """Name -> without its revision, where no other of the names is left the same."""
     return _apart(list(dict.fromkeys(names)), [lambda name: _REVISION.sub("", name)])
-
-
-def in_cells(names: Iterable[str]) -> dict[str, str]:
-    """Name -> as `without_revisions`; one too long for its column without its middle, where that tells it apart."""
-    whole = without_revisions(names)
-    short = {name: cut(shown, MOST_IN_CELL) for name, shown in whole.items()}
-    times = Counter(short.values())
-    return {name: short[name] if times[short[name]] == 1 else shown for name, shown in whole.items()}
 
 
 def in_sentences(names: Iterable[str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The board's first page says what `compare` says: one task set, one interval, one word for a pair."""
+"""Page one's ranking: who is ranked over what, where the best run stands, and that its verdict is that of `compare`."""
 
 from __future__ import annotations
 
@@ -7,25 +7,19 @@ import pytest
 from biobench.comparison.compare import compare
 from biobench.comparison.ranking import (
     MOST,
-    Lead,
-    Leaders,
+    best_run_sentence,
     first_pair,
-    headline,
-    lead_of,
+    ranking,
+    rival_sentence,
     shared_tasks,
-    suite_block,
-    suite_order,
-    with_mean,
+    verdict_on,
+    views,
 )
 from biobench.report.results import load
-from biobench.report.row import Row
-from biobench.report.tasks import shipped
-from biobench.report.wide import ModelLine
 from tests.helpers import compare_make
 from tests.helpers.floors_make import play
-from tests.helpers.report_make import save_runs
+from tests.helpers.report_make import save_run, save_runs
 
-FRENCH = [i.id for i in shipped().values() if i.suite == "fr" and i.in_suite]
 TASKS = ("gad", "anatem", "hoc", "bc5cdr")
 SEEDS = (1, 2, 3, 4)
 
@@ -35,121 +29,92 @@ def stored(results, gap: float = 0.1, models: str = "abc", tasks=TASKS) -> None:
         compare_make.save_runs(results, model, tasks, 0.9 - gap * place, SEEDS)
 
 
-def board(results, average="macro", suite="en") -> Leaders:
-    loaded = load(results)
-    lines = with_mean(suite_block(loaded, average, suite))
-    names = [line.name for line in lines if line.source == "run"]
-    return Leaders(lines, lead_of(loaded, names, average, suite=suite))
-
-
-def said(standing: Leaders) -> list[str]:
-    return headline(standing, lambda name: name, lambda value: f"{value:.1f}")
+def best(results, view="en"):
+    return ranking(load(results), view).best_runs[0]
 
 
 @pytest.mark.parametrize("gap", [0.1, 0.005, 0.0])
-def test_board_and_compare_give_one_answer(tmp_path, gap):
+def test_the_best_run_and_compare_give_one_answer(tmp_path, gap):
     stored(tmp_path, gap)
-    standing = board(tmp_path)
-    first, second = (line.name for line in standing.lines[:2])
-    held = compare(first, second, results_dir=tmp_path, suite="en")
-    (pair,), (shown,) = held.pairs, standing.lead.pairs
+    first = best(tmp_path)
+    comparison, shown = verdict_on(load(tmp_path), first)
+    (pair,) = compare(first.name, first.rivals[0], results_dir=tmp_path, suite="en", average="paper").pairs
     assert (shown.here, shown.beyond, shown.tasks) == (pair.here, pair.beyond, pair.tasks)
+    assert shown.tested == len(first.rivals)
     assert shown.verdict.leads == (gap == 0.1)
-    assert standing.badges[0] == (f"{shown.verdict.here.capitalize()} on these tasks", gap == 0.1)
-    start = held.verdict[0].partition(", over seeds and test sets")[0]
-    assert said(standing)[1].startswith(start), "the same sentence"
-    assert f"after Holm's correction for {len(standing.lines) - 1} pairs" in said(standing)[1]
-    leads = said(standing)[0].split(" ", 1)[1]
-    assert leads.startswith("leads with") == shown.verdict.leads
-    together = compare([line.name for line in standing.lines], results_dir=tmp_path, suite="en")
-    assert standing.lead.ranks == {s.model: s.shown_ranks for s in together.standings}
+    assert f"{100 * abs(pair.difference):.1f} points" in rival_sentence(shown)
+    assert set(comparison.tasks) == set(first.tasks) == set(TASKS)
+    assert first_pair(load(tmp_path)) == ((first.name, first.rivals[0]), first.tasks)
 
 
-def test_a_pair_is_asked_on_all_tasks_that_it_shares(tmp_path):
-    """A third model with fewer tasks takes none from the first two."""
-    stored(tmp_path, models="ab")
-    compare_make.save_runs(tmp_path, "c", TASKS[:2], 0.3, SEEDS)
-    standing = board(tmp_path)
-    assert {line.task for line in standing.lead.pairs[0].tasks} == set(TASKS)
+def test_published_models_are_ranked_over_the_whole_suite_and_runs_that_lack_a_task_are_not(tmp_path):
+    save_runs(tmp_path, "part", "gad", {42: 0.9, 43: 0.91, 44: 0.92})
+    one = ranking(load(tmp_path), "en")
+    assert len(one.shared) == 11
+    assert [e.rank for e in one.entries] == [*range(1, 10), None]
+    assert one.entries[-1].name == "part"
+    over = ranking(load(tmp_path), "en", ["gad"])
+    assert (over.entries[0].name, over.entries[0].rank, over.shared) == ("part", 1, ("gad",))
 
 
-def test_the_first_models_alone_are_ranked(tmp_path):
-    names = "abcdefghi"
-    stored(tmp_path, 0.08, names, TASKS[:2])
-    standing = board(tmp_path)
-    assert len(standing.lead.ranks) == MOST < len(names)
-    assert standing.ranks["a", "run"].startswith("1")
-    assert ("i", "run") not in standing.ranks
+def test_protocols_never_share_a_ranking(tmp_path):
+    save_runs(tmp_path, "full", "gad", {42: 0.5, 43: 0.51})
+    save_runs(tmp_path, "lucky", "gad", {42: 0.99, 43: 0.98}, track="tuned")
+    save_runs(tmp_path, "part", "gad", {42: 0.99}, limit=8)
+    one = ranking(load(tmp_path), "en", ["gad"])
+    ranks = {e.model: e.rank for e in one.entries}
+    assert ranks["lucky"] is None is ranks["part"]
+    assert ranks["full"] == 10
+    tuned = ranking(load(tmp_path), "en", ["gad"], "tuned")
+    assert [e.model for e in tuned.entries if e.rank] == ["lucky"]
+    assert {b.protocol: b.name for b in one.best_runs}[""] == "full"
 
 
-def test_a_leader_that_is_not_above_guessing_leads_nobody(tmp_path):
-    stored(tmp_path)
-    for task in TASKS:
-        play(tmp_path, task, 0.95)
-    standing = board(tmp_path)
-    assert standing.badges == [("Not above guessing", False)]
-    assert said(standing)[0].startswith("a has the highest mean: ")
-    assert "a is not above guessing" in said(standing)[1]
+def test_the_sentence_counts_published_models_and_baselines(tmp_path):
+    save_runs(tmp_path, "tiny", "gad", {42: 0.77, 43: 0.771, 44: 0.769})
+    play(tmp_path, "gad", 0.3)
+    sentence = best_run_sentence(best(tmp_path))
+    assert sentence == (
+        "Best run here: tiny, 77.0 ±0.2 on gad: 2.7 points below the best published there "
+        "(ModernBERT-bio-large CLM detour (50B), 79.7), above 3 of 9 published models, "
+        "above the best baseline on 1 of 1."
+    )
 
 
-def test_runs_of_other_conditions_and_single_models_are_not_tested(tmp_path):
-    compare_make.save_runs(tmp_path, "a", TASKS, 0.9, SEEDS)
-    compare_make.save_runs(tmp_path, "b", TASKS, 0.5, SEEDS, track="tuned")
-    standing = board(tmp_path)
-    assert standing.lead == Lead(ranks={})
-    assert standing.badges == [("Not tested", False)]
-    assert said(standing)[1] == "No other model here has runs on these tasks under the same protocol."
+def test_a_run_at_chance_is_not_above_guessing(tmp_path):
+    save_runs(tmp_path, "tiny", "gad", {42: 0.2, 43: 0.31, 44: 0.25})
+    play(tmp_path, "gad", 0.3)
+    assert best(tmp_path).guessing
+    assert "not above guessing" in best_run_sentence(best(tmp_path))
 
 
-def line(name: str, mean: float, source: str = "run", parameters: int | None = None) -> ModelLine:
-    row = Row(name, "avg_en", "macro_f1", mean, 0.01, mean, mean, 5, source, parameters=parameters)  # type: ignore[arg-type]
-    return ModelLine(name, "", source, {}, row)
+def test_without_runs_the_two_best_published_are_the_first_pair(tmp_path):
+    assert views(load(tmp_path)) == ["fr", "en"]
+    names, tasks = first_pair(load(tmp_path))
+    assert names[0] == "ModernCamemBERT-bio-large CLM detour (25B)"
+    assert len(tasks) == 8
 
 
-def test_printed_means_lead_nobody_and_small_models_are_named():
-    printed = line("paper", 0.95, "published")
-    assert said(Leaders((printed,), Lead())) == [
-        "Of the printed scores, paper has the highest mean: 95.0.",
-        "Printed means come without spread, so their order is not tested.",
-    ]
-    assert said(Leaders((), Lead())) == ["No model has a score on every task asked for, so none leads."]
-    both = Leaders((printed, line("a", 0.8), line("b", 0.7, parameters=20_000_000)), Lead())
-    assert said(both)[0] == "a has the highest mean: 80.0."
-    assert said(both)[-1] == "Best below 100 million parameters: b with 70.0."
-    assert both.ranks == {("paper", "published"): "(1)"}
+def test_a_single_run_is_paired_with_the_best_published(tmp_path):
+    save_run(tmp_path, "tiny", "gad", 42, 0.5)
+    assert first_pair(load(tmp_path)) == (("tiny", "ModernBERT-bio-large CLM detour (50B)"), ("gad",))
 
 
-def test_the_suite_with_the_most_of_its_tasks_run_comes_first(tmp_path):
-    assert suite_order(load(tmp_path)) == ["fr", "en", "needle"]
-    for model, score in (("alpha", 0.6), ("beta", 0.5), ("gamma", 0.4)):
-        for task in (FRENCH[0], "gad", "bc5cdr", "hoc"):
-            save_runs(tmp_path, model, task, {42: score, 43: score + 0.01, 44: score + 0.02})
-    results = load(tmp_path)
-    assert suite_order(results) == ["en", "fr", "needle"]
-    assert first_pair(results, "macro") == ("en", ("alpha", "beta"))
+def test_tasks_of_no_suite_stand_in_a_view_of_their_own(tmp_path):
+    stored(tmp_path, models="ab", tasks=("demo_first", "demo_names"))
+    assert views(load(tmp_path)) == ["fr", "en", "other en"]
+    one = ranking(load(tmp_path), "other en")
+    assert [(e.name, e.rank) for e in one.entries] == [("a", 1), ("b", 2)]
+    assert not one.published
 
 
-def test_without_runs_the_first_pair_is_printed(tmp_path):
-    suite, names = first_pair(load(tmp_path), "paper")
-    assert suite == "fr"
-    assert len(names) == 2
+def test_the_nearest_rivals_alone_are_read(tmp_path):
+    stored(tmp_path, 0.08, "abcdefgh", TASKS[:2])
+    _, pair = verdict_on(load(tmp_path), best(tmp_path))
+    assert pair.tested == MOST - 1
 
 
-def rows(model: str, tasks: str, source: str = "run", partial: bool = False) -> list[Row]:
-    return [Row(model, t, "macro_f1", 0.5, None, None, None, 1, source, partial=partial) for t in tasks]  # type: ignore[arg-type]
-
-
-def test_the_set_with_the_most_scores_is_shared() -> None:
-    lines = [*rows("a", "pqrs"), *rows("b", "pqr"), *rows("c", "pqt"), *rows("d", "z")]
-    assert shared_tasks(lines) == ("p", "q"), "six scores either way: more models"
-    assert shared_tasks([*lines, *rows("e", "pqrs")]) == ("p", "q", "r")
-    assert shared_tasks(rows("a", "pq")) == ()
-    assert shared_tasks([*rows("a", "p"), *rows("b", "p", "published"), *rows("c", "p", partial=True)]) == ()
-    assert shared_tasks([*rows("a", "p"), *rows("b", "q")]) == ()
-
-
-def test_tasks_outside_the_suites_are_shared_only_where_no_other_is() -> None:
-    lines = [*rows("a", "pqz"), *rows("b", "pqz")]
-    assert shared_tasks(lines, {"q", "z"}) == ("p",)
-    assert shared_tasks(lines, {"p", "q", "z"}) == ("p", "q", "z")
-    assert shared_tasks([*rows("a", "pz"), *rows("b", "z")], {"z"}) == ("z",)
+def test_shared_tasks_are_those_with_the_most_scores():
+    lines = {("a", "", "run"): {"x", "y"}, ("b", "", "run"): {"x", "y", "z"}, ("c", "", "run"): {"z"}}
+    assert shared_tasks(lines) == ("x", "y")
+    assert shared_tasks({}) == ()

@@ -1,4 +1,4 @@
-"""200 models x all suite tasks x 9 seeds: how long a start and a filter take (run by hand: `pytest -m slow -s`)."""
+"""200 models x all suite tasks x 9 seeds: how long page one takes (run by hand: `pytest -m slow -s`)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import time
 
 import pytest
 
-from biobench.report.frame import build
+from biobench.comparison.ranking import ranking, verdict_on, views
 from biobench.report.results import contents, fingerprint, load
 from biobench.report.tasks import shipped
-from biobench.report.wide import blocks
-from leaderboard.folder import Watch
-from leaderboard.table import to_cards, to_frame
-from leaderboard.words import WORDS
+from tests.helpers.app_make import board, open_app
 from tests.helpers.large_make import MODELS, save_large
+
+COLD, WARM = 5.0, 2.0
+"""Seconds of processor time of page one."""
 
 
 @pytest.fixture(scope="module")
@@ -23,39 +23,27 @@ def folder(tmp_path_factory):
     return results
 
 
-def _table(block):
-    return to_frame(block, block.lines, {}, {}, WORDS), to_cards(block.lines, {}, WORDS)
+def timed(what, call):
+    # processor time: other work on the machine counts less
+    start = time.process_time()
+    result = call()
+    taken = time.process_time() - start
+    print(f"{what}: {taken:.2f} s")
+    return result, taken
 
 
 @pytest.mark.slow
-def test_start_and_filter(folder):
-    def timed(what, call):
-        # processor time: other work on the machine counts less
-        start = time.process_time()
-        found = call()
-        taken = time.process_time() - start
-        print(f"{what}: {taken:.2f} s")
-        return found, taken
-
-    (_, first) = timed("first read, index made", lambda: load(folder))
+def test_first_page(monkeypatch, folder):
+    timed("first read, index made", lambda: load(folder))
     timed("fingerprint", lambda: fingerprint(folder))
     timed("every file looked at", lambda: contents(folder))
-    (held, opened) = timed("read from the index", lambda: load(folder))
-    (_, built) = timed("rows of an average", lambda: build(held, "macro"))
-    names = {f"org/model-{i}" for i in range(50)}
-    (report, filtered) = timed("filter", lambda: build(held, "macro", suites=["fr"], models=names))
-    (_, drawn) = timed("draw", lambda: [_table(b) for b in blocks(report)])
+    held, _ = timed("read from the index", lambda: load(folder))
     assert len(held.groups) == MODELS * len([i for i in shipped().values() if i.in_suite])
-    print(f"start: {opened + built:.2f} s")
-    watch = Watch(str(folder))
-    watch.read(held)
-    began = time.perf_counter()
-    look = watch.look(after=0)
-    build(held, "macro", suites=["fr"], models=names)
-    print(f"a filter while the files are looked at beside it: {time.perf_counter() - began:.2f} s of wall time")
-    assert look is not None
-    look.join()
-    assert watch.changes == 0
-    # the limits (start 1.5 s, an interaction 0.3 s) are for whoever reads what is printed: this machine may be any
-    assert opened < first / 3
-    assert filtered + drawn < opened / 10
+    for view in views(held):
+        one, _ = timed(f"ranking, {view}", lambda view=view: ranking(held, view))
+        timed(f"verdict, {view}", lambda one=one: [verdict_on(held, best) for best in one.best_runs])
+    app, cold = timed("page one, cold", lambda: open_app(monkeypatch, folder))
+    _, warm = timed("page one, warm", app.run)
+    assert len(board(app)) == MODELS + 8
+    assert cold <= COLD
+    assert warm <= WARM

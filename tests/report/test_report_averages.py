@@ -17,10 +17,8 @@ from biobench.report.frames import tidy
 from biobench.report.results import load
 from biobench.report.row import Row
 from biobench.report.tasks import shipped
-from biobench.report.wide import blocks
 from biobench.schema.record import Cost
-from leaderboard.table import to_frame
-from leaderboard.words import WORDS
+from leaderboard import page
 from tests.helpers.report_make import save_run
 
 FRENCH = [i.id for i in shipped().values() if i.suite == "fr" and i.in_suite]
@@ -105,12 +103,9 @@ def test_report_data_frame_comparison_and_board_flag_the_same_runs(tmp_path):
     by_comparison = {(f.model, f.seed) for f in compare("m", "n", results_dir=tmp_path, documents=False).failed}
     assert by_report == by_frame == by_comparison == {("m", 46)}
     assert {row["failed"] for row in tidy(results) if row["model"] == "n"} == {False}
-    (block,) = blocks(report)
-    frame, lines = to_frame(block, block.lines, {}, {}, WORDS)
-    for column, note in (("notes", "✗"), ("notes_in_words", "failed runs in the mean: gad (1/5)")):
-        notes = {line.model: cell for line, cell in zip(lines, frame[WORDS[column]], strict=True) if line}
-        assert notes["m"].startswith(note)
-        assert not notes["n"]
+    cells = {r.model: page.score(r) for r in report.rows}
+    assert cells["m"].endswith("(1 failed)")
+    assert "failed" not in cells["n"]
 
 
 def test_costs_are_means_and_memory_the_highest_where_all_are_known():

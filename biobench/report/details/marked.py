@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import html
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from biobench.report.details.mistakes import JudgedDocument, Kind, Mark
-from biobench.schema.document import Document
 
 COLOURS: dict[Kind, str] = {
     "right": "0, 158, 115",
@@ -31,20 +29,6 @@ def to_html(judged: JudgedDocument, text: str, words: Mapping[str, str]) -> str:
         f'<div style="{_BLOCK}"><small>{name}</small>'
         f'<p style="white-space: pre-wrap; overflow-wrap: anywhere">{shown}</p>'
         f'<ul style="margin: 0; font-size: .9rem">{lines}</ul></div>'
-    )
-
-
-def sample(document: Document, most: int = 1_500) -> str:
-    """A document with its gold, no run involved: its first `most` characters, then its labels and their counts."""
-    text = document.text[:most]
-    marks = [Mark("right", span, span) for span in document.spans]
-    counts = Counter([*document.labels, *(span.label for span in document.spans)])
-    labels = ", ".join(f"{label} ×{count}" if count > 1 else label for label, count in sorted(counts.items())) or "–"
-    more = "…" if len(document.text) > most else ""
-    return (
-        f'<div style="{_BLOCK}"><small>{html.escape(document.id)}</small>'
-        f'<p style="white-space: pre-wrap; overflow-wrap: anywhere">{_coloured(text, marks)}{more}</p>'
-        f'<p style="margin: 0; font-size: .9rem"><b>{html.escape(labels)}</b></p></div>'
     )
 
 

@@ -116,6 +116,7 @@ def published_rows(
                         suite=info.suite,
                         claimed=value.claimed,
                         only_likely=not value.is_stated,
+                        parameters=value.parameters,
                     )
                 )
     return rows, [(_words(about, tasks), tasks) for about, tasks in remarks.items()]

@@ -52,6 +52,8 @@ class PublishedHeader(Strict):
     """Languages whose caption itself names the claimed average; null: all of `caption`."""
     readings: dict[str, str]
     """Task -> which average we read the numbers as, and why."""
+    parameters: dict[str, int] = {}
+    """Model -> its number of parameters, where it is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ class PublishedValue:
     variant: str = ""
     """The paper's id, where several papers print values of one model."""
 
+    parameters: int | None = None
     stated: bool = True
     """Whether the caption itself names the claimed average."""
 
@@ -255,6 +258,7 @@ def _read(path: Path, header: PublishedHeader, values: list[PublishedValue], ave
                 reading=header.readings[task],
                 source=header.source,
                 citation=header.citation,
+                parameters=header.parameters.get(model),
                 stated=header.stated is None or language in header.stated,
             )
         )

@@ -1,0 +1,156 @@
+"""One run's predictions, document by document, alone or against another's; with the text where it may be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+
+from biobench.errors import UsageError
+from biobench.report.details.marked import to_html
+from biobench.report.details.mistaken import Mistakes, read_mistakes, selected
+from biobench.report.details.mistakes import KINDS, SIDES, JudgedDocument, lay_beside, tally, tally_beside
+from biobench.report.entrants import line_name
+from biobench.report.escape import plain
+from biobench.report.groups import RunGroup
+from biobench.report.results import Results
+from leaderboard.launch import is_public, own_tasks
+from leaderboard.page import ANY, choose, choose_several, key_of, results, say_no_runs, show_table
+
+PAGE = 10
+"""Documents shown at a time."""
+NAMES = {
+    "missed": "missed",
+    "spurious": "wrong",
+    "label": "wrong label",
+    "boundary": "wrong boundary",
+    "both": "wrong label and boundary",
+    "right": "right",
+}
+_WORDS = NAMES | {"label_error": NAMES["label"], "gold": "gold", "predicted": "predicted"}
+
+
+def show() -> None:
+    """Draw the view."""
+    st.title("Errors")
+    loaded = results()
+    if not loaded.groups:
+        say_no_runs()
+        return
+    groups = {(key_of((g.model, g.variant, g.source)), g.task): g for g in loaded.groups}
+    left, middle, right = st.columns(3)
+    with left:
+        model = choose("Model", sorted({name for name, _ in groups}), "model")
+    with middle:
+        task = choose("Task", sorted(task for name, task in groups if name == model), "task")
+    group = groups[model, task]
+    with right:
+        seed = choose("Seed", [str(s) for s in group.seeds], "seed")
+    record = next(r for r in group.records if str(r.seed) == seed)
+    if record.redacted:
+        st.info("This corpus is under an agreement: neither text nor gold is shown.")
+        return
+    rivals = {name: g for (name, of), g in groups.items() if of == task and name != model}
+    rival = choose("Against", [ANY, *sorted(rivals)], "against", {ANY: "nobody: one model's mistakes"})
+    try:
+        mistakes = _mistakes(record.predictions_sha256 or "", record.seed, group, loaded)
+        if rival != ANY:
+            other = rivals[rival]
+            of_seed = record.seed if record.seed in other.seeds else other.seeds[0]
+            second = next(r for r in other.records if r.seed == of_seed)
+            _against(mistakes, _mistakes(second.predictions_sha256 or "", of_seed, other, loaded), (model, rival))
+            return
+    except UsageError as error:
+        # what asks for a number is neither right nor wrong
+        st.info(f"{plain(str(error))}; {error.hint}")
+        return
+    _alone(mistakes)
+
+
+@st.cache_resource(max_entries=8, show_spinner="Reading predictions")
+def _mistakes(predictions: str, seed: int, _group: RunGroup, _loaded: Results) -> Mistakes:
+    """`predictions`: the file's hash, which names its content."""
+    del predictions
+    task = own_tasks().get(_group.task)
+    return read_mistakes(
+        _loaded, line_name(_group.model, _group.variant), str(task) if task else _group.task, seed=seed
+    )
+
+
+def _alone(mistakes: Mistakes) -> None:
+    """Counts, or the confusion of single labels, which open their documents; then the documents."""
+    counts = tally(mistakes.judged)
+    confusion = mistakes.confusion
+    pair = None
+    if confusion:
+        predicted = sorted({name for counted in confusion.values() for name in counted} | set(confusion))
+        rows = [{"gold": plain(g), **{plain(p): c[p] for p in predicted}} for g, c in confusion.items()]
+        st.caption("Documents by gold label (rows) and predicted label (columns). Pick a cell to read its documents.")
+        picked = show_table(
+            pd.DataFrame(rows), on_select="rerun", selection_mode="single-cell", key="confusion", alt="Confusion table"
+        )
+        if picked["selection"]["cells"]:
+            row, column = picked["selection"]["cells"][0]
+            pair = None if column == "gold" else (rows[row]["gold"], column)
+    else:
+        kinds = [kind for kind in KINDS if any(counted[kind] for counted in counts.values())]
+        show_table(
+            pd.DataFrame([{"label": plain(x)} | {NAMES[k]: c[k] for k in kinds} for x, c in counts.items()]),
+            alt="Mistakes by label",
+        )
+    if pair is not None:
+        st.markdown(f"Gold `{pair[0]}`, predicted `{pair[1]}`")
+        _documents([one for one in mistakes.judged if _labels(one) == pair], mistakes)
+        return
+    if confusion:
+        _documents(selected(mistakes), mistakes)
+        return
+    left, right = st.columns((7, 3))
+    shown = {NAMES[kind]: kind for kind in KINDS}
+    with left:
+        kinds_shown = choose_several("Documents with", list(shown), "kinds", [NAMES[k] for k in KINDS[:-1]])
+    with right:
+        label = choose("Label", [ANY, *counts], "label", {ANY: "any label"})
+    _documents(selected(mistakes, [shown[k] for k in kinds_shown], None if label == ANY else label), mistakes)
+
+
+def _labels(one: JudgedDocument) -> tuple[str, str]:
+    gold = next((m.gold.label for m in one.marks if m.gold is not None), "")
+    predicted = next((m.predicted.label for m in one.marks if m.predicted is not None), "")
+    return plain(gold), plain(predicted)
+
+
+def _against(first: Mistakes, second: Mistakes, names: tuple[str, str]) -> None:
+    """What one model gets right and the other does not, in the run of the same seed where there is one."""
+    shared = lay_beside(first.judged, second.judged)
+    if not shared:
+        st.info("These two runs share no test documents.")
+        return
+    counts = tally_beside(shared)
+    st.text(f"A: {plain(names[0])} ({first.seed})\nB: {plain(names[1])} ({second.seed})")
+    headings = dict(zip(SIDES, ("both right", "only A right", "only B right", "neither"), strict=True))
+    show_table(pd.DataFrame([{"label": plain(x)} | {headings[s]: c[s] for s in SIDES} for x, c in counts.items()]))
+    st.caption("Counted over the gold of the test documents that both runs share; too much is not counted here.")
+    left, right = st.columns((7, 3))
+    with left:
+        side = choose("Documents with", ["only_a", "only_b"], "side", {s: f"what {headings[s]}" for s in SIDES})
+    with right:
+        label = choose("Label", [ANY, *counts], "label", {ANY: "any label"})
+    of = None if label == ANY else label
+    # the marks of the one that is wrong say how it is wrong
+    wrong = [one.second if side == "only_a" else one.first for one in shared if one.has(side, of)]  # type: ignore[arg-type]
+    _documents(wrong, first)
+
+
+def _documents(judged: Sequence[JudgedDocument], mistakes: Mistakes) -> None:
+    if mistakes.no_text:
+        st.caption("No text: the corpus is not at hand here." if is_public() else plain(mistakes.no_text))
+    if not judged:
+        st.info("No document matches.")
+        return
+    pages = (len(judged) + PAGE - 1) // PAGE
+    page = int(st.number_input("Page", 1, pages, key="page", bind="query-params")) if pages > 1 else 1
+    st.caption(f"{len(judged)} of {len(mistakes.judged)} documents")
+    for one in judged[(page - 1) * PAGE : page * PAGE]:
+        st.html(to_html(one, mistakes.texts.get(one.document.id, ""), _WORDS))

@@ -1,0 +1,157 @@
+"""Needle in a haystack: who reads how far, and length x position maps, several models side by side."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+
+from biobench.errors import BioBenchError
+from biobench.report import charts
+from biobench.report.details.needle import CHANCE, NOT_READ, NeedleGrid, grid_of
+from biobench.report.entrants import line_name
+from biobench.report.escape import for_html
+from biobench.report.groups import RunGroup
+from biobench.report.names import without_revisions
+from leaderboard.launch import is_public
+from leaderboard.page import choose, choose_several, draw, ink, key_of, literal, results, results_dir, show_table, text
+
+MOST = 6
+
+
+def show() -> None:
+    """Draw the view."""
+    st.title("Needle in a haystack")
+    groups = [g for g in results().groups if g.briefs[0].type == "needle"]
+    if not groups:
+        st.info("There are no needle runs here yet.")
+        if not is_public():
+            st.code(f"biobench run MODEL --suite needle --results-dir {results_dir().name}", language="bash")
+        return
+    task = choose("Task", sorted({g.task for g in groups}), "task")
+    group_of = {key_of((g.model, g.variant, g.source)): g for g in groups if g.task == task}
+    names = sorted(group_of, key=str.casefold)
+    chosen = choose_several("Up to six models", names, "models", names[:MOST], max_selections=MOST)
+    grids = sorted(
+        read_grids([group_of[name] for name in chosen]),
+        key=lambda g: (-(g.reads_up_to or 0), -g.over_all_lengths, g.model),
+    )
+    if not grids:
+        st.info("Choose at least one.")
+        return
+    _ranking(grids)
+    show_maps(grids, shown_names(grids))
+
+
+def shown_names(grids: Sequence[NeedleGrid]) -> list[str]:
+    """A name each: model and variant, and the source where another grid has the same."""
+    short = without_revisions(line_name(g.model, g.variant) for g in grids)
+    names = [short[line_name(g.model, g.variant)] for g in grids]
+    times = Counter(names)
+    return [f"{name} · {g.source}" if times[name] > 1 else name for name, g in zip(names, grids, strict=True)]
+
+
+def _ranking(grids: Sequence[NeedleGrid]) -> None:
+    """Who reads furthest above chance, in a sentence, a chart and a table."""
+    names = dict(zip(shown_names(grids), grids, strict=True))
+    above = [name for name, grid in names.items() if grid.reads_up_to]
+    unit = grids[0].unit
+    if above:
+        first = names[above[0]]
+        st.subheader(f"{literal(above[0])} reads furthest: up to {first.reads_up_to:,} {unit}", anchor=False)
+    else:
+        st.subheader("No model here is above chance, so none leads", anchor=False)
+    rows = [
+        {"model": name, "length": n, "score": 100 * (share.mean if share else CHANCE), "read": share is not None}
+        for name, grid in names.items()
+        for n in grid.lengths
+        for share in [grid.share(n)]
+    ]
+    reach = ", ".join(f"{name} {grid.reads_up_to or 'not above chance'}" for name, grid in names.items())
+    draw(charts.lengths(rows, unit, ink()), f"Accuracy by length, one line a model, chance at 50; reads up to: {reach}")
+    lengths = sorted({n for grid in grids for n in grid.lengths})
+    table = [
+        {
+            "model": name,
+            "reads up to": f"{grid.reads_up_to:,}" if grid.reads_up_to else "at chance",
+            "over all lengths": 100 * grid.over_all_lengths,
+        }
+        | {f"{n:,}": 100 * share.mean if share else None for n in lengths for share in [grid.share(n)]}
+        | {"window": f"{grid.window:,}"}
+        for name, grid in names.items()
+    ]
+    show_table(
+        pd.DataFrame(table), config={"model": st.column_config.TextColumn(pinned=True)}, alt="Accuracy by length"
+    )
+    st.caption(
+        "Reads up to: the last length, from the shortest on, at which the whole interval is above guessing (50, the "
+        "dashed line). Over all lengths: each counts once, and one beyond the window as guessing (hollow in the chart)."
+    )
+
+
+def read_grids(groups: Sequence[RunGroup]) -> list[NeedleGrid]:
+    """The grids; one that cannot be read says why and leaves the others."""
+    grids = []
+    for group in groups:
+        try:
+            # changes when a run is made again or scored again
+            grids.append(_read(repr([(group.store.root, b.key, b.started, b.scores) for b in group.briefs]), group))
+        except BioBenchError as error:
+            st.warning(f"{text(group.model)}: {text(error.what)}; {text(error.hint)}")
+    return grids
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _read(state: str, _group: RunGroup) -> NeedleGrid:
+    """`state` stands for the runs."""
+    del state
+    return grid_of(_group)
+
+
+def show_maps(grids: Sequence[NeedleGrid], names: Sequence[str]) -> None:
+    """A table a grid: lengths down, positions across, margins last; tinted by accuracy from chance to all right."""
+    st.caption(
+        "Accuracy in percent by length of the document and place of the fact, with the interval for other examples of "
+        "the same kind, 95% over all cells together. The tint goes from chance (50) to all right (100); n/a: beyond "
+        "the model's window."
+    )
+    with st.container(horizontal=True):
+        for grid, name in zip(grids, names, strict=True):
+            with st.container(width=520):
+                majority = f"most frequent answer {100 * grid.majority:.1f}"
+                about = f"{len(grid.seeds)} seeds · window {grid.window:,} · {majority}"
+                st.markdown(f"**{literal(name)}**  \n{about}")
+                st.html(map_html(grid, name))
+
+
+def map_html(grid: NeedleGrid, name: str) -> str:
+    """The map of one model as an HTML table."""
+    positions = (*grid.positions, None)
+    head = "".join(f'<th scope="col">{for_html(p or "all")}</th>' for p in positions)
+    body = "".join(
+        f'<tr><th scope="row">{"all" if n is None else f"{n:,}"}</th>'
+        + "".join(_cell(grid, n, p) for p in positions)
+        + "</tr>"
+        for n in (*grid.lengths, None)
+    )
+    return (
+        f'<table aria-label="{for_html(name)}" style="border-spacing: 2px; border-collapse: separate; width: 100%">'
+        f'<thead><tr><th scope="col">{for_html(grid.unit)}</th>{head}</tr></thead><tbody>{body}</tbody></table>'
+    )
+
+
+def _cell(grid: NeedleGrid, length: int | None, position: str | None) -> str:
+    share = grid.share(length, position)
+    if share is None:
+        word = grid.missing(length)
+        title = "beyond the model's window" if word == NOT_READ else "no example"
+        return f'<td style="text-align: center" title="{title}">{for_html(word)}</td>'
+    tint = 0.04 + 0.46 * min(max(2 * share.mean - 1, 0.0), 1.0)
+    mean, low, high = (f"{100 * x:.1f}" for x in (share.mean, share.low, share.high))
+    return (
+        f'<td style="text-align: center; padding: .3rem; background: rgba(0, 114, 178, {tint:.2f})" '
+        f'title="{share.documents} documents, {share.groups} pairs that share a haystack">'
+        f"{mean}<br><small>{low}–{high}</small></td>"
+    )

@@ -1,0 +1,197 @@
+"""What every page stands on: the results folder, choices that live in the link, tables, charts and messages."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pandas as pd
+import streamlit as st
+
+from biobench.comparison.ranking import Line
+from biobench.report.charts import DARK_INK, FEW_SEEDS, INK
+from biobench.report.details.pretraining import (
+    FOLDER,
+    Pretraining,
+    TrainingRun,
+    pretraining_fingerprint,
+    read_pretraining,
+)
+from biobench.report.entrants import line_name
+from biobench.report.groups import RunGroup
+from biobench.report.printers import plain_note
+from biobench.report.results import Results, contents, fingerprint, load
+from biobench.report.row import Row
+from leaderboard.launch import PRETRAINING_VARIABLE, RESULTS_VARIABLE, is_public
+
+SECONDS = 20
+"""For so long no record file is looked at again unless its folder changed."""
+ANY = "any"
+
+
+def results_dir() -> Path:
+    """The folder named by the environment, `results` without one."""
+    return Path(os.environ.get(RESULTS_VARIABLE) or "results").resolve()
+
+
+def pretraining_dir() -> Path:
+    """The folder of pretraining runs: named by the environment, else `pretraining` in the results folder."""
+    return Path(os.environ.get(PRETRAINING_VARIABLE) or results_dir() / FOLDER).resolve()
+
+
+@st.cache_data(ttl=SECONDS, max_entries=2, show_spinner=False)
+def _contents(folder: str) -> str:
+    return contents(folder)
+
+
+@st.cache_resource(max_entries=2, show_spinner="Reading the results folder")
+def _load(folder: str, state: str) -> Results:
+    """`state` stands for the folder's content: another one reads it anew."""
+    del state
+    return load(folder)
+
+
+def results_state() -> str:
+    """Changes with the folder's content: at once where BioBench wrote, within seconds where a copy did."""
+    folder = str(results_dir())
+    return f"{fingerprint(folder)} {_contents(folder)}"
+
+
+def results() -> Results:
+    """Everything in the folder; read again when a file of it changes."""
+    return _load(str(results_dir()), results_state())
+
+
+@st.cache_resource(max_entries=2, show_spinner=False)
+def _read(folder: str, state: str) -> Pretraining:
+    """`state` stands for the folder's content."""
+    del state
+    return read_pretraining(folder)
+
+
+def pretraining() -> Pretraining:
+    """Every pretraining run and analysis; read again when a file of them changes."""
+    folder = str(pretraining_dir())
+    return _read(folder, pretraining_fingerprint(folder))
+
+
+def trained_by(groups: Iterable[RunGroup]) -> TrainingRun | None:
+    """The pretraining run that exported the encoder of these runs, known by its weights; None where none did."""
+    weights = dict.fromkeys(g.briefs[0].weights for g in groups)
+    return next((run for w in weights if (run := pretraining().of_model(w)) is not None), None)
+
+
+def text(message: object) -> str:
+    """A message for Markdown: as it stands, without control characters and without where the server's files lie."""
+    shown = str(message)
+    for folder in (results_dir(), pretraining_dir()):
+        shown = shown.replace(f"{folder}{os.sep}", "")
+    return literal(plain_note(shown))
+
+
+def literal(words: str) -> str:
+    """Text for the places where Streamlit reads Markdown (titles, table cells): shown as it stands."""
+    return "".join(f"\\{c}" if c in "\\`*_[]<>|~$:#" else c for c in words)
+
+
+def without_commands(note: str) -> str:
+    """A note of the report; on a public board without the commands, which its readers cannot run."""
+    parts = note.split("; ")
+    return "; ".join(part for part in parts if "`biobench " not in part) if is_public() else note
+
+
+def show_notes(title: str, notes: Sequence[str]) -> None:
+    """Notes behind their number."""
+    if notes:
+        with st.expander(f"{title} ({len(notes)})"):
+            for note in notes:
+                st.text(plain_note(without_commands(note)))
+
+
+def say_no_runs() -> None:
+    """Why there is no run to browse."""
+    if results().refusals:
+        st.warning("All runs here are on tasks that fail their gate on this data; they are neither shown nor ranked.")
+        for refusal in results().refusals:
+            st.text(plain_note(f"{refusal.group.task}: {'; '.join(refusal.reasons)}"))
+    else:
+        st.info("There are no runs to browse yet.")
+
+
+def choose(label: str, options: Sequence[str], key: str, names: Mapping[str, str] | None = None, **how: Any) -> str:
+    """A select box whose choice is in the link; without it, the first option. `options` must not be empty."""
+    shown = names or {}
+    asked = st.query_params.get(key)
+    if asked and key not in st.session_state and asked not in {shown.get(o, o) for o in options}:
+        st.warning(f"The link names what is not here: {text(asked)}. Something else is shown in its place.")
+    chosen: str = st.selectbox(
+        label, options, key=key, format_func=lambda o: shown.get(o, o), bind="query-params", **how
+    )
+    return chosen
+
+
+def choose_several(label: str, options: Sequence[str], key: str, default: Sequence[str] = (), **how: Any) -> list[str]:
+    """As `choose`, several."""
+    asked = [value for value in st.query_params.get_all(key) if value and value not in options]
+    if asked and key not in st.session_state:
+        st.warning(f"The link names what is not here: {text(', '.join(asked))}.")
+    return list(st.multiselect(label, options, default=list(default), key=key, bind="query-params", **how))
+
+
+def key_of(line: Line) -> str:
+    """A line's name in the link: model and variant, the source where it is not a run of this folder."""
+    name = line_name(line[0], line[1])
+    return name if line[2] == "run" else f"{name} · {line[2]}"
+
+
+def link_to(page: str, key: str, value: str, shown: str) -> str:
+    """The address of a page with a choice; `shown` stands behind # as the text of a link column."""
+    return f"{page}?{key}={quote(value)}#{quote(shown)}"
+
+
+LINK = r"#(.*)$"
+"""How a link column finds its text."""
+
+
+def score(row: Row) -> str:
+    """``70.1 ±0.4``: percent, with half the 95% interval where three seeds bear one."""
+    margin = row.margin if row.n_seeds >= FEW_SEEDS else None
+    failed = f" ({row.failed} failed)" if row.failed else ""
+    return f"{100 * row.mean:.1f}" + ("" if margin is None else f" ±{100 * margin:.1f}") + failed
+
+
+def millions(parameters: int) -> str:
+    """``149 M``."""
+    return f"{parameters / 1e6:,.0f} M" if parameters >= 1e6 else f"{parameters / 1e6:.2g} M"
+
+
+def ink() -> str:
+    """Legible as text on the ground that the reader's page has."""
+    return DARK_INK if st.context.theme.type == "dark" else INK
+
+
+def draw(chart: Any, alt: str, **options: Any) -> None:
+    """A chart as wide as its place. alt: what it shows, for whoever does not see it."""
+    # the framework's own labels are fainter than text may be, and it moves the first name off its line
+    legible = chart.configure_axis(labelColor=ink(), titleColor=ink())
+    legible = legible.configure_axisY(labelFlush=False).configure_legend(labelColor=ink())
+    st.altair_chart(legible, **({"width": "stretch"} | options), alt=alt)
+
+
+def show_table(frame: Any, digits: int = 1, config: Mapping[str, Any] | None = None, **options: Any) -> Any:
+    """A table without its index; numbers with so many digits, unless `config` says otherwise."""
+    data = frame if isinstance(frame, pd.DataFrame) else frame.data
+    floats: dict[str, Any] = {
+        str(name): st.column_config.NumberColumn(format=f"%.{digits}f") for name in data.select_dtypes("float")
+    }
+    return st.dataframe(
+        frame, hide_index=True, column_config=floats | dict(config or {}), **({"placeholder": "–"} | options)
+    )
+
+
+def facts(pairs: Mapping[str, str]) -> None:
+    """Names and values below each other. The values are Markdown: whoever puts a user's text in makes it literal."""
+    st.table(pd.DataFrame(pairs.items(), columns=["", " "]).set_index(""), hide_header=True)

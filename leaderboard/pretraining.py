@@ -1,0 +1,151 @@
+"""Pretraining: our runs beside each other (loss, rates, ledgers, CKA) and what publications report beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+
+from biobench.errors import StoreError
+from biobench.report import charts
+from biobench.report.details.ledgers import ledger_table
+from biobench.report.details.mechanism import cka_chart
+from biobench.report.details.pretraining import Pretraining, TrainingRun
+from biobench.report.literature.experiments import Experiment
+from biobench.report.printers import plain_note
+from leaderboard.launch import is_public
+from leaderboard.page import choose, choose_several, draw, literal, pretraining, results, show_table, text
+
+MOST = len(charts.COLOURS)
+
+
+def show() -> None:
+    """Draw the view: our study to the left of what was published, where there is one."""
+    st.title("Pretraining")
+    trained = pretraining()
+    if trained.findings:
+        with st.expander(f"Findings ({len(trained.findings)})"):
+            for finding in trained.findings:
+                st.markdown(f"{text(finding)}\n→ {text(finding.hint)}")
+    here, published = st.tabs(
+        ["Runs here", "Published experiments"], default=None if trained.runs else "Published experiments"
+    )
+    with here:
+        if not trained.runs and not trained.analyses:
+            st.info("There are no pretraining runs here. Put them below “pretraining” in the results folder.")
+            if not is_public():
+                st.code("biobench leaderboard --pretraining-dir FOLDER", language="bash")
+        if trained.runs:
+            names = [run.name for run in trained.runs]
+            chosen = choose_several("Up to six runs", names, "runs", _first(names), max_selections=MOST)
+            _charts([run for run in trained.runs if run.name in chosen])
+            _ledgers(trained.runs)
+        if trained.analyses:
+            _cka(trained)
+    with published:
+        _published()
+
+
+def _first(names: Sequence[str]) -> list[str]:
+    """Names that end in detour and twin, else the first two."""
+    pair = [next((n for n in names if n.rsplit("/", 1)[-1].endswith(word)), None) for word in ("detour", "twin")]
+    return [n for n in pair if n] if all(pair) else list(names[:2])
+
+
+def _charts(runs: Sequence[TrainingRun]) -> None:
+    if not runs:
+        st.info("Choose at least one.")
+        return
+    st.header("Loss", anchor=False)
+    alt = "Curves over the training"
+    draw(charts.losses(runs), alt)
+    st.caption(
+        "Lines: training; diamonds: held-out windows. Objectives differ in what they predict: losses compare within "
+        "one objective only."
+    )
+    skipped = max(run.skipped for run in runs)
+    if skipped:
+        st.caption(f"Long curves are thinned to every {skipped + 1}th point.")
+    fields = (("learning_rate", "Learning rate", ".1e"), ("tokens_per_second", "Tokens a second", "~s"))
+    for column, (field, title, format) in zip(st.columns(2), fields, strict=True):
+        chart = charts.over_tokens(runs, field, format)
+        if chart is not None:
+            with column:
+                st.header(title, anchor=False)
+                draw(chart, f"{title}: {alt}")
+
+
+def _ledgers(runs: Sequence[TrainingRun]) -> None:
+    with_ledger = {run.name: run.ledger for run in runs if run.ledger is not None}
+    if len(with_ledger) < 2:
+        return
+    st.header("Ledgers side by side", anchor=False)
+    first = _first(list(with_ledger))
+    left, right = st.columns(2)
+    with left:
+        one = choose("A", sorted(with_ledger, key=lambda n: n != first[0]), "ledger_a")
+    with right:
+        other = choose("B", sorted((n for n in with_ledger if n != one), key=lambda n: n != first[1]), "ledger_b")
+    try:
+        table = ledger_table(with_ledger[one], with_ledger[other])
+    except StoreError as error:
+        # the other parts of the page do without it
+        st.warning(text(error.what))
+        return
+    (st.success if table.matched else st.warning)(literal(plain_note(table.verdict)))
+    only = st.toggle("Only what differs", key="only_differing", bind="query-params")
+    rows = [
+        {
+            "quantity": name,
+            "A": plain_note(a),
+            "B": plain_note(b),
+            "equal": "yes" if a == b else "no: twins must agree" if binding else "no, may differ",
+        }
+        for name, a, b, binding in table.rows
+        if not only or a != b
+    ]
+    show_table(pd.DataFrame(rows))
+
+
+def _cka(trained: Pretraining) -> None:
+    st.header("Divergence of representations (1 − CKA)", anchor=False)
+    names = {a.name: a for a in trained.analyses}
+    left, right = st.columns(2)
+    with left:
+        chosen = names[choose("Analysis", list(names), "analysis")]
+    present = [e for e in ("debiased", "biased") if any(x["estimator"] == e for x in chosen.data["lines"])]
+    if not present:
+        st.info("This analysis holds no layers.")
+        return
+    with right:
+        estimator = choose("Estimator", present, "estimator")
+    st.text(f"A: {chosen.pair[0]}\nB: {chosen.pair[1]}")
+    draw(cka_chart(chosen.data, estimator=estimator), "Divergence of representations by layer", width="content")
+    st.caption("Bars: 95% jackknife intervals over texts. Seed noise: two runs that differ by the training seed alone.")
+
+
+def _published() -> None:
+    """One table an experiment of the chosen publication, each with what of ours can be set beside it."""
+    publications = {p.source: p for p in results().experiments}
+    if not publications:
+        st.info("There are no published experiments here.")
+        return
+    publication = publications[choose("Publication", list(publications), "publication")]
+    st.caption(f"{literal(publication.citation.strip())} <{publication.url}>")
+    for experiment in publication.experiments:
+        st.subheader(literal(experiment.title), anchor=False)
+        st.table(_frame(experiment))
+        for line in publication.below(experiment):
+            st.caption(literal(line))
+    for line in publication.absent:
+        st.text(line)
+
+
+def _frame(experiment: Experiment) -> pd.DataFrame:
+    """The cells as printed."""
+    return pd.DataFrame(
+        [[literal(cell) for cell in experiment.cells(line)] for line in experiment.lines],
+        index=[literal(line.name) for line in experiment.lines],
+        columns=[literal(heading) for heading in experiment.headings],
+    )

@@ -1,0 +1,101 @@
+"""Checking a submission before it is sent: the same findings as `biobench verify-submission`."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import IO
+
+import pandas as pd
+import streamlit as st
+
+from biobench.report.escape import plain
+from biobench.report.results import SUBMITTED
+from biobench.store.statements import MANIFEST
+from biobench.submission.checks import STATES, Verification
+from biobench.submission.guard import verify
+from biobench.submission.unpack import UPLOAD_BYTES, unpack
+from leaderboard.launch import is_public
+from leaderboard.page import literal, results_dir, show_table
+
+GRADES = {"error": "errors", "person": "findings for a maintainer", "warning": "warnings"}
+MOST_LINES = 1_000
+PACKED = "submissions"
+"""Where `biobench submit` puts packs, in the folder that the app was started in."""
+VERDICTS = {
+    "verified": (st.success, "verified: every run was scored again on the data"),
+    "consistent": (st.info, "consistent, but not scored again: the data of some tasks is not here"),
+    "person": (st.warning, "waits for a maintainer"),
+    "refused": (st.error, "refused; the errors below say why"),
+}
+RUNS = {
+    "verified": "runs verified",
+    "consistent": "consistent, not scored again",
+    "person": "runs that wait",
+    "refused": "runs refused",
+}
+
+
+def show() -> None:
+    """Draw the view."""
+    st.title("Check a submission")
+    st.markdown(
+        "A submission is the pack that `biobench submit` makes: records, predictions and a manifest. Every score is "
+        "computed again from the predictions. Nothing is kept here; send the pack as the results repository says."
+    )
+    st.code("biobench submit MODEL\nbiobench verify-submission submissions/MODEL", language="bash")
+    most = UPLOAD_BYTES // 2**20
+    uploaded = st.file_uploader(
+        f"The pack as a zip file, at most {most} MB", type=["zip"], key="pack", max_upload_size=most
+    )
+    # packs on the server that may be chosen: only these two folders are looked at
+    packs = [
+        path
+        for folder in (Path(PACKED), results_dir() / SUBMITTED)
+        if folder.is_dir()
+        for path in sorted(folder.iterdir())
+        if path.is_dir() and not path.is_symlink() and (path / MANIFEST).is_file()
+    ]
+    chosen = None
+    if packs and uploaded is None and not is_public():
+        chosen = st.selectbox(
+            "or a pack on this machine",
+            [None, *packs],
+            key="pack_here",
+            format_func=lambda p: "–" if p is None else plain(f"{p.parent.name}/{p.name}"),
+        )
+    if not st.button("Check", key="check", type="primary", disabled=uploaded is None and chosen is None):
+        return
+    with st.spinner("Scoring again from the predictions"):
+        if uploaded is not None:
+            _verdict(checked(uploaded, results_dir()))
+        elif chosen is not None:
+            _verdict(verify(chosen, None, results_dir()))
+
+
+def checked(uploaded: IO[bytes], against: Path | None = None) -> Verification:
+    """The findings of a zip file, unpacked into a folder that is removed afterwards."""
+    with tempfile.TemporaryDirectory(prefix="biobench-submission-") as folder:
+        refused = unpack(uploaded, Path(folder))
+        return Verification("", "", tuple(refused)) if refused else verify(folder, None, against)
+
+
+def _verdict(verification: Verification) -> None:
+    tell, words = VERDICTS[verification.state]
+    tell(f"{literal(plain(verification.model)) or 'Submission'}: {words}")
+    counts = {RUNS[one]: f"{verification.count(one)} / {verification.records}" for one in STATES}
+    counts |= {name: str(sum(c.grade == grade for c in verification.checks)) for grade, name in GRADES.items()}
+    with st.container(horizontal=True, gap="medium"):
+        for label, count in counts.items():
+            st.metric(label, count, width="content")
+    if verification.checks:
+        order = sorted(verification.checks, key=lambda c: (list(GRADES).index(c.grade), c.code, c.where))
+        rows = [
+            {"code": c.code, "grade": GRADES[c.grade], "where": plain(c.where), "what": plain(c.what)}
+            for c in order[:MOST_LINES]
+        ]
+        show_table(pd.DataFrame(rows))
+        st.caption(
+            "Codes: L layout, M manifest, R record, T task, D data, P predictions, S score, C completeness, W waiting. "
+            "Errors refuse, findings for a maintainer wait for one, warnings do neither."
+        )

@@ -1,0 +1,122 @@
+"""One task: what it is, every model's score on it, its labels, its known issues."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+
+from biobench.comparison.ranking import Entry, ranking, view_of, views
+from biobench.report import charts
+from biobench.report.escape import plain
+from biobench.report.frame import build
+from biobench.report.groups import RunGroup
+from biobench.report.literature.beside import NAMES
+from biobench.report.names import labels
+from biobench.report.tasks import TaskInfo
+from leaderboard import page
+from leaderboard.table import entry_key, result_of, shown_names
+
+MOST_LINES = 30
+"""Models shown at first."""
+
+
+def show() -> None:
+    """Draw the view."""
+    loaded = page.results()
+    ran = {g.task for g in loaded.groups}
+    tasks = [i for i, info in loaded.infos.items() if info.in_suite or i in ran]
+    # what has no score yet comes last
+    scored = ran | {i for i, info in loaded.infos.items() if any(v.task == info.published_as for v in loaded.published)}
+    tasks.sort(key=lambda i: i not in scored)
+    title = st.container()
+    task = page.choose("Task", tasks, "task", {i: i for i in tasks})
+    info = loaded.infos[task]
+    title.title(page.literal(plain(info.name)))
+    view = view_of(info)
+    if view in views(loaded):
+        one = ranking(loaded, view, (task,))
+        entries = sorted((e for e in one.entries if task in e.cells), key=lambda e: -e.cells[task].mean)
+        count = len(entries) if len(entries) <= MOST_LINES or st.toggle(f"Show all {len(entries)}") else MOST_LINES
+        if entries:
+            bar = one.baseline.get(task)
+            words = "" if bar is None else f" Best baseline: {plain(bar.model)}, {100 * bar.mean:.1f}."
+            average = NAMES.get(info.paper, info.paper)
+            st.caption(f"{average}, percent.{page.literal(words)} Runs under another protocol have no rank.")
+            _scores(task, entries[:count])
+    _card(info)
+    groups = [g for g in loaded.groups if g.task == task][:MOST_LINES]
+    if groups:
+        with st.expander("Labels", expanded=False):
+            st.caption("F1 of each label, mean over seeds, in percent.")
+            page.show_table(_labels(groups))
+    readings = sorted({f"{v.caption} {v.reading}" for v in loaded.published if v.task == info.published_as})
+    page.show_notes("Published numbers", readings)
+    page.show_notes("Notes", build(loaded, "paper", tasks=[task]).notes)
+
+
+def _scores(task: str, entries: Sequence[Entry]) -> None:
+    names = shown_names(entries)
+    table = [
+        {
+            "#": str(e.rank) if e.rank else None,
+            "score": page.score(e.cells[task]),
+            "model": page.link_to("models", "model", entry_key(e), names[e.name]),
+            "seeds": str(e.cells[task].n_seeds or "–"),
+            "result": result_of(e),
+        }
+        for e in entries
+    ]
+    page.show_table(
+        pd.DataFrame(table),
+        config={
+            "model": st.column_config.LinkColumn(display_text=page.LINK, width="large"),
+            "score": st.column_config.TextColumn(alignment="right"),
+        },
+        alt=f"Scores on {task}",
+    )
+    rows = [e.cells[task] for e in entries]
+    chart = charts.seeds(rows, list(labels([f"{names[e.name]}, {result_of(e)}" for e in entries]).values()), "model")
+    if chart is not None:
+        with st.expander("Seed by seed"):
+            page.draw(chart, "Score of every seed, with means and intervals")
+            st.caption("Each dot is one seed; the line is the 95% interval of their mean.")
+
+
+def _card(info: TaskInfo) -> None:
+    spec = info.spec
+    about = {"language": info.language, "type": info.type.replace("_", " "), "corpus": info.corpus}
+    if spec is None:
+        st.caption("This task does not ship with BioBench; its records are all that is known of it.")
+    else:
+        about |= {"access": spec.access, "licence": spec.licence, "homepage": spec.homepage, "citation": spec.citation}
+    page.facts({name: page.literal(" ".join(value.split())) for name, value in about.items()})
+    if spec is not None:
+        page.show_notes("Known issues and choices", list(spec.notes))
+        page.show_notes(
+            "Deviations from the compared protocol",
+            [f"{d.aspect}. Here: {d.here} There: {d.compared}" for d in spec.deviations],
+        )
+        if spec.counts:
+            with st.expander("Counts"):
+                st.dataframe(pd.DataFrame(spec.counts))
+
+
+def _labels(groups: Sequence[RunGroup]) -> pd.DataFrame:
+    """A row a label: its support, and its F1 per model."""
+    names = [page.key_of((g.model, g.variant, g.source)) for g in groups]
+    scores = {name: group.labels() for name, group in zip(names, groups, strict=True)}
+    supports: dict[str, int] = {}
+    for by_label in scores.values():
+        for label, (support, _) in by_label.items():
+            supports.setdefault(label, support)
+    first = {"label": [plain(label) for label in supports], "support in test": list(supports.values())}
+    # a model may have the name of one of the first columns
+    of_models = {
+        f"{plain(name)} " if name in first else plain(name): [
+            100 * by_label[x][1] if x in by_label else None for x in supports
+        ]
+        for name, by_label in scores.items()
+    }
+    return pd.DataFrame(first | of_models)

@@ -1,0 +1,217 @@
+"""Every page on every kind of folder, and the numbers of each."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+
+import pytest
+
+from biobench.comparison.compare import compare
+from biobench.comparison.ranking import ranking, verdict_on
+from biobench.report.details.needle import needle_grids
+from biobench.report.frame import build
+from biobench.report.results import load
+from biobench.submission.pack import submit
+from biobench.submission.verify import examine
+from leaderboard import page
+from leaderboard.needle import map_html
+from leaderboard.submit import checked
+from tests.helpers.app_make import PATHS, board, bodies, open_app, texts
+from tests.helpers.report_make import save_run, save_runs
+from tests.helpers.submission_make import honest_run
+from tests.helpers.view_make import save_pretraining
+from tests.leaderboard.conftest import HOSTILE, TASKS
+
+
+@pytest.fixture(scope="session")
+def damaged(tmp_path_factory):
+    results = tmp_path_factory.mktemp("damaged")
+    save_runs(results, "tiny", "bc5cdr", {42: 0.6, 43: 0.7})
+    save_pretraining(results / "pretraining", steps=10)
+    next(results.glob("runs/bc5cdr/*.json")).write_text('{"model": "<script>"}')
+    (results / "pretraining" / "detour" / "ledger.json").write_text("{}")
+    (results / "pretraining" / "cka.json").write_text('{"pair": 1, "lines": 2}')
+    return results
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("kind", ["absent", "damaged", "runs", "demo"])
+def test_every_page_opens_on_every_folder(monkeypatch, damaged, stores, tmp_path, path, kind):
+    folder = {"absent": tmp_path / "none", "damaged": damaged} | stores
+    app = open_app(monkeypatch, folder[kind], path)
+    assert not app.error
+    assert app.title[0].value
+    assert "<script" not in "".join(bodies(app))
+    if kind == "damaged" and path in ("", "pretraining"):
+        assert any("Findings" in e.label for e in app.expander)
+
+
+def test_the_table_is_the_reports(monkeypatch, runs):
+    app = open_app(monkeypatch, runs, suite="English")
+    frame, report = board(app), build(runs, "paper", suites=["en"])
+    assert (
+        frame.loc["org/low", "result"].tolist() == ["run here", "run here, limit 8"]
+        or "org/low [limit 8]" in frame.index
+    )
+    rows = {(r.model, r.task): r for r in report.rows if r.source in ("run", "published") and not r.variant}
+    for (model, task), row in rows.items():
+        cell = frame.loc[[model]][task].dropna().iloc[0]
+        assert cell.split()[0] == f"{100 * row.mean:.1f}"
+        assert ("±" in cell) == (row.n_seeds >= 3 and row.margin is not None)
+    assert frame.loc["best baseline without a model", "gad"] == "30.0"
+    assert HOSTILE in frame.index, "a name is text"
+
+
+def test_one_pair_has_one_answer_in_four_places(monkeypatch, runs):
+    held = compare("org/high", "org/middle", results_dir=runs, average="paper")
+    (pair,) = held.pairs
+    best = next(b for b in ranking(load(runs), "en").best_runs if not b.protocol)
+    assert (best.name, best.rivals[0], set(best.tasks)) == ("org/high", "org/middle", set(TASKS))
+    comparison, shown = verdict_on(load(runs), best)
+    assert (shown.here, shown.beyond, shown.verdict.here) == (pair.here, pair.beyond, pair.verdict.here)
+    numbers = f"{100 * pair.difference:.1f} points"
+    ends = f"95% interval {100 * pair.here.interval.low:.1f} to {100 * pair.here.interval.high:.1f}"
+    one = texts(open_app(monkeypatch, runs, suite="English"))
+    assert all(part in one for part in (numbers, ends, f"{pair.verdict.here} on these tasks"))
+    app = open_app(monkeypatch, runs, "compare")
+    assert app.multiselect(key="models").value == ["org/high", "org/middle"]
+    told = texts(app)
+    word = f"{pair.verdict.here.capitalize()} for the mean of these 4 tasks"
+    assert all(part in told for part in (numbers, ends, word))
+    assert all(part in held.text() for part in (numbers, ends, word))
+    assert comparison.tasks == held.tasks
+
+
+def test_ranks_stay_when_rows_are_hidden_and_other_protocols_have_none(monkeypatch, runs):
+    whole = board(open_app(monkeypatch, runs, suite="English"))
+    part = board(open_app(monkeypatch, runs, suite="English", search="pubmed"))
+    assert part.loc["PubMedBERT", "rank"] == whole.loc["PubMedBERT", "rank"] == "8"
+    assert [name for name in part.index if "baseline" not in name] == ["PubMedBERT"]
+    small = board(open_app(monkeypatch, runs, suite="English", size="under 150 M"))
+    assert "ModernBERT-bio-large CLM detour (50B)" not in small.index
+    assert whole["rank"][whole["result"].str.contains("limit")].tolist() == ["limit"]
+
+
+def test_a_run_with_every_task_is_ranked_among_the_published(monkeypatch, tmp_path):
+    english = [i.id for i in load(tmp_path).infos.values() if i.in_suite and i.suite == "en"]
+    for task in english:
+        save_runs(tmp_path, "tiny", task, {42: 0.845, 43: 0.846, 44: 0.844})
+    frame = board(open_app(monkeypatch, tmp_path, suite="English"))
+    means = frame["mean"].str.split().str[0].astype(float)
+    better = sum(means > means["tiny"])
+    assert 0 < better < 9
+    assert frame.loc["tiny", "rank"] == str(better + 1)
+    assert list(means) == sorted(means, reverse=True)
+
+
+def test_a_model_page_has_its_scores_and_the_best_under_its_protocol(monkeypatch, runs):
+    app = open_app(monkeypatch, runs, "models", model="org/middle")
+    assert app.title[0].value == "org/middle"
+    table = next(f.value for f in app.dataframe if "behind the best" in f.value.columns).set_index("task")
+    assert len(table) == 4
+    gad = table.loc["tasks?task=gad#gad"]
+    best = max(
+        r.mean
+        for r in build(runs, "paper").rows
+        if r.task == "gad" and r.source in ("run", "published") and not r.partial
+    )
+    mean = float(gad["score"].split()[0])
+    assert gad["behind the best"] == pytest.approx(100 * best - mean, abs=0.06)
+    assert gad["best baseline"] == "30.0 (majority)"
+    assert "no runs, so no seeds" in texts(open_app(monkeypatch, runs, "models", model="PubMedBERT · published"))
+
+
+def test_a_link_to_what_is_not_here_says_so(monkeypatch, runs):
+    app = open_app(monkeypatch, runs, "models", model="<b>gone</b>")
+    assert "<b>gone</b>" in texts(app)
+    app = open_app(monkeypatch, runs, "compare", models=["org/high", "gone", "org/low"])
+    assert app.multiselect(key="models").value == ["org/high", "org/low"]
+    assert "gone" in texts(app)
+
+
+def test_a_task_page_shows_thirty_lines_and_all_on_demand(monkeypatch, tmp_path):
+    for number in range(40):
+        save_run(tmp_path, f"org/model-{number}", "jnlpba", 42, 0.3 + number / 100)
+    app = open_app(monkeypatch, tmp_path, "tasks", task="jnlpba")
+    count = lambda: len(next(f.value for f in app.dataframe if "result" in f.value.columns))  # noqa: E731
+    assert count() == 30
+    app.toggle[0].set_value(True).run()
+    assert count() == 49
+    assert any("Deviations" in e.label for e in app.expander)
+
+
+def test_errors_open_the_documents_of_a_cell_and_lay_two_runs_side_by_side(monkeypatch, runs):
+    app = open_app(monkeypatch, runs, "errors", model="org/middle", task="gad")
+    confusion = app.dataframe[0].value.set_index("gold")
+    wrong = confusion.to_numpy().sum() - sum(confusion.loc[name, name] for name in confusion.index)
+    assert f"{wrong} of {confusion.to_numpy().sum()} documents" in texts(app)
+    app = open_app(monkeypatch, runs, "errors", model="org/middle", task="gad", against="org/high")
+    counts = app.dataframe[0].value
+    assert list(counts.columns) == ["label", "both right", "only A right", "only B right", "neither"]
+    assert counts["only B right"].sum() > counts["only A right"].sum()
+
+
+def test_the_needle_map_is_the_grid(runs):
+    (grid,) = [g for g in needle_grids(runs) if g.task == "needle_fr"]
+    shown = map_html(grid, "<b>name</b>")
+    cells = [grid.share(n, p) for n in (*grid.lengths, None) for p in (*grid.positions, None)]
+    scored = [tuple(f"{100 * v:.1f}" for v in (s.mean, s.low, s.high)) for s in cells if s is not None]
+    assert re.findall(r">([\d.]+)<br><small>([\d.]+)–([\d.]+)</small></td>", shown) == scored
+    assert shown.count(">n/a<") == len(cells) - len(scored)
+    assert "<b>name" not in shown
+
+
+def test_pretraining_shows_ledgers_and_published_experiments(monkeypatch, runs):
+    app = open_app(monkeypatch, runs, "pretraining")
+    assert app.multiselect(key="runs").value == ["detour", "twin"]
+    assert app.success[0].value == "matched"
+    assert len(app.table) == len(load(runs).experiments[0].experiments)
+
+
+def test_new_and_copied_records_are_seen(monkeypatch, tmp_path):
+    for name, score in (("board", 0.6), ("newer", 0.7)):
+        save_run(tmp_path / name, "tiny", "bc5cdr", 42, score)
+    app = open_app(monkeypatch, tmp_path / "board", suite="English")
+    save_run(tmp_path / "board", "late", "bc5cdr", 42, 0.8)
+    app.run()
+    assert board(app).loc["late", "bc5cdr"] == "80.0"
+    for path in (tmp_path / "newer").glob("runs/*/*.json"):
+        # as cp does: the file is written over, its folder stays as it is
+        (tmp_path / "board" / path.relative_to(tmp_path / "newer")).write_bytes(path.read_bytes())
+    page._contents.clear()
+    assert board(open_app(monkeypatch, tmp_path / "board", suite="English")).loc["tiny", "bc5cdr"] == "70.0"
+
+
+def test_messages_do_not_tell_where_the_folder_lies(monkeypatch, tmp_path):
+    monkeypatch.setenv(page.RESULTS_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(page.PRETRAINING_VARIABLE, str(tmp_path / "training"))
+    assert page.text(f"{tmp_path}/runs/a.json: not JSON") == "runs/a.json\\: not JSON"
+    assert str(tmp_path) not in page.text(f"{tmp_path}/training/detour/metrics.jsonl:3")
+
+
+def test_a_public_board_names_no_command(monkeypatch):
+    note = "anatem: no gate verdict on the data of its runs; `biobench tasks gate anatem` gives one"
+    assert page.without_commands(note) == note
+    monkeypatch.setattr(page, "is_public", lambda: True)
+    assert page.without_commands(note) == "anatem: no gate verdict on the data of its runs"
+
+
+def test_a_pack_is_checked_here_and_as_an_upload(monkeypatch, tmp_path):
+    honest_run(tmp_path / "results")
+    pack = submit("org/tiny", tmp_path / "results", tmp_path / "work" / "submissions" / "tiny")
+    monkeypatch.chdir(tmp_path / "work")
+    app = open_app(monkeypatch, tmp_path / "results", "submit")
+    assert app.button(key="check").disabled
+    app.selectbox(key="pack_here").select_index(1).run()
+    app.button(key="check").click().run()
+    assert "verified" in app.success[0].value
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(p for p in pack.rglob("*") if p.is_file()):
+            archive.write(path, path.relative_to(pack).as_posix())
+    uploaded = checked(held)
+    assert uploaded.state == "verified"
+    assert uploaded.checks == examine(pack).checks
+    assert {c.code for c in checked(io.BytesIO(b"not a zip")).checks} == {"L06"}
