@@ -50,16 +50,6 @@ def flash_attn_varlen_func(
     return reference(q, k, v, cu_seqlens_q, window_size, softmax_scale, causal)
 
 
-def flash_attn_3(
-    q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, seqused_q=None, seqused_k=None, softmax_scale=None,
-    causal=False, qv=None, q_descale=None, k_descale=None, v_descale=None, window_size=(-1, -1), attention_chunk=0,
-    softcap=0.0, num_splits=1, pack_gqa=None, deterministic=False, sm_margin=0,
-):  # fmt: skip
-    """As FlashAttention 3 declares it; some versions return the log-sum-exp as well."""
-    CALLS.append({"heads": k.shape[1], "deterministic": deterministic})
-    return reference(q, k, v, cu_seqlens_q, window_size, softmax_scale, causal), None
-
-
 def varlen_attn(
     query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, *, return_aux=None, scale=None, window_size=(-1, -1),
     enable_gqa=False, seqused_k=None, block_table=None, num_splits=None,
@@ -71,7 +61,6 @@ def varlen_attn(
 
 
 KERNELS = {
-    "flash_attn_3": Kernel("flash_attn_3", flash_attn_3),
     "flash_attn": Kernel("flash_attn", flash_attn_varlen_func, drops=True),
     "torch": Kernel("torch", varlen_attn),
 }
@@ -81,7 +70,7 @@ KERNELS = {
 def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Kernel:
     """A kernel that the CPU is told to have."""
     chosen = KERNELS[request.param]
-    monkeypatch.setattr(attention, "KERNEL", chosen)
+    monkeypatch.setattr(attention, "KERNELS", (chosen,))
     monkeypatch.setattr(attention, "DEVICES", ("cuda", "cpu"))
     CALLS.clear()
     return chosen
@@ -174,7 +163,7 @@ def test_a_bounded_layer_without_a_kernel_is_warned_of(
         found = noted("modernbert", precision, 0.0, isolated=isolated)
     assert found["sliding_attention"] == "dense"
     assert (found["full_attention"] == "dense") == isolated
-    assert "no kernel for windows is installed" in caplog.text
+    assert "no kernel for windows is there" in caplog.text
 
 
 def test_on_a_cpu_nothing_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
@@ -235,7 +224,7 @@ def test_isolated_documents_give_the_kernel_the_length_of_the_longest(
         asked.append(arguments[5:7])
         return kernel.call(*arguments, **options)
 
-    monkeypatch.setattr(attention, "KERNEL", kernel._replace(call=watched))
+    monkeypatch.setattr(attention, "KERNELS", (kernel._replace(call=watched),))
     model = tiny("modernbert")
     ids = guard.probe_tokens(model, torch.device("cpu"))
     ends = torch.tensor([0, 9, ids.shape[1]], dtype=torch.int32)
@@ -263,3 +252,29 @@ def test_what_a_probe_does_to_determinism_is_taken_back() -> None:
         torch.use_deterministic_algorithms(True, warn_only=True)
         torch.backends.cudnn.deterministic = True
     assert state() == before == (False, False, False)
+
+
+def test_a_kernel_that_does_not_give_the_states_of_a_model_is_not_trained_with(
+    kernel: Kernel, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Proved at load, as in fine-tuning: one that does not see the window, and one that raises, are left out."""
+
+    def deaf(*tensors: Any, window_size: tuple[int, int] = (-1, -1), **options: Any) -> Any:
+        return kernel.call(*tensors, **options)
+
+    def refuses(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("head dimension 8 is not a multiple of 16")
+
+    wrong = (kernel._replace(name="deaf", call=deaf), kernel._replace(name="refuses", call=refuses))
+    monkeypatch.setattr(attention, "KERNELS", (*wrong, kernel))
+    model = tiny("modernbert")
+    with caplog.at_level(logging.WARNING, "trainer"):
+        found = phase._kernels(Trainee(model), False, "bf16", torch.device("cpu"), isolated=True)
+    assert (kernel,) == attention.KERNELS
+    assert set(found.values()) == {kernel.name}
+    assert not caplog.records
+    monkeypatch.setattr(attention, "KERNELS", wrong)
+    with caplog.at_level(logging.WARNING, "trainer"):
+        phase._kernels(Trainee(model), False, "bf16", torch.device("cpu"), isolated=True)
+    assert "deaf gives states that differ by" in caplog.text
+    assert "refuses does not run this model: head dimension 8 is not a multiple of 16" in caplog.text
