@@ -195,18 +195,23 @@ def test_names_in_a_tree_that_lead_out_are_read_by_nobody(bare: Path, tmp_path: 
     tree = subprocess.run(
         ["git", "mktree"], cwd=bare, input=b"100644 blob %b\tsubmission.json\n" % blob, capture_output=True, check=True
     ).stdout.strip()
-    names = (b"..", b"a b", b"-x", b".git", b"x" * 120)
-    listed = b"".join(b"040000 tree %b\t%b\n" % (tree, name) for name in names)
-    inner = subprocess.run(["git", "mktree"], cwd=bare, input=listed, capture_output=True, check=True).stdout.strip()
-    outer = subprocess.run(
-        ["git", "mktree"], cwd=bare, input=b"040000 tree %b\tsubmitted\n" % inner, capture_output=True, check=True
-    ).stdout.decode()
-    commit = git(bare, "commit-tree", outer.strip(), "-m", "names").strip()
-    git(bare, "update-ref", "refs/heads/main", commit)
+
+    def named(*names: bytes) -> None:
+        listed = b"".join(b"040000 tree %b\t%b\n" % (tree, name) for name in names)
+        inner = subprocess.run(["git", "mktree"], cwd=bare, input=listed, capture_output=True, check=True).stdout
+        submitted = b"040000 tree %b\tsubmitted\n" % inner.strip()
+        outer = subprocess.run(["git", "mktree"], cwd=bare, input=submitted, capture_output=True, check=True).stdout
+        commit = git(bare, "commit-tree", outer.decode().strip(), "-m", "names").strip()
+        git(bare, "update-ref", "refs/heads/main", commit)
+
+    named(b"a b", b"-x", b"x" * 120)
     _, pulled = repository.pull(str(bare), tmp_path / "mine")
-    assert {one.outcome for one in pulled} == {"refused"}
-    assert {one.name for one in pulled} == {"a b", "-x", ".git", "x" * 120}
+    assert {one.name: one.outcome for one in pulled} == dict.fromkeys(("a b", "-x", "x" * 120), "refused")
     assert all(one.reason == "its name is no folder's name" for one in pulled)
+    for name in (b"..", b".git"):
+        named(name, b"sound")
+        with pytest.raises(StoreError, match="git archive: error: invalid path"):
+            repository.pull(str(bare), tmp_path / "mine")
     assert not (tmp_path / "mine" / "submitted").exists()
 
 
@@ -372,7 +377,7 @@ def test_a_repository_without_a_commit_or_that_refuses_is_said(bare: Path, tmp_p
     with pytest.raises(StoreError) as caught:
         repository.push(str(bare), pack)
     assert "pre-receive hook declined" in str(caught.value)
-    assert "fork the repository" in caught.value.hint
+    assert "fork, give the fork's address" in caught.value.hint
 
 
 def test_a_committer_without_a_name_is_told_how(bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
