@@ -9,56 +9,14 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from biobench.core.attention import Kernel
+from tests.helpers.kernels import CALLS, flash_attn_varlen_func, varlen_attn
 from tests.helpers.pretrain_models import tiny
 from trainer.model import attention, guard
 from trainer.model.attention import Reach
 from trainer.model.network import Trainee, set_dropout
 from trainer.train import phase
-
-CALLS: list[dict[str, Any]] = []
-
-
-def reference(
-    q: Tensor, k: Tensor, v: Tensor, cu: Tensor, window: tuple[int, int], scale: float | None, causal: bool
-) -> Tensor:
-    """Attention of the flattened batch by the documented rules: windows inclusive on each side, heads in groups."""
-    assert q.dtype == k.dtype == v.dtype == torch.bfloat16, "a kernel takes one type"
-    groups = q.shape[1] // k.shape[1]
-    k, v = k.repeat_interleave(groups, dim=1), v.repeat_interleave(groups, dim=1)
-    place = torch.arange(len(q))
-    back = place[:, None] - place[None, :]
-    number = torch.bucketize(place, cu[1:].long(), right=True)
-    seen = number[:, None] == number[None, :]
-    left, right = window[0], 0 if causal else window[1]
-    seen &= (back <= left) if left >= 0 else torch.tensor(True)
-    seen &= (-back <= right) if right >= 0 else torch.tensor(True)
-    factor = scale if scale is not None else q.shape[-1] ** -0.5
-    scores = torch.einsum("qhd,khd->hqk", q.float(), k.float()) * factor
-    return torch.einsum("hqk,khd->qhd", scores.masked_fill(~seen, float("-inf")).softmax(-1), v.float()).to(q.dtype)
-
-
-def flash_attn_varlen_func(
-    q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, dropout_p=0.0, softmax_scale=None, causal=False,
-    window_size=(-1, -1), softcap=0.0, alibi_slopes=None, deterministic=False,
-    return_attn_probs=False, block_table=None,
-):  # fmt: skip
-    """As flash-attn 2 declares it."""
-    CALLS.append({"dropout": dropout_p, "heads": k.shape[1], "deterministic": deterministic})
-    return reference(q, k, v, cu_seqlens_q, window_size, softmax_scale, causal)
-
-
-def varlen_attn(
-    query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, *, return_aux=None, scale=None, window_size=(-1, -1),
-    enable_gqa=False, seqused_k=None, block_table=None, num_splits=None,
-):  # fmt: skip
-    """As torch declares it."""
-    CALLS.append({"heads": key.shape[1], "enable_gqa": enable_gqa})
-    assert enable_gqa or key.shape[1] == query.shape[1]
-    return reference(query, key, value, cu_seq_q, window_size, scale, False)
-
 
 KERNELS = {
     "flash_attn": Kernel("flash_attn", flash_attn_varlen_func, drops=True),
@@ -74,13 +32,6 @@ def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> K
     monkeypatch.setattr(attention, "DEVICES", ("cuda", "cpu"))
     CALLS.clear()
     return chosen
-
-
-def test_the_substitute_has_torchs_own_signature() -> None:
-    varlen = pytest.importorskip("torch.nn.attention.varlen")
-    real = inspect.signature(varlen.varlen_attn).parameters
-    assert {"window_size", "scale", "enable_gqa"} <= set(real)
-    assert list(real)[:7] == list(inspect.signature(varlen_attn).parameters)[:7]
 
 
 @pytest.mark.parametrize("window", [Reach(8, 0), Reach(8, 8), Reach(-1, 0), Reach(-1, -1)])
