@@ -67,7 +67,7 @@ def shared_bioul(classes: int) -> tuple[Tensor, Tensor, Tensor]:
     return moves, torch.isin(kind, begins), torch.isin(kind, ends)
 
 
-class Sums(NamedTuple):
+class PathSums(NamedTuple):
     """Log sums over paths. Rows of words beyond the mask mean nothing.
 
     forward: (sequences, words, groups, tags), of paths that end in a tag at a word, its emission included.
@@ -112,7 +112,7 @@ class LinearCRF(nn.Module):
             self.last + self.forbidden_last,
         )
 
-    def sums(self, emissions: Tensor, mask: Tensor) -> Sums:
+    def sums(self, emissions: Tensor, mask: Tensor) -> PathSums:
         """The sums of both directions, in one scan: the backward one is the forward one of the turned sequences."""
         moves, first, last = self._scores()
         rows, turned = torch.arange(len(mask), device=mask.device)[:, None], turn(mask)
@@ -124,7 +124,7 @@ class LinearCRF(nn.Module):
             steps.append(torch.logsumexp(steps[-1][:, None] + between, dim=0) + emitted)
         forward, backward = torch.stack(steps).permute(2, 3, 0, 4, 1)
         backward = backward[rows, turned]
-        return Sums(forward, backward, torch.logsumexp(backward[:, 0] + first, dim=-1))
+        return PathSums(forward, backward, torch.logsumexp(backward[:, 0] + first, dim=-1))
 
     def path_scores(self, emissions: Tensor, mask: Tensor, tags: Tensor) -> Tensor:
         """(sequences, groups): score of `tags` (sequences, words, groups)."""
@@ -137,7 +137,7 @@ class LinearCRF(nn.Module):
         total = (emitted * real).sum(1) + (moved * real[:, 1:]).sum(1)
         return total + first[groups, tags[:, 0]] + last[groups, end]
 
-    def log_likelihood(self, emissions: Tensor, mask: Tensor, tags: Tensor, sums: Sums) -> Tensor:
+    def log_likelihood(self, emissions: Tensor, mask: Tensor, tags: Tensor, sums: PathSums) -> Tensor:
         """(sequences, groups): log probability of `tags`. Differentiable once, whether or not the sums are.
 
         The gradient of the log sum over all paths is the chance of each tag and move, so it needs no way back
@@ -157,7 +157,7 @@ class LinearCRF(nn.Module):
         total = sums.total.detach() + (expected - expected.detach())
         return self.path_scores(emissions, mask, tags) - total
 
-    def log_marginals(self, emissions: Tensor, sums: Sums) -> Tensor:
+    def log_marginals(self, emissions: Tensor, sums: PathSums) -> Tensor:
         """(sequences, words, groups, tags): log probability of each tag at each word; rows beyond mask mean nothing."""
         return sums.forward + sums.backward - emissions - sums.total[:, None, :, None]
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from biobench.core.transfer import to_device
-from biobench.models.crf import BEGIN, INSIDE, LAST, TAGS, UNIT, LinearCRF, Sums, bioul, shared_bioul, turn
+from biobench.models.crf import BEGIN, INSIDE, LAST, TAGS, UNIT, LinearCRF, PathSums, bioul, shared_bioul, turn
 from biobench.models.dropout import SameDropout
 from biobench.models.heads import Units
 from biobench.models.linear import Linear
@@ -43,7 +43,7 @@ class SpanScores:
     crf: LinearCRF | None = None
     emissions: Tensor | None = None
     mask: Tensor | None = None
-    sums: Sums | None = None
+    sums: PathSums | None = None
 
 
 class GatedBiLSTM(nn.Module):
