@@ -182,7 +182,7 @@ def ranking(results: Results, view: str, tasks: Sequence[str] = (), protocol: st
         if row.source == "baseline":
             baseline[row.task] = max(baseline.get(row.task, row), row, key=lambda r: r.mean)
     under = protocols(results)
-    marks = {(g.model, g.variant, g.source): g.mark for g in results.groups if g.source == "submitted"}
+    marks: dict[Line, str] = {(g.model, g.variant, g.source): g.mark for g in results.groups if g.source == "submitted"}
     lines: dict[Line, dict[str, Row]] = {}
     for row in rows:
         lines.setdefault(row.line, {})[row.task] = row

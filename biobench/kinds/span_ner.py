@@ -363,7 +363,7 @@ def _longer(scores: SpanScores) -> list[list[tuple[int, int, int, float]]]:
         return spans
     rows = [at for at, count in enumerate(scores.counts) if count > 0]
     tags = scores.crf.viterbi(scores.emissions, scores.mask).cpu().numpy()
-    chances: Tensor = scores.crf.log_marginals(scores.emissions, scores.mask, scores.sums).exp()
+    chances: Tensor = scores.crf.log_marginals(scores.emissions, scores.sums).exp()
     begins = (chances[..., BEGIN] + chances[..., UNIT]).cpu().numpy()
     ends = (chances[..., LAST] + chances[..., UNIT]).cpu().numpy()
     for place, row in enumerate(rows):

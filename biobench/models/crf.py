@@ -2,11 +2,13 @@
 
 A group is an independent chain on the same words. The tagger of nested spans has one group of five tags
 (O, I, B, L, U) for each type; the variant of the published French table has one group of 1 + 4 x types tags.
-Scans run over words; sequences and groups are one batch. Recursions: Lafferty, McCallum and Pereira,
+Scans run over words; sequences, groups and both directions are one batch. Recursions: Lafferty, McCallum and Pereira,
 "Conditional random fields", ICML 2001; the forward and backward sums in log space.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -65,6 +67,24 @@ def shared_bioul(classes: int) -> tuple[Tensor, Tensor, Tensor]:
     return moves, torch.isin(kind, begins), torch.isin(kind, ends)
 
 
+class PathSums(NamedTuple):
+    """Log sums over paths. Rows of words beyond the mask mean nothing.
+
+    forward: (sequences, words, groups, tags), of paths that end in a tag at a word, its emission included.
+    backward: the same of paths that begin there. total: (sequences, groups), of all paths.
+    """
+
+    forward: Tensor
+    backward: Tensor
+    total: Tensor
+
+
+def turn(mask: Tensor) -> Tensor:
+    """(sequences, words): the places that put the words of each sequence in reverse; padding stays where it is."""
+    places = torch.arange(mask.shape[1], device=mask.device)[None]
+    return torch.where(mask, mask.sum(1, keepdim=True) - 1 - places, places)
+
+
 class LinearCRF(nn.Module):
     """Chains with learnt moves. emissions: (sequences, words, groups, tags); mask: (sequences, words), True first.
 
@@ -92,28 +112,19 @@ class LinearCRF(nn.Module):
             self.last + self.forbidden_last,
         )
 
-    def forward_sums(self, emissions: Tensor, mask: Tensor) -> Tensor:
-        """(sequences, words, groups, tags): log sum over paths that end in a tag at a word, its emission included."""
-        moves, first, _ = self._scores()
-        sums = [emissions[:, 0] + first]
-        for at in range(1, emissions.shape[1]):
-            step = torch.logsumexp(sums[-1][..., :, None] + moves, dim=-2) + emissions[:, at]
-            sums.append(torch.where(mask[:, at, None, None], step, sums[-1]))
-        return torch.stack(sums, dim=1)
-
-    def backward_sums(self, emissions: Tensor, mask: Tensor) -> Tensor:
-        """(sequences, words, groups, tags): log sum over what may follow a tag at a word, its emission left out."""
-        moves, _, last = self._scores()
-        end = last.expand(emissions.shape[0], *last.shape)
-        sums = [end]
-        for at in range(emissions.shape[1] - 1, 0, -1):
-            step = torch.logsumexp(moves + (sums[-1] + emissions[:, at])[..., None, :], dim=-1)
-            sums.append(torch.where(mask[:, at, None, None], step, end))
-        return torch.stack(sums[::-1], dim=1)
-
-    def partition(self, forward_sums: Tensor) -> Tensor:
-        """(sequences, groups): log sum over all paths."""
-        return torch.logsumexp(forward_sums[:, -1] + self._scores()[2], dim=-1)
+    def sums(self, emissions: Tensor, mask: Tensor) -> PathSums:
+        """The sums of both directions, in one scan: the backward one is the forward one of the turned sequences."""
+        moves, first, last = self._scores()
+        rows, turned = torch.arange(len(mask), device=mask.device)[:, None], turn(mask)
+        # The tags come first and the chains last, so that every step works on long rows.
+        both = torch.stack([emissions, emissions[rows, turned]]).permute(2, 4, 0, 1, 3).contiguous()
+        between = torch.stack([moves, moves.transpose(1, 2)]).permute(2, 3, 0, 1)[:, :, :, None]
+        steps = [both[0] + torch.stack([first, last]).permute(2, 0, 1)[:, :, None]]
+        for emitted in both[1:]:
+            steps.append(torch.logsumexp(steps[-1][:, None] + between, dim=0) + emitted)
+        forward, backward = torch.stack(steps).permute(2, 3, 0, 4, 1)
+        backward = backward[rows, turned]
+        return PathSums(forward, backward, torch.logsumexp(backward[:, 0] + first, dim=-1))
 
     def path_scores(self, emissions: Tensor, mask: Tensor, tags: Tensor) -> Tensor:
         """(sequences, groups): score of `tags` (sequences, words, groups)."""
@@ -126,14 +137,29 @@ class LinearCRF(nn.Module):
         total = (emitted * real).sum(1) + (moved * real[:, 1:]).sum(1)
         return total + first[groups, tags[:, 0]] + last[groups, end]
 
-    def log_likelihood(self, emissions: Tensor, mask: Tensor, tags: Tensor, forward_sums: Tensor) -> Tensor:
-        """(sequences, groups): log probability of `tags`."""
-        return self.path_scores(emissions, mask, tags) - self.partition(forward_sums)
+    def log_likelihood(self, emissions: Tensor, mask: Tensor, tags: Tensor, sums: PathSums) -> Tensor:
+        """(sequences, groups): log probability of `tags`. Differentiable once, whether or not the sums are.
 
-    def log_marginals(self, emissions: Tensor, mask: Tensor, forward_sums: Tensor) -> Tensor:
+        The gradient of the log sum over all paths is the chance of each tag and move, so it needs no way back
+        through the scan.
+        """
+        moves, first, last = self._scores()
+        with torch.no_grad():
+            # Masked before they are raised: what stands beyond the mask may be too large.
+            beyond = ~mask[:, :, None, None]
+            chance = self.log_marginals(emissions, sums).masked_fill(beyond, -torch.inf).exp()
+            pairs = sums.forward[:, :-1, :, :, None] + moves + sums.backward[:, 1:, :, None, :]
+            pairs = pairs - sums.total[:, None, :, None, None]
+            moved = pairs.masked_fill(beyond[:, 1:, ..., None], -torch.inf).exp().sum(1)
+            ends = chance[torch.arange(len(mask), device=mask.device), mask.sum(1) - 1]
+        expected = (chance * emissions).sum((1, 3)) + (moved * moves).sum((2, 3))
+        expected = expected + (chance[:, 0] * first).sum(2) + (ends * last).sum(2)
+        total = sums.total.detach() + (expected - expected.detach())
+        return self.path_scores(emissions, mask, tags) - total
+
+    def log_marginals(self, emissions: Tensor, sums: PathSums) -> Tensor:
         """(sequences, words, groups, tags): log probability of each tag at each word; rows beyond mask mean nothing."""
-        joint = forward_sums + self.backward_sums(emissions, mask)
-        return joint - self.partition(forward_sums)[:, None, :, None]
+        return sums.forward + sums.backward - emissions - sums.total[:, None, :, None]
 
     @torch.no_grad()
     def viterbi(self, emissions: Tensor, mask: Tensor) -> Tensor:

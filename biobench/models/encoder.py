@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from biobench.core.attention import find_kernels
-from biobench.core.text import first_line
+from biobench.core.attention import Kernel, find_kernels, prove
 from biobench.core.transfer import to_device
 from biobench.models.attention import GATHERED, PACKED, Layout, packed
 from biobench.models.dropout import use_cheap_dropout
@@ -94,33 +93,20 @@ class Encoder(nn.Module):
         first, second = (self._at_rest([s])[0] for s in (sequence, other))
         return not torch.equal(first, second)
 
-    @torch.no_grad()
     def prove_kernels(self) -> None:
-        """Leave out each kernel whose bf16 states stand farther from those in fp32 than rounding explains.
-
-        To be called with the weights on the accelerator. The measure is the error (root mean square) of the padded
-        batch in bf16.
-        """
+        """Leave out each kernel that does not give this model's states; the weights are on the accelerator."""
         kernels, self.kernels = self.kernels, ()
         if not kernels or self.attention != "packed" or not self.runs_in_bf16:
             return
         sequences = self._probes()
         exact = self._at_rest(sequences)
+
+        def states(chosen: tuple[Kernel, ...]) -> Tensor:
+            self.kernels = chosen
+            return self._at_rest(sequences)
+
         with torch.autocast(self.device.type, torch.bfloat16):
-            allowed = 2 * (self._at_rest(sequences) - exact).square().mean().sqrt() + 1e-3 * exact.std()
-            sound = []
-            for kernel in kernels:
-                self.kernels = (kernel,)
-                try:
-                    error = (self._at_rest(sequences) - exact).square().mean().sqrt()
-                except (RuntimeError, ValueError, TypeError) as problem:  # head widths, devices, versions
-                    self.refusals.append(f"{kernel.name} does not run this model: {first_line(problem, 120)}")
-                    continue
-                if error <= allowed:
-                    sound.append(kernel)
-                else:
-                    self.refusals.append(f"{kernel.name} gives states that differ by {float(error):.2g}")
-        self.kernels = tuple(sound)
+            self.kernels, self.refusals = prove(kernels, exact, states(()), states)
 
     def slow_attention(self) -> str | None:
         """Why packed attention was computed on a padded batch in training; None where a kernel did, or on a CPU."""

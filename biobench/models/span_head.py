@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from biobench.core.transfer import to_device
-from biobench.models.crf import BEGIN, INSIDE, LAST, TAGS, UNIT, LinearCRF, bioul, shared_bioul
+from biobench.models.crf import BEGIN, INSIDE, LAST, TAGS, UNIT, LinearCRF, PathSums, bioul, shared_bioul, turn
+from biobench.models.dropout import SameDropout
 from biobench.models.heads import Units
+from biobench.models.linear import Linear
 from biobench.schema.training import SpanOptions
 
 _RARE = -5.0
@@ -30,9 +31,10 @@ _BLOCK = 64
 class SpanScores:
     """What the head says of the units of all sequences, end to end (units).
 
-    logits: (units, max_span, types), of the span that begins at a unit and is 1..max_span units long.
-    inside: (units, max_span), whether that span ends in its own sequence. crf, emissions (sequences, words,
-    groups, tags), mask (sequences, words) and sums: the tagger; None in the variant without one.
+    logits: (units, longest, types), of the span that begins at a unit and is 1..longest units long; longest is
+    max_span, or the units of the longest sequence if these are fewer. inside: (units, longest), whether that span
+    ends in its own sequence. crf, emissions (sequences, words, groups, tags), mask (sequences, words) and sums: the
+    tagger; None in the variant without one.
     """
 
     logits: Tensor
@@ -41,7 +43,7 @@ class SpanScores:
     crf: LinearCRF | None = None
     emissions: Tensor | None = None
     mask: Tensor | None = None
-    sums: Tensor | None = None
+    sums: PathSums | None = None
 
 
 class GatedBiLSTM(nn.Module):
@@ -54,20 +56,30 @@ class GatedBiLSTM(nn.Module):
         )
         self.gates = nn.ModuleList(nn.Linear(width, 1) for _ in range(layers))
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(layers))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = SameDropout(dropout)
 
-    def forward(self, states: Tensor, counts: Sequence[int]) -> Tensor:
-        """states: (sequences, words, width) -> the same; counts: words of each sequence."""
-        # Sorted here and not by the library, which asks the device for the order in which to put the sequences back.
-        sizes, order = torch.sort(torch.tensor(counts), descending=True)
-        longest_first, back = (to_device(x, states.device) for x in (order, order.argsort()))
+    def forward(self, states: Tensor, mask: Tensor) -> Tensor:
+        """states: (sequences, words, width) -> the same; mask: (sequences, words), True first."""
+        rows, turned = torch.arange(len(mask), device=mask.device)[:, None], turn(mask)
         for rnn, gate, norm in zip(self.rnns, self.gates, self.norms, strict=True):
-            packed = pack_padded_sequence(states.index_select(0, longest_first), sizes, batch_first=True)
-            context, _ = pad_packed_sequence(rnn(packed)[0], batch_first=True, total_length=states.shape[1])
-            context = self.dropout(context.index_select(0, back))
+            backward = _one_way(rnn, states[rows, turned], "_reverse")[rows, turned]
+            context = torch.cat([_one_way(rnn, states, ""), backward], dim=-1) * mask[..., None]
+            context = self.dropout(context)
             g = torch.sigmoid(gate(context))
             states = norm((1 - g) * states + g * context)
         return states
+
+
+def _one_way(rnn: nn.Module, states: Tensor, direction: str) -> Tensor:
+    """(sequences, words, width / 2) of one direction of a layer.
+
+    Each direction runs over padded sequences whose words come first: so oneDNN computes a layer on a CPU in one call,
+    in 0.44 times the time of packed sequences, which it does not take.
+    """
+    weights = [getattr(rnn, f"{name}_l0{direction}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+    empty = states.new_zeros(1, len(states), states.shape[2] // 2)
+    out: Tensor = torch.lstm(states, (empty, empty), weights, True, 1, 0.0, rnn.training, False, True)[0]
+    return out
 
 
 class SpanHead(nn.Module):
@@ -76,21 +88,21 @@ class SpanHead(nn.Module):
     def __init__(self, width: int, types: int, dropout: float, pooling: str, options: SpanOptions) -> None:
         super().__init__()
         self.options, self.pooling, self.types = options, pooling, types
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = SameDropout(dropout)
         self.columns = types + 1 if options.variant == "paper_variant" else types
         if options.variant != "biaffine":
             same = width == options.width
-            self.project = nn.Identity() if same else nn.Sequential(nn.Linear(width, options.width), nn.GELU())
+            self.project = nn.Identity() if same else nn.Sequential(Linear(width, options.width), nn.GELU())
             self.context = GatedBiLSTM(options.width, options.layers, dropout)
             width = options.width
             if options.variant == "paper_variant":
-                self.tagger = nn.Linear(width, 1 + 4 * self.columns)
+                self.tagger = Linear(width, 1 + 4 * self.columns)
                 self.crf = LinearCRF(1, shared_bioul(self.columns))
             else:
-                self.tagger = nn.Linear(width, TAGS * types)
+                self.tagger = Linear(width, TAGS * types)
                 self.crf = LinearCRF(types, bioul())
-        self.begin = nn.Linear(width, self.columns * options.biaffine_width)
-        self.end = nn.Linear(width, self.columns * options.biaffine_width)
+        self.begin = Linear(width, self.columns * options.biaffine_width)
+        self.end = Linear(width, self.columns * options.biaffine_width)
         rare = 0.0 if options.variant == "paper_variant" else _RARE
         self.bias = nn.Parameter(torch.full((1,), rare))
 
@@ -98,9 +110,10 @@ class SpanHead(nn.Module):
         """hidden: (tokens, width)."""
         with torch.autocast(hidden.device.type, enabled=False):
             states = pool_units(hidden.float(), units, self.pooling)
-            inside = _inside(units.counts, self.options.max_span, states.device)
+            longest = min(self.options.max_span, max(units.counts, default=1))
+            inside = _inside(units.counts, longest, states.device)
             if self.options.variant == "biaffine" or len(states) == 0:
-                return SpanScores(self._biaffine(self.dropout(states)), inside, units.counts)
+                return SpanScores(self._biaffine(self.dropout(states), longest), inside, units.counts)
             return self._with_tagger(states, inside, units.counts)
 
     def _with_tagger(self, states: Tensor, inside: Tensor, every: Sequence[int]) -> SpanScores:
@@ -109,25 +122,25 @@ class SpanHead(nn.Module):
         real = torch.arange(max(counts))[None] < sizes[:, None]
         mask = to_device(real, states.device)
         rows = to_device(real.view(-1).nonzero()[:, 0], states.device)
-        padded = self.context(_padded(self.project(states), rows, real.shape), counts)
+        padded = self.context(_padded(self.project(states), rows, real.shape), mask)
         flat = padded.flatten(0, 1)[rows]
         groups = 1 if self.options.variant == "paper_variant" else self.types
         emissions = _padded(self.tagger(self.dropout(flat)), rows, real.shape).view(*real.shape, groups, -1)
-        sums = self.crf.forward_sums(emissions, mask)
         paper = self.options.variant == "paper_variant"
         with torch.set_grad_enabled(paper and torch.is_grad_enabled()):
-            marginals = self.crf.log_marginals(emissions, mask, sums).flatten(0, 1)[rows]
-            chance = _span_chances(marginals, self.columns if paper else None, self.options.max_span, inside)
+            sums = self.crf.sums(emissions, mask)
+            marginals = self.crf.log_marginals(emissions, sums).flatten(0, 1)[rows]
+            chance = _span_chances(marginals, self.columns if paper else None, inside)
         term = chance if paper else _logit(chance)
-        logits = self._biaffine(self.dropout(flat)) + term
+        logits = self._biaffine(self.dropout(flat), inside.shape[1]) + term
         return SpanScores(logits, inside, every, self.crf, emissions, mask, sums)
 
-    def _biaffine(self, states: Tensor) -> Tensor:
-        """(units, max_span, columns): begin vector of the first unit times end vector of the last."""
+    def _biaffine(self, states: Tensor, longest: int) -> Tensor:
+        """(units, longest, columns): begin vector of the first unit times end vector of the last."""
         size = self.options.biaffine_width
         begin = self.begin(states).view(-1, self.columns, size)
         end = self.end(states).view(-1, self.columns, size)
-        scores: Tensor = _band(begin, end, self.options.max_span) * float(size) ** -0.5 + self.bias
+        scores: Tensor = _band(begin, end, longest) * float(size) ** -0.5 + self.bias
         return scores
 
 
@@ -176,7 +189,7 @@ def _band(begin: Tensor, end: Tensor, longest: int) -> Tensor:
     return spans.permute(0, 2, 3, 1).reshape(blocks * _BLOCK, longest, columns)[:count]
 
 
-def _span_chances(marginals: Tensor, classes: int | None, longest: int, inside: Tensor) -> Tensor:
+def _span_chances(marginals: Tensor, classes: int | None, inside: Tensor) -> Tensor:
     """(units, longest, types) log probability of a span: the least of its begin, its end, and no hole between.
 
     marginals: (units, groups, tags). classes: of the tagger that all types share; None: a group a type.
@@ -193,7 +206,7 @@ def _span_chances(marginals: Tensor, classes: int | None, longest: int, inside: 
     # In double: the sum runs over all sequences, and a short span is a small difference of it.
     sums = nn.functional.pad(covered.double().cumsum(0), (0, 0, 1, 0))
     count = len(begin)
-    last = torch.arange(count, device=begin.device)[:, None] + torch.arange(longest, device=begin.device)[None]
+    last = torch.arange(count, device=begin.device)[:, None] + torch.arange(inside.shape[1], device=begin.device)[None]
     last = torch.where(inside, last, 0)
     whole = (sums[last + 1] - sums[:count, None]).float()
     least = torch.minimum(torch.minimum(whole, begin[:, None]), end[last])

@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 import shutil
+import tarfile
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,7 +30,7 @@ from biobench.store import Store
 from biobench.store.index import FILE as INDEX
 from biobench.store.statements import FOLDER, MANIFEST, make_statement, mark_of, save_statement, statement_on
 from biobench.submission.checks import Verification
-from biobench.submission.git import run_git, run_git_bytes
+from biobench.submission.git import run_git
 from biobench.submission.guard import verify
 from biobench.submission.layout import allowed_bytes
 from biobench.submission.pack import packed_files, slug, submit
@@ -42,15 +43,13 @@ _STATE = ".pulled.json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _ROOTS = (SUBMITTED, "runs", "floors", FOLDER)
 
-Outcome = Literal["new", "updated", "unchanged", "refused", "kept"]
-
 
 @dataclass(frozen=True, slots=True)
 class PulledSubmission:
     """One submission of a repository. kept: what is here was left alone, for the reason given."""
 
     name: str
-    outcome: Outcome
+    outcome: Literal["new", "updated", "unchanged", "refused", "kept"]
     reason: str = ""
 
 
@@ -71,16 +70,18 @@ def pull(
     Raises StoreError where the repository cannot be read and UsageError for an address that is none.
     """
     target = Path(results_dir) / SUBMITTED
-    shown = without_password(address if address.startswith(HUB) else _checked(address))
+    shown = without_password(_checked(address))
     state = _state(target)
     with tempfile.TemporaryDirectory() as place:
         remote = Path(place) / "remote"
-        commit = _fetch(address, remote)
+        remote.mkdir()
+        commit = _fetch_hub(address.removeprefix(HUB), remote) if address.startswith(HUB) else _fetch(address, remote)
         pulled: dict[str, PulledSubmission] = {}
         for name, source in _submissions(remote, Path(place) / "packed"):
             if name in pulled:
                 continue  # the owner's runs of a model that the owner submitted too
-            pulled[name] = _lay(name, source, remote, target, state.get(name), shown, data_dir)
+            known = state.get(name) if state.get(name, {}).get("from") == shown else None
+            pulled[name] = _lay(name, source, remote, target, known, data_dir)
             if pulled[name].outcome in ("new", "updated"):
                 state[name] = {"from": shown, "commit": commit, "files": _digest(source)}
                 # after each, so that a killed command leaves nothing of which nobody knows where it came from
@@ -109,22 +110,19 @@ def push(address: str, folder: str | Path) -> SentSubmission:
     branch = f"submission/{name}"
     with tempfile.TemporaryDirectory() as place:
         clone = Path(place) / "clone"
-        run_git(["clone", "--quiet", "--depth", "1", "--no-tags", "--", _checked(address), str(clone)])
-        _head(clone, address)
-        base = run_git(["rev-parse", "--abbrev-ref", "HEAD"], clone).strip()
+        base = _clone(address, clone)[1]
         if run_git(["ls-remote", "origin", f"refs/heads/{branch}"], clone).strip():
             # sent before: the request is continued, and nothing that somebody added to it is overwritten
             run_git(["fetch", "--quiet", "--depth", "1", "--no-tags", "origin", f"refs/heads/{branch}"], clone)
-            run_git(["checkout", "--quiet", "-b", branch, "FETCH_HEAD"], clone)
+            base_commit = "FETCH_HEAD"
         else:
-            run_git(["checkout", "--quiet", "-b", branch], clone)
+            base_commit = "HEAD"
+        run_git(["checkout", "--quiet", "-b", branch, base_commit], clone)
         into = clone / SUBMITTED / name
         # links are checked out as files with the address in them, so that none is followed
-        for part in (clone / SUBMITTED, into):
-            if part.exists() and not part.is_dir():
-                raise StoreError("is no folder in the repository", hint="ask its owner", file=part.relative_to(clone))
-        if into.exists():
-            shutil.rmtree(into)
+        if any(part.exists() and not part.is_dir() for part in (into.parent, into)):
+            raise StoreError("is no folder in the repository", hint="ask its owner", file=f"{SUBMITTED}/{name}")
+        shutil.rmtree(into, ignore_errors=True)
         for path in [folder / MANIFEST, *packed_files(folder)]:
             file = into / path.relative_to(folder)
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -143,14 +141,6 @@ def _stopped(verification: Verification) -> str | None:
     if stops:
         return f"{verification.state}: {stops[0].where}: {plain(stops[0].what)}"
     return "refused" if verification.state == "refused" else None
-
-
-def _head(clone: Path, address: str) -> str:
-    """The newest commit. Raises StoreError where there is none."""
-    try:
-        return run_git(["rev-parse", "--verify", "--quiet", "HEAD"], clone).strip()
-    except StoreError:
-        raise StoreError(f"{without_password(address)} has no commit", hint="name a repository of results") from None
 
 
 def request_text(folder: Path, verification: Verification) -> str:
@@ -196,46 +186,39 @@ def _submissions(remote: Path, packed: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _lay(
-    name: str,
-    source: Path,
-    remote: Path,
-    target: Path,
-    known: dict[str, str] | None,
-    address: str,
-    data_dir: str | Path | None,
+    name: str, source: Path, remote: Path, target: Path, known: dict[str, str] | None, data_dir: str | Path | None
 ) -> PulledSubmission:
+    """Check one submission and put it in its place. known: what was pulled from this repository under its name."""
     if not _NAME.fullmatch(name):
         return PulledSubmission(plain(name), "refused", "its name is no folder's name")
-    place, digest = target / name, _digest(source)
-    if place.exists() or place.is_symlink():
-        if known is None or known.get("from") != address:
-            return PulledSubmission(name, "kept", "one of this name is here that did not come from there")
-        if place.is_symlink() or _digest(place) != known.get("files"):
-            return PulledSubmission(name, "kept", "it was changed here since; delete it to pull it again")
+    place = target / name
+    there = place.exists() or place.is_symlink()
+    if there and known is None:
+        return PulledSubmission(name, "kept", "one of this name is here that did not come from there")
+    if there and known is not None and (place.is_symlink() or _digest(place) != known.get("files")):
+        return PulledSubmission(name, "kept", "it was changed here since; delete it to pull it again")
     try:
         statement = statement_on(source, remote)
     except StoreError as error:
         return PulledSubmission(name, "refused", f"the repository's statement on it {error.what}")
     if statement is not None and not all(draw.agrees for draw in statement.draws):
         return PulledSubmission(name, "refused", "a run that the repository's maintainer drew does not agree")
-    outcome: Outcome = (
-        "new" if known is None else "unchanged" if place.exists() and known["files"] == digest else "updated"
-    )
-    if outcome != "unchanged":
+    unchanged = there and known is not None and known["files"] == _digest(source)
+    if not unchanged:
         verification = verify(source, data_dir, target.parent)
         if (stopped := _stopped(verification)) is not None:
             return PulledSubmission(name, "refused", stopped)
         target.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".pulled-") as aside:
             shutil.copytree(source, Path(aside) / name)
-            if place.exists():
+            if there:
                 place.rename(Path(aside) / "before")
             (Path(aside) / name).rename(place)
         if verification.mark == "re-scored" and statement is None:
             statement = make_statement(place, "re-scored")
     if statement is not None and mark_of(place) != "reproduced":
         save_statement(place, target.parent, statement)
-    return PulledSubmission(name, outcome, mark_of(place))
+    return PulledSubmission(name, "unchanged" if unchanged else "updated" if known else "new", mark_of(place))
 
 
 def _digest(folder: Path) -> str:
@@ -254,34 +237,39 @@ def _state(target: Path) -> dict[str, dict[str, str]]:
         return {}
     except (OSError, ValueError, RecursionError):
         state = None
-    if not isinstance(state, dict) or not all(isinstance(known, dict) for known in state.values()):
-        raise StoreError(
-            "is damaged, so nobody can say what was pulled",
-            hint="delete it and the submissions that came from repositories, and pull again",
-            file=target / _STATE,
-        )
-    return state
+    if isinstance(state, dict) and all(isinstance(known, dict) for known in state.values()):
+        return state
+    raise StoreError(
+        "is damaged, so nobody can say what was pulled",
+        hint="delete it and the submissions that came from repositories, and pull again",
+        file=target / _STATE,
+    )
+
+
+def _clone(address: str, folder: Path) -> tuple[str, str]:
+    """(newest commit, its branch) of a clone that is not checked out. Raises StoreError."""
+    address = _checked(address)
+    run_git(["clone", "--quiet", "--depth", "1", "--no-tags", "--no-checkout", "--", address, str(folder)])
+    try:
+        commit = run_git(["rev-parse", "--verify", "--quiet", "HEAD"], folder).strip()
+    except StoreError:
+        raise StoreError(f"{without_password(address)} has no commit", hint="name a repository of results") from None
+    return commit, run_git(["rev-parse", "--abbrev-ref", "HEAD"], folder).strip()
 
 
 def _fetch(address: str, folder: Path) -> str:
     """The repository's results as plain files in `folder`; the commit."""
-    folder.mkdir()
-    if address.startswith(HUB):
-        return _fetch_hub(address.removeprefix(HUB), folder)
-    clone = folder.parent / "clone"
-    run_git(["clone", "--quiet", "--depth", "1", "--no-tags", "--no-checkout", "--", _checked(address), str(clone)])
-    commit = _head(clone, address)
-    entries = []
-    for line in filter(None, run_git(["ls-tree", "-r", "-z", "-l", "HEAD", "--", *_ROOTS], clone).split("\0")):
-        about, _, path = line.partition("\t")
-        mode, _, blob, size = about.split()
-        if mode == "100644" and _is_wanted(path):
-            entries.append((path, blob, int(size)))
-    _check_bounds([size for *_, size in entries], address)
-    for path, blob, _ in entries:
-        file = folder / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(run_git_bytes(["cat-file", "blob", blob], clone))
+    clone, archive = folder.parent / "clone", folder.parent / "all.tar"
+    commit = _clone(address, clone)[0]
+    run_git(["archive", "--format=tar", "-o", str(archive), "HEAD"], clone)
+    with tarfile.open(archive) as packed:
+        members = [member for member in packed if member.isreg() and _is_wanted(member.name)]
+        _check_bounds([member.size for member in members], address)
+        for member in members:
+            file, content = folder / member.name, packed.extractfile(member)
+            assert content is not None
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content.read())
     return commit
 
 
@@ -306,9 +294,8 @@ def _check_bounds(sizes: Sequence[int], address: str) -> None:
 
 def _checked(address: str) -> str:
     if not address or address.startswith("-") or "::" in address:
-        raise UsageError(
-            f"'{plain(address)}' is no repository", hint="give its https or ssh address, or hub:owner/name"
-        )
+        hint = "give its https or ssh address, or hub:owner/name"
+        raise UsageError(f"'{plain(address)}' is no repository", hint=hint)
     return str(Path(address).resolve()) if Path(address).is_dir() else address
 
 

@@ -99,7 +99,8 @@ def train_peer(
     """Fine-tune with the HF Trainer and score the test split.
 
     select: evaluate each epoch and keep the best by validation micro F1, as the engine does; without it the
-    last weights are scored and no validation is run. flags: further arguments of its `TrainingArguments`.
+    last weights are scored and no validation is run. flags: further arguments of its `TrainingArguments`,
+    and `attn_implementation` of the model.
     """
     began = time.perf_counter()
     tags = tag_set(data.labels)
@@ -108,7 +109,9 @@ def train_peer(
         name: _Sentences(data.documents[name], tokenizer, tags, spec.protocol.max_length)
         for name in ("train", "validation", "test")
     }
-    network = AutoModelForTokenClassification.from_pretrained(model, num_labels=len(tags))
+    chosen = dict(flags or {})
+    attention = {"attn_implementation": chosen.pop("attn_implementation")} if "attn_implementation" in chosen else {}
+    network = AutoModelForTokenClassification.from_pretrained(model, num_labels=len(tags), **attention)
 
     def predictions(output: Any, name: str) -> list[Prediction]:
         # Under length groups the Trainer evaluates in an order of its own, and gives what it predicts in that order.
@@ -151,7 +154,7 @@ def train_peer(
             save_total_limit=1,
             disable_tqdm=True,
             logging_strategy="no",
-            **(flags or {}),
+            **chosen,
         )
         trainer = Trainer(
             model=network,

@@ -37,7 +37,8 @@ def work(folder: Path, **changed: Any) -> Work:
 def test_the_contenders_do_the_same_work(tmp_path: Path) -> None:
     """Ours and the HF Trainer's best, each in this process; the scores are of the same test split."""
     for name, flags in contenders(torch.device("cpu")).items():
-        if name in (OURS, "hf-trainer bf16, length groups"):
+        if name == OURS or name.endswith("SDPA, 2 loaders"):
+            flags = flags and {**flags, "dataloader_num_workers": 0}
             figures = measure_contender(name, flags, work(tmp_path / name[:2]))
             assert figures.contender == name
             assert len(figures.scores) == 2
@@ -68,7 +69,7 @@ def test_length_groups_are_scored_against_their_own_documents(
     task = load_task("demo_ner")
     folder = make_checkpoint("bert", tmp_path / "m")
     monkeypatch.setattr(
-        hf_trainer.AutoModelForTokenClassification, "from_pretrained", lambda _, num_labels: Oracle(num_labels)
+        hf_trainer.AutoModelForTokenClassification, "from_pretrained", lambda _, num_labels, **__: Oracle(num_labels)
     )
     flags = {"train_sampling_strategy": "group_by_length"}
     run = hf_trainer.train_peer(folder, task.spec, load_data(task, None, 24), 1, epochs=1, select=select, flags=flags)
@@ -85,9 +86,27 @@ def test_labels_of_other_documents_are_refused() -> None:
         sentences.in_order(found, [0, 1])
 
 
+@pytest.mark.parametrize("precision", ["bf16", "fp32"])
+@pytest.mark.parametrize("compiler", [None, "/usr/bin/g++"])
+def test_the_peer_gets_what_a_critic_would_give_it(
+    precision: str, compiler: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(speed_against, "resolve_precision", lambda *_: precision)
+    monkeypatch.setattr(speed_against, "which", lambda _: compiler)
+    known = contenders(torch.device("cpu"))
+    assert ("hf-trainer bf16" in known) is (precision == "bf16")
+    best = list(known.values())[-1]
+    assert best is not None
+    assert best["train_sampling_strategy"] == "group_by_length"
+    assert (best["optim"], best["attn_implementation"]) == ("adamw_torch_fused", "sdpa")
+    assert best.get("bf16", False) is (precision == "bf16")
+    assert best.get("torch_compile", False) is (compiler is not None)
+
+
 @pytest.mark.slow
 def test_a_contender_with_loaders_of_its_own_works_in_its_process(tmp_path: Path) -> None:
-    name, flags = list(contenders(torch.device("cpu")).items())[-1]
+    (name,) = [name for name in contenders(torch.device("cpu")) if name.endswith("2 loaders")]
+    flags = contenders(torch.device("cpu"))[name]
     assert flags is not None
     assert flags["dataloader_num_workers"] == 2
     figures = speed_against._in_process(name, flags, work(tmp_path, seeds=(1,)))
@@ -105,6 +124,7 @@ def test_contenders_alternate_and_ratios_are_within_rounds(tmp_path: Path, monke
         return Figures(name, slow * factor, factor, 100, (0.5, 0.7))
 
     monkeypatch.setattr(speed_against, "_in_process", pretended)
+    monkeypatch.setattr(speed_against, "resolve_precision", lambda *_: "bf16")
     named = ["hf-trainer defaults", "hf-trainer bf16"]
     ratios = compare_speed(work(tmp_path), 2, names=named, report=lambda turn, figures: None)
     assert turns == [OURS, *named, *named, OURS]
@@ -143,6 +163,7 @@ def test_best_flags_are_those_of_an_equal_score(
         return Figures(name, seconds[name], seconds[name], 100, scores[name][: len(part.seeds)])
 
     monkeypatch.setattr(speed_against, "_in_process", pretended)
+    monkeypatch.setattr(speed_against, "resolve_precision", lambda *_: "bf16")
     ratios = compare_speed(
         work(tmp_path, seeds=seeds), 2, names=[n for n in scores if n != OURS], report=lambda turn, figures: None
     )

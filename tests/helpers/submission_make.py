@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from biobench.data.catalog import load_task
 from biobench.data.hashing import task_identity
 from biobench.data.load import load_data
 from biobench.report.tasks import shipped
-from biobench.schema.document import Prediction
+from biobench.schema.document import Prediction, TaskData
 from biobench.schema.record import RunRecord
 from biobench.schema.task import TaskSpec
 from biobench.score import scored
@@ -25,6 +26,11 @@ from tests.helpers.store_make import record
 TASK = "demo_topic"
 
 
+@lru_cache(maxsize=8)
+def _data(task: str, data_dir: Path | None) -> TaskData:
+    return load_data(load_task(task), data_dir)
+
+
 def honest_run(
     results: Path,
     seed: int = 42,
@@ -35,7 +41,7 @@ def honest_run(
     **fields,
 ):
     """A run on a task's real documents, right on two thirds of them (or half a point off), under its true key."""
-    data = load_data(load_task(on), data_dir)
+    data = _data(on, data_dir)
     info = shipped()[on]
     base = record(model=model, task=on, seed=seed, score=False, **fields)
     task = base.task.model_copy(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import sys
-from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +18,7 @@ from biobench.models import attention
 from biobench.models.attention import GATHERED, Layout, packed
 from biobench.models.encoder import Encoder
 from tests.helpers.checkpoints import make_checkpoint
+from tests.helpers.kernels import CALLS, flash_attn_varlen_func, varlen_attn
 
 LENGTHS = [5, 1, 9, 4]
 HEADS, WIDTH = 4, 8
@@ -46,59 +46,7 @@ def dense(q: Tensor, k: Tensor, v: Tensor, window: int | None, scaling: float | 
     return torch.cat(parts, 2).transpose(1, 2)
 
 
-def kernel(q: Tensor, k: Tensor, v: Tensor, offsets: Tensor, window: tuple[int, int], scale: float | None) -> Tensor:
-    """What the kernels' documentation says: (tokens, heads, width), query i sees keys i - left to i + right."""
-    left, right = window
-    k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
-    parts = []
-    for begin, end in pairwise(offsets.tolist()):
-        far = torch.arange(end - begin)[None, :] - torch.arange(end - begin)[:, None]
-        mask = ((far >= -left) | (left < 0)) & ((far <= right) | (right < 0))
-        rows = (x[begin:end].transpose(0, 1) for x in (q, k, v))
-        parts.append(scaled_dot_product_attention(*rows, attn_mask=mask, scale=scale).transpose(0, 1))
-    return torch.cat(parts)
-
-
-CALLS: list[dict[str, Any]] = []
-
-
-def varlen_attn(
-    query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, *, return_aux=None, scale=None, window_size=(-1, -1),
-    enable_gqa=False, seqused_k=None, block_table=None, num_splits=None,
-):  # fmt: skip
-    """As torch declares it."""
-    assert cu_seq_q.dtype == cu_seq_k.dtype == torch.int32
-    assert enable_gqa or key.shape[1] == query.shape[1]
-    assert type(window_size) is tuple
-    CALLS.append({"name": "torch", "heads": key.shape[1], "longest": (max_q, max_k)})
-    return kernel(query, key, value, cu_seq_q, window_size, scale)
-
-
-def flash_attn_varlen_func(
-    q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, dropout_p=0.0, softmax_scale=None, causal=False,
-    window_size=(-1, -1), softcap=0.0, alibi_slopes=None, deterministic=False,
-    return_attn_probs=False, block_table=None,
-):  # fmt: skip
-    """As flash-attn 2 declares it. Dropout is noted, not done."""
-    CALLS.append({"name": "flash_attn", "heads": k.shape[1], "dropout": dropout_p, "deterministic": deterministic})
-    left, right = window_size
-    return kernel(q, k, v, cu_seqlens_q, (left, 0 if causal else right), softmax_scale)
-
-
-def third_varlen_func(
-    q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, seqused_q=None, seqused_k=None,
-    softmax_scale=None, causal=False, qv=None, q_descale=None, k_descale=None, v_descale=None, window_size=(-1, -1),
-    attention_chunk=0, softcap=0.0, num_splits=1, pack_gqa=None, deterministic=False, sm_margin=0,
-    return_attn_probs=False,
-):  # fmt: skip
-    """As FlashAttention 3 declares it; earlier versions of it give the log sums beside the states, as here."""
-    CALLS.append({"name": "flash_attn_3", "heads": k.shape[1]})
-    left, right = window_size
-    return kernel(q, k, v, cu_seqlens_q, (left, 0 if causal else right), softmax_scale), torch.zeros(q.shape[:2])
-
-
 TORCH = Kernel("torch", varlen_attn)
-THIRD = Kernel("flash_attn_3", third_varlen_func)
 FLASH = Kernel("flash_attn", flash_attn_varlen_func, drops=True)
 
 
@@ -129,7 +77,7 @@ def test_the_substitutes_have_the_signature_of_torchs_kernel() -> None:
 @pytest.mark.parametrize("groups", [HEADS, 2, 1])
 @pytest.mark.parametrize("window", [None, 1, 3, 9, 20])
 @pytest.mark.parametrize("scaling", [None, 1.0])
-@pytest.mark.parametrize("kernels", [(), (TORCH,), (FLASH,), (THIRD,), (Kernel("torch", varlen_attn, groups=False),)])
+@pytest.mark.parametrize("kernels", [(), (TORCH,), (FLASH,), (Kernel("torch", varlen_attn, groups=False),)])
 def test_values_and_gradients_are_those_of_each_document_alone(
     kernels: tuple[Kernel, ...], scaling: float | None, window: int | None, groups: int
 ) -> None:
@@ -146,36 +94,43 @@ def test_values_and_gradients_are_those_of_each_document_alone(
         assert CALLS[-1]["heads"] == (groups if kernels[0].groups else HEADS), "keys are not repeated without need"
 
 
+def _without_groups(query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, *, scale=None, window_size=(-1, -1)):
+    """As torch 2.11 may declare it."""
+
+
 @pytest.mark.parametrize(
-    ("capability", "packages", "varlen", "names", "groups"),
+    ("capability", "third", "flash", "varlen", "names", "groups"),
     [
-        ((9, 0), ("flash_attn_interface", "flash_attn"), varlen_attn, ["flash_attn_3", "flash_attn", "torch"], True),
-        ((8, 0), ("flash_attn_interface", "flash_attn"), varlen_attn, ["flash_attn", "torch"], True),
-        ((9, 0), (), lambda q, k, v, *, window_size: q, ["torch"], False),
-        ((9, 0), ("flash_attn",), lambda q, k, v, is_causal: q, ["flash_attn"], True),  # torch 2.10: no windows
-        ((8, 0), (), None, [], True),
+        ((9, 0), True, True, varlen_attn, ["torch_fa3", "flash_attn"], True),
+        ((9, 0), False, True, varlen_attn, ["torch", "flash_attn"], True),
+        ((8, 0), True, False, varlen_attn, ["torch"], True),
+        ((9, 0), True, False, _without_groups, ["torch_fa3"], False),
     ],
 )
-def test_kernels_are_found_fastest_first(
-    capability: tuple[int, int],
-    packages: tuple[str, ...],
-    varlen: Any,
-    names: list[str],
-    groups: bool,
+def test_torchs_kernel_comes_first_and_is_run_by_flash_attention_3_on_hopper(
+    capability: tuple[int, int], third: bool, flash: bool, varlen: Any, names: list[str], groups: bool,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+) -> None:  # fmt: skip
+    activated: list[str] = []
+
+    def activate(impl: str) -> None:
+        if not third:
+            raise ModuleNotFoundError("no module named flash_attn_interface")
+        activated.append(impl)
+
+    wanted = inspect.signature(torch.nn.attention.activate_flash_attention_impl).parameters
+    assert list(wanted) == list(inspect.signature(activate).parameters)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
-    functions = {"flash_attn_interface": third_varlen_func, "flash_attn": flash_attn_varlen_func}
-    for package, function in functions.items():
-        module = SimpleNamespace(flash_attn_varlen_func=function) if package in packages else None
-        monkeypatch.setitem(sys.modules, package, module)
-    module = None if varlen is None else SimpleNamespace(varlen_attn=varlen)
-    monkeypatch.setitem(sys.modules, "torch.nn.attention.varlen", module)
+    monkeypatch.setattr(torch.nn.attention, "activate_flash_attention_impl", activate)
+    monkeypatch.setattr("torch.nn.attention.varlen.varlen_attn", varlen)
+    package = SimpleNamespace(flash_attn_varlen_func=flash_attn_varlen_func) if flash else None
+    monkeypatch.setitem(sys.modules, "flash_attn", package)
     kernels = core.find_kernels.__wrapped__()
     assert [k.name for k in kernels] == names
+    assert activated == ["FA3"] * (names[0] == "torch_fa3")
     assert [k.drops for k in kernels] == [name == "flash_attn" for name in names]
-    assert all(k.groups for k in kernels) == groups
+    assert kernels[0].groups is groups
 
 
 def test_dropout_is_left_to_the_kernel_that_has_it() -> None:
@@ -191,7 +146,7 @@ def test_dropout_is_left_to_the_kernel_that_has_it() -> None:
 @pytest.mark.parametrize(
     ("kernels", "dtype", "dropout", "reason"),
     [
-        ((), torch.bfloat16, 0.0, "no variable-length kernel is installed"),
+        ((), torch.bfloat16, 0.0, "no variable-length kernel computes this model"),
         ((TORCH,), torch.float32, 0.0, "the kernels compute in bf16, not in float32"),
         ((TORCH,), torch.bfloat16, 0.1, "torch has no dropout on attention"),
     ],

@@ -41,9 +41,9 @@ def test_sums_marginals_and_best_paths_are_those_of_all_paths(
 ) -> None:
     tags = len(allowed[1])
     crf, emissions, mask = _chain(groups, tags, lengths, allowed)
-    sums = crf.forward_sums(emissions, mask)
-    partition, best = crf.partition(sums), crf.viterbi(emissions, mask)
-    marginals = crf.log_marginals(emissions, mask, sums).exp()
+    sums = crf.sums(emissions, mask)
+    partition, best = sums.total, crf.viterbi(emissions, mask)
+    marginals = crf.log_marginals(emissions, sums).exp()
     for row, length in enumerate(lengths):
         for group in range(groups):
             scores = _paths(crf, emissions[row, :length, group], group, allowed)
@@ -59,7 +59,7 @@ def test_sums_marginals_and_best_paths_are_those_of_all_paths(
 
 def test_likelihood_of_every_path_sums_to_one() -> None:
     crf, emissions, mask = _chain(2, TAGS, [3], bioul())
-    sums = crf.forward_sums(emissions, mask)
+    sums = crf.sums(emissions, mask)
     total = torch.zeros(1, 2, dtype=torch.float64)
     for path in product(range(TAGS), repeat=3):
         tags = torch.tensor(path)[None, :, None].expand(1, 3, 2)
@@ -99,11 +99,30 @@ def test_the_structure_of_tags_that_classes_share() -> None:
     assert [names[i] for i in range(9) if last[i]] == ["O", "Lx", "Ux", "Ly", "Uy"]
 
 
-def test_gradients_are_right() -> None:
+@pytest.mark.parametrize("known", [False, True])
+def test_gradients_are_right(known: bool) -> None:
+    """By differences, of emissions and moves; known: the sums are made without a way back, as in training."""
     crf, emissions, mask = _chain(2, TAGS, [3, 2], bioul())
     tags = crf.viterbi(emissions, mask)
+    moves, first, last = (p.detach().requires_grad_() for p in crf.parameters())
 
-    def loss(e: torch.Tensor) -> torch.Tensor:
-        return crf.log_likelihood(e, mask, tags, crf.forward_sums(e, mask)).sum()
+    def loss(*values: torch.Tensor) -> torch.Tensor:
+        for name, value in zip(("moves", "first", "last"), values[1:], strict=True):
+            del crf._parameters[name]
+            setattr(crf, name, value)
+            crf._parameters[name] = value  # type: ignore[assignment]
+            del crf.__dict__[name]
+        with torch.set_grad_enabled(not known):
+            sums = crf.sums(values[0], mask)
+        return crf.log_likelihood(values[0], mask, tags, sums).sum()
 
-    assert torch.autograd.gradcheck(loss, (emissions.requires_grad_(),))
+    assert torch.autograd.gradcheck(loss, (emissions.requires_grad_(), moves, first, last))
+
+
+def test_large_scores_beyond_the_mask_leave_the_gradients_numbers() -> None:
+    crf, _, mask = _chain(1, TAGS, [90, 2], bioul())
+    crf, emissions = crf.float(), torch.full((2, 90, 1, TAGS), 30.0, requires_grad=True)
+    tags = crf.viterbi(emissions, mask)
+    crf.log_likelihood(emissions, mask, tags, crf.sums(emissions, mask)).sum().backward()
+    assert crf.moves.grad is not None
+    assert bool(crf.moves.grad.isfinite().all())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -63,7 +64,7 @@ def test_a_gate_mixes_input_and_lstm() -> None:
     torch.manual_seed(2)
     layer = GatedBiLSTM(6, 1, 0.0).eval()
     states = torch.randn(2, 4, 6)
-    mixed = layer(states, [4, 3])
+    mixed = layer(states, torch.tensor([[True] * 4, [True] * 3 + [False]]))
     for row, count in enumerate((4, 3)):
         own = states[row : row + 1, :count]
         found = layer.rnns[0](own)[0]
@@ -80,7 +81,7 @@ def test_the_tagger_s_chance_of_a_span_is_the_least_of_begin_end_and_no_hole(sha
     logs = raw.log_softmax(-1)
     left = torch.tensor([n - at for n in COUNTS for at in range(n)])
     inside = torch.arange(4)[None] < left[:, None]
-    found = _span_chances(logs, classes if shared else None, 4, inside)
+    found = _span_chances(logs, classes if shared else None, inside)
     chance = logs.exp()
 
     def of(unit: int, kind: int, *tags: int) -> float:
@@ -104,14 +105,14 @@ def test_the_tagger_s_term_is_a_logit_and_a_constant_but_in_the_paper_s_variant(
         assert scores.emissions is not None
         assert scores.mask is not None
         assert scores.sums is not None
-        marginals = head.crf.log_marginals(scores.emissions, scores.mask, scores.sums)[scores.mask]
+        marginals = head.crf.log_marginals(scores.emissions, scores.sums)[scores.mask]
         classes = head.columns if variant == "paper_variant" else None
-        chance = _span_chances(marginals, classes, 4, scores.inside)
+        chance = _span_chances(marginals, classes, scores.inside)
         padded = head.project(hidden).new_zeros(2, 5, 12)
         padded[0], padded[1, :4] = head.project(hidden)[:5], head.project(hidden)[5:]
-        context = head.context(padded, [5, 4])
+        context = head.context(padded, scores.mask)
         flat = torch.cat([context[0], context[1, :4]])
-        term = scores.logits - head._biaffine(flat)
+        term = scores.logits - head._biaffine(flat, 4)
         p = chance.exp().clamp(max=1 - 1e-6)
         wanted = chance if variant == "paper_variant" else (p / (1 - p)).log().clamp(-10, 10)
         torch.testing.assert_close(term[scores.inside], wanted[scores.inside], atol=2e-3, rtol=2e-3)
@@ -252,7 +253,7 @@ def test_the_tagger_speaks_for_spans_one_unit_beyond_the_band_and_more(length: i
         # The last word may also be inside or outside after an earlier end: its end is the less certain one.
         scores.emissions[0, length - 2, 1, LAST] = 0.0
         scores.emissions[0, length - 1, 1, OUTSIDE] = -1.0
-        scores.sums.copy_(head.crf.forward_sums(scores.emissions, scores.mask))  # type: ignore[union-attr]
+        scores = replace(scores, sums=head.crf.sums(scores.emissions, scores.mask))  # type: ignore[union-attr]
         scores.logits.fill_(-9.0)
         (found,) = span_answers(scores, [_window(length)], paper=False)
     if length <= 4:

@@ -9,69 +9,16 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from biobench.core.attention import Kernel
+from tests.helpers.kernels import CALLS, flash_attn_varlen_func, varlen_attn
 from tests.helpers.pretrain_models import tiny
 from trainer.model import attention, guard
 from trainer.model.attention import Reach
 from trainer.model.network import Packing, Trainee, set_dropout
 from trainer.train import phase
 
-CALLS: list[dict[str, Any]] = []
-
-
-def reference(
-    q: Tensor, k: Tensor, v: Tensor, cu: Tensor, window: tuple[int, int], scale: float | None, causal: bool
-) -> Tensor:
-    """Attention of the flattened batch by the documented rules: windows inclusive on each side, heads in groups."""
-    assert q.dtype == k.dtype == v.dtype == torch.bfloat16, "a kernel takes one type"
-    groups = q.shape[1] // k.shape[1]
-    k, v = k.repeat_interleave(groups, dim=1), v.repeat_interleave(groups, dim=1)
-    place = torch.arange(len(q))
-    back = place[:, None] - place[None, :]
-    number = torch.bucketize(place, cu[1:].long(), right=True)
-    seen = number[:, None] == number[None, :]
-    left, right = window[0], 0 if causal else window[1]
-    seen &= (back <= left) if left >= 0 else torch.tensor(True)
-    seen &= (-back <= right) if right >= 0 else torch.tensor(True)
-    factor = scale if scale is not None else q.shape[-1] ** -0.5
-    scores = torch.einsum("qhd,khd->hqk", q.float(), k.float()) * factor
-    return torch.einsum("hqk,khd->qhd", scores.masked_fill(~seen, float("-inf")).softmax(-1), v.float()).to(q.dtype)
-
-
-def flash_attn_varlen_func(
-    q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, dropout_p=0.0, softmax_scale=None, causal=False,
-    window_size=(-1, -1), softcap=0.0, alibi_slopes=None, deterministic=False,
-    return_attn_probs=False, block_table=None,
-):  # fmt: skip
-    """As flash-attn 2 declares it."""
-    CALLS.append({"dropout": dropout_p, "heads": k.shape[1], "deterministic": deterministic})
-    return reference(q, k, v, cu_seqlens_q, window_size, softmax_scale, causal)
-
-
-def flash_attn_3(
-    q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, seqused_q=None, seqused_k=None, softmax_scale=None,
-    causal=False, qv=None, q_descale=None, k_descale=None, v_descale=None, window_size=(-1, -1), attention_chunk=0,
-    softcap=0.0, num_splits=1, pack_gqa=None, deterministic=False, sm_margin=0,
-):  # fmt: skip
-    """As FlashAttention 3 declares it; some versions return the log-sum-exp as well."""
-    CALLS.append({"heads": k.shape[1], "deterministic": deterministic})
-    return reference(q, k, v, cu_seqlens_q, window_size, softmax_scale, causal), None
-
-
-def varlen_attn(
-    query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, *, return_aux=None, scale=None, window_size=(-1, -1),
-    enable_gqa=False, seqused_k=None, block_table=None, num_splits=None,
-):  # fmt: skip
-    """As torch declares it."""
-    CALLS.append({"heads": key.shape[1], "enable_gqa": enable_gqa})
-    assert enable_gqa or key.shape[1] == query.shape[1]
-    return reference(query, key, value, cu_seq_q, window_size, scale, False)
-
-
 KERNELS = {
-    "flash_attn_3": Kernel("flash_attn_3", flash_attn_3),
     "flash_attn": Kernel("flash_attn", flash_attn_varlen_func, drops=True),
     "torch": Kernel("torch", varlen_attn),
 }
@@ -81,17 +28,10 @@ KERNELS = {
 def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Kernel:
     """A kernel that the CPU is told to have."""
     chosen = KERNELS[request.param]
-    monkeypatch.setattr(attention, "KERNEL", chosen)
+    monkeypatch.setattr(attention, "KERNELS", (chosen,))
     monkeypatch.setattr(attention, "DEVICES", ("cuda", "cpu"))
     CALLS.clear()
     return chosen
-
-
-def test_the_substitute_has_torchs_own_signature() -> None:
-    varlen = pytest.importorskip("torch.nn.attention.varlen")
-    real = inspect.signature(varlen.varlen_attn).parameters
-    assert {"window_size", "scale", "enable_gqa"} <= set(real)
-    assert list(real)[:7] == list(inspect.signature(varlen_attn).parameters)[:7]
 
 
 @pytest.mark.parametrize("window", [Reach(8, 0), Reach(8, 8), Reach(-1, 0), Reach(-1, -1)])
@@ -174,7 +114,7 @@ def test_a_bounded_layer_without_a_kernel_is_warned_of(
         found = noted("modernbert", precision, 0.0, isolated=isolated)
     assert found["sliding_attention"] == "dense"
     assert (found["full_attention"] == "dense") == isolated
-    assert "no kernel for windows is installed" in caplog.text
+    assert "no kernel for windows is there" in caplog.text
 
 
 def test_on_a_cpu_nothing_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
@@ -235,7 +175,7 @@ def test_isolated_documents_give_the_kernel_the_length_of_the_longest(
         asked.append(arguments[5:7])
         return kernel.call(*arguments, **options)
 
-    monkeypatch.setattr(attention, "KERNEL", kernel._replace(call=watched))
+    monkeypatch.setattr(attention, "KERNELS", (kernel._replace(call=watched),))
     model = tiny("modernbert")
     ids = guard.probe_tokens(model, torch.device("cpu"))
     ends = torch.tensor([0, 9, ids.shape[1]], dtype=torch.int32)
@@ -247,3 +187,45 @@ def test_isolated_documents_give_the_kernel_the_length_of_the_longest(
         asked.clear()
         module.hidden(ids, causal=False, packing=Packing(documents, ends))
         assert set(asked) == {(ids.shape[1],) * 2}
+
+
+def test_what_a_probe_does_to_determinism_is_taken_back() -> None:
+    from trainer.train.distributed import determinism
+
+    state: Callable[[], tuple[bool, bool, bool]] = lambda: (  # noqa: E731
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+        torch.backends.cudnn.deterministic,
+    )
+    before = state()
+    with determinism(None):
+        assert state() == before
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        torch.backends.cudnn.deterministic = True
+    assert state() == before == (False, False, False)
+
+
+def test_a_kernel_that_does_not_give_the_states_of_a_model_is_not_trained_with(
+    kernel: Kernel, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Proved at load, as in fine-tuning: one that does not see the window, and one that raises, are left out."""
+
+    def deaf(*tensors: Any, window_size: tuple[int, int] = (-1, -1), **options: Any) -> Any:
+        return kernel.call(*tensors, **options)
+
+    def refuses(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("head dimension 8 is not a multiple of 16")
+
+    wrong = (kernel._replace(name="deaf", call=deaf), kernel._replace(name="refuses", call=refuses))
+    monkeypatch.setattr(attention, "KERNELS", (*wrong, kernel))
+    model = tiny("modernbert")
+    with caplog.at_level(logging.WARNING, "trainer"):
+        found = phase._kernels(Trainee(model), False, "bf16", torch.device("cpu"), isolated=True)
+    assert (kernel,) == attention.KERNELS
+    assert set(found.values()) == {kernel.name}
+    assert not caplog.records
+    monkeypatch.setattr(attention, "KERNELS", wrong)
+    with caplog.at_level(logging.WARNING, "trainer"):
+        phase._kernels(Trainee(model), False, "bf16", torch.device("cpu"), isolated=True)
+    assert "deaf gives states that differ by" in caplog.text
+    assert "refuses does not run this model: head dimension 8 is not a multiple of 16" in caplog.text

@@ -159,7 +159,7 @@ def test_a_gpu_takes_the_kernel_for_windows_and_documents_and_never_loses_dropou
     """The kernels have no dropout; whole windows without documents are left to torch's own choice."""
     asked: list[tuple[object, ...]] = []
     monkeypatch.setattr(attention, "DEVICES", ("cuda", "cpu"))
-    monkeypatch.setattr(attention, "KERNEL", Kernel("torch", print))
+    monkeypatch.setattr(attention, "KERNELS", (Kernel("torch", print),))
     monkeypatch.setattr(attention, "_varlen", lambda *a: (asked.append(("kernel", a[3], a[6])), a[0])[1])
     monkeypatch.setattr(attention, "_sdpa", lambda *a: (asked.append(("torch", a[3], a[5], a[6])), a[0])[1])
     module = tiny("modernbert").model.layers[1].attn

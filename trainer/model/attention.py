@@ -9,7 +9,7 @@ each forward. Nothing is written to the config, so nothing can be saved.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers import AttentionInterface, PreTrainedConfig
 
-from biobench.core.attention import find_kernels, repeated
+from biobench.core.attention import Kernel, choose_kernel, find_kernels, prove, repeated
 from biobench.errors import ModelError
 
 NAME = "biobench_windows"
@@ -150,10 +150,8 @@ def path_of(query: Tensor, window: Reach, *, isolated: bool, dropout: float) -> 
     """
     if window.left < 0 and not isolated:
         return SDPA
-    taken = KERNEL is not None and query.dtype in (torch.float16, torch.bfloat16)
-    if query.device.type in DEVICES and taken and (dropout == 0.0 or KERNEL.drops):  # type: ignore[union-attr]
-        return KERNEL.name  # type: ignore[union-attr]
-    return DENSE
+    kernel = choose_kernel(KERNELS, query, dropout) if query.device.type in DEVICES else ""
+    return DENSE if isinstance(kernel, str) else kernel.name
 
 
 @contextmanager
@@ -228,22 +226,40 @@ def _varlen(
     longest: int | None = None,
 ) -> Tensor:
     """The windowed kernel over the flattened batch: (batch, tokens, heads, head width)."""
-    assert KERNEL is not None
+    kernel = choose_kernel(KERNELS, query, dropout)
+    assert isinstance(kernel, Kernel)
     batch, heads, length, width = query.shape
     if boundaries is None:
         boundaries = torch.arange(0, (batch + 1) * length, length, dtype=torch.int32, device=query.device)
     q, k, v = (x.transpose(1, 2).reshape(batch * length, x.shape[1], width) for x in (query, key, value))
-    out = KERNEL.attend(q, k, v, boundaries, longest or length, window=window, scaling=scaling, dropout=dropout)
+    out = kernel.attend(q, k, v, boundaries, longest or length, window=window, scaling=scaling, dropout=dropout)
     return out.view(batch, length, heads, width)
 
 
-KERNEL = next(iter(find_kernels()), None)
-"""Looked for once: compiled code must not search."""
+KERNELS = find_kernels()
+"""Looked for once: compiled code must not search. `prove_kernels` leaves those that give a model's states."""
+
+
+def prove_kernels(states: Callable[[bool], Tensor]) -> list[str]:
+    """Why kernels of this machine are not used for a model.
+
+    states: gives its states with isolated documents on the device, in fp32 (True) or bf16 (False).
+    """
+    global KERNELS
+    kernels, KERNELS = KERNELS, ()
+
+    def with_kernels(chosen: tuple[Kernel, ...]) -> Tensor:
+        global KERNELS
+        KERNELS = chosen
+        return states(False)
+
+    KERNELS, refusals = prove(kernels, states(True), states(False), with_kernels)
+    return refusals
 
 
 def describe() -> str:
     """The attention path in words, for the ledger and the log."""
-    return f"windows/{KERNEL.name if KERNEL is not None else 'sdpa'}"
+    return f"windows/{KERNELS[0].name if KERNELS else 'sdpa'}"
 
 
 AttentionInterface.register(NAME, attention)

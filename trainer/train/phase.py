@@ -129,12 +129,17 @@ def _kernels(module: Trainee, causal: bool, precision: str, device: torch.device
     tokens = guard.probe_tokens(module.model, device)
     ends = torch.tensor([0, tokens.shape[1]], dtype=torch.int32, device=device)
     packing = Packing(torch.zeros_like(tokens), ends) if isolated else None
+    refusals: list[str] = []
+    if attention.KERNELS and device.type in attention.DEVICES and precision == "bf16":
+        refusals = attention.prove_kernels(lambda exact: _probed(module, tokens, causal, exact=exact))
     module.train()
     with attention.noting() as kernels, torch.no_grad(), autocast(precision, device), torch.random.fork_rng([]):
         module.hidden(tokens, causal=causal, packing=packing)
     dense = sorted(kind for kind, path in kernels.items() if path == attention.DENSE)
     if dense and device.type in attention.DEVICES:
-        why = "no kernel for windows is installed" if attention.KERNEL is None else "the kernel takes no such tensors"
+        why = "; ".join(refusals) or (
+            "the kernels take no such tensors" if attention.KERNELS else "no kernel for windows is there"
+        )
         logging.getLogger("trainer").warning(
             "%s runs over a mask of tokens x tokens, slow and large: %s (precision %s, dropout); install flash-attn, "
             "use bf16, or set engine.dropout=0",
@@ -143,6 +148,15 @@ def _kernels(module: Trainee, causal: bool, precision: str, device: torch.device
             precision,
         )
     return kernels
+
+
+def _probed(module: Trainee, tokens: Tensor, causal: bool, *, exact: bool) -> Tensor:
+    """States of one document at rest, by the path that isolated documents take."""
+    module.eval()
+    ends = torch.tensor([0, tokens.shape[1]], dtype=torch.int32, device=tokens.device)
+    packing = Packing(torch.zeros_like(tokens), ends)
+    with torch.no_grad(), autocast("fp32" if exact else "bf16", tokens.device):
+        return module.hidden(tokens, causal=causal, packing=packing)
 
 
 def _wrap(recipe: Recipe, module: Trainee, world: World, precision: str) -> nn.Module:
