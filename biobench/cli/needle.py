@@ -18,7 +18,10 @@ def register(app: typer.Typer) -> None:
 
 
 @takes_request(
-    without=("suite", "executor", "worker_gpus", "track", "train_fractions", "strict", "energy", "save_every", "gate"),
+    only=(
+        *("model", "tasks", "seeds", "data_dir", "results_dir", "limit", "overrides", "dry_run"),
+        *("device", "threads", "parallel", "offline", "force", "trust_remote_code"),
+    ),
     helps={"tasks": "These needle tasks only; repeatable."},
 )
 def needle(

@@ -10,11 +10,12 @@ if TYPE_CHECKING:
     from biobench.runs.api import run
     from biobench.runs.options import RunRequest
     from biobench.runs.plan import RunPlan, make_plan
-    from biobench.runs.result import RunResult
+    from biobench.runs.result import RunResult, RunResults
 
-__all__ = ["RunPlan", "RunRequest", "RunResult", "make_plan", "run"]
+__all__ = ["RunPlan", "RunRequest", "RunResult", "RunResults", "make_plan", "run"]
 
-_LAZY = {"RunPlan": "plan", "RunRequest": "options", "make_plan": "plan", "RunResult": "result", "run": "api"}
+_LAZY = {"RunRequest": "options", "RunResult": "result", "RunResults": "result", "run": "api"}
+_LAZY |= dict.fromkeys(("RunPlan", "make_plan"), "plan")
 
 
 def __getattr__(name: str) -> Any:

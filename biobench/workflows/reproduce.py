@@ -23,6 +23,7 @@ from biobench.store.statements import Draw, Statement, make_statement
 
 if TYPE_CHECKING:
     from biobench.runs.plan import Item, RunPlan
+from biobench.runs.result import Reporter
 
 Agreement = Literal["identical", "within", "outside", "other", "unavailable", "failed"]
 """identical: the same predictions, bit for bit, and the same score. within: the score lies in the stored score's 95%
@@ -178,7 +179,6 @@ def reproduce(store: Store, records: Sequence[RunRecord], again: Again) -> Itera
 
 def _repeated(store: Store, record: RunRecord, again: Again) -> Reproduction:
     from biobench.runs.api import run_plan
-    from biobench.runs.result import Silent
 
     metric = record.task.primary
     stored = Reproduction(
@@ -207,7 +207,7 @@ def _repeated(store: Store, record: RunRecord, again: Again) -> Reproduction:
         return replace(stored, reason=f"key {plan.items[0].key[:12]} instead of {record.key[:12]}")
     if interval is not None:
         stored = replace(stored, low=interval[0], high=interval[1])
-    (result,) = run_plan(plan, Silent())
+    (result,) = run_plan(plan, Reporter())
     fresh = Store(again.results_dir)
     repeated = fresh.get(record.task.id, record.key)
     if repeated is None:
@@ -293,7 +293,6 @@ def draw(submission: str | Path, waiting: Collection[str], again: Again) -> Stat
 
 def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
     from biobench.runs.api import run_plan
-    from biobench.runs.result import Silent
 
     first = runs[0]
     folds, seed = first.resampling, secrets.randbelow(2**31)
@@ -313,7 +312,7 @@ def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
             f"{first.task.id}: {', '.join(differences)}",
             hint="name the submitted checkpoint with --models, on a machine of that precision",
         )
-    (result,) = run_plan(plan, Silent())
+    (result,) = run_plan(plan, Reporter())
     fresh = Store(again.results_dir)
     repeated = fresh.get(first.task.id, plan.items[0].key)
     if repeated is None:

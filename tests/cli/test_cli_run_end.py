@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from biobench.cli.console.run_table import end_of_run
 from biobench.runs import RunResult
+from biobench.runs.table import end_of_run
 from tests.helpers.cli_make import FAST, Said
 from tests.helpers.compare_make import save_runs
 

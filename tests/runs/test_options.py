@@ -110,7 +110,7 @@ def commanded(monkeypatch: pytest.MonkeyPatch) -> Iterable[Any]:
     one = typer.Typer()
 
     @one.command()
-    @takes_request(without=("suite",), helps={"tasks": "Other words."})
+    @takes_request(only=("model", "tasks", "train_fractions", "folds"), helps={"tasks": "Other words."})
     def only(request: RunRequest, loud: bool = False) -> None:
         """One command."""
         reached.append((request, loud))

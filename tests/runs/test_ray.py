@@ -21,7 +21,7 @@ from biobench.runs import selection
 from biobench.runs.api import run_plan
 from biobench.runs.plan import RunRequest, make_plan
 from biobench.runs.ray import Node, Orders, cpus_of_a_run, facts, make_one, scratch_folder
-from biobench.runs.result import RunName, RunResult, Silent
+from biobench.runs.result import Reporter, RunName, RunResult
 from biobench.runs.status import folder_state
 from biobench.store import Store
 from tests.helpers.ray_stand_in import LostError, RayStandIn
@@ -91,7 +91,7 @@ def request_of(tiny: Path, tmp_path: Path) -> RunRequest:
     )
 
 
-def made(request: RunRequest, heard: Heard | Silent) -> dict[int, RunResult]:
+def made(request: RunRequest, heard: Heard | Reporter) -> dict[int, RunResult]:
     """By seed."""
     return {result.seed or 0: result for result in run_plan(make_plan(request), heard)}
 
@@ -118,9 +118,9 @@ def test_each_run_once_and_as_on_one_machine(ray: RayStandIn, request_of: RunReq
     assert heard.ends == Counter({1: 1, 2: 1, 3: 1})
     assert [(r["num_cpus"], r["num_gpus"], r["max_retries"]) for r in ray.reserved] == [(1, 0.0, 2)] * 3
     assert not list((tmp_path / "results" / "locks").glob(".seen*"))
-    alone = made(replace(request_of, executor="local", parallel=1, results_dir=tmp_path / "alone"), Silent())
+    alone = made(replace(request_of, executor="local", parallel=1, results_dir=tmp_path / "alone"), Reporter())
     assert {s: r.scores for s, r in results.items()} == {s: r.scores for s, r in alone.items()}
-    assert {r.status for r in made(request_of, Silent()).values()} == {"skipped"}
+    assert {r.status for r in made(request_of, Reporter()).values()} == {"skipped"}
     assert len(ray.reserved) == 3, "nothing was left to hand out"
 
 
@@ -139,7 +139,7 @@ def test_a_run_that_kills_every_process_has_failed(
     ray: RayStandIn, request_of: RunRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dying(monkeypatch, 1, times=9)
-    results = made(request_of, Silent())
+    results = made(request_of, Reporter())
     assert results[1].status == "failed"
     assert results[1].reason == "3 processes died of it; the last: The node is gone."
     assert [results[2].status, results[3].status] == ["done", "done"]
@@ -152,7 +152,7 @@ def test_nodes_without_the_program(ray: RayStandIn, request_of: RunRequest, monk
 
     monkeypatch.setattr(on_ray, "make_one", missing)
     with pytest.raises(ClusterError, match=r"demo_topic, seed ., failed on a node: .*No module named 'biobench'"):
-        made(request_of, Silent())
+        made(request_of, Reporter())
 
 
 def test_progress_is_that_of_the_heartbeats(
@@ -185,7 +185,7 @@ def test_nodes_that_do_not_see_the_folder(
     assert Store(node).records() == [], "a node keeps no results"
     on_ray._context_here.cache_clear()
     with pytest.raises(UsageError, match=r"--keep-model: node .* does not see"):
-        made(replace(request_of, seeds="4", keep_model=tmp_path / "kept"), Silent())
+        made(replace(request_of, seeds="4", keep_model=tmp_path / "kept"), Reporter())
 
 
 def test_a_failure_on_a_node_that_does_not_see_the_folder(
@@ -194,7 +194,7 @@ def test_a_failure_on_a_node_that_does_not_see_the_folder(
     monkeypatch.setattr(on_ray, "sees", lambda folder, token: False)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     wild = ("training.epochs=1", "training.learning_rate=1e30", "training.max_grad_norm=1e30")
-    results = made(replace(request_of, seeds="1", overrides=wild), Silent())
+    results = made(replace(request_of, seeds="1", overrides=wild), Reporter())
     assert results[1].status == "failed"
     (run,) = folder_state(request_of.results_dir).runs
     assert run.state == "failed"
@@ -213,7 +213,7 @@ def test_a_run_that_does_not_fit_beside_others_is_made_alone(
 
     monkeypatch.setattr(on_ray, "execute", narrow)
     ray.resources[:] = [{"CPU": 2.0, "GPU": 1.0}]
-    results = made(replace(request_of, worker_gpus=0.5), Silent())
+    results = made(replace(request_of, worker_gpus=0.5), Reporter())
     assert {(r.status, r.reason) for r in results.values()} == {("done", None)}
     assert Counter((r["num_cpus"], r["num_gpus"]) for r in ray.reserved) == {(1, 0.5): 3, (2, 1.0): 1}
 
@@ -229,7 +229,7 @@ def test_no_node_is_left(ray: RayStandIn, request_of: RunRequest, monkeypatch: p
 
     monkeypatch.setattr(on_ray._Sweep, "_submit", gone)
     with pytest.raises(ClusterError, match=r"no node of the cluster is left .*; 3 runs are not made"):
-        made(request_of, Silent())
+        made(request_of, Reporter())
 
 
 def test_a_signal_ends_the_runs_at_savepoints(

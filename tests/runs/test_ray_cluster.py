@@ -26,7 +26,7 @@ import pytest
 
 from biobench.runs.api import run_plan
 from biobench.runs.plan import RunRequest, make_plan
-from biobench.runs.result import RunName, RunResult, Silent
+from biobench.runs.result import Reporter, RunName, RunResult
 from biobench.store import Store
 from tests.helpers.cli_make import SCRIPT
 from tests.helpers.ports import free_port
@@ -104,7 +104,7 @@ def request_of(tmp_path_factory: pytest.TempPathFactory) -> RunRequest:
 def local(request_of: RunRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[int, dict[str, float]]:
     """What the local executor gives, by seed."""
     folder = tmp_path_factory.mktemp("local")
-    results = run_plan(make_plan(replace(request_of, results_dir=folder, parallel=1)), Silent())
+    results = run_plan(make_plan(replace(request_of, results_dir=folder, parallel=1)), Reporter())
     return {r.seed or 0: r.scores for r in results}
 
 

@@ -15,7 +15,7 @@ import pytest
 from biobench.errors import UsageError
 from biobench.runs.api import run_plan, undone
 from biobench.runs.plan import RunRequest, make_plan
-from biobench.runs.result import RunName, RunResult, Silent
+from biobench.runs.result import Reporter, RunName, RunResult
 from biobench.runs.workers import worker_count
 from biobench.store import Store
 from tests.helpers.tiny import make_tiny_encoder
@@ -82,8 +82,8 @@ def test_two_workers_make_each_run_once(tmp_path: Path) -> None:
     assert sorted(r.key for r in records) == sorted(r.key or "" for r in results)
     again = make_plan(request("shared", "2"))
     assert undone(again) == []
-    assert [r.status for r in run_plan(again, Silent())] == ["skipped"] * 3
-    alone = run_plan(make_plan(request("alone", "1")), Silent())
+    assert [r.status for r in run_plan(again, Reporter())] == ["skipped"] * 3
+    alone = run_plan(make_plan(request("alone", "1")), Reporter())
     assert {r.seed: r.scores for r in alone} == {r.seed: r.scores for r in results}
 
 
@@ -150,6 +150,6 @@ def test_workers_end_with_their_parent(tmp_path: Path, how: signal.Signals) -> N
 
 def test_ray_shares_the_same_plan(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="the ray extra is not installed")
-    results = run_plan(make_plan(replace(_request(tmp_path), executor="ray")), Silent())
+    results = run_plan(make_plan(replace(_request(tmp_path), executor="ray")), Reporter())
     assert [r.status for r in results] == ["done"] * 2
     assert len(Store(tmp_path / "results").records()) == 2
