@@ -20,9 +20,9 @@ def register(app: typer.Typer) -> None:
 @takes_request(
     only=(
         *("model", "tasks", "seeds", "data_dir", "results_dir", "limit", "overrides", "dry_run"),
-        *("device", "threads", "parallel", "offline", "force", "trust_remote_code"),
+        *("device", "threads", "offline", "force"),
     ),
-    helps={"tasks": "These needle tasks only; repeatable."},
+    helps={"tasks": "These needle tasks only.", "overrides": "Change a field of the spec."},
 )
 def needle(
     request: RunRequest,
@@ -30,7 +30,7 @@ def needle(
         bool | None,
         typer.Option(
             "--controls/--no-controls",
-            help="Also controls through each encoder, which cost two runs more; or none. Default: those without one.",
+            help="Also controls through each encoder, or none.",
         ),
     ] = None,
     as_json: Json = False,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli.console.beside import beside, check_known
+from biobench.cli.console.against import check_known, comparison
 from biobench.cli.console.common import Json, print_json
 from biobench.cli.console.options import takes_request
 from biobench.core.stop import STOPPED_EXIT, RunStoppedError, stoppable
@@ -104,6 +104,6 @@ def run_request(
         for line in end_of_run(results, request.results_dir):
             typer.echo(line)
     if against is not None:
-        for line in beside(results, against, request.results_dir, request.data_dir):
+        for line in comparison(results, against, request.results_dir, request.data_dir):
             typer.echo(line, err=as_json)
     return 1 if any(r.status == "failed" for r in results) else 0

@@ -10,7 +10,8 @@ from biobench.core.files import make_folder
 from biobench.models.loading import without_progress_bars
 from biobench.runs.options import RunRequest, with_arguments_of
 from biobench.runs.plan import RunPlan, make_plan
-from biobench.runs.result import Reporter, RunResult, RunResults, of_record
+from biobench.runs.result import Reporter, RunResult, of_record
+from biobench.runs.table import RunResults
 from biobench.schema.floor import ORDER, FloorRecord
 from biobench.store import Store
 
@@ -68,7 +69,7 @@ def run_plan(plan: RunPlan, reporter: Reporter) -> RunResults:
 
 def _planned(plan: RunPlan) -> list[RunResult]:
     """The results of a dry run: what is stored is `skipped`, what would be made is `planned`."""
-    from biobench.runs.estimate import TokensRead, pace_of, savepoint_bytes, steps_of
+    from biobench.runs.estimate import TokensRead, pace_of, steps_of
 
     store, request, lines = Store(plan.request.results_dir), plan.request, []
     pace, read = pace_of(plan), TokensRead()
@@ -85,7 +86,6 @@ def _planned(plan: RunPlan) -> list[RunResult]:
                 seconds_expected=None if seconds is None else round(seconds, 1),
                 steps_expected=0 if request.no_training else steps_of(item),
                 tokens_expected=None if request.no_training else read.of(item),
-                disk_expected=0 if request.no_training else savepoint_bytes(item),
             )
         )
     return lines

@@ -169,18 +169,6 @@ class TokensRead:
         return self._rates[item.group]
 
 
-def savepoint_bytes(item: Item) -> int | None:
-    """The most that a run's state takes on disk while the run is made; None where the parameters are not known.
-
-    The network, its best weights and two moments of each, in fp32; and twice while a state replaces the last one.
-    """
-    spec = item.task.loaded.spec
-    if item.track == "frozen" or spec.training.encoder == "frozen" or spec.access == "agreement":
-        return 0  # no state of data under an agreement is kept
-    parameters = item.checkpoint.parameters
-    return None if parameters is None else 2 * 4 * 4 * parameters
-
-
 class Paced(Reporter):
     """Adds to each finished run how long the rest of the plan takes.
 

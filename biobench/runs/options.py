@@ -92,7 +92,7 @@ class RunRequest:
     model: Several = Option(
         (),
         convert=_names,
-        metavar="MODEL...",
+        metavar="MODEL",
         help="Hub id, id@revision, local folder, or dummy (a random tiny encoder).",
     )
     tasks: Several = _several("--task", "ID_OR_YAML", "Task id, pattern ('bc5*') or YAML path; repeatable.")

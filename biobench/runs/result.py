@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from biobench.schema.record import RunRecord
-
 Status = Literal["done", "skipped", "failed", "unavailable", "planned"]
 
 
@@ -44,8 +42,6 @@ class RunResult:
     """Of a planned run: optimiser steps, at most, of all its trials; 0 where nothing is trained."""
     tokens_expected: int | None = None
     """Of a planned run: tokens that it reads, training and scoring together, from a sample of its texts."""
-    disk_expected: int | None = None
-    """Of a planned run: bytes that its savepoint takes at most while it is made; it is removed at the end."""
     seconds_left: float | None = None
     """Of a finished run: what the rest of the plan takes, where that can be told."""
     model_folder: str | None = None
@@ -64,50 +60,6 @@ class RunResult:
     def as_json(self) -> dict[str, Any]:
         """Plain data with the field names of the public contract."""
         return asdict(self)
-
-
-class RunResults(list[RunResult]):
-    """What `biobench.run` returns: the results, which print themselves as a table."""
-
-    def __str__(self) -> str:
-        from biobench.runs.table import as_text
-
-        return as_text(self)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        from biobench.runs.table import as_html
-
-        return as_html(self)
-
-
-def of_record(record: RunRecord, status: Status, predictions: str, reason: str | None = None) -> RunResult:
-    """The line of a finished run."""
-    return RunResult(
-        model=record.model.id,
-        task=record.task.id,
-        task_version=record.task.version,
-        seed=record.seed,
-        status=status,
-        reason=reason,
-        key=record.key,
-        scores=dict(record.scores),
-        primary=record.task.primary,
-        seconds=record.cost.seconds,
-        peak_memory_bytes=record.cost.peak_memory_bytes,
-        energy_kwh=record.cost.energy_kwh,
-        truncated_documents=record.windows.truncated_documents,
-        lost_gold=record.windows.lost_gold,
-        predictions=predictions,
-        origin=record.origin,
-        split=record.split,
-        track=record.track,
-        limit=record.limit,
-        train_fraction=float(record.protocol.get("training", {}).get("train_fraction", 1.0)),
-        fold=None if record.resampling is None else record.resampling.fold,
-        overrides=record.overrides,
-    )
 
 
 class Reporter:

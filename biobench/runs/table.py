@@ -10,17 +10,28 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from biobench.core.progress import in_words
+from biobench.runs.result import RunResult
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-    from biobench.runs.result import RunResult
 
 _FILE_WIDTH = 140
 """Columns of the table where no terminal sets them."""
 _ADDRESSES = re.compile(r" \(from https?://[^)]*\)")
 _TEXTS = ("model", "task", "seed", "seeds", "status", "settings")
 """Columns that may be folded; the others are numbers."""
+
+
+class RunResults(list[RunResult]):
+    """What `biobench.run` returns: the results, which print themselves as a table."""
+
+    def __str__(self) -> str:
+        return as_text(self)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
 
 def percent(value: float | None) -> str:
@@ -194,10 +205,6 @@ def expected_time(results: Sequence[RunResult]) -> Iterator[str]:
     for task in dict.fromkeys(r.task for r in planned if r.fold is not None):
         splits = len({r.fold for r in results if r.task == task})
         yield f"{task}: {splits} splits of one corpus, a training each, which together are one result of a model"
-    disk = max((r.disk_expected or 0 for r in planned), default=0)
-    if disk:
-        size = f"{disk / 1e9:.1f} GB" if disk >= 1e9 else f"{max(1, round(disk / 1e6))} MB"
-        yield f"disk: up to {size} for the state of a run of over 5 min, removed at its end"
     known = [r.seconds_expected for r in planned if r.seconds_expected is not None]
     if not known:
         yield f"{len(planned)} runs to make; no timings on this device yet"

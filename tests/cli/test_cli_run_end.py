@@ -29,6 +29,15 @@ def test_means_words_and_next_command() -> None:
     ]
 
 
+def test_scores_below_a_baseline_say_so() -> None:
+    low = {"baseline": ("majority class", 0.397)}
+    assert next(end_of_run([result("a", 1, 0.0, **low)], "results")) == (
+        "a on gad: macro_f1 0.00, below the baseline 39.70 (majority class)"
+    )
+    (line, _) = end_of_run([result("a", 1, 0.0, **low), result("a", 2, 0.6)], "results")
+    assert line.endswith("over 2 seeds, 1 of 2 runs below the baseline 39.70 (majority class)")
+
+
 def test_nothing_scored_says_nothing() -> None:
     assert list(end_of_run([RunResult("a", "gad", 1, 1, "failed", reason="x")], "results")) == []
 
