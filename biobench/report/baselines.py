@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from biobench.report.groups import RunGroup, Source
 from biobench.report.row import Row
 from biobench.report.tasks import TaskInfo
-from biobench.schema.floor import LENGTH, ORDER, FloorRecord
+from biobench.schema.baseline import LENGTH, ORDER, BaselineRecord
 from biobench.schema.kind import is_error, traits_of
 from biobench.store.floors import latest
 
@@ -39,10 +39,10 @@ class JudgedRuns:
     refusals: tuple[Refusal, ...] = ()
 
 
-def judge(groups: Sequence[RunGroup], floors: Sequence[FloorRecord]) -> JudgedRuns:
+def judge(groups: Sequence[RunGroup], floors: Sequence[BaselineRecord]) -> JudgedRuns:
     """Keep the runs whose task passes its gate on their data, and those that no gate has looked at."""
     kept: list[RunGroup] = []
-    failed: dict[tuple[Source, str], FloorRecord] = {}
+    failed: dict[tuple[Source, str], BaselineRecord] = {}
     unjudged: dict[tuple[Source, str], None] = {}
     flagged: dict[tuple[Source, str], tuple[str, ...]] = {}
     refusals: list[Refusal] = []
@@ -80,7 +80,7 @@ def judge(groups: Sequence[RunGroup], floors: Sequence[FloorRecord]) -> JudgedRu
     return JudgedRuns(tuple(kept), refused, tuple(remarks), tuple(refusals))
 
 
-def verdict_on(group: RunGroup, floors: Sequence[FloorRecord]) -> FloorRecord | None:
+def verdict_on(group: RunGroup, floors: Sequence[BaselineRecord]) -> BaselineRecord | None:
     """The verdict on the group's spec and data, else the newest on its data (see `store.floors.find_floor`)."""
     first = group.briefs[0]
     matching = [r for r in floors if (r.task, r.task_hash, r.data_hash) == (group.task, first.spec, first.data)]
@@ -95,7 +95,7 @@ SKILLED = ("bag of words", "training dictionary", "length difference", "token ov
 
 
 def baseline_rows(
-    records: Sequence[FloorRecord],
+    records: Sequence[BaselineRecord],
     groups: Sequence[RunGroup],
     infos: Mapping[str, TaskInfo],
     metrics: Mapping[str, str],
@@ -160,7 +160,7 @@ def below_baselines(rows: Sequence[Row], everything: Sequence[Row]) -> list[str]
     ]
 
 
-def no_skill(records: Sequence[FloorRecord]) -> dict[tuple[str, str], float]:
+def no_skill(records: Sequence[BaselineRecord]) -> dict[tuple[str, str], float]:
     """(task, metric) -> the best score of a policy that does not look at the text, over the records of the task."""
     best: dict[tuple[str, str], float] = {}
     for record in records:
@@ -172,11 +172,11 @@ def no_skill(records: Sequence[FloorRecord]) -> dict[tuple[str, str], float]:
 
 
 def shown(
-    records: Sequence[FloorRecord], groups: Sequence[RunGroup], infos: Mapping[str, TaskInfo]
-) -> list[FloorRecord]:
+    records: Sequence[BaselineRecord], groups: Sequence[RunGroup], infos: Mapping[str, TaskInfo]
+) -> list[BaselineRecord]:
     """One record a task: on the data of its runs where it has runs, else of the shipped spec, else the newest."""
     data = {(g.task, b.data) for g in groups for b in g.briefs}
-    best: dict[str, tuple[tuple[bool, bool, str], FloorRecord]] = {}
+    best: dict[str, tuple[tuple[bool, bool, str], BaselineRecord]] = {}
     for r in records:
         rank = ((r.task, r.data_hash) in data, r.task_hash in infos[r.task].hashes.values(), r.made)
         if r.task not in best or rank > best[r.task][0]:
