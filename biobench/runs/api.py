@@ -12,7 +12,7 @@ from biobench.runs.options import RunRequest, with_arguments_of
 from biobench.runs.plan import RunPlan, make_plan
 from biobench.runs.result import Reporter, RunResult, of_record
 from biobench.runs.table import RunResults
-from biobench.schema.floor import ORDER, FloorRecord
+from biobench.schema.baseline import ORDER, BaselineRecord
 from biobench.store import Store
 
 
@@ -119,7 +119,7 @@ def _run(plan: RunPlan, reporter: Reporter) -> list[RunResult]:
     return sorted(ended, key=lambda result: order[result.key or ""])
 
 
-def below_baselines(results: Sequence[RunResult], verdicts: dict[str, FloorRecord]) -> list[RunResult]:
+def below_baselines(results: Sequence[RunResult], verdicts: dict[str, BaselineRecord]) -> list[RunResult]:
     """The results, those that do not reach their task's best stored baseline with its name and score."""
     marked = []
     for result in results:

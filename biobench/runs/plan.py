@@ -17,8 +17,8 @@ from biobench.models.loading import Checkpoint, find_checkpoint
 from biobench.runs.options import RunRequest, Track
 from biobench.runs.result import Reporter, RunName, RunResult, Status
 from biobench.runs.selection import Selection, seeds_of, select
+from biobench.schema.baseline import BaselineRecord
 from biobench.schema.document import TaskData
-from biobench.schema.floor import FloorRecord
 from biobench.schema.record import TaskIdentity
 from biobench.schema.source import Resampled
 from biobench.store import Store, run_key
@@ -139,7 +139,7 @@ class RunPlan:
                 lines.append(f"warning: {entry.id}: {problems[0]}{more}; scores are not comparable with others")
         return list(dict.fromkeys(lines))
 
-    def verdicts(self) -> dict[str, FloorRecord]:
+    def verdicts(self) -> dict[str, BaselineRecord]:
         """Baselines and verdict of each task for which the results folder holds them."""
         stored = {}
         for entry in self.tasks:

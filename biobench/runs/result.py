@@ -62,6 +62,50 @@ class RunResult:
         return asdict(self)
 
 
+def of_record(record: RunRecord, status: Status, predictions: str, reason: str | None = None) -> RunResult:
+    """The line of a finished run."""
+    return RunResult(
+        model=record.model.id,
+        task=record.task.id,
+        task_version=record.task.version,
+        seed=record.seed,
+        status=status,
+        reason=reason,
+        key=record.key,
+        scores=dict(record.scores),
+        primary=record.task.primary,
+        seconds=record.cost.seconds,
+        peak_memory_bytes=record.cost.peak_memory_bytes,
+        energy_kwh=record.cost.energy_kwh,
+        truncated_documents=record.windows.truncated_documents,
+        lost_gold=record.windows.lost_gold,
+        predictions=predictions,
+        origin=record.origin,
+        split=record.split,
+        track=record.track,
+        limit=record.limit,
+        train_fraction=float(record.protocol.get("training", {}).get("train_fraction", 1.0)),
+        fold=None if record.resampling is None else record.resampling.fold,
+        overrides=record.overrides,
+    )
+
+
+class Reporter:
+    """Hears of each stage and run, and says nothing; several runs may be under way at once."""
+
+    def stage(self, what: str) -> None:
+        """What the command does before, between and after runs: "reading gad", say."""
+
+    def start(self, run: RunName, position: int, total: int) -> None:
+        """A run begins, the `position`-th (from 1) of `total`."""
+
+    def step(self, run: RunName, done: int, total: int, what: str) -> None:
+        """A run moved on to step `done` of `total`."""
+
+    def finish(self, result: RunResult) -> None:
+        """A run ended, was skipped, failed, or had no data."""
+
+
 class Reporter:
     """Hears of each stage and run, and says nothing; several runs may be under way at once."""
 

@@ -6,11 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from typing import get_args
 
 from biobench.data.catalog import LoadedTask, check_override_tasks, load_task
-from biobench.data.locate import choose, default_data_dir
+from biobench.data.locate import choose, data_folder
 from biobench.data.suite import left_out, matching, picked, pool, suite_tasks, trained
 from biobench.errors import DataUnavailableError, UsageError
 from biobench.kinds.base import get_kind
@@ -232,7 +231,7 @@ def seeds_of(task: LoadedTask, request: RunRequest) -> list[int]:
 
 def _check_data(named: Sequence[LoadedTask], request: RunRequest) -> None:
     """Raises DataUnavailableError that lists the tasks without data, each with the steps to get it."""
-    folder = default_data_dir() if request.data_dir is None else Path(request.data_dir)
+    folder = data_folder(request.data_dir)
     missing: dict[str, DataUnavailableError] = {}
     for task in named:
         try:
