@@ -104,19 +104,3 @@ class Reporter:
 
     def finish(self, result: RunResult) -> None:
         """A run ended, was skipped, failed, or had no data."""
-
-
-class Reporter:
-    """Hears of each stage and run, and says nothing; several runs may be under way at once."""
-
-    def stage(self, what: str) -> None:
-        """What the command does before, between and after runs: "reading gad", say."""
-
-    def start(self, run: RunName, position: int, total: int) -> None:
-        """A run begins, the `position`-th (from 1) of `total`."""
-
-    def step(self, run: RunName, done: int, total: int, what: str) -> None:
-        """A run moved on to step `done` of `total`."""
-
-    def finish(self, result: RunResult) -> None:
-        """A run ended, was skipped, failed, or had no data."""
