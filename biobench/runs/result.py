@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from biobench.schema.record import RunRecord
+
 Status = Literal["done", "skipped", "failed", "unavailable", "planned"]
 
 
