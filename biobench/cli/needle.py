@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 @takes_request(
     only=(
         *("model", "tasks", "seeds", "data_dir", "results_dir", "limit", "overrides", "dry_run"),
-        *("device", "threads", "offline", "force"),
+        *("device", "threads", "parallel", "offline", "force"),
     ),
     helps={"tasks": "These needle tasks only.", "overrides": "Change a field of the spec."},
 )

@@ -146,8 +146,9 @@ def test_named_tasks_without_data_are_listed_with_their_steps(biobench: Callable
     hint = said.err.splitlines()[-1]
     assert "gad: run `biobench data fetch gad`" in hint
     assert "deid: the data needs a signed agreement" in hint
-    with pytest.raises(DataUnavailableError, match="task gad: no data"):
+    with pytest.raises(DataUnavailableError, match="task gad: no data") as caught:
         library.run("org/m", ["gad"], results_dir=tmp_path / "results")
+    assert "hint: run `biobench data fetch gad`" in caught.value.__notes__[0]
     assert not (tmp_path / "results").exists()
 
 
@@ -286,7 +287,7 @@ def test_the_table_for_people(biobench: Callable[..., Said], tiny: Path, tmp_pat
     assert "done" in said.out
     assert "unavailable" in said.out
     assert re.search(r"demo_ner: macro_f1 \d\.\d\d, below the baseline 100\.00 \(training dictionary\)", said.out)
-    printed = library.run(tiny, suite=suite, seeds=1, limit=24, overrides="training.epochs=1", device="cpu")
+    printed = library.run(tiny, suite=str(suite), seeds=1, limit=24, overrides="training.epochs=1", device="cpu")
     assert str(printed).splitlines()[1].split()[:4] == ["tiny", "demo_ner", "1", "skipped"]
     assert "<td>skipped</td>" in printed._repr_html_()
     report = biobench("report", "--format", "json").json()

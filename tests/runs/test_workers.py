@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from biobench.errors import UsageError
-from biobench.runs.api import run_plan, undone
+from biobench.runs.api import run_plan
 from biobench.runs.plan import RunRequest, make_plan
 from biobench.runs.result import Reporter, RunName, RunResult
 from biobench.runs.workers import worker_count
@@ -81,7 +81,7 @@ def test_two_workers_make_each_run_once(tmp_path: Path) -> None:
     records = Store(tmp_path / "shared").records()
     assert sorted(r.key for r in records) == sorted(r.key or "" for r in results)
     again = make_plan(request("shared", "2"))
-    assert undone(again) == []
+    assert again.undone() == []
     assert [r.status for r in run_plan(again, Reporter())] == ["skipped"] * 3
     alone = run_plan(make_plan(request("alone", "1")), Reporter())
     assert {r.seed: r.scores for r in alone} == {r.seed: r.scores for r in results}
