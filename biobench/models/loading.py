@@ -153,7 +153,9 @@ def locate(model: str, *, offline: bool = False, trust_remote_code: bool = False
 
 def find_checkpoint(model: str | Located, *, offline: bool = False, trust_remote_code: bool = False) -> Checkpoint:
     """Locate `model` unless that is done, read its config and hash it. Loads torch. Raises ModelError."""
-    place = locate(model, offline=offline, trust_remote_code=trust_remote_code) if isinstance(model, str) else model
+    place = model
+    if not isinstance(place, Located):
+        place = locate(place, offline=offline, trust_remote_code=trust_remote_code)
     from transformers import AutoConfig
 
     folder = place.folder
