@@ -288,7 +288,7 @@ def test_the_table_for_people(biobench: Callable[..., Said], tiny: Path, tmp_pat
     assert "unavailable" in said.out
     assert re.search(r"demo_ner: macro_f1 \d\.\d\d, below the baseline 100\.00 \(training dictionary\)", said.out)
     printed = library.run(tiny, suite=str(suite), seeds=1, limit=24, overrides="training.epochs=1", device="cpu")
-    assert str(printed).splitlines()[1].split()[:4] == ["tiny", "demo_ner", "1", "skipped"]
+    assert ["tiny", "demo_ner", "1", "skipped"] in [line.split()[:4] for line in str(printed).splitlines()]
     assert "<td>skipped</td>" in printed._repr_html_()
     report = biobench("report", "--format", "json").json()
     mine = [r for r in report if r["source"] == "run"]
