@@ -30,6 +30,7 @@ class BioBenchError(Exception):
         self.file = None if file is None else str(file)
         self.line = line
         super().__init__(self.what)
+        self.add_note(f"hint: {self.hint}")  # Python prints it below the error
 
     @property
     def where(self) -> str:

@@ -13,7 +13,7 @@ from biobench.cli.console.common import DataDir, Json, ResultsDir, Threads, perc
 from biobench.cli.console.options import takes_request
 from biobench.core.packages import check_ours
 from biobench.errors import StoreError, UsageError
-from biobench.runs.options import RunRequest, options
+from biobench.runs.options import RunRequest
 
 if TYPE_CHECKING:
     from biobench.stats import MeanTest
@@ -37,7 +37,7 @@ Figure = Annotated[
     list[str], typer.Option("--figure", callback=_endings, metavar="FILE", help="Write a chart: .svg, .png, .html.")
 ]
 _SCORING = {"tasks", "seeds", "overrides", "limit", "data_dir", "results_dir", "device", "threads"}
-scored_by = takes_request(without=options().keys() - _SCORING)
+scored_by = takes_request(only=_SCORING)
 """Gives a command the options of `run` that say what models are scored on."""
 app = typer.Typer(no_args_is_help=True, help="Why it works: similarity of states, transplants, freezing, stability.")
 

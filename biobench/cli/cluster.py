@@ -43,12 +43,9 @@ def slurm(
     name: Annotated[str, typer.Option("--name", help="Of the job.")] = "biobench",
     nodes: Annotated[int | None, typer.Option("--nodes", min=1, help="Of `pretrain`: nodes of the one job.")] = None,
     gpus_per_node: Annotated[int, typer.Option("--gpus-per-node", min=1, help="Of `pretrain`: processes a node.")] = 1,
-    torchrun: Annotated[
-        bool, typer.Option("--torchrun", help="Of `pretrain`: for nodes without a batch system.")
-    ] = False,
 ) -> None:
     """Print a batch script: an array of workers for `run`, or one job of several nodes for `pretrain`."""
-    from biobench.runs.slurm import SlurmJob, array_script, pretraining_script, pretraining_words, torchrun_script
+    from biobench.runs.slurm import SlurmJob, array_script, pretraining_script, pretraining_words
 
     command, *rest = words
     job = SlurmJob(
@@ -64,10 +61,8 @@ def slurm(
         name=name,
     )
     if command == "run":
-        if nodes is not None or torchrun:
-            raise UsageError(
-                "--nodes and --torchrun are for `pretrain`", hint="leave them out; --workers says how many"
-            )
+        if nodes is not None:
+            raise UsageError("--nodes is for `pretrain`", hint="leave it out; --workers says how many")
         from biobench.cli import run
 
         run.register(parser := typer.Typer())
@@ -77,11 +72,7 @@ def slurm(
         if nodes is None:
             raise UsageError("how many nodes is not said", hint="add --nodes 2, before the two dashes")
         recipe, out, options = pretraining_words(rest)
-        script = (
-            torchrun_script(recipe, out, nodes=nodes, gpus=gpus_per_node, options=options)
-            if torchrun
-            else pretraining_script(job, recipe, out, nodes=nodes, gpus=gpus_per_node, options=options)
-        )
+        script = pretraining_script(job, recipe, out, nodes=nodes, gpus=gpus_per_node, options=options)
     else:
         raise UsageError(f"slurm starts no '{command}'", hint="biobench slurm --time 60 -- run MODEL --suite fr")
     typer.echo(script, nl=False)

@@ -18,8 +18,11 @@ def register(app: typer.Typer) -> None:
 
 
 @takes_request(
-    without=("suite", "executor", "worker_gpus", "track", "train_fractions", "strict", "energy", "save_every", "gate"),
-    helps={"tasks": "These needle tasks only; repeatable."},
+    only=(
+        *("model", "tasks", "seeds", "data_dir", "results_dir", "limit", "overrides", "dry_run"),
+        *("device", "threads", "parallel", "offline", "force"),
+    ),
+    helps={"tasks": "These needle tasks only.", "overrides": "Change a field of the spec."},
 )
 def needle(
     request: RunRequest,
@@ -27,7 +30,7 @@ def needle(
         bool | None,
         typer.Option(
             "--controls/--no-controls",
-            help="Also controls through each encoder, which cost two runs more; or none. Default: those without one.",
+            help="Also controls through each encoder, or none.",
         ),
     ] = None,
     as_json: Json = False,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli.console.beside import beside, check_known
+from biobench.cli.console.against import check_known, comparison
 from biobench.cli.console.common import Json, print_json
 from biobench.cli.console.options import takes_request
 from biobench.core.stop import STOPPED_EXIT, RunStoppedError, stoppable
@@ -25,31 +25,33 @@ def register(app: typer.Typer) -> None:
     app.command("run")(run)
 
 
-@takes_request()
+@takes_request(panels=True)
 def run(
     request: RunRequest,
     *,
+    as_json: Json = False,
     against: Annotated[
         str | None,
         typer.Option(
             "--against",
             metavar="MODEL",
             help="A model of the results folder, own, pulled or published: compare with it at the end.",
+            rich_help_panel="More",
         ),
     ] = None,
     log_file: Annotated[
-        Path | None, typer.Option("--log-file", help="Add the lines of progress to this file, with the time.")
+        Path | None,
+        typer.Option(
+            "--log-file",
+            help="Add the lines of progress to this file, with the time.",
+            rich_help_panel="More",
+        ),
     ] = None,
-    as_json: Json = False,
 ) -> None:
     """Fine-tune checkpoints on tasks over several seeds, and score them.
 
     Started several times on machines that share the results folder, the same command divides the work.
     """
-    if log_file is not None:
-        from biobench.core.progress import open_log
-
-        open_log(log_file).close()  # refused before anything heavy is loaded
     raise typer.Exit(run_request(request, as_json=as_json, log_file=log_file, against=against))
 
 
@@ -65,32 +67,26 @@ def run_request(
 
     summary: with the table of runs and what follows it. against: a model of the results folder to compare with.
     """
+    from biobench.models.loading import quiet_libraries
     from biobench.runs.selection import select
 
-    selection = select(request)  # refused before torch is loaded
+    quiet_libraries()
+    selection = select(request)  # what is refused here is refused before anything heavy is loaded
     if against is not None:
         check_known(against, request.results_dir)
     from biobench.cli.console.progress import RunTerminal
-    from biobench.cli.console.run_table import end_of_run, print_results
-    from biobench.data.suite import left_out
-    from biobench.models.loading import quiet_libraries
+    from biobench.runs.api import run_plan
     from biobench.runs.plan import make_plan
-
-    quiet_libraries()
-    plan = make_plan(request, selection)
-    for line in [] if request.suite is None else left_out(request.suite):
-        typer.echo(line, err=True)
-    for task in selection.left_out:
-        typer.echo(f"{task} is left out: it has no probe on a frozen encoder, or brings its own", err=True)
-    from biobench.runs.api import contradicted, refused, run_plan, undone
+    from biobench.runs.table import end_of_run, print_results
     from biobench.store import Store
 
-    for line in contradicted(plan):
-        typer.echo(line, err=True)
-    if not request.dry_run and undone(plan) and Store(request.results_dir).claim_mode() == "files":
-        typer.echo(BY_FILES, err=True)
     try:
         with stoppable(), RunTerminal(log_file) as reporter:
+            plan = make_plan(request, reporter, selection=selection)
+            for line in (*plan.left_out, *plan.contradictions()):
+                reporter.say(line)
+            if not request.dry_run and plan.undone() and Store(request.results_dir).claim_mode() == "files":
+                reporter.say(BY_FILES)
             results = run_plan(plan, reporter)
     except KeyboardInterrupt:
         typer.echo(KEPT, err=True)
@@ -98,9 +94,9 @@ def run_request(
     except RunStoppedError:
         typer.echo(KEPT, err=True)
         return STOPPED_EXIT
-    if not request.dry_run:
-        for line in refused(plan):
-            typer.echo(line, err=True)
+    for task, verdict in {} if request.dry_run else plan.verdicts().items():
+        if not verdict.passed:
+            typer.echo(f"{task} fails its gate, reports will not rank it: {'; '.join(verdict.reasons)}", err=True)
     if as_json:
         print_json([r.as_json() for r in results])
     elif summary:
@@ -108,6 +104,6 @@ def run_request(
         for line in end_of_run(results, request.results_dir):
             typer.echo(line)
     if against is not None:
-        for line in beside(results, against, request.results_dir, request.data_dir):
+        for line in comparison(results, against, request.results_dir, request.data_dir):
             typer.echo(line, err=as_json)
     return 1 if any(r.status == "failed" for r in results) else 0

@@ -52,8 +52,8 @@ def score(
         raise UsageError(
             "--predictions and --model are needed", hint="biobench score --predictions FILE --task T --model NAME"
         )
-    from biobench.cli.console.run_table import end_of_run, print_results
     from biobench.runs.external import score_external
+    from biobench.runs.table import end_of_run, print_results
 
     result = score_external(
         predictions, task, model, seed=seed, data_dir=data_dir, results_dir=results_dir, force=force, gate=gate

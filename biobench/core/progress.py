@@ -15,6 +15,12 @@ QUIET = 60.0
 """Without a terminal, what is under way and has only counted on says so at most this often (seconds)."""
 
 
+class ProgressNote(str):
+    """What is happening in long work, and worth a line that stays."""
+
+    __slots__ = ()
+
+
 def open_log(path: Path) -> TextIO:
     """The file, to be added to. Raises UsageError where it cannot be written."""
     try:

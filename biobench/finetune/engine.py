@@ -16,11 +16,12 @@ from torch import Tensor
 
 from biobench.core.machine import Precision
 from biobench.core.memory import is_out_of_memory, keep_freed_memory
+from biobench.core.progress import ProgressNote
 from biobench.core.stop import STOP
 from biobench.errors import ModelError, TrainingError
 from biobench.finetune.adapters import adapted
 from biobench.finetune.features import Features, extract
-from biobench.finetune.loop import NonFiniteLossError, Outcome, Progress, ProgressNote, Run, resumed_state
+from biobench.finetune.loop import NonFiniteLossError, Outcome, Progress, Run, resumed_state
 from biobench.finetune.network import Network, micro_batch_tokens, settled_precision
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.probe import compare_texts, rank_concepts, train_probe

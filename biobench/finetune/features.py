@@ -17,10 +17,11 @@ from torch import Tensor
 
 from biobench.core.machine import Precision
 from biobench.core.memory import is_out_of_memory
+from biobench.core.progress import ProgressNote
 from biobench.core.stop import STOP, RunStoppedError
 from biobench.encode.batches import inference_order
 from biobench.errors import TrainingError
-from biobench.finetune.loop import Outcome, Progress, ProgressNote, resumed_state
+from biobench.finetune.loop import Outcome, Progress, resumed_state
 from biobench.finetune.network import micro_batch_tokens, settled_precision
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.savepoint import Savepoint

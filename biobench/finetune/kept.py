@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from biobench.core.files import choose_another, writing
 from biobench.core.machine import Precision
 from biobench.encode.tokens import Encoded
-from biobench.errors import ModelError, UsageError
+from biobench.errors import ModelError
 from biobench.finetune.engine import load_encoder
 from biobench.finetune.loop import Outcome, Progress
 from biobench.finetune.network import Network, decide, micro_batch_tokens, probabilities
@@ -153,19 +153,6 @@ def _pass_through(full: Any) -> None:
     nn.init.eye_(full.head.dense.weight)
     full.head.norm.load_state_dict(last.state_dict())
     last.weight.fill_(1.0)
-
-
-def parse_label_map(texts: Sequence[str]) -> dict[str, str]:
-    """``MODEL_LABEL=TASK_LABEL`` texts; nothing behind the sign leaves a label out. Raises UsageError."""
-    names: dict[str, str] = {}
-    for text in texts:
-        name, sign, target = (part.strip() for part in text.partition("="))
-        if not sign or not name:
-            raise UsageError(f"--label-map '{text}' is not MODEL_LABEL=TASK_LABEL", hint="for example LABEL_0=Disease")
-        if name in names:
-            raise UsageError(f"--label-map names '{name}' twice", hint="map each label once")
-        names[name] = target
-    return names
 
 
 def columns_of(labels: Sequence[str], outputs: Sequence[str], names: Mapping[str, str]) -> list[list[int]]:

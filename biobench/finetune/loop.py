@@ -22,6 +22,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from biobench.core.machine import Precision
 from biobench.core.memory import is_out_of_memory
+from biobench.core.progress import ProgressNote
 from biobench.core.stop import STOP, RunStoppedError
 from biobench.core.transfer import is_asynchronous
 from biobench.encode.batches import cut_packed, cut_padded, epoch_order, steps_per_epoch
@@ -39,12 +40,6 @@ Progress = Callable[[int, int, str], None]
 READ_EVERY = 50
 """Steps after which their losses are read from an asynchronous device; a loss that is not finite is seen then."""
 _SMALLEST_BUDGET = 16
-
-
-class ProgressNote(str):
-    """What is happening, and worth a line that stays."""
-
-    __slots__ = ()
 
 
 class NonFiniteLossError(Exception):

@@ -19,9 +19,10 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from biobench.core.machine import Precision
+from biobench.core.progress import ProgressNote
 from biobench.errors import TrainingError
 from biobench.finetune.engine import LoadedEncoder, deterministic, finetune, new_network
-from biobench.finetune.loop import Outcome, Progress, ProgressNote, resumed_state
+from biobench.finetune.loop import Outcome, Progress, resumed_state
 from biobench.finetune.network import decide, probabilities
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.savepoint import Savepoint
@@ -41,11 +42,6 @@ class Candidate:
 
     factor: float = 1.0
     changes: dict[str, Any] = field(default_factory=dict)
-
-
-def budget(recipe: Training) -> int:
-    """How many trials every model gets."""
-    return len(recipe.grid) if recipe.search is None else recipe.search.budget
 
 
 def candidate(spec: TaskSpec, seed: int, done: Sequence[Trial]) -> Candidate:
@@ -208,7 +204,7 @@ def tuned(
     saved = resumed_state(keep, progress)
     trials = _Trials() if saved is None else _Trials.resumed_from(saved)
     _check_search(prepared.spec)
-    count = budget(prepared.spec.training)
+    count = prepared.spec.training.trials
     if trials.done:
         progress(0, 1, ProgressNote(f"resumed after trial {len(trials.done)}/{count}"))
     for number in range(len(trials.done) + 1, count + 1):

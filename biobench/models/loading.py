@@ -118,23 +118,47 @@ def licence_of(folder: Path) -> str | None:
     return named[0][1] if len(named) == 1 else None
 
 
-def find_checkpoint(model: str, *, offline: bool = False, trust_remote_code: bool = False) -> Checkpoint:
-    """Locate `model` (downloading it unless `offline`) and hash it. Raises ModelError."""
-    from transformers import AutoConfig
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A checkpoint's folder on this machine, its files looked at but not hashed."""
 
+    folder: Path
+    name: str
+    revision: str | None
+
+
+def locate(model: str, *, offline: bool = False, trust_remote_code: bool = False) -> Located:
+    """Find `model` (downloading it unless `offline`) and check its files, without torch. Raises ModelError."""
     folder, name, revision = _locate(model, offline)
-    if not (folder / "config.json").is_file():
-        raise ModelError(
-            "no config.json in the model's folder", hint="give a folder saved with save_pretrained", file=folder
-        )
+    config = folder / "config.json"
+    if not config.is_file():
+        hint = "give a folder saved with save_pretrained"
+        raise ModelError("no config.json in the model's folder", hint=hint, file=folder)
     check_sizes(folder)
     check_links(folder)
-    if not trust_remote_code and _needs_own_code(folder):
+    try:
+        fields = json.loads(config.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        hint = "the folder must hold a config that AutoConfig knows"
+        raise ModelError(f"the config cannot be read: {first_line(error)}", hint=hint, file=config) from error
+    if not trust_remote_code and _needs_own_code(fields):
         raise ModelError(
             "the model brings its own code (auto_map), which is not run",
             hint="read that code, then --trust-remote-code allows it",
-            file=folder / "config.json",
+            file=config,
         )
+    check_pickle(folder, name)
+    return Located(folder, name, revision)
+
+
+def find_checkpoint(model: str | Located, *, offline: bool = False, trust_remote_code: bool = False) -> Checkpoint:
+    """Locate `model` unless that is done, read its config and hash it. Loads torch. Raises ModelError."""
+    place = model
+    if not isinstance(place, Located):
+        place = locate(place, offline=offline, trust_remote_code=trust_remote_code)
+    from transformers import AutoConfig
+
+    folder = place.folder
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
     except Exception as error:  # what the library (or the model's own code) raises has no common class
@@ -143,21 +167,18 @@ def find_checkpoint(model: str, *, offline: bool = False, trust_remote_code: boo
             hint="the folder must hold a config that AutoConfig knows; --trust-remote-code allows the model's own code",
             file=folder / "config.json",
         ) from error
-    check_pickle(folder, name)
     seen = stamp(folder, code=trust_remote_code)
     digest = content_hash(folder, code=trust_remote_code)
-    return Checkpoint(name, revision, folder, digest, config, trust_remote_code, seen)
+    return Checkpoint(place.name, place.revision, folder, digest, config, trust_remote_code, seen)
 
 
-def _needs_own_code(folder: Path) -> bool:
+def _needs_own_code(config: Any) -> bool:
     """Whether only code in the folder knows the type of the model."""
+    if not isinstance(config, dict) or "auto_map" not in config:
+        return False
     from transformers import CONFIG_MAPPING
 
-    try:
-        config = json.loads((folder / "config.json").read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return False  # the library says what is wrong with it
-    return isinstance(config, dict) and "auto_map" in config and str(config.get("model_type")) not in CONFIG_MAPPING
+    return str(config.get("model_type")) not in CONFIG_MAPPING
 
 
 def check_unchanged(checkpoint: Checkpoint) -> None:
@@ -317,12 +338,16 @@ def without_progress_bars() -> Iterator[None]:
 
 
 def quiet_libraries() -> None:
-    """Keep the model library's own chatter out of the way of ours."""
+    """Keep the model library's own chatter out of the way of ours, whether it is loaded already or not."""
+    import sys
     import warnings
 
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    from transformers.utils import logging
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    if "transformers" in sys.modules:
+        from transformers.utils import logging
 
-    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     warnings.filterwarnings("ignore", category=UserWarning, module="torch")

@@ -11,10 +11,12 @@ if TYPE_CHECKING:
     from biobench.runs.options import RunRequest
     from biobench.runs.plan import RunPlan, make_plan
     from biobench.runs.result import RunResult
+    from biobench.runs.table import RunResults
 
-__all__ = ["RunPlan", "RunRequest", "RunResult", "make_plan", "run"]
+__all__ = ["RunPlan", "RunRequest", "RunResult", "RunResults", "make_plan", "run"]
 
-_LAZY = {"RunPlan": "plan", "RunRequest": "options", "make_plan": "plan", "RunResult": "result", "run": "api"}
+_LAZY = {"RunRequest": "options", "RunResult": "result", "RunResults": "table", "run": "api"}
+_LAZY |= dict.fromkeys(("RunPlan", "make_plan"), "plan")
 
 
 def __getattr__(name: str) -> Any:

@@ -14,12 +14,11 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING, cast
 
-from biobench.finetune.tuning import budget
 from biobench.models.loading import load_tokenizer
 from biobench.runs.options import Track
 from biobench.runs.plan import Item, RunPlan, TaskEntry
 from biobench.runs.provenance import device_name
-from biobench.runs.result import Reporter, RunName, RunResult
+from biobench.runs.result import Reporter, RunResult
 from biobench.store import Store
 from biobench.store.claims import is_alive
 
@@ -103,7 +102,7 @@ def work(item: Item) -> float:
     passes = float(recipe.epochs or 0)
     if recipe.max_steps is not None:
         passes = recipe.max_steps * recipe.batch_size / max(1, share * len(item.task.data.train))
-    trials = budget(recipe) if item.track == "tuned" else 1
+    trials = recipe.trials if item.track == "tuned" else 1
     return max(1.0, trials * passes * (3 * share * read["train"] + read["validation"]) + read["test"])
 
 
@@ -125,7 +124,7 @@ def steps_of(item: Item) -> int:
     assert data is not None
     if item.track != "frozen" and recipe.encoder == "trained":
         epochs, batch, steps = recipe.epochs or 1, recipe.batch_size, recipe.max_steps
-        trials = budget(recipe) if item.track == "tuned" else 1
+        trials = recipe.trials if item.track == "tuned" else 1
     elif probe is None or not probe.trained:
         return 0
     else:
@@ -170,39 +169,20 @@ class TokensRead:
         return self._rates[item.group]
 
 
-def savepoint_bytes(item: Item) -> int | None:
-    """The most that a run's state takes on disk while the run is made; None where the parameters are not known.
-
-    The network, its best weights and two moments of each, in fp32; and twice while a state replaces the last one.
-    """
-    spec = item.task.loaded.spec
-    if item.track == "frozen" or spec.training.encoder == "frozen" or spec.access == "agreement":
-        return 0  # no state of data under an agreement is kept
-    parameters = item.checkpoint.parameters
-    return None if parameters is None else 2 * 4 * 4 * parameters
-
-
-class Paced:
-    """A `Reporter` that adds to each finished run how long the rest of the plan takes.
+class Paced(Reporter):
+    """Adds to each finished run how long the rest of the plan takes.
 
     workers: of this command. Where other commands are at runs of the same plan, they count too.
     """
 
     def __init__(self, reporter: Reporter, plan: RunPlan, left: Sequence[Item], pace: Pace, workers: int) -> None:
-        self.reporter, self.workers, self.pace = reporter, workers, pace
+        self.workers, self.pace, self._finish = workers, pace, reporter.finish
+        self.stage, self.start, self.step = reporter.stage, reporter.start, reporter.step  # type: ignore[method-assign]
         self.store = Store(plan.request.results_dir)
         self.left = {item.key: item for item in left}
 
-    def start(self, run: RunName, position: int, total: int) -> None:
-        """As the reporter."""
-        self.reporter.start(run, position, total)
-
-    def step(self, run: RunName, done: int, total: int, what: str) -> None:
-        """As the reporter."""
-        self.reporter.step(run, done, total, what)
-
     def finish(self, result: RunResult) -> None:
-        """As the reporter, with the seconds that are left where runs are."""
+        """With the seconds that are left where runs are."""
         item = None if result.key is None else self.left.pop(result.key, None)
         if item is not None and result.status == "done" and result.seconds:
             self.pace.add(item, result.seconds, item.checkpoint.parameters)
@@ -210,4 +190,4 @@ class Paced:
         if left is not None:
             at_work = sum(is_alive(self.store.heartbeat_path(i.task.id, i.key)) for i in self.left.values())
             result = replace(result, seconds_left=left / max(self.workers, at_work + 1))
-        self.reporter.finish(result)
+        self._finish(result)

@@ -17,9 +17,8 @@ from pathlib import Path
 
 import torch
 
-from biobench.baselines import ensure
 from biobench.core.memory import is_out_of_memory, peak_memory_bytes, reset_peak_memory, within_the_limit
-from biobench.core.progress import QUIET
+from biobench.core.progress import QUIET, ProgressNote
 from biobench.core.stop import STOP, RunStoppedError
 from biobench.data.hashing import task_identity
 from biobench.data.load import load_data
@@ -34,14 +33,13 @@ from biobench.finetune.tuning import tuned
 from biobench.models.loading import Checkpoint, check_unchanged, load_tokenizer, window
 from biobench.runs.plan import Item, RunPlan, identity_of
 from biobench.runs.provenance import contamination, metered, provenance
-from biobench.runs.result import Reporter, RunName, RunResult, of_item, of_record
+from biobench.runs.result import Reporter, RunResult, of_record
 from biobench.schema.record import Cost, Resampling, RunRecord
 from biobench.score import scored
 from biobench.store import Store
-from biobench.store.claims import Claim, read_heartbeat
+from biobench.store.claims import read_heartbeat
 
 _POLL_SECONDS = 0.5
-_MORE_MEMORY = "use a machine, or a container, with more memory, or a smaller model"
 
 
 class RunContext:
@@ -67,17 +65,19 @@ class RunContext:
             return True
         return self.store.command_of(item.task.id, item.key) == self.plan.request.started
 
-    def encoder(self, checkpoint: Checkpoint) -> LoadedEncoder:
+    def encoder(self, checkpoint: Checkpoint, step: Progress) -> LoadedEncoder:
         """The checkpoint's encoder, loaded once."""
         if self._loaded is None or self._loaded.checkpoint.hash != checkpoint.hash:
+            step(0, 0, ProgressNote("loading model"))
             self._loaded = None
             self._loaded = load_encoder(checkpoint, self.plan.device)
         return self._loaded
 
-    def prepared(self, item: Item) -> Prepared:
+    def prepared(self, item: Item, step: Progress) -> Prepared:
         """The item's task encoded for its checkpoint, once for all seeds. Raises ModelError."""
         assert item.task.data is not None
         if self._prepared is None or self._prepared[0] != item.group:
+            step(0, 0, "encoding texts")
             self._prepared = None
             spec, tokenizer = item.task.loaded.spec, load_tokenizer(item.checkpoint)
             size = window(tokenizer, item.checkpoint.config, spec.protocol.max_length)
@@ -89,6 +89,8 @@ class RunContext:
         request = self.plan.request
         if not request.gate or request.no_test or task_id in self._gated:
             return
+        from biobench.baselines import ensure
+
         # the verdict looks at the first of several splits, and always at all documents
         entry = next(e for e in self.plan.tasks if e.id == task_id and e.data is not None)
         assert entry.data is not None
@@ -130,7 +132,7 @@ def execute(
             yield finished
         if left and not plan.request.wait and len(left) == len(waiting):
             for item in left:
-                yield of_item(item, plan.request, "skipped", "another process makes it")
+                yield item.result(plan.request, "skipped", "another process makes it")
             return
         waiting = left
         if waiting and plan.request.wait:
@@ -161,27 +163,20 @@ def _stored(item: Item, context: RunContext) -> RunResult | None:
     fresh = context.is_fresh(item)
     if plan.request.force and not fresh:
         return None
-    path = str(store.path_of(record))
     reason = "another process made it meanwhile" if fresh else "the same run is stored already"
-    if record.model.id != item.checkpoint.id:
-        record, remark = _renamed(record, item, store, asked=bool(plan.request.name))
-        reason += remark
+    if record.model.id != item.checkpoint.id and not plan.request.name:
+        reason += f", under the name '{record.model.id}'"
+    elif record.model.id != item.checkpoint.id:  # the user names the model anew: so does the record
+        name, source = item.checkpoint.id, item.checkpoint.source or item.checkpoint.id
+        reason += f"; it was called '{record.model.id}' and now '{name}'"
+        record = record.model_copy(
+            update={"model": record.model.model_copy(update={"id": name, "source": source})},
+        )
+        store.update(record)
     folder = plan.request.keep_model
     if folder is not None and not (Path(folder) / kept_name(item)).is_dir():
         reason += ", but its model was not kept; --force makes it again and keeps it"
-    return of_record(record, "skipped", path, reason=reason)
-
-
-def _renamed(record: RunRecord, item: Item, store: Store, *, asked: bool) -> tuple[RunRecord, str]:
-    """A stored run of the same files under another name; where a name is asked for, the record takes it."""
-    if not asked:
-        return record, f", under the name '{record.model.id}'"
-    model = record.model.model_copy(
-        update={"id": item.checkpoint.id, "source": item.checkpoint.source or item.checkpoint.id}
-    )
-    changed = record.model_copy(update={"model": model})
-    store.update(changed)
-    return changed, f"; it was called '{record.model.id}' and now '{model.id}'"
+    return of_record(record, "skipped", str(store.path_of(record)), reason=reason)
 
 
 def _one(item: Item, context: RunContext, reporter: Reporter, position: int, total: int) -> RunResult | None:
@@ -198,78 +193,80 @@ def _one(item: Item, context: RunContext, reporter: Reporter, position: int, tot
             return result
         reason = store.failure(task, item.key, plan.request.started)
         if reason is not None:
-            return of_item(item, plan.request, "failed", reason)
-        name = RunName.of(item)
+            return item.result(plan.request, "failed", reason)
+        name = item.name
+
+        def step(done: int, total: int, what: str) -> None:
+            claim.moved(done, total)
+            reporter.step(name, done, total, what)
+
         reporter.start(name, position, total)
         context.ask_gate(task)
-        result = _make(item, context, partial(_step, claim, reporter, name))
+        result = _make(item, context, step)
         if result.status == "failed":
             store.note_failure(task, item.key, plan.request.started, result.reason or "")
         return result
 
 
-def _step(claim: Claim, reporter: Reporter, name: RunName, done: int, total: int, what: str) -> None:
-    claim.moved(done, total)
-    reporter.step(name, done, total, what)
-
-
-def _outcome(
-    item: Item, plan: RunPlan, loaded: LoadedEncoder, prepared: Prepared, step: Progress, keep: Savepoint | None
-) -> Outcome:
-    """The run itself: the network trained and its predictions, or those of a model that is trained already."""
-    if plan.request.no_training:
-        ready = load_ready(item.checkpoint, prepared, plan.label_map, plan.device)
-        precision, _ = settled_precision(loaded.encoder, item.task.precision)
-        return evaluate(ready, prepared, precision, step)
-    train = tuned if plan.request.track == "tuned" else finetune
-    return train(loaded, prepared, item.seed, item.task.precision, step, keep)
-
-
 def _make(item: Item, context: RunContext, step: Progress) -> RunResult:
-    plan, store = context.plan, context.store
+    plan, store, request = context.plan, context.store, context.plan.request
     began, threads = time.perf_counter(), torch.get_num_threads()
-    keep = _savepoint(item, plan, store)
+    keep = None
+    if item.task.loaded.spec.access != "agreement":  # what a run learns from such text stays in the data's folder
+        path, every = store.state_path(item.task.id, item.key), request.save_every
+        seconds = EVERY_SECONDS if every is None else every
+        keep = Savepoint(path, plan.device, every=seconds, command=request.started, anew=request.force)
+    stopped = True  # only a run that was stopped is to be resumed
     try:
         reset_peak_memory(plan.device)
         with within_the_limit(plan.device, plan.sharing):
-            loaded = context.encoder(item.checkpoint)
-            prepared = context.prepared(item)
+            loaded = context.encoder(item.checkpoint, step)
+            prepared = context.prepared(item, step)
             check_unchanged(item.checkpoint)
-            with metered(plan.request.energy) as meter:
-                outcome = _outcome(item, plan, loaded, prepared, step, keep)
-        seconds = outcome.earlier_seconds + time.perf_counter() - began
+            with metered(request.energy) as meter:
+                if request.no_training:
+                    ready = load_ready(item.checkpoint, prepared, plan.label_map, plan.device)
+                    precision, _ = settled_precision(loaded.encoder, item.task.precision)
+                    outcome = evaluate(ready, prepared, precision, step)
+                else:
+                    train = tuned if request.track == "tuned" else finetune
+                    outcome = train(loaded, prepared, item.seed, item.task.precision, step, keep)
+        wall = outcome.earlier_seconds + time.perf_counter() - began
         energy = meter.kwh if outcome.record.resumed == 0 else None
-        record = _record(
-            item, context, loaded=loaded, prepared=prepared, outcome=outcome, seconds=seconds, energy_kwh=energy
+        record = scored(
+            _record(item, plan, loaded.parameters, prepared, outcome, wall, energy),
+            prepared.test.documents,
+            outcome.predictions,
         )
-        record = scored(record, prepared.test.documents, outcome.predictions)
         model = _keep_model(plan, item, prepared, outcome)
         stored = store.save(record, prepared.test.documents, outcome.predictions)
-        store.note_command(item.task.id, item.key, plan.request.started)
-        _forget(keep)
+        store.note_command(item.task.id, item.key, request.started)
+        stopped = False
+        return replace(of_record(stored, "done", str(store.path_of(stored))), model_folder=model)
     except (TrainingError, ModelError) as error:
-        _forget(keep)
+        stopped = False
         if plan.sharing > 1 and (isinstance(error, MemoryShortError) or is_out_of_memory(error.__cause__)):
             raise  # not the run's fault: it is left to be made alone
-        return of_item(item, plan.request, "failed", f"{error}; {error.hint}")
+        return item.result(request, "failed", f"{error}; {error.hint}")
+    except BioBenchError:
+        raise
     except (RuntimeError, MemoryError, ValueError, TypeError, IndexError, KeyError, AssertionError) as error:
-        if isinstance(error, BioBenchError):
-            raise
-        _forget(keep)
+        stopped = False
         if is_out_of_memory(error):
             if plan.sharing > 1:
                 raise MemoryShortError("memory does not suffice beside other runs", hint="run it alone") from error
-            return of_item(item, plan.request, "failed", f"memory does not suffice for this model; {_MORE_MEMORY}")
+            remedy = "use a machine, or a container, with more memory, or a smaller model"
+            return item.result(request, "failed", f"memory does not suffice for this model; {remedy}")
         # A checkpoint can break in ways nobody foresaw; the other runs of the plan must not die with it.
         where = traceback.extract_tb(error.__traceback__)[-1]
         # The message may quote the data; of agreement-bound data no word leaves its folder.
         message = "" if item.task.loaded.spec.access == "agreement" else f": {error}"
-        return of_item(
-            item, plan.request, "failed", f"{type(error).__name__}{message} ({where.filename}:{where.lineno})"
-        )
+        reason = f"{type(error).__name__}{message} ({where.filename}:{where.lineno})"
+        return item.result(request, "failed", reason)
     finally:
+        if keep is not None and not stopped:
+            keep.remove()
         torch.set_num_threads(threads)  # a resumed run has the number of its first process
-    return replace(of_record(stored, "done", str(store.path_of(stored))), model_folder=model)
 
 
 def _keep_model(plan: RunPlan, item: Item, prepared: Prepared, outcome: Outcome) -> str | None:
@@ -292,59 +289,39 @@ def kept_name(item: Item) -> str:
     return f"{item.task.id}-{model}-seed{item.seed}-{item.key[:8]}"
 
 
-def _forget(keep: Savepoint | None) -> None:
-    """A run that has ended, well or not, is not to be resumed."""
-    if keep is not None:
-        keep.remove()
-
-
-def _savepoint(item: Item, plan: RunPlan, store: Store) -> Savepoint | None:
-    """Where the run keeps its state; nowhere if it learns from text under an agreement, which stays in its folder."""
-    if item.task.loaded.spec.access == "agreement":
-        return None
-    path = store.state_path(item.task.id, item.key)
-    every = plan.request.save_every
-    seconds = EVERY_SECONDS if every is None else every
-    return Savepoint(path, plan.device, every=seconds, command=plan.request.started, anew=plan.request.force)
-
-
 def _record(
     item: Item,
-    context: RunContext,
-    *,
-    loaded: LoadedEncoder,
+    plan: RunPlan,
+    parameters: int,
     prepared: Prepared,
     outcome: Outcome,
     seconds: float,
     energy_kwh: float | None,
 ) -> RunRecord:
-    plan, spec, data, resampling = context.plan, item.task.loaded.spec, prepared.data, None
-    if item.task.resampled is not None:
-        resampling = Resampling(
-            fold=item.task.loaded.fold, folds=item.task.resampled.count, train_documents=len(data.train)
-        )
+    task, data, request, resampling = item.task, prepared.data, plan.request, None
+    if task.resampled is not None:
+        resampling = Resampling(fold=task.loaded.fold, folds=task.resampled.count, train_documents=len(data.train))
+    speed = outcome.train_tokens / outcome.train_seconds if outcome.train_seconds else 0
     return RunRecord(
         key=item.key,
-        model=item.checkpoint.identity(loaded.parameters),
-        task=identity_of(item.task.loaded, data, item.task.hash),
+        model=item.checkpoint.identity(parameters),
+        task=identity_of(task.loaded, data, task.hash),
         seed=item.seed,
         resampling=resampling,
-        origin="checkpoint" if plan.request.no_training else "run",
-        split="validation" if plan.request.no_test else "test",
+        origin="checkpoint" if request.no_training else "run",
+        split="validation" if request.no_test else "test",
         label_map=plan.label_map,
-        track=plan.request.track,
-        limit=plan.request.limit,
-        protocol=task_identity(item.task.loaded, data.source),
-        overrides=item.task.loaded.overrides,
+        track=request.track,
+        limit=request.limit,
+        protocol=task_identity(task.loaded, data.source),
+        overrides=task.loaded.overrides,
         training=outcome.record,
         cost=Cost(
             seconds=round(seconds, 3),
             train_seconds=round(outcome.train_seconds, 3),
             evaluation_seconds=round(outcome.evaluation_seconds, 3),
             peak_memory_bytes=peak_memory_bytes(plan.device),
-            train_tokens_per_second=round(outcome.train_tokens / outcome.train_seconds, 1)
-            if outcome.train_seconds
-            else 0,
+            train_tokens_per_second=round(speed, 1),
             energy_kwh=energy_kwh,
         ),
         windows=prepared.windows,
@@ -352,9 +329,9 @@ def _record(
         predictions="",
         predictions_sha256="",
         contamination=contamination(
-            item.checkpoint.folder, item.checkpoint.hash, spec.id, data.hash, plan.request.results_dir
+            item.checkpoint.folder, item.checkpoint.hash, task.id, data.hash, request.results_dir
         ),
         unexpressed_gold=data.unexpressed,
         count_problems=tuple(data.count_problems),
-        redacted=spec.access == "agreement",
+        redacted=task.loaded.spec.access == "agreement",
     )

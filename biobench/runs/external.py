@@ -5,9 +5,6 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-import torch
-
-from biobench.baselines import ensure
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.hashing import task_hash, task_identity
 from biobench.data.load import load_data
@@ -44,12 +41,16 @@ def score_external(
     name, task and seed are stored.
     """
     check_name(model, "--model")
+    if not predictions.is_file():
+        raise UsageError(f"--predictions: there is no file '{predictions}'", hint="give a file of JSON Lines")
     task = load_task(task_name)
     data = load_data(task, data_dir)
     redact = task.spec.access == "agreement"
     expected = Expected(task.spec.type, data.labels, data.test, data.decode, redact=redact, scale=task.spec.scale)
     answers = read_predictions(predictions, expected)
     if gate:
+        from biobench.baselines import ensure
+
         ensure(task, data, results_dir)
     store = Store(results_dir)
     record = scored(_record(model, seed, task, data), data.test, answers)
@@ -98,7 +99,7 @@ def _record(model: str, seed: int, task: LoadedTask, data: TaskData) -> RunRecor
             seconds=0.0, train_seconds=0.0, evaluation_seconds=0.0, peak_memory_bytes=0, train_tokens_per_second=0.0
         ),
         windows=Windows(max_length=spec.protocol.max_length, truncated_documents=0, lost_gold=0),
-        provenance=provenance(torch.device("cpu")).model_copy(update={"device": ELSEWHERE}),
+        provenance=provenance(None).model_copy(update={"device": ELSEWHERE}),
         predictions="",
         predictions_sha256="",
         unexpressed_gold=data.unexpressed,

@@ -62,22 +62,17 @@ def controls(data: TaskData, longest: int | None = None) -> list[Control]:
         kept = {s: [d for d in data.documents[s] if d.plan and d.plan.length <= longest] for s in SPLITS}
         data = replace(data, documents=kept)
     asked = replace(data, documents={s: [replace(d, text=d.query) for d in data.documents[s]] for s in SPLITS})
-    played: list[tuple[str, str, bool, Callable[[], Sequence[Prediction]]]] = [
-        ("oracle", "returns the answer", False, lambda: oracle(data.test)),
-        ("document alone", "bag of words over the whole document", True, lambda: _bag(data)),
-        ("query alone", "bag of words over the query", True, lambda: _bag(asked)),
-        (
-            "lexical overlap",
-            "share of the query's words in the document, cut on training",
-            False,
-            lambda: _overlap(data),
-        ),
-        ("exact match", "the query stands in the document as it is", False, lambda: _match(data.test)),
+    predictions: list[tuple[str, str, Sequence[Prediction], bool]] = [
+        ("oracle", "returns the answer", oracle(data.test), False),
+        ("document alone", "bag of words over the whole document", _bag(data), True),
+        ("query alone", "bag of words over the query", _bag(asked), True),
+        ("lexical overlap", "share of the query's words in the document, cut on training", _overlap(data), False),
+        ("exact match", "the query stands in the document as it is", _match(data.test), False),
     ]
     whole = (None, None, None)
     return [
-        Control(name, words, grid(data.test, [play()], LEVEL if chance else 0.95)[0][whole], chance)
-        for name, words, chance, play in played
+        Control(name, words, grid(data.test, [answers], LEVEL if chance else 0.95)[0][whole], chance)
+        for name, words, answers, chance in predictions
     ]
 
 

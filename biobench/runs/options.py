@@ -3,6 +3,7 @@
 From this declaration come the options of the command line (`biobench.cli.console.options`), the typed signature of
 `biobench.run`, and the `RunRequest` that is planned. A new option is one line here. Loads nothing heavy.
 """
+# ruff: noqa: RUF009 (what these functions make are descriptors, one for all requests)
 
 from __future__ import annotations
 
@@ -55,69 +56,55 @@ class Option(Generic[Declared, Converted]):
 
 
 def _names(value: Names) -> tuple[str, ...]:
-    return (str(value),) if isinstance(value, str | Path) else tuple(str(g) for g in value)
+    return (str(value),) if isinstance(value, str | Path) else tuple(str(each) for each in value)
 
 
 def _seeds(value: str | int | Iterable[int] | None) -> str | None:
     if value is None or isinstance(value, str | int):
         return None if value is None else str(value)
-    return ",".join(str(s) for s in value)
+    return ",".join(str(seed) for seed in value)
 
 
 def _folder(value: str | Path | None) -> str | None:
     return None if value is None else str(value)
 
 
-def _start(value: float | None) -> float:
-    return time.time() if value is None else float(value)
-
-
 def _shares(value: float | Iterable[float]) -> tuple[float, ...]:
     return (value,) if isinstance(value, int | float) else tuple(value)
+
+
+Several = Option[Names, tuple[str, ...]]
+Switch = Option[bool, bool]
+
+
+def _several(flag: str, metavar: str, text: str) -> Several:
+    return Option((), flag, convert=_names, metavar=metavar, help=text)
+
+
+def _switch(flag: str, text: str, default: bool = False) -> Switch:
+    return Option(default, flag, help=text)
 
 
 @dataclass(frozen=True)
 class RunRequest:
     """The arguments of `run`, as the command line or the Python interface gives them."""
 
-    model: Option[Names, tuple[str, ...]] = Option(
+    model: Several = Option(
         (),
         convert=_names,
-        metavar="MODEL...",
+        metavar="MODEL",
         help="Hub id, id@revision, local folder, or dummy (a random tiny encoder).",
     )
-    tasks: Option[Names, tuple[str, ...]] = Option(
-        (), "--task", convert=_names, metavar="ID_OR_YAML", help="Task id, pattern ('bc5*') or YAML path; repeatable."
-    )
+    tasks: Several = _several("--task", "ID_OR_YAML", "Task id, pattern ('bc5*') or YAML path; repeatable.")
     _: KW_ONLY
-    name: Option[Names, tuple[str, ...]] = Option(
-        (),
-        "--name",
-        convert=_names,
-        metavar="NAME",
-        help="What reports call the model (default: its id, or its folder's name); once a model, in their order.",
-    )
     suite: Option[str | None, str | None] = Option(
         None, "--suite", help="fr, en, needle, all, blurb, drbenchmark, or a YAML file that lists tasks."
-    )
-    languages: Option[Names, tuple[str, ...]] = Option(
-        (), "--language", convert=_names, metavar="CODE", help="Only tasks in this language; repeatable."
-    )
-    types: Option[Names, tuple[str, ...]] = Option(
-        (), "--type", convert=_names, metavar="TYPE", help="Only tasks of this type, such as token_ner; repeatable."
-    )
-    tags: Option[Names, tuple[str, ...]] = Option(
-        (), "--tag", convert=_names, metavar="TAG", help="Only tasks with this tag, such as clinical; repeatable."
     )
     seeds: Option[str | int | Iterable[int] | None, str | None] = Option(
         None, "--seeds", convert=_seeds, help="42-50 or 42,43 (default: the spec's)."
     )
     data_dir: Option[str | Path | None, str | None] = Option(
-        None,
-        "--data-dir",
-        convert=_folder,
-        envvar="BIOBENCH_DATA_DIR",
-        help="Folder that holds the corpora (default: ./data).",
+        None, "--data-dir", convert=_folder, envvar="BIOBENCH_DATA_DIR", help="Folder of the corpora (default: ./data)."
     )
     results_dir: Option[str | Path, str] = Option(
         "results",
@@ -126,6 +113,50 @@ class RunRequest:
         envvar="BIOBENCH_RESULTS_DIR",
         help="Folder of records and predictions.",
     )
+    limit: Option[int | None, int | None] = Option(None, "--limit", help="Training documents; the rest in proportion.")
+    protocol: Option[str | None, str | None] = Option(
+        None, "--protocol", help="small: capped training documents and epochs, whole test splits; its own rows."
+    )
+    overrides: Several = _several(
+        "--set",
+        "[TASK:]KEY=VALUE",
+        "Change a field of the spec, e.g. training.epochs=1; of one task alone: gad:training.epochs=1.",
+    )
+    dry_run: Switch = _switch("--dry-run", "Print the plan and stop.")
+    name: Several = _several(
+        "--name",
+        "NAME",
+        "What reports call the model (default: its id, or its folder's name); once a model, in their order.",
+    )
+    languages: Several = _several("--language", "CODE", "Only tasks in this language; repeatable.")
+    types: Several = _several("--type", "TYPE", "Only tasks of this type, such as token_ner; repeatable.")
+    tags: Several = _several("--tag", "TAG", "Only tasks with this tag, such as clinical; repeatable.")
+    track: Option[Track, Track] = Option(
+        "fixed",
+        "--track",
+        help="fixed (the papers' recipe), tuned (the same few rates for every model), or frozen (a probe on the states "
+        "of an encoder that is not trained).",
+    )
+    train_fractions: Option[float | Iterable[float], tuple[float, ...]] = Option(
+        (1.0,), "--train-fraction", convert=_shares, help="Shares of the training documents, such as 0.1,0.25,1.0."
+    )
+    no_test: Switch = _switch(
+        "--no-test", "Score on validation and leave the test split alone; shown apart from tested runs."
+    )
+    no_training: Switch = _switch("--no-training", "Evaluate checkpoints that are fine-tuned already, as they are.")
+    label_map: Several = _several(
+        "--label-map",
+        "MODEL_LABEL=TASK_LABEL",
+        "With --no-training: which label of the task a checkpoint's label is; repeatable.",
+    )
+    keep_model: Option[str | Path | None, str | None] = Option(
+        None,
+        "--keep-model",
+        convert=_folder,
+        metavar="DIR",
+        help="Save each fine-tuned model as a checkpoint below DIR.",
+    )
+    gate: Switch = _switch("--gate/--no-gate", "Before a task's first run, measure baselines without skill.", True)
     device: Option[str, str] = Option("auto", "--device", help="auto, cpu or cuda.")
     parallel: Option[str | int, str] = Option(
         "auto", "--parallel", convert=str, help="auto, or a number of worker processes."
@@ -138,74 +169,26 @@ class RunRequest:
     )
     executor: Option[Executor, Executor] = Option("local", "--executor", help="local, or ray (a cluster).")
     worker_gpus: Option[float | None, float | None] = Option(
-        None, "--worker-gpus", help="With --executor ray: share of a GPU that each worker reserves, such as 0.5."
+        None, "--worker-gpus", help="With --executor ray: share of a GPU that each run reserves, such as 0.5."
     )
-    overrides: Option[Names, tuple[str, ...]] = Option(
-        (),
-        "--set",
-        convert=_names,
-        metavar="[TASK:]KEY=VALUE",
-        help="Change a field of the spec, e.g. training.epochs=1; of one task alone: gad:training.epochs=1.",
-    )
-    limit: Option[int | None, int | None] = Option(None, "--limit", help="Training documents; the rest in proportion.")
-    track: Option[Track, Track] = Option(
-        "fixed",
-        "--track",
-        help="fixed (the papers' recipe), tuned (the same few rates for every model), or frozen (a probe on the states "
-        "of an encoder that is not trained).",
-    )
-    protocol: Option[str | None, str | None] = Option(
-        None, "--protocol", help="small: capped training documents and epochs, whole test splits; its own rows."
-    )
-    train_fractions: Option[float | Iterable[float], tuple[float, ...]] = Option(
-        (1.0,), "--train-fraction", convert=_shares, help="Shares of the training documents, such as 0.1,0.25,1.0."
-    )
-    no_test: Option[bool, bool] = Option(
-        False, "--no-test", help="Score on validation and leave the test split alone; shown apart from tested runs."
-    )
-    no_training: Option[bool, bool] = Option(
-        False, "--no-training", help="Evaluate checkpoints that are fine-tuned already, as they are."
-    )
-    label_map: Option[Names, tuple[str, ...]] = Option(
-        (),
-        "--label-map",
-        convert=_names,
-        metavar="MODEL_LABEL=TASK_LABEL",
-        help="With --no-training: which label of the task a checkpoint's label is; repeatable.",
-    )
-    keep_model: Option[str | Path | None, str | None] = Option(
-        None,
-        "--keep-model",
-        convert=_folder,
-        metavar="DIR",
-        help="Save each fine-tuned model as a checkpoint below DIR.",
-    )
-    dry_run: Option[bool, bool] = Option(False, "--dry-run", help="Print the plan and stop.")
-    force: Option[bool, bool] = Option(False, "--force", help="Re-run even if a result exists.")
-    started: Option[float | None, float] = Option(
-        None,
-        "--start-token",
-        convert=_start,
-        metavar="NUMBER",
-        help="One number for all processes of one command, such as a batch job's: none re-runs what another has made.",
-    )
-    wait: Option[bool, bool] = Option(
-        True, "--wait/--no-wait", help="At the end, wait for runs that other processes make, or leave these to them."
-    )
-    offline: Option[bool, bool] = Option(False, "--offline", help="Open no connection.")
-    strict: Option[bool, bool] = Option(False, "--strict", help="Refuse missing data, and data that contradict a spec.")
-    energy: Option[bool, bool] = Option(
-        False, "--energy", help="Measure the energy of each run (needs the extra `energy`)."
-    )
+    offline: Switch = _switch("--offline", "Open no connection.")
     save_every: Option[float | None, float | None] = Option(
         None, "--save-every", min=0.0, help="Seconds after which a run writes its state (default: 5 minutes)."
     )
-    gate: Option[bool, bool] = Option(
-        True, "--gate/--no-gate", help="Ask before a task's first run whether it measures something."
+    wait: Switch = _switch(
+        "--wait/--no-wait", "At the end, wait for runs that other processes make, or skip them.", True
     )
-    trust_remote_code: Option[bool, bool] = Option(
-        False, "--trust-remote-code", help="Let checkpoints run their own code."
+    started: Option[float | None, float] = Option(
+        None,
+        "--start-token",
+        convert=lambda value: time.time() if value is None else float(value),
+        metavar="NUMBER",
+        help="One number for all processes of a command, such as a batch job's: --force then makes each run once.",
     )
+    energy: Switch = _switch("--energy", "Measure the energy of each run (needs the extra `energy`).")
+    force: Switch = _switch("--force", "Re-run even if a result exists.")
+    strict: Switch = _switch("--strict", "Refuse missing data, and data that contradict a spec.")
+    trust_remote_code: Switch = _switch("--trust-remote-code", "Let checkpoints run their own code.")
 
 
 def options() -> dict[str, Option[Any, Any]]:

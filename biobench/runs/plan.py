@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from biobench.data.catalog import LoadedTask
 from biobench.data.hashing import release_problem, task_hash
@@ -14,18 +14,19 @@ from biobench.errors import DataFormatError, DataUnavailableError, UsageError
 from biobench.kinds.base import get_kind
 from biobench.models.loading import Checkpoint, find_checkpoint
 from biobench.runs.options import RunRequest, Track
+from biobench.runs.result import Reporter, RunName, RunResult, Status
 from biobench.runs.selection import Selection, seeds_of, select
+from biobench.schema.baseline import BaselineRecord
 from biobench.schema.document import TaskData
 from biobench.schema.record import TaskIdentity
 from biobench.schema.source import Resampled
-from biobench.store import run_key
+from biobench.store import Store, run_key
+from biobench.store.floors import find_floor
 
 if TYPE_CHECKING:
     import torch
 
     from biobench.core.machine import Precision
-
-Status = Literal["done", "skipped", "failed", "unavailable", "planned"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,18 @@ class Item:
     def group(self) -> tuple[str, str, int]:
         """What the item shares with the task's other seeds: checkpoint, task and split."""
         return self.checkpoint.hash, self.task.hash, self.task.loaded.fold
+
+    @property
+    def name(self) -> RunName:
+        """What it is called where its progress is told."""
+        return RunName(self.key, self.checkpoint.id, self.task.id, self.seed)
+
+    def result(self, request: RunRequest, status: Status, reason: str | None = None) -> RunResult:
+        """The line of a run that is planned, failed, or made elsewhere."""
+        line = self.task.result(
+            request, self.checkpoint.id, status, None if reason is None else " ".join(reason.split())
+        )
+        return replace(line, seed=self.seed, key=self.key)
 
 
 @dataclass
@@ -63,6 +76,26 @@ class TaskEntry:
         """The task's id."""
         return self.loaded.id
 
+    def result(self, request: RunRequest, model: str, status: Status, reason: str | None) -> RunResult:
+        """The line of a task without a stored run."""
+        spec = self.loaded.spec
+        return RunResult(
+            model=model,
+            task=self.id,
+            task_version=spec.version,
+            seed=None,
+            status=status,
+            reason=reason,
+            primary=spec.metric.primary,
+            origin="checkpoint" if request.no_training else "run",
+            split="validation" if request.no_test else "test",
+            track=request.track,
+            limit=request.limit,
+            train_fraction=spec.training.train_fraction,
+            fold=None if self.resampled is None else self.loaded.fold,
+            overrides=self.loaded.overrides,
+        )
+
     @cached_property
     def characters(self) -> dict[str, int]:
         """Of the documents of each split."""
@@ -74,8 +107,8 @@ class TaskEntry:
 class RunPlan:
     """All items in the order of the request, and the tasks without data.
 
-    label_map: with --no-training, a checkpoint's label to the task's. sharing: processes of the same command that train
-    on this device.
+    label_map: with --no-training, a checkpoint's label to the task's. left_out: a line for each task of the suite that
+    cannot be run. sharing: processes of the same command that train on this device.
     """
 
     request: RunRequest
@@ -84,26 +117,61 @@ class RunPlan:
     checkpoints: list[Checkpoint]
     items: list[Item]
     label_map: dict[str, str]
+    left_out: list[str]
     sharing: int = 1
 
+    def undone(self) -> list[Item]:
+        """The items that are not stored yet, or all with --force."""
+        store = Store(self.request.results_dir)
+        return [i for i in self.items if self.request.force or store.get(i.task.id, i.key) is None]
 
-def make_plan(request: RunRequest, selection: Selection | None = None) -> RunPlan:
+    def contradictions(self) -> list[str]:
+        """Which tasks' data are not what their specs count, or no known release, a line each."""
+        lines = []
+        for entry in self.tasks:
+            if entry.data is None:
+                continue
+            if problem := release_problem(entry.loaded, entry.data.source, entry.data.hash):
+                lines.append(f"warning: {entry.id}: {problem}")
+            if problems := entry.data.count_problems:
+                more = f" (and {len(problems) - 1} more counts)" if len(problems) > 1 else ""
+                lines.append(f"warning: {entry.id}: {problems[0]}{more}; scores are not comparable with others")
+        return list(dict.fromkeys(lines))
+
+    def verdicts(self) -> dict[str, BaselineRecord]:
+        """Baselines and verdict of each task for which the results folder holds them."""
+        stored = {}
+        for entry in self.tasks:
+            if entry.data is not None and not entry.loaded.fold:
+                verdict = find_floor(self.request.results_dir, entry.id, entry.hash, entry.data.hash)
+                if verdict is not None:
+                    stored[entry.id] = verdict
+        return stored
+
+
+def make_plan(request: RunRequest, reporter: Reporter | None = None, *, selection: Selection | None = None) -> RunPlan:
     """Read the data and the models' identities; nothing is trained. Raises BioBenchError.
 
+    What needs no torch is checked first: options, specs, whether the data of named tasks is at hand, model folders.
     selection: what `select` gave for the request, where it was asked before.
     """
-    selection = select(request) if selection is None else selection
+    selection = selection or select(request)
+    reporter = reporter or Reporter()
     if request.device.startswith("cuda"):
         from biobench.core.machine import resolve_device
 
         resolve_device(request.device)  # refused before the data are read
+    entries = []
+    for task in selection.tasks:
+        reporter.stage(f"reading {task.id}")
+        entries += _entries(task, request)
     checkpoints = []
-    for model in dict.fromkeys(request.model):
-        checkpoint = find_checkpoint(model, offline=request.offline, trust_remote_code=request.trust_remote_code)
+    for model, place in selection.models.items():
+        reporter.stage(f"reading model {model}")
+        checkpoint = find_checkpoint(place, trust_remote_code=request.trust_remote_code)
         name = selection.names.get(model, checkpoint.id)
         same = name == checkpoint.id
         checkpoints.append(checkpoint if same else replace(checkpoint, id=name, source=checkpoint.id))
-    entries = [entry for task in selection.tasks for entry in _entries(task, request)]
     from biobench.core.machine import resolve_device, resolve_precision
 
     device = resolve_device(request.device)
@@ -116,7 +184,7 @@ def make_plan(request: RunRequest, selection: Selection | None = None) -> RunPla
         if entry.data is not None
         for seed in _seeds(request, entry)
     ]
-    return RunPlan(request, device, entries, checkpoints, items, selection.label_map)
+    return RunPlan(request, device, entries, checkpoints, items, selection.label_map, selection.left_out)
 
 
 def _entries(task: LoadedTask, request: RunRequest) -> list[TaskEntry]:

@@ -14,15 +14,19 @@ from functools import lru_cache
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
 from pydantic import ValidationError
 
 import biobench
+from biobench.core.threads import usable_cpus
 from biobench.errors import UsageError
 from biobench.schema.contamination import EXCLUSION_FILE, Contamination, Exclusions
 from biobench.schema.record import Provenance
 from biobench.store.overlaps import find_overlap
+
+if TYPE_CHECKING:
+    import torch
 
 _PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scikit-learn", "seqeval", "flash-attn")
 _N = 13
@@ -59,9 +63,11 @@ def packages() -> dict[str, str]:
     return versions
 
 
-def device_name(device: torch.device) -> str:
+def device_name(device: torch.device | None) -> str:
     """The GPU's or the processor's name, as records hold it."""
-    if device.type == "cuda":
+    if device is not None and device.type == "cuda":
+        import torch
+
         return str(torch.cuda.get_device_name(device))
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -71,26 +77,23 @@ def device_name(device: torch.device) -> str:
     return platform.processor() or platform.machine()
 
 
-def _driver(device: torch.device, version: Path = Path("/proc/driver/nvidia/version")) -> str | None:
-    """Version of the NVIDIA kernel module, where that is what drives the device."""
-    if device.type != "cuda" or not version.exists():
-        return None
-    match = re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)\s", version.read_text())
+def _driver(version: Path = Path("/proc/driver/nvidia/version")) -> str | None:
+    """Version of the NVIDIA kernel module."""
+    match = re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)\s", version.read_text()) if version.exists() else None
     return match[1] if match else None
 
 
-def _memory(device: torch.device) -> int | None:
-    """Bytes of the device's memory; of the machine's on a CPU, None where the system does not tell."""
-    if device.type == "cuda":
-        return int(torch.cuda.get_device_properties(device).total_memory)
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):
-        return None
+def provenance(device: torch.device | None) -> Provenance:
+    """The provenance of a run that starts now on `device`; of what was made elsewhere without it, and without torch."""
+    threads, driver, memory = usable_cpus(), None, None
+    if hasattr(os, "sysconf"):
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if device is not None:
+        import torch
 
-
-def provenance(device: torch.device) -> Provenance:
-    """The provenance of a run that starts now on `device`."""
+        threads = torch.get_num_threads()
+        if device.type == "cuda":
+            driver, memory = _driver(), int(torch.cuda.get_device_properties(device).total_memory)
     return Provenance(
         biobench=biobench.__version__,
         commit=commit(),
@@ -98,9 +101,9 @@ def provenance(device: torch.device) -> Provenance:
         python=platform.python_version(),
         platform=f"{platform.system()} {platform.release()} {platform.machine()}",
         device=device_name(device),
-        driver=_driver(device),
-        device_memory_bytes=_memory(device),
-        threads=torch.get_num_threads(),
+        driver=driver,
+        device_memory_bytes=memory,
+        threads=threads,
         started=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 

@@ -1,13 +1,13 @@
-"""What `run` says of each run: as object, as JSON, and to whoever watches."""
+"""What `run` says of each run, as object and as JSON, and to whoever watches."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, NamedTuple
 
-from biobench.runs.options import RunRequest
-from biobench.runs.plan import Item, Status, TaskEntry
 from biobench.schema.record import RunRecord
+
+Status = Literal["done", "skipped", "failed", "unavailable", "planned"]
 
 
 class RunName(NamedTuple):
@@ -17,11 +17,6 @@ class RunName(NamedTuple):
     model: str
     task: str
     seed: int
-
-    @classmethod
-    def of(cls, item: Item) -> RunName:
-        """Of an item of a plan."""
-        return cls(item.key, item.checkpoint.id, item.task.id, item.seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +44,6 @@ class RunResult:
     """Of a planned run: optimiser steps, at most, of all its trials; 0 where nothing is trained."""
     tokens_expected: int | None = None
     """Of a planned run: tokens that it reads, training and scoring together, from a sample of its texts."""
-    disk_expected: int | None = None
-    """Of a planned run: bytes that its savepoint takes at most while it is made; it is removed at the end."""
     seconds_left: float | None = None
     """Of a finished run: what the rest of the plan takes, where that can be told."""
     model_folder: str | None = None
@@ -63,64 +56,12 @@ class RunResult:
     fold: int | None = None
     """Of a task with several splits: which one, from 0."""
     overrides: tuple[str, ...] = ()
+    baseline: tuple[str, float] | None = None
+    """The stored baseline that the primary score does not reach, and its score; None where it does, or none is."""
 
     def as_json(self) -> dict[str, Any]:
         """Plain data with the field names of the public contract."""
         return asdict(self)
-
-
-class Reporter(Protocol):
-    """Who is told what happens to runs; several may be under way at once."""
-
-    def start(self, run: RunName, position: int, total: int) -> None:
-        """A run begins, the `position`-th (from 1) of `total`."""
-
-    def step(self, run: RunName, done: int, total: int, what: str) -> None:
-        """A run moved on to step `done` of `total`."""
-
-    def finish(self, result: RunResult) -> None:
-        """A run ended, was skipped, failed, or had no data."""
-
-
-class Silent:
-    """A `Reporter` that says nothing."""
-
-    def start(self, run: RunName, position: int, total: int) -> None:
-        """Nothing."""
-
-    def step(self, run: RunName, done: int, total: int, what: str) -> None:
-        """Nothing."""
-
-    def finish(self, result: RunResult) -> None:
-        """Nothing."""
-
-
-def without_record(request: RunRequest, entry: TaskEntry, model: str, status: Status, reason: str | None) -> RunResult:
-    """The line of a task without a stored run."""
-    spec = entry.loaded.spec
-    return RunResult(
-        model=model,
-        task=entry.id,
-        task_version=spec.version,
-        seed=None,
-        status=status,
-        reason=reason,
-        primary=spec.metric.primary,
-        origin="checkpoint" if request.no_training else "run",
-        split="validation" if request.no_test else "test",
-        track=request.track,
-        limit=request.limit,
-        train_fraction=spec.training.train_fraction,
-        fold=None if entry.resampled is None else entry.loaded.fold,
-        overrides=entry.loaded.overrides,
-    )
-
-
-def of_item(item: Item, request: RunRequest, status: Status, reason: str | None = None) -> RunResult:
-    """The line of a run that is planned, failed, or made elsewhere."""
-    reason = None if reason is None else " ".join(reason.split())
-    line = without_record(request, item.task, item.checkpoint.id, status, reason)
-    return replace(line, seed=item.seed, key=item.key)
 
 
 def of_record(record: RunRecord, status: Status, predictions: str, reason: str | None = None) -> RunResult:
@@ -149,3 +90,19 @@ def of_record(record: RunRecord, status: Status, predictions: str, reason: str |
         fold=None if record.resampling is None else record.resampling.fold,
         overrides=record.overrides,
     )
+
+
+class Reporter:
+    """Hears of each stage and run, and says nothing; several runs may be under way at once."""
+
+    def stage(self, what: str) -> None:
+        """What the command does before, between and after runs: "reading gad", say."""
+
+    def start(self, run: RunName, position: int, total: int) -> None:
+        """A run begins, the `position`-th (from 1) of `total`."""
+
+    def step(self, run: RunName, done: int, total: int, what: str) -> None:
+        """A run moved on to step `done` of `total`."""
+
+    def finish(self, result: RunResult) -> None:
+        """A run ended, was skipped, failed, or had no data."""

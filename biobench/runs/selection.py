@@ -1,4 +1,4 @@
-"""What a request names, checked before torch, data and weights are loaded: options, models, tasks with overrides."""
+"""What a request names, checked before torch, data and weights are loaded: options, tasks with overrides, models."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from typing import get_args
 
 from biobench.data.catalog import LoadedTask, check_override_tasks, load_task
-from biobench.data.suite import matching, picked, pool, suite_tasks, trained
-from biobench.errors import ModelError, UsageError
+from biobench.data.locate import choose, data_folder
+from biobench.data.suite import left_out, matching, picked, pool, suite_tasks, trained
+from biobench.errors import DataUnavailableError, UsageError
 from biobench.kinds.base import get_kind
+from biobench.models.loading import Located, locate
 from biobench.runs.options import Executor, RunRequest, Track
 from biobench.schema.protocols import FROZEN, PROTOCOLS
 from biobench.schema.strict import FieldError, suggest
@@ -23,33 +24,37 @@ _NAME = re.compile(r"\S(.{0,198}\S)?")
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A request's tasks, each read once.
+    """A request's tasks and models, each read once.
 
-    tasks: with their overrides; once for each share of the training documents. left_out: ids of a suite's tasks that
-    have no probe on a frozen encoder, or bring their own. names: what `--name` calls each model. label_map: with
-    --no-training, a checkpoint's label to the task's.
+    tasks: with their overrides; once for each share of the training documents. left_out: a line for each task of a
+    suite that cannot be run. models: by what the request calls them. names: what `--name` calls each model. label_map:
+    with --no-training, a checkpoint's label to the task's.
     """
 
     tasks: list[LoadedTask]
     left_out: list[str]
+    models: dict[str, Located]
     names: dict[str, str]
     label_map: dict[str, str]
 
 
 def select(request: RunRequest) -> Selection:
-    """Read the specs that the request names. Raises UsageError, ModelError or SpecError for what no run could use."""
+    """Read the specs and find the models that the request names; a model of the hub is downloaded.
+
+    Raises UsageError, ModelError or SpecError for what no run could use, and DataUnavailableError that lists the named
+    tasks whose data is not at hand; a suite may hold such tasks.
+    """
     _check_options(request)
-    names = _names_of_models(request)
-    label_map = _label_map(request)
-    for model in request.model:
-        # as models.loading reads a name: these are paths and never hub ids
-        looks_local = model.startswith((".", "/", "~")) or model.count("/") > 1
-        if looks_local and not Path(model).expanduser().is_dir():
-            raise ModelError(f"no such folder: {model}", hint="give an existing folder, or a hub id such as owner/name")
-    tasks, left_out = _tasks(request)
+    names, label_map = _names_of_models(request), _label_map(request)
+    tasks, lines, named = _tasks(request)
     for task in tasks:
         seeds_of(task, request)
-    return Selection(tasks, left_out, names, label_map)
+    check_data([task for task in tasks if task.id in named], request.data_dir, offline=request.offline)
+    models = {
+        model: locate(model, offline=request.offline, trust_remote_code=request.trust_remote_code)
+        for model in dict.fromkeys(request.model)
+    }
+    return Selection(tasks, lines, models, names, label_map)
 
 
 def _check_options(request: RunRequest) -> None:
@@ -82,6 +87,33 @@ def _check_options(request: RunRequest) -> None:
     ):
         if wanted and find_spec(module) is None:
             raise UsageError(f"{option}: {module} is not installed", hint=f"pip install 'biobench[{extra}]'")
+    shares = request.train_fractions
+    if not shares or len(set(shares)) < len(shares) or not all(0 < s <= 1 for s in shares):
+        raise UsageError(
+            f"--train-fraction {','.join(f'{s:g}' for s in shares)}: shares are distinct, above 0 and at most 1",
+            hint="for example 0.1,0.25,1.0",
+        )
+    _check_protocol(request)
+
+
+def _check_protocol(request: RunRequest) -> None:
+    """Refuse a protocol that is not declared, or that other options would change."""
+    if request.protocol is None:
+        return
+    if request.protocol not in PROTOCOLS:
+        what = f"--protocol '{request.protocol}' is not declared"
+        raise UsageError(what, hint=suggest(request.protocol, list(PROTOCOLS)))
+    for option, present in (
+        ("--set", bool(request.overrides)),
+        ("--limit", request.limit is not None),
+        ("--train-fraction", request.train_fractions != (1.0,)),
+        ("--track", request.track != "fixed"),
+    ):
+        if present:
+            raise UsageError(
+                f"--protocol {request.protocol} fixes the recipe, and {option} would change it",
+                hint=f"leave one of the two out; the protocol: {PROTOCOLS[request.protocol].summary}",
+            )
 
 
 def _names_of_models(request: RunRequest) -> dict[str, str]:
@@ -116,38 +148,32 @@ def _label_map(request: RunRequest) -> dict[str, str]:
     ):
         if wanted:
             raise UsageError(f"{option} does not go with --no-training: nothing is trained", hint="leave it out")
-    if not request.label_map:
-        return {}
-    from biobench.finetune.kept import parse_label_map
+    names: dict[str, str] = {}
+    for text in request.label_map:  # nothing behind the sign leaves a label out
+        name, sign, target = (part.strip() for part in text.partition("="))
+        if not sign or not name:
+            raise UsageError(f"--label-map '{text}' is not MODEL_LABEL=TASK_LABEL", hint="for example LABEL_0=Disease")
+        if name in names:
+            raise UsageError(f"--label-map names '{name}' twice", hint="map each label once")
+        names[name] = target
+    return names
 
-    return parse_label_map(request.label_map)
 
-
-def _tasks(request: RunRequest) -> tuple[list[LoadedTask], list[str]]:
-    """The tasks, and the ids of those of the suite that are left out."""
+def _tasks(request: RunRequest) -> tuple[list[LoadedTask], list[str], set[str]]:
+    """The tasks, a line for each of the suite that is left out, and the ids of those that `--task` names."""
     filters = {"languages": request.languages, "types": request.types, "tags": request.tags}
     if not request.tasks and request.suite is None and not any(filters.values()):
         raise UsageError("no task is named", hint="--task ID_OR_YAML (repeatable), or --suite fr|en|needle|all")
-    shares = request.train_fractions
-    if not shares or len(set(shares)) < len(shares) or not all(0 < s <= 1 for s in shares):
-        raise UsageError(
-            f"--train-fraction {','.join(f'{s:g}' for s in shares)}: shares are distinct, above 0 and at most 1",
-            hint="for example 0.1,0.25,1.0",
-        )
-    _check_protocol(request)
-    loaded = [_under(load_task(task), request) for task in matching(request.tasks)]
-    left_out: list[str] = []
+    loaded = [load_task(task) for task in matching(request.tasks)]
+    named = {task.id for task in loaded}
+    lines = [] if request.suite is None else left_out(request.suite)
     for member in [] if request.suite is None else suite_tasks(request.suite):
-        kind = get_kind(member.spec.type)
-        frozen = kind.trains and member.spec.training.encoder == "frozen"
-        if request.track == "frozen" and (not kind.probes or frozen):
-            left_out.append(member.id)
-        elif member.id not in {task.id for task in loaded}:
-            loaded.append(_under(member, request))
+        if request.track == "frozen" and not _can_be_probed(member):
+            lines.append(f"{member.id} is left out: it has no probe on a frozen encoder, or brings its own")
+        elif member.id not in named:
+            loaded.append(member)
     if any(filters.values()):
-        if not loaded:
-            loaded = [_under(member, request) for member in trained(picked(pool(), **filters))]
-        loaded = picked(loaded, **filters)
+        loaded = picked(loaded or trained(picked(pool(), **filters)), **filters)
         if not loaded:
             asked = " ".join(f"--{name[:-1]} {','.join(patterns)}" for name, patterns in filters.items() if patterns)
             raise UsageError(f"no task has {asked}", hint="see `biobench tasks list`")
@@ -155,20 +181,21 @@ def _tasks(request: RunRequest) -> tuple[list[LoadedTask], list[str]]:
         raise UsageError(f"suite '{request.suite}' holds no task yet", hint="see `biobench tasks list`")
     ids = [task.id for task in loaded]
     check_override_tasks(request.overrides, ids)
-    for task in loaded:
-        if ids.count(task.id) > 1:
-            raise UsageError(f"two of the tasks have the id '{task.id}'", hint="give each spec its own id")
-        probe = [text for text in task.overrides if re.match(r"probe\b", text.strip())]
-        if probe and task.spec.training.encoder != "frozen":
-            raise UsageError(
-                f"--set {probe[0]}: the encoder of {task.id} is fine-tuned, so no probe is used",
-                hint="add --set training.encoder=frozen, or leave the probe out",
-            )
-    return [_with_share(task, share) for task in loaded for share in shares], left_out
+    if twice := [name for name in ids if ids.count(name) > 1]:
+        raise UsageError(f"two of the tasks have the id '{twice[0]}'", hint="give each spec its own id")
+    return [_under(task, request, share) for task in loaded for share in request.train_fractions], lines, named
 
 
-def _under(task: LoadedTask, request: RunRequest) -> LoadedTask:
-    """The task with the overrides of the request's protocol or track, then those of the request."""
+def _can_be_probed(task: LoadedTask) -> bool:
+    kind = get_kind(task.spec.type)
+    return kind.probes and not (kind.trains and task.spec.training.encoder == "frozen")
+
+
+def _under(task: LoadedTask, request: RunRequest, share: float) -> LoadedTask:
+    """The task with the overrides of the request's protocol or track, those of the request, and the share.
+
+    A share is an override like any other, so a run on it is never mixed with full runs.
+    """
     overrides: Sequence[str] = request.overrides
     trains = get_kind(task.spec.type).trains
     if request.protocol is not None:
@@ -182,36 +209,16 @@ def _under(task: LoadedTask, request: RunRequest) -> LoadedTask:
                 hint="run it without --track",
             )
         overrides = [*FROZEN, *(text for text in overrides if text not in FROZEN)]
-    return load_task(task.path, overrides) if overrides else task
-
-
-def _with_share(task: LoadedTask, share: float) -> LoadedTask:
-    """The task on that share of its training documents: an override like any other, so never mixed with full runs."""
-    if share == 1.0:
-        return task
-    return load_task(task.path, [*task.overrides, f"training.train_fraction={share:g}"])
-
-
-def _check_protocol(request: RunRequest) -> None:
-    """Raise UsageError for a protocol that is not declared, or that other options would change."""
-    if request.protocol is None:
-        return
-    if request.protocol not in PROTOCOLS:
+    if share != 1.0:
+        overrides = [*overrides, f"training.train_fraction={share:g}"]
+    changed = load_task(task.path, overrides) if overrides else task
+    probe = [text for text in changed.overrides if re.match(r"probe\b", text.strip())]
+    if probe and changed.spec.training.encoder != "frozen":
         raise UsageError(
-            f"--protocol '{request.protocol}' is not declared", hint=suggest(request.protocol, list(PROTOCOLS))
+            f"--set {probe[0]}: the encoder of {task.id} is fine-tuned, so no probe is used",
+            hint="add --set training.encoder=frozen, or leave the probe out",
         )
-    others = {
-        "--set": bool(request.overrides),
-        "--limit": request.limit is not None,
-        "--train-fraction": request.train_fractions != (1.0,),
-        "--track": request.track != "fixed",
-    }
-    for option, present in others.items():
-        if present:
-            raise UsageError(
-                f"--protocol {request.protocol} fixes the recipe, and {option} would change it",
-                hint=f"leave one of the two out; the protocol: {PROTOCOLS[request.protocol].summary}",
-            )
+    return changed
 
 
 def seeds_of(task: LoadedTask, request: RunRequest) -> list[int]:
@@ -220,3 +227,21 @@ def seeds_of(task: LoadedTask, request: RunRequest) -> list[int]:
         return parse_seeds(task.spec.seeds if request.seeds is None else request.seeds)
     except FieldError as error:
         raise UsageError(f"--seeds: {error.what}", hint=error.hint) from None
+
+
+def check_data(tasks: Sequence[LoadedTask], data_dir: str | None, *, offline: bool = False) -> None:
+    """Raises DataUnavailableError that lists the tasks without data, each with the steps to get it."""
+    folder = data_folder(data_dir)
+    missing: dict[str, DataUnavailableError] = {}
+    for task in tasks:
+        try:
+            choose(task, folder, offline=offline)
+        except DataUnavailableError as error:
+            missing[task.id] = error
+    if missing:
+        if len(missing) == 1:
+            raise next(iter(missing.values()))
+        raise DataUnavailableError(
+            f"tasks {', '.join(missing)}: no data below {folder}",
+            hint="; ".join(f"{task}: {error.hint}" for task, error in missing.items()),
+        )

@@ -158,23 +158,6 @@ def pretraining_script(job: SlurmJob, recipe: str, out: str, *, nodes: int, gpus
     )
 
 
-def torchrun_script(recipe: str, out: str, *, nodes: int, gpus: int, options: Sequence[str]) -> str:
-    """The same without a batch system: what to start on each node, with the first node's name and perhaps a port."""
-    command = shlex.join(["-m", "biobench", "pretrain", recipe, "--out", out, "--built-corpus", *options])
-    return "\n".join(
-        [
-            "#!/bin/bash",
-            f"# On each of the {nodes} nodes: bash THIS_FILE NODE [PORT], the name or address of the first.",
-            f"# before, on one machine: {corpus_command(recipe, out, options)}",
-            "set -u",
-            f"resume=$([ -d {shlex.quote(out)} ] && echo --resume)",
-            f"exec torchrun --nnodes={nodes} --nproc-per-node={gpus} --rdzv-id=biobench --rdzv-backend=c10d \\",
-            f'    --rdzv-endpoint="$1:${{2:-{_PORT}}}" {command} $resume',
-            "",
-        ]
-    )
-
-
 def corpus_command(recipe: str, out: str, options: Sequence[str]) -> str:
     """What builds the corpus of the recipe where the run looks for it: in a folder beside its own."""
     if "--threads" in options:

@@ -22,9 +22,9 @@ import torch
 
 from biobench.core.memory import free_memory_bytes
 from biobench.core.processes import bare_main, end_with_parent
+from biobench.core.progress import ProgressNote
 from biobench.core.stop import STOP, RunStoppedError, stoppable
 from biobench.errors import BioBenchError
-from biobench.finetune.loop import ProgressNote
 from biobench.models.loading import quiet_libraries
 from biobench.runs.estimate import longest_first, pace_of
 from biobench.runs.execute import RunContext, execute
@@ -146,7 +146,7 @@ def _listen(
     return results
 
 
-class _Wire:
+class _Wire(Reporter):
     """A worker's `Reporter`: sends on what it made itself."""
 
     def __init__(self, pipe: Connection) -> None:

@@ -167,6 +167,11 @@ class Training(Strict):
     search: Search | None = later(None)
     """--track tuned: what is tried instead of `grid`."""
 
+    @property
+    def trials(self) -> int:
+        """How many trials the tuned track gives every model."""
+        return len(self.grid) if self.search is None else self.search.budget
+
     @model_validator(mode="after")
     def _length(self) -> Training:
         if (self.epochs is None) == (self.max_steps is None):

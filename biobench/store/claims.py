@@ -6,13 +6,11 @@ Where it has none (`flock` answers ENOLCK, ENOSYS or ENOTSUP, as some Lustre and
 another process may then replace it. Either way the file says host, process, begin and step, and is written every
 `BEAT_SECONDS`.
 
-No clock that can be set decides alone. On the machine of the holder the system tells whether its process runs, and the
-age is counted by the monotonic clock. Elsewhere the age is read by the clock of the file system, and since that may
-jump, forward or back, a claim that looks dead is replaced only where it then stays as it is for `CONFIRM_SECONDS`.
-
-A holder that was suspended for longer than that and wakes goes on with its run while another makes it too: both store
-the same result under the same key, so only time is lost. Some mounts grant locks that hold on one machine alone
-(`localflock`, NFS with `nolock`), which no process can see; `BIOBENCH_CLAIMS=files` is for these.
+On the machine of the holder the system tells whether its process runs; elsewhere the age of the file decides, by the
+clock of the file system. A holder that was suspended, or whose file server's clock jumped, goes on with its run while
+another makes it too: both store the same result under the same key, so only time is lost. Some mounts grant locks that
+hold on one machine alone (`localflock`, NFS with `nolock`), which no process can see; `BIOBENCH_CLAIMS=files` is for
+these.
 """
 
 from __future__ import annotations
@@ -40,8 +38,6 @@ BEAT_SECONDS = 15.0
 """Between two writes of a heartbeat; a dozen fit into `STALE_SECONDS`, so that a slow disk ends no claim."""
 STALE_SECONDS = 180.0
 """A heartbeat older than this belongs to a process that has ended."""
-CONFIRM_SECONDS = 45.0
-"""Three beats. For so long a claim of another machine is watched, by the monotonic clock, before it counts as dead."""
 RUNNING = ".running"
 VARIABLE = "BIOBENCH_CLAIMS"
 _WITHOUT_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP)
@@ -93,7 +89,6 @@ class Claim:
             for pattern in (f"{self.path.name}.*.turn", f".{self.path.name}.*.tmp"):
                 for path in self.path.parent.glob(pattern):
                     path.unlink(missing_ok=True)
-            _SUSPECTS.pop(self.path, None)
 
     def _is_mine(self) -> bool:
         beat = read_heartbeat(self.path)
@@ -165,7 +160,7 @@ def claimed(lock_path: Path, mode: ClaimMode) -> Iterator[Claim | None]:
             lock = _acquired(lock_path)
             other = read_heartbeat(path)
             # a machine that has no locks on the same folder may be at the run
-            by_file = other is not None and other.by == "files" and not _is_dead(path)
+            by_file = other is not None and other.by == "files" and not is_stale(path)
             mine = lock is not None and not by_file
             if mine:
                 _write(path, beat)
@@ -214,7 +209,7 @@ def _replaced(path: Path, beat: Heartbeat) -> bool:
     One that died in the middle is passed over as the holder was: its `.turn` file grows stale, and the next has
     another number.
     """
-    if not _is_dead(path):
+    if not is_stale(path):
         return False
     before = read_heartbeat(path)
     token = "unreadable" if before is None else before.token
@@ -223,11 +218,11 @@ def _replaced(path: Path, beat: Heartbeat) -> bool:
         turn = path.with_name(f"{path.name}.{token}.{number}.turn")
         if _created(turn, beat):
             break
-        if not _is_dead(turn):
+        if not is_stale(turn):
             return False
         number += 1
     now = read_heartbeat(path)
-    if not _is_dead(path) or (now is not None and now.token != token):
+    if not is_stale(path) or (now is not None and now.token != token):
         turn.unlink(missing_ok=True)
         return False
     _write(path, beat)
@@ -246,43 +241,20 @@ def read_heartbeat(path: Path) -> Heartbeat | None:
 
 
 def is_stale(path: Path) -> bool:
-    """Whether its holder has ended or not written the file for `STALE_SECONDS`, as far as one look can tell."""
+    """Whether its holder has ended or, on another machine, not written the file for `STALE_SECONDS`."""
     beat = read_heartbeat(path)
     ended = None if beat is None else has_ended(beat.process)
-    if beat is not None and ended is not None:
-        return ended or time.monotonic() - beat.written > STALE_SECONDS
+    if ended is not None:
+        return ended
     try:
         written = path.stat().st_mtime
     except OSError:
-        return False
+        return False  # its holder has just ended it
     return abs(folder_time(path.parent) - written) > STALE_SECONDS
 
 
-_SUSPECTS: dict[Path, tuple[tuple[str, int], float]] = {}
-"""Claims that looked dead to this process: their state at that time, and when that was by the monotonic clock."""
-
-
-def _is_dead(path: Path) -> bool:
-    """Whether the holder has ended. Of one on another machine this takes two looks, `CONFIRM_SECONDS` apart."""
-    if not is_stale(path):
-        _SUSPECTS.pop(path, None)
-        return False
-    beat = read_heartbeat(path)
-    if beat is not None and has_ended(beat.process) is not None:
-        return True
-    try:
-        state = ("" if beat is None else beat.token, path.stat().st_mtime_ns)
-    except OSError:
-        return False  # its holder has just ended it
-    suspected, since = _SUSPECTS.setdefault(path, (state, time.monotonic()))
-    if suspected != state:
-        _SUSPECTS[path] = (state, time.monotonic())
-        return False
-    return time.monotonic() - since >= CONFIRM_SECONDS
-
-
 def is_alive(path: Path) -> bool:
-    """Whether the heartbeat's process runs, as far as one look can tell."""
+    """Whether the heartbeat's process runs."""
     return read_heartbeat(path) is not None and not is_stale(path)
 
 

@@ -25,6 +25,7 @@ from biobench.store.statements import Draw, Statement, make_statement
 
 if TYPE_CHECKING:
     from biobench.runs.plan import Item, RunPlan
+from biobench.runs.result import Reporter
 
 Agreement = Literal["identical", "within", "outside", "other", "unavailable", "failed"]
 """identical: the same predictions, bit for bit, and the same score. within: the score lies in the stored score's 95%
@@ -207,9 +208,8 @@ def _repeated(store: Store, record: RunRecord, again: Again) -> Reproduction:
 def _run_again(plan: RunPlan, again: Again) -> tuple[RunRecord | None, list[Prediction] | None, str | None]:
     """The record of the one run of a plan and its predictions; None and why where it failed."""
     from biobench.runs.api import run_plan
-    from biobench.runs.result import Silent
 
-    (result,) = run_plan(plan, Silent())
+    (result,) = run_plan(plan, Reporter())
     fresh = Store(again.results_dir)
     record = fresh.get(plan.items[0].task.id, plan.items[0].key)
     if record is None:

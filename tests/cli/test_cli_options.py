@@ -18,45 +18,6 @@ from tests.helpers.cli_make import FAST, Said
 from tests.helpers.report_make import save_run
 
 Run = Callable[..., Said]
-HEAVY = ("torch", "transformers", "datasets", "pandas", "scipy", "pyarrow")
-PROBE = f"""
-import sys
-from biobench.cli.main import main
-try:
-    main()
-except SystemExit as ended:
-    print("status", ended.code, *(m for m in {HEAVY!r} if m in sys.modules))
-"""
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["run", "org/m", "--suite", "frr"],
-        ["run", "org/m", "--task", "gadd"],
-        ["run", "org/m", "--task", "gad", "--set", "trainig.epochs=1"],
-        ["run", "/nowhere/x", "--task", "gad"],
-        ["run", "org/m", "--task", "gad", "--device", "gpu"],
-        ["report", "--results-dir", "nowhere"],
-        ["report", "--average", "macr"],
-        ["export", "m", "--results-dir", "nowhere"],
-        ["errors", "m", "--task", "gad", "--results-dir", "nowhere"],
-    ],
-    ids=" ".join,
-)
-def test_refused_before_heavy_imports(arguments: list[str], tmp_path: Path) -> None:
-    root = str(Path(__file__).resolve().parents[2])
-    done = subprocess.run(
-        [sys.executable, "-c", PROBE, *arguments],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": root},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.stdout.strip() == "status 2", done.stdout + done.stderr
-    assert len(done.stderr.splitlines()) == 2, done.stderr
 
 
 @pytest.mark.parametrize(

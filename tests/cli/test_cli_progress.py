@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from biobench.cli.console.progress import RunTerminal
-from biobench.finetune.loop import ProgressNote
+from biobench.core.progress import ProgressNote
 from biobench.runs.result import RunName, RunResult
 
 ONE, TWO = RunName("k1", "tiny", "demo_topic", 1), RunName("k2", "tiny", "demo_ner", 2)

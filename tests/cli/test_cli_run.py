@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 import biobench as library
+from biobench.errors import DataUnavailableError
 from tests.helpers.cli_make import FAST, Said, process
 
 FIELDS = {
@@ -27,6 +29,13 @@ def records(folder: Path) -> dict[str, bytes]:
 def statuses(rows: list[dict[str, Any]]) -> list[str]:
     """The status of each row."""
     return [row["status"] for row in rows]
+
+
+def suite_of(folder: Path, *tasks: str) -> Path:
+    """The file of a suite of these tasks."""
+    file = folder / "suite.yaml"
+    file.write_text(f"id: mine\ntasks: [{', '.join(tasks)}]\n")
+    return file
 
 
 def test_json_stands_alone_on_stdout(tiny: Path, tmp_path: Path) -> None:
@@ -100,7 +109,7 @@ def test_force_makes_it_anew_with_the_same_scores(biobench: Callable[..., Said],
 
 
 def test_dry_run_trains_nothing(biobench: Callable[..., Said], tiny: Path, tmp_path: Path) -> None:
-    base = ("run", tiny, "--task", "demo_ner", "--task", "gad", "--json", *FAST)
+    base = ("run", tiny, "--suite", suite_of(tmp_path, "demo_ner", "gad"), "--json", *FAST)
     said = biobench(*base, "--seeds", "1,2", "--dry-run")
     assert said.status == 0
     assert sorted(statuses(said.json())) == ["planned", "planned", "unavailable"]
@@ -116,8 +125,10 @@ def test_dry_run_trains_nothing(biobench: Callable[..., Said], tiny: Path, tmp_p
     assert line[-4:] == ["s", "limit", "24,", "training.epochs=1"]
 
 
-def test_a_task_without_data_fails_nothing_unless_strict(biobench: Callable[..., Said], tiny: Path) -> None:
-    base = ("run", tiny, "--task", "gad", "--task", "demo_topic", "--task", "deid", "--seeds", "1", "--json", *FAST)
+def test_a_task_of_a_suite_without_data_fails_nothing_unless_strict(
+    biobench: Callable[..., Said], tiny: Path, tmp_path: Path
+) -> None:
+    base = ("run", tiny, "--suite", suite_of(tmp_path, "gad", "demo_topic", "deid"), "--seeds", "1", "--json", *FAST)
     said = biobench(*base)
     assert said.status == 0
     by_task = {row["task"]: row for row in said.json()}
@@ -126,8 +137,19 @@ def test_a_task_without_data_fails_nothing_unless_strict(biobench: Callable[...,
     assert "biobench data fetch gad" in by_task["gad"]["reason"]
     assert "agreement" in by_task["deid"]["reason"]
     assert by_task["gad"]["scores"] == {}
-    strict = biobench(*base, "--strict")
-    assert "gad" in strict.refusal()
+    assert "gad" in biobench(*base, "--strict").refusal()
+
+
+def test_named_tasks_without_data_are_listed_with_their_steps(biobench: Callable[..., Said], tmp_path: Path) -> None:
+    said = biobench("run", "org/m", "--task", "gad", "--task", "demo_topic", "--task", "deid")
+    assert said.refusal() == "tasks gad, deid: no data below data"
+    hint = said.err.splitlines()[-1]
+    assert "gad: run `biobench data fetch gad`" in hint
+    assert "deid: the data needs a signed agreement" in hint
+    with pytest.raises(DataUnavailableError, match="task gad: no data") as caught:
+        library.run("org/m", ["gad"], results_dir=tmp_path / "results")
+    assert "hint: run `biobench data fetch gad`" in caught.value.__notes__[0]
+    assert not (tmp_path / "results").exists()
 
 
 def own_task(folder: Path, documents: int, task_id: str = "own") -> Path:
@@ -257,12 +279,17 @@ def test_a_model_by_another_path_is_the_same_run(
     assert (second["status"], second["key"]) == ("skipped", first["key"])
 
 
-def test_the_table_for_people(biobench: Callable[..., Said], tiny: Path) -> None:
-    said = biobench("run", tiny, "--task", "demo_ner", "--task", "gad", "--seeds", "1", *FAST)
+def test_the_table_for_people(biobench: Callable[..., Said], tiny: Path, tmp_path: Path) -> None:
+    suite = suite_of(tmp_path, "demo_ner", "gad")
+    said = biobench("run", tiny, "--suite", suite, "--seeds", "1", *FAST)
     assert said.status == 0
     assert "demo_ner" in said.out
     assert "done" in said.out
     assert "unavailable" in said.out
+    assert re.search(r"demo_ner: macro_f1 \d\.\d\d, below the baseline 100\.00 \(training dictionary\)", said.out)
+    printed = library.run(tiny, suite=str(suite), seeds=1, limit=24, overrides="training.epochs=1", device="cpu")
+    assert ["tiny", "demo_ner", "1", "skipped"] in [line.split()[:4] for line in str(printed).splitlines()]
+    assert "<td>skipped</td>" in printed._repr_html_()
     report = biobench("report", "--format", "json").json()
     mine = [r for r in report if r["source"] == "run"]
     assert mine

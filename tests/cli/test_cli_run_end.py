@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from biobench.cli.console.run_table import end_of_run
 from biobench.runs import RunResult
+from biobench.runs.table import end_of_run
 from tests.helpers.cli_make import FAST, Said
 from tests.helpers.compare_make import save_runs
 
@@ -27,6 +27,15 @@ def test_means_words_and_next_command() -> None:
         "Results: my results. Next: `biobench report --results-dir 'my results'`, "
         "`biobench compare a 'b c' --results-dir 'my results'`",
     ]
+
+
+def test_scores_below_a_baseline_say_so() -> None:
+    low = {"baseline": ("majority class", 0.397)}
+    assert next(end_of_run([result("a", 1, 0.0, **low)], "results")) == (
+        "a on gad: macro_f1 0.00, below the baseline 39.70 (majority class)"
+    )
+    (line, _) = end_of_run([result("a", 1, 0.0, **low), result("a", 2, 0.6)], "results")
+    assert line.endswith("over 2 seeds, 1 of 2 runs below the baseline 39.70 (majority class)")
 
 
 def test_nothing_scored_says_nothing() -> None:

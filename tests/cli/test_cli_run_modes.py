@@ -60,7 +60,7 @@ def test_validation_only_runs_never_meet_the_test_split(biobench: Command, tiny:
 
 
 def test_every_line_tells_track_limit_share_and_overrides(biobench: Command, tiny: Path) -> None:
-    base = ("run", tiny, "--task", "demo_topic", "--task", "gad", "--seeds", "1", "--json", *FAST)
+    base = ("run", tiny, "--task", "demo_topic", "--task", "demo_ner", "--seeds", "1", "--json", *FAST)
     for row in biobench(*base, "--dry-run", "--train-fraction", "0.5").json():
         assert (row["track"], row["limit"], row["train_fraction"]) == ("fixed", 24, 0.5)
         assert "training.epochs=1" in row["overrides"]

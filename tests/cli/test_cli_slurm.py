@@ -46,8 +46,7 @@ def test_an_array_of_workers(biobench: Command) -> None:
         (("--time", "soon", *WORKER), "--time 'soon' is not a time limit"),
         (("--time", "60", "--partition", "a\n#SBATCH --x", *WORKER), "--partition"),
         (("--time", "60", "--grace", "1", *WORKER), "--grace 1 is out of range"),
-        (("--time", "60", "--torchrun", *WORKER), "--nodes and --torchrun are for `pretrain`"),
-        (("--time", "60", "--nodes", "2", *WORKER), "--nodes and --torchrun are for `pretrain`"),
+        (("--time", "60", "--nodes", "2", *WORKER), "--nodes is for `pretrain`"),
         (("--time", "60", *WORKER, "--sedes", "1"), "No such option: --sedes"),
         (("--time", "60", "--", "report"), "slurm starts no 'report'"),
         (("--time", "60", "--", "pretrain", "toy_detour"), "how many nodes is not said"),
@@ -68,13 +67,6 @@ def test_pretraining_on_nodes(biobench: Command) -> None:
     assert "biobench corpus build toy_detour --cache runs/corpora --set engine.seed=3\n" in said.out
     assert "--out runs/detour --built-corpus --set engine.seed=3 --threads 2 $resume" in said.out
     assert "RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS" in said.out
-    both = biobench(
-        *("slurm", "--nodes", "2", "--gpus-per-node", "4", "--time", "60", "--torchrun"),
-        *("--", "pretrain", "toy_detour", "--out=runs/detour"),
-    ).out
-    accepted(both)
-    assert "torchrun --nnodes=2 --nproc-per-node=4" in both
-    assert "--out runs/detour" in both
 
 
 FAKE = """#!/bin/bash

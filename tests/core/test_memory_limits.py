@@ -103,14 +103,14 @@ RUN = """
     import sys, torch
     from biobench.core import memory
     from biobench.runs.api import run_plan
-    from biobench.runs.result import Silent
+    from biobench.runs.result import Reporter
     from biobench.runs.plan import RunRequest, make_plan
     from biobench.store import Store
     if (left := int(sys.argv[1])) >= 0:
         memory.memory_left = lambda: left or None
     request = RunRequest(model=sys.argv[2], tasks=["demo_topic"], seeds="1", results_dir=sys.argv[3], device="cpu",
         overrides=["training.epochs=1", "training.precision=fp32", "training.batch_size=256"], gate=False)
-    for result in run_plan(make_plan(request), Silent()):
+    for result in run_plan(make_plan(request), Reporter()):
         print(result.status, "|", result.reason)
     for record in Store(sys.argv[3]).records():
         print(record.training.micro_batch_tokens, [round(p.train_loss, 4) for p in record.training.curve])

@@ -11,7 +11,6 @@ from biobench.data.hashing import release_of, release_problem, task_hash
 from biobench.data.load import load_data
 from biobench.data.verify import verify
 from biobench.errors import DataFormatError, SpecError
-from biobench.runs.api import contradicted
 from biobench.runs.options import RunRequest
 from biobench.runs.plan import make_plan
 from tests.data.test_expected import spec
@@ -73,9 +72,9 @@ def test_a_run_warns_before_training_and_strict_refuses(tmp_path: Path) -> None:
         )  # fmt: skip
 
     model = make_tiny_encoder(tmp_path / "tiny")
-    assert contradicted(make_plan(request(strict=True))) == []
+    assert make_plan(request(strict=True)).contradictions() == []
     altered(tmp_path)
-    (line,) = contradicted(make_plan(request(strict=False)))
+    (line,) = make_plan(request(strict=False)).contradictions()
     assert line.startswith("warning: own: the documents (hash ")
     with pytest.raises(DataFormatError, match="differ from the release") as caught:
         make_plan(request(strict=True))

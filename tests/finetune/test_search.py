@@ -11,7 +11,7 @@ import torch
 from biobench.errors import SpecError, TrainingError
 from biobench.finetune import tuning
 from biobench.finetune.savepoint import Savepoint
-from biobench.finetune.tuning import budget, candidate, tuned
+from biobench.finetune.tuning import candidate, tuned
 from biobench.schema.record import Trial
 
 GRID = (
@@ -60,7 +60,7 @@ def test_a_study_draws_its_budget_from_the_declared_space_and_the_same_again(set
 
     def play() -> list[dict[str, Any]]:
         done: list[Trial] = []
-        while len(done) < budget(prepared.spec.training):
+        while len(done) < prepared.spec.training.trials:
             changes = candidate(prepared.spec, 1, done).changes
             score = -abs(changes["learning_rate"] - 1e-3)
             done.append(Trial(factor=1.0, changes=changes, learning_rate=1.0, validation=score, best_step=1))

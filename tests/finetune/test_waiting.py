@@ -16,9 +16,9 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from biobench.core import transfer
+from biobench.core.progress import ProgressNote
 from biobench.finetune import loop
 from biobench.finetune.engine import finetune
-from biobench.finetune.loop import ProgressNote
 from biobench.finetune.network import Network
 from biobench.models import attention
 from tests.helpers.golden_make import write_tasks

@@ -33,7 +33,7 @@ class Said:
         """The one line of an input error; fails where the form is not `what` then `hint: ...`."""
         assert self.status == 2, (self.status, self.err)
         assert "Traceback" not in self.err
-        lines = self.err.splitlines()
+        lines = [line for line in self.err.splitlines() if not line.startswith("reading ")]
         assert len(lines) == 2, self.err
         assert lines[1].startswith("hint: ")
         assert len(lines[1]) > len("hint: ")

@@ -75,7 +75,7 @@ def test_any_error_of_the_libraries_is_said(
         raise error
 
     monkeypatch.setattr(getattr(transformers, loader), "from_pretrained", fails)
-    with pytest.raises(ModelError, match=r"data did not|OfItsOwnError|bad$") as caught:
+    with pytest.raises(ModelError, match=r"(?m)data did not|OfItsOwnError|bad$") as caught:
         load(checkpoint)
     assert caught.value.file is not None
     assert caught.value.file.startswith(str(folder))

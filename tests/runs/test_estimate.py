@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -85,7 +84,7 @@ def test_a_dry_run_and_a_run_tell_how_long_the_rest_takes(
     base = ("run", models[0], "--task", "demo_topic", *FAST)
     assert "no timings on this device yet" in biobench(*base, "--seeds", "1-3", "--dry-run").out
     made = biobench(*base, "--seeds", "1-2", "--json")
-    assert " left" in made.err.splitlines()[1]
+    assert len([line for line in made.err.splitlines() if line.endswith(" left")]) == 1
     rows = biobench(*base, "--seeds", "1-4", "--dry-run", "--json").json()
     took = sorted(row["seconds"] for row in made.json())
     expected = [row["seconds_expected"] for row in rows if row["status"] == "planned"]
@@ -114,27 +113,3 @@ def test_tokens_are_those_of_all_texts_that_a_run_reads(plan: RunPlan) -> None:
     whole = recipe.epochs * (exact["train"] + exact["validation"]) + exact["test"]
     assert read.of(own) == pytest.approx(whole, rel=0.1)
     assert read.of(replace(own, track="frozen")) == pytest.approx(sum(exact.values()), rel=0.1)
-
-
-def test_a_savepoint_is_no_larger_than_the_dry_run_says(plan: RunPlan, monkeypatch: pytest.MonkeyPatch) -> None:
-    from biobench.finetune.savepoint import Savepoint
-    from biobench.runs.api import run_plan
-    from biobench.runs.estimate import savepoint_bytes
-    from biobench.runs.result import Silent
-
-    sizes = []
-    whole = Savepoint.save
-
-    def weighed(self: Savepoint, state: Any) -> None:
-        whole(self, state)
-        sizes.append(self.path.stat().st_size)
-
-    monkeypatch.setattr(Savepoint, "save", weighed)
-    monkeypatch.setattr(Savepoint, "due", lambda self: True)
-    request = replace(plan.request, model=plan.request.model[:1], tasks=("demo_topic",), limit=40, gate=False)
-    small = make_plan(replace(request, overrides=("training.epochs=2",)))
-    assert [r.status for r in run_plan(small, Silent())] == ["done"]
-    most = savepoint_bytes(small.items[0])
-    assert most is not None
-    names = 100_000  # bytes of what is no tensor
-    assert 0.2 * most < max(sizes) <= 0.5 * most + names, "half, as the last state stays until the next is whole"

@@ -14,7 +14,7 @@ from biobench.finetune.loop import Run
 from biobench.runs.api import run_plan
 from biobench.runs.options import RunRequest
 from biobench.runs.plan import RunPlan, make_plan
-from biobench.runs.result import Silent
+from biobench.runs.result import Reporter
 from biobench.store import Store
 from tests.helpers.tiny import make_tiny_encoder
 
@@ -48,7 +48,7 @@ def plan(model: Path, folder: Path, **more: Any) -> RunPlan:
 
 def outcome(plan: RunPlan) -> tuple[str, str | None]:
     """(status, reason) of the plan's run."""
-    (result,) = run_plan(plan, Silent())
+    (result,) = run_plan(plan, Reporter())
     return result.status, result.reason
 
 
@@ -110,7 +110,7 @@ def test_a_state_of_another_command_is_not_resumed(
         with monkeypatch.context() as patch:
             patch.setattr(Store, "save", stop)
             with pytest.raises(KeyboardInterrupt):
-                run_plan(command, Silent())
+                run_plan(command, Reporter())
 
     forced = plan(model, tmp_path, force=True)
     stopped(plan(model, tmp_path))

@@ -17,7 +17,7 @@ from biobench.runs import execute
 from biobench.runs.api import run_plan
 from biobench.runs.plan import RunPlan, RunRequest, make_plan
 from biobench.runs.provenance import EnergyMeter
-from biobench.runs.result import Silent
+from biobench.runs.result import Reporter
 from biobench.store import Store
 from tests.helpers.tiny import make_tiny_encoder
 
@@ -62,14 +62,14 @@ def test_a_result_that_finds_no_room_costs_no_training(tmp_path: Path, monkeypat
     with monkeypatch.context() as patch:
         patch.setattr(Store, "save", full)
         with pytest.raises(StoreError, match="No space left"):
-            run_plan(_plan(tmp_path), Silent())
+            run_plan(_plan(tmp_path), Reporter())
     assert len(_states(tmp_path)) == 1
     # The energy of the first process is not known.
     monkeypatch.setattr(execute, "metered", lambda wanted: contextlib.nullcontext(_HalfMeter()))
     steps: list[int] = []
     once = Run._backward
     monkeypatch.setattr(Run, "_backward", lambda self, batch: steps.append(1) or once(self, batch))
-    (result,) = run_plan(_plan(tmp_path), Silent())
+    (result,) = run_plan(_plan(tmp_path), Reporter())
     assert result.status == "done"
     assert steps == []
     assert _states(tmp_path) == []
@@ -77,7 +77,7 @@ def test_a_result_that_finds_no_room_costs_no_training(tmp_path: Path, monkeypat
     assert record.training.resumed == 1
     assert record.training.steps > 0
     assert record.cost.energy_kwh is None
-    run_plan(_plan(tmp_path, force=True), Silent())
+    run_plan(_plan(tmp_path, force=True), Reporter())
     assert Store(tmp_path / "results").records()[0].cost.energy_kwh == 0.5
 
 
@@ -93,10 +93,10 @@ def test_a_failed_run_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     with monkeypatch.context() as patch:
         patch.setattr(Run, "_validate", broken)
-        (result,) = run_plan(_plan(tmp_path), Silent())
+        (result,) = run_plan(_plan(tmp_path), Reporter())
     assert result.status == "failed"
     assert _states(tmp_path) == []
-    (result,) = run_plan(_plan(tmp_path), Silent())
+    (result,) = run_plan(_plan(tmp_path), Reporter())
     assert result.status == "done"
     assert Store(tmp_path / "results").records()[0].training.resumed == 0
 
@@ -111,7 +111,7 @@ def test_weights_learnt_from_agreement_bound_text_are_not_written(
     seen: list[bool] = []
     once = Run._validate
     monkeypatch.setattr(Run, "_validate", lambda self, *rest: (seen.append(self.keep is None), once(self, *rest))[1])
-    (result,) = run_plan(plan, Silent())
+    (result,) = run_plan(plan, Reporter())
     assert result.status == "done"
     assert seen == [True, True]
     assert _states(tmp_path) == []
@@ -122,6 +122,6 @@ def test_a_checkpoint_that_does_not_load_costs_only_its_own_runs(tmp_path: Path)
     broken = shutil.copytree(tmp_path / "tiny", tmp_path / "broken")
     (broken / "model.safetensors").write_bytes((broken / "model.safetensors").read_bytes()[:1000])
     request = replace(plan.request, model=(str(broken), str(tmp_path / "tiny")))
-    failed, done = run_plan(make_plan(request), Silent())
+    failed, done = run_plan(make_plan(request), Reporter())
     assert (failed.status, done.status) == ("failed", "done")
     assert "cannot be loaded" in (failed.reason or "")

@@ -12,7 +12,7 @@ import torch
 from biobench.finetune.network import Network
 from biobench.runs.api import run_plan
 from biobench.runs.plan import RunRequest, make_plan
-from biobench.runs.result import RunResult, Silent
+from biobench.runs.result import Reporter, RunResult
 from tests.helpers.tiny import make_tiny_encoder
 
 
@@ -30,7 +30,7 @@ def tensor_bytes() -> int:
     return sum(storages.values())
 
 
-class Weighed(Silent):
+class Weighed(Reporter):
     """A reporter that weighs memory at the end of each run."""
 
     def __init__(self) -> None:

@@ -11,12 +11,12 @@ from safetensors.torch import load_file, save_file
 
 from biobench.runs.api import run_plan
 from biobench.runs.plan import RunRequest, make_plan
-from biobench.runs.result import RunResult, Silent
+from biobench.runs.result import Reporter, RunResult
 from biobench.store import Store
 from tests.helpers.tiny import make_tiny_encoder
 
 
-class Meddler(Silent):
+class Meddler(Reporter):
     """Writes to the model's folder when the first run has ended."""
 
     def __init__(self, folder: Path, change: str) -> None:
@@ -69,5 +69,5 @@ def test_a_model_that_changes_before_it_is_loaded_is_noticed(tmp_path: Path) -> 
     )
     plan = make_plan(request)
     Meddler(folder, "weights").finish(RunResult.__new__(RunResult))
-    assert [r.status for r in run_plan(plan, Silent())] == ["failed"]
+    assert [r.status for r in run_plan(plan, Reporter())] == ["failed"]
     assert Store(tmp_path / "results").records() == []

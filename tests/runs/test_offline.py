@@ -33,7 +33,7 @@ def test_a_local_run_opens_nothing(tmp_path: Path, tried: list[Any]) -> None:
     model = make_tiny_encoder(tmp_path / "tiny")
     results = run(
         str(model),
-        ["demo_topic", "jnlpba"],
+        "demo_topic",
         seeds=1,
         results_dir=tmp_path / "r",
         device="cpu",
@@ -42,7 +42,7 @@ def test_a_local_run_opens_nothing(tmp_path: Path, tried: list[Any]) -> None:
         offline=True,
         data_dir=tmp_path / "empty",
     )
-    assert [(r.task, r.status) for r in results] == [("jnlpba", "unavailable"), ("demo_topic", "done")]
+    assert [(r.task, r.status) for r in results] == [("demo_topic", "done")]
     assert tried == []
 
 

@@ -19,7 +19,7 @@ from biobench.runs import execute as execution
 from biobench.runs import workers
 from biobench.runs.api import run_plan
 from biobench.runs.plan import RunRequest, make_plan
-from biobench.runs.result import Silent
+from biobench.runs.result import Reporter
 from biobench.runs.workers import runs_per_device
 from biobench.store import Store
 from tests.helpers.golden_make import write_checkpoint, write_tasks
@@ -60,7 +60,7 @@ def test_side_by_side_they_are_the_same_runs(tmp_path: Path) -> None:
     records = {}
     for name, changed in {"alone": {"threads": 1}, "shared": {"threads": 2, "seeds_at_once": "2"}}.items():
         folder = tmp_path / name
-        results = run_plan(make_plan(replace(basis, results_dir=str(folder), **changed)), Silent())
+        results = run_plan(make_plan(replace(basis, results_dir=str(folder), **changed)), Reporter())
         assert [(r.model, r.task, r.reason) for r in results if r.status != "done"] == []
         records[name] = {r.key: r for r in Store(folder).records()}
     assert len(records["alone"]) == 2 * 2 * (2 + len(tasks))
@@ -84,14 +84,14 @@ def test_a_run_that_does_not_fit_beside_others_is_made_alone(tmp_path: Path, mon
 
     monkeypatch.setattr(execution, "finetune", small)
     basis = request(tmp_path)
-    workers._work(basis, Silent(), 2)
+    workers._work(basis, Reporter(), 2)
     assert Store(basis.results_dir).records() == []
     crowded = False
-    results = run_plan(make_plan(basis), Silent())
+    results = run_plan(make_plan(basis), Reporter())
     assert [(r.status, r.reason) for r in results] == [("done", None)] * 3
     crowded = True
     again = replace(basis, results_dir=str(tmp_path / "again"), started=time.time())
-    results = run_plan(make_plan(again), Silent())
+    results = run_plan(make_plan(again), Reporter())
     assert [r.status for r in results] == ["failed"] * 3, "alone it is the run's own failure"
     assert all("memory does not suffice" in (r.reason or "") for r in results)
 
@@ -101,9 +101,9 @@ def test_workers_do_not_run_the_callers_script_again(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
         "import sys\nprint('script')\nfrom biobench.runs.plan import RunRequest, make_plan\n"
-        "from biobench.runs.api import run_plan\nfrom biobench.runs.result import Silent\n"
+        "from biobench.runs.api import run_plan\nfrom biobench.runs.result import Reporter\n"
         f"request = RunRequest(**{request_fields(tmp_path)!r}, seeds_at_once='2', threads=2)\n"
-        "print(*(r.status for r in run_plan(make_plan(request), Silent())))\n",
+        "print(*(r.status for r in run_plan(make_plan(request), Reporter())))\n",
         encoding="utf-8",
     )
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True, timeout=300)
@@ -116,7 +116,7 @@ def test_workers_that_end_early_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(workers, "work", os._exit)
-    results = run_plan(make_plan(request(tmp_path, seeds_at_once="2")), Silent())
+    results = run_plan(make_plan(request(tmp_path, seeds_at_once="2")), Reporter())
     assert [r.status for r in results] == ["done"] * 3
     assert "2 of 2 workers ended early; their runs are made here" in caplog.text
 
@@ -132,7 +132,7 @@ def test_auto_counts_memory_seeds_and_threads(
 
 def test_auto_takes_the_measured_peak_of_a_stored_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     basis = request(tmp_path)
-    run_plan(make_plan(replace(basis, seeds="1")), Silent())
+    run_plan(make_plan(replace(basis, seeds="1")), Reporter())
     (record,) = Store(basis.results_dir).records()
     monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
     monkeypatch.setattr(workers, "free_memory_bytes", lambda device: 2.3 * record.cost.peak_memory_bytes)
@@ -149,6 +149,6 @@ def test_a_wrong_number_is_refused_before_anything_is_written(wrong: str, tmp_pa
 def test_threads_are_those_of_all_workers_and_recorded(tmp_path: Path) -> None:
     before = torch.get_num_threads()
     basis = request(tmp_path, seeds="1", threads=3)
-    run_plan(make_plan(basis), Silent())
+    run_plan(make_plan(basis), Reporter())
     assert torch.get_num_threads() == before
     assert [r.provenance.threads for r in Store(basis.results_dir).records()] == [3]

@@ -16,7 +16,6 @@ import torch
 from safetensors.torch import load_file
 
 from tests.helpers.cli_make import SCRIPT, process
-from tests.helpers.ports import free_port
 from tests.helpers.slurm_make import slurm_cluster, wait_for, why_not
 from trainer import api
 from trainer.ledger import read_ledger
@@ -95,42 +94,6 @@ def equals_one_process(folder: Path, small: list[str], steps: int = 20) -> None:
     assert a.keys() == b.keys()
     for name, value in a.items():
         torch.testing.assert_close(value, b[name], rtol=1e-4, atol=1e-4)
-
-
-def nodes(folder: Path, port: int) -> list[subprocess.Popen[str]]:
-    """The script as its first line says, once for each node."""
-    return [
-        subprocess.Popen(
-            ["bash", "node.sh", "127.0.0.1", str(port)],
-            cwd=folder,
-            env=environment(folder),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
-
-
-def test_torchrun_on_two_nodes(small: list[str], tmp_path: Path) -> None:
-    text = script(tmp_path, small, "--torchrun")
-    (tmp_path / "node.sh").write_text(text)
-    corpora = build_as_it_says(text, tmp_path)
-    before = files(corpora)
-    both = nodes(tmp_path, free_port())
-    words = [node.communicate(timeout=240) for node in both]
-    assert [node.returncode for node in both] == [0, 0], words[0][1][-3000:] + words[1][1][-3000:]
-    assert files(corpora) == before, "the job reads the corpus and builds nothing"
-    equals_one_process(tmp_path, small)
-
-
-def test_a_job_without_its_corpus_is_refused(small: list[str], tmp_path: Path) -> None:
-    (tmp_path / "node.sh").write_text(script(tmp_path, small, "--torchrun"))
-    both = nodes(tmp_path, free_port())
-    words = [node.communicate(timeout=240) for node in both]
-    assert all(node.returncode != 0 for node in both)
-    assert "a corpus of toy_detour is not built below runs/corpora" in words[0][1] + words[1][1]
-    assert not list((tmp_path / "runs").glob("corpora/*/manifest.json"))
 
 
 def test_the_batch_script_of_two_nodes(small: list[str], tmp_path: Path) -> None:

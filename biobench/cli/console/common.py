@@ -15,6 +15,7 @@ from biobench.cli.console.options import shown
 from biobench.core.files import temporary_file
 from biobench.core.threads import prepare_threads
 from biobench.errors import UsageError
+from biobench.runs.table import percent as percent
 
 DataDir = Annotated[str | None, shown("data_dir")]
 ResultsDir = Annotated[str, shown("results_dir")]
@@ -76,8 +77,3 @@ def write_output(path: Path, text: str) -> None:
     except OSError as error:
         what = f"{path} cannot be written: {error.strerror or error}"
         raise UsageError(what, hint="choose another --output") from error
-
-
-def percent(value: float | None) -> str:
-    """A fraction as percent with two decimals; a dash where there is none."""
-    return "–" if value is None else f"{100 * value:.2f}"

@@ -12,6 +12,14 @@ from biobench.core.threads import prepare_threads
 from biobench.errors import UsageError
 from biobench.runs.options import Option, RunRequest, options
 
+PANELS = {
+    "Selection": ("name", "languages", "types", "tags"),
+    "Protocol": ("track", "train_fractions", "no_test", "no_training", "label_map", "keep_model", "gate"),
+    "Machine": ("device", "threads", "parallel", "seeds_at_once", "executor", "worker_gpus", "offline", "save_every"),
+    "More": ("force", "wait", "started", "strict", "energy", "trust_remote_code"),
+}
+"""Panels of the help of `run` behind its first, which people need first."""
+
 
 def shown(name: str, **changed: Any) -> Any:
     """Typer's option (or argument) of that keyword. changed: other properties, such as another help text."""
@@ -21,15 +29,17 @@ def shown(name: str, **changed: Any) -> Any:
 
 
 def takes_request(
-    *, without: Collection[str] = (), helps: Mapping[str, str] | None = None
+    *, only: Collection[str] = (), helps: Mapping[str, str] | None = None, panels: bool = False
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """A command whose first parameter is a `RunRequest` gets the options that make one, before its own.
 
-    without: keywords of options that the command does not have; they keep their defaults. helps: other words for some.
+    only: keywords of the options that the command has, or all; others keep their defaults. helps: other words for some.
+    panels: group the options of the help.
     """
+    panel = {name: title for title, names in PANELS.items() for name in names} if panels else {}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        taken = {name: option for name, option in options().items() if name not in without}
+        taken = {name: option for name, option in options().items() if not only or name in only}
 
         def called(**arguments: Any) -> None:
             request = {name: _read(option, arguments.pop(name)) for name, option in taken.items()}
@@ -38,11 +48,10 @@ def takes_request(
             command(RunRequest(**request), **arguments)
 
         _, *others = inspect.signature(command, eval_str=True).parameters.values()
-        texts = helps or {}
-        request_parameters = [
-            _parameter(name, o, **({"help": texts[name]} if name in texts else {})) for name, o in taken.items()
-        ]
-        parameters = [*request_parameters, *(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in others)]
+        changed = {name: {"help": text} for name, text in (helps or {}).items()}
+        changed |= {name: {"rich_help_panel": title} for name, title in panel.items()}
+        parameters = [_parameter(name, option, **changed.get(name, {})) for name, option in taken.items()]
+        parameters += [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in others]
         called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         called.__annotations__ = {p.name: p.annotation for p in parameters}
         called.__doc__, called.__name__ = command.__doc__, command.__name__

@@ -1,4 +1,4 @@
-"""Progress: a bar on a terminal, plain lines otherwise; always on stderr, so that stdout stays the product."""
+"""Progress of runs on the terminal: a line a run with its bar; without a terminal plain lines."""
 
 from __future__ import annotations
 
@@ -13,18 +13,13 @@ from types import TracebackType
 from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TaskID, TimeRemainingColumn
 from rich.text import Text
 
-from biobench.cli.console.common import percent
-from biobench.core.progress import QUIET, Display, in_words
-from biobench.finetune.loop import ProgressNote
-from biobench.runs.result import RunName, RunResult
+from biobench.core.progress import QUIET, Display, ProgressNote, in_words
+from biobench.runs.result import Reporter, RunName, RunResult
+from biobench.runs.table import percent
 
 _BAR = 6
 _FIXED = _BAR + 22
 """Columns of the terminal for the bar, the steps, the time that is left and the gaps between all parts of a line."""
-_LABEL_SHARE, _WHAT_SHARE = 0.7, 0.3
-"""Of what is left, for which run it is and for what it does."""
-_END = 24
-"""Letters at the end of a run's name that stay where it is shortened: its task and its seed."""
 
 
 class _Shortened(ProgressColumn):
@@ -33,13 +28,9 @@ class _Shortened(ProgressColumn):
     width: of the terminal, in columns.
     """
 
-    def __init__(self, width: Callable[[], int], share: float, end: int) -> None:
+    def __init__(self, width: Callable[[], int], share: float, end: int, text: Callable[[Task], str]) -> None:
         super().__init__()
-        self.width, self.share, self.end = width, share, end
-
-    def text(self, task: Task) -> str:
-        """What is shown where there is room for it."""
-        return str(task.fields["what"])
+        self.width, self.share, self.end, self.text = width, share, end, text
 
     def render(self, task: Task) -> Text:
         """All of it, or what fits."""
@@ -48,14 +39,6 @@ class _Shortened(ProgressColumn):
             end = min(self.end, room // 2)
             text = f"{text[: room - end - 1]}…{text[len(text) - end :]}"
         return Text(text, no_wrap=True)
-
-
-class _Label(_Shortened):
-    """Which run it is."""
-
-    def text(self, task: Task) -> str:
-        """Its place, model, task and seed."""
-        return task.description
 
 
 @dataclass
@@ -80,16 +63,19 @@ class _Warnings(logging.Handler):
             self.display.say(record.getMessage())
 
 
-class RunTerminal(Display):
+class RunTerminal(Display, Reporter):
     """A `Reporter` for people; while it stands it also says what the program warns of."""
 
     def __init__(self, log: Path | None = None) -> None:
+        def width() -> int:
+            return self.console.width
+
         columns: tuple[ProgressColumn, ...] = (
-            _Label(self._width, _LABEL_SHARE, _END),
+            _Shortened(width, 0.7, 24, lambda task: task.description),  # task and seed stand at the end
             BarColumn(bar_width=_BAR),
             MofNCompleteColumn(),
             TimeRemainingColumn(),
-            _Shortened(self._width, _WHAT_SHARE, 0),
+            _Shortened(width, 0.3, 0, lambda task: str(task.fields["what"])),
         )
         super().__init__(*columns, transient=True, log=log)
         self.runs: dict[str, _Shown] = {}
@@ -103,9 +89,9 @@ class RunTerminal(Display):
         logging.getLogger("biobench").removeHandler(self.warnings)
         self.close()
 
-    def _width(self) -> int:
-        """Columns of the terminal."""
-        return self.console.width
+    def stage(self, what: str) -> None:
+        """What is done before and between runs."""
+        self.say(what)
 
     def start(self, run: RunName, position: int, total: int) -> None:
         """A run begins."""
@@ -115,20 +101,20 @@ class RunTerminal(Display):
             self.say(f"{shown.label}: started")
         else:
             self.note(f"{shown.label}: started")
-            shown.bar = self.bar.add_task(shown.label, total=None, what="loading")
+            shown.bar = self.bar.add_task(shown.label, total=None, what="")
         self.runs[run.key] = shown
 
     def step(self, run: RunName, done: int, total: int, what: str) -> None:
         """The run moved on."""
         shown = self.runs[run.key]
-        if isinstance(what, ProgressNote):
-            self.say(f"{shown.label}: step {done}/{total}, {what}")
+        line = f"{shown.label}: step {done}/{total}, {what}" if total else f"{shown.label}: {what}"
         if self.bar is not None and shown.bar is not None:
-            self.bar.update(shown.bar, completed=done, total=total, what=what)
-        if time.monotonic() - shown.last >= QUIET:
+            self.bar.update(shown.bar, completed=done, total=total or None, what=what)
+        if isinstance(what, ProgressNote):
+            self.say(line)
+        elif time.monotonic() - shown.last >= QUIET:
             shown.last = time.monotonic()
-            tell = self.say if self.bar is None else self.note
-            tell(f"{shown.label}: step {done}/{total}, {what}")
+            (self.say if self.bar is None else self.note)(line)
 
     def finish(self, result: RunResult) -> None:
         """A run ended."""

@@ -1,4 +1,4 @@
-"""`biobench run --against MODEL`: what was run beside what a results folder holds of another model."""
+"""`biobench run --against MODEL`: what was run, compared with another model of the results folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def check_known(against: str, results_dir: str) -> None:
     find_entrants([against], load(results_dir), scan_floors(results_dir)[0])
 
 
-def beside(results: Sequence[RunResult], against: str, results_dir: str, data_dir: str | None) -> Iterator[str]:
+def comparison(results: Sequence[RunResult], against: str, results_dir: str, data_dir: str | None) -> Iterator[str]:
     """The verdict of `compare` for each model with scores, on the tasks that were run; why where it has none."""
     from biobench.comparison.compare import compare
 
