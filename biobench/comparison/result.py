@@ -9,7 +9,7 @@ from typing import Literal
 from biobench.comparison.tasks import Refused
 from biobench.comparison.twins import Twins
 from biobench.report.row import AverageName
-from biobench.stats import Interval, MeanTest
+from biobench.stats import Interval, MeanTest, task_weights
 from biobench.store import UnusableFile
 
 Word = Literal["shown", "not shown", "not tested"]
@@ -128,6 +128,14 @@ class PairResult:
     def ties(self) -> int:
         """Tasks on which neither is better."""
         return len(self.tasks) - self.wins - self.losses
+
+    @property
+    def means(self) -> tuple[float, float]:
+        """Of the first and the second model, the mean over corpora of their tasks' means."""
+        weights = task_weights([line.corpus for line in self.tasks])
+        sides = ([line.first for line in self.tasks], [line.second for line in self.tasks])
+        first, second = (float(weights @ side) for side in sides)
+        return first, second
 
     @property
     def higher(self) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
-from biobench.report.contamination import MARK, marked
+from biobench.report.footnotes import MARK, marked
 from biobench.report.tasks import TaskInfo
 from biobench.report.wide import Block, ModelLine
 from biobench.schema.record import RunRecord

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from biobench.report.conditions import Condition, condition_of, lengths_read
 from biobench.report.frame import Report
+from biobench.report.groups import Condition
 from biobench.report.row import Row
 
 Alike = tuple[Condition, tuple[int, ...]]
@@ -18,9 +18,7 @@ def _conditions(report: Report) -> Callable[[Row], Sequence[Alike | None]]:
     Limited runs and needle runs of another window saw other documents, overridden ones another protocol; they are
     held against their like. Printed scores stand beside full runs of the shipped protocol.
     """
-    conditions = {
-        (g.model, g.variant, g.source, g.task): (condition_of(g), lengths_read(g.briefs[0])) for g in report.groups
-    }
+    conditions = {(g.model, g.variant, g.source, g.task): (g.condition, g.lengths) for g in report.groups}
     specs = {info.id: set(info.hashes.values()) for info in report.columns}
     full: dict[str, set[Alike]] = {}
     for (*_, task), condition in conditions.items():

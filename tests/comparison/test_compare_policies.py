@@ -106,16 +106,16 @@ def test_runs_that_the_gate_refuses_are_named_with_the_reason(results):
     for model in ("a", "b"):
         save_runs(results, model, ("gad", "diamed"), 0.7)
     play(results, "diamed", 0.1, why="offsets are shifted", made="2026-02-01T00:00:00+00:00")
-    held = compare("a", "b", results_dir=results, documents=False)
+    held = compare("a", "b", results_dir=results)
     assert held.tasks == ("gad",)
     assert held.as_json()["refused"] == [
         {"model": m, "task": "diamed", "reasons": ["offsets are shifted"]} for m in ("a", "b")
     ]
     said = "diamed fails its gate, its runs are not compared: offsets are shifted"
     assert held.text().count(said) == 1
-    assert compare("a", "b", results_dir=results, tasks=["gad"], documents=False).refused == ()
+    assert compare("a", "b", results_dir=results, tasks=["gad"]).refused == ()
     with pytest.raises(UsageError) as caught:
-        compare("a", "b", results_dir=results, tasks=["diamed"], documents=False)
+        compare("a", "b", results_dir=results, tasks=["diamed"])
     assert said in caught.value.hint
     play(results, "gad", 0.3, why="labels are shuffled", made="2026-02-01T00:00:00+00:00")
     with pytest.raises(UsageError, match="all runs of 'a' \\(diamed, gad\\) are on data that fails its gate") as caught:

@@ -17,6 +17,7 @@ from biobench.comparison.ranking import (
     suite_order,
     with_mean,
 )
+from biobench.report.frame import build
 from biobench.report.results import load
 from biobench.report.row import Row
 from biobench.report.tasks import shipped
@@ -61,6 +62,9 @@ def test_board_and_compare_give_one_answer(tmp_path, gap):
     assert f"after Holm's correction for {len(standing.lines) - 1} pairs" in said(standing)[1]
     leads = said(standing)[0].split(" ", 1)[1]
     assert leads.startswith("leads with") == shown.verdict.leads
+    report = build(tmp_path, suites=["en"], tasks=TASKS, incomplete=True)
+    means = {row.model: row.mean for row in report.averages if row.source == "run" and row.tasks == len(pair.tasks)}
+    assert means[pair.first] - means[pair.second] == pytest.approx(pair.difference), "the report's means too"
     together = compare([line.name for line in standing.lines], results_dir=tmp_path, suite="en")
     assert standing.lead.ranks == {s.model: s.shown_ranks for s in together.standings}
 

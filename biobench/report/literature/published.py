@@ -22,17 +22,8 @@ FOLDER = "published"
 """Folder of a results folder that holds papers besides the shipped ones."""
 UNDECIDED = "undecided"
 """`average_likely` where the evidence supports no average: comparable with none."""
-_COLUMNS = (
-    "model",
-    "size",
-    "objective",
-    "language",
-    "task",
-    "value_percent",
-    "average_claimed",
-    "average_likely",
-    "seeds",
-)
+_COLUMNS = [*("model", "size", "objective", "language", "task"), "value_percent"]
+_COLUMNS += ["average_claimed", "average_likely", "seeds"]
 
 
 class PublishedHeader(Strict):
@@ -139,11 +130,12 @@ def published_for(results_dir: Path) -> tuple[tuple[PublishedValue, ...], tuple[
     for folder in _folders(results_dir):
         loaded = load_published(folder)
         for paper, file in loaded.files.items():
-            if paper in file_of:
+            mine, known = ([v for v in of if v.paper == paper] for of in (loaded.values, values))
+            if paper in file_of and mine != known:  # the same paper twice is one paper
                 raise _taken(paper, file, file_of[paper])
-            file_of[paper] = file
-        values += loaded.values
-        averages += loaded.averages
+        values += [v for v in loaded.values if v.paper not in file_of]
+        averages += [a for a in loaded.averages if a.paper not in file_of]
+        file_of |= {paper: file for paper, file in loaded.files.items() if paper not in file_of}
     for value in values:
         papers[value.model].add(value.paper)
     return (
@@ -203,7 +195,7 @@ def _read(path: Path, header: PublishedHeader, values: list[PublishedValue], ave
     def wrong(what: str, hint: str) -> SpecError:
         return SpecError(what, hint=hint, file=path, line=max(reader.line_num, 1))
 
-    if tuple(reader.fieldnames or ()) != _COLUMNS:
+    if reader.fieldnames != _COLUMNS:
         raise wrong("has other columns", "expected: " + ",".join(_COLUMNS))
     step = 10.0**-header.decimals / 100
     known = [*metric_names(), UNDECIDED]
