@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from biobench.comparison.compare import compare as compare
-    from biobench.data.catalog import load_task as load_task
+    from biobench.data.export import load_task as load_task
     from biobench.data.validate import validate as validate
     from biobench.report.frames import predictions as predictions
     from biobench.report.frames import results as results
@@ -21,7 +21,7 @@ __all__ = ["__version__", "compare", "load_task", "predictions", "report", "resu
 
 _LAZY = {
     "run": ("biobench.runs.api", "run"),
-    "load_task": ("biobench.data.catalog", "load_task"),
+    "load_task": ("biobench.data.export", "load_task"),
     "compare": ("biobench.comparison.compare", "compare"),
     "validate": ("biobench.data.validate", "validate"),
     "results": ("biobench.report.frames", "results"),

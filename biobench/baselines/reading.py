@@ -16,8 +16,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from biobench.baselines.blind import Baseline, chosen
 from biobench.baselines.words import Dictionary, Words
+from biobench.schema.baseline import LENGTH
 from biobench.schema.document import Document, Prediction, TaskData
-from biobench.schema.floor import LENGTH
 from biobench.schema.tags import spans_to_tags
 from biobench.stats.types import BoolArray, FloatArray
 

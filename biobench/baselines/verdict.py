@@ -31,8 +31,8 @@ from biobench.baselines.reading import bag_of_words, dictionary, length_only
 from biobench.data.catalog import LoadedTask
 from biobench.data.hashing import task_hash
 from biobench.data.verify import near, same
+from biobench.schema.baseline import LENGTH, BaselineRecord, GateCheck, PolicyScores
 from biobench.schema.document import Prediction, TaskData
-from biobench.schema.floor import LENGTH, FloorRecord, GateCheck, PolicyScores
 from biobench.schema.kind import KINDS
 from biobench.schema.task import TaskSpec
 from biobench.score import GroupCounts, Scores, compute, counts, oracle
@@ -42,12 +42,12 @@ SEED = 20250101
 """Of random baselines, permutations and the linear model."""
 FLAGGED = 0.2
 """Share of the test documents that training knows (copies, near-copies, groups) from which it is flagged. On the
-corpora measured (docs/baselines.md) it is 0.11 at most."""
+corpora measured (docs/tasks.md) it is 0.11 at most."""
 
 
 def ensure(
     task: LoadedTask, data: TaskData, results_dir: str | Path, *, full: Callable[[], TaskData] | None = None
-) -> FloorRecord:
+) -> BaselineRecord:
     """The stored verdict that holds for this task on this data; else the gate is run and stored.
 
     full: reads the data whole, where `data` is limited; the gate always looks at all of it. Raises StoreError.
@@ -77,7 +77,7 @@ def baselines(spec: TaskSpec, data: TaskData) -> list[Baseline]:
     ]
 
 
-def gate(task: LoadedTask, data: TaskData) -> FloorRecord:
+def gate(task: LoadedTask, data: TaskData) -> BaselineRecord:
     """Baselines, oracle and verdict of a task on its full data (`load_data` without a limit).
 
     Raises ScoreError where gold and labels do not fit together.
@@ -105,7 +105,7 @@ def gate(task: LoadedTask, data: TaskData) -> FloorRecord:
     asked = [b._replace(draws=[[p for p in draw if p.document in ids] for draw in b.draws]) for b in scored]
     checks += overlap
     checks += [check.model_copy(update={"words": check.words + note}) for check in _check_text(spec, tested, asked)]
-    return FloorRecord(
+    return BaselineRecord(
         task=spec.id,
         task_version=spec.version,
         task_hash=task_hash(task, data.source),

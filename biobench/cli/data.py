@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biobench.cli.console.common import DataDir, Json, ResultsDir, print_json, several
+from biobench.cli.console.common import DataDir, Json, ResultsDir, print_json, several, write_output
 
 if TYPE_CHECKING:
     from biobench.data.verify import DataReport
@@ -30,18 +30,19 @@ def status_(
     suite: Annotated[str | None, typer.Option("--suite", help="The tasks of this suite.")] = None,
     data_dir: DataDir = None,
     steps: Annotated[bool, typer.Option("--steps", help="What to do for each task whose data is not there.")] = False,
-    hashes: Annotated[bool, typer.Option("--hashes/--no-hashes", help="Hash the available files, in --json.")] = True,
     as_json: Json = False,
 ) -> None:
     """One line per task: ready, missing (what would be fetched), or needs an agreement."""
+    from dataclasses import asdict
+
     from biobench.data.catalog import list_tasks, load_task
     from biobench.data.status import in_a_line, status
     from biobench.data.suite import suite_tasks
 
     loaded = [load_task(t) for t in tasks] + ([] if suite is None else suite_tasks(suite))
-    states = status(loaded or list_tasks(), data_dir, hashes=hashes and as_json)
+    states = status(loaded or list_tasks(), data_dir)
     if as_json:
-        print_json([state.as_dict() for state in states])
+        print_json([asdict(state) for state in states])
         return
     for state in states:
         typer.echo(in_a_line(state))
@@ -142,6 +143,33 @@ def _print_report(report: DataReport) -> None:
         typer.echo(f"  what is so in the corpus itself is declared in the spec: findings: {{{findings}}}")
 
 
+@data.command("export")
+def export_(
+    task: Annotated[str, typer.Argument(metavar="TASK", help="Task id or YAML path.")],
+    *,
+    split: Annotated[str, typer.Option("--split", help="train, validation or test.")] = "train",
+    output: Annotated[Path | None, typer.Option("--out", "-o", help="The file to write (default: stdout).")] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Write a split with its gold as JSON Lines, for a training script of your own and `biobench score`."""
+    import json
+
+    from biobench.data.export import load_task, rows
+
+    loaded = load_task(task)
+    documents = loaded.split(split, data_dir)
+    lines = [json.dumps(row, ensure_ascii=False) for row in rows(documents, spans=loaded.spec.is_ner)]
+    if output is None:
+        typer.echo("\n".join(lines))
+    else:
+        write_output(output, "\n".join([*lines, ""]))
+        typer.echo(f"{output}: {len(lines)} documents of {loaded.id}, {split}", err=True)
+    if loaded.spec.access == "agreement":
+        typer.echo(
+            f"the data of {loaded.id} is under an agreement, which holds for this copy too: share neither", err=True
+        )
+
+
 @data.command("bundle")
 def bundle_(
     tasks: SomeTasks = [],  # noqa: B006
@@ -216,12 +244,18 @@ def overlap(
 
     rows, measured, noted = measure(corpus, task, model, data_dir, results_dir)
     if as_json:
-        print_json([row.as_dict() | {"excluded": measured[row.task].excluded} for row in rows])
+        shares = {key: row.ngrams_seen / row.ngrams if row.ngrams else 0.0 for key, row in rows.items()}
+        print_json(
+            [
+                {"task": t, "split": s, **row.model_dump(), "share": shares[t, s], "excluded": measured[t].excluded}
+                for (t, s), row in rows.items()
+            ]
+        )
         return
-    for row in rows:
-        excluded = "; the corpus excludes all of them" if measured[row.task].excluded else ""
+    for (name, split), row in rows.items():
+        excluded = "; the corpus excludes all of them" if measured[name].excluded else ""
         typer.echo(
-            f"{row.task} {row.split}: {row.exact} of {row.documents} documents verbatim, "
+            f"{name} {split}: {row.exact} of {row.documents} documents verbatim, "
             f"{row.touched} share a 13-gram, {row.ngrams_seen} of {row.ngrams} 13-grams seen "
             f"({row.short} documents too short to tell){excluded}"
         )

@@ -11,7 +11,7 @@ from biobench.cli.console.common import DataDir, Json, Overrides, ResultsDir, Th
 from biobench.errors import UsageError
 
 if TYPE_CHECKING:
-    from biobench.schema.floor import FloorRecord
+    from biobench.schema.baseline import BaselineRecord
 
 _SCORES = ("macro_f1", "micro_f1", "weighted_f1", "macro_f1_all")
 _EXPECTS = {
@@ -78,34 +78,23 @@ def gate(
         raise typer.Exit(1)
 
 
-def print_verdict(verdict: FloorRecord) -> None:
+def print_verdict(verdict: BaselineRecord) -> None:
     """The baselines' scores in percent (errors on their own scale), every question with its answer, the verdict."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     from biobench.kinds import is_error
 
-    table = Table(box=None)
-    table.add_column("baseline", no_wrap=True)
     first = verdict.policies[0].scores
     shown = [name for name in _SCORES if name in first] or list(first)
-    for name in shown:
-        table.add_column(name.removesuffix("_f1").replace("_f1_", " "), justify="right", no_wrap=True)
+    lines = [("baseline", *(name.removesuffix("_f1").replace("_f1_", " ") for name in shown))]
     for policy in verdict.policies:
         values = [(name, policy.scores[name]) for name in shown]
-        table.add_row(policy.name, *(f"{v:.3f}" if is_error(name) else percent(v) for name, v in values))
-    console = Console()
-    console.print(table)
+        lines.append((policy.name, *(f"{v:.3f}" if is_error(name) else percent(v) for name, v in values)))
+    for name, *cells in lines:
+        typer.echo(f"{name:<24}" + "".join(f"{cell:>14}" for cell in cells))
     for check in verdict.checks:
-        mark = "NO " if not check.passed else "(!)" if check.flagged else "ok "
-        console.print(Text(f"{mark} {check.words}"), soft_wrap=True)
+        typer.echo(f"{'NO ' if not check.passed else '(!)' if check.flagged else 'ok '} {check.words}")
     message = f"{verdict.task} passes its gate" if verdict.passed else f"{verdict.task} FAILS its gate"
-    console.print(
-        Text(
-            f"{message} ({_EXPECTS[verdict.expect]}): {len(verdict.checks) - len(verdict.reasons)} of "
-            f"{len(verdict.checks)} questions answered as they must be, on {verdict.test_documents} test documents, "
-            f"{verdict.seconds:.1f} s"
-        ),
-        soft_wrap=True,
+    typer.echo(
+        f"{message} ({_EXPECTS[verdict.expect]}): {len(verdict.checks) - len(verdict.reasons)} of "
+        f"{len(verdict.checks)} questions answered as they must be, on {verdict.test_documents} test documents, "
+        f"{verdict.seconds:.1f} s"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,37 +30,18 @@ def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
     from biobench.data.catalog import list_tasks
     from biobench.data.validate import data_state
 
+    columns = ("id", "data", "language", "type", "access", "version", "name")
     rows = [
-        {
-            "id": t.id,
-            "version": t.spec.version,
-            "language": t.spec.language,
-            "type": t.spec.type,
-            "access": t.spec.access,
-            "data": data_state(t, data_dir),
-            "name": t.spec.name,
-        }
+        {name: data_state(t, data_dir) if name == "data" else getattr(t.spec, name) for name in columns}
         for t in list_tasks()
     ]
     if as_json:
         print_json(rows)
         return
-    from rich.console import Console
-    from rich.table import Table
-
-    columns = ("id", "data", "language", "type", "access", "version", "name")
-    table = Table(box=None)
-    widths = [max(len(name), *(len(str(row[name])) for row in rows)) for name in columns]
-    console = Console()
-    fixed = sum(widths[:-1]) + 2 * len(columns)
-    # Only the name gives way, down to twelve signs; of a table that does not fit whole columns would go.
-    widths[-1] = min(widths[-1], max(12, console.width - fixed))
-    for name, width in zip(columns, widths, strict=True):
-        table.add_column(name, no_wrap=True, overflow="ellipsis", min_width=width, max_width=width)
-    for row in rows:
-        table.add_row(*(str(row[name]) for name in columns))
-    console.width = max(console.width, fixed + widths[-1])
-    console.print(table)
+    lines = [columns, *(tuple(map(str, row.values())) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
 @tasks.command()
@@ -94,9 +76,9 @@ def validate(
     """
     from biobench.data.catalog import load_task
     from biobench.data.counts import unexpressed_in_words
-    from biobench.data.locate import default_data_dir
+    from biobench.data.locate import data_folder
     from biobench.data.scaffold import recounted
-    from biobench.data.validate import as_dict, validate_task
+    from biobench.data.validate import validate_task
 
     files = [f for p in paths for f in (sorted(p.rglob("*.yaml")) if p.is_dir() else [p])]
     if not files:
@@ -108,9 +90,9 @@ def validate(
         try:
             task = load_task(file)
             if recount:
-                write_output(file, recounted(task, default_data_dir() if data_dir is None else Path(data_dir)))
+                write_output(file, recounted(task, data_folder(data_dir)))
                 task = load_task(file)
-            row = as_dict(validate_task(task, data_dir))
+            row = asdict(validate_task(task, data_dir))
             if explicit and file in paths and row["state"] != "ready":
                 row["problems"].append(f"data {_state(row)}")
                 row["hint"] = row["remedy"]
@@ -181,14 +163,10 @@ def new(
     draft = scaffold(data, task_id, type_, language=language, wanted=named)
     write_output(target, draft)
     typer.echo("\n".join(["detected:", *(f"  {visible(line)}" for line in draft.detected)]))
-    next_ = shlex.join(["biobench", "tasks", "validate", str(target), "--data-dir", _short(draft.data_dir)])
+    here, folder = Path.cwd().resolve(), draft.data_dir
+    below = folder.relative_to(here) if folder.is_relative_to(here) else folder
+    next_ = shlex.join(["biobench", "tasks", "validate", str(target), "--data-dir", str(below)])
     typer.echo(f"{target}: written; fill in what it leaves open, then `{next_}`")
-
-
-def _short(folder: Path) -> str:
-    """The folder from here, where that is below."""
-    here = Path.cwd().resolve()
-    return str(folder.relative_to(here)) if folder.is_relative_to(here) else str(folder)
 
 
 def print_described(described: dict[str, Any], indent: int = 0) -> None:
@@ -205,15 +183,7 @@ def print_described(described: dict[str, Any], indent: int = 0) -> None:
             for item in value:
                 typer.echo(f"{pad}  -")
                 print_described(item, indent + 4)
-        elif name == "notes":
-            typer.echo(f"{pad}{name}: {' '.join(_sentence(note) for note in value)}")
         elif isinstance(value, list):
-            typer.echo(f"{pad}{name}: {', '.join(str(v) for v in value)}")
+            typer.echo(f"{pad}{name}: {(' ' if name == 'notes' else ', ').join(map(str, value))}")
         else:
             typer.echo(f"{pad}{name}: {value}")
-
-
-def _sentence(text: str) -> str:
-    """The text with a full stop, where it does not end like a sentence."""
-    text = text.strip()
-    return text if text.endswith((".", "!", "?", ":", ";")) else f"{text}."

@@ -12,7 +12,7 @@ from pathlib import Path
 from biobench import __version__
 from biobench.core.files import file_hash, sha256_of
 from biobench.data.catalog import LoadedTask
-from biobench.data.locate import choose, default_data_dir
+from biobench.data.locate import choose, data_folder
 from biobench.data.status import files_of
 from biobench.errors import DataUnavailableError, ModelError, UsageError
 from biobench.schema.source import SplitIds
@@ -55,12 +55,11 @@ def bundle(
     `include_agreement`. Same input, same bytes. Raises UsageError when nothing is left or `target` exists,
     ModelError when the model is no folder.
     """
-    folder = default_data_dir() if data_dir is None else Path(data_dir)
+    folder = data_folder(data_dir)
     target = Path(target)
     if target.exists():
         raise UsageError(f"'{target}' exists", hint="name a new file, or remove it")
-    result = Bundled(str(target))
-    entries: dict[str, Path] = {}
+    result, entries = Bundled(str(target)), dict[str, Path]()
     for task in tasks:
         reason = _add_task(task, folder, include_agreement, entries)
         if reason is None:
@@ -74,22 +73,22 @@ def bundle(
         above = Path(model)
         if not above.is_dir():
             raise ModelError(f"'{above}' is not a folder", hint="download the checkpoint first and give its folder")
-        files = sorted(p for p in above.rglob("*") if p.is_file())
-        entries |= {f"model/{above.name}/{path.relative_to(above).as_posix()}": path for path in files}
-    hashes = {name: file_hash(path) for name, path in entries.items()}
-    hashes["README.txt"] = sha256_of(_README.encode())
+        entries |= {f"model/{above.name}/{p.relative_to(above).as_posix()}": p for p in above.rglob("*") if p.is_file()}
+    hashes = {name: file_hash(path) for name, path in entries.items()} | {"README.txt": sha256_of(_README.encode())}
     manifest = {"biobench": __version__, "tasks": result.tasks, "files": dict(sorted(hashes.items()))}
     texts = {"README.txt": _README, "MANIFEST.json": json.dumps(manifest, indent=1, ensure_ascii=False)}
     part = target.with_name(target.name + ".part")
     try:
         with tarfile.open(part, "w", format=tarfile.PAX_FORMAT) as archive:
             for name in sorted([*entries, *texts]):
-                data = texts[name].encode() if name in texts else entries[name].read_bytes()
                 info = tarfile.TarInfo(name)
-                info.size, info.mode = len(data), 0o644
-                archive.addfile(info, io.BytesIO(data))
+                info.mode = 0o644
+                with entries[name].open("rb") if name in entries else io.BytesIO(texts[name].encode()) as content:
+                    info.size = content.seek(0, io.SEEK_END)
+                    content.seek(0)
+                    archive.addfile(info, content)
                 result.files += 1
-                result.bytes += len(data)
+                result.bytes += info.size
         part.replace(target)
     except OSError as error:
         part.unlink(missing_ok=True)

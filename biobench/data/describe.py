@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from biobench.data.catalog import LoadedTask
-from biobench.data.counts import compare_counts, count, count_unexpressed
-from biobench.data.load import read_source
-from biobench.data.locate import choose, default_data_dir
+from biobench.data.load import read_counted
 from biobench.errors import DataUnavailableError
 from biobench.schema.document import Document
 from biobench.schema.task import SPLITS
@@ -43,47 +41,33 @@ def describe(task: LoadedTask, data_dir: str | Path | None = None, samples: int 
         "path": str(task.path),
     }
     result = {name: plain[name] for name in _SHOWN}
-    folder = default_data_dir() if data_dir is None else Path(data_dir)
     try:
-        place = choose(task, folder)
+        read = read_counted(task, data_dir)
     except DataUnavailableError as error:
         state = "missing" if spec.access == "open" else "agreement"
         return result | {"data": {"state": state, "remedy": error.hint}, "samples": []}
-    labels, documents = read_source(task, place)
-    counts = {name: count(documents[name], labels, spec.is_ner) for name in SPLITS}
-    shown = [] if spec.access == "agreement" else documents["train"]
+    train = [] if spec.access == "agreement" else read.documents["train"]
+    shown = sorted(train, key=lambda d: not (d.spans or d.labels))
     return result | {
-        "data": {"state": "ready", "source": place.source.id, "folder": str(place.folder)},
-        "labels": list(labels),
-        "counts": counts,
-        "lengths": {name: lengths(documents[name]) for name in SPLITS},
-        "unexpressed": count_unexpressed(documents, labels),
-        "count_problems": compare_counts(spec, counts, place.source.id),
-        "samples": [sample(d) for d in _telling(shown, samples)],
+        "data": {"state": "ready", "source": read.place.source.id, "folder": str(read.place.folder)},
+        "labels": list(read.labels),
+        "counts": read.counts,
+        "lengths": {name: lengths(read.documents[name]) for name in SPLITS},
+        "unexpressed": read.unexpressed,
+        "count_problems": read.problems,
+        "samples": [sample(d) for d in shown[:samples]],
     }
 
 
 def lengths(documents: Sequence[Document]) -> dict[str, dict[str, int]]:
     """Of the texts, both of a pair together: median, 95th percentile and maximum of their words and characters."""
-    counted = {
-        "words": [len(d.reading.split()) for d in documents],
-        "characters": [len(d.reading) for d in documents],
-    }
+    counted = {"words": [len(d.reading.split()) for d in documents], "characters": [len(d.reading) for d in documents]}
+    shares = {"median": 0.5, "p95": 0.95, "max": 1.0}
     return {
-        unit: {
-            "median": round(float(np.median(values))),
-            "p95": round(float(np.quantile(values, 0.95))),
-            "max": max(values),
-        }
+        unit: {name: round(float(np.quantile(values, share))) for name, share in shares.items()}
         for unit, values in counted.items()
         if values
     }
-
-
-def _telling(documents: list[Document], wanted: int) -> list[Document]:
-    """The first documents that carry a mention or label, filled up with the first of all."""
-    marked = [d for d in documents if d.spans or d.labels][:wanted]
-    return marked + [d for d in documents if d not in marked][: wanted - len(marked)]
 
 
 def sample(document: Document, length: int = 400) -> dict[str, Any]:

@@ -5,23 +5,22 @@ Only this part of BioBench downloads corpora, and nothing here runs code that ca
 
 from __future__ import annotations
 
-import fnmatch
 import hashlib
-import io
-import os
+import re
 import shutil
 import tempfile
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from fnmatch import fnmatch
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from filelock import FileLock
 
 from biobench.core.hub import client_errors, damage, explain, patiently, set_patience
 from biobench.data.catalog import LoadedTask
-from biobench.data.download import NoRangesError, Progress, RangeFile, download, not_written
-from biobench.data.locate import default_data_dir, locate, patterns_of, urls
-from biobench.data.status import agreement_steps, preferred
+from biobench.data.download import Progress, download, not_written
+from biobench.data.locate import data_folder, locate, patterns_of, preferred, urls
+from biobench.data.status import agreement_steps
 from biobench.data.unpack import DamagedArchiveError, unpack
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
 from biobench.schema.source import FOLD, HubSource, Source, UrlSource
@@ -53,7 +52,7 @@ def fetch(
     when the data is under an agreement (the hint has the steps), cannot be had, or does not match its hash,
     and DataFormatError when what came is not what the spec says.
     """
-    folder = default_data_dir() if data_dir is None else Path(data_dir)
+    folder = data_folder(data_dir)
     known = {source.id: source for source in task.spec.all_sources}
     if source_id is not None and source_id not in known:
         raise UsageError(f"task {task.id} has no source '{source_id}'", hint=suggest(source_id, list(known)))
@@ -67,7 +66,7 @@ def fetch(
         why = f"source '{source.id}' has no address"
         if task.spec.access != "open":
             why = f"the data cannot be downloaded without you ({task.spec.access})"
-        steps = " ".join(f"({n}) {s}" for n, s in enumerate(agreement_steps(task, place, folder), start=1))
+        steps = " ".join(f"({n}) {s}" for n, s in enumerate(agreement_steps(task, source, folder), start=1))
         raise DataUnavailableError(f"task {task.id}: {why}", hint=steps, access=task.spec.access)
     work = folder / WORK
     try:
@@ -92,10 +91,24 @@ def fetch(
     return result
 
 
+_ON_THE_HUB = re.compile(r"https://huggingface\.co/datasets/([^/]+/[^/]+)/resolve/([^/]+)/([^?]+)")
+
+
 def _fetch_url(item: UrlSource, work: Path, target: Path, result: Fetched, progress: Progress | None) -> list[str]:
+    """Files of one download, unpacked where the spec says so. Of a large zip on the hub its members alone are read."""
     with tempfile.TemporaryDirectory(dir=work, prefix=_UNPACKED) as aside:
-        staged = Path(aside) / "files"
-        if not (item.members and item.unpack == "zip" and _by_ranges(item, staged, result)):
+        staged, inside = Path(aside) / "files", _ON_THE_HUB.fullmatch(item.url)
+        if item.members and item.unpack == "zip" and inside is not None:
+            from huggingface_hub import HfFileSystem
+
+            try:
+                with HfFileSystem().open(f"datasets/{inside[1]}@{inside[2]}/{inside[3]}", "rb") as stream:
+                    unpack(stream, "zip", staged, subfolder=item.subfolder, members=item.members, name=item.url)
+            except client_errors() as error:
+                what, hint = explain(error, inside[1], "dataset", inside[2])
+                raise DataUnavailableError(f"{item.url}: {what}", hint=hint) from error
+            result.notes.append("only the members were read; the archive's hash was not checked")
+        else:
             key = hashlib.sha256(item.url.encode()).hexdigest()[:16]
             name = unquote(Path(urlsplit(item.url).path).name) or "download"
             packed = download(item.url, work / "downloads" / key / name, item.sha256, progress)
@@ -108,29 +121,17 @@ def _fetch_url(item: UrlSource, work: Path, target: Path, result: Fetched, progr
             except DamagedArchiveError:
                 packed.unlink(missing_ok=True)  # else it would be taken for the file again
                 raise
-        return [
-            _put(path, target / item.to / path.relative_to(staged))
-            for path in sorted(p for p in staged.rglob("*") if p.is_file())
-        ]
+        return _put(staged, target / item.to)
 
 
-def _by_ranges(item: UrlSource, staged: Path, result: Fetched) -> bool:
-    """Take the members of a remote zip by ranges; False where the server does not serve them."""
-    try:
-        remote = RangeFile(item.url)
-    except NoRangesError:
-        return False
-    with io.BufferedReader(remote, buffer_size=1 << 16) as stream:
-        unpack(stream, "zip", staged, subfolder=item.subfolder, members=item.members, name=item.url)
-    result.notes.append(f"{remote.received} of {remote.size} bytes read by ranges; the archive's hash was not checked")
-    return True
-
-
-def _put(path: Path, final: Path) -> str:
-    """Move a file of the same disk into its place, in one step."""
-    final.parent.mkdir(parents=True, exist_ok=True)
-    os.replace(path, final)
-    return str(final)
+def _put(staged: Path, target: Path) -> list[str]:
+    """Move the files below a folder of the same disk into their places, each in one step."""
+    moved = []
+    for path in sorted(p for p in staged.rglob("*") if p.is_file()):
+        final = target / path.relative_to(staged)
+        final.parent.mkdir(parents=True, exist_ok=True)
+        moved.append(str(path.replace(final)))
+    return moved
 
 
 def _fetch_hub(source: Source, hub: HubSource, data_dir: Path, result: Fetched) -> list[str]:
@@ -138,35 +139,35 @@ def _fetch_hub(source: Source, hub: HubSource, data_dir: Path, result: Fetched) 
 
     Where the revision is a name (a branch, a tag), the note says which commit it meant.
     """
-    from huggingface_hub import HfApi, hf_hub_download
+    from huggingface_hub import HfApi, snapshot_download
 
     prefix = f"{hub.path.strip('/')}/" if hub.path else ""
     patterns = [prefix + pattern.replace(FOLD, "*") for pattern in patterns_of(source.files)]
-    repository, at, moved = f"hub dataset {hub.repo}@{hub.revision}", "", list[str]()
+    repository, commit = f"hub dataset {hub.repo}@{hub.revision}", hub.revision
     try:
         set_patience()
-        commit = hub.revision
         if not hub.pinned:
             info = patiently(lambda: HfApi().dataset_info(hub.repo, revision=hub.revision))
             commit = info.sha or hub.revision
             note = f"'{hub.revision}' was commit {commit}; `revision: {commit}` pins it"
             result.notes.append(f"hub dataset {hub.repo}: {note}")
-        listed = patiently(lambda: HfApi().list_repo_files(hub.repo, revision=commit, repo_type="dataset"))
-        for name in (n for n in listed if any(fnmatch.fnmatch(n, pattern) for pattern in patterns)):
-            at = f"{name}: "
-            if name.startswith("/") or ".." in PurePosixPath(name).parts:
-                raise DataFormatError(f"'{name}' would be written outside the folder", hint="refused", file=hub.repo)
-            got = Path(hf_hub_download(hub.repo, name, revision=commit, repo_type="dataset"))
-            if (wrong := damage(got)) is not None:
-                hint = f"delete {got.resolve()} and fetch again"
-                raise DataUnavailableError(f"{repository}: {name}: {wrong}", hint=hint)
-            final = data_dir / source.folder / name.removeprefix(prefix)
-            try:
-                with tempfile.TemporaryDirectory(dir=data_dir / WORK, prefix=_UNPACKED) as aside:
-                    moved.append(_put(Path(shutil.copyfile(got, Path(aside) / "file")), final))
-            except OSError as error:
-                raise not_written(error, final.parent) from None
+        snapshot = Path(
+            patiently(
+                lambda: snapshot_download(hub.repo, repo_type="dataset", revision=commit, allow_patterns=patterns)
+            )
+        )
     except client_errors() as error:
         what, hint = explain(error, hub.repo, "dataset", hub.revision)
-        raise DataUnavailableError(f"{repository}: {at}{what}", hint=f"{hint}; or use another source") from error
-    return moved
+        raise DataUnavailableError(f"{repository}: {what}", hint=f"{hint}; or use another source") from error
+    with tempfile.TemporaryDirectory(dir=data_dir / WORK, prefix=_UNPACKED) as aside:
+        for path in (p for p in snapshot.rglob("*") if p.is_file()):
+            name = path.relative_to(snapshot).as_posix()
+            if not any(fnmatch(name, pattern) for pattern in patterns):
+                continue
+            if (wrong := damage(path)) is not None:
+                hint = f"delete {path.resolve()} and fetch again"
+                raise DataUnavailableError(f"{repository}: {name}: {wrong}", hint=hint)
+            copy = Path(aside) / name.removeprefix(prefix)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
+        return _put(Path(aside), data_dir / source.folder)

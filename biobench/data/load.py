@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from biobench.core.files import sha256_of
 from biobench.data.catalog import LoadedTask
 from biobench.data.counts import compare_counts, count, count_unexpressed
 from biobench.data.hashing import documents_hash
 from biobench.data.labels import apply_rule
-from biobench.data.locate import LocatedFiles, choose, default_data_dir
+from biobench.data.locate import LocatedFiles, choose, data_folder
 from biobench.data.readers import Request, get_reader
 from biobench.data.readers.base import FileLine
 from biobench.data.splits import assign_splits
@@ -47,18 +48,38 @@ def load_folds(
 
     `hash` is of all splits together, so that the runs of one protocol name the same data.
     """
-    folder = default_data_dir() if data_dir is None else Path(data_dir)
+    folder = data_folder(data_dir)
     place = choose(task, folder, offline=offline)
     parts, digest = hashed_parts(task, place, folder, offline=offline)
-    resampled = task.spec.resampled(place.source)
     if place.source.expect not in (None, digest):
         raise DataFormatError(
             f"task {task.id}: the data is not what the spec expects (hash {digest}, expected {place.source.expect})",
             hint="fetch the release that the spec names; or change `expect` where this data is meant",
             file=task.path,
         )
-    tasks = [task] if resampled is None else [replace(task, fold=i) for i in range(len(parts))]
-    return [_task_data(each, place, *part, digest, limit) for each, part in zip(tasks, parts, strict=True)]
+    result = []
+    for fold, (labels, documents) in enumerate(parts):
+        full = counted(replace(task, fold=fold), place, labels, documents)
+        numeric = get_kind(task.spec.type).numeric
+        result.append(
+            TaskData(
+                documents=documents if limit is None else limited(documents, limit),
+                gold_labels=labels if numeric else _with_gold(labels, documents["test"]),
+                labels=labels,
+                source=place.source.id,
+                hash=digest,
+                decode=str(getattr(task.options[place.source.id], "decode", "strict")),
+                unexpressed=full.unexpressed,
+                count_problems=full.problems,
+            )
+        )
+    return result
+
+
+def _with_gold(labels: tuple[str, ...], documents: Iterable[Document]) -> tuple[str, ...]:
+    """Those of the labels that some document has."""
+    gold = {label for d in documents for label in (*d.labels, *(s.label for s in d.spans))}
+    return tuple(label for label in labels if label in gold)
 
 
 Part = tuple[tuple[str, ...], dict[str, list[Document]]]
@@ -87,32 +108,32 @@ def hashed_parts(
     return parts, digests[0] if resampled is None else sha256_of("\n".join(digests).encode())
 
 
-def _task_data(
-    task: LoadedTask,
-    place: LocatedFiles,
-    labels: tuple[str, ...],
-    documents: dict[str, list[Document]],
-    digest: str,
-    limit: int | None,
-) -> TaskData:
-    full_test = documents["test"]
-    gold = {s.label for d in full_test for s in d.spans} | {label for d in full_test for label in d.labels}
-    gold = set(labels) if get_kind(task.spec.type).numeric else gold
+class CountedSource(NamedTuple):
+    """One source of a task, read whole and counted."""
+
+    place: LocatedFiles
+    labels: tuple[str, ...]
+    documents: dict[str, list[Document]]
+    counts: dict[str, dict[str, int]]
+    unexpressed: dict[str, dict[str, int]]
+    """Split to label to mentions of the corpus that are in no score."""
+    problems: list[str]
+    """How the counts contradict the spec, one line each; what a spec counts is its first split."""
+
+
+def counted(
+    task: LoadedTask, place: LocatedFiles, labels: tuple[str, ...], documents: dict[str, list[Document]]
+) -> CountedSource:
+    """What was read of a source, with its numbers."""
     counts = {name: count(documents[name], labels, task.spec.is_ner) for name in SPLITS}
-    unexpressed = count_unexpressed(documents, labels)
-    if limit is not None:
-        documents = limited(documents, limit)
-    return TaskData(
-        documents=documents,
-        gold_labels=tuple(label for label in labels if label in gold),
-        labels=labels,
-        source=place.source.id,
-        hash=digest,
-        decode=str(getattr(task.options[place.source.id], "decode", "strict")),
-        unexpressed=unexpressed,
-        # what a spec counts is its first split
-        count_problems=compare_counts(task.spec, counts, place.source.id) if task.fold == 0 else [],
-    )
+    problems = compare_counts(task.spec, counts, place.source.id) if task.fold == 0 else []
+    return CountedSource(place, labels, documents, counts, count_unexpressed(documents, labels), problems)
+
+
+def read_counted(task: LoadedTask, data_dir: str | Path | None) -> CountedSource:
+    """The first source at hand, read and counted. Raises as `load_data`, whatever the counts are."""
+    place = choose(task, data_folder(data_dir))
+    return counted(task, place, *read_source(task, place))
 
 
 def data_of(record: RunRecord, task: LoadedTask, data_dir: str | Path | None) -> TaskData:
@@ -126,12 +147,8 @@ def without_test(data: TaskData) -> TaskData:
 
     gold_labels becomes the labels with gold in validation; the hash stays that of the full data.
     """
-    gold = {s.label for d in data.validation for s in d.spans} | {label for d in data.validation for label in d.labels}
-    return replace(
-        data,
-        documents={**data.documents, "test": data.validation},
-        gold_labels=tuple(label for label in data.labels if label in gold),
-    )
+    documents = {**data.documents, "test": data.validation}
+    return replace(data, documents=documents, gold_labels=_with_gold(data.labels, data.validation))
 
 
 def read_source(task: LoadedTask, place: LocatedFiles) -> Part:
@@ -190,12 +207,16 @@ def _checked(request: Request[Any], documents: Iterable[Document]) -> Iterator[D
                 raise place.bad(what, "check offsets")
         for label in (*(s.label for s in d.spans), *d.labels):
             if known is not None and not kind.numeric and label not in known:
-                hint = request.alike(label) or "check `labels` and the reader's map"
-                raise place.bad("{} is not a label of the task", hint, label)
-        if kind.tagged and not d.text.strip():
-            raise place.bad("document {} has no text", "remove it, or cut the corpus by `segment: line`", d.id)
+                raise place.bad("{} is not a label of the task", "check `labels` and the reader's map", label)
+        if not (d.text if kind.tagged else d.reading).strip():
+            ways = {
+                "drop_missing": "set `reader.drop_missing: true`",
+                "segment": "cut the corpus by `reader.segment: line`",
+            }
+            hint = ", or ".join(["remove it", *(way for name, way in ways.items() if hasattr(request.options, name))])
+            raise place.bad("document {} has no text", hint, d.id)
         if kind.tagged and not d.tokens:
-            raise place.bad("document {} has no tokens", f"{spec.type} needs a token format, or `tokens:`", d.id)
+            raise place.bad("document {} has no tokens", f"{spec.type} needs a token format, or `reader.tokens`", d.id)
         if kind.single and len(d.labels) != 1:
             raise place.bad(f"{len(d.labels)} labels in a single-label task", "each document needs exactly one")
         problem = kind.problem(spec, d)
@@ -210,16 +231,13 @@ def _check_text(place: FileLine, document: Document) -> None:
     named = {"text": document.text, "first text": document.query, "id": document.id, "group": document.group}
     labels = {*document.labels, *(span.label for span in document.spans)}
     for name, text in (*named.items(), *(("label", label) for label in sorted(labels))):
-        at = text.find("\0")
-        what = "a NUL character"
-        if at < 0 and not text.isascii():
-            try:
-                text.encode("utf-8")
-            except UnicodeEncodeError as error:
-                at, what = error.start, "half of a surrogate pair"
-        if at >= 0:
+        if (wrong := _NO_TEXT.search(text)) is not None:
+            what = "a NUL character" if wrong[0] == "\0" else "half of a surrogate pair"
             hint = "remove it; text that was cut or written in another encoding has such"
-            raise place.bad(f"the document's {name} has {what} at character {at}", hint)
+            raise place.bad(f"the document's {name} has {what} at character {wrong.start()}", hint)
+
+
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
 def limited(documents: dict[str, list[Document]], limit: int) -> dict[str, list[Document]]:

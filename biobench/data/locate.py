@@ -38,36 +38,23 @@ class LocatedFiles:
         return bool(names) and any(self.files.values())
 
 
-def default_data_dir() -> Path:
-    """``$BIOBENCH_DATA_DIR``, else `data` in the current folder."""
-    return Path(os.environ.get(ENVIRONMENT) or "data")
+def data_folder(data_dir: str | Path | None = None) -> Path:
+    """`data_dir`; None: ``$BIOBENCH_DATA_DIR``, else `data` in the current folder."""
+    return Path(data_dir if data_dir is not None else os.environ.get(ENVIRONMENT) or "data")
 
 
 def locate(source: Source, data_dir: Path, fold: int = 0) -> LocatedFiles:
     """Resolve file names and globs (sorted by name; `._*` and `__MACOSX` skipped) of one source.
 
     fold: from 0; its number stands where a name has `{fold}`.
-    A folder whose name differs from the spec's in letter case alone is the folder, unless two do.
     """
-    folder = _folder(data_dir, source.folder)
+    folder = data_dir / source.folder
     files, missing = _resolve(folder, source.files, str(fold + 1))
     original: dict[str, list[Path]] = {}
     if source.original is not None:
-        original, more = _resolve(_folder(data_dir, source.original.folder), source.original.files, str(fold + 1))
+        original, more = _resolve(data_dir / source.original.folder, source.original.files, str(fold + 1))
         missing += [f"../{source.original.folder}/{name}" for name in more]
     return LocatedFiles(source, folder, files, missing, original)
-
-
-def _folder(above: Path, name: str) -> Path:
-    """The folder called `name` below `above`, in whatever letter case each of its parts is written."""
-    place = above
-    for part in Path(name).parts:
-        exact = place / part
-        if not exact.exists() and place.is_dir():
-            alike = [p for p in place.iterdir() if p.is_dir() and p.name.casefold() == part.casefold()]
-            exact = alike[0] if len(alike) == 1 else exact
-        place = exact
-    return place
 
 
 def _resolve(folder: Path, named: Mapping[str, str | list[str]], fold: str) -> tuple[dict[str, list[Path]], list[str]]:
@@ -76,7 +63,7 @@ def _resolve(folder: Path, named: Mapping[str, str | list[str]], fold: str) -> t
     for role, patterns in named.items():
         paths: list[Path] = []
         for pattern in (p.replace(FOLD, fold) for p in patterns_of({role: patterns})):
-            matches = _matches(folder, pattern) or _matches(folder, _any_case(pattern))
+            matches = _matches(folder, pattern)
             if not matches:
                 missing.append(pattern)
             paths += matches
@@ -90,14 +77,6 @@ def _matches(folder: Path, pattern: str) -> list[Path]:
         return [folder / pattern] if (folder / pattern).is_file() else []
     files = [p for p in folder.glob(pattern) if p.is_file() and not _resource_fork(p, folder)]
     return sorted(files, key=lambda p: (p.name, p))
-
-
-def _any_case(pattern: str) -> str:
-    """The pattern with the names of its folders, not that of the file, in any letter case."""
-    folders, slash, name = pattern.rpartition("/")
-    if "[" in pattern:
-        return pattern
-    return "".join(f"[{c.lower()}{c.upper()}]" if c.isalpha() else c for c in folders) + slash + name
 
 
 def _resource_fork(path: Path, folder: Path) -> bool:
@@ -125,11 +104,7 @@ def choose(task: LoadedTask, data_dir: Path, *, offline: bool = False) -> Locate
                 file=task.path,
                 line=_line_of(task, place.source, place.missing[0]),
             )
-    raise DataUnavailableError(
-        f"task {task.id}: no data below {data_dir}",
-        hint=help_text,
-        access=task.spec.access,
-    )
+    raise DataUnavailableError(f"task {task.id}: no data below {data_dir}", hint=help_text, access=task.spec.access)
 
 
 def _line_of(task: LoadedTask, source: Source, pattern: str) -> int | None:
@@ -143,11 +118,8 @@ def _line_of(task: LoadedTask, source: Source, pattern: str) -> int | None:
 
 def remedy(task: LoadedTask, data_dir: Path, offline: bool = False) -> str:
     """What to do to get the data: fetch it, or which files to put where, and the agreement if there is one."""
-    spec = task.spec
-    source = next((s for s in spec.all_sources if s.url or s.hub), spec.all_sources[0])
-    put = f"put {', '.join(patterns_of(source.files))} into {data_dir / source.folder}"
-    if source.original is not None:
-        put += f" and {', '.join(patterns_of(source.original.files))} into {data_dir / source.original.folder}"
+    spec, source = task.spec, preferred(task)
+    put = f"put {by_hand(source, data_dir)}"
     if spec.access != "open":
         kind = "a signed agreement" if spec.access == "agreement" else "a registration"
         steps = f"`biobench data status {task.id} --steps` has the steps"
@@ -160,6 +132,18 @@ def remedy(task: LoadedTask, data_dir: Path, offline: bool = False) -> str:
     if task.path.is_relative_to(data_dir):
         return f"{put} (from {places})"
     return f"run `biobench data fetch {task.id}`, or {put} (from {places})"
+
+
+def preferred(task: LoadedTask) -> Source:
+    """The source that a user is sent to: of open data the first that can be fetched, else the first."""
+    sources = task.spec.all_sources
+    return next((s for s in sources if task.spec.access == "open" and (s.url or s.hub)), sources[0])
+
+
+def by_hand(source: Source, data_dir: Path) -> str:
+    """Which files belong into which folder; those of an original release have a folder of their own."""
+    parts = [part for part in (source, source.original) if part is not None]
+    return " and ".join(f"{', '.join(patterns_of(part.files))} into {data_dir / part.folder}" for part in parts)
 
 
 def patterns_of(files: Mapping[str, str | list[str]]) -> list[str]:

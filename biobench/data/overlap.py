@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from biobench.core.text import first_line, folded, runs, words
 from biobench.data.readers.files import decoded
 from biobench.data.verify import normalised
 from biobench.errors import DataFormatError, UsageError
+from biobench.schema.contamination import SplitOverlap
 from biobench.schema.document import Document
 
 N = 13
@@ -20,31 +19,10 @@ N = 13
 _SPLITS = ("validation", "test")
 
 
-@dataclass(slots=True)
-class OverlapCounts:
-    """Of one split of one task."""
-
-    task: str
-    split: str
-    documents: int
-    exact: int
-    """Documents whose whole text stands in the corpus as one record."""
-    touched: int
-    """Documents with at least one 13-gram in the corpus."""
-    ngrams: int
-    ngrams_seen: int
-    short: int
-    """Documents with fewer than 13 words; they have no 13-gram and can only be found exactly."""
-    seen: int
-    """Documents that are there exactly or share a 13-gram."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data, with the share of 13-grams seen."""
-        return asdict(self) | {"share": self.ngrams_seen / self.ngrams if self.ngrams else 0.0}
-
-
-def overlap(corpus: Iterable[str], tasks: Mapping[str, Mapping[str, list[Document]]]) -> list[OverlapCounts]:
-    """Exact and 13-gram overlap of the texts of `corpus` (read once) with each task's validation and test.
+def overlap(
+    corpus: Iterable[str], tasks: Mapping[str, Mapping[str, list[Document]]]
+) -> dict[tuple[str, str], SplitOverlap]:
+    """(task, split) to exact and 13-gram overlap of the texts of `corpus` (read once), for validation and test.
 
     Words are runs of word characters; case and the encoding of accents and ligatures (NFKC) do not matter, as in what
     pretraining keeps out. Memory holds the 13-grams of the tasks, not of the corpus.
@@ -63,21 +41,17 @@ def overlap(corpus: Iterable[str], tasks: Mapping[str, Mapping[str, list[Documen
         if reading in whole and text.strip():
             whole[reading] = True
         grams.update((gram, True) for gram in _grams(text) if gram in grams)
-    counts: list[OverlapCounts] = []
-    for (task, split), rows in rows_of.items():
+    counts: dict[tuple[str, str], SplitOverlap] = {}
+    for key, rows in rows_of.items():
         seen = [sum(grams[g] for g in parts) for _, parts in rows]
-        counts.append(
-            OverlapCounts(
-                task=task,
-                split=split,
-                documents=len(rows),
-                exact=sum(whole[reading] for reading, _ in rows),
-                touched=sum(n > 0 for n in seen),
-                ngrams=sum(len(parts) for _, parts in rows),
-                ngrams_seen=sum(seen),
-                short=sum(not parts for _, parts in rows),
-                seen=sum(whole[reading] or n > 0 for (reading, _), n in zip(rows, seen, strict=True)),
-            )
+        counts[key] = SplitOverlap(
+            documents=len(rows),
+            exact=sum(whole[reading] for reading, _ in rows),
+            touched=sum(n > 0 for n in seen),
+            ngrams=sum(len(parts) for _, parts in rows),
+            ngrams_seen=sum(seen),
+            short=sum(not parts for _, parts in rows),
+            seen=sum(whole[reading] or n > 0 for (reading, _), n in zip(rows, seen, strict=True)),
         )
     return counts
 

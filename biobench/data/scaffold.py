@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 import tempfile
 import unicodedata
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from biobench.data.catalog import LoadedTask, list_tasks, load_task
-from biobench.data.counts import count
-from biobench.data.load import read_source
-from biobench.data.locate import choose
+from biobench.data.load import read_counted
 from biobench.data.sniff import NOTHING_NAMED, Sniffed, Wanted, flow, looks_like_ids, sniff, sniff_brat
 from biobench.data.verify import audit
 from biobench.errors import BioBenchError, DataFormatError, UsageError
@@ -26,8 +24,7 @@ TYPES = ("token_ner", "span_ner", "single_label", "multi_label")
 """Types of tasks of which a first spec can be made from data files."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(NamedTuple):
     """The files of a split: their name or pattern below the task's folder, and the files themselves."""
 
     pattern: str
@@ -60,7 +57,7 @@ def scaffold(
     """
     path = Path(path)
     if type_ is not None and type_ not in TYPES:
-        hint = f"known here: {', '.join(TYPES)}; docs/adding-a-task.md shows how a spec of another type is written"
+        hint = f"known here: {', '.join(TYPES)}; docs/tasks.md shows how a spec of another type is written"
         raise UsageError(f"--type '{type_}' cannot be read from data files", hint=hint)
     if task_id is not None:
         check_task_id(task_id)
@@ -109,7 +106,9 @@ def _filled_in(
     if "validation" in parts:
         splits = "official"
     elif "train" in parts:
-        splits = f"{{validation_from_train_tail: {max(1, _units(parts['train'].paths, sniffed) // 10)}}}"
+        each = (sniff(path, NOTHING_NAMED, tokens=ner).units for path in parts["train"].paths)
+        size = len(parts["train"].paths) if sniffed.reader["format"] == "brat" else sum(each)
+        splits = f"{{validation_from_train_tail: {max(1, size // 10)}}}"
         splits += "  # check: the end of train, about a tenth"
     else:
         grouped = "group" in sniffed.reader or "group" in sniffed.reader.get("columns", ())
@@ -141,41 +140,34 @@ citation: unknown       # fill in
 """
 
 
-def _units(paths: list[Path], sniffed: Sniffed) -> int:
-    """Documents of the files."""
-    if sniffed.reader["format"] == "brat":
-        return len(paths)
-    return sum(sniff(path, NOTHING_NAMED, tokens=sniffed.type == "token_ner").units for path in paths)
-
-
 def _facts(text: str, task_id: str, data_dir: Path, sniffed: Sniffed) -> tuple[str, str]:
     """(counts and findings, the spec with `ids` where its ids repeat); a comment where the data cannot be read."""
+    reader, error = f"reader: {flow(sniffed.reader)}", None
     with tempfile.TemporaryDirectory() as aside:
         spec = Path(aside) / f"{task_id}.yaml"
-        for ids in (None, "split_and_name", "repeated"):
-            before = flow(sniffed.reader)
-            if ids is not None:
-                sniffed.reader["ids"] = ids
-                text = text.replace(f"reader: {before}", f"reader: {flow(sniffed.reader)}")
-            spec.write_text(text, encoding="utf-8")
+        for ids in ({}, {"ids": "split_and_name"}, {"ids": "repeated"}):
+            draft = text.replace(reader, f"reader: {flow(sniffed.reader | ids)}")
+            spec.write_text(draft, encoding="utf-8")
             try:
-                return facts(load_task(spec), data_dir), text
-            except BioBenchError as error:
-                if "reader.ids" not in error.hint or ids == "repeated":
-                    message = str(error).replace(f"{spec}:", "line ").replace("\n", " ")
-                    why = f"not made, the data cannot be read so: {message}; {error.hint}"
-                    return f"# counts and findings: {why}\n", text
-        raise AssertionError
+                counted = facts(load_task(spec), data_dir)
+            except BioBenchError as caught:
+                error = caught
+                if "reader.ids" not in error.hint:
+                    break
+            else:
+                sniffed.reader |= ids
+                return counted, draft
+    message = str(error).replace(f"{spec}:", "line ").replace("\n", " ")
+    hint = "" if error is None else error.hint
+    return f"# counts and findings: not made, the data cannot be read so: {message}; {hint}\n", text
 
 
 def facts(task: LoadedTask, data_dir: Path) -> str:
     """The `counts` and `findings` of a task's data, as YAML. Raises what reading raises."""
-    labels, documents = read_source(task, choose(task, data_dir))
+    read = read_counted(task, data_dir)
     lines = ["counts:                 # check: against the corpus's documentation"]
-    for split in SPLITS:
-        counted = count(documents[split], labels, task.spec.is_ner)
-        lines.append(f"  {split}: {flow({name: n for name, n in counted.items() if n})}")
-    numbers = {finding.name: finding.number for finding in audit(task.spec, documents, labels, {})}
+    lines += [f"  {split}: {flow({name: n for name, n in read.counts[split].items() if n})}" for split in SPLITS]
+    numbers = {finding.name: finding.number for finding in audit(task.spec, read.documents, read.labels, {})}
     look = "  # check: look at each, `biobench data verify`" if numbers else ""
     return "\n".join([*lines, f"findings: {flow(numbers)}{look}"]) + "\n"
 

@@ -9,13 +9,14 @@ size rounded up; `random` shuffles the sorted ids with ``random.Random(seed)``.
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import random
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+
+from pydantic import ValidationError
 
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document
@@ -30,6 +31,7 @@ from biobench.schema.source import (
     Splits,
     SplitShuffled,
 )
+from biobench.schema.strict import Strict
 from biobench.schema.task import SPLITS
 
 
@@ -44,6 +46,11 @@ def assign_splits(
     that of the ids, as texts), and so does what is cut from the end of train. Raises DataFormatError
     when a document has no split or a split would be empty.
     """
+    if isinstance(splits, SplitRepeats):
+        seed = splits.seed + fold
+        splits = SplitRatios(ratios=splits.ratios, seed=seed, method="datasets", by=splits.by)
+    elif isinstance(splits, SplitFoldFiles) and splits.validation_from_train_tail is not None:
+        splits = SplitCarve(validation_from_train_tail=splits.validation_from_train_tail)
     if isinstance(splits, SplitRatios):
         result = _by_ratios(documents, splits)
     elif isinstance(splits, SplitIds):
@@ -54,17 +61,11 @@ def assign_splits(
         result = _carved(documents, splits)
     elif isinstance(splits, SplitFolds):
         result = _fold(documents, splits, fold)
-    elif isinstance(splits, SplitRepeats):
-        result = _by_ratios(
-            documents, SplitRatios(ratios=splits.ratios, seed=splits.seed + fold, method="datasets", by=splits.by)
-        )
-    elif isinstance(splits, SplitFoldFiles) and splits.validation_from_train_tail is not None:
-        result = _carved(documents, SplitCarve(validation_from_train_tail=splits.validation_from_train_tail))
     else:
         result = _official(documents)
-        if isinstance(splits, SplitApart):
-            taken = {d.group for name in splits.leave_out_of_train for d in result[name]}
-            result["train"] = [d for d in result["train"] if d.group not in taken]
+    if isinstance(splits, SplitApart):
+        taken = {d.group for name in splits.leave_out_of_train for d in result[name]}
+        result["train"] = [d for d in result["train"] if d.group not in taken]
     return {name: [d if d.split == name else replace(d, split=name) for d in result[name]] for name in SPLITS}
 
 
@@ -239,23 +240,25 @@ def _by_ids(documents: Sequence[Document], splits: SplitIds, folder: Path | None
     return result
 
 
+class _Ids(Strict):
+    """Content of an ids file: the groups of each split."""
+
+    train: list[str]
+    validation: list[str]
+    test: list[str]
+
+
 def _read_ids(path: Path) -> dict[str, str]:
+    """Group to split. Raises SpecError."""
     hint = 'a JSON object {"train": [...], "validation": [...], "test": [...]} of id texts'
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = _Ids.model_validate_json(path.read_bytes()).model_dump()
     except FileNotFoundError:
-        raise SpecError(
-            f"splits.ids_file {path.name} does not exist", hint="put it beside the spec", file=path
-        ) from None
-    except (ValueError, RecursionError) as error:
-        line = error.lineno if isinstance(error, json.JSONDecodeError) else None
-        raise SpecError(f"not valid JSON: {error}", hint=hint, file=path, line=line) from None
-    if not isinstance(content, dict) or set(content) != set(SPLITS):
-        raise SpecError("does not name train, validation and test", hint=hint, file=path)
-    where: dict[str, str] = {}
-    for split, ids in content.items():
-        for document_id in ids:
-            if not isinstance(document_id, str) or document_id in where:
-                raise SpecError(f"id {document_id!r} is not a text or stands twice", hint=hint, file=path)
-            where[document_id] = split
+        what = f"splits.ids_file {path.name} does not exist"
+        raise SpecError(what, hint="put it beside the spec", file=path) from None
+    except ValidationError as error:
+        raise SpecError(f"holds no ids by split: {error.errors()[0]['msg']}", hint=hint, file=path) from None
+    where = {name: split for split, ids in content.items() for name in ids}
+    if len(where) < sum(map(len, content.values())):
+        raise SpecError("an id stands twice", hint=hint, file=path)
     return where

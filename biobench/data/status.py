@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from biobench.core.files import file_hash
 from biobench.data.catalog import LoadedTask
-from biobench.data.locate import LocatedFiles, addresses, default_data_dir, locate
+from biobench.data.locate import LocatedFiles, addresses, by_hand, data_folder, locate, preferred
 from biobench.schema.source import Source
-
-_HASHED_AT_MOST = 1 << 30
-"""Bytes; larger data (the notes of MIMIC) is hashed by `verify` only."""
 
 
 @dataclass(slots=True)
@@ -32,8 +28,6 @@ class Status:
     folder: str | None = None
     files: int = 0
     bytes: int = 0
-    hash: str | None = None
-    """SHA-256 over names and contents of the source's files; null for data larger than 1 GiB."""
     fetch: list[str] = field(default_factory=list)
     """Addresses that `fetch` would download."""
     lacking: list[str] = field(default_factory=list)
@@ -41,18 +35,13 @@ class Status:
     steps: list[str] = field(default_factory=list)
     """What to do, one step a line."""
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for ``--json``."""
-        return asdict(self)
+
+def status(tasks: Sequence[LoadedTask], data_dir: str | Path | None) -> list[Status]:
+    """The state of every task's data; reads no file, raises nothing for missing data."""
+    return [_of(task, data_folder(data_dir)) for task in tasks]
 
 
-def status(tasks: Sequence[LoadedTask], data_dir: str | Path | None, *, hashes: bool = True) -> list[Status]:
-    """The state of every task's data; reads files only to hash them, raises nothing for missing data."""
-    folder = default_data_dir() if data_dir is None else Path(data_dir)
-    return [_of(task, folder, hashes) for task in tasks]
-
-
-def _of(task: LoadedTask, folder: Path, hashes: bool) -> Status:
+def _of(task: LoadedTask, folder: Path) -> Status:
     places = [locate(source, folder) for source in task.spec.all_sources]
     ready = next((place for place in places if place.complete), None)
     if ready is not None:
@@ -60,22 +49,24 @@ def _of(task: LoadedTask, folder: Path, hashes: bool) -> Status:
             return Status(task.id, "generated", task.spec.access, ready.source.id)
         paths = files_of(ready)
         size = sum(path.stat().st_size for path in paths)
-        digest = files_hash(ready, folder) if hashes and size <= _HASHED_AT_MOST else None
-        return Status(task.id, "ready", task.spec.access, ready.source.id, str(ready.folder), len(paths), size, digest)
+        return Status(task.id, "ready", task.spec.access, ready.source.id, str(ready.folder), len(paths), size)
     source = preferred(task)
     place = places[task.spec.all_sources.index(source)]
     result = Status(task.id, "missing", task.spec.access, source.id, str(place.folder))
     result.lacking = [str(place.folder / name) for name in place.missing]
     if task.spec.access == "open" and (source.url or source.hub):
         result.fetch = addresses(source)
-        result.steps = [f"biobench data fetch {task.id} --data-dir {folder}", f"Or by hand: {_by_hand(place)}"]
+        result.steps = [
+            f"biobench data fetch {task.id} --data-dir {folder}",
+            f"Or by hand: put {by_hand(source, folder)}",
+        ]
         return result
     result.state = "missing" if task.spec.access == "open" else "agreement"
-    result.steps = agreement_steps(task, place, folder)
+    result.steps = agreement_steps(task, source, folder)
     return result
 
 
-def agreement_steps(task: LoadedTask, place: LocatedFiles, data_dir: Path) -> list[str]:
+def agreement_steps(task: LoadedTask, source: Source, data_dir: Path) -> list[str]:
     """Instructions from the first page to the check that all is in place, one step a line."""
     spec = task.spec
     steps: list[str] = []
@@ -86,8 +77,7 @@ def agreement_steps(task: LoadedTask, place: LocatedFiles, data_dir: Path) -> li
             steps.append(f"The data needs {spec.obtain.needs}.")
         steps.append(f"Open {', then '.join(spec.obtain.pages)}")
         steps += spec.obtain.steps
-    hand = _by_hand(place)
-    steps.append(hand[0].upper() + hand[1:])
+    steps.append(f"Put {by_hand(source, data_dir)}, in the folders that the names have")
     steps.append(f"Check that all is well: biobench tasks validate {task.id} --data-dir {data_dir}")
     if spec.access == "agreement":
         steps.append(
@@ -95,29 +85,6 @@ def agreement_steps(task: LoadedTask, place: LocatedFiles, data_dir: Path) -> li
             " `biobench data bundle` leaves it out unless you say --include-agreement."
         )
     return steps
-
-
-def _by_hand(place: LocatedFiles) -> str:
-    """Which folders to make and which files to put there; those of an original release have a folder of their own."""
-    original = place.source.original
-    wanted = [(place.folder, [name for name in place.missing if not name.startswith("../")])]
-    if original is not None:
-        prefix = f"../{original.folder}/"
-        beside = Path(os.path.normpath(place.folder / ".." / original.folder))
-        wanted.append((beside, [n.removeprefix(prefix) for n in place.missing if n.startswith(prefix)]))
-    steps = []
-    for folder, names in wanted:
-        nested = ", in these folders inside it" if any("/" in name for name in names) else ""
-        steps += [f"make the folder {folder} and put the files there{nested}: {', '.join(names)}"] if names else []
-    return "; ".join(steps)
-
-
-def preferred(task: LoadedTask) -> Source:
-    """The source that a user is sent to: of open data the first that can be fetched, else the first."""
-    sources = task.spec.all_sources
-    if task.spec.access != "open":
-        return sources[0]
-    return next((s for s in sources if s.url or s.hub), sources[0])
 
 
 def files_of(place: LocatedFiles) -> list[Path]:

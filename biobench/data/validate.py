@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from biobench.data.catalog import LoadedTask, load_task
-from biobench.data.counts import compare_counts, count, count_unexpressed
-from biobench.data.load import read_source
-from biobench.data.locate import LocatedFiles, choose, default_data_dir, locate
+from biobench.data.load import read_counted
+from biobench.data.locate import LocatedFiles, choose, data_folder, locate
 from biobench.errors import DataUnavailableError
-from biobench.schema.task import SPLITS
 
 State = Literal["ready", "missing", "agreement"]
 
@@ -30,7 +28,7 @@ class Validation:
     """Split to label to mentions of the corpus that are in no score."""
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    """What may become wrong without a change of the spec."""
+    """What may become wrong without a change of the spec: hub revisions that are names."""
     remedy: str | None = None
     looked_for: list[str] = field(default_factory=list)
     """Where the data was looked for and is not: the folder of each source."""
@@ -46,52 +44,35 @@ def validate_task(task: LoadedTask, data_dir: str | Path | None) -> Validation:
 
     A missing corpus is a state, not a problem. Raises DataFormatError when files are there and are wrong.
     """
-    folder = default_data_dir() if data_dir is None else Path(data_dir)
-    result = Validation(task.id, str(task.path), "ready", warnings=_moving(task))
-    try:
-        place = choose(task, folder)
-    except DataUnavailableError as error:
-        result.state = "missing" if task.spec.access == "open" else "agreement"
-        result.remedy = error.hint
-        places = (locate(source, folder).folder for source in task.spec.all_sources)
-        result.looked_for = list(dict.fromkeys(map(str, places)))
-        return result
-    labels, documents = read_source(task, place)
-    result.source = place.source.id
-    result.labels = list(labels)
-    result.counts = {name: count(documents[name], labels, task.spec.is_ner) for name in SPLITS}
-    result.unexpressed = count_unexpressed(documents, labels)
-    result.problems = compare_counts(task.spec, result.counts, place.source.id)
-    return result
-
-
-def _moving(task: LoadedTask) -> list[str]:
-    """A line for each hub source whose revision is a name that can move."""
-    return [
+    result = Validation(task.id, str(task.path), "ready")
+    result.warnings = [
         f"source '{s.id}': revision '{s.hub.revision}' of hub dataset {s.hub.repo} can move; "
         "name its commit (40 hex digits, which `biobench data fetch` prints)"
         for s in task.spec.all_sources
         if s.hub is not None and not s.hub.pinned
     ]
+    try:
+        read = read_counted(task, data_dir)
+    except DataUnavailableError as error:
+        result.state, result.remedy = data_state(task, data_dir), error.hint
+        places = (locate(source, data_folder(data_dir)).folder for source in task.spec.all_sources)
+        result.looked_for = list(dict.fromkeys(map(str, places)))
+        return result
+    result.source, result.labels, result.counts = read.place.source.id, list(read.labels), read.counts
+    result.unexpressed, result.problems = read.unexpressed, read.problems
+    return result
 
 
 def data_state(task: LoadedTask, data_dir: str | Path | None) -> State:
     """ready, missing or agreement, judged by the presence of files alone (nothing is read, nothing raised)."""
-    folder = default_data_dir() if data_dir is None else Path(data_dir)
-    if any(locate(source, folder).complete for source in task.spec.all_sources):
+    if any(locate(source, data_folder(data_dir)).complete for source in task.spec.all_sources):
         return "ready"
     return "missing" if task.spec.access == "open" else "agreement"
 
 
 def find(task: LoadedTask, data_dir: str | Path | None) -> LocatedFiles | None:
     """The source that a run would use, or None. Raises DataFormatError for a folder that is there in part."""
-    folder = default_data_dir() if data_dir is None else Path(data_dir)
     try:
-        return choose(task, folder)
+        return choose(task, data_folder(data_dir))
     except DataUnavailableError:
         return None
-
-
-def as_dict(validation: Validation) -> dict[str, Any]:
-    """Plain data for ``--json``."""
-    return {name: getattr(validation, name) for name in validation.__dataclass_fields__}

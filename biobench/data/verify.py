@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from biobench.data.catalog import LoadedTask
-from biobench.data.counts import compare_counts, count, count_unexpressed
 from biobench.data.hashing import documents_hash
-from biobench.data.load import hashed_parts
-from biobench.data.locate import choose, default_data_dir
+from biobench.data.load import counted, hashed_parts
+from biobench.data.locate import choose, data_folder
 from biobench.data.releases import release_of, release_problem
 from biobench.data.status import files_hash
 from biobench.schema.document import Document
@@ -26,6 +23,8 @@ JACCARD = 0.8
 """Two texts whose sets of words overlap this much are near-duplicates."""
 _FEWEST = 5
 """Texts with fewer distinct words are too short to be called near-duplicates."""
+_ROWS = 256
+"""Texts that are compared with all others at once."""
 
 
 def normalised(text: str) -> str:
@@ -42,51 +41,24 @@ def same(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def near(left: Sequence[str], right: Sequence[str], threshold: float = JACCARD) -> list[tuple[int, int]]:
-    """(index in left, an index in right) of texts whose word sets have a Jaccard similarity of `threshold`.
+    """(index in left, an index in right) of texts whose word sets have a Jaccard similarity of `threshold`."""
+    import numpy as np
+    from sklearn.feature_extraction.text import CountVectorizer
 
-    Prefix filtering (Chaudhuri, Ganti, Kaushik 2006): with words in one global order of rarity, two sets that
-    are this similar share a word among the first |x| - ceil(threshold |x|) + 1 of each. Exact, not a sketch.
-    """
-    left_sets = [set(_WORD.findall(text.lower())) for text in left]
-    right_sets = [set(_WORD.findall(text.lower())) for text in right]
-    frequency = Counter(word for words in (*left_sets, *right_sets) for word in words)
-
-    def prefix(words: set[str]) -> list[str]:
-        ordered = sorted(words, key=lambda w: (frequency[w], w))
-        return ordered[: len(words) - math.ceil(threshold * len(words)) + 1]
-
-    index: dict[str, list[int]] = {}
-    for i, words in enumerate(right_sets):
-        if len(words) >= _FEWEST:
-            for word in prefix(words):
-                index.setdefault(word, []).append(i)
-    pairs: list[tuple[int, int]] = []
-    for i, words in enumerate(left_sets):
-        if len(words) < _FEWEST:
-            continue
-        tried: set[int] = set()
-        for word in prefix(words):
-            match = _first(words, index.get(word, ()), right_sets, tried, threshold)
-            if match is not None:
-                pairs.append((i, match))
-                break
+    sides = (left, right)
+    if not all(any(_WORD.search(text) for text in side) for side in sides):
+        return []
+    vectorizer = CountVectorizer(binary=True, token_pattern=_WORD.pattern, dtype=np.int32).fit([*left, *right])
+    ours, theirs = (vectorizer.transform(side) for side in sides)
+    sizes, others = (np.asarray(words.sum(axis=1)).ravel() for words in (ours, theirs))
+    columns, pairs = theirs.T.tocsr(), list[tuple[int, int]]()
+    for begin in range(0, len(left), _ROWS):
+        rows = slice(begin, begin + _ROWS)
+        shared = (ours[rows] @ columns).toarray()
+        alike = shared >= threshold * (sizes[rows, None] + others - shared)
+        alike &= (sizes[rows, None] >= _FEWEST) & (others >= _FEWEST)
+        pairs += [(begin + i, int(alike[i].argmax())) for i in np.flatnonzero(alike.any(axis=1)).tolist()]
     return pairs
-
-
-def _first(
-    words: set[str], candidates: Sequence[int], sets: list[set[str]], tried: set[int], threshold: float
-) -> int | None:
-    for j in candidates:
-        if j in tried:
-            continue
-        tried.add(j)
-        other = sets[j]
-        if min(len(words), len(other)) < threshold * max(len(words), len(other)):
-            continue
-        shared = len(words & other)
-        if shared >= threshold * (len(words) + len(other) - shared):
-            return j
-    return None
 
 
 _PAIRS = (("test", "train"), ("validation", "train"), ("test", "validation"))
@@ -148,13 +120,11 @@ def verify(task: LoadedTask, data_dir: str | Path | None) -> DataReport:
     both), `twice.A` (texts that repeat inside a split), `empty.A`, `unsupported.test` (labels without a test document).
     Raises DataUnavailableError and DataFormatError as loading does.
     """
-    folder = default_data_dir() if data_dir is None else Path(data_dir)
+    folder = data_folder(data_dir)
     place = choose(task, folder)
     parts, digest = hashed_parts(task, place, folder)
-    labels, documents = parts[task.fold]
-    counts = {name: count(documents[name], labels, task.spec.is_ner) for name in SPLITS}
-    everything = [d for name in SPLITS for d in documents[name]]
-    findings = audit(task.spec, documents, labels, task.spec.findings)
+    read = counted(task, place, *parts[task.fold])
+    findings = audit(task.spec, read.documents, read.labels, task.spec.findings)
     if task.spec.access == "agreement":
         for finding in findings:
             finding.examples = []  # ids of patients and notes stay in the folder
@@ -163,13 +133,13 @@ def verify(task: LoadedTask, data_dir: str | Path | None) -> DataReport:
         source=place.source.id,
         folder=str(place.folder),
         files_hash="" if place.source.generated else files_hash(place, folder),
-        documents_hash=documents_hash(everything, place.source.id),
+        documents_hash=documents_hash((d for name in SPLITS for d in read.documents[name]), place.source.id),
         data_hash=digest,
         release=release_of(task, place.source.id, digest),
         release_problem=release_problem(task, place.source.id, digest),
-        counts=counts,
-        unexpressed=count_unexpressed(documents, labels),
-        count_problems=compare_counts(task.spec, counts, place.source.id),
+        counts=read.counts,
+        unexpressed=read.unexpressed,
+        count_problems=read.problems,
         findings=findings,
     )
 

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,12 @@ from biobench.encode.pairs import encode_pairs
 from biobench.encode.tokens import Encoded, encode_documents, encode_windows
 from biobench.errors import TrainingError
 from biobench.schema.document import Document, Prediction, TaskData
-from biobench.schema.kind import KINDS, Traits
+from biobench.schema.kind import KINDS, PLUGIN_METRICS, Traits, leading_metrics
+from biobench.schema.source import fail
+from biobench.schema.strict import suggest
 from biobench.schema.tags import Mode
 from biobench.schema.task import TaskSpec
-from biobench.schema.training import Head
+from biobench.schema.training import Head, Probe
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -95,6 +98,18 @@ class Task:
         return cast(Mode, self.data.decode)
 
 
+_NOT_OF_ALL = {
+    "scale": None,
+    "protocol.pairs": "shorten_longer",
+    "protocol.long_documents": "truncate",
+    "head.choice": "sets",
+    "head.threshold": 0.5,
+    "head.fallback": "none",
+    "training.positive_weights": "none",
+}
+"""Fields of a spec that some kinds have (`Traits.fields`), and their defaults, at which they stay elsewhere."""
+
+
 class Kind(Traits):
     """One kind of task. What is left to a subclass: `target`, `build_head`, `loss`, `predict` and `ceiling`.
 
@@ -103,6 +118,45 @@ class Kind(Traits):
 
     words: ClassVar[bool] = False
     """Windows keep the places of words; every visible one has a row of logits, else every window."""
+
+    def check(self, spec: TaskSpec) -> None:
+        """What the kind does not have stays at its default, and what it needs is there."""
+        labels, metric, named = spec.labels, spec.metric, f"type '{spec.type}'"
+        if spec.head.kind != self.head:
+            raise fail(f"head.kind '{spec.head.kind}' does not fit {named}", f"use `kind: {self.head}`")
+        for field in ("primary", "paper", "selection"):
+            name = getattr(metric, field)
+            if name in self.lower_is_better:
+                raise fail(f"metric.{field} '{name}' falls as predictions get better", f"use {self.metrics[0]}")
+            if name is not None and name not in (*leading_metrics(self), *PLUGIN_METRICS):
+                best = "macro_f1" if self.counted else self.metrics[0]
+                raise fail(f"metric.{field} '{name}' is not defined for {named}", f"use {best}")
+        self.check_probe(spec, spec.probe if spec.training.encoder == "frozen" else "none")
+        for field, default in _NOT_OF_ALL.items():
+            value = attrgetter(field)(spec)
+            if value != default and field not in self.fields:
+                shown = f"{field} '{value}'" if isinstance(value, str) else field
+                raise fail(f"{shown} does not fit {named}", "leave it out")
+        if not isinstance(labels, list):
+            if not self.label_rules:
+                raise fail(f"labels by rule do not fit {named}", "list the labels")
+        elif not (self.spans or self.numeric or self.thresholds) and len(labels) < 2:
+            raise fail("a classification task needs at least two labels", "list them all")
+        elif metric.negative_label is not None and metric.negative_label not in labels:
+            what = f"metric.negative_label '{metric.negative_label}' is not a label"
+            raise fail(what, suggest(metric.negative_label, labels))
+        if "micro_f1_positive" in (metric.primary, metric.paper, metric.selection) and not metric.negative_label:
+            what = "metric.negative_label is missing, micro_f1_positive needs it"
+            raise fail(what, "name the label that does not count")
+
+    def check_probe(self, spec: TaskSpec, probe: Probe | Literal["none"] | None) -> None:
+        """Raise FieldError where a probe does not fit the kind. none: the encoder is trained."""
+        if probe is None:
+            raise fail("a frozen encoder needs a probe", "add `probe: {}`")
+        if probe != "none" and probe.kind == "similarity":
+            raise fail(f"probe.kind 'similarity' does not fit type '{spec.type}'", "use `kind: linear`")
+        if probe != "none" and not self.probes:
+            raise fail(f"training.encoder 'frozen' does not fit type '{spec.type}' here", "use `encoder: trained`")
 
     def outputs(self, labels: Sequence[str]) -> tuple[str, ...]:
         """What the head's outputs mean."""

@@ -104,6 +104,7 @@ class MultiLabel(LabelKind):
     """Any number of labels a document. A target is the (own labels,) places."""
 
     name, single, metrics, thresholds = "multi_label", False, ("example_f1",), True
+    fields = ("protocol.long_documents", "head.threshold", "head.fallback", "training.positive_weights")
 
     def target(self, task: Task, document: Document, encoded: Encoded) -> Ints:
         """The labels' places, in order."""
@@ -171,63 +172,31 @@ GRID = tuple(round(0.05 * i, 2) for i in range(1, 20))
 
 
 def threshold_scores(task: Task, split: Split, chances: Sequence[NDArray[np.float32]]) -> list[float]:
-    """The selection score on a split at each threshold of the grid, from one pass over the scores.
+    """The selection score on a split at each threshold of the grid.
 
-    A score that passes a threshold passes all lower ones. So one histogram per label (of the highest threshold
-    that each score passes) holds the counts at every threshold: time and memory grow with the scores plus
-    thresholds x labels, not with thresholds x scores.
-
-    chances: per window, (labels,) sigmoid; windows are merged as the protocol says. A label is predicted when
-    its score is above the threshold; with `fallback: top1` the highest one where none is.
+    chances: per window, (labels,) sigmoid; windows are merged as the protocol says. A label is predicted when its score
+    is above the threshold; with `fallback: top1` the highest one where none is.
     """
     from biobench.stats.counts import check_average, f1_from_sums
 
-    labels, spec = len(task.outputs), task.spec
-    steps = np.asarray(GRID, dtype=np.float32)
-    # Column k: labels whose score passes exactly the first k thresholds.
-    passing, right = (np.zeros((labels, len(GRID) + 1), dtype=np.int64) for _ in range(2))
-    extra_passing, extra_right = (np.zeros((labels, len(GRID)), dtype=np.int64) for _ in range(2))
-    support = np.zeros(labels, dtype=np.int64)
-    example = np.zeros(len(GRID))
-    for document, places in zip(split.documents, split.windows, strict=True):
-        p = merge_labels([chances[w] for w in places], spec.protocol.merge)
-        gold = np.asarray(sorted({task.index[label] for label in document.labels}), dtype=np.int64)
-        support[gold] += 1
-        over = np.flatnonzero(p > steps[0])
-        passed = np.searchsorted(steps, p[over], side="left")
-        hits = np.searchsorted(steps, p[gold], side="left")
-        passing[over, passed] += 1
-        right[gold, hits] += 1
-        positives = _at_least(np.bincount(passed, minlength=len(GRID) + 1))
-        true = _at_least(np.bincount(hits, minlength=len(GRID) + 1))
+    spec, evaluated = task.spec, np.isin(task.outputs, task.data.gold_labels)
+    merged = np.stack([merge_labels([chances[w] for w in places], spec.protocol.merge) for places in split.windows])
+    gold = np.zeros(merged.shape, dtype=np.bool_)
+    for row, document in zip(gold, split.documents, strict=True):
+        row[[task.index[label] for label in document.labels]] = True
+    support, scores = gold.sum(axis=0), list[float]()
+    for threshold in np.asarray(GRID, dtype=np.float32):
+        predicted = merged > threshold
         if spec.head.fallback == "top1":
-            none = np.flatnonzero(positives == 0)
-            top = int(p.argmax())
-            correct = top in gold
-            extra_passing[top, none] += 1
-            extra_right[top, none] += correct
-            positives[none], true[none] = 1, int(correct)
-        below = len(gold) + positives
-        example += np.where(below > 0, 2 * true / np.maximum(below, 1), 1.0)
-    if spec.selection == "example_f1":
-        return [float(x) for x in example / len(split.documents)]
-    predicted, tp = _at_least(passing) + extra_passing, _at_least(right) + extra_right
-    average = check_average(spec.selection.replace("_f1", ""))
-    evaluated = np.isin(task.outputs, task.data.gold_labels)
-    return [
-        float(
-            f1_from_sums(
-                tp[:, i],
-                predicted[:, i] + support,
-                support,
-                average,
-                evaluated,
-            )
-        )
-        for i in range(len(GRID))
-    ]
-
-
-def _at_least(histogram: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(..., thresholds) scores that pass each threshold, from (..., thresholds + 1) that pass exactly k of them."""
-    return np.asarray(histogram[..., ::-1].cumsum(axis=-1)[..., ::-1][..., 1:])
+            none = ~predicted.any(axis=1)
+            predicted[none, merged[none].argmax(axis=1)] = True
+        right = predicted & gold
+        if spec.selection == "example_f1":
+            either = gold.sum(axis=1) + predicted.sum(axis=1)
+            each = np.where(either > 0, 2 * right.sum(axis=1) / np.maximum(either, 1), 1.0)
+            scores.append(float(each.cumsum()[-1] / len(each)))
+            continue
+        average = check_average(spec.selection.replace("_f1", ""))
+        sums = right.sum(axis=0), predicted.sum(axis=0) + support, support
+        scores.append(float(f1_from_sums(*sums, average, evaluated)))
+    return scores

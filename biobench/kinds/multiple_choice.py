@@ -34,7 +34,7 @@ class MultipleChoice(LabelKind):
 
     name, label_rules, counted, single, pairs = "multiple_choice", False, False, False, True
     metrics: ClassVar[tuple[str, ...]] = ("exact_match", "hamming")
-    options = True
+    options, fields = True, ("protocol.long_documents", "protocol.pairs", "head.choice")
     perfect = {"exact_match": 1.0, "hamming": 1.0}
 
     def problem(self, spec: TaskSpec, document: Document) -> tuple[str, str, str | None] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,9 @@ from biobench.kinds.base import Answered, Answers, Ceiling, Split, Targets, Task
 from biobench.kinds.labels import LabelKind
 from biobench.schema.document import Document, Prediction
 from biobench.schema.kind import number_of
+from biobench.schema.source import fail
 from biobench.schema.task import TaskSpec
+from biobench.schema.training import Probe
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -31,7 +33,21 @@ class Regression(LabelKind):
     name, label_rules, counted, numeric, pairs = "regression", False, False, True, True
     metrics: ClassVar[tuple[str, ...]] = ("pearson", "spearman", "edrm", "mse")
     lower_is_better = ("mse",)
+    fields = ("protocol.long_documents", "protocol.pairs", "scale")
     perfect = {"pearson": 1.0, "spearman": 1.0, "edrm": 1.0, "mse": 0.0}
+
+    def check(self, spec: TaskSpec) -> None:
+        """A scale, and one number a document."""
+        if spec.scale is None:
+            raise fail(f"scale is missing for type '{spec.type}'", "add `scale: [0, 5]`")
+        if isinstance(spec.labels, list) and len(spec.labels) > 1:
+            raise fail(f"{len(spec.labels)} labels for one number a document", "name the number, as `[similarity]`")
+        super().check(spec)
+
+    def check_probe(self, spec: TaskSpec, probe: Probe | Literal["none"] | None) -> None:
+        """Also the cosine of a pair's states, which learns nothing."""
+        if not (isinstance(probe, Probe) and probe.kind == "similarity"):
+            super().check_probe(spec, probe)
 
     def problem(self, spec: TaskSpec, document: Document) -> tuple[str, str, str | None] | None:
         """Not one finite number inside the scale."""

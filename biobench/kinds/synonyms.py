@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from biobench.encode.tokens import Encoded, Ints
 from biobench.kinds.base import Answered, Answers, Ceiling, Documents, Split, Task, Windows, register
 from biobench.kinds.labels import LabelKind
 from biobench.schema.document import Document, Prediction
+from biobench.schema.source import fail
+from biobench.schema.task import TaskSpec
+from biobench.schema.training import Probe
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase as Tokenizer
@@ -38,7 +41,13 @@ class Synonyms(LabelKind):
     name, single, counted, trains, ranked = "synonyms", False, False, False, True
     metrics: ClassVar[tuple[str, ...]] = ("accuracy_at_1", "accuracy_at_5", "mrr")
     perfect = {"accuracy_at_1": 1.0, "accuracy_at_5": 1.0, "mrr": 1.0}
-    heading = "concepts"
+    heading, fields = "concepts", ()
+
+    def check_probe(self, spec: TaskSpec, probe: Probe | Literal["none"] | None) -> None:
+        """Nothing is trained."""
+        if not (isinstance(probe, Probe) and probe.kind == "similarity"):
+            hint = "write `training: {encoder: frozen, ...}` and `probe: {kind: similarity, pooling: mean}`"
+            raise fail(f"type '{spec.type}' trains nothing", hint)
 
     def labelled(self, document: Document) -> Document:
         """With the concepts of its mentions as labels, so that a rule may collect them."""

@@ -13,6 +13,7 @@ class TextPair(SingleLabel):
     """As a single label, of documents with a first text. The second may be empty (a question without its passage)."""
 
     name, label_rules, pairs = "text_pair", False, True
+    fields = ("protocol.long_documents", "protocol.pairs")
 
     def problem(self, spec: TaskSpec, document: Document) -> tuple[str, str, str | None] | None:
         """No first text."""

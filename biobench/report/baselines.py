@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from biobench.report.groups import RunGroup, Source
 from biobench.report.row import Row
 from biobench.report.tasks import TaskInfo
-from biobench.schema.floor import LENGTH, ORDER, FloorRecord, PolicyScores
+from biobench.schema.baseline import LENGTH, ORDER, BaselineRecord, PolicyScores
 from biobench.schema.kind import is_error, traits_of
 from biobench.store.floors import latest
 
@@ -30,7 +30,7 @@ class Refusal:
 
 
 def judge(
-    groups: Sequence[RunGroup], floors: Sequence[FloorRecord]
+    groups: Sequence[RunGroup], floors: Sequence[BaselineRecord]
 ) -> tuple[tuple[RunGroup, ...], tuple[Refusal, ...], tuple[Remark, ...]]:
     """The runs whose task passes its gate on their data or has none, those that it refuses, and remarks on both."""
     kept: list[RunGroup] = []
@@ -54,7 +54,7 @@ def judge(
     return tuple(kept), tuple(refusals), remarks
 
 
-def verdict_on(group: RunGroup, floors: Sequence[FloorRecord]) -> FloorRecord | None:
+def verdict_on(group: RunGroup, floors: Sequence[BaselineRecord]) -> BaselineRecord | None:
     """The verdict on the group's spec and data, else the newest on its data (see `store.floors.find_floor`)."""
     first = group.briefs[0]
     matching = [r for r in floors if (r.task, r.task_hash, r.data_hash) == (group.task, first.spec, first.data)]
@@ -62,7 +62,7 @@ def verdict_on(group: RunGroup, floors: Sequence[FloorRecord]) -> FloorRecord | 
 
 
 def baseline_rows(
-    records: Sequence[FloorRecord],
+    records: Sequence[BaselineRecord],
     groups: Sequence[RunGroup],
     infos: Mapping[str, TaskInfo],
     metrics: Mapping[str, str],
@@ -112,7 +112,7 @@ def below_words(score: float, bar: float) -> str:
     return f"{100 * score:.1f}, below the baseline {100 * bar:.1f}" if score < bar else ""
 
 
-def below_baseline(records: Sequence[FloorRecord], task: str, metric: str, score: float) -> str:
+def below_baseline(records: Sequence[BaselineRecord], task: str, metric: str, score: float) -> str:
     """`below_words` against the task's best baseline among these records: what a run that learnt nothing is told."""
     bars = [p.scores[metric] for r in records if r.task == task for p in r.policies if _is_bar(p, metric)]
     return below_words(score, max(bars)) if bars and not is_error(metric) else ""
@@ -144,7 +144,7 @@ def below_baselines(rows: Sequence[Row], everything: Sequence[Row]) -> list[str]
     ]
 
 
-def no_skill(records: Sequence[FloorRecord]) -> dict[tuple[str, str], float]:
+def no_skill(records: Sequence[BaselineRecord]) -> dict[tuple[str, str], float]:
     """(task, metric) -> the best score of a policy that does not look at the text, over the records of the task."""
     best: dict[tuple[str, str], float] = {}
     for record in records:
@@ -156,11 +156,11 @@ def no_skill(records: Sequence[FloorRecord]) -> dict[tuple[str, str], float]:
 
 
 def shown(
-    records: Sequence[FloorRecord], groups: Sequence[RunGroup], infos: Mapping[str, TaskInfo]
-) -> list[FloorRecord]:
+    records: Sequence[BaselineRecord], groups: Sequence[RunGroup], infos: Mapping[str, TaskInfo]
+) -> list[BaselineRecord]:
     """One record a task: on the data of its runs where it has runs, else of the shipped spec, else the newest."""
     data = {(g.task, b.data) for g in groups for b in g.briefs}
-    best: dict[str, tuple[tuple[bool, bool, str], FloorRecord]] = {}
+    best: dict[str, tuple[tuple[bool, bool, str], BaselineRecord]] = {}
     for r in records:
         rank = ((r.task, r.data_hash) in data, r.task_hash in infos[r.task].hashes.values(), r.made)
         if r.task not in best or rank > best[r.task][0]:

@@ -13,8 +13,8 @@ from biobench.report.escape import plain
 from biobench.report.groups import RunGroup, Source
 from biobench.report.literature.published import PublishedValue
 from biobench.report.results import Results
+from biobench.schema.baseline import BaselineRecord
 from biobench.schema.checkpoint import model_folder
-from biobench.schema.floor import FloorRecord
 from biobench.schema.strict import suggest
 
 _PREFERRED: tuple[Source, ...] = ("run", "frozen", "external", "submitted", "baseline", "oracle")
@@ -35,7 +35,7 @@ class Entrant:
     source: Source
     groups: Mapping[str, tuple[RunGroup, ...]]
     published: Mapping[str, PublishedValue] = field(default_factory=dict)
-    policies: Mapping[str, tuple[FloorRecord, ...]] = field(default_factory=dict)
+    policies: Mapping[str, tuple[BaselineRecord, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     @property
@@ -54,7 +54,7 @@ def line_name(model: str, variant: str) -> str:
     return f"{model} [{variant}]" if variant else model
 
 
-def find_entrants(names: Sequence[str], results: Results, baselines: Sequence[FloorRecord] = ()) -> list[Entrant]:
+def find_entrants(names: Sequence[str], results: Results, baselines: Sequence[BaselineRecord] = ()) -> list[Entrant]:
     """The models of these names, in order; one that is named twice gets a number.
 
     A name is a model as the report prints it (with or without the bracket of its variant, with or without
@@ -72,7 +72,7 @@ def find_entrants(names: Sequence[str], results: Results, baselines: Sequence[Fl
     return entrants
 
 
-def _find(name: str, results: Results, named: _ByName, baselines: Sequence[FloorRecord]) -> Entrant:
+def _find(name: str, results: Results, named: _ByName, baselines: Sequence[BaselineRecord]) -> Entrant:
     groups = _matching(name, named)
     if groups:
         sources = [s for s in _PREFERRED if any(g.source == s for g in groups)]
@@ -101,7 +101,7 @@ def _find(name: str, results: Results, named: _ByName, baselines: Sequence[Floor
             info.id: value for value in values for info in results.infos.values() if info.published_as == value.task
         }
         return Entrant(plain(name), name, "published", {}, published)
-    records: dict[str, list[FloorRecord]] = defaultdict(list)
+    records: dict[str, list[BaselineRecord]] = defaultdict(list)
     for record in sorted(baselines, key=lambda r: r.made, reverse=True):
         if any(policy.name == name for policy in record.policies):
             records[record.task].append(record)

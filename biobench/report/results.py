@@ -13,7 +13,7 @@ from biobench.report.literature.experiments import PublishedExperiments, experim
 from biobench.report.literature.published import PrintedAverage, PublishedValue, published_for, published_state
 from biobench.report.row import METRICS, AverageName
 from biobench.report.tasks import TaskInfo, task_infos
-from biobench.schema.floor import FloorRecord
+from biobench.schema.baseline import BaselineRecord
 from biobench.schema.kind import has_f1
 from biobench.store import Store, UnusableFile
 from biobench.store.floors import floors_fingerprint, scan_floors
@@ -35,7 +35,7 @@ class Results:
     infos: Mapping[str, TaskInfo]
     published: tuple[PublishedValue, ...]
     findings: tuple[UnusableFile, ...]
-    floors: tuple[FloorRecord, ...] = ()
+    floors: tuple[BaselineRecord, ...] = ()
     refused: frozenset[str] = frozenset()
     judged: tuple[Remark, ...] = ()
     refusals: tuple[Refusal, ...] = ()

@@ -9,7 +9,7 @@ from functools import lru_cache
 from biobench.data.catalog import SUITES, list_tasks
 from biobench.data.hashing import task_hash
 from biobench.report.literature.published import PublishedValue
-from biobench.schema.floor import FloorRecord
+from biobench.schema.baseline import BaselineRecord
 from biobench.schema.task import TaskSpec
 from biobench.store import Brief
 
@@ -63,7 +63,7 @@ def shipped() -> dict[str, TaskInfo]:
 
 
 def task_infos(
-    records: Iterable[Brief], published: Iterable[PublishedValue], baselines: Iterable[FloorRecord] = ()
+    records: Iterable[Brief], published: Iterable[PublishedValue], baselines: Iterable[BaselineRecord] = ()
 ) -> dict[str, TaskInfo]:
     """The shipped tasks, and those that only a record, a published score or a baseline names, by id."""
     infos = dict(shipped())

@@ -27,6 +27,8 @@ class Traits:
     """Can be learnt from the states of a frozen encoder."""
     label_rules: ClassVar[bool] = False
     """Labels may be given by a rule instead of a list."""
+    fields: ClassVar[tuple[str, ...]] = ("protocol.long_documents",)
+    """Of the spec's fields that not every kind has, those that this one has."""
     counted: ClassVar[bool] = True
     """Truth is labels or spans with an F1; else the kind has its own `metrics` alone, the first of which leads."""
     pairs: ClassVar[bool] = False
@@ -40,13 +42,16 @@ class Traits:
     thresholds: ClassVar[bool] = False
     """Labels are decided one by one by a threshold (head.threshold, head.fallback, training.positive_weights)."""
     options: ClassVar[bool] = False
-    """Labels are the names of options that each document has, and a set of them is the answer (head.choice)."""
+    """Labels are the names of options that each document has, and a set of them is the answer."""
     trains: ClassVar[bool] = True
     """Can be fine-tuned; tasks of other kinds run under `--track frozen` alone."""
     ranked: ClassVar[bool] = False
     """A prediction's labels are in order, the likeliest first; the first right one counts."""
     heading: ClassVar[str] = "documents"
     """Under which narrow tables put the columns of its tasks."""
+
+    def check(self, spec: Any) -> None:
+        """Raise FieldError where a `TaskSpec` has what this kind of task does not have, or lacks what it needs."""
 
 
 KINDS: dict[str, Traits] = {}

@@ -44,11 +44,7 @@ SMALL = DeclaredProtocol(
     name="small",
     summary="at most 2,000 training texts and 600 steps, 300 long documents and 240 steps, or 600 needle examples; "
     "one rate for all; whole test splits",
-    overrides={
-        "text": _capped(2000, 500, 600),
-        "document": _capped(300, 100, 240),
-        "needle": _capped(600, 120),
-    },
+    overrides={"text": _capped(2000, 500, 600), "document": _capped(300, 100, 240), "needle": _capped(600, 120)},
 )
 PROTOCOLS = {p.name: p for p in (SMALL,)}
 

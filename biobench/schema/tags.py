@@ -72,25 +72,19 @@ def tags_to_spans(tags: Sequence[str], tokens: Sequence[tuple[int, int]], mode: 
     return tuple(Span(tokens[i][0], tokens[j - 1][1], label) for i, j, label in decode_tags(tags, mode))
 
 
-def spans_to_tags(
-    spans: Sequence[Span], tokens: Sequence[tuple[int, int]], *, align: Literal["strict", "expand"] = "strict"
-) -> list[str]:
+def spans_to_tags(spans: Sequence[Span], tokens: Sequence[tuple[int, int]]) -> list[str]:
     """IOB2 tags of `spans` (characters) on `tokens` (character offsets, ascending, not overlapping).
 
-    align: ``strict`` wants every span to begin and end with a token; ``expand`` widens a span to all tokens
-    that it touches. Raises ValueError when a span does not align, touches no token, or meets another span.
+    Raises ValueError when a span does not begin and end with a token, or meets another span.
     """
     tags = ["O"] * len(tokens)
+    first, last = ({token[side]: k for k, token in enumerate(tokens)} for side in (0, 1))
     for span in spans:
-        touched = [k for k, (start, end) in enumerate(tokens) if start < span.end and end > span.start]
-        if not touched:
-            raise ValueError(f"span {span.start}-{span.end} touches no token")
-        first, last = touched[0], touched[-1]
-        if align == "strict" and (tokens[first][0] != span.start or tokens[last][1] != span.end):
+        if span.start not in first or span.end not in last:
             raise ValueError(f"span {span.start}-{span.end} does not begin and end with a token")
-        if any(tags[k] != "O" for k in touched):
+        places = range(first[span.start], last[span.end] + 1)
+        if any(tags[k] != "O" for k in places):
             raise ValueError(f"span {span.start}-{span.end} meets another span; tags hold flat mentions only")
-        tags[first] = f"B-{span.label}"
-        for k in touched[1:]:
-            tags[k] = f"I-{span.label}"
+        for k in places:
+            tags[k] = f"{'I' if k > places[0] else 'B'}-{span.label}"
     return tags

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from biobench.schema.kind import KINDS, PLUGIN_METRICS, kind_names, leading_metrics, metric_names
+from biobench.schema.kind import KINDS, kind_names, metric_names
 from biobench.schema.source import (
     Address,
     Labels,
@@ -24,8 +24,8 @@ from biobench.schema.source import (
     later,
     sources_named,
 )
-from biobench.schema.strict import OneOf, Strict, suggest
-from biobench.schema.training import Head, Probe, Protocol, Training, check_probe
+from biobench.schema.strict import OneOf, Strict
+from biobench.schema.training import Head, Probe, Protocol, Training
 
 TaskType = Annotated[str, OneOf(kind_names)]
 """Name of a kind of task (`biobench/kinds/`)."""
@@ -219,43 +219,7 @@ class TaskSpec(Strict):
     @model_validator(mode="after")
     def _kind_fits(self) -> TaskSpec:
         """What the kind of task does not have stays at its default, and what it needs is there."""
-        kind, head, metric, labels = KINDS[self.type], self.head, self.metric, self.labels
-        if head.kind != kind.head:
-            raise fail(f"head.kind '{head.kind}' does not fit type '{self.type}'", f"use `kind: {kind.head}`")
-        for field in ("primary", "paper", "selection"):
-            name = getattr(metric, field)
-            if name in kind.lower_is_better:
-                raise fail(f"metric.{field} '{name}' falls as predictions get better", f"use {kind.metrics[0]}")
-            if name is not None and name not in (*leading_metrics(kind), *PLUGIN_METRICS):
-                best = "macro_f1" if kind.counted else kind.metrics[0]
-                raise fail(f"metric.{field} '{name}' is not defined for type '{self.type}'", f"use {best}")
-        if kind.numeric and self.scale is None:
-            raise fail(f"scale is missing for type '{self.type}'", "add `scale: [0, 5]`")
-        check_probe(kind, self.probe if self.training.encoder == "frozen" else "none")
-        for misfit, used in {
-            "scale": self.scale is not None and not kind.numeric,
-            "protocol.pairs 'shorten_text'": self.protocol.pairs == "shorten_text" and not kind.pairs,
-            "head.choice": head.choice != "sets" and not kind.options,
-            "protocol.long_documents 'stride'": self.protocol.long_documents != "truncate" and not kind.trains,
-            "training.positive_weights": self.training.positive_weights != "none" and not kind.thresholds,
-            "head.threshold": head.threshold != 0.5 and not kind.thresholds,
-            "head.fallback": head.fallback != "none" and not kind.thresholds,
-        }.items():
-            if used:
-                raise fail(f"{misfit} does not fit type '{self.type}'", "leave it out")
-        if isinstance(labels, list):
-            if kind.numeric and len(labels) > 1:
-                raise fail(f"{len(labels)} labels for one number a document", "name the number, as `[similarity]`")
-            if not (kind.spans or kind.numeric or kind.thresholds) and len(labels) < 2:
-                raise fail("a classification task needs at least two labels", "list them all")
-            if metric.negative_label is not None and metric.negative_label not in labels:
-                what = f"metric.negative_label '{metric.negative_label}' is not a label"
-                raise fail(what, suggest(metric.negative_label, labels))
-        elif not kind.label_rules:
-            raise fail(f"labels by rule do not fit type '{self.type}'", "list the labels")
-        if "micro_f1_positive" in (metric.primary, metric.paper, metric.selection) and not metric.negative_label:
-            what = "metric.negative_label is missing, micro_f1_positive needs it"
-            raise fail(what, "name the label that does not count")
+        KINDS[self.type].check(self)
         return self
 
     @property

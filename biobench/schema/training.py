@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from biobench.schema.kind import Traits
 from biobench.schema.source import fail, later
 from biobench.schema.strict import Strict, plain, suggest
 
@@ -290,18 +289,3 @@ class Probe(Strict):
     def trained(self) -> bool:
         """Whether weights are learned, so that seeds differ."""
         return self.kind in ("mlp", "linear")
-
-
-def check_probe(kind: Traits, probe: Probe | Literal["none"] | None) -> None:
-    """Raise FieldError where a probe does not fit the kind of task. none: the encoder is trained."""
-    if not kind.trains and (probe is None or probe == "none" or probe.kind != "similarity"):
-        hint = "write `training: {encoder: frozen, ...}` and `probe: {kind: similarity, pooling: mean}`"
-        raise fail(f"type '{kind.name}' trains nothing", hint)
-    if probe == "none":
-        return
-    if probe is None:
-        raise fail("a frozen encoder needs a probe", "add `probe: {}`")
-    if probe.kind == "similarity" and kind.trains and not (kind.numeric and kind.pairs):
-        raise fail(f"probe.kind 'similarity' does not fit type '{kind.name}'", "use `kind: linear`")
-    if not kind.probes:
-        raise fail(f"training.encoder 'frozen' does not fit type '{kind.name}' here", "use `encoder: trained`")

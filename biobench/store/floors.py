@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from biobench.errors import StoreError
-from biobench.schema.floor import FLOOR_VERSION, FloorRecord
+from biobench.schema.baseline import BASELINE_VERSION, BaselineRecord
 from biobench.store.records import read_record, task_folder, write_record
 from biobench.store.store import UnusableFile
 
@@ -19,14 +19,14 @@ def floor_key(task_hash: str, data_hash: str) -> str:
     return hashlib.sha256(f"{task_hash}\n{data_hash}".encode()).hexdigest()[:32]
 
 
-def save_floor(results_dir: str | Path, record: FloorRecord) -> Path:
+def save_floor(results_dir: str | Path, record: BaselineRecord) -> Path:
     """Write the record, atomically, over an older one of the same task and data. Raises StoreError."""
     path = task_folder(results_dir, "floors", record.task) / f"{floor_key(record.task_hash, record.data_hash)}.json"
     write_record(path, record)
     return path
 
 
-def find_floor(results_dir: str | Path, task: str, task_hash: str, data_hash: str) -> FloorRecord | None:
+def find_floor(results_dir: str | Path, task: str, task_hash: str, data_hash: str) -> BaselineRecord | None:
     """The verdict that holds for this task on this data, None where there is none of this gate version.
 
     The pair itself first. Else the newest of the same task id on the same data: baselines see documents and labels,
@@ -38,15 +38,15 @@ def find_floor(results_dir: str | Path, task: str, task_hash: str, data_hash: st
     return record or latest(scan_floors(results_dir, task)[0], task, data_hash)
 
 
-def latest(records: Sequence[FloorRecord], task: str, data_hash: str) -> FloorRecord | None:
+def latest(records: Sequence[BaselineRecord], task: str, data_hash: str) -> BaselineRecord | None:
     """The newest of the records that were made on this data of the task."""
     matching = [r for r in records if r.task == task and r.data_hash == data_hash]
     return max(matching, key=lambda r: r.made, default=None)
 
 
-def scan_floors(results_dir: str | Path, task: str = "*") -> tuple[list[FloorRecord], list[UnusableFile]]:
+def scan_floors(results_dir: str | Path, task: str = "*") -> tuple[list[BaselineRecord], list[UnusableFile]]:
     """All readable records of this gate version, in order of file name, and what could not be read."""
-    records: list[FloorRecord] = []
+    records: list[BaselineRecord] = []
     findings: list[UnusableFile] = []
     for path in _paths(results_dir, task):
         try:
@@ -74,9 +74,9 @@ def _paths(results_dir: str | Path, task: str) -> list[Path]:
     return sorted(Path(results_dir).glob(f"floors/{task}/*.json"))
 
 
-def _read(path: Path) -> FloorRecord | None:
+def _read(path: Path) -> BaselineRecord | None:
     """The record; None for one of another gate version, which counts as not made."""
-    record = read_record(path, FloorRecord, ("floor_version", FLOOR_VERSION), _AGAIN)
+    record = read_record(path, BaselineRecord, ("floor_version", BASELINE_VERSION), _AGAIN)
     if record is None:
         return None
     if record.task != path.parent.name or floor_key(record.task_hash, record.data_hash) != path.stem:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from biobench import __version__
 from biobench.core.packages import check_ours
 from biobench.data import catalog
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
-from biobench.data.overlap import Digested, OverlapCounts, corpus_texts, overlap
+from biobench.data.overlap import Digested, corpus_texts, overlap
 from biobench.data.validate import find
 from biobench.models.loading import find_checkpoint
 from biobench.schema.contamination import Contamination, OverlapRecord, SplitOverlap
@@ -24,7 +22,7 @@ from biobench.workflows.decontamination import benchmark_documents, guardable, g
 
 def measure(
     corpus: Path, tasks: Sequence[str], model: str | None, data_dir: str | None, results_dir: str | Path
-) -> tuple[list[OverlapCounts], dict[str, Contamination], tuple[str, int] | None]:
+) -> tuple[dict[tuple[str, str], SplitOverlap], dict[str, Contamination], tuple[str, int] | None]:
     """The overlap of each split; the same of each task as records hold it; (model, stored runs that were changed).
 
     corpus: training text, or a pretraining run or its ledger. tasks: all whose data is available where none is named.
@@ -48,11 +46,6 @@ def measure(
     else:
         texts = Digested(corpus_texts(corpus))
     rows = overlap(texts, {name: task.documents for name, task in data.items()})
-    splits: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        fields = asdict(row)
-        task, split = fields.pop("task"), fields.pop("split")
-        splits.setdefault(task, {})[split] = SplitOverlap(**fields)
     measured = {
         task: Contamination(
             corpus=corpus.resolve().name if ledger is None else ledger.name,
@@ -60,9 +53,10 @@ def measure(
             base=base,
             excluded=excluded is not None
             and all(excluded.why(d.reading) == "same" for d in (*data[task].validation, *data[task].test)),
-            **by_split,
+            validation=rows[task, "validation"],
+            test=rows[task, "test"],
         )
-        for task, by_split in splits.items()
+        for task in data
     }
     return rows, measured, None if model is None else (model, _keep(measured, data, model, results_dir))
 

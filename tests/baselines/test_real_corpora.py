@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from pathlib import Path
 
 import pytest
 
 from biobench.baselines import gate
-from biobench.baselines.moves import alignment
-from biobench.baselines.verdict import SEED
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import load_data
 from biobench.schema.document import TaskData
-from tests.helpers.broken_corpora import broken, characters_moved, labels_shuffled, tokens_moved
 
 pytestmark = pytest.mark.real
 
@@ -57,35 +53,3 @@ def test_real_corpora_pass(name: str, data_dir: Path) -> None:
 def test_known_ceiling_of_macro_over_all_labels(data_dir: Path) -> None:
     _, data = loaded("fracco_100", data_dir)
     assert (len(data.gold_labels), len(data.labels)) == (96, 100), "96.0, as docs/baselines.md says"
-
-
-@pytest.mark.parametrize("name", ["gad", "hoc", "fracco_30", "ncbi_disease_single", "social_history", "quaero_emea"])
-def test_real_labels_shuffled_against_the_text_fail(name: str, data_dir: Path) -> None:
-    task, data = loaded(name, data_dir)
-    verdict = gate(task, broken(data, labels_shuffled(3)))
-    assert not verdict.passed
-    assert any("permuted among the documents" in reason for reason in verdict.reasons), verdict.reasons
-
-
-@pytest.mark.parametrize("name", ["ncbi_disease_single", "social_history", "quaero_emea"])
-def test_real_mentions_moved_by_a_character_fail(name: str, data_dir: Path) -> None:
-    task, data = loaded(name, data_dir)
-    for step in (1, -1):
-        reasons = gate(task, broken(data, characters_moved(step))).reasons
-        assert any("offsets are shifted" in reason for reason in reasons), (step, reasons)
-
-
-@pytest.mark.parametrize("name", ["ncbi_disease_single", "social_history", "social_history_clean", "anatem", "bc5cdr"])
-@pytest.mark.parametrize("step", [1, -1])
-def test_real_mentions_moved_by_a_token_fail(name: str, step: int, data_dir: Path) -> None:
-    task, data = loaded(name, data_dir)
-    reasons = gate(task, broken(data, tokens_moved(step))).reasons
-    assert any("mentions are shifted" in reason for reason in reasons), reasons
-
-
-@pytest.mark.parametrize("name", [n for n, reader in READERS.items() if reader == "training dictionary"])
-def test_real_mentions_recur_best_where_they_are(name: str, data_dir: Path) -> None:
-    found = alignment(loaded(name, data_dir)[1], SEED)
-    assert found.passed
-    annotated, moved = (float(x) for x in re.findall(r"([\d.]+)(?:,| if)", found.words))
-    assert annotated > 1.7 * moved

@@ -18,8 +18,8 @@ from biobench.errors import DataUnavailableError, StoreError, UsageError
 from biobench.report.frame import build
 from biobench.report.results import fingerprint, load
 from biobench.runs.api import run
+from biobench.schema.baseline import BASELINE_VERSION, BaselineRecord, GateCheck
 from biobench.schema.document import TaskData
-from biobench.schema.floor import FLOOR_VERSION, FloorRecord, GateCheck
 from biobench.store.floors import find_floor, save_floor, scan_floors
 from tests.helpers.broken_corpora import (
     broken,
@@ -97,7 +97,7 @@ def test_damaged_and_foreign_files(tmp_path: Path) -> None:
     (path,) = (results / "floors" / "demo_topic").iterdir()
     (record,), _ = scan_floors(results)
     old = path.read_text(encoding="utf-8")
-    path.write_text(old.replace(f'"floor_version": {FLOOR_VERSION}', '"floor_version": 1'), encoding="utf-8")
+    path.write_text(old.replace(f'"floor_version": {BASELINE_VERSION}', '"floor_version": 1'), encoding="utf-8")
     assert scan_floors(results) == ([], []), "another version of the gate counts as not asked"
     path.write_text(old[:100], encoding="utf-8")
     with pytest.raises(StoreError, match="is not JSON"):
@@ -133,12 +133,7 @@ def test_a_run_asks_once_and_the_report_shows_floors(tmp_path: Path) -> None:
     report = build(results, "macro", tasks=["demo_topic"])
     assert not any("no gate verdict" in note for note in report.notes)
     rows = {(r.source, r.model): r for r in report.rows}
-    assert {m for s, m in rows if s == "baseline"} == {
-        "majority class",
-        "random labels",
-        "length only",
-        "bag of words",
-    }
+    assert {m for s, m in rows if s == "baseline"} == {"majority class", "random labels", "length only", "bag of words"}
     assert rows["baseline", "majority class"].mean == pytest.approx(record.policies[0].scores["macro_f1"])
     assert rows["oracle", "oracle"].mean == 1
     assert any(s == "run" for s, _ in rows)
@@ -167,7 +162,7 @@ def test_a_run_on_a_broken_task_is_kept_but_not_shown(tmp_path: Path) -> None:
     assert any(note.startswith("shuffled fails its gate") for note in report.notes)
 
 
-def _failing(record: FloorRecord) -> GateCheck:
+def _failing(record: BaselineRecord) -> GateCheck:
     return record.checks[0].model_copy(update={"passed": False, "words": "made to fail"})
 
 

@@ -13,8 +13,8 @@ from biobench.baselines.moves import alignment, surface
 from biobench.baselines.permutation import beats, beats_permuted
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import load_data
+from biobench.schema.baseline import BaselineRecord
 from biobench.schema.document import Document, Prediction, Span, TaskData
-from biobench.schema.floor import FloorRecord
 from biobench.score import counts
 from tests.helpers.broken_corpora import broken, characters_moved, labels_shuffled, tokens_moved, types_shuffled
 
@@ -28,7 +28,7 @@ def demo() -> dict[str, tuple[LoadedTask, TaskData]]:
     return {t.id: (t, load_data(t, None)) for t in tasks}
 
 
-def failed(verdict: FloorRecord) -> set[str]:
+def failed(verdict: BaselineRecord) -> set[str]:
     return {c.name for c in verdict.checks if not c.passed}
 
 
@@ -172,22 +172,6 @@ def test_permuting_keeps_groups_together() -> None:
     assert significant <= 2
 
 
-def test_the_surface_check_needs_no_blanks_between_words() -> None:
-    text = "患者有发热和咳嗽的症状并且头痛"
-    docs = [Document(f"{i}", f"{i}", text, "test", spans=(Span(3, 5, "D"), Span(6, 8, "D"))) for i in range(20)]
-    found = surface(docs)
-    assert found.words.startswith("100.0 % of the edges of 40 mentions")
-    assert found.passed
-
-
-def test_the_surface_check_counts_edges() -> None:
-    text = "an old man, ill"
-    found = surface([Document("d", "d", text, "test", spans=(Span(3, 6, "A"), Span(8, 11, "A")))])
-    # `old` is clean; `an,` begins inside a word and ends on punctuation
-    assert found.words.startswith("50.0 % of the edges of 2 mentions")
-    assert surface([Document("d", "d", text, "test")]).passed
-
-
 def in_groups(groups: int, size: int, labels: Sequence[str] = "ABC") -> TaskData:
     """Sentences whose last word tells their label; in each group labels keep their order and mostly stay a row."""
     rng = np.random.default_rng(7)
@@ -258,7 +242,7 @@ def test_labels_learned_by_heart_are_no_information(demo: dict[str, tuple[Loaded
     copies = [replace(d, id=f"t{d.id}", group=f"t{d.id}", split="test", text=d.text.upper()) for d in made[:60]]
     new = [replace(d, split="test") for d in made[200:]]
 
-    def judged(test: list[Document]) -> FloorRecord:
+    def judged(test: list[Document]) -> BaselineRecord:
         parts = {"train": made[:200], "validation": made[:5], "test": test}
         return gate(task, TaskData(parts, ("A", "B"), ("A", "B"), "generated", "h"))
 
@@ -286,12 +270,14 @@ def labelled(
 
 
 @pytest.fixture
-def two_labels(demo: dict[str, tuple[LoadedTask, TaskData]]) -> Callable[[list[Document], list[Document]], FloorRecord]:
+def two_labels(
+    demo: dict[str, tuple[LoadedTask, TaskData]],
+) -> Callable[[list[Document], list[Document]], BaselineRecord]:
     """The gate on documents with the labels A and B."""
     spec = demo["demo_topic"][0].spec.model_copy(update={"labels": ["A", "B"]})
     task = replace(demo["demo_topic"][0], spec=spec)
 
-    def judged(train: list[Document], test: list[Document]) -> FloorRecord:
+    def judged(train: list[Document], test: list[Document]) -> BaselineRecord:
         parts = {"train": train, "validation": train[:5], "test": test}
         return gate(task, TaskData(parts, ("A", "B"), ("A", "B"), "generated", "h"))
 

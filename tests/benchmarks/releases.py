@@ -14,7 +14,7 @@ from pathlib import Path
 
 from biobench.data.catalog import LoadedTask, list_tasks
 from biobench.data.load import hashed_parts
-from biobench.data.locate import default_data_dir, locate
+from biobench.data.locate import data_folder, locate
 from biobench.data.releases import release_of
 
 
@@ -30,7 +30,7 @@ def hashes(tasks: Sequence[LoadedTask], data_dir: Path) -> Iterator[tuple[Loaded
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the lines; 1 where a spec knows releases of a source and the data are none of them."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data-dir", type=Path, default=default_data_dir())
+    parser.add_argument("--data-dir", type=Path, default=data_folder())
     wrong = 0
     for task, source, digest in hashes(list_tasks(), parser.parse_args(arguments).data_dir):
         release = release_of(task, source, digest)

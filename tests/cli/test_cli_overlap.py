@@ -121,6 +121,16 @@ def test_documents_kept_out_of_the_text_are_said_to_be(biobench: Callable[..., S
     assert told_again(model, listed["tasks"]["diamed"]["data_hash"])
     assert not told_again(model, "another")
 
+    # other documents to exclude, or another text, are not those of the run
+    ask = ("data", "overlap", "clean", "--task", "diamed", "--data-dir", data)
+    cases = (exclusions := data / "DiaMED" / "splits" / "validation.json").read_text(encoding="utf-8")
+    exclusions.write_text(cases.replace('"clinical_case": "', '"clinical_case": "Ajout. ', 1), encoding="utf-8")
+    assert "not those that the run kept out" in biobench(*ask).refusal()
+    exclusions.write_text(cases, encoding="utf-8")
+    with Path("text.jsonl").open("a") as stream:
+        stream.write('{"text": "One line more."}\n')
+    assert "cannot be shown to be the text of this run" in biobench(*ask).refusal()
+
 
 def rows_of_runs(biobench: Callable[..., Said]) -> list[dict[str, Any]]:
     """The report's rows of runs."""
@@ -190,21 +200,3 @@ def test_tasks_that_nobody_guarded_are_named_and_can_be_counted_later(
     said = biobench("data", "overlap", "half", "--task", "meddialog_fr", "--data-dir", data, "--json")
     assert said.status == 0, said.err
     assert {r["split"]: r["seen"] for r in said.json()}["test"] >= 1
-
-
-def test_changed_text_and_other_exclusions_are_refused(
-    biobench: Callable[..., Said], data: Path, tmp_path: Path
-) -> None:
-    pretrain(biobench, "clean", data)
-    ask = ("data", "overlap", "clean", "--task", "diamed", "--data-dir")
-    exclusions = tmp_path / "data" / "DiaMED" / "splits" / "validation.json"
-    whole = exclusions.read_text(encoding="utf-8")
-    cases = json.loads(whole)
-    cases[0]["clinical_case"] += " Ajout."
-    exclusions.write_text(json.dumps(cases), encoding="utf-8")
-    assert "not those that the run kept out" in biobench(*ask, data).refusal()
-    exclusions.write_text(whole, encoding="utf-8")
-    assert biobench(*ask, data).status == 0
-    with (tmp_path / "text.jsonl").open("a") as stream:
-        stream.write('{"text": "One line more."}\n')
-    assert "cannot be shown to be the text of this run" in biobench(*ask, data).refusal()

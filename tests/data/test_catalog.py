@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -74,16 +72,6 @@ def test_the_hash_is_the_protocol_and_nothing_else() -> None:
     assert "folder" not in str(task_identity(gad, "blurb"))
 
 
-def test_listing_is_light() -> None:
-    code = (
-        "import sys, biobench.data.catalog as c; c.list_tasks();"
-        "heavy = {'torch', 'transformers', 'datasets', 'pandas', 'pyarrow', 'scipy', 'sklearn'} & set(sys.modules);"
-        "sys.exit(str(heavy) if heavy else 0)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
 def test_unavailable_data_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(DataUnavailableError) as caught:
         load_data(load_task("ncbi_disease_single"), tmp_path)
@@ -148,44 +136,6 @@ def test_describe_with_and_without_data(fixtures: Path) -> None:
     assert missing["licence"] == "GPL-3.0"
 
 
-@pytest.mark.parametrize(
-    ("file", "expected"),
-    [
-        ("iob/train.tsv", "format: iob, columns: [token, tag], separator: tab, scheme: IOB2"),
-        ("iob/iob1.txt", "columns: [token, skip1, skip2, tag], separator: space, scheme: IOB1"),
-        ("tsv/train.tsv", "format: tsv, separator: tab, header: false, columns: {text: 0, label: 1}"),
-    ],
-)
-def test_scaffold_recognises_formats(file: str, expected: str, fixtures: Path) -> None:
-    assert expected in scaffold(fixtures / file)
-
-
-def test_scaffolds_of_json_lines_and_parquet(tmp_path: Path) -> None:
-    import json
-
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    rows = [{"key": i, "note": f"a longer text number {i}", "class": "no" if i % 3 else "yes"} for i in range(30)]
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    (folder / "all.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
-    many = [r | {"class": ["x"] * (i % 2) + ["y"] * (i % 5 == 0)} for i, r in enumerate(rows)]
-    pq.write_table(pa.Table.from_pylist(many), folder / "all.parquet")
-    for name, kind, labels in (
-        ("all.jsonl", "single_label", ["no", "yes"]),
-        ("all.parquet", "multi_label", ["x", "y"]),
-    ):
-        spec = tmp_path / "spec.yaml"
-        spec.write_text(scaffold(folder / name, "made"), encoding="utf-8")
-        task = load_task(spec)
-        assert (task.spec.type, task.spec.labels) == (kind, labels)
-        assert sum(len(v) for v in load_data(task, tmp_path).documents.values()) == 30
-    (folder / "bad.jsonl").write_text("{}\n{")
-    with pytest.raises(DataFormatError, match="not valid JSON"):
-        scaffold(folder / "bad.jsonl")
-
-
 def test_a_scaffold_runs_as_it_is(tmp_path: Path, fixtures: Path) -> None:
     spec = tmp_path / "spec.yaml"
     spec.write_text(scaffold(fixtures / "iob", "my_task"), encoding="utf-8")
@@ -199,17 +149,6 @@ def test_a_scaffold_runs_as_it_is(tmp_path: Path, fixtures: Path) -> None:
 
 UNPINNED = {"gad", "hoc", "meddialog_fr", "ncbi_disease_single"}
 """Shipped tasks with a hub source at a name that can move: no hub could be asked for the commit."""
-
-
-def test_shipped_hub_sources_are_pinned_or_say_that_nobody_opened_them() -> None:
-    moving = {}
-    for path in spec_paths().values():
-        task = load_task(path)
-        for source in task.spec.all_sources:
-            if source.hub is not None and not source.hub.pinned:
-                moving[task.id] = source.notes or ""
-    assert set(moving) == UNPINNED
-    assert all("not opened here" in text or "could not be checked" in text for text in moving.values())
 
 
 def test_validation_warns_of_a_revision_that_can_move(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:

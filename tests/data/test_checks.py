@@ -37,6 +37,17 @@ def test_a_mention_counts_once_and_mentions_stand_in_order() -> None:
     assert kept.spans == tuple(sorted({(3, 4, label), (3, 4, other), (0, 1, label), (0, 1, other)}))
 
 
+@pytest.mark.parametrize("task", ["demo_ner", "demo_topic"])
+def test_a_document_without_text_is_refused_whatever_its_format(task: str) -> None:
+    blank = replace(PLAIN, text=" \n", tokens=(), tags=())
+    with pytest.raises(DataFormatError, match="document 'a' has no text") as caught:
+        _passed(load_task(task), [blank])
+    assert (caught.value.hint, caught.value.line) == ("remove it", 3)
+    if task == "demo_topic":
+        labels = load_task(task).spec.labels[:1]  # type: ignore[index]
+        assert _passed(load_task(task), [replace(blank, query="a question", labels=tuple(labels))])
+
+
 def test_a_single_label_task_has_one_label_a_document() -> None:
     task = load_task("demo_topic")
     first, second = task.spec.labels[:2]  # type: ignore[index]

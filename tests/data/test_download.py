@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from biobench.data import download as module
-from biobench.data.catalog import LoadedTask
-from biobench.data.download import RangeFile, download
-from biobench.data.fetch import fetch
+from biobench.data.download import download
 from biobench.errors import DataUnavailableError
-from tests.helpers.fetch_make import GOOD, left_behind, zipped
 from tests.helpers.hub_server import HubServer, hub_server
 
 CONTENT = os.urandom(5000)
-TEXT = b"a text that gzip makes shorter\n" * 400
 
 
 @pytest.fixture
@@ -81,56 +77,3 @@ def test_a_range_that_is_not_the_one_asked_for_is_not_joined(
     assert target.read_bytes() == CONTENT
     assert [s.range for s in web.seen][:2] == [None, "bytes=1000-"]
     assert [p.name for p in tmp_path.iterdir()] == ["big.bin"]
-
-
-def test_a_new_version_behind_a_server_that_ignores_if_range_is_not_joined(
-    web: HubServer, waits: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_opened", without_condition(module._opened))
-    url = web.file("big.bin", CONTENT)
-    web.fault("GET /files", "cut", 1000)
-    changed = os.urandom(5000)
-    web.after("GET /files", lambda: web.file("big.bin", changed))
-    assert download(url, tmp_path / "big.bin").read_bytes() == changed
-
-
-def without_condition(request: Callable[..., object]) -> Callable[..., object]:
-    """Requests as a server sees them that does not read If-Range."""
-    return lambda url, **headers: request(url, **{k: v for k, v in headers.items() if k != "If-Range"})
-
-
-def test_a_body_that_was_packed_on_its_way_is_refused(web: HubServer, waits: list[float], tmp_path: Path) -> None:
-    # a server that so names the kind of an archive means the archive
-    archive = web.file("a.tsv.gz", TEXT)
-    web.fault("GET /files/a.tsv.gz", "packed", body=b"x-gzip")
-    assert download(archive, tmp_path / "a.tsv.gz").read_bytes()[:2] == b"\x1f\x8b"
-    other = web.file("b.tsv", TEXT)
-    web.fault("GET /files/b.tsv", "packed", body=b"br")
-    assert refused(other, tmp_path / "b.tsv").endswith("the server packs the file as 'br', which was not asked for")
-
-
-def test_ranges_of_an_archive_are_asked_for_again(
-    web: HubServer, waits: list[float], task_at: Callable[..., LoadedTask], tmp_path: Path
-) -> None:
-    archive = zipped({"figures.bin": os.urandom(400_000)} | {f"{n}.tsv": GOOD.encode() for n in NAMES})
-    url = web.file("c.zip", archive)
-    web.fault("GET /files", "status", 429, body=b"2")
-    for kind, value in (("cut", 10), ("shifted", 5)):
-        web.fault("GET /files", kind, value)  # type: ignore[arg-type]
-    task = task_at(f'{{url: "{url}", unpack: zip, members: [{", ".join(f"{n}.tsv" for n in NAMES)}]}}')
-    result = fetch(task, tmp_path / "store")
-    assert "read by ranges" in result.notes[0]
-    assert left_behind(tmp_path / "store") == [f"corpus/{n}.tsv" for n in sorted(NAMES)]
-    assert waits[0] == 2
-
-
-NAMES = ("train", "devel", "test")
-
-
-def test_an_archive_that_changes_between_two_ranges_is_refused(web: HubServer, waits: list[float]) -> None:
-    url = web.file("c.zip", CONTENT)
-    remote = RangeFile(url)
-    assert remote.read(10) == CONTENT[:10]
-    web.file("c.zip", CONTENT[::-1])
-    with pytest.raises(DataUnavailableError, match="the file changed while it was read"):
-        remote.read(10)

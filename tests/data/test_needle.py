@@ -13,11 +13,9 @@ import pytest
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import load_data, subset
 from biobench.data.readers.needle import facts as _needle_facts
-from biobench.data.readers.needle.haystack import units_of
-from biobench.data.readers.needle.notes import SECTIONS, WORDS
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document
-from biobench.schema.needle import ABSENT, BINS, PRESENT, GridCell, cell_of, example_id
+from biobench.schema.needle import ABSENT, PRESENT, GridCell, cell_of
 
 SMALL = "lengths: [128, 256], notes: 300, examples: {train: 192, validation: 48, test: 96}"
 Make = Callable[..., LoadedTask]
@@ -75,18 +73,6 @@ def test_the_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
         load_data(make(language="en"), None).hash == "dd2251722e2e63fc85049fbeedb069233152883e450818ede33fd28780c3e4ce"
     )
     assert load_data(make(SMALL + ", seed: 43"), None).hash != one.hash
-
-
-@pytest.mark.parametrize("language", ["fr", "en"])
-def test_a_changed_lexicon_is_another_version_and_another_data_hash(
-    make: Make, language: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before, version = load_data(make(language=language), None).hash, _needle_facts.fingerprint(language)
-    text, slots = _needle_facts.TEMPLATES[language]["symptom"]
-    changed = {**slots, "unit": [*slots["unit"], "fortnights"]}
-    monkeypatch.setitem(_needle_facts.TEMPLATES[language], "symptom", (text, changed))
-    assert _needle_facts.fingerprint(language) != version
-    assert load_data(make(language=language), None).hash != before
 
 
 def test_the_version_alone_reaches_the_data_hash(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,29 +160,6 @@ def test_negatives_change_all_slots_or_exactly_one(make: Make, language: str) ->
             assert slots_changed(d, language) == wanted
 
 
-def test_templates_have_two_to_four_slots_in_both_languages() -> None:
-    assert set(_needle_facts.TEMPLATES) == {"fr", "en"}
-    for templates in _needle_facts.TEMPLATES.values():
-        assert len(templates) == 8
-        for text, slots in templates.values():
-            assert 2 <= len(slots) <= 4
-            for lexicon in slots.values():
-                assert len(set(lexicon)) == len(lexicon)
-            assert set(slots) == {part.split("}")[0] for part in text.split("{")[1:]}
-
-
-def test_places_lie_in_their_bin_and_leave_room_on_both_sides(make: Make) -> None:
-    for d in documents(make()):
-        assert d.plan is not None
-        low, high = BINS[cell(d).position]
-        assert low <= d.plan.place <= high
-        assert sum(len(u.split()) for u in d.plan.before) >= d.plan.place * d.plan.length
-        assert sum(len(u.split()) for u in d.plan.after) >= (1 - d.plan.place) * d.plan.length
-        assert d.plan.needle in d.text
-        assert d.labels == (ABSENT,) or d.query in d.text
-        assert d.labels == (PRESENT,) or d.query not in d.text
-
-
 def test_a_fine_grid_of_places(make: Make) -> None:
     found = documents(make(SMALL.replace("notes: 300", "notes: 300, positions: grid, grid_steps: 5")))
     assert {(cell(d).position, d.plan.place) for d in found if d.plan} == {
@@ -249,28 +212,6 @@ def test_too_little_text_and_too_many_examples_are_said(make: Make) -> None:
         load_data(make(language="de"), None)
     with pytest.raises(SpecError, match="lengths must rise"):
         make("lengths: [512, 256]")
-
-
-def test_ids_name_their_cell_and_others_do_not() -> None:
-    here = GridCell(8192, "p050", "vital")
-    assert cell_of(example_id("fr", here, 7, PRESENT)) == here
-    assert example_id("fr", here, 7, ABSENT) == "needle-fr-8192-p050-vital-00007-n"
-    assert cell_of("cos-17") is None
-
-
-def test_units_have_single_blanks_and_at_most_sixty_words() -> None:
-    assert units_of("Un  deux. Trois\nquatre (cf. le bras) cinq.") == [
-        "Un deux.",
-        "Trois",
-        "quatre (cf. le bras) cinq.",
-    ]
-    assert [len(u.split()) for u in units_of("mot " * 130)] == [60, 60, 10]
-
-
-def test_every_slot_of_a_note_has_words() -> None:
-    for language, sections in SECTIONS.items():
-        named = {s.lower() for _, frames in sections for f in frames for s in re.findall(r"{(\w+)}", f)} - {"age"}
-        assert named == set(WORDS[language])
 
 
 @pytest.mark.parametrize("limit", [1, 2, 25, 64, 191, 192, 1000])

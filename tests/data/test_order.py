@@ -11,7 +11,7 @@ import pytest
 from biobench.data.catalog import LoadedTask
 from biobench.data.load import load_data
 from biobench.data.locate import locate
-from biobench.data.readers import Request, formats, get_reader
+from biobench.data.readers import Request, get_reader
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 
@@ -29,12 +29,6 @@ def put(folder: Path, **files: str) -> None:
     for name, text in files.items():
         stem, _, ending = name.rpartition("_")
         (folder / "data" / f"{stem}.{ending}").write_text(text, encoding="utf-8")
-
-
-@pytest.mark.parametrize("name", formats())
-def test_every_reader_states_its_order(name: str) -> None:
-    said = get_reader(name).read.__doc__ or ""
-    assert "order" in said.lower(), f"the docstring of format '{name}' does not say in which order documents come"
 
 
 def test_annotated_units_follow_the_lines_of_the_ann(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
@@ -122,12 +116,3 @@ def test_ids_of_documents_that_stand_again(make_task: Callable[..., LoadedTask],
         type="token_ner", labels="[X]", files=files, unit="document", reader="{format: iob, ids: repeated}"
     )
     assert [d.id for d in load_data(whole, tmp_path).train] == ["train/7", "train/5", "train/7#2"]
-
-
-def test_files_of_one_name_in_two_folders_of_a_split(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
-    for part in ("a", "b"):
-        (tmp_path / "data" / part).mkdir(parents=True)
-        (tmp_path / "data" / part / "9.txt").write_text(f"text {part}")
-        (tmp_path / "data" / part / "9.ann").write_text("T1\tX 0 4\ttext\n")
-    found = read(make_task, tmp_path, "{format: brat, ids: repeated}", '{train: "*/9.txt"}', splits="official")
-    assert [(d.id, d.group, d.text) for d in found] == [("train/9", "9", "text a"), ("train/9#2", "9", "text b")]

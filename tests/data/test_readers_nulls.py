@@ -67,14 +67,6 @@ def test_a_null_of_a_table(
     assert "remove the row" in error.hint
 
 
-@pytest.mark.parametrize("label", [[1.0, NAN, None], ["a", None, "b"]])
-def test_a_null_of_a_label_column(label: list[Any], refusal: Callable[..., DataFormatError], tmp_path: Path) -> None:
-    pq.write_table(pa.table({"text": ["x", "y", "z"], "label": label}), tmp_path / "data" / "x.parquet")
-    reader = '{format: parquet, columns: {text: text, labels: label}, label_map: {"1.0": a}}'
-    error = refusal("x.parquet", reader, "single_label")
-    assert (error.what, error.line) == ("the row has no label", 2)
-
-
 @pytest.mark.parametrize(
     ("column", "words"), [(["no", "fever"], "the row's tokens are not a list"), ([[1], [2]], "tokens are not texts")]
 )

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from biobench.data.catalog import LoadedTask, load_task
-from biobench.data.load import load_data
+from biobench.data.catalog import LoadedTask
 from biobench.data.locate import locate
 from biobench.data.readers import Request, get_reader
 from biobench.errors import DataFormatError
@@ -96,11 +95,7 @@ def test_csv_quotes_line_numbers_and_label_map(make_task: Callable[..., LoadedTa
 def test_parquet_text_view(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     table = pa.table(
-        {
-            "document_id": ["11_0", "11_1"],
-            "text": [" first ", "second"],
-            "labels": [["none"], ["a", "b", "a"]],
-        }
+        {"document_id": ["11_0", "11_1"], "text": [" first ", "second"], "labels": [["none"], ["a", "b", "a"]]}
     )
     pq.write_table(table, tmp_path / "data" / "x.parquet")
     task = make_task(
@@ -130,36 +125,6 @@ def test_parquet_token_view_with_class_numbers(make_task: Callable[..., LoadedTa
     spec["reader"] = spec["reader"].replace(", I-Disease", "")
     with pytest.raises(DataFormatError, match="not an index"):
         _documents(make_task(**spec), tmp_path)
-
-
-def test_agreement_bound_values_are_withheld(read: Callable[..., TaskData], fixtures: Path) -> None:
-    bad = fixtures / "bad" / "data"
-    with pytest.raises(DataFormatError) as caught:
-        read(
-            bad,
-            folder="tsv_label",
-            type="single_label",
-            labels='["yes", "no"]',
-            files="{train: train.tsv, validation: dev.tsv, test: test.tsv}",
-            reader="{format: tsv, columns: {text: text, label: label}}",
-            access="agreement",
-            more="obtain: {needs: a signature, pages: [], steps: []}",
-        )
-    assert "yse" not in str(caught.value) + caught.value.hint
-    assert "withheld" in str(caught.value)
-    assert caught.value.line == 3
-
-
-def test_generated_sentences_are_the_same_each_time_and_disjoint() -> None:
-    for name in ("demo_ner", "demo_topic"):
-        one, two = load_data(load_task(name), None), load_data(load_task(name), None)
-        assert one.hash == two.hash
-        texts = [{d.text for d in one.documents[s]} for s in ("train", "validation", "test")]
-        assert not texts[0] & texts[1]
-        assert not texts[0] & texts[2]
-        assert one.gold_labels == one.labels
-    other = load_data(load_task("demo_ner", ["reader.seed=8"]), None)
-    assert other.hash != load_data(load_task("demo_ner"), None).hash
 
 
 @pytest.mark.parametrize(

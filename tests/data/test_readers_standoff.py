@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from biobench.data.catalog import LoadedTask
-from biobench.data.load import load_data
 from biobench.data.locate import locate
 from biobench.data.readers import Request, get_reader
 from biobench.errors import DataFormatError, SpecError
@@ -135,13 +132,6 @@ def test_damaged_annotations_are_refused(
     assert caught.value.line is not None or ann is None
 
 
-def test_empty_and_missing_annotation_files(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
-    write(tmp_path / "data", "a", "une fièvre", "")
-    write(tmp_path / "data", "b", "rien", None)
-    found = brat(make_task, tmp_path, ", missing_ann: skip")
-    assert [(d.id, d.spans) for d in found] == [("a", ())]
-
-
 def test_tokens_and_overlap_policies(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
     text = "drinks alcohol, daily now"
     ann = "T1\tDISO 0 21\tdrinks alcohol, daily\nT2\tANAT 7 14\talcohol\nT3\tPHYS 16 25\tdaily now\n"
@@ -158,15 +148,6 @@ def test_tokens_and_overlap_policies(make_task: Callable[..., LoadedTask], tmp_p
     assert (words.unexpressed, longest.unexpressed) == ((), ("ANAT", "PHYS"))
     with pytest.raises(DataFormatError, match="overlaps"):
         brat(make_task, tmp_path, ", tokens: words", **spec)
-
-
-def test_a_token_task_without_tokens_is_refused(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
-    for split in ("train", "dev", "test"):
-        write(tmp_path / "data" / split, f"a{split}", "une fièvre", "T1\tDISO 4 10\tfièvre\n")
-    files = '{train: "train/*.txt", validation: "dev/*.txt", test: "test/*.txt"}'
-    task = make_task(type="token_ner", labels="[DISO]", files=files, reader="{format: brat}")
-    with pytest.raises(DataFormatError, match="has no tokens"):
-        load_data(task, tmp_path)
 
 
 def test_segment_type_goes_with_annotation_segments(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
@@ -283,55 +264,6 @@ def _read(make_task: Callable[..., LoadedTask], folder: Path, name: str, reader:
     options = task.options["local"]
     request = Request(options, locate(task.spec.all_sources[0], folder).files, task.spec)
     return list(get_reader(options.format).read(request))
-
-
-def test_bioc_composites_and_offsets(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-
-    def annotation(kind: str, at: int, surface: str, role: str = "") -> str:
-        extra = f'<infon key="CompositeRole">{role}</infon>' if role else ""
-        return (
-            f'<annotation><infon key="type">{kind}</infon>{extra}'
-            f'<location offset="{at}" length="{len(surface)}"/><text>{surface}</text></annotation>'
-        )
-
-    xml = (
-        "<collection><document><id>7</id><passage><offset>0</offset><text>Lung pain</text>"
-        + annotation("Disease", 0, "Lung pain")
-        + "</passage><passage><offset>10</offset><text>breast and lung cancer &amp; aspirin</text>"
-        + annotation("Disease", 10, "breast and lung cancer", "CompositeMention")
-        + annotation("Disease", 10, "breast", "IndividualMention")
-        + annotation("Chemical", 35, "aspirin")
-        + "</passage></document></collection>"
-    )
-    (tmp_path / "data" / "x.xml").write_text(xml, encoding="utf-8")
-    (d,) = _read(make_task, tmp_path, "x.xml", "{format: bioc}")
-    assert surfaces(d) == [("Lung pain", "Disease"), ("breast and lung cancer", "Disease"), ("aspirin", "Chemical")]
-    (tmp_path / "data" / "x.xml").write_text(xml.replace('offset="35"', 'offset="34"'), encoding="utf-8")
-    with pytest.raises(DataFormatError, match="not at its offset"):
-        _read(make_task, tmp_path, "x.xml", "{format: bioc}")
-    (tmp_path / "data" / "x.xml").write_text(xml[:-20], encoding="utf-8")
-    with pytest.raises(DataFormatError, match="not valid XML"):
-        _read(make_task, tmp_path, "x.xml", "{format: bioc}")
-
-
-def test_catalogue_parquet_views(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    entity = {"type": "Disease", "offsets": [[0, 4], [9, 13]], "text": ["lung", "pain"]}
-    source = pa.table({"document_id": ["1"], "text": ["lung and pain"], "entities": [[entity]]})
-    pq.write_table(source, tmp_path / "data" / "s.parquet")
-    (d,) = _read(make_task, tmp_path, "s.parquet", "{format: bigbio, view: source, discontinuous: hull}")
-    assert surfaces(d) == [("lung and pain", "Disease")]
-    passages = [{"text": ["lung"], "offsets": [[0, 4]]}, {"text": ["and pain"], "offsets": [[5, 13]]}]
-    kb = pa.table({"document_id": ["1"], "passages": [passages], "entities": [[entity]]})
-    pq.write_table(kb, tmp_path / "data" / "k.parquet")
-    (d,) = _read(make_task, tmp_path, "k.parquet", "{format: bigbio, view: kb, discontinuous: drop}")
-    assert (d.text, d.spans) == ("lung and pain", ())
-    for column in ("document_id", "text", "entities"):
-        nulls = source.set_column(source.column_names.index(column), column, pa.nulls(1, source[column].type))
-        pq.write_table(nulls, tmp_path / "data" / "n.parquet")
-        with pytest.raises(DataFormatError, match=f"the row has no {column}"):
-            _read(make_task, tmp_path, "n.parquet", "{format: bigbio, view: source}")
 
 
 def test_xmi_offsets_are_utf16(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from biobench.errors import DataFormatError, SpecError
 from biobench.runs.api import contradicted
 from biobench.runs.options import RunRequest
 from biobench.runs.plan import make_plan
-from tests.benchmarks.releases import hashes
 from tests.data.test_expected import spec
 from tests.helpers.cli_make import call
 from tests.helpers.tiny import make_tiny_encoder
@@ -46,15 +45,6 @@ def test_data_are_a_known_release_or_none_and_the_key_stays(tmp_path: Path) -> N
     assert release_problem(plain, "local", "0" * 64) is None, "it knows none"
     changed = load_task(str(path), ["reader.columns.text=label"])
     assert release_problem(changed, "local", "0" * 64) is None, "the files may be those of the release"
-
-
-def test_the_same_release_packed_otherwise_is_the_same(tmp_path: Path) -> None:
-    """Names of folders, line ends and a byte order mark are not the documents."""
-    path, digest = known(tmp_path)
-    for file in (tmp_path / "data").glob("*.tsv"):
-        file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes().replace(b"\n", b"\r\n"))
-    (tmp_path / "data").rename(tmp_path / "DATA")
-    assert load_data(load_task(str(path)), tmp_path).hash == digest
 
 
 def test_verify_says_which_release_it_is(
@@ -104,13 +94,3 @@ def test_shipped_specs_know_releases_and_expect_none() -> None:
     sources = [source for task in list_tasks() for source in task.spec.all_sources]
     assert sum(bool(source.releases) for source in sources) >= 25
     assert [source.id for source in sources if source.expect is not None] == []
-
-
-@pytest.mark.real
-def test_available_corpora_are_the_releases_that_the_specs_know(data_dir: Path) -> None:
-    compared = 0
-    for task, source, digest in hashes(list_tasks(), data_dir):
-        if task.source(source).releases:
-            compared += 1
-            assert release_of(task, source, digest), f"{task.id}, {source}: {digest}"
-    assert compared >= 20

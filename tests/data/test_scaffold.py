@@ -36,23 +36,6 @@ def test_json_lines_with_a_null(null: dict[str, Any], at: int, tmp_path: Path) -
     assert "labels: [no, yes]" in made
 
 
-def test_parquet_with_nulls(tmp_path: Path) -> None:
-    items = rows()
-    items[0]["class"] = items[7]["note"] = None
-    pq.write_table(pa.Table.from_pylist(items), tmp_path / "all.parquet")
-    made = scaffold(tmp_path / "all.parquet")
-    assert "text: note, labels: class" in made
-    assert "labels: [no, yes]" in made
-
-
-def test_a_null_in_a_list_of_labels_is_no_label(tmp_path: Path) -> None:
-    items = [row | {"class": ["x", "y"][: i % 3]} for i, row in enumerate(rows())]
-    items[5]["class"] = ["x", None]
-    made = scaffold(json_lines(tmp_path / "all.jsonl", items))
-    assert "type: multi_label" in made
-    assert "labels: [x, y]" in made
-
-
 def test_a_sparse_field_is_not_taken_for_the_label(tmp_path: Path) -> None:
     many = [row | {"class": f"c{i % 5}", "flag": "ab"[i % 2] if i % 3 else None} for i, row in enumerate(rows())]
     assert "label: class" in scaffold(json_lines(tmp_path / "all.jsonl", many))
@@ -117,13 +100,6 @@ def test_train_and_test_without_dev_keep_their_test(tmp_path: Path) -> None:
     assert [len(data.documents[s]) for s in ("train", "validation", "test")] == [45, 5, 20]
 
 
-def test_splits_of_two_formats_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "train.tsv").write_text("note\tclass\n" + "some text\ta\nother text\tb\n" * 9, encoding="utf-8")
-    json_lines(tmp_path / "test.jsonl", rows())
-    with pytest.raises(DataFormatError, match="ends otherwise than"):
-        scaffold(tmp_path)
-
-
 def test_iobes_is_a_token_file(tmp_path: Path) -> None:
     (tmp_path / "iobes").mkdir()
     for name in ("train", "dev", "test"):
@@ -132,27 +108,6 @@ def test_iobes_is_a_token_file(tmp_path: Path) -> None:
     task = made(tmp_path / "iobes", tmp_path / "made.yaml")
     assert (task.spec.type, task.spec.labels) == ("token_ner", ["D"])
     assert task.options["local"].scheme == "IOBES"  # type: ignore[attr-defined]
-
-
-def test_folders_of_token_files_with_one_that_has_no_mention(tmp_path: Path) -> None:
-    for name in ("train", "dev", "test"):
-        (tmp_path / "many" / name).mkdir(parents=True)
-        (tmp_path / "many" / name / "a.tsv").write_text("all\tO\nwell\tO\n", encoding="utf-8")
-        (tmp_path / "many" / name / "b.tsv").write_text("severe\tO\ngout\tB-D\nagain\tO\n", encoding="utf-8")
-    task = made(tmp_path / "many", tmp_path / "made.yaml")
-    assert task.spec.labels == ["D"]
-    assert len(load_data(task, tmp_path).test) == 2
-
-
-def test_brat_folders(tmp_path: Path) -> None:
-    for name, label in (("train", "D 0 4"), ("dev", "S 5 8"), ("test", "D 0 4;9 14")):
-        (tmp_path / "brat" / name).mkdir(parents=True)
-        (tmp_path / "brat" / name / f"{name}.txt").write_text("gout bad foot.\n", encoding="utf-8")
-        words = " ".join("gout bad foot.\n"[int(p.split()[0]) : int(p.split()[1])] for p in label[2:].split(";"))
-        (tmp_path / "brat" / name / f"{name}.ann").write_text(f"T1\t{label}\t{words}\n", encoding="utf-8")
-    task = made(tmp_path / "brat", tmp_path / "made.yaml")
-    assert (task.spec.type, task.spec.labels, task.spec.unit) == ("span_ner", ["D", "S"], "document")
-    assert task.options["local"].discontinuous == "hull"  # type: ignore[attr-defined]
 
 
 def test_brat_folders_that_number_their_files_anew(tmp_path: Path) -> None:
@@ -196,21 +151,6 @@ def test_parquet_of_tokens_with_named_tags(tmp_path: Path) -> None:
     task = made(tmp_path / "hub", tmp_path / "made.yaml")
     (first, _) = load_data(task, tmp_path).test
     assert (task.spec.type, first.tags) == ("token_ner", ("B-D", "I-D"))
-
-
-def test_json_lines_of_tokens_with_tags(tmp_path: Path) -> None:
-    (tmp_path / "hub").mkdir()
-    items: list[dict[str, Any]] = [
-        {"words": ["lung", "cancer", "now"], "ner": ["B-D", "E-D", "O"], "page": 1},
-        {"words": ["well"], "ner": ["O"], "page": 2},
-    ]
-    for name in ("train", "validation", "test"):
-        json_lines(tmp_path / "hub" / f"{name}.jsonl", items)
-    task = made(tmp_path / "hub", tmp_path / "made.yaml")
-    first, second = load_data(task, tmp_path).test
-    assert (task.spec.type, task.spec.labels) == ("token_ner", ["D"])
-    assert (first.tags, second.tags) == (("B-D", "I-D", "O"), ("O",))
-    assert [first.text[a:b] for a, b, _ in first.spans] == ["lung cancer"]
 
 
 def test_a_column_called_label_is_the_label_and_a_patient_groups(tmp_path: Path) -> None:

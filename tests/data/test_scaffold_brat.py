@@ -12,9 +12,7 @@ from biobench.data.load import load_data
 from biobench.data.readers.brat import BratOptions
 from biobench.data.scaffold import scaffold
 from biobench.data.sniff import looks_like_ids
-from biobench.data.validate import validate_task
 from biobench.data.verify import verify
-from biobench.errors import DataFormatError
 
 PARTS = ("EMEA_ec22-cui-best_man", "Medline_EN_FR_ec22-cui-best_man", "Patents_ec22-cui-best_man")
 TEXT = "maladie du coeur {}\n"
@@ -74,22 +72,6 @@ def test_sub_collections_with_the_group_beside_the_concept(note: str, options: s
     }
 
 
-def test_a_mention_without_a_group_is_refused_or_left_out(tmp_path: Path) -> None:
-    text = scaffold(mantra(tmp_path / "French", broken=True), "made")
-    lines = ["labels: [ANAT, DISO]" if line.startswith("labels:") else line for line in text.splitlines()]
-    strict = "\n".join(lines[: lines.index(next(x for x in lines if x.startswith("counts:")))])
-    strict = strict.replace("{format: brat", f"{{format: brat, {NOTES[0]}")
-    with pytest.raises(DataFormatError, match="no note 'AnnotatorNotes' gives mention 'T0' a label") as caught:
-        load_data(loaded(strict, tmp_path), tmp_path)
-    assert caught.value.file is not None
-    assert caught.value.file.endswith(f"{PARTS[0]}/d0.ann")
-    assert caught.value.line == 1
-    counts = validate_task(
-        loaded(strict.replace("format: brat", "format: brat, other_types: drop"), tmp_path), tmp_path
-    )
-    assert sum(c["mentions"] for c in counts.counts.values()) == 47
-
-
 @pytest.mark.parametrize(
     ("labels", "ids"),
     [
@@ -117,18 +99,6 @@ def test_one_file_of_a_folder_means_the_folder(name: str, tmp_path: Path) -> Non
     text = scaffold(tmp_path / "three" / "train" / "train1.ann", "made")
     assert 'files: {train: "train/*.txt", validation: "dev/*.txt", test: "test/*.txt"}' in text
     assert "folder: three" in text
-
-
-def test_splits_with_sub_folders_are_read(tmp_path: Path) -> None:
-    for split in ("train", "dev", "test"):
-        for part in ("EMEA", "MEDLINE"):
-            (tmp_path / "corpus" / split / part).mkdir(parents=True)
-            name = tmp_path / "corpus" / split / part / f"{split}{part}"
-            name.with_suffix(".txt").write_text(f"gout in {part}\n", encoding="utf-8")
-            name.with_suffix(".ann").write_text("T1\tD 0 4\tgout\n", encoding="utf-8")
-    text = scaffold(tmp_path / "corpus", "made")
-    assert 'train: "train/*/*.txt"' in text
-    assert len(load_data(loaded(text, tmp_path), tmp_path).test) == 2
 
 
 def test_counts_and_findings_are_those_of_the_data(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sklearn.model_selection import train_test_split
 
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import limited, load_data
@@ -73,20 +72,6 @@ def test_vectors_of_the_shuffle(n: int, first: str, last: str) -> None:
     assert order[-3:] == [int(i) for i in last.split()]
 
 
-@pytest.mark.parametrize(
-    ("n", "rounding", "sizes"),
-    [
-        (1288, "largest_remainder", (1030, 129, 129)),
-        (1295, "largest_remainder", (1036, 130, 129)),
-        (1292, "truncate", (1033, 129, 130)),
-        (466, "truncate", (372, 46, 48)),
-    ],
-)
-def test_sizes_of_the_shuffled_splits(n: int, rounding: str, sizes: tuple[int, ...]) -> None:
-    parts = ratio_indices(n, ratios(0.8, 0.1, 0.1, method="random", rounding=rounding))
-    assert tuple(map(len, parts)) == sizes
-
-
 def test_test_first_takes_the_test_part_of_the_first_permutation() -> None:
     n = 40
     train, validation, test = ratio_indices(n, ratios(0.7, 0.1, 0.2, first_cut="test"))
@@ -95,19 +80,6 @@ def test_test_first_takes_the_test_part_of_the_first_permutation() -> None:
     assert test == order[:8]
     assert validation == rest[:4]
     assert train == rest[4:]
-
-
-@pytest.mark.parametrize("n", [25, 50, 101])
-@pytest.mark.parametrize("shares", [(0.72, 0.21, 0.07), (0.72, 0.07, 0.21), (0.5, 0.3, 0.2)])
-def test_unequal_parts_are_those_of_scikit_learn(n: int, shares: tuple[float, float, float]) -> None:
-    """Sizes are its own too: it takes 8 of 25 documents at 0.28, since 0.28 * 25 is a little above 7 in floats."""
-    part, validation, test = (round(shares[1] + shares[2], 2), *shares[1:])
-    kept, held = train_test_split(range(n), test_size=part, random_state=42)
-    validated, tested = train_test_split(held, test_size=test / part, random_state=42)
-    assert ratio_indices(n, ratios(*shares, method="sklearn")) == (kept, validated, tested)
-    rest, tested = train_test_split(range(n), test_size=test, random_state=42)
-    kept, validated = train_test_split(rest, test_size=validation / round(1 - test, 2), random_state=42)
-    assert ratio_indices(n, ratios(*shares, method="sklearn", first_cut="test")) == (kept, validated, tested)
 
 
 def test_ratios_are_the_decimals_that_were_written() -> None:

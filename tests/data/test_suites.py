@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 
 import biobench
 from biobench.cli.main import app
-from biobench.data import suite as suites
 from biobench.data.catalog import list_tasks, load_task, suite
 from biobench.data.suite import left_out, load_suite, matching, picked, pool, suite_tasks
 from biobench.errors import SpecError, UsageError
@@ -148,19 +147,3 @@ def test_a_part_of_a_suite_has_no_average_unless_asked_for(tmp_path: Path) -> No
     assert partial
     assert all("of 13 blurb tasks" in r.notes[0] for r in partial)
     assert any("ebm_pico cannot be run" in note for note in whole.notes)
-
-
-def test_the_page_of_the_suites_names_every_task() -> None:
-    page = DOCS.read_text(encoding="utf-8")
-    for name in ("blurb", "drbenchmark"):
-        declared = load_suite(name)
-        assert declared is not None
-        for member in declared.tasks:
-            row = next((line for line in page.splitlines() if line.startswith(f"| `{member.name}` |")), "")
-            state = "no spec" if member.task is None else "differs" if member.differs else "as the suite"
-            assert state in row, member.name
-            assert f"`{member.metric}`" in row
-            assert member.access in row
-    for task in (*suite("fr"), *suite("en")):
-        assert f"| `{task.id}` |" in page
-    assert suites.FOLDER.is_dir()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from biobench.data.counts import unexpressed_in_words
-from biobench.data.readers.standoff import flatten, mentions_to_tags, merge_fragments, with_tags
+from biobench.data.readers.base import FileLine
+from biobench.data.readers.standoff import Discontinuous, flat, mentions_to_tags, merge_fragments, with_tags
 from biobench.schema.document import Document, Span
 from biobench.schema.tags import Mode
 
@@ -12,9 +15,10 @@ def test_fragments() -> None:
     text = "ab cd ef"
     assert merge_fragments([(3, 5), (0, 2)], text) == ((0, 5),)
     assert merge_fragments([(0, 2), (6, 8)], text) == ((0, 2), (6, 8))
-    assert flatten(((0, 2), (6, 8)), "hull") == [(0, 8)]
-    assert flatten(((0, 2), (6, 8)), "drop") == []
-    assert flatten(((0, 2), (6, 8)), "each") == [(0, 2), (6, 8)]
+    wanted: dict[Discontinuous, list[tuple[int, int]]] = {"hull": [(0, 8)], "drop": [], "each": [(0, 2), (6, 8)]}
+    for policy, pieces in wanted.items():
+        spans = flat(cast(FileLine, None), [(0, 2), (6, 8)], text, policy, "X", "m")
+        assert [span[:2] for span in spans] == pieces
     whole = Span(0, 5, "Y")
     assert mentions_to_tags([Span(1, 2, "X"), whole], [(0, 2), (3, 5)], "last") == (["B-Y", "I-Y"], [whole, whole])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from biobench.report.tasks import shipped
-from biobench.schema.floor import FloorRecord, GateCheck, PolicyScores
+from biobench.schema.baseline import BaselineRecord, GateCheck, PolicyScores
 from biobench.store.floors import save_floor
 
 
@@ -26,7 +26,7 @@ def play(
     )
     save_floor(
         results,
-        FloorRecord(
+        BaselineRecord(
             task=task,
             task_version=1,
             task_hash=next(iter(shipped()[task].hashes.values())),

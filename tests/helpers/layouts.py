@@ -133,17 +133,6 @@ def _records(folder: Path, content: Rows) -> None:
         _put(folder, name, "".join(parts))
 
 
-def _bioc(content: Rows) -> str:
-    documents = "".join(
-        f"<document><id>{escape(r.id)}</id><passage><offset>0</offset><text>{escape(r.text)}</text>"
-        f'<annotation id="0"><infon key="type">{escape(r.label)}</infon>'
-        f'<location offset="{r.start}" length="{len(r.surface)}"/><text>{escape(r.surface)}</text></annotation>'
-        "</passage></document>\n"
-        for r in content
-    )
-    return f'<?xml version="1.0"?>\n<collection>\n{documents}</collection>\n'
-
-
 def _xmi(folder: Path, content: Rows) -> None:
     for r in content:
         units = [len(r.text[:n].encode("utf-16-le")) // 2 for n in (r.start, r.end)]
@@ -237,23 +226,6 @@ def _parquet(folder: Path, content: Rows) -> None:
         pq.write_table(pa.Table.from_pylist(own), folder / f"{split}.parquet")
 
 
-def _bigbio(folder: Path, content: Rows) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    for split in SPLITS:
-        own = [
-            {
-                "document_id": r.id,
-                "text": r.text,
-                "entities": [{"type": r.label, "offsets": [[r.start, r.end]], "text": [r.surface]}],
-            }
-            for r in content
-            if r.split == split
-        ]
-        pq.write_table(pa.Table.from_pylist(own), folder / f"{split}.parquet")
-
-
 def _projected(folder: Path, content: Rows) -> None:
     for split in SPLITS:
         own = [r for r in content if r.split == split]
@@ -302,8 +274,6 @@ _XML, _TSV, _JSONL = _files("{}.xml"), _files("{}.tsv"), _files("{}.jsonl")
 _PAIR = "{{texts: '{}', labels: '{}'}}"
 
 LAYOUTS: dict[str, Layout] = {
-    "bigbio": Layout("span_ner", "view: source", _files("{}.parquet"), _bigbio, binary=True),
-    "bioc": Layout("span_ner", "", _XML, _by_split("{}.xml", _bioc)),
     "brat": Layout("span_ner", "", _files("{}/*.txt"), _brat),
     "brat_codes": Layout("multi_label", "note: code", _files("{}/*.txt"), lambda f, r: _brat(f, r, "code")),
     "chemprot": Layout(

@@ -149,7 +149,7 @@ def test_sources_on_the_hub_are_fetched_at_their_commit(hub: HubServer, command:
     assert not hub.requests("texts.py|README.md")
     assert "it is gated, and no token was sent" in refusal(gated)
     assert f"accept its terms at {hub.address}/datasets/org/gated" in gated.err
-    assert "test.tsv: Consistency check failed: file should be of size" in refusal(wrong)
+    assert "Consistency check failed: file should be of size" in refusal(wrong)
     assert "train.parquet: its content is" in refusal(bits)
     assert "it has no revision 'v9'" in refusal(gone)
     assert "it does not exist, or is private" in refusal(absent)
@@ -162,7 +162,7 @@ def test_sources_on_the_hub_are_fetched_at_their_commit(hub: HubServer, command:
         ("data", "fetch", pinned, *data), ("data", "fetch", pinned, "--data-dir", tmp_path / "other"), offline=True
     )
     assert "already at hand" in again.out
-    assert "it is not in the cache, and HF_HUB_OFFLINE is set" in refusal(other)
+    assert (other.status, len(list((tmp_path / "other" / "texts").iterdir()))) == (0, 3), "from the cache"
     assert not hub.seen
 
 
@@ -213,7 +213,6 @@ def test_sources_on_the_web_are_fetched_whole_and_checked(hub: HubServer, comman
     assert "no.txt: the server answers 404" in refusal(answers["halved"])
     assert not (tmp_path / "data" / "half").exists()
     assert [s.range for s in hub.requests("cut.zip")] == [None, "bytes=1000-"]
-    assert "read by ranges" in answers["members"].out
     assert f"the SHA-256 is {digest}" in refusal(answers["other"])
     assert "the server answers 404" in refusal(answers["gone"])
     assert "cut off: " in refusal(answers["stale"])

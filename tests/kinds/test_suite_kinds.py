@@ -138,29 +138,6 @@ def test_one_yaml_adds_a_similarity_corpus_and_its_scores_are_scipys(tiny: Path,
     assert [(r.task, r.metric) for r in rows] == [("my_sts", "spearman")], "the board shows the score of this kind"
 
 
-def test_a_comparison_of_correlations_bootstraps_the_pairs(tiny: Path, other: Path, tmp_path: Path) -> None:
-    write_sts(tmp_path / "sts")
-    path = spec(tmp_path, STS)
-    run_two(path, tiny, tmp_path, tmp_path / "out")
-    run_two(path, other, tmp_path, tmp_path / "out")
-    names = [r.model if not r.variant else f"{r.model} [{r.variant}]" for r in build(tmp_path / "out").rows
-             if r.source == "run"]  # fmt: skip
-    found = compare(names, results_dir=tmp_path / "out")
-    (line,) = found.pairs[0].tasks
-    assert line.metric == "spearman"
-    assert line.groups == 24
-    assert line.documents is not None
-    assert line.documents.se is not None
-    assert line.documents.se > 0
-    assert line.total is not None
-    assert line.total.se is not None
-    assert line.total.se >= max(line.documents.se, line.seeds.se or 0.0) - 1e-12
-    here = found.pairs[0].here
-    assert here is not None
-    assert here.se == pytest.approx(line.total.se), "the verdict has the noise of the test set too"
-    assert not any("test-set noise is unknown" in note for note in found.notes)
-
-
 @pytest.mark.parametrize(
     ("row", "message"),
     [
@@ -227,17 +204,6 @@ def test_one_yaml_adds_a_choice_corpus_both_ways_to_answer(tiny: Path, tmp_path:
         assert all("C" not in by_id[name] for name in two), "an option that is not there is never chosen"
         assert all(0 <= s <= 1 for p in predictions for s in p.label_scores)
     assert {r.outcome for r in rescore(store)} == {"unchanged"}
-
-
-def test_the_right_set_of_options_is_learnt(tiny: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "mcqa"
-    folder.mkdir()
-    rows = [{"q": word, "A": "yes", "B": "no", "C": "both", "answer": right}
-            for word, right in (("fever", [1, 2]), ("renal", [3])) for _ in range(12)]  # fmt: skip
-    for name in ("train", "dev", "test"):
-        (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    run_two(spec(tmp_path, MCQA), tiny, tmp_path, tmp_path / "out", "training.epochs=12")
-    assert [r.scores["exact_match"] for r in Store(tmp_path / "out").records()] == [1.0, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -373,10 +339,3 @@ metric: {{primary: macro_f1, paper: accuracy}}
     (folder / "dev.json").write_text('{"b": {"q": " ", "c": "y", "a": "no"}}')
     with pytest.raises(DataFormatError, match="document 'b' has no first text"):
         load_data(load_task(path), tmp_path)
-
-
-def test_a_linear_probe_learns_numbers(tiny: Path, tmp_path: Path) -> None:
-    write_sts(tmp_path / "sts")
-    probe = "probe={kind: linear, pooling: mean, dropout: 0, epochs: 40, learning_rates: [1e-2]}"
-    run_two(spec(tmp_path, STS), tiny, tmp_path, tmp_path / "out", "training.encoder=frozen", probe)
-    assert all(len(set(r.training.curve[-1].validation)) == 4 for r in Store(tmp_path / "out").records())

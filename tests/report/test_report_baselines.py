@@ -8,7 +8,7 @@ from biobench.report.baselines import baseline_rows, below_baseline, no_skill, s
 from biobench.report.frame import build
 from biobench.report.results import load
 from biobench.report.tasks import shipped, task_infos
-from biobench.schema.floor import GateCheck
+from biobench.schema.baseline import GateCheck
 from biobench.store.floors import save_floor, scan_floors
 from tests.helpers.floors_make import play
 from tests.helpers.report_make import save_run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import defaultdict
 
 import pytest
@@ -12,7 +13,8 @@ from biobench.comparison.compare import compare
 from biobench.data.catalog import load_task
 from biobench.errors import SpecError, UsageError
 from biobench.report.frame import build
-from biobench.report.literature.published import load_published, published_folder
+from biobench.report.literature.experiments import experiments_for
+from biobench.report.literature.published import load_published, published_folder, published_for
 from biobench.report.printers import render
 from biobench.report.results import fingerprint, load
 from biobench.report.tasks import shipped
@@ -193,6 +195,12 @@ def test_an_id_twice_is_refused(tmp_path):
     add_paper(tmp_path, "twice", row, id="someone")
     with pytest.raises(SpecError, match=r"twice\.yaml: the id 'someone'"):
         load(tmp_path)
+
+
+def test_the_same_paper_in_the_package_and_in_a_clone_is_one(tmp_path):
+    shutil.copytree(published_folder(), tmp_path / "published")
+    assert published_for(tmp_path) == published_for(tmp_path / "none")
+    assert experiments_for(tmp_path) == experiments_for(tmp_path / "none")
 
 
 def test_the_shipped_folder_as_results_folder_is_read_once():

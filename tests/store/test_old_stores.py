@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from biobench.schema.floor import FLOOR_VERSION
+from biobench.schema.baseline import BASELINE_VERSION
 from biobench.schema.record import RECORD_VERSION
 from biobench.store import Store
 from biobench.store.floors import scan_floors
@@ -45,7 +45,7 @@ def test_every_record_of_an_earlier_version_loads_with_its_predictions(old):
     assert not damaged
     versions = {json.loads(path.read_bytes())["floor_version"] for path in old.glob("floors/*/*.json")}
     assert versions == {3}
-    assert FLOOR_VERSION > 3
+    assert BASELINE_VERSION > 3
     assert not floors, "verdicts of an earlier gate are no verdicts: they are made anew, and are no damage either"
 
 

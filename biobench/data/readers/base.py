@@ -11,7 +11,6 @@ elements. A reader never sorts them. Each reader's docstring names the file whos
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -82,18 +81,6 @@ class Request(Generic[O_co]):
         texts, labels = ([FileLine(self, "", path) for path in self.files[role]] for role in ("texts", "labels"))
         return texts, labels
 
-    def alike(self, label: str) -> str | None:
-        """The hint for a label that only looks like one of the task's; None for another."""
-        labels = self.spec.labels
-        if not isinstance(labels, list) or _composed(label) not in map(_composed, labels):
-            return None
-        return "one of `labels` looks the same and has other code points (composed letters, invisible signs)"
-
-
-def _composed(label: str) -> str:
-    """The label in one form of composed letters, without the signs that show nothing."""
-    return "".join(c for c in unicodedata.normalize("NFC", label) if unicodedata.category(c) != "Cf")
-
 
 @dataclass(slots=True)
 class FileLine:
@@ -119,7 +106,7 @@ class FileLine:
         if KINDS[request.spec.type].numeric or request.any_label or not isinstance(labels, list) or label in labels:
             return label  # the kind checks numbers
         hint = "add it to `labels`, or map it" if request.redact else suggest(label, labels)
-        raise self.bad("{} is not a label of the task", request.alike(label) or hint, label)
+        raise self.bad("{} is not a label of the task", hint, label)
 
     def mapped(self, name: str, types: Mapping[str, str | None]) -> str | None:
         """The task's label for a name in the file; None where `types` drops it. Raises DataFormatError as `label`."""

@@ -106,7 +106,7 @@ def parse_brat(
     if not ann.is_file():
         if missing == "skip":
             return None
-        raise place.at(None).bad("has no .ann file beside it", "complete the folder, or set `missing_ann: skip`")
+        raise place.at(None).bad("has no .ann file beside it", "complete the folder, or set `reader.missing_ann: skip`")
     text = read_text(place.path, errors)
     mentions: dict[str, Mention] = {}
     notes: list[tuple[str, str, str]] = []
@@ -147,7 +147,7 @@ def _bound(place: FileLine, line: str, text: str | None) -> Mention:
     if text is None:
         return mention
     ignoring = getattr(place.request.options, "offsets", None)
-    way_out = "; codes need no offsets: `offsets: ignore` reads past it" if ignoring else ""
+    way_out = "; codes need no offsets: `reader.offsets: ignore` reads past it" if ignoring else ""
     if any(not 0 <= a < b <= len(text) for a, b in mention.fragments):
         raise place.bad(f"offsets {match[2]} leave the text (length {len(text)})", f"check the pair{way_out}")
     # The format shows line ends as blanks, and editors trim the column.
@@ -191,7 +191,7 @@ def _label(options: BratOptions, mention: Mention, place: FileLine) -> str | Non
         if match is None:
             if options.other_types == "drop":
                 return None
-            hint = "correct `label_note` and `label_match`, or set `other_types: drop`"
+            hint = "correct `reader.label_note` and `reader.label_match`, or set `reader.other_types: drop`"
             raise place.bad(f"no note '{options.label_note}' gives mention {{}} a label", hint, mention.id)
         kind = match[1]
     labels = place.request.spec.labels

@@ -24,7 +24,6 @@ from biobench.errors import DataFormatError
 
 Separator = Literal["tab", "comma", "semicolon"]
 DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";"}
-_GAP = 1_000_000
 
 
 def decoded(path: Path, raw: bytes, errors: str = "strict", line: int = 1) -> str:
@@ -95,7 +94,7 @@ def delimited(
         except StopIteration:
             return
         except csv.Error as error:
-            hint = "repair the quotes, or set `quoting: none`"
+            hint = "repair the quotes, or set `reader.quoting: none`"
             raise place.at(first).bad(f"not a delimited row: {error}", hint) from None
         except (EOFError, OSError, zlib.error) as error:
             raise place.at(first).bad(f"cannot be read: {first_line(error)}", "check the file") from None
@@ -210,7 +209,7 @@ class DataRow:
         if not names or not isinstance(value, int) or isinstance(value, bool):
             return str(value)
         if not 0 <= value < len(names):
-            raise self.bad(f"{{}} is not an index into the {len(names)} names", "check `names`", str(value))
+            raise self.bad(f"{{}} is not an index into the {len(names)} names", "check `reader.names`", str(value))
         return names[value]
 
 
@@ -247,10 +246,10 @@ def _objects(place: FileLine, layout: Layout) -> Iterator[tuple[int, dict[str, A
     items = parse_json(place, read_text(place.path), "repair the file", _Pairs if layout == "keyed" else None)
     if layout == "keyed":
         if not isinstance(items, _Pairs) or not all(isinstance(value, _Pairs) for _, value in items):
-            raise place.bad("is not an object of objects", "set `layout: list` for a list")
+            raise place.bad("is not an object of objects", "set `reader.layout: list` for a list")
         items = [{**dict(value), KEY: key} for key, value in items]
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise place.bad("is not a list of objects", "set `layout: lines` for one object a line")
+        raise place.bad("is not a list of objects", "set `reader.layout: lines` for one object a line")
     yield from enumerate(items, start=1)
 
 
@@ -279,11 +278,12 @@ def parquet_rows(request: Request[Any], columns: Sequence[str]) -> Iterator[Data
             raise place.at(None).bad(what, "download it again") from None
 
 
-def fill(place: FileLine, text: str, offset: int) -> str:
-    """The text with blanks up to character `offset`, where the next passage begins.
+def parquet_table(place: FileLine) -> Any:
+    """The whole file as a `pyarrow.Table`."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
-    Raises DataFormatError for more than a million blanks: a damaged number would fill the memory.
-    """
-    if offset - len(text) > _GAP:
-        raise place.bad(f"a passage begins {offset - len(text)} characters after the last", "check the offset")
-    return text.ljust(offset)
+    try:
+        return pq.read_table(place.path)
+    except (pa.ArrowException, OSError) as error:
+        raise place.bad(f"is not a whole parquet file ({first_line(error)})", "download it again") from None

@@ -1,4 +1,4 @@
-"""XML with mentions by offsets: BioC (BC5CDR), UIMA CAS in XMI (E3C), Mantra GSC."""
+"""XML with mentions by offsets: UIMA CAS in XMI (E3C), Mantra GSC."""
 
 from __future__ import annotations
 
@@ -9,69 +9,10 @@ from collections.abc import Iterator
 from typing import Literal
 
 from biobench.data.readers.base import FileLine, ReaderOptions, Request, reader
-from biobench.data.readers.files import fill, parse_xml
-from biobench.data.readers.standoff import Discontinuous, flat, squeezed, units, with_tags
+from biobench.data.readers.files import parse_xml
+from biobench.data.readers.standoff import units, with_tags
 from biobench.schema.document import Document, Span
 from biobench.schema.tags import Mode
-
-
-class BiocOptions(ReaderOptions):
-    """Options of format `bioc`."""
-
-    format: Literal["bioc"]
-    types: dict[str, str | None] = {}
-    """Annotation type to label of the task, many to one; null drops the type."""
-    drop_roles: list[str] = ["IndividualMention"]
-    """Values of the infon CompositeRole whose annotations are left out (they overlap their composite mention)."""
-    discontinuous: Discontinuous = "error"
-
-
-@reader(BiocOptions)
-def read_bioc(request: Request[BiocOptions]) -> Iterator[Document]:
-    """One document per BioC document; passages are put at their offsets, gaps filled with blanks.
-
-    Order: that of the file's documents.
-    """
-    options = request.options
-    for place in request.places():
-        for element in parse_xml(place, declared=True).iter("document"):
-            document_id = (element.findtext("id") or "").strip()
-            if not document_id:
-                raise place.bad("a document has no id", "is this a BioC file?")
-            text = ""
-            for passage in element.iter("passage"):
-                offset = _number(place, passage.findtext("offset"), document_id)
-                if offset < len(text):
-                    raise place.bad("passages of document {} overlap", "check the offsets", document_id)
-                text = fill(place, text, offset) + (passage.findtext("text") or "")
-            spans: set[Span] = set()
-            for annotation in element.iter("annotation"):
-                infons = {infon.get("key"): (infon.text or "").strip() for infon in annotation.iter("infon")}
-                if infons.get("CompositeRole") in options.drop_roles:
-                    continue
-                label = place.mapped(infons.get("type") or "", options.types)
-                if label is None:
-                    continue
-                fragments = _fragments(place, annotation, text, document_id)
-                spans.update(flat(place, fragments, text, options.discontinuous, label, f"document {document_id}"))
-            yield place.document(document_id, text, spans=tuple(sorted(spans)))
-
-
-def _fragments(place: FileLine, annotation: ET.Element, text: str, document_id: str) -> list[tuple[int, int]]:
-    fragments: list[tuple[int, int]] = []
-    for location in annotation.iter("location"):
-        start = _number(place, location.get("offset"), document_id)
-        fragments.append((start, start + _number(place, location.get("length"), document_id)))
-    covered = "".join(squeezed(text[a:b]) for a, b in sorted(fragments))
-    if not fragments or (len(fragments) == 1 and covered != squeezed(annotation.findtext("text") or "")):
-        raise place.bad("a mention of document {} is not at its offset", "the file is damaged", document_id)
-    return fragments
-
-
-def _number(place: FileLine, value: str | None, document_id: str) -> int:
-    if value is None or not value.strip().isdecimal():
-        raise place.bad("an offset of document {} is no number", "the file is damaged", document_id)
-    return place.number(value)
 
 
 class XmiOptions(ReaderOptions):

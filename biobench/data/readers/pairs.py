@@ -181,6 +181,6 @@ def _right(options: ChoicesOptions, row: DataRow, texts: dict[str, str]) -> list
             number = int(name) - (options.right_is == "from_one") if re.fullmatch(r"\d{1,9}", name) else -1
             place = names[number] if 0 <= number < len(names) else None
         if place is None:
-            raise row.bad("the answer {} is none of the options", "check `right_is`, or repair the answer", name)
+            raise row.bad("the answer {} is none of the options", "check `reader.right_is`, or repair the answer", name)
         right.add(place)
     return [name for name in names if name in right]

@@ -74,49 +74,25 @@ def _project(
     first_at: dict[int, int] = {}
     for index, begin in enumerate(accumulate(map(len, compact), initial=0)):
         first_at[begin] = index
-    waiting = _Waiting(originals)
+    waiting = {id(raw): (raw, text) for raw in originals if (text := squeezed(raw.text))}
     position = 0
     while position < len(stream):
-        match = waiting.take(stream, position, first_at)
-        if match is None:
+        # Of several that begin here and end with a sentence, the longest.
+        fits = [
+            (len(text), key)
+            for key, (_, text) in waiting.items()
+            if position + len(text) in first_at and stream.startswith(text, position)
+        ]
+        if not fits:
             sentence = sentences[first_at[position]]
             what, hint = "no document of the original release begins here: {}", "the two releases must be one version"
             raise place.at(_line(sentence)).bad(what, hint, sentence.text)
-        raw, length = match
-        run = sentences[first_at[position] : first_at[position + length]]
-        yield from _document(options, raw, run, place)
+        length, key = max(fits, key=lambda fit: fit[0])
+        raw, _ = waiting.pop(key)
+        yield from _document(options, raw, sentences[first_at[position] : first_at[position + length]], place)
         position += length
-    left = next((raw for items in waiting.by_start.values() for raw, _ in items), None)
-    if left is not None:
-        raise place.bad("document {} of the original release is not in the token files", "complete them", left.id)
-
-
-class _Waiting:
-    """Original documents not yet found, with their non-space characters, by how these begin."""
-
-    PREFIX = 16
-
-    def __init__(self, originals: list[RawDocument]) -> None:
-        self.by_start: dict[str, list[tuple[RawDocument, str]]] = {}
-        for raw in originals:
-            if text := squeezed(raw.text):
-                self.by_start.setdefault(text[: self.PREFIX], []).append((raw, text))
-        self.lengths = sorted({len(key) for key in self.by_start}, reverse=True)
-
-    def take(self, stream: str, position: int, ends: dict[int, int]) -> tuple[RawDocument, int] | None:
-        """The longest waiting document that begins at `position` and ends with a sentence, and its length."""
-        best: tuple[RawDocument, str] | None = None
-        for length in self.lengths:
-            for item in self.by_start.get(stream[position : position + length], []):
-                text = item[1]
-                fits = position + len(text) in ends and stream.startswith(text, position)
-                if fits and (best is None or len(text) > len(best[1])):
-                    best = item
-        if best is None:
-            return None
-        key = best[1][: self.PREFIX]
-        self.by_start[key] = [item for item in self.by_start[key] if item is not best]
-        return best[0], len(best[1])
+    for raw, _ in waiting.values():
+        raise place.bad("document {} of the original release is not in the token files", "complete them", raw.id)
 
 
 def _document(options: ProjectedOptions, raw: RawDocument, run: list[Document], place: FileLine) -> Iterator[Document]:

@@ -79,7 +79,7 @@ def read_tsv(request: Request[TsvOptions]) -> Iterator[Document]:
                     continue
             if len(row) != width:
                 what = f"the row has {len(row)} fields, the first has {width}: {{}}"
-                raise place.bad(what, "repair the row, or check `separator` and `quoting`", row[0])
+                raise place.bad(what, "repair the row, or check `reader.separator` and `reader.quoting`", row[0])
             numbers[place.prefix] += 1
             cells = {role: row[position] for role, position in where.items()}
             label = _mean(place, [row[i] for i in label_at]) if several else row[label_at[0]].strip()

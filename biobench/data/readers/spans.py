@@ -1,4 +1,4 @@
-"""Rows with a text and its mentions by character offsets: JSON of annotation tools, parquet views of BigBIO."""
+"""Objects with a text and its mentions by character offsets, as annotation tools export them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,8 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from biobench.data.readers.base import ReaderOptions, Request, reader
-from biobench.data.readers.files import DataRow, fill, json_rows, parquet_rows
-from biobench.data.readers.standoff import (
-    Discontinuous,
-    Overlap,
-    Tokeniser,
-    finished,
-    flat,
-    line_units,
-    squeezed,
-    units,
-)
+from biobench.data.readers.files import DataRow, json_rows
+from biobench.data.readers.standoff import Overlap, Tokeniser, finished, line_units, squeezed, units
 from biobench.schema.document import Document, Span
 from biobench.schema.tags import Mode
 
@@ -91,52 +82,3 @@ def _span(options: JsonSpansOptions, row: DataRow, mention: Any, text: str) -> S
         raise row.bad(f"characters {start}-{end} are not {{}}", hint, surface or "a mention")
     label = row.place.mapped(str(kind), options.types)
     return None if label is None else Span(start, end, label)
-
-
-class BigbioOptions(ReaderOptions):
-    """Options of format `bigbio`."""
-
-    format: Literal["bigbio"]
-    view: Literal["source", "kb"]
-    """source: columns document_id, text, entities; kb: document_id, passages, entities."""
-    types: dict[str, str | None] = {}
-    """Entity type to label of the task, many to one; null drops the type."""
-    discontinuous: Discontinuous = "error"
-
-
-@reader(BigbioOptions)
-def read_bigbio(request: Request[BigbioOptions]) -> Iterator[Document]:
-    """Documents of the BigBIO catalogue with mentions by document-wide offsets; places are row numbers.
-
-    Order: that of the rows.
-    """
-    body = "text" if request.options.view == "source" else "passages"
-    for row in parquet_rows(request, ["document_id", body, "entities"]):
-        id, content, entities = (row.value(name, name) for name in ("document_id", body, "entities"))
-        text = content if body == "text" else _joined(row, content)
-        spans = {span for entity in entities for span in _entity(request.options, row, entity, text)}
-        yield row.place.document(str(id), text, spans=tuple(sorted(spans)))
-
-
-def _joined(row: DataRow, passages: list[dict[str, Any]]) -> str:
-    """The passages at their offsets, gaps filled with blanks."""
-    text = ""
-    for passage in passages:
-        for piece, (start, end) in zip(passage["text"], passage["offsets"], strict=True):
-            if start < len(text) or end - start != len(piece):
-                raise row.bad("passages overlap or do not have their length", "use another view")
-            text = fill(row.place, text, start) + piece
-    return text
-
-
-def _entity(options: BigbioOptions, row: DataRow, entity: dict[str, Any], text: str) -> list[Span]:
-    if not {"type", "offsets", "text"} <= entity.keys():
-        raise row.bad("an entity lacks its type, offsets or text", "use another view")
-    label = row.place.mapped(entity["type"], options.types)
-    if label is None:
-        return []
-    fragments = [(int(a), int(b)) for a, b in entity["offsets"]]
-    covered = "".join(squeezed(text[a:b]) for a, b in fragments)
-    if not fragments or covered != "".join(squeezed(piece) for piece in entity["text"]):
-        raise row.bad("mention {} is not at its offsets", "use another view", str(entity["text"]))
-    return flat(row.place, fragments, text, options.discontinuous, label, str(entity["text"]))

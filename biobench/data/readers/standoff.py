@@ -75,27 +75,16 @@ def merge_fragments(fragments: Sequence[tuple[int, int]], text: str) -> Fragment
     return tuple(merged)
 
 
-def flatten(fragments: Fragments, policy: Discontinuous) -> list[tuple[int, int]]:
-    """(start, end) of what becomes of merged fragments; empty where they are dropped.
-
-    Raises ValueError for several fragments under policy error.
-    """
-    if len(fragments) == 1 or policy == "each":
-        return list(fragments)
-    if policy == "error":
-        raise ValueError("the mention is discontinuous")
-    hull = (fragments[0][0], fragments[-1][1])
-    return {"hull": [hull], "first": [fragments[0]], "drop": []}[policy]
-
-
 def flat(
     place: FileLine, fragments: Sequence[tuple[int, int]], text: str, policy: Discontinuous, label: str, name: str
 ) -> list[Span]:
-    """The mention of these fragments, by `flatten`; DataFormatError with its name for what the policy refuses."""
-    try:
-        return [Span(*extent, label) for extent in flatten(merge_fragments(fragments, text), policy)]
-    except ValueError as error:
-        raise place.bad(f"{error}: {{}}", "set `discontinuous`", name) from None
+    """What becomes of the mention of these fragments; DataFormatError with its name where the policy refuses it."""
+    pieces = merge_fragments(fragments, text)
+    if len(pieces) > 1 and policy == "error":
+        raise place.bad("the mention is discontinuous: {}", "set `reader.discontinuous`", name)
+    if len(pieces) > 1 and policy != "each":
+        pieces = {"hull": ((pieces[0][0], pieces[-1][1]),), "first": pieces[:1], "drop": ()}[policy]
+    return [Span(*piece, label) for piece in pieces]
 
 
 _PATTERNS = {"words": r"\w+|[^\w\s]", "whitespace": r"\S+", "blanks": "[^ ]+"}
@@ -159,7 +148,7 @@ def finished(
         # In the file's order: of mentions that begin alike, the later one is the last.
         return with_tags(document, how, overlap, decode)
     except ValueError as error:
-        raise place.bad(str(error), "set `overlap`") from None
+        raise place.bad(str(error), "set `reader.overlap`") from None
 
 
 def units(whole: Document, places: Iterable[tuple[int, int, str]]) -> Iterator[Document]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 from pydantic import Field
@@ -61,26 +61,41 @@ def read_synthetic(request: Request[SyntheticOptions]) -> Iterator[Document]:
             templates += [
                 (language, topic, text) for topic, texts in _WORDS["topic"][language].items() for text in texts
             ]
-    sentences: dict[str, tuple[str, list[str], list[str]]] = {}
-    for _ in range(200 * options.sentences):
-        if len(sentences) == options.sentences:
-            break
+
+    def draw() -> _Drawn:
         tongue, topic, template = templates[rng.randrange(len(templates))]
-        words, tags = _fill(template, tongue, rng)
-        sentences.setdefault(" ".join(words), (topic, words, tags))
-    if len(sentences) < options.sentences:
-        raise DataFormatError(
-            f"the templates make only {len(sentences)} different sentences, {options.sentences} are asked for",
-            hint="lower reader.sentences",
-        )
+        return topic, *_fill(template, tongue, rng)
+
+    sentences = _different(draw, options.sentences, "")
     cut = [round(sum(share for _, share in _SHARES[: i + 1]) * options.sentences) for i in range(3)]
-    for number, (text, (topic, words, tags)) in enumerate(sentences.items()):
+    for number, drawn in enumerate(sentences):
         split = next(name for (name, _), end in zip(_SHARES, cut, strict=True) if number < end)
-        document_id = f"synthetic-{number + 1}"
-        if options.content == "topic":
-            yield Document(id=document_id, group=document_id, text=text, split=split, labels=(topic,))
-            continue
-        yield Document(id=document_id, group=document_id, split=split, **tagged(words, tags, "IOB2", "strict"))
+        yield _document(f"synthetic-{number + 1}", split, drawn, ner=options.content == "ner")
+
+
+_Drawn = tuple[str, list[str], list[str]]
+"""A label of a sentence, its words and their tags."""
+
+
+def _different(draw: Callable[[], _Drawn], wanted: int, split: str) -> list[_Drawn]:
+    """So many different sentences, in the order of drawing."""
+    sentences: dict[str, _Drawn] = {}
+    for _ in range(200 * wanted):
+        if len(sentences) == wanted:
+            break
+        drawn = draw()
+        sentences.setdefault(" ".join(drawn[1]), drawn)
+    if len(sentences) < wanted:
+        what = f"the templates make only {len(sentences)} different {split}sentences, {wanted} are asked for"
+        raise DataFormatError(what, hint="lower reader.sentences")
+    return list(sentences.values())
+
+
+def _document(id: str, split: str, drawn: _Drawn, *, ner: bool) -> Document:
+    label, words, tags = drawn
+    if ner:
+        return Document(id=id, group=id, split=split, **tagged(words, tags, "IOB2", "strict"))
+    return Document(id=id, group=id, text=" ".join(words), split=split, labels=(label,))
 
 
 def _fill(template: str, language: str, rng: random.Random) -> tuple[list[str], list[str]]:
@@ -108,26 +123,15 @@ def _unseen(options: SyntheticOptions, rng: random.Random) -> Iterator[Document]
     is_ner = options.content == "unseen_ner"
     templates = _WORDS["unseen"]["ner" if is_ner else "first"]
     for split, share in _SHARES:
-        wanted, drawn = round(share * options.sentences), dict[str, tuple[str, list[str], list[str]]]()
-        for _ in range(200 * wanted):
-            if len(drawn) == wanted:
-                break
+
+        def draw(split: str = split) -> _Drawn:
             language = rng.choice(options.languages)
             kinds = rng.choices(_KINDS, k=3) if is_ner else rng.sample(_KINDS, 2)
             names = [_name(kind, split, language, rng) for kind in kinds]
-            words, tags = _filled(rng.choice(templates[language]), kinds, names, str(rng.randint(2, 40)))
-            drawn.setdefault(" ".join(words), (kinds[0].lower(), words, tags))
-        if len(drawn) < wanted:
-            raise DataFormatError(
-                f"the templates make only {len(drawn)} different {split} sentences, {wanted} are asked for",
-                hint="lower reader.sentences",
-            )
-        for number, (text, (first, words, tags)) in enumerate(drawn.items(), 1):
-            name = f"synthetic-{split}-{number}"
-            if is_ner:
-                yield Document(id=name, group=name, split=split, **tagged(words, tags, "IOB2", "strict"))
-            else:
-                yield Document(id=name, group=name, text=text, split=split, labels=(first,))
+            return kinds[0].lower(), *_filled(rng.choice(templates[language]), kinds, names, str(rng.randint(2, 40)))
+
+        for number, drawn in enumerate(_different(draw, round(share * options.sentences), f"{split} "), 1):
+            yield _document(f"synthetic-{split}-{number}", split, drawn, ner=is_ner)
 
 
 def _name(kind: str, split: str, language: str, rng: random.Random) -> str:

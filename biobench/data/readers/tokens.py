@@ -184,13 +184,13 @@ def _token_and_tag(options: IobOptions, line: str, place: FileLine) -> tuple[str
     """Token and checked tag of a line. Raises DataFormatError."""
     fields = line.split(_SEPARATORS[options.separator])
     if len(fields) != len(options.columns):
-        hint = f"check `columns` and `separator: {options.separator}`, or repair the line"
+        hint = f"check `reader.columns` and `reader.separator: {options.separator}`, or repair the line"
         raise place.bad(f"the line has {len(fields)} fields, the spec names {len(options.columns)}: {{}}", hint, line)
     token, tag = fields[options.columns.index("token")], fields[options.columns.index("tag")]
     if not token.strip():
         raise place.bad("the token is empty: {}", "repair the line", line)
     return token, checked_tag(
-        place, tag, options.scheme, options.types, "check `columns` and `scheme`, or repair the line"
+        place, tag, options.scheme, options.types, "check `reader.columns` and `reader.scheme`, or repair the line"
     )
 
 
@@ -236,5 +236,5 @@ def tagged_row(
     if len(words) != len(values):
         raise row.bad(f"the {row.noun} has {len(words)} tokens and {len(values)} tags", f"repair the {row.noun}")
     numbers = not names and any(isinstance(value, int) for value in values)
-    hint = "name what the numbers stand for in `names`" if numbers else "check `tags`, `names` and `scheme`"
+    hint = "name their meanings in `reader.names`" if numbers else "check `reader.names` and `reader.scheme`"
     return words, [checked_tag(row.place, row.named(value, names), scheme, types, hint) for value in values]

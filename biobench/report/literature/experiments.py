@@ -151,19 +151,17 @@ def of_suites(
 def experiments_for(results_dir: Path) -> tuple[PublishedExperiments, ...]:
     """The shipped publications' experiments, then those of the results folder's own `published/experiments/`.
 
-    Raises SpecError with file and line for a damaged file, and for an id that is taken.
+    The same publication in both (a clone beside an installed package) is one. Raises SpecError with file and line for
+    a damaged file, and for an id that another publication has.
     """
-    file_of: dict[str, Path] = {}
-    papers: list[PublishedExperiments] = []
+    papers: dict[str, tuple[PublishedExperiments, Path]] = {}
     for path in _files(results_dir):
         paper = _load(path, path.stat().st_mtime_ns, path.stat().st_size)
-        if paper.id in file_of:
-            raise SpecError(
-                f"the id '{paper.id}' is that of {file_of[paper.id]}", hint="give each file an id of its own", file=path
-            )
-        file_of[paper.id] = path
-        papers.append(paper)
-    return tuple(papers)
+        other, file = papers.get(paper.id, (paper, path))
+        if other.citation != paper.citation or (file != path and file.parent == path.parent):
+            raise SpecError(f"the id '{paper.id}' is that of {file}", hint="give each file an id of its own", file=path)
+        papers[paper.id] = paper, path
+    return tuple(paper for paper, _ in papers.values())
 
 
 def experiments_state(results_dir: Path) -> str:

@@ -120,22 +120,23 @@ def published_folder() -> Path:
 def published_for(results_dir: Path) -> tuple[tuple[PublishedValue, ...], tuple[PrintedAverage, ...]]:
     """The shipped papers' values and printed averages, and those of the results folder's own papers.
 
-    The values of a model that several papers print stay apart, as lines that bear the paper's id. Raises SpecError
-    for a damaged file and for an id that is taken.
+    The values of a model that several papers print stay apart, as lines that bear the paper's id. The same paper in
+    both folders (a clone beside an installed package) is one. Raises SpecError for a damaged file and for an id that
+    another paper has.
     """
-    file_of: dict[str, Path] = {}
     papers: dict[str, set[str]] = defaultdict(set)
     values: list[PublishedValue] = []
     averages: list[PrintedAverage] = []
-    for folder in _folders(results_dir):
+    cited: dict[str, tuple[str, Path]] = {}
+    for folder in reversed(_folders(results_dir)):  # of a paper that stands in both, the results folder's is taken
         loaded = load_published(folder)
-        for paper, file in loaded.files.items():
-            mine, known = ([v for v in of if v.paper == paper] for of in (loaded.values, values))
-            if paper in file_of and mine != known:  # the same paper twice is one paper
-                raise _taken(paper, file, file_of[paper])
-        values += [v for v in loaded.values if v.paper not in file_of]
-        averages += [a for a in loaded.averages if a.paper not in file_of]
-        file_of |= {paper: file for paper, file in loaded.files.items() if paper not in file_of}
+        fresh = dict.fromkeys(loaded.files, "") | {v.paper: v.citation for v in loaded.values}
+        for paper in cited.keys() & fresh.keys():
+            if fresh.pop(paper) != cited[paper][0]:
+                raise _taken(paper, cited[paper][1], loaded.files[paper])
+        cited |= {paper: (citation, loaded.files[paper]) for paper, citation in fresh.items()}
+        values = [*(v for v in loaded.values if v.paper in fresh), *values]
+        averages = [*(a for a in loaded.averages if a.paper in fresh), *averages]
     for value in values:
         papers[value.model].add(value.paper)
     return (

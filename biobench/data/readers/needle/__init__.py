@@ -11,19 +11,14 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Literal
 
 from pydantic import Field, field_validator
 
 from biobench.data.readers.base import ReaderOptions, Request, reader
 from biobench.data.readers.needle.facts import TEMPLATES, fingerprint
-from biobench.data.readers.needle.haystack import (
-    Haystack,
-    by_split,
-    read_haystacks,
-    surround,
-    synthetic_haystacks,
-)
+from biobench.data.readers.needle.haystack import Haystack, by_split, read_haystacks, surround, synthetic_haystacks
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 from biobench.schema.needle import ABSENT, BINS, PRESENT, GridCell, NeedlePlan, example_id, rendered
@@ -101,7 +96,7 @@ def read_needle(request: Request[NeedleOptions]) -> Iterator[Document]:
     pools = by_split(haystacks, shares, options.seed)
     number = 0
     for split in SPLITS:
-        maker = _Maker(options, language, split, pools[split], shares)
+        maker = _Maker(options, language, split, pools[split], shares, fingerprint(language))
         size = options.examples[split]
         for index, cell in enumerate(cells(options, language, -(-size // 2), split)):
             pair = maker.pair(number, cell)
@@ -126,19 +121,17 @@ def cells(options: NeedleOptions, language: str, pairs: int, split: str) -> list
     return every * rounds + extra
 
 
+@dataclass(slots=True)
 class _Maker:
     """Makes the pairs of one split."""
 
-    def __init__(
-        self, options: NeedleOptions, language: str, split: str, pool: list[Haystack], shares: dict[str, float]
-    ) -> None:
-        self.options = options
-        self.language = language
-        self.split = split
-        self.pool = pool
-        self.shares = shares
-        self.generator = fingerprint(language)
-        self.used: set[tuple[str, Fact]] = set()
+    options: NeedleOptions
+    language: str
+    split: str
+    pool: list[Haystack]
+    shares: dict[str, float]
+    generator: str
+    used: set[tuple[str, Fact]] = field(default_factory=set)
 
     def pair(self, number: int, cell: GridCell) -> list[Document]:
         """The two examples of a pair, in the order that a coin gives."""
@@ -157,31 +150,13 @@ class _Maker:
             else:
                 after.insert(gap, sentence)
         group = f"needle-{self.language}-{self.split}-{number:05d}"
+        around = tuple(before), tuple(after), tuple(ids), tuple(distractors), self.generator, options.fit
         documents = []
         for label, needle in ((PRESENT, query), (ABSENT, other)):
-            plan = NeedlePlan(
-                cell.length,
-                place,
-                needle,
-                tuple(before),
-                tuple(after),
-                tuple(ids),
-                tuple(distractors),
-                self.generator,
-                options.fit,
-            )
+            plan = NeedlePlan(cell.length, place, needle, *around)
             words = cell.length - len(needle.split()) if options.fit == "words" else cell.length * 3 // 5
-            documents.append(
-                Document(
-                    id=example_id(self.language, cell, number, label),
-                    group=group,
-                    text=rendered(plan, words),
-                    split=self.split,
-                    labels=(label,),
-                    query=query,
-                    plan=plan,
-                )
-            )
+            id, text = example_id(self.language, cell, number, label), rendered(plan, words)
+            documents.append(Document(id, group, text, self.split, labels=(label,), query=query, plan=plan))
         return documents if rng.random() < 0.5 else documents[::-1]
 
     def _sentence(self, template: str, fact: Fact) -> str:
@@ -198,7 +173,7 @@ class _Maker:
                 rng.choice([v for v in slots[i] if v != value]) if i in changed else value
                 for i, value in enumerate(one)
             )
-            if not self._free(template, one) or not self._free(template, two):
+            if any((template, f) in self.used or self._home(template, f) != self.split for f in (one, two)):
                 continue
             self.used |= {(template, one), (template, two)}
             pair = [one, two] if rng.random() < 0.5 else [two, one]
@@ -215,9 +190,6 @@ class _Maker:
                 taken.add(fact)
                 facts.append(fact)
         return facts
-
-    def _free(self, template: str, fact: Fact) -> bool:
-        return (template, fact) not in self.used and self._home(template, fact) == self.split
 
     def _home(self, template: str, fact: Fact) -> str:
         """The split that a fact belongs to, by its hash."""

@@ -1,4 +1,4 @@
-"""FloorRecord: what policies without skill reach on a task, what the oracle reaches, and the gate's verdict.
+"""BaselineRecord: what policies without skill reach on a task, what the oracle reaches, and the gate's verdict.
 
 Scores are fractions (0-1). The record holds no text, no document ids and no gold, so it may be kept for
 agreement-bound data too.
@@ -10,13 +10,13 @@ from typing import Literal
 
 from biobench.schema.strict import Strict
 
-FLOOR_VERSION = 4
+BASELINE_VERSION = 4
 """Bumped by hand when a policy, a test or a threshold of the gate changes; older verdicts are made anew."""
 
 
 LENGTH, ORDER = "length only", "id order"
 """Policies by what is not in the words: the length of a text, and the ids and order of the documents. The second is
-no floor of an encoder, which sees neither: reports leave it out."""
+no baseline of an encoder, which sees neither: reports leave it out."""
 
 
 class PolicyScores(Strict):
@@ -46,10 +46,10 @@ class GateCheck(Strict):
     """Nothing to refuse the task for, but a reader of its scores must know it."""
 
 
-class FloorRecord(Strict):
+class BaselineRecord(Strict):
     """The gate of one task on one state of its data."""
 
-    floor_version: int = FLOOR_VERSION
+    floor_version: int = BASELINE_VERSION
     task: str
     task_version: int
     task_hash: str
