@@ -84,9 +84,11 @@ def _tasks(result: PairResult, where: str) -> Table:
         ]
         for line in result.tasks
     ]
-    for kind, (gap, corpora) in result.parts.items():
-        name = LANGUAGES.get(kind, kind.replace("_", " "))
-        rows.append([f"{name} ({corpora} corp{'us' if corpora == 1 else 'ora'})", "", "", points(gap), *[""] * 6])
+    for kind, part in result.parts.items():
+        name = (
+            f"{LANGUAGES.get(kind, kind.replace('_', ' '))} ({part.corpora} corp{'us' if part.corpora == 1 else 'ora'})"
+        )
+        rows.append([name, "", "", points(part.difference), *[""] * 6])
     if len(result.tasks) > 1:
         means = [f"{100 * side:.2f}" for side in result.means] + [points(result.difference)]
         for name, test in (("these tasks", result.here), ("tasks like these", result.beyond)):

@@ -85,13 +85,21 @@ class TaskLine:
 
 
 @dataclass(frozen=True, slots=True)
+class KindPart:
+    """The mean difference over the corpora of one kind of task, a fraction."""
+
+    difference: float
+    corpora: int
+
+
+@dataclass(frozen=True, slots=True)
 class PairResult:
     """First minus second model. here: the mean of these tasks, other seeds and test sets; beyond: tasks like these.
 
     runs: the same mean over test sets alone, where some task has one seed; each is None where it is unknown. p_here,
-    p_beyond: corrected over the `tested` pairs (Holm). parts: kind of task -> (difference, corpora), where there are
-    several. same_p: of "outside the margin", on these tasks and on tasks like these; None without a margin or where
-    too few runs may say so. detectable: the true difference found in 4 of 5 cases by `here`. reason: why nothing
+    p_beyond: corrected over the `tested` pairs (Holm). parts: by kind of task, where there are several.
+    same_p: of "outside the margin", on these tasks and on tasks like these; None without a margin or where too few runs
+    may say so. detectable: the true difference found in 4 of 5 cases by `here`. reason: why nothing
     is tested, in words. verdict: what follows.
     """
 
@@ -105,7 +113,7 @@ class PairResult:
     runs: MeanTest | None
     p_here: float | None
     p_beyond: float | None
-    parts: Mapping[str, tuple[float, int]]
+    parts: Mapping[str, KindPart]
     rope: float
     same_p: tuple[float | None, float | None]
     detectable: float | None

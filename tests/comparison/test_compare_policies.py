@@ -35,11 +35,6 @@ def test_the_oracle_against_a_baseline_is_not_tested(results):
         assert "baseline" in held.text()
 
 
-def test_a_baseline_with_itself(results):
-    held = compare("majority", "majority", results_dir=results)
-    assert held.verdict[0].endswith("have the same scores: no difference.")
-
-
 def test_a_model_against_a_floor_is_a_t_over_its_seeds(results):
     save_runs(results, "m", TASKS, 0.7)
     held = compare("m", "majority", results_dir=results)

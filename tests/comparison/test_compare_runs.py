@@ -217,19 +217,6 @@ def test_limited_runs_never_enter_beside_full_ones(tmp_path):
     assert any("no full run" in note for note in only.notes)
 
 
-def test_an_override_that_changes_nothing_leaves_a_run_full(tmp_path):
-    save_runs(tmp_path, "a", TASKS, 0.8)
-    save_runs(tmp_path, "b", TASKS, 0.7)
-    for seed in SEEDS:
-        save(tmp_path, "c", "gad", seed, 0.7, overrides=("training.epochs=10",))
-        for task in TASKS[1:]:
-            save(tmp_path, "c", task, seed, 0.7)
-    held = compare("a", "c", results_dir=tmp_path)
-    assert set(held.tasks) == set(TASKS)
-    assert not any("limited or overridden" in note for note in held.notes)
-    assert held.pairs[0].tasks == compare("a", "c", results_dir=tmp_path, tasks=TASKS).pairs[0].tasks
-
-
 def test_an_unknown_name_is_corrected(tmp_path):
     save_runs(tmp_path, "camembert-bio", ("gad",), 0.8)
     with pytest.raises(UsageError) as caught:
@@ -238,12 +225,6 @@ def test_an_unknown_name_is_corrected(tmp_path):
     with pytest.raises(UsageError) as caught:
         compare("camembert-bio", "CamemBERT-Bio", results_dir=tmp_path)
     assert "did you mean" in caught.value.hint
-
-
-@pytest.mark.parametrize("call", [lambda d: compare("a", results_dir=d), lambda d: compare([], results_dir=d)])
-def test_one_model_is_no_comparison(tmp_path, call):
-    with pytest.raises(UsageError, match="two models"):
-        call(tmp_path)
 
 
 def test_nothing_in_common(tmp_path):

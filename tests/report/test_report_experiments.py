@@ -9,13 +9,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from biobench.data.catalog import load_task
 from biobench.errors import SpecError
 from biobench.report.frame import build
 from biobench.report.literature.experiments import experiments_for
-from biobench.report.printers import print_table, render, to_text
+from biobench.report.printers import render, to_text
 from biobench.report.results import fingerprint
 from trainer.api import load_recipe
 
@@ -102,17 +101,6 @@ def test_every_format_with_tables_shows_them_with_source_and_baselines(tmp_path,
         assert number in text, number
     for word in ("2507.00994", "Of ours beside it", "BioBERT: no published values", "SciBERT: no published values"):
         assert word in " ".join(text.split()), word
-
-
-@pytest.mark.parametrize("width", [80, 120])
-def test_they_fit_a_terminal(tmp_path, width):
-    stream = io.StringIO()
-    print_table(build(tmp_path, "paper"), Console(file=stream, width=width, color_system=None), experiments=True)
-    lines = stream.getvalue().splitlines()
-    assert max(map(len, lines)) <= width
-    shown = stream.getvalue().split("Published beyond the task tables")[1]
-    for number in ("62.2", "54.9", "71.7", "0.25"):
-        assert number in shown
 
 
 def test_score_rows_are_alone_in_csv_and_json(tmp_path):
