@@ -22,6 +22,7 @@ ELSEWHERE = {
     "changelog.md": "CHANGELOG.md",
     "contributing.md": "CONTRIBUTING.md",
     "trainer.md": "trainer/README.md",
+    "shipped.md": "results/README.md",
     "published.md": "results/published/README.md",
 }
 """Page of the site -> the document of the repository that it shows."""
@@ -38,8 +39,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Fill the navigation's list of tasks."""
     for entry in config.nav or []:
-        if "Tasks" in entry:
-            entry["Tasks"] = [{"All tasks": "tasks/index.md"}, *({i: f"tasks/{i}.md"} for i in sorted(specs()))]
+        if "All tasks" in entry:
+            entry["All tasks"] = [{"All tasks": "tasks/index.md"}, *({i: f"tasks/{i}.md"} for i in sorted(specs()))]
     return config
 
 

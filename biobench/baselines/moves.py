@@ -17,7 +17,7 @@ from biobench.score import GroupCounts
 
 HALF, POINTS = 0.5, 0.03
 """A move must at least halve the share of bad edges and lower it by 3 points. On the corpora measured
-(docs/tasks.md) the share is 0.0 to 2.8 percent as annotated, no move lowers it, and at least 95 percent after a
+the share is 0.0 to 2.8 percent as annotated, no move lowers it, and at least 95 percent after a
 shift by one character; after a shift by one token it is 8 to 41 percent on all but one."""
 RECURS = 1.5
 """A move must raise the dictionary's micro F1 by half. On the corpora measured it divides it by 1.7 or more, and the

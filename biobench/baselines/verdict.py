@@ -42,7 +42,7 @@ SEED = 20250101
 """Of random baselines, permutations and the linear model."""
 FLAGGED = 0.2
 """Share of the test documents that training knows (copies, near-copies, groups) from which it is flagged. On the
-corpora measured (docs/tasks.md) it is 0.11 at most."""
+corpora measured it is 0.11 at most."""
 
 
 def ensure(

@@ -15,7 +15,7 @@ from biobench.runs.options import RunRequest
 
 BY_FILES = (
     "claims: this file system has no locks, so a run is claimed by a file with a heartbeat, stale after 3 minutes "
-    "(docs/cluster.md)"
+    "(docs/running.md)"
 )
 KEPT = "Stopped. What is done is kept and what was begun resumes from its last state: give the same command again."
 

@@ -60,10 +60,10 @@ def pair_sentences(comparison: Compared, pair: PairResult) -> list[str]:
     if pair.verdict.same is not None and pair.here is not None and pair.here.se is not None:
         level = 2 * pair.here.interval.level - 1 if pair.here.interval else 0.9
         half = 0.0 if pair.here.df is None else float(special.stdtrit(pair.here.df, (1 + level) / 2)) * pair.here.se
-        ends = {"low": 100 * (pair.here.estimate - half), "high": 100 * (pair.here.estimate + half)}
+        limits = {"low": 100 * (pair.here.estimate - half), "high": 100 * (pair.here.estimate + half)}
         margin = f"{100 * pair.rope:g} point{'' if round(100 * pair.rope, 9) == 1 else 's'}"
         word = pair.verdict.same.capitalize()
-        lines.append(FORMS["same"].format(word=word, margin=margin, level=100 * level, **ends))
+        lines.append(FORMS["same"].format(word=word, margin=margin, level=100 * level, **limits))
     if pair.verdict.here == "not shown" and pair.detectable and not pair.verdict.guessing:
         lines.append(FORMS["detectable"].format(size=points(pair.detectable)))
     return lines
@@ -82,7 +82,7 @@ def headline(comparison: Compared, pair: PairResult) -> str:
     }
     if pair.here is not None and pair.here.interval is not None:
         level = f"{100 * pair.here.interval.level:g}%"
-        words["interval"] = f", {level} interval {_ends(pair, pair.here.interval)}"
+        words["interval"] = f", {level} interval {ends(pair, pair.here.interval)}"
     if verdict.equal:
         return FORMS["equal"].format(**words)
     if {pair.better, pair.worse} & set(printed):
@@ -93,11 +93,11 @@ def headline(comparison: Compared, pair: PairResult) -> str:
     if verdict.guessing:
         return FORMS["guessing"].format(**words)
     if pair.here is None:
-        known = "" if pair.runs is None else f", 95% interval {_ends(pair, pair.runs.interval)}, over test sets alone"
+        known = "" if pair.runs is None else f", 95% interval {ends(pair, pair.runs.interval)}, over test sets alone"
         return FORMS["untested"].format(**words, reason=pair.reason, known=known)
     among = f", {p_value(pair.p_here)} after Holm's correction for {pair.tested} pairs" if pair.tested > 1 else ""
     if pair.beyond is not None and pair.beyond.interval is not None:
-        beyond = f"{verdict.beyond.capitalize()} for other tasks like these ({_ends(pair, pair.beyond.interval)})"
+        beyond = f"{verdict.beyond.capitalize()} for other tasks like these ({ends(pair, pair.beyond.interval)})"
     else:
         one = len({line.corpus for line in pair.tasks}) == 1
         beyond = f"Not tested for other tasks like these: {'one corpus' if one else 'no spread over corpora'}"
@@ -138,7 +138,7 @@ def points(size: float) -> str:
     return f"{100 * size:.1f} points"
 
 
-def _ends(pair: PairResult, interval: Interval | None) -> str:
+def ends(pair: PairResult, interval: Interval | None) -> str:
     """``-0.2 to 28.4``, in points, the better model first."""
     if interval is None:
         return "unknown"

@@ -3,7 +3,7 @@
 Words or sub-tokens -> gated BiLSTM -> a BIOUL tagger for each type and a biaffine scorer of every span up to
 a length. The tagger's log probability of a span is a constant (detached) term of that span's logit. Scores
 are stored in a band (units, max_span, types), never units x units. After the nested-NER recipe of nlstruct
-(BiTag with a biaffine scorer; facts in docs/heads.md), in a lighter form.
+(BiTag with a biaffine scorer; facts in docs/tasks.md), in a lighter form.
 """
 
 from __future__ import annotations

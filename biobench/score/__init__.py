@@ -1,4 +1,4 @@
-"""Scores from predictions and gold, by the contract of docs/metrics.md. Free of torch.
+"""Scores from predictions and gold, by the contract of docs/results.md. Free of torch.
 
 `compute` gives every average of one run; `counts` gives the per-group counts from which any average can be
 recomputed, for the bootstrap; `scored` fills a record's scores; `rescore` recomputes those of a whole store.

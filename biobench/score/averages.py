@@ -1,4 +1,4 @@
-"""Every average of docs/metrics.md from counts summed over documents."""
+"""Every average of docs/results.md from counts summed over documents."""
 
 from __future__ import annotations
 

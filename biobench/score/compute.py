@@ -22,7 +22,7 @@ def compute(
     negative_label: str | None = None,
     scale: tuple[float, float] | None = None,
 ) -> Scores:
-    """Every average of docs/metrics.md, as fractions, and the per-label table.
+    """Every average of docs/results.md, as fractions, and the per-label table.
 
     All types: macro_f1 (over `gold_labels`, the labels with gold in the full test split), macro_f1_all (over
     all labels), micro_f1, weighted_f1, micro_precision, micro_recall. Each kind of task adds its own

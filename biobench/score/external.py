@@ -1,6 +1,6 @@
 """Predictions that were made elsewhere, read from a file in the documented format and checked against the task.
 
-The format (docs/predictions.md): JSON Lines, one object a test document, in any order; or the parquet file that a run
+The format (docs/running.md): JSON Lines, one object a test document, in any order; or the parquet file that a run
 stores. Nothing is filled in or dropped: what does not fit the task is refused with its line.
 """
 

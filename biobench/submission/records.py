@@ -32,7 +32,7 @@ ENGINES = (ENGINE_VERSION,)
 TOLERANCE = 1e-9
 """How far a claimed score may lie from the recomputed one: rounding of the arithmetic, no more."""
 ADAPTATION = ("training.adapter", "training.top_layers", "training.layer_decay")
-"""What may be trained in place of the whole encoder (docs/adaptation.md)."""
+"""What may be trained in place of the whole encoder (docs/running.md)."""
 RATES = ("training.learning_rate", "training.head_learning_rate")
 
 

@@ -1,6 +1,6 @@
 """Community results: submissions taken from, and sent to, a git repository or a dataset of the model hub.
 
-The layout is that of docs/results-repository.md. Nothing of a repository is executed or checked out: of its newest
+The layout is that of docs/sharing.md. Nothing of a repository is executed or checked out: of its newest
 commit the plain files of results are read by name, within bounds, and each submission passes the checks of
 `verify-submission` before it is laid into a results folder.
 """

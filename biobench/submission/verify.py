@@ -1,4 +1,4 @@
-"""A submission checked from the outside in, and scored again; findings are coded (docs/results-repository.md).
+"""A submission checked from the outside in, and scored again; findings are coded (docs/sharing.md).
 
 Codes begin with the level at which the submission fails: layout, manifest, record, task, data, predictions, scores,
 completeness, waiting.

@@ -1,12 +1,11 @@
-"""What docs/demonstration.md shows of the studies that were run.
+"""The table and the picture of docs/pretraining.md: what the studies that were run gave.
 
     biobench study results/study/pilot.yaml --out pilot --table --json > results/study/pilot.json
     biobench study results/study/longer.yaml --out longer --table --json > results/study/longer.json
-    python -m tests.benchmarks.demonstration    # tables, sentences and picture, from those files
+    python -m tests.benchmarks.demonstration    # both, from those files
 
 Each declaration beside which its scores lie takes part. Means are over the tasks that all of them have, computed here
-from the scores of the runs, so that budgets may be compared; any other task stands in a column of its own. A test
-holds the page to what this would write.
+from the scores of the runs, so that budgets may be compared. A test holds the page to what this would write.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 
 import altair as alt
 import pandas as pd
@@ -28,8 +26,8 @@ from biobench.workflows.study import ArmRow, Study, load_study, planned_runs, ta
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "results" / "study"
 DECLARATIONS = (FOLDER / "pilot.yaml", FOLDER / "longer.yaml")
-PAGE, PICTURE = ROOT / "docs" / "demonstration.md", ROOT / "docs" / "images" / "demonstration.svg"
-START, END = "<!-- pilot: start -->", "<!-- pilot: end -->"
+PAGE, PICTURE = ROOT / "docs" / "pretraining.md", ROOT / "docs" / "images" / "demonstration.svg"
+START, END = "<!-- study: start -->", "<!-- study: end -->"
 SAME = ("reference", "overrides", "seeds")
 """Fields in which the declarations must agree, so that their rows may stand in one table."""
 
@@ -47,13 +45,6 @@ class Told:
         study = self.study.model_copy(update={"benchmark": benchmark})
         chosen = {name: {t: v for t, v in of.items() if t in tasks} for name, of in self.scores.items()}
         return table(study, planned_runs(study, None), chosen)
-
-    def mean(self, row: ArmRow, task: str) -> float | None:
-        """Over the pretraining seeds of an arm at a budget; None where no run has the task."""
-        runs = planned_runs(self.study, None)
-        names = [run.name for run in runs if (run.arm, run.budget) == (row.arm, row.budget)]
-        values = [self.scores[name][task] for name in names if task in self.scores.get(name, {})]
-        return fmean(values) if values else None
 
 
 def told(declarations: Sequence[Path] = DECLARATIONS) -> list[Told]:
@@ -120,35 +111,6 @@ def arms(studies: Sequence[Told]) -> str:
     return "\n".join(lines)
 
 
-def by_task(studies: Sequence[Told]) -> str:
-    """Budgets and arms down, tasks across, those of some budgets alone last: the mean over pretraining seeds."""
-    tasks = [*common(studies), *others(studies)]
-    lines = [f"| tokens | arm | {' | '.join(tasks)} |", f"|--:|---|{'--:|' * len(tasks)}"]
-    for told_of, row in _lines(studies):
-        cells = " | ".join(_percent(told_of.mean(row, task)) for task in tasks)
-        lines.append(f"| {_words(row.budget)} | {row.arm} | {cells} |")
-    return "\n".join(lines)
-
-
-def apart(studies: Sequence[Told]) -> str:
-    """For each task that only some budgets have: its differences to the reference, in no mean. Empty without one."""
-    lines = []
-    for task in others(studies):
-        for told_of in studies:
-            if task in told_of.study.benchmark.all_ids:
-                rows = [row for row in told_of.rows([task]) if row.difference is not None]
-                lines += [
-                    f"- {task}, {row.arm} at {_words(row.budget)}: {_difference(row)}"
-                    for row in rows
-                    if row.low is not None
-                ]
-    if not lines:
-        return ""
-    which = " and ".join(others(studies))
-    what = f"In no mean above, difference to the {studies[0].study.reference} on {which} (95% interval):"
-    return "\n".join([what, "", *lines])
-
-
 def chance(row: ArmRow) -> float:
     """p of the t test that the row's interval comes from; the row has one."""
     assert row.difference is not None
@@ -159,42 +121,19 @@ def chance(row: ArmRow) -> float:
     return float(2 * special.stdtr(freedom, -abs(t)))
 
 
-def sentences(studies: Sequence[Told]) -> str:
-    """Which differences have an interval without 0, and how many were looked at, each task apart counted too.
-
-    p stands alone and with Holm's correction for all that were looked at.
-    """
-    reference = studies[0].study.reference
+def differences(studies: Sequence[Told]) -> list[tuple[str, ArmRow, float, float]]:
+    """Everything that was looked at: (task, or "" for the mean; row; p; p with Holm's correction for all of them)."""
     rows = [("", row) for _, row in _lines(studies)]
     rows += [
-        (f" on {task}", row)
+        (task, row)
         for task in others(studies)
         for s in studies
         if task in s.study.benchmark.all_ids
         for row in s.rows([task])
     ]
-    rows = [(where, row) for where, row in rows if row.low is not None]
-    if not rows:
-        return "No arm has two seeds yet."
-    lines, rest = [], []
-    chances = [chance(row) for _, row in rows]
-    for (where, row), alone, corrected in zip(rows, chances, holm(chances), strict=True):
-        assert row.difference is not None
-        assert row.low is not None
-        assert row.high is not None
-        if row.low <= 0 <= row.high:
-            rest.append(f"{row.arm} at {_words(row.budget)}{where}")
-            continue
-        side = "better" if row.low > 0 else "worse"
-        lines.append(
-            f"At {_words(row.budget)} tokens the {row.arm} arm is {side} than the {reference}{where} by "
-            f"{abs(100 * row.difference):.1f} points (95% interval {100 * row.low:+.1f} to {100 * row.high:+.1f} "
-            f"over {len(row.scores)} pretraining seeds; p = {alone:.2g}, by Holm {corrected:.2g})."
-        )
-    if rest:
-        lines.append(f"Not told apart from the {reference}: {', '.join(rest)}.")
-    lines.append(f"{len(rows)} differences were looked at; the intervals are not corrected for that.")
-    return " ".join(lines)
+    rows = [(task, row) for task, row in rows if row.low is not None]
+    alone = [chance(row) for _, row in rows]
+    return [(*row, p, corrected) for row, p, corrected in zip(rows, alone, holm(alone), strict=True)]
 
 
 def picture(studies: Sequence[Told]) -> str:
@@ -209,7 +148,11 @@ def picture(studies: Sequence[Told]) -> str:
         alt.Chart(pd.DataFrame(points))
         .mark_circle(size=80, opacity=0.8)
         .encode(
-            x=alt.X("score:Q", title=_mean_of(studies), scale=alt.Scale(zero=False)),
+            x=alt.X(
+                "score:Q",
+                title=f"mean macro F1 of {' and '.join(common(studies))}, percent",
+                scale=alt.Scale(zero=False),
+            ),
             y=alt.Y("arm:N", sort=list(dict.fromkeys(a for s in studies for a in s.study.arms)), title=None),
             yOffset=alt.YOffset("tokens:N", sort=budgets),
             color=alt.Color(
@@ -225,25 +168,10 @@ def picture(studies: Sequence[Told]) -> str:
     return charts.svg(chart, width=560) + "\n"
 
 
-def _mean_of(studies: Sequence[Told]) -> str:
-    if not others(studies):
-        return "mean of the tasks' macro F1, percent"
-    return f"mean macro F1 of {' and '.join(common(studies))}, percent"
-
-
 def block(studies: Sequence[Told]) -> str:
     """What stands between the page's markers."""
-    parts = [
-        START,
-        "![Mean score of every pretraining seed, by arm and budget](images/demonstration.svg)",
-        arms(studies),
-        sentences(studies),
-        "By task, the mean over pretraining seeds:",
-        by_task(studies),
-        apart(studies),
-        END,
-    ]
-    return "\n\n".join(part for part in parts if part)
+    image = "![Mean score of every pretraining seed, by arm and budget](images/demonstration.svg)"
+    return "\n\n".join([START, image, arms(studies), END])
 
 
 def page(text: str, studies: Sequence[Told]) -> str:

@@ -13,7 +13,7 @@ import yaml
 from tests.helpers.cli_make import Said
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-ADDING = (ROOT / "docs" / "adding-a-task.md").read_text(encoding="utf-8")
+ADDING = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ def test_a_spec_outside_the_project_runs(data_dir: Path, tiny: Path, tmp_path: P
 
 
 def test_from_a_data_file_to_a_run(biobench: Callable[..., Said], tiny: Path, fixtures: Path, tmp_path: Path) -> None:
-    """The walk of docs/adding-a-task.md on a small corpus."""
+    """The walk of docs/tasks.md on a small corpus."""
     shutil.copytree(fixtures / "iob", tmp_path / "corpora" / "iob")
     made = biobench("tasks", "new", "corpora/iob/train.tsv", "--id", "my_task")
     assert made.status == 0, made.err

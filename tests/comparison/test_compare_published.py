@@ -63,8 +63,8 @@ def test_json_is_strict_and_complete(held):
 
 
 def test_the_documented_example_is_what_is_printed(held):
-    page = (Path(__file__).resolve().parents[2] / "docs" / "statistics.md").read_text(encoding="utf-8")
-    shown = page.split('biobench compare "Modern')[1].split("```")[0].split("\n", 1)[1]
+    page = (Path(__file__).resolve().parents[2] / "docs" / "results.md").read_text(encoding="utf-8")
+    shown = page.split('biobench compare "Modern')[1].split("```text\n")[1].split("```")[0]
     assert " ".join(shown.split()) in " ".join(held.text().split())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from biobench.report.results import load
 from biobench.report.suite import build_suite, suite_mean
 from tests.helpers.tiny import make_tiny_encoder
 
-DOCS = Path(__file__).parent.parent.parent / "docs" / "suites.md"
+DOCS = Path(__file__).parent.parent.parent / "docs" / "tasks.md"
 
 
 def test_the_suites_have_their_tasks_and_each_has_a_spec_or_a_reason() -> None:
@@ -147,3 +148,17 @@ def test_a_part_of_a_suite_has_no_average_unless_asked_for(tmp_path: Path) -> No
     assert partial
     assert all("of 13 blurb tasks" in r.notes[0] for r in partial)
     assert any("ebm_pico cannot be run" in note for note in whole.notes)
+
+
+def test_the_page_of_the_suites_names_every_task_with_its_state() -> None:
+    page = DOCS.read_text(encoding="utf-8").partition("## Suites")[2].partition("\n## ")[0]
+    names = ("Ours", "BLURB", "DrBenchmark")
+    ours, blurb, drbenchmark = (" ".join(page.split(f"**{name}**")[1].split("\n\n")[0].split()) for name in names)
+    for name, text in (("blurb", blurb), ("drbenchmark", drbenchmark)):
+        declared = load_suite(name)
+        assert declared is not None
+        same, differs, none = re.split(r"(?:It differs|These differ): |(?:It has|These have) no spec: ", text)
+        for member in declared.tasks:
+            assert f"`{member.name}`" in (none if member.task is None else differs if member.differs else same), member
+    for task in (*suite("fr"), *suite("en")):
+        assert f"`{task.id}`" in ours

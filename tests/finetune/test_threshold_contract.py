@@ -1,4 +1,4 @@
-"""A label is given where its score is greater than the threshold, in the code and in what docs/metrics.md says."""
+"""A label is given where its score is greater than the threshold, in the code and in what docs/results.md says."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from biobench.finetune.network import decide
 from biobench.kinds.labels import GRID
 from tests.benchmarks.labels_make import make_labels, multi_label_spec
 
-DOCS = Path(biobench.__file__).resolve().parent.parent / "docs" / "metrics.md"
+DOCS = Path(biobench.__file__).resolve().parent.parent / "docs" / "results.md"
 
 
 @pytest.mark.parametrize("threshold", [0.5, 0.3, 0.95])

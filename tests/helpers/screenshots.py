@@ -1,4 +1,4 @@
-"""Pictures of every view, light and dark: `python -m tests.helpers.screenshots [FOLDER]` (default docs/images)."""
+"""The pictures of docs/leaderboard.md: `python -m tests.helpers.screenshots [FOLDER]` (default docs/images/...)."""
 
 from __future__ import annotations
 
@@ -16,15 +16,8 @@ from tests.helpers.server_make import CHROMIUM, drawn, served, settle
 from tests.helpers.view_make import fill
 
 PICTURES = {
-    "board": "",
-    "model": "models?model=example/long-encoder%1F%1Frun",
-    "task": "tasks?task=bc5cdr",
     "compare": "compare?models=example/long-encoder%1Fexample/base-encoder&compare_suite=en",
     "errors": "errors?errors_task=bc5cdr",
-    "needle": "needle",
-    "pretraining": "pretraining",
-    "efficiency": "efficiency",
-    "submit": "submit",
 }
 """Name of a picture -> the address that it shows."""
 RESULTS = Path(__file__).resolve().parents[2] / "results"
@@ -41,13 +34,12 @@ def main(out: Path) -> None:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         # the texts of real corpora must not get into a picture
         with served(results, BIOBENCH_DATA_DIR=str(Path(folder) / "none")) as address:
-            for scheme in ("light", "dark"):
-                # one page for all views: the app's scripts are loaded and compiled once
-                page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme=scheme)
-                page.set_default_timeout(300_000)
-                for name, query in PICTURES.items():
-                    take(page, f"{address}/{query}", out / f"{name}-{scheme}.png")
-                page.close()
+            # one page for all views: the app's scripts are loaded and compiled once
+            page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme="light")
+            page.set_default_timeout(300_000)
+            for name, query in PICTURES.items():
+                take(page, f"{address}/{query}", out / f"{name}.png")
+            page.close()
         with served(RESULTS, BIOBENCH_DATA_DIR=str(Path(folder) / "none")) as address:
             page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme="light")
             page.set_default_timeout(300_000)

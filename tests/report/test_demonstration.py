@@ -1,4 +1,4 @@
-"""docs/demonstration.md says what the stored scores of the studies say, however many declarations there are."""
+"""docs/pretraining.md says what the stored scores of the studies say, however many declarations there are."""
 
 from __future__ import annotations
 
@@ -24,6 +24,17 @@ Score = Callable[[str, int, str], float]
 def test_the_page_is_what_the_studies_gave() -> None:
     text = demonstration.PAGE.read_text(encoding="utf-8")
     assert demonstration.page(text, demonstration.told()) == text, "python -m tests.benchmarks.demonstration"
+
+
+def test_the_text_beside_the_table_states_what_was_computed() -> None:
+    text = " ".join(demonstration.PAGE.read_text(encoding="utf-8").split())
+    looked_at = demonstration.differences(demonstration.told())
+    (detour,) = [d for d in looked_at if (d[0], d[1].arm, d[1].budget) == ("", "detour", 2_400_000)]
+    _, row, _, corrected = detour
+    assert len(looked_at) == 9
+    assert f"scores {100 * row.difference:.1f} points above its twin. This is one of nine differences" in text
+    assert f"(p = {corrected:.2f})" in text
+    assert f"{100 * row.difference:+.1f} ({100 * row.low:+.1f} to {100 * row.high:+.1f})" in text
 
 
 def test_the_stored_rows_follow_from_the_scores_of_their_runs() -> None:
@@ -63,14 +74,12 @@ def plain(arm: str, seed: int, task: str) -> float:
     return of[arm] + 0.01 * seed + 0.001 * (arm == "causal" and seed == 1) + 0.5 * (task == "needle_en")
 
 
-def test_a_difference_is_named_only_where_its_interval_leaves_zero_out(tmp_path: Path) -> None:
-    said = demonstration.sentences(demonstration.told([declared(tmp_path, "one", plain)]))
-    assert "the causal arm is worse than the twin by 20.0 points (95% interval -20.1 to -19.8" in said
-    assert "detour arm is" not in said
+def test_p_is_that_of_the_interval_and_holm_counts_all_that_was_looked_at(tmp_path: Path) -> None:
     # differences of -0.199, -0.2 and -0.2: t = -599 on 2 degrees of freedom; by Holm the smallest of three, times three
-    assert "pretraining seeds; p = 2.8e-06, by Holm 8.4e-06)." in said
-    assert "Not told apart from the twin: detour at 1.2 M, random_order at 1.2 M." in said
-    assert said.endswith(" 3 differences were looked at; the intervals are not corrected for that.")
+    looked_at = demonstration.differences(demonstration.told([declared(tmp_path, "one", plain)]))
+    (causal,) = [d for d in looked_at if d[1].arm == "causal"]
+    assert causal[2:] == (pytest.approx(2.8e-06, rel=0.01), pytest.approx(8.4e-06, rel=0.01))
+    assert len(looked_at) == 3
 
 
 def test_two_declarations_stand_in_one_table_with_means_over_the_tasks_that_both_have(tmp_path: Path) -> None:
@@ -78,7 +87,7 @@ def test_two_declarations_stand_in_one_table_with_means_over_the_tasks_that_both
     second = declared(
         tmp_path,
         "two",
-        lambda arm, seed, task: plain(arm, seed, task) + 0.1 + 0.04 * seed * (arm == "detour" and task == "needle_en"),
+        lambda arm, seed, task: plain(arm, seed, task) + 0.1,
         budgets=[2_400_000],
         tasks=["needle_en", "bc5cdr", "ncbi_disease"],
     )
@@ -91,23 +100,7 @@ def test_two_declarations_stand_in_one_table_with_means_over_the_tasks_that_both
     # the needle's 0.5 more is in no mean: 0.4 + 0.1 + 0.01, 0.02, 0.03
     assert lines[6] == "| 2.4 M | twin | 51.0 | 52.0 | 53.0 | 52.0 | – |"
     assert lines[2] == "| 1.2 M | twin | 41.0 | 42.0 | 43.0 | 42.0 | – |"
-    tasks = demonstration.by_task(studies).splitlines()
-    assert tasks[0] == "| tokens | arm | bc5cdr | ncbi_disease | needle_en |"
-    assert tasks[2] == "| 1.2 M | twin | 42.0 | 42.0 | – |"
-    assert tasks[6] == "| 2.4 M | twin | 52.0 | 52.0 | 102.0 |"
-    said = demonstration.sentences(studies)
-    for budget in ("1.2 M", "2.4 M"):
-        assert f"At {budget} tokens the causal arm is worse than the twin by 20.0 points" in said
-    assert "At 2.4 M tokens the causal arm is worse than the twin on needle_en by 20.0 points" in said
-    assert "Not told apart from the twin: detour at 1.2 M, random_order at 1.2 M, detour at 2.4 M" in said
-    assert said.endswith(" 9 differences were looked at; the intervals are not corrected for that.")
-    assert "- needle_en, detour at 2.4 M: +8.7 (" in demonstration.apart(studies)
-    drawn = demonstration.picture(studies)
-    assert all(text in drawn for text in ("1.2 M", "2.4 M", "mean macro F1 of bc5cdr and ncbi_disease, percent"))
-    page = demonstration.page(f"a\n{demonstration.START}\nstale\n{demonstration.END}\nb", studies)
-    assert page.startswith(f"a\n{demonstration.START}\n")
-    assert page.endswith(f"{demonstration.END}\nb")
-    assert "stale" not in page
+    assert len(demonstration.differences(studies)) == 9
 
 
 @pytest.mark.parametrize(

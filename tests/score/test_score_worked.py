@@ -1,4 +1,4 @@
-"""The worked numbers of docs/metrics.md, and what is refused."""
+"""The worked numbers of docs/results.md, and what is refused."""
 
 from __future__ import annotations
 

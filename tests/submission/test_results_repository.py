@@ -24,10 +24,11 @@ from biobench.submission.repository import push
 from tests.helpers.submission_make import change_record, honest_run
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "results-repository.md").read_text(encoding="utf-8")
-HOSTING = (ROOT / "docs" / "hosting.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "sharing.md").read_text(encoding="utf-8")
+HOSTING = (ROOT / "docs" / "leaderboard.md").read_text(encoding="utf-8")
 CONTAINERFILE = (ROOT / "leaderboard" / "Containerfile").read_text(encoding="utf-8")
-WORKFLOW = yaml.safe_load(PAGE.split("<!-- workflow -->\n```yaml\n")[1].split("\n```")[0])
+EXAMPLE = (ROOT / "docs" / "examples" / "verify-submission.yml").read_text(encoding="utf-8")
+WORKFLOW = yaml.safe_load(EXAMPLE)
 STEPS = WORKFLOW["jobs"]["verify"]["steps"]
 
 
@@ -72,7 +73,7 @@ def test_the_commands_and_their_options_exist():
 
 
 def test_the_specification_names_what_the_files_hold():
-    section = PAGE.split("## What stands in the files")[1].split("\n## ")[0]
+    section = PAGE.split("## The files")[1].split("\n## ")[0]
     columns = re.findall(r"`(\w+)`", section.split("<!-- columns -->")[1].split("<!-- end -->")[0])
     assert sorted(columns) == sorted(SCHEMA.names)
     manifest = next(part for part in section.split("\n- ") if part.startswith("**`submission.json`**"))
@@ -95,7 +96,7 @@ def test_packages_are_pinned_and_container_paths_exist():
     pins = {line.split("==")[0] for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line}
     pins = {p.lower().replace("_", "-") for p in pins}
     pattern = r"pip install[^\n]* -c [^\n]*?constraints\.txt(?: \\\n *)? ([^\n\\&]+)"
-    lists = re.findall(pattern, PAGE + HOSTING + CONTAINERFILE)
+    lists = re.findall(pattern, EXAMPLE + HOSTING + CONTAINERFILE)
     assert len(lists) == 3
     for words in lists:
         names = {w.lower().replace("_", "-") for w in words.split()}

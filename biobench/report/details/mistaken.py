@@ -132,12 +132,12 @@ def _documents(task: str, record: RunRecord, data_dir: str | Path | None) -> tup
 
 
 def selected(mistakes: Mistakes, kinds: Sequence[Kind] = KINDS[:-1], label: str | None = None) -> list[JudgedDocument]:
-    """Documents with a mark of these kinds and this label (None: any), each with these marks alone."""
-    chosen = [
-        replace(one, marks=tuple(m for m in one.marks if m.kind in kinds and label in (None, m.label)))
-        for one in mistakes.judged
-    ]
-    return [one for one in chosen if one.marks]
+    """Documents with a mark of these kinds and this label (None: any)."""
+    return [one for one in mistakes.judged if _marks(one, kinds, label)]
+
+
+def _marks(one: JudgedDocument, kinds: Sequence[Kind], label: str | None) -> list[Mark]:
+    return [mark for mark in one.marks if mark.kind in kinds and label in (None, mark.label)]
 
 
 def as_text(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None, limit: int) -> str:
@@ -146,17 +146,16 @@ def as_text(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None, limit:
     if mistakes.confusion:
         lines += ["", _grid(*_confusion(mistakes.confusion))]
     lines += ["", *([mistakes.no_text] if mistakes.no_text else [])]
-    whole, chosen = {one.document.id: one for one in mistakes.judged}, selected(mistakes, kinds, label)
+    chosen = selected(mistakes, kinds, label)
     for one in chosen[:limit]:
-        document = whole[one.document.id]
-        text, labels = mistakes.texts.get(one.document.id, ""), _only_labels(document)
+        text, labels = mistakes.texts.get(one.document.id, ""), _only_labels(one)
         lines.append(plain(one.document.id))
-        if text and not any(side.end for mark in document.marks for side in (mark.gold, mark.predicted) if side):
+        if text and not any(side.end for mark in one.marks for side in (mark.gold, mark.predicted) if side):
             lines.append(f"  {plain(' '.join(text.split()))}")
         if labels is not None and labels[0] != labels[1]:
             lines.append(f"  gold {plain(labels[0])}, predicted {plain(labels[1])}")
         else:
-            lines += [f"  {_WORDS[mark.kind]}: {_described(mark, text)}" for mark in one.marks]
+            lines += [f"  {_WORDS[mark.kind]}: {_described(mark, text)}" for mark in _marks(one, kinds, label)]
     if len(chosen) > limit:
         lines.append(f"{len(chosen) - limit} more documents: --documents {len(chosen)}, or --html FILE")
     return "\n".join(lines) + "\n"
@@ -214,7 +213,7 @@ def as_data(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None) -> lis
     run, rows = {"model": mistakes.model, "task": mistakes.task, "seed": mistakes.seed}, []
     for one in selected(mistakes, kinds, label):
         text = mistakes.texts.get(one.document.id, "")
-        for mark in one.marks:
+        for mark in _marks(one, kinds, label):
             row: dict[str, Any] = {**run, "document": one.document.id, "kind": mark.kind}
             for side, span in (("gold", mark.gold), ("said", mark.predicted)):
                 mention = span if span is not None and span.end else None
@@ -232,9 +231,7 @@ def as_page(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None) -> str
     if mistakes.confusion:
         parts.append(html_table("Confusion: documents", *_confusion(mistakes.confusion)))
     parts.append(f"<p>{words(mistakes.no_text, for_html)}</p>\n" if mistakes.no_text else "")
-    chosen = {one.document.id for one in selected(mistakes, kinds, label)}
+    chosen = selected(mistakes, kinds, label)
     parts.append(f"<h2>{len(chosen)} documents</h2>\n")
-    for one in mistakes.judged:
-        if one.document.id in chosen:
-            parts.append(f"{to_html(one, mistakes.texts.get(one.document.id, ''), _WORDS)}\n")
+    parts += [f"{to_html(one, mistakes.texts.get(one.document.id, ''), _WORDS)}\n" for one in chosen]
     return html_page(_title(mistakes), "".join(parts))
