@@ -10,9 +10,9 @@ import streamlit as st
 from biobench.comparison.ranking import Entry, Ranking, views
 from biobench.errors import StoreError
 from biobench.report import charts
-from biobench.report.contamination import marked
 from biobench.report.details.ledgers import ledger_facts
 from biobench.report.escape import plain
+from biobench.report.footnotes import marked
 from biobench.report.groups import RunGroup
 from biobench.report.literature.beside import NAMES
 from biobench.report.remarks import hub_link, licence_link, licence_named

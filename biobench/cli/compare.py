@@ -45,9 +45,6 @@ def compare(
     against_first: Annotated[
         bool, typer.Option("--against-first", help="Test the first model against each other one only.")
     ] = False,
-    documents: Annotated[
-        bool, typer.Option("--documents/--no-documents", help="Read stored predictions for test-set noise.")
-    ] = True,
     pooled: Annotated[bool, typer.Option("--pooled", help="One verdict over several languages.")] = False,
     plan: Annotated[
         str | None, typer.Option("--plan", metavar="FILE", help="YAML file that declares what is compared.")
@@ -70,7 +67,6 @@ def compare(
             rope=rope / 100,
             alpha=alpha,
             ledgers=_ledgers(ledger),
-            documents=documents,
             against_first=against_first,
             pooled=pooled,
             plan=plan,

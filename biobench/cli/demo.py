@@ -108,7 +108,7 @@ def print_results(results_dir: str) -> None:
     That the training text was not compared with the test documents, which a report says of each model and task, is
     known here: it is generated, holds the test's names on purpose and none of its sentences.
     """
-    from biobench.report.contamination import remark
+    from biobench.report.footnotes import remark
     from biobench.report.frame import build
     from biobench.report.printers import print_table
     from biobench.report.results import load

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -15,8 +15,6 @@ from biobench.errors import UsageError
 from biobench.schema.strict import suggest
 
 if TYPE_CHECKING:
-    from biobench.report.frame import Report
-    from biobench.report.results import Results
     from biobench.report.row import AverageName
     from biobench.schema.suite import SuiteSpec
 
@@ -88,59 +86,69 @@ def report(
         for chosen, option in ((average == ALL, "--average all"), (seeds, "--per-seed"), (labels, "--per-label")):
             if chosen:
                 raise UsageError(f"{option} has no place in a {format_}", hint="add --format csv or --format json")
+    if slices and format_ not in ("table", "json", "csv"):
+        raise UsageError(f"--slices has no form in {format_}", hint="use --format table, json or csv")
     from biobench.data.catalog import SUITES, load_task
-    from biobench.report.frame import build
-    from biobench.report.printers import render
+    from biobench.report import printers
+    from biobench.report.frame import build, cells
     from biobench.report.results import first_average, load
 
     results = load(results_dir)
     task = [load_task(name).id if name.endswith((".yaml", ".yml")) else name for name in task]
     _check(task, results.infos, "--task")
     declared = _declared(suite)
+    if declared is None:
+        _check(suite, {*SUITES, *(info.suite for info in results.infos.values())}, "--suite")
+    if model:
+        rows = [row.model for name in AVERAGES for row in cells(results, name).rows]
+        groups = (*results.groups, *(refusal.group for refusal in results.refusals))
+        _check(model, {*rows, *(group.model for group in groups)}, "--model")
+    filters: dict[str, Any] = {"tasks": task or None, "suites": suite or None}
+    filters |= {"sources": source or None, "models": model or None}
+    if slices:
+        from biobench.report.details import slices as sliced
+
+        values, lines = sliced.slices(results, data_dir, tasks=filters["tasks"], models=filters["models"])
+        _put(sliced.as_table(values) if format_ == "table" else _data(format_, sliced.COLUMNS, values), output)
+        for line in lines:
+            typer.echo(line, err=True)
+        return
+    if seeds or labels:
+        from biobench.report.frames import COLUMNS, tidy
+
+        _put(_data(format_, COLUMNS, tidy(results, labels=labels, **filters)), output)
+        return
+    below = ""
     if declared is not None:
         from biobench.report.suite import build_suite
 
-        built_suite = build_suite(results, declared, suite[0], incomplete=incomplete)
-        if format_ == "table":
-            nothing: dict[str, list[str] | None] = {"tasks": None, "sources": None}
-            _print(results, built_suite, filters=nothing, notes=notes, experiments=experiments, output=output)
-        else:
-            _put(render(built_suite, format_), output)
-        return
-    _check(suite, {*SUITES, *(info.suite for info in results.infos.values())}, "--suite")
-    if model:
-        _check(model, _models(results), "--model")
-    if slices:
-        if format_ not in ("table", "json", "csv"):
-            raise UsageError(f"--slices has no form in {format_}", hint="use --format table, json or csv")
-        _slices(results, data_dir, _some(task), _some(model), format_, output)
-        return
-    filters: dict[str, Any] = {
-        "tasks": _some(task),
-        "suites": _some(suite),
-        "sources": _some(source),
-        "models": _some(model),
-    }
-    if seeds or labels:
-        from biobench.report import printers
-        from biobench.report.frames import COLUMNS, tidy
-
-        rows = tidy(results, labels=labels, **filters)
-        _put(printers.as_csv(COLUMNS, rows) if format_ == "csv" else printers.as_json(rows), output)
-        return
-    if format_ not in ("csv", "json") and not any(filters.values()):
-        filters["tasks"] = tasks_with_runs(results)
-    names = ["macro", "micro", "weighted"] if average == ALL else [average or first_average(results)]
-    built = [build(results, cast("AverageName", n), **filters, incomplete=incomplete) for n in names]
-    shown = replace(
-        built[0],
-        rows=tuple(row for one in built for row in one.rows),
-        averages=tuple(row for one in built for row in one.averages),
-    )
+        shown = build_suite(results, declared, suite[0], incomplete=incomplete)
+    else:
+        if format_ not in ("csv", "json") and not any(filters.values()):
+            # the tasks that were run or submitted; where none was, everything published is on show
+            ran = dict.fromkeys(g.task for g in (*results.groups, *(r.group for r in results.refusals)))
+            filters["tasks"] = list(ran) or None
+        names = ["macro", "micro", "weighted"] if average == ALL else [average or first_average(results)]
+        built = [build(results, cast("AverageName", n), **filters, incomplete=incomplete) for n in names]
+        shown = replace(
+            built[0],
+            rows=tuple(row for one in built for row in one.rows),
+            averages=tuple(row for one in built for row in one.averages),
+        )
+        if filters["tasks"] is not None and not source:
+            others = {v.task for v in results.published} - {results.infos[t].published_as for t in filters["tasks"]}
+            more = f"* published values of {len(others)} more tasks: `biobench report --source published`\n"
+            below = more if others else ""
     if format_ != "table":
-        _put(render(shown, format_), output)
+        _put(printers.render(shown, format_), output)
         return
-    _print(results, shown, filters=filters, notes=notes, experiments=experiments, output=output)
+    if experiments and not shown.experiments:
+        shown = replace(shown, experiments=results.experiments)
+    if output is None and sys.stdout.isatty():
+        printers.print_table(shown, notes=notes, experiments=experiments)
+        sys.stdout.write(below)
+    else:
+        _put(printers.to_text(shown, notes=notes, experiments=experiments) + below, output)
 
 
 def _declared(names: list[str]) -> SuiteSpec | None:
@@ -158,55 +166,10 @@ def _declared(names: list[str]) -> SuiteSpec | None:
     return None
 
 
-def _slices(
-    results: Results,
-    data_dir: str | None,
-    tasks: list[str] | None,
-    models: list[str] | None,
-    format_: str,
-    output: Path | None,
-) -> None:
-    from biobench.report.details.slices import COLUMNS, as_table, slices
+def _data(format_: str, columns: Sequence[str], rows: list[dict[str, Any]]) -> str:
     from biobench.report.printers import as_csv, as_json
 
-    rows, notes = slices(results, data_dir, tasks=tasks, models=models)
-    if format_ == "json":
-        _put(as_json(rows), output)
-    else:
-        _put(as_csv(COLUMNS, rows) if format_ == "csv" else as_table(rows), output)
-    for line in notes:
-        typer.echo(line, err=True)
-
-
-def tasks_with_runs(results: Results) -> list[str] | None:
-    """The tasks that were run or submitted; None where nothing was: then everything published is on show."""
-    return list(dict.fromkeys(group.task for group in (*results.groups, *(r.group for r in results.refusals)))) or None
-
-
-def _print(
-    results: Results,
-    shown: Report,
-    *,
-    filters: dict[str, list[str] | None],
-    notes: bool,
-    experiments: bool,
-    output: Path | None,
-) -> None:
-    """The table, and what of the published values it leaves out."""
-    from biobench.report.printers import print_table, to_text
-
-    if experiments and not shown.experiments:
-        shown = replace(shown, experiments=results.experiments)
-    note = ""
-    if filters["tasks"] is not None and not filters["sources"]:
-        others = {value.task for value in results.published} - {results.infos[t].published_as for t in filters["tasks"]}
-        if others:
-            note = f"* published values of {len(others)} more tasks: `biobench report --source published`\n"
-    if output is None and sys.stdout.isatty():
-        print_table(shown, notes=notes, experiments=experiments)
-        sys.stdout.write(note)
-    else:
-        _put(to_text(shown, notes=notes, experiments=experiments) + note, output)
+    return as_csv(columns, rows) if format_ == "csv" else as_json(rows)
 
 
 def _put(text: str, output: Path | None) -> None:
@@ -214,18 +177,6 @@ def _put(text: str, output: Path | None) -> None:
         sys.stdout.write(text)
     else:
         write_output(output, text)
-
-
-def _some(values: list[str]) -> list[str] | None:
-    return values or None
-
-
-def _models(results: Results) -> set[str]:
-    """Every model with a row under some average, and those that have runs but no row."""
-    from biobench.report.frame import cells
-
-    shown = {row.model for average in AVERAGES for row in cells(results, average).rows}
-    return shown | {group.model for group in (*results.groups, *(refusal.group for refusal in results.refusals))}
 
 
 def _check(values: Iterable[str], allowed: Collection[str], option: str) -> None:

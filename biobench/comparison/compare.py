@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -16,7 +17,7 @@ from biobench.comparison.render import to_html, to_json, to_text
 from biobench.comparison.result import Compared, ComparedPart, FailedRun, PairResult, Standing
 from biobench.comparison.tasks import CommonTasks, common_tasks
 from biobench.comparison.twins import compare_ledgers, find_ledgers
-from biobench.comparison.verdict import sentences
+from biobench.comparison.verdict import SAME_RUNS, SAME_SEEDS, sentences
 from biobench.data.catalog import load_task
 from biobench.data.suite import load_suite
 from biobench.errors import UsageError
@@ -66,7 +67,6 @@ def compare(
     rope: float = 0.0,
     alpha: float = 0.05,
     ledgers: Mapping[str, str | Path] | None = None,
-    documents: bool = True,
     against_first: bool = False,
     pooled: bool = False,
     plan: str | Path | None = None,
@@ -78,8 +78,7 @@ def compare(
     of one's own also finds gold under an agreement in `data_dir`. average: macro, micro,
     weighted or paper; by default macro, or paper where a model is known from a publication alone. rope:
     margin (a fraction) within which two models may be the same. alpha: of the corrected tests; intervals
-    have level 1 - alpha. ledgers: model -> training ledger, besides those found in the models' folders. documents: read
-    the stored predictions for test-set noise; without them nothing is tested.
+    have level 1 - alpha. ledgers: model -> training ledger, besides those found in the models' folders.
     against_first: test the first model against each other one only. pooled: one verdict over several languages;
     otherwise each has its own. plan: YAML file that declares pairs, average, suite, seeds and alpha; what
     it says replaces the options here, and pairs of other models are marked as exploratory.
@@ -117,7 +116,7 @@ def compare(
         average,
         suite=suite,
         tasks=[specs[t].id if t in specs else t for t in named] or None,
-        evidence=Evidence(folder, paths) if documents else None,
+        evidence=Evidence(folder, paths),
         rope=rope,
         alpha=alpha,
         ledgers=ledgers,
@@ -134,7 +133,7 @@ def compared(
     *,
     suite: str | None,
     tasks: Sequence[str] | None,
-    evidence: Evidence | None,
+    evidence: Evidence,
     rope: float = 0.0,
     alpha: float = 0.05,
     ledgers: Mapping[str, str | Path] | None = None,
@@ -142,14 +141,14 @@ def compared(
     pooled: bool = False,
     plan: DeclaredPlan | None = None,
 ) -> Comparison:
-    """`compare` on a results folder that is read already. evidence: reads the predictions, None for none."""
+    """`compare` on a results folder that is read already. evidence: reads the predictions."""
     entrants = find_entrants(models, results, results.floors)
     twins = compare_ledgers(find_ledgers(models, entrants, ledgers))
     whole = common_tasks(entrants, results, average, suite=suite, tasks=tasks)
     labels = [e.label for e in entrants]
     pairs = [(0, b) for b in range(1, len(labels))] if against_first else list(combinations(range(len(labels)), 2))
     planned = None if plan is None else plan.marks([(labels[a], labels[b]) for a, b in pairs])
-    drawn = Drawn({}, {}, {}) if evidence is None else evidence.drawn(whole)
+    drawn = evidence.drawn(whole)
     bars = no_skill(results.floors)
     languages = dict.fromkeys(info.language for info in whole.tasks)
     parts = []
@@ -160,7 +159,18 @@ def compared(
         corpora = tuple(dict.fromkeys(info.corpus for info in part.tasks))
         of = tuple(info.id for info in part.tasks)
         parts.append(ComparedPart(tested[0].language, of, corpora, tested, standings))
-    notes = [*whole.notes, *_notes(whole, pairs), *_unread(drawn), *(plan.outside(whole) if plan else ())]
+    notes = [*whole.notes, *_notes(whole, pairs), *_unread(drawn)]
+    if plan is not None:
+        notes += [f"declared before looking: plan {plan.hash}", *plan.outside(whole)]
+        apart = [f"{r.first} – {r.second}" for r in parts[0].pairs if r.exploratory]
+        notes += [f"exploratory, not in the declared plan: {', '.join(apart)}"] if apart else []
+    if len(parts) > 1:
+        notes.append("each language has its own verdict; --pooled asks for one over all of them")
+    if 0 < sum(e.is_published for e in entrants) < len(entrants):
+        notes.append("the printed scores were made with other code and maybe other splits than the runs here")
+    if rope and any(pair.same_p[0] is None for part in parts for pair in part.pairs):
+        needs = f"{SAME_SEEDS} seeds on every task and {SAME_RUNS} runs of each model"
+        notes.append(f"not tested whether models are the same within {100 * rope:g} points where one has not {needs}")
     return Comparison(
         models=tuple(labels),
         average=whole.average,
@@ -183,22 +193,18 @@ def is_guessing(common: CommonTasks, who: int, bars: Mapping[tuple[str, str], fl
     """Whether a model's mean is at or below that of the best baselines without skill, or not told from it over seeds.
 
     bars: (task, metric) -> score of the best policy that does not look at the text; tasks without one are left out.
+    Where no task has one, the bar is 0: a model that gets nothing right leads nobody.
     """
     if common.entrants[who].is_policy:
         return False
     known = [i for i in common.tasks if (i.id, common.metrics[i.id]) in bars]
-    if not known:
-        return False
-    weights = task_weights([info.corpus for info in known])
-    gaps = [np.array(common.cells[who][i.id].scores) - bars[i.id, common.metrics[i.id]] for i in known]
-    mean = float(weights @ [gap.mean() for gap in gaps])
-    if mean <= 0:
-        return True
+    tasks = known or common.tasks
+    weights = task_weights([info.corpus for info in tasks])
+    gaps = [np.array(common.cells[who][i.id].scores) - bars.get((i.id, common.metrics[i.id]), 0.0) for i in tasks]
     # seeds of different tasks are independent, those of one task are what the mean varies with
-    variance = sum(
-        float(w) ** 2 * gap.var(ddof=1) / gap.size for w, gap in zip(weights, gaps, strict=True) if gap.size > 1
-    )
-    return mean <= 2 * float(np.sqrt(variance))
+    noise = [gap.var(ddof=1) / gap.size if gap.size > 1 else 0.0 for gap in gaps]
+    mean, variance = float(weights @ [gap.mean() for gap in gaps]), float(weights**2 @ noise)
+    return mean <= (2 * math.sqrt(variance) if known else 0.0)
 
 
 def _standings(

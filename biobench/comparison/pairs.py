@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from biobench.comparison.evidence import Drawn
-from biobench.comparison.result import PairResult, TaskLine, Verdict
+from biobench.comparison.result import KindPart, PairResult, TaskLine, Verdict
 from biobench.comparison.tasks import Cell, CommonTasks, Paired
 from biobench.comparison.verdict import may_be_same
 from biobench.schema.kind import is_numeric
@@ -255,7 +255,7 @@ def _line(
     )
 
 
-def _parts(common: CommonTasks, gaps: np.ndarray) -> dict[str, tuple[float, int]]:
+def _parts(common: CommonTasks, gaps: np.ndarray) -> dict[str, KindPart]:
     """Mean difference over the corpora of each kind of task (of each language where there are several)."""
     languages = {info.language for info in common.tasks}
     kinds = [info.language if len(languages) > 1 else KINDS.get(info.type, info.type) for info in common.tasks]
@@ -265,5 +265,5 @@ def _parts(common: CommonTasks, gaps: np.ndarray) -> dict[str, tuple[float, int]
     for kind in Counter(kinds):
         rows = [i for i, of in enumerate(kinds) if of == kind]
         _, means = cluster_means(gaps[rows], [common.tasks[i].corpus for i in rows])
-        parts[kind] = (float(means.mean()), len(means))
+        parts[kind] = KindPart(float(means.mean()), len(means))
     return parts

@@ -9,7 +9,7 @@ from typing import Literal
 from biobench.comparison.tasks import Refused
 from biobench.comparison.twins import Twins
 from biobench.report.row import AverageName
-from biobench.stats import Interval, MeanTest
+from biobench.stats import Interval, MeanTest, task_weights
 from biobench.store import UnusableFile
 
 Word = Literal["shown", "not shown", "not tested"]
@@ -85,13 +85,21 @@ class TaskLine:
 
 
 @dataclass(frozen=True, slots=True)
+class KindPart:
+    """The mean difference over the corpora of one kind of task, a fraction."""
+
+    difference: float
+    corpora: int
+
+
+@dataclass(frozen=True, slots=True)
 class PairResult:
     """First minus second model. here: the mean of these tasks, other seeds and test sets; beyond: tasks like these.
 
     runs: the same mean over test sets alone, where some task has one seed; each is None where it is unknown. p_here,
-    p_beyond: corrected over the `tested` pairs (Holm). parts: kind of task -> (difference, corpora), where there are
-    several. same_p: of "outside the margin", on these tasks and on tasks like these; None without a margin or where
-    too few runs may say so. detectable: the true difference found in 4 of 5 cases by `here`. reason: why nothing
+    p_beyond: corrected over the `tested` pairs (Holm). parts: by kind of task, where there are several.
+    same_p: of "outside the margin", on these tasks and on tasks like these; None without a margin or where too few runs
+    may say so. detectable: the true difference found in 4 of 5 cases by `here`. reason: why nothing
     is tested, in words. verdict: what follows.
     """
 
@@ -105,7 +113,7 @@ class PairResult:
     runs: MeanTest | None
     p_here: float | None
     p_beyond: float | None
-    parts: Mapping[str, tuple[float, int]]
+    parts: Mapping[str, KindPart]
     rope: float
     same_p: tuple[float | None, float | None]
     detectable: float | None
@@ -128,6 +136,14 @@ class PairResult:
     def ties(self) -> int:
         """Tasks on which neither is better."""
         return len(self.tasks) - self.wins - self.losses
+
+    @property
+    def means(self) -> tuple[float, float]:
+        """Of the first and the second model, the mean over corpora of their tasks' means."""
+        weights = task_weights([line.corpus for line in self.tasks])
+        sides = ([line.first for line in self.tasks], [line.second for line in self.tasks])
+        first, second = (float(weights @ side) for side in sides)
+        return first, second
 
     @property
     def higher(self) -> int:

@@ -9,12 +9,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from biobench.comparison.conditions import differences, same_conditions, unlike_lengths
 from biobench.data.catalog import SUITES
 from biobench.errors import UsageError
-from biobench.report.conditions import Condition, condition_of, differences, in_words, is_full, unlike_lengths
-from biobench.report.contamination import remark
 from biobench.report.entrants import Entrant
 from biobench.report.escape import plain
+from biobench.report.footnotes import remark
 from biobench.report.groups import RunGroup
 from biobench.report.results import Results, metric_of
 from biobench.report.row import AverageName
@@ -86,10 +86,6 @@ class Paired:
     def _one_model(self) -> bool:
         return len({(e.model, e.source) for e in self.entrants}) == 1
 
-    def scores(self, entrant: int) -> list[tuple[float, ...]]:
-        """Per task the scores of one model."""
-        return [self.cells[entrant][info.id].scores for info in self.tasks]
-
 
 @dataclass(frozen=True, slots=True)
 class CommonTasks:
@@ -102,11 +98,6 @@ class CommonTasks:
     cells: tuple[Mapping[str, Cell], ...]
     notes: tuple[str, ...]
     refused: tuple[Refused, ...] = ()
-
-    @property
-    def clusters(self) -> list[str]:
-        """The corpus of each task."""
-        return [info.corpus for info in self.tasks]
 
     def of_language(self, language: str) -> CommonTasks:
         """The tasks in one language."""
@@ -170,8 +161,8 @@ def common_tasks(
     notes += dict.fromkeys(r.words for r in refused)
     if not shared:
         raise _nothing(entrants, chosen, average, refused)
-    picked = {info.id: _same_conditions(entrants, info.id) for info in shared}
-    full = [info for info in shared if all(g is None or is_full(g) for g in picked[info.id])]
+    picked = {info.id: same_conditions(entrants, info.id) for info in shared}
+    full = [info for info in shared if all(g is None or g.is_full for g in picked[info.id])]
     if full and len(full) < len(shared):
         names = ", ".join(info.id for info in shared if info not in full)
         notes.append(f"only limited or overridden runs on {names}: left out, they are never mixed with full runs")
@@ -279,49 +270,6 @@ def _nothing(
     elif refused:
         hint = "; ".join(dict.fromkeys(r.words for r in refused))
     return UsageError(f"{names} share no task with comparable scores ({chosen})", hint=hint)
-
-
-def _same_conditions(entrants: Sequence[Entrant], task: str) -> list[RunGroup | None]:
-    """For each entrant the group on this task, all under one condition; None for a published score."""
-    options: list[dict[Condition, list[RunGroup]]] = []
-    for entrant in entrants:
-        mine: dict[Condition, list[RunGroup]] = {}
-        for group in entrant.groups.get(task, ()):
-            mine.setdefault(condition_of(group), []).append(group)
-        options.append(mine)
-    runs = [mine for mine in options if mine]
-    if not runs:
-        return [None] * len(entrants)
-    common = [c for c in runs[0] if all(c in mine for mine in runs)]
-    if not common:
-        raise _mismatch(entrants, options, task)
-    best = [c for c in common if all(is_full(g) for g in runs[0][c])] or common
-    best = [c for c in best if all(not g.variant for g in runs[0][c])] or best
-    if len(best) > 1:
-        names = sorted({g.variant or "full" for c in best for g in runs[0][c]})
-        raise UsageError(f"{task}: runs under {len(best)} conditions are stored", hint=f"name one: {', '.join(names)}")
-    for entrant, mine in zip(entrants, options, strict=True):
-        if mine and len(mine[best[0]]) > 1:
-            each = ", ".join(f"'{plain(g.model)} [{g.variant}]'" for g in mine[best[0]])
-            raise UsageError(f"{task}: '{entrant.label}' has runs of different weights", hint=f"name one: {each}")
-    return [mine[best[0]][0] if mine else None for mine in options]
-
-
-def _mismatch(entrants: Sequence[Entrant], options: Sequence[dict[Condition, list[RunGroup]]], task: str) -> UsageError:
-    """Which condition differs, in one line."""
-    present = [(e, next(iter(mine.items()))) for e, mine in zip(entrants, options, strict=True) if mine]
-    first, (a, groups_a) = present[0]
-    for second, (b, groups_b) in present[1:]:
-        if a == b:
-            continue
-        what = next(w for w, x, y in zip(("spec", "data", "limit", "track", "engine"), a, b, strict=True) if x != y)
-        names = {"spec": "protocol", "data": "test data", "engine": "engine version"}
-        sides = [f"'{e.label}' was run {in_words(g[0])}" for e, g in ((first, groups_a), (second, groups_b))]
-        return UsageError(
-            f"{task}: {' and '.join(sides)}: not the same {names.get(what, what)}, so not comparable",
-            hint="run both the same way, or name the other tasks with --task (repeatable)",
-        )
-    return UsageError(f"{task}: no condition is shared by all models", hint="compare fewer models, or run them alike")
 
 
 def _cell(entrant: Entrant, group: RunGroup | None, info: TaskInfo, metric: str, data: str | None) -> Cell | None:

@@ -63,12 +63,8 @@ def _work(text: str, info: TaskInfo) -> CitedWork:
         return CitedWork(f"biobench_{info.id}", (("title", info.spec.name), ("note", text), *url))
     names = match["authors"].removesuffix(" et al").split(", ")
     authors = " and ".join([*names, *(["others"] if match["authors"].endswith(" et al") else [])])
-    fields = [
-        ("author", authors),
-        ("title", match["title"]),
-        ("howpublished", match["venue"]),
-        ("year", match["year"]),
-    ]
+    fields = [("author", authors), ("title", match["title"])]
+    fields += [("howpublished", match["venue"]), ("year", match["year"])]
     doi, arxiv = _DOI.search(match["rest"]), _ARXIV.search(match["rest"])
     if doi:
         fields.append(("doi", doi[1]))

@@ -96,16 +96,11 @@ def _result(result: TaskResult, row: Row) -> dict[str, Any]:
 
 
 def _source(result: TaskResult) -> dict[str, Any]:
-    name, documents = result.info.name, result.group.records[0].task.test_documents
+    name, spec = {"dataset_name": result.info.name}, result.info.spec
     if result.hub_repo is not None:
-        return {
-            "dataset_name": name,
-            "source_type": "hf_dataset",
-            "hf_repo": result.hub_repo,
-            "hf_split": "test",
-            "samples_number": documents,
-        }
-    spec = result.info.spec
+        documents = result.group.records[0].task.test_documents
+        hub = {"source_type": "hf_dataset", "hf_repo": result.hub_repo, "hf_split": "test"}
+        return {**name, **hub, "samples_number": documents}
     if spec is not None and spec.homepage.startswith(("https://", "http://")):
-        return {"dataset_name": name, "source_type": "url", "url": [spec.homepage]}
-    return {"dataset_name": name, "source_type": "other"}
+        return {**name, "source_type": "url", "url": [spec.homepage]}
+    return {**name, "source_type": "other"}

@@ -24,10 +24,8 @@ def push_results(repository: str, text: str, format: str) -> str:
     repository and results that are there already, StoreError where the hub refuses.
     """
     if format not in ("model-card", "eval-results"):
-        raise UsageError(
-            f"format '{plain(format)}' is nothing for a model's repository",
-            hint="--push takes model-card and eval-results",
-        )
+        what = f"format '{plain(format)}' is nothing for a model's repository"
+        raise UsageError(what, hint="--push takes model-card and eval-results")
     if not REPOSITORY.fullmatch(repository):
         raise UsageError(f"'{plain(repository)}' is not a model's repository", hint="write --push ORGANISATION/NAME")
     try:

@@ -46,9 +46,8 @@ def model_results(results: Results, model: str) -> list[TaskResult]:
     order of the catalogue. Raises UsageError where there are none."""
     entrant = find_entrants([model], results)[0]
     if entrant.is_published:
-        raise UsageError(
-            f"'{entrant.label}' has no runs here, its scores are published ones", hint="export models that were run"
-        )
+        what = f"'{entrant.label}' has no runs here, its scores are published ones"
+        raise UsageError(what, hint="export models that were run")
     groups = [g for members in entrant.groups.values() for g in members if g.departures.whole]
     several = sorted({line_name(g.model, g.variant) for g in groups})
     if len(several) > 1:
@@ -58,18 +57,14 @@ def model_results(results: Results, model: str) -> list[TaskResult]:
         )
     full = {g.task: g for g in groups}
     if not full:
-        raise UsageError(
-            f"'{entrant.label}' has only limited or overridden runs", hint="run it in full; only such runs are exported"
-        )
+        what = f"'{entrant.label}' has only limited or overridden runs"
+        raise UsageError(what, hint="run it in full; only such runs are exported")
     rows: dict[str, list[Row]] = defaultdict(list)
     for average in AVERAGES:
         for row in build(results, average, models=[entrant.model], sources=[entrant.source]).rows:
+            shown = row.task in full and row.variant == full[row.task].variant
             # kinds without F1 have one score whatever the average
-            if (
-                row.task in full
-                and row.variant == full[row.task].variant
-                and row.metric not in {r.metric for r in rows[row.task]}
-            ):
+            if shown and row.metric not in {r.metric for r in rows[row.task]}:
                 rows[row.task].append(row)
     listed = [
         TaskResult(info, full[task], tuple(rows[task]))

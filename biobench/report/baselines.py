@@ -8,12 +8,17 @@ from dataclasses import dataclass
 from biobench.report.groups import RunGroup, Source
 from biobench.report.row import Row
 from biobench.report.tasks import TaskInfo
-from biobench.schema.baseline import LENGTH, ORDER, BaselineRecord
+from biobench.schema.baseline import LENGTH, ORDER, BaselineRecord, PolicyScores
 from biobench.schema.kind import is_error, traits_of
 from biobench.store.floors import latest
 
-Text = tuple[Source, str, str]
-"""(source of the runs, task, remark)."""
+Remark = tuple[Source, str, str]
+"""(source of the runs, task, words)."""
+MODELS: tuple[Source, ...] = ("run", "submitted", "external")
+"""Sources of rows that are models' own results."""
+
+#: Policies that look at the text, its length or the order of the documents, and so may have skill.
+SKILLED = ("bag of words", "training dictionary", "length difference", "token overlap", "option words", LENGTH, ORDER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,60 +29,29 @@ class Refusal:
     reasons: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedRuns:
-    """Runs by the gate's verdict on their task and data.
-
-    groups: those that may be shown. refused: tasks all of whose runs the gate refuses; they stay out of every
-    suite average. remarks: why runs are refused, what the gate flags, and which have no verdict.
-    refusals: the refused runs.
-    """
-
-    groups: tuple[RunGroup, ...]
-    refused: frozenset[str]
-    remarks: tuple[Text, ...]
-    refusals: tuple[Refusal, ...] = ()
-
-
-def judge(groups: Sequence[RunGroup], floors: Sequence[BaselineRecord]) -> JudgedRuns:
-    """Keep the runs whose task passes its gate on their data, and those that no gate has looked at."""
+def judge(
+    groups: Sequence[RunGroup], floors: Sequence[BaselineRecord]
+) -> tuple[tuple[RunGroup, ...], tuple[Refusal, ...], tuple[Remark, ...]]:
+    """The runs whose task passes its gate on their data or has none, those that it refuses, and remarks on both."""
     kept: list[RunGroup] = []
-    failed: dict[tuple[Source, str], BaselineRecord] = {}
-    unjudged: dict[tuple[Source, str], None] = {}
-    flagged: dict[tuple[Source, str], tuple[str, ...]] = {}
     refusals: list[Refusal] = []
+    failed: dict[tuple[Source, str], str] = {}
+    unjudged: dict[tuple[Source, str], str] = {}
+    flagged: dict[tuple[Source, str], str] = {}
     for group in groups:
-        verdict = verdict_on(group, floors)
+        verdict, task, place = verdict_on(group, floors), group.task, (group.source, group.task)
         if verdict is not None and not verdict.passed:
-            failed[group.source, group.task] = verdict
             refusals.append(Refusal(group, verdict.reasons))
+            reasons = "; ".join(verdict.reasons)
+            failed[place] = f"{task} fails its gate, so its runs are neither shown nor averaged: {reasons}"
             continue
         kept.append(group)
         if verdict is None:
-            unjudged[group.source, group.task] = None
+            unjudged[place] = f"{task}: no gate verdict on the data of its runs; `biobench tasks gate {task}` gives one"
         elif verdict.flags:
-            flagged[group.source, group.task] = verdict.flags
-    remarks: list[Text] = [
-        (
-            source,
-            task,
-            f"{task} fails its gate, so its runs are neither shown nor averaged: {'; '.join(v.reasons)}",
-        )
-        for (source, task), v in failed.items()
-    ]
-    remarks += [
-        (
-            source,
-            task,
-            f"{task}: no gate verdict on the data of its runs; `biobench tasks gate {task}` gives one",
-        )
-        for source, task in unjudged
-    ]
-    remarks += [
-        (source, task, f"the gate flags {task}: {'; '.join(reasons)}") for (source, task), reasons in flagged.items()
-    ]
-    refused = frozenset(task for _, task in failed) - {g.task for g in kept}
-    return JudgedRuns(tuple(kept), refused, tuple(remarks), tuple(refusals))
+            flagged[place] = f"the gate flags {task}: {'; '.join(verdict.flags)}"
+    remarks = tuple((*place, text) for texts in (failed, unjudged, flagged) for place, text in texts.items())
+    return tuple(kept), tuple(refusals), remarks
 
 
 def verdict_on(group: RunGroup, floors: Sequence[BaselineRecord]) -> BaselineRecord | None:
@@ -85,13 +59,6 @@ def verdict_on(group: RunGroup, floors: Sequence[BaselineRecord]) -> BaselineRec
     first = group.briefs[0]
     matching = [r for r in floors if (r.task, r.task_hash, r.data_hash) == (group.task, first.spec, first.data)]
     return matching[0] if matching else latest(floors, group.task, first.data)
-
-
-MODELS: tuple[Source, ...] = ("run", "submitted", "external")
-"""Sources of rows that are models' own results."""
-
-#: Policies that look at the text, its length or the order of the documents, and so may have skill.
-SKILLED = ("bag of words", "training dictionary", "length difference", "token overlap", "option words", LENGTH, ORDER)
 
 
 def baseline_rows(
@@ -102,15 +69,18 @@ def baseline_rows(
 ) -> list[Row]:
     """A row a policy of each task; metrics: task -> the score to show. Policies without that score have none, nor
     has the one by ids and order."""
-    rows = []
-    for record in shown(records, groups, infos):
-        info, metric = infos[record.task], metrics[record.task]
-        for policy in record.policies:
-            if metric in policy.scores and policy.name != ORDER:
-                source: Source = "baseline" if policy.kind == "floor" else "oracle"
-                of = {"source": source, "language": info.language, "suite": info.suite}
-                rows.append(Row(policy.name, record.task, metric, policy.scores[metric], **of))  # type: ignore[arg-type]
-    return rows
+    return [
+        _policy_row(
+            policy.name,
+            infos[record.task],
+            metrics[record.task],
+            policy.scores[metrics[record.task]],
+            "baseline" if policy.kind == "floor" else "oracle",
+        )
+        for record in shown(records, groups, infos)
+        for policy in record.policies
+        if metrics[record.task] in policy.scores and policy.name != ORDER
+    ]
 
 
 def oracle_rows(groups: Sequence[RunGroup], infos: Mapping[str, TaskInfo], metrics: Mapping[str, str]) -> list[Row]:
@@ -127,36 +97,50 @@ def oracle_rows(groups: Sequence[RunGroup], infos: Mapping[str, TaskInfo], metri
                 at = (group.task, brief.max_length)
                 best[at] = max(best.get(at, 0.0), reached)
     return [
-        Row(
-            model=f"oracle through {window} tokens",
-            task=task,
-            metric=metrics[task],
-            mean=value,
-            source="oracle",
-            language=infos[task].language,
-            suite=infos[task].suite,
-        )
+        _policy_row(f"oracle through {window} tokens", infos[task], metrics[task], value, "oracle")
         for (task, window), value in sorted(best.items())
         if value < 1
     ]
 
 
+def _policy_row(name: str, info: TaskInfo, metric: str, score: float, source: Source) -> Row:
+    return Row(name, info.id, metric, score, source=source, language=info.language, suite=info.suite)
+
+
+def below_words(score: float, bar: float) -> str:
+    """``0.0, below the baseline 39.7`` of two fractions; empty where the score is not below."""
+    return f"{100 * score:.1f}, below the baseline {100 * bar:.1f}" if score < bar else ""
+
+
+def below_baseline(records: Sequence[BaselineRecord], task: str, metric: str, score: float) -> str:
+    """`below_words` against the task's best baseline among these records: what a run that learnt nothing is told."""
+    bars = [p.scores[metric] for r in records if r.task == task for p in r.policies if _is_bar(p, metric)]
+    return below_words(score, max(bars)) if bars and not is_error(metric) else ""
+
+
+def _is_bar(policy: PolicyScores, metric: str) -> bool:
+    return policy.kind == "floor" and metric in policy.scores and policy.name != ORDER
+
+
 def below_baselines(rows: Sequence[Row], everything: Sequence[Row]) -> list[str]:
-    """A note a model of `rows` that scores below the best baseline of a task; these are those of `everything`."""
+    """A note a model of `rows` that scores below the best baseline of a task; these are those of `everything`.
+
+    Models with the least of a baseline's score come first.
+    """
     best: dict[tuple[str, str], Row] = {}
     for row in everything:
         key = (row.task, row.metric)
         if row.source == "baseline" and (key not in best or row.mean > best[key].mean):
             best[key] = row
-    below: dict[tuple[str, str], list[str]] = {}
+    below: dict[str, list[tuple[float, str]]] = {}
     for row in rows:
         bar = best.get((row.task, row.metric))
-        if row.source in MODELS and bar is not None and row.mean < bar.mean and not is_error(row.metric):
-            name = f"{row.model} [{row.variant}]" if row.variant else row.model
-            below.setdefault((name, bar.model), []).append(row.task)
+        if row.source in MODELS and bar is not None and not is_error(row.metric) and row.mean < bar.mean:
+            text = f"{row.task} {below_words(row.mean, bar.mean)} ({bar.model})"
+            below.setdefault(row.name, []).append((row.mean / bar.mean, text))
     return [
-        f"{model} scores below the baseline {bar}, which reads the whole training split, on {', '.join(tasks)}"
-        for (model, bar), tasks in below.items()
+        f"{model} learnt less than a baseline: {'; '.join(text for _, text in sorted(texts))}"
+        for model, texts in sorted(below.items(), key=lambda item: min(item[1]))
     ]
 
 

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from biobench.report.averages import known_mean, suite_averages
-from biobench.report.baselines import baseline_rows, below_baselines, no_skill, oracle_rows
-from biobench.report.contamination import as_fields, known
-from biobench.report.details.footnotes import footnotes
+from biobench.report.baselines import Remark, baseline_rows, below_baselines, no_skill, oracle_rows
+from biobench.report.footnotes import contamination_fields, footnotes
 from biobench.report.groups import RunGroup
 from biobench.report.literature.beside import (
     deviation_notes,
@@ -26,7 +25,7 @@ from biobench.report.results import Results, load, metric_of
 from biobench.report.row import AverageName, Row
 from biobench.report.tasks import TaskInfo
 from biobench.schema.kind import KINDS
-from biobench.stats import SeedSummary, seed_intervals, without_failed
+from biobench.stats import seed_interval, without_failed
 from biobench.store import UnusableFile
 from biobench.store.store import paused_collector
 
@@ -82,10 +81,6 @@ class Report:
         return [asdict(row) for row in (*self.rows, *self.averages)]
 
 
-Remark = tuple[str, str, str]
-"""Of a source and a task, the words."""
-
-
 @dataclass(frozen=True, slots=True)
 class Cells:
     """The rows of all tasks under one average, and what is to be said of them."""
@@ -97,21 +92,16 @@ class Cells:
 def cells(results: Results, average: AverageName) -> Cells:
     """The rows of every run, baseline, oracle and published value, computed once for a folder that was read."""
     if average not in results.cells:
+        infos, groups = results.infos, results.groups
         with paused_collector():
-            infos = results.infos
-            rows, remarks = run_rows(results.groups, infos, average, no_skill(results.floors))
+            rows, remarks = run_rows(groups, infos, average, no_skill(results.floors))
             metrics = {task: metric_of(info, average) for task, info in infos.items()}
-            rows += oracle_rows(results.groups, infos, metrics)
-            rows += baseline_rows(results.floors, results.groups, infos, metrics)
+            rows += oracle_rows(groups, infos, metrics) + baseline_rows(results.floors, groups, infos, metrics)
             printed, about = published_rows(results.published, infos, average)
             order = {task: i for i, task in enumerate(infos)}
             rows = sorted([*rows, *printed], key=lambda r: (order[r.task], r.source, r.model, r.variant))
-            about_all = (
-                *results.judged,
-                *remarks,
-                *(("published", task, text) for text, tasks in about for task in tasks),
-            )
-            results.cells[average] = Cells(tuple(rows), about_all)
+        remarks += [("published", task, text) for text, tasks in about for task in tasks]
+        results.cells[average] = Cells(tuple(rows), (*results.judged, *remarks))
     computed: Cells = results.cells[average]
     return computed
 
@@ -193,61 +183,51 @@ def run_rows(
     baselines: Mapping[tuple[str, str], float],
 ) -> tuple[list[Row], list[Remark]]:
     """A row a group, and remarks on groups that lack the score. baselines: as `baselines.no_skill` gives."""
-    scored: list[tuple[RunGroup, str, tuple[float, ...], tuple[bool, ...]]] = []
+    rows: list[Row] = []
     remarks: list[Remark] = []
     for group in groups:
-        metric = metric_of(infos[group.task], average)
+        info, metric = infos[group.task], metric_of(infos[group.task], average)
         scores = group.scores(metric)
         if scores is None:
             text = f"{group.model} on {group.task}: some record has no {metric}; `biobench rescore` computes it"
             remarks.append((group.source, group.task, text))
-        else:
-            scored.append((group, metric, scores, group.failed(metric, baselines)))
-    summaries = seed_intervals(
-        [without_failed(scores, lost) for _, _, scores, lost in scored],
-        resolutions=[_step(group) for group, *_ in scored],
-        ratios=[group.ratio for group, *_ in scored],
-    )
-    return [_row(*of, summary, infos[of[0].task]) for of, summary in zip(scored, summaries, strict=True)], remarks
-
-
-def _step(group: RunGroup) -> float:
-    """What one document is worth where a document is an answer; 0 where it holds many."""
-    first = group.briefs[0]
-    kind = KINDS.get(first.type)
-    return 0.0 if kind and (kind.spans or not kind.single or kind.numeric) else 1 / first.test_documents
-
-
-def _row(
-    group: RunGroup, metric: str, scores: Sequence[float], lost: Sequence[bool], summary: SeedSummary, info: TaskInfo
-) -> Row:
-    """lost: which runs failed; summary: of the others."""
-    interval = summary.interval
-    return Row(
-        model=group.model,
-        task=group.task,
-        metric=metric,
-        mean=sum(scores) / len(scores),
-        sd=summary.sd,
-        low=None if interval is None else max(interval.low, LOWEST.get(metric, 0.0)),
-        high=None if interval is None else min(interval.high, 1.0),
-        n_seeds=len(scores),
-        folds=group.folds,
-        ratio=group.ratio,
-        failed=sum(lost),
-        failed_seeds=tuple(seed for seed, gone in zip(group.seeds, lost, strict=True) if gone),
-        kept=summary.mean if any(lost) else None,
-        source=group.source,
-        variant=group.variant,
-        partial=group.departures.partial,
-        language=info.language,
-        suite=info.suite,
-        seeds=group.seeds,
-        values=tuple(scores),
-        **_costs(group),
-        contamination=as_fields(known(group)),
-        notes=tuple(footnotes(group, scores, lost, summary.sd)),
-    )
+            continue
+        lost = group.failed(metric, baselines)
+        first = group.briefs[0]
+        kind = KINDS.get(first.type)
+        # what one document is worth where a document is an answer
+        whole = kind is None or not (kind.spans or not kind.single or kind.numeric)
+        step = 1 / first.test_documents if whole else 0.0
+        summary = seed_interval(without_failed(scores, lost), resolution=step, ratio=group.ratio)
+        interval = summary.interval
+        rows.append(
+            Row(
+                model=group.model,
+                task=group.task,
+                metric=metric,
+                mean=sum(scores) / len(scores),
+                sd=summary.sd,
+                low=None if interval is None else max(interval.low, LOWEST.get(metric, 0.0)),
+                high=None if interval is None else min(interval.high, 1.0),
+                n_seeds=len(scores),
+                folds=group.folds,
+                ratio=group.ratio,
+                failed=sum(lost),
+                failed_seeds=tuple(seed for seed, gone in zip(group.seeds, lost, strict=True) if gone),
+                kept=summary.mean if any(lost) else None,
+                source=group.source,
+                variant=group.variant,
+                partial=group.departures.partial,
+                language=info.language,
+                suite=info.suite,
+                seeds=group.seeds,
+                values=tuple(scores),
+                **_costs(group),
+                contamination=contamination_fields(group),
+                notes=tuple(footnotes(group, scores, lost, summary.sd)),
+            )
+        )
+    return rows, remarks
 
 
 def _costs(group: RunGroup) -> dict[str, Any]:

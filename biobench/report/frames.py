@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,28 +13,14 @@ from biobench.report.baselines import no_skill
 from biobench.report.details.mistaken import Mistakes, as_data, read_mistakes
 from biobench.report.details.mistakes import KINDS
 from biobench.report.frame import Report, build
-from biobench.report.groups import RunGroup
 from biobench.report.results import Results, first_average, load
 from biobench.report.row import AverageName
 
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = (
-    "model",
-    "variant",
-    "task",
-    "suite",
-    "language",
-    "source",
-    "seed",
-    "metric",
-    "label",
-    "value",
-    "support",
-    "key",
-    "failed",
-)
+_LINE = ("model", "variant", "task", "suite", "language", "source")
+COLUMNS = (*_LINE, "seed", "metric", "label", "value", "support", "key", "failed")
 """value: a fraction (0-1) for scores. label: empty but for scores of one label. support: gold of that label. failed:
 the run did not train, by its macro F1 or, where the kind has none, the score that published ones are compared with
 (`stats.failed_runs`)."""
@@ -54,35 +40,24 @@ def tidy(
     Only what was run or submitted has seeds: published values are in `report.frame.build`. tasks, suites, models,
     sources: keep only these. Raises StoreError where a record is gone or damaged.
     """
-    return [
-        row
-        for group in results.groups
-        if all(
-            allowed is None or value in allowed
-            for value, allowed in (
-                (group.task, tasks),
-                (results.infos[group.task].suite, suites),
-                (group.model, models),
-                (group.source, sources),
-            )
-        )
-        for row in _of_group(results, group, labels)
-    ]
-
-
-def _of_group(results: Results, group: RunGroup, labels: bool) -> Iterator[dict[str, Any]]:
-    info = results.infos[group.task]
-    line = (group.model, group.variant, group.task, info.suite, info.language, group.source)
-    headline = "macro_f1" if group.scores("macro_f1") is not None else info.paper
-    failed = group.failed(headline, no_skill(results.floors))
-    for i, brief in enumerate(group.briefs):
-        scores: list[tuple[str, str, float, int | None]] = [(m, "", value, None) for m, value in brief.scores.items()]
-        for label, of_label in group.records[i].per_label.items() if labels else ():
-            measured = [m for m in ("precision", "recall", "f1") if m in of_label]
-            scores += [(m, label, of_label[m], int(of_label["support"])) for m in measured]
-        for metric, label, value, support in scores:
-            cells = (*line, brief.seed, metric, label, value, support, brief.key, failed[i])
-            yield dict(zip(COLUMNS, cells, strict=True))
+    rows: list[dict[str, Any]] = []
+    for group in results.groups:
+        info = results.infos[group.task]
+        wanted = ((group.task, tasks), (info.suite, suites), (group.model, models), (group.source, sources))
+        if any(allowed is not None and value not in allowed for value, allowed in wanted):
+            continue
+        line = (group.model, group.variant, group.task, info.suite, info.language, group.source)
+        headline = "macro_f1" if group.scores("macro_f1") is not None else info.paper
+        failed = group.failed(headline, no_skill(results.floors))
+        for i, brief in enumerate(group.briefs):
+            scores: list[tuple[str, str, float, int | None]] = [(m, "", v, None) for m, v in brief.scores.items()]
+            for label, of_label in group.records[i].per_label.items() if labels else ():
+                measured = [m for m in ("precision", "recall", "f1") if m in of_label]
+                scores += [(m, label, of_label[m], int(of_label["support"])) for m in measured]
+            for metric, label, value, support in scores:
+                cells = (*line, brief.seed, metric, label, value, support, brief.key, failed[i])
+                rows.append(dict(zip(COLUMNS, cells, strict=True)))
+    return rows
 
 
 @dataclass(frozen=True, slots=True)

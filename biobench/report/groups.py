@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +12,7 @@ from typing import Any, Literal
 
 from biobench.errors import StoreError
 from biobench.report.escape import plain
-from biobench.report.tasks import TaskInfo
+from biobench.report.tasks import NEEDLE, TaskInfo
 from biobench.schema.protocols import FROZEN, protocol_named_by
 from biobench.schema.record import ENGINE_VERSION, RunRecord
 from biobench.stats import failed_runs
@@ -21,6 +22,10 @@ from biobench.store.statements import mark_of
 Source = Literal["published", "run", "frozen", "external", "submitted", "baseline", "oracle"]
 """Where a score comes from; frozen: from runs whose encoder was not trained (`--track frozen`); external: from
 predictions that were made elsewhere (`biobench score`)."""
+Condition = tuple[str, str, int | None, str, int, str]
+"""What runs on one task must share: spec hash (with overrides), data hash, limit, track, engine version, split."""
+_LENGTH = re.compile(r"accuracy\.(\d+)")
+"""Score of a needle run on the documents of one length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,24 @@ class RunGroup:
     def variant(self) -> str:
         """The departures in words."""
         return str(self.departures)
+
+    @property
+    def condition(self) -> Condition:
+        """What its runs share with those that they are compared with."""
+        first = self.briefs[0]
+        return first.spec, first.data, first.limit, first.track, first.engine, first.split
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the runs saw the whole task, without overrides that changed its protocol."""
+        return not (self.departures.partial or self.departures.protocol or self.departures.overrides)
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The document lengths that a needle run's score is over, those that its window holds; () for other tasks."""
+        first = self.briefs[0]
+        matches = map(_LENGTH.fullmatch, first.scores if first.type == NEEDLE else ())
+        return tuple(sorted(int(match[1]) for match in matches if match))
 
     @cached_property
     def mark(self) -> str:

@@ -278,6 +278,26 @@ def to_text(report: Report, *, notes: bool = False, experiments: bool = False, w
     return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
 
 
+def grid(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None) -> str:
+    """Columns side by side, the first set left, numbers right; several grids, each with the first column, where they
+    are wider than `width`."""
+    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
+    pieces = [[0]]
+    for i in range(1, len(head)):
+        if width is not None and len(pieces[-1]) > 1 and sum(widths[k] + 2 for k in (*pieces[-1], i)) - 2 > width:
+            pieces.append([0])
+        pieces[-1].append(i)
+    grids = []
+    for piece in pieces:
+        filled = [row for row in rows if len(pieces) == 1 or any(row[i].strip() for i in piece[1:])]
+        lines = [
+            "  ".join(row[i].rjust(widths[i]) if i else row[i].ljust(widths[i]) for i in piece).rstrip()
+            for row in (head, ["-" * w for w in widths], *filled)
+        ]
+        grids.append("\n".join(lines))
+    return "\n\n".join(grids)
+
+
 def plain_note(note: str) -> str:
     """A footnote, line by line harmless: notes hold names made by users but are longer than one.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from biobench.report.baselines import Refusal, Text, judge
+from biobench.report.baselines import Refusal, Remark, judge
 from biobench.report.groups import RunGroup, Source, apart, group_runs
 from biobench.report.literature.experiments import PublishedExperiments, experiments_for, experiments_state
 from biobench.report.literature.published import PrintedAverage, PublishedValue, published_for, published_state
@@ -37,7 +37,7 @@ class Results:
     findings: tuple[UnusableFile, ...]
     floors: tuple[BaselineRecord, ...] = ()
     refused: frozenset[str] = frozenset()
-    judged: tuple[Text, ...] = ()
+    judged: tuple[Remark, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     experiments: tuple[PublishedExperiments, ...] = ()
     printed: tuple[PrintedAverage, ...] = ()
@@ -60,17 +60,17 @@ def load(results_dir: str | Path) -> Results:
         floors, damaged = scan_floors(results_dir)
         infos = task_infos([b for _, _, briefs, *_ in scanned for b in briefs], published, floors)
         groups = apart(g for source, store, briefs, *_ in scanned for g in group_runs(briefs, infos, store, source))
-        judged = judge(groups, floors)
+        kept, refusals, remarks = judge(groups, floors)
         return Results(
-            groups=judged.groups,
+            groups=kept,
             infos=infos,
             published=published,
             printed=printed,
             findings=(*(f for *_, problems, _ in scanned for f in problems), *damaged),
             floors=tuple(floors),
-            refused=judged.refused,
-            judged=judged.remarks,
-            refusals=judged.refusals,
+            refused=frozenset(r.group.task for r in refusals) - {g.task for g in kept},
+            judged=remarks,
+            refusals=refusals,
             experiments=experiments_for(folder),
             contents=" ".join(state for *_, state in scanned),
         )

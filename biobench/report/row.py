@@ -73,7 +73,7 @@ class Row:
     printed: bool = False
     """For an average: the publication's own, not one of the rows beside it."""
     contamination: Mapping[str, Any] | None = None
-    """Test documents in the model's training text, where that is known (see `report.contamination`)."""
+    """Test documents in the model's training text, where that is known (see `report.footnotes`)."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -81,6 +81,11 @@ class Row:
         """The interval's longer side, a fraction: half its width unless both ends were cut to 0-1. None without one."""
         middle = self.mean if self.kept is None else self.kept
         return None if self.low is None or self.high is None else max(middle - self.low, self.high - middle)
+
+    @property
+    def name(self) -> str:
+        """The model as tables name it: what sets its runs apart stands in brackets."""
+        return f"{self.model} [{self.variant}]" if self.variant else self.model
 
     @property
     def line(self) -> tuple[str, str, Source]:

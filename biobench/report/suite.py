@@ -11,7 +11,7 @@ from biobench.data.catalog import load_task
 from biobench.data.suite import task_of
 from biobench.report.frame import Report, run_rows
 from biobench.report.literature.beside import NAMES, published_rows
-from biobench.report.literature.published import SUITE_FOLDER, PublishedValue, load_published, published_folder
+from biobench.report.literature.published import SUITE_FOLDER, load_published, published_folder
 from biobench.report.results import Results
 from biobench.report.row import Row
 from biobench.report.tasks import TaskInfo
@@ -46,30 +46,29 @@ def build_suite(results: Results, suite: SuiteSpec, name: str, *, incomplete: bo
     averages: list[Row] = []
     for of_line in lines.values():
         first, count, needed = of_line[0], len(of_line), len(suite.tasks)
-        if (count == needed or (incomplete and count > 1)) and not first.partial:
-            scores = {row.task: row.mean for row in of_line}
-            part = f"{first.model}: average over {count} of {needed} {suite.id} tasks"
-            averages.append(
-                Row(
-                    model=first.model,
-                    task=f"avg_{suite.id}",
-                    metric="mixed",
-                    mean=suite_mean(suite, scores),
-                    n_seeds=min(row.n_seeds for row in of_line),
-                    source=first.source,
-                    variant=first.variant,
-                    language=first.language,
-                    suite=suite.id,
-                    tasks=count,
-                    task_mean=math.fsum(scores.values()) / count,
-                    complete=count == needed,
-                    notes=() if count == needed else (part,),
-                )
-            )
-            weights = task_weights([infos[row.task].corpus for row in of_line])
-            ours = math.fsum(float(w) * row.mean for w, row in zip(weights, of_line, strict=True))
-            mean = f"{suite.name or suite.id} average {100 * averages[-1].mean:.2f}"
-            notes.append(f"{first.model}: {mean}; over corpora {100 * ours:.2f}")
+        if first.partial or (count < needed and not (incomplete and count > 1)):
+            continue
+        scores = {row.task: row.mean for row in of_line}
+        part = f"{first.model}: average over {count} of {needed} {suite.id} tasks"
+        mean = Row(
+            model=first.model,
+            task=f"avg_{suite.id}",
+            metric="mixed",
+            mean=suite_mean(suite, scores),
+            n_seeds=min(row.n_seeds for row in of_line),
+            source=first.source,
+            variant=first.variant,
+            language=first.language,
+            suite=suite.id,
+            tasks=count,
+            task_mean=math.fsum(scores.values()) / count,
+            complete=count == needed,
+            notes=() if count == needed else (part,),
+        )
+        averages.append(mean)
+        ours = float(task_weights([infos[row.task].corpus for row in of_line]) @ [row.mean for row in of_line])
+        words = f"{suite.name or suite.id} average {100 * mean.mean:.2f}; over corpora {100 * ours:.2f}"
+        notes.append(f"{first.model}: {words}")
     present = {row.task for row in rows}
     return Report(
         average="paper",
@@ -96,7 +95,7 @@ def suite_results(results: Results, suite: SuiteSpec, name: str) -> tuple[Result
     if len(languages) == 1:
         infos = {task: replace(info, language=min(languages)) for task, info in infos.items()}
     names = {member.name for member in suite.tasks}
-    values = [v for v in suite_values() if v.task in names]
+    values = [v for v in load_published(published_folder() / SUITE_FOLDER).values if v.task in names]
     papers: dict[str, set[str]] = defaultdict(set)
     for value in values:
         papers[value.model].add(value.paper)
@@ -131,11 +130,6 @@ def _caption(suite: SuiteSpec, present: Collection[str]) -> str:
         f"Scores of {suite.name or suite.id} in percent, {scores}. ± is half the 95% t interval over seeds. The "
         f"average is the suite's own, the mean over {over}."
     )
-
-
-def suite_values() -> tuple[PublishedValue, ...]:
-    """The shipped published values of suites."""
-    return load_published(published_folder() / SUITE_FOLDER).values
 
 
 def suite_mean(suite: SuiteSpec, scores: dict[str, float]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from biobench.report.contamination import MARK, marked
+from biobench.report.footnotes import MARK, marked
 from biobench.report.frame import Report
 from biobench.report.groups import Source
 from biobench.report.literature.beside import LIKELY

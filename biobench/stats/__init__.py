@@ -19,7 +19,6 @@ from biobench.stats.seeds import (
     mean_test,
     pooled_df,
     seed_interval,
-    seed_intervals,
     t_from_se,
     without_failed,
 )
@@ -55,7 +54,6 @@ __all__ = [
     "possible_ranks",
     "redraw",
     "seed_interval",
-    "seed_intervals",
     "t_from_se",
     "task_ranks",
     "task_weights",

@@ -14,7 +14,6 @@ from biobench.stats.types import (
     Estimand,
     Interval,
     Part,
-    Samples,
     StatsInputError,
     as_values,
     check_level,
@@ -158,16 +157,6 @@ def seed_interval(
     se = resampled_se(max(sd, resolution / math.sqrt(12)), n, ratio)
     estimand = Estimand.THIS_TASK if ratio else Estimand.NEW_SEEDS
     return SeedSummary(n, mean, sd, t_from_se(mean, se, n - 1, n=n, estimand=estimand, level=level).interval, None)
-
-
-def seed_intervals(
-    samples: Samples, *, resolutions: Sequence[float], ratios: Sequence[float], level: float = 0.95
-) -> list[SeedSummary]:
-    """``seed_interval`` of many samples; resolutions, ratios: one a sample."""
-    return [
-        seed_interval(x, level=level, resolution=step, ratio=ratio)
-        for x, step, ratio in zip(samples, resolutions, ratios, strict=True)
-    ]
 
 
 def compare_seeds(

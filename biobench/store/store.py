@@ -58,6 +58,8 @@ class Store:
         """index: where the index of a folder that is not one's own is kept; an index inside it is then not read."""
         self.root = Path(results_dir)
         self._index = self.root / "runs" / INDEX if index is None else index
+        self.counts_folder = self.root / ".counts" if index is None else index.with_suffix(".counts")
+        """A cache beside the index: what a comparison has counted in predictions."""
         self._cleaned: set[Path] = set()
         self._claim_mode: ClaimMode | None = None
 

@@ -14,6 +14,7 @@ from itertools import combinations, product
 
 import numpy as np
 
+from biobench.comparison.ranking import MOST
 from biobench.comparison.verdict import may_be_same
 from biobench.stats import (
     Counts,
@@ -276,10 +277,18 @@ def many_rows(rng: np.random.Generator, repeats: int) -> Iterator[Row]:
 
         return draw
 
+    def badge(rng: np.random.Generator, corpora: int, seeds: int) -> bool:
+        """Whether the leader of ten equal models is shown to lead the runner-up, Holm over the rivals."""
+        drawn = suite(rng, corpora, seeds, models=10)
+        leader, *rivals = np.argsort(-drawn.scores.mean(axis=(1, 2)))[:MOST]
+        runner_up, *_ = holm([drawn.pair(leader, rival)[0].p for rival in rivals])
+        return runner_up is not None and runner_up <= ALPHA
+
     cells = ((3, 3), (8, 5))
+    yield worst("10 equal models: badge of the leader", rng, repeats, badge, cells)
     for models in (7, 10):
-        what = f"{models} equal models: some pair told apart"
-        yield worst(what, rng, repeats, told(models, (), beyond=False, ranks=False), cells)
+        what = f"{models} equal models: some pair told apart, some possible rank wrong"
+        yield worst(what, rng, repeats, told(models, (), beyond=False, ranks=models == 10), cells)
     yield worst("10 equal models: some pair told apart on tasks like these", rng, repeats,
                 told(10, (), beyond=True, ranks=False), cells)  # fmt: skip
     steps = (2.0, 2.0, 1.0, 1.0, 1.0)

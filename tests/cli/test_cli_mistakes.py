@@ -104,6 +104,11 @@ def test_confusion_of_single_labels(biobench: Run, tmp_path: Path) -> None:
     assert {(g, s): n for g, counted in found.confusion.items() for s, n in counted.items()} == expected
     out = biobench("errors", "org/tiny", "--task", record.task.id).out
     assert "gold \\ predicted" in out
+    wrong = next(pair for pair in expected if pair[0] != pair[1])
+    assert (
+        f"  gold {wrong[0]}, predicted {wrong[1]}\n"
+        in biobench("errors", "org/tiny", "--task", record.task.id, "--documents", "999").out
+    )
     assert "more documents: --documents" in out
 
 

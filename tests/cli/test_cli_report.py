@@ -38,10 +38,6 @@ def test_an_unknown_value_is_refused(option: str, value: str, hint: str, biobenc
     assert said.err.splitlines()[1] == f"hint: {hint}"
 
 
-def test_the_second_value_is_looked_at_too(biobench: Run, results: Path) -> None:
-    assert "'x_y_z'" in biobench("report", "--task", "gad", "--task", "x_y_z").refusal()
-
-
 def test_without_results_the_published_rows_are_shown(biobench: Run, tmp_path: Path) -> None:
     said = biobench("report", "--source", "published", "--format", "json")
     assert (said.status, said.err) == (0, "")

@@ -11,9 +11,8 @@ import yaml
 from huggingface_hub import ModelCard, parse_eval_result_entries
 
 from biobench.comparison.compare import compare
-from biobench.score import oracle
 from tests.helpers.cli_make import Said
-from tests.helpers.compare_make import constant, documents, save, save_runs
+from tests.helpers.compare_make import save_runs
 from tests.helpers.ledger_make import ledger, write
 
 Run = Callable[..., Said]
@@ -30,36 +29,12 @@ def results(tmp_path: Path) -> Path:
     return tmp_path / "results"
 
 
-def test_the_published_pair(biobench: Run) -> None:
-    said = biobench("compare", DETOUR, TWIN)
-    assert said.status == 0
-    assert said.err == ""
-    first = " ".join(said.out.split("\n\n")[0].split())
-    assert first.startswith(f"On the mean of 8 tasks (each task's own average), {DETOUR}'s printed mean is 2.1 points")
-    assert "printed without spread, so not tested." in first
-    data = biobench("compare", DETOUR, TWIN, "--json").json()
-    assert data["pairs"][0]["verdict"]["here"] == "not tested"
-    again = biobench("compare", DETOUR, TWIN, "--average", "paper", "--suite", "fr").out
-    assert " ".join(again.split("\n\n")[0].split()) == first
-
-
 def test_json_stands_alone_and_equals_the_library(biobench: Run, results: Path) -> None:
     said = biobench("compare", "good", "bad", "--json", "--rope", "1")
     assert said.err == ""
     held = compare("good", "bad", results_dir=results, rope=0.01)
     assert said.json() == json.loads(json.dumps(held.as_json()))
     assert said.json()["pairs"][0]["rope"] == 0.01
-
-
-def test_a_model_with_itself_and_all_right_against_all_wrong(biobench: Run, results: Path) -> None:
-    assert "have the same scores: no difference." in " ".join(biobench("compare", "good", "good").out.split())
-    for task in TASKS:
-        gold = documents(task, 60)
-        for seed in (1, 2):
-            save(results, "oracle", task, seed, said=oracle(gold))
-            save(results, "floor", task, seed, said=constant(gold))
-    said = biobench("compare", "oracle", "floor")
-    assert "oracle scores higher than floor. Shown for " in " ".join(said.out.split())
 
 
 def test_twins_come_first(biobench: Run, results: Path, tmp_path: Path) -> None:
@@ -76,7 +51,7 @@ def test_three_models(biobench: Run, results: Path) -> None:
     save_runs(results, "fair", TASKS, 0.7)
     said = biobench("compare", "good", "bad", "fair", "--average", "micro")
     assert said.status == 0
-    for part in ("Told apart after Holm's correction", "Possible ranks on these tasks: good 1", "micro F1"):
+    for part in ("Told apart after Holm's correction", "possible ranks on these tasks: good 1", "micro F1"):
         assert part in said.out
 
 
@@ -100,19 +75,6 @@ def test_wrong_input_is_one_line(
     said = biobench("compare", *arguments)
     assert what in said.refusal()
     assert hint in said.err
-
-
-def test_limited_runs_are_refused_beside_full_ones(biobench: Run, results: Path) -> None:
-    save_runs(results, "short", TASKS, 0.9, limit=8)
-    assert "not the same limit" in biobench("compare", "good", "short").refusal()
-
-
-def test_damaged_records_are_named_below(biobench: Run, results: Path) -> None:
-    broken = next(results.glob("runs/gad/*.json"))
-    broken.write_text("{")
-    said = biobench("compare", "good", "bad")
-    assert said.status == 0
-    assert broken.name in said.out
 
 
 def test_exports_read_back(biobench: Run, results: Path, tmp_path: Path) -> None:

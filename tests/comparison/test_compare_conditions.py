@@ -19,10 +19,10 @@ def test_of_two_changed_protocols_one_must_be_named(tmp_path):
             changed = f"training.epochs={epochs}"
             save_runs(tmp_path, model, ("gad",), quality, spec=f"spec {epochs}", overrides=(changed,))
     with pytest.raises(UsageError, match="gad: runs under 2 conditions are stored") as caught:
-        compare("a", "b", results_dir=tmp_path, documents=False)
+        compare("a", "b", results_dir=tmp_path)
     assert caught.value.hint == "name one: training.epochs=1, training.epochs=2"
     named = [f"{model} [training.epochs=2]" for model in "ab"]
-    assert compare(*named, results_dir=tmp_path, documents=False).tasks == ("gad",)
+    assert compare(*named, results_dir=tmp_path).tasks == ("gad",)
 
 
 def test_runs_of_the_shipped_spec_go_before_those_of_an_older_one(tmp_path):
@@ -30,7 +30,7 @@ def test_runs_of_the_shipped_spec_go_before_those_of_an_older_one(tmp_path):
     save_runs(tmp_path, "b", ("gad",), 0.4)
     save_runs(tmp_path, "a", ("gad",), 0.2, spec="f" * 64)
     save_runs(tmp_path, "b", ("gad",), 0.7, spec="f" * 64)
-    (line,) = compare("a", "b", results_dir=tmp_path, documents=False).pairs[0].tasks
+    (line,) = compare("a", "b", results_dir=tmp_path).pairs[0].tasks
     assert line.first > 0.8 > 0.5 > line.second
 
 
@@ -39,19 +39,19 @@ def test_of_two_sets_of_weights_by_one_name_one_must_be_named(tmp_path):
         save_run(tmp_path, "a", "gad", 42, score, weights=digit * 64)
     save_run(tmp_path, "b", "gad", 42, 0.7)
     with pytest.raises(UsageError, match="gad: 'a' has runs of different weights") as caught:
-        compare("a", "b", results_dir=tmp_path, documents=False)
+        compare("a", "b", results_dir=tmp_path)
     assert caught.value.hint == "name one: 'a [weights 11111111]', 'a [weights 22222222]'"
-    (line,) = compare("a [weights 22222222]", "b", results_dir=tmp_path, documents=False).pairs[0].tasks
+    (line,) = compare("a [weights 22222222]", "b", results_dir=tmp_path).pairs[0].tasks
     assert line.difference == pytest.approx(0.2)
 
 
 def test_needles_stay_out_beside_other_tasks_and_meet_alone(tmp_path):
     for model in "ab":
         save_runs(tmp_path, model, ("gad", "needle_fr"), 0.7)
-    held = compare("a", "b", results_dir=tmp_path, documents=False)
+    held = compare("a", "b", results_dir=tmp_path)
     assert held.tasks == ("gad",)
     assert any("needle tasks are left out" in note for note in held.notes)
-    assert compare("a", "b", results_dir=tmp_path, documents=False, suite="needle").tasks == ("needle_fr",)
+    assert compare("a", "b", results_dir=tmp_path, suite="needle").tasks == ("needle_fr",)
 
 
 def test_seeds_that_do_not_pair_still_have_test_set_noise(tmp_path):

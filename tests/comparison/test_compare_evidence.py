@@ -110,3 +110,23 @@ def test_redacted_runs_with_the_data_at_hand(tmp_path):
     held = compare("a", "b", results_dir=tmp_path)
     assert held.pairs[0].tasks[0].groups == len({d.group for d in gold})
     assert held.pairs[0].tasks[0].documents.p < 1
+
+
+def test_counts_are_kept_until_a_run_is_written_again(tmp_path, monkeypatch):
+    """A second verdict reads no predictions; one rewritten run is read again; a kept file that is cut is read anew."""
+    for model, quality in (("a", 0.8), ("b", 0.6)):
+        save_runs(tmp_path, model, ("gad", "anatem"), quality, (1, 2))
+    first = compare("a", "b", results_dir=tmp_path).as_json()
+    read = []
+    load = Store.load_predictions
+    monkeypatch.setattr(Store, "load_predictions", lambda *given: read.append(given[1].key) or load(*given))
+    assert compare("a", "b", results_dir=tmp_path).as_json() == first
+    assert read == []
+    save_runs(tmp_path, "b", ("gad",), 0.7, (2,))
+    changed = compare("a", "b", results_dir=tmp_path).as_json()
+    assert len(read) == 2, "both seeds of the group"
+    assert changed != first
+    for file in (tmp_path / ".counts").iterdir():
+        file.write_bytes(file.read_bytes()[:-30])
+    assert compare("a", "b", results_dir=tmp_path).as_json() == changed
+    assert len(read) == 2 + 8

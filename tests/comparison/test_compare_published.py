@@ -68,12 +68,6 @@ def test_the_documented_example_is_what_is_printed(held):
     assert " ".join(shown.split()) in " ".join(held.text().split())
 
 
-def test_a_published_model_with_itself(tmp_path):
-    held = compare([DETOUR, DETOUR], results_dir=tmp_path)
-    assert held.pairs[0].difference == 0
-    assert held.verdict[0].endswith("have the same scores: no difference.")
-
-
 def test_published_values_stand_only_beside_their_average(tmp_path):
     with pytest.raises(UsageError) as caught:
         compare(DETOUR, TWIN, results_dir=tmp_path, average="macro")
@@ -82,12 +76,6 @@ def test_published_values_stand_only_beside_their_average(tmp_path):
     micro = compare(DETOUR, TWIN, results_dir=tmp_path, average="micro")
     assert "diamed" not in micro.tasks
     assert any("diamed" in note for note in micro.notes)
-
-
-def test_the_english_table_is_compared_whole(tmp_path):
-    held = compare("ModernBERT-bio-base CLM detour (50B)", "ModernBERT-bio-base MLM twin (50B)", results_dir=tmp_path)
-    assert len(held.tasks) == 11
-    assert "hoc" in held.tasks
 
 
 def test_many_published_models_are_ordered_and_untested(tmp_path):

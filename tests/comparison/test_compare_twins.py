@@ -65,12 +65,6 @@ def test_without_two_ledgers_nothing_is_said(results, tmp_path):
         assert "twins" not in held.text()
 
 
-def test_three_models_give_each_pair_with_ledgers(results, tmp_path):
-    given = {"detour": write(tmp_path / "a.json", ledger("a", "clm")), "twin": write(tmp_path / "b.json", ledger("b"))}
-    held = compare("detour", "twin", "other", results_dir=results, ledgers=given)
-    assert [(t.first, t.second) for t in held.twins] == [("detour", "twin")]
-
-
 def test_wrong_ledgers_are_one_line(results, tmp_path):
     with pytest.raises(UsageError, match="not compared here"):
         compare("detour", "twin", results_dir=results, ledgers={"nobody": tmp_path})

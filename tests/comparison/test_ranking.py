@@ -15,6 +15,7 @@ from biobench.comparison.ranking import (
     verdict_on,
     views,
 )
+from biobench.report.frame import build
 from biobench.report.results import load
 from tests.helpers import compare_make
 from tests.helpers.floors_make import play
@@ -45,6 +46,9 @@ def test_the_best_run_and_compare_give_one_answer(tmp_path, gap):
     assert f"{100 * abs(pair.difference):.1f} points" in rival_sentence(shown)
     assert set(comparison.tasks) == set(first.tasks) == set(TASKS)
     assert first_pair(load(tmp_path)) == ((first.name, first.rivals[0]), first.tasks)
+    report = build(tmp_path, "paper", suites=["en"], tasks=TASKS, incomplete=True)
+    means = {row.model: row.mean for row in report.averages if row.source == "run" and row.tasks == len(pair.tasks)}
+    assert means[pair.first] - means[pair.second] == pytest.approx(pair.difference), "the report's means too"
 
 
 def test_published_models_are_ranked_over_the_whole_suite_and_runs_that_lack_a_task_are_not(tmp_path):

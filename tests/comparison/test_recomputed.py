@@ -96,11 +96,11 @@ def test_a_declared_plan_names_what_is_exploratory(stored, tmp_path):
     declared = next(p for p in data["pairs"] if not p["exploratory"])
     assert declared["p_here"] == declared["here"]["p"], "corrected for the declared pairs alone"
     assert len(data["plan"]) == 16
-    assert alone.verdict[0] == f"Declared before looking: plan {data['plan']}."
-    assert any(line.startswith("Exploratory, not in the declared plan:") for line in alone.verdict)
+    assert f"declared before looking: plan {data['plan']}" in alone.notes
+    assert any(line.startswith("exploratory, not in the declared plan:") for line in alone.notes)
     plan.write_text("alpha: 0.05\nseeds: [42,43,44,45]\npairs: [[a, b]]\n# laid out otherwise\n", encoding="utf-8")
-    assert compare([], results_dir=stored, documents=False, plan=plan).plan == data["plan"]
+    assert compare([], results_dir=stored, plan=plan).plan == data["plan"]
     plan.write_text("pairs: [[a, b]]\nseeds: [42]\n", encoding="utf-8")
-    other = compare([], results_dir=stored, documents=False, plan=plan)
+    other = compare([], results_dir=stored, plan=plan)
     assert any("exploratory: a has other seeds than the plan declares" in n for n in other.notes)
     assert other.plan != data["plan"]

@@ -233,10 +233,3 @@ def test_unknown_models_and_formats_are_refused(results):
     assert "org/tiny" in caught.value.hint
     with pytest.raises(UsageError, match="unknown format 'pdf'"):
         export("org/tiny", "pdf", results)
-
-
-def test_a_folder_or_an_id_without_its_revision_names_the_model(results, tmp_path, monkeypatch):
-    (tmp_path / "else" / "other").mkdir(parents=True)
-    assert "other" in export(str(tmp_path / "else" / "other"), "model-card", results)
-    monkeypatch.chdir(tmp_path / "else")
-    assert "other" in export("./other", "model-card", results)

@@ -79,28 +79,6 @@ def expected_macro(
     return total / repeats
 
 
-def gaussian_suite(
-    rng: np.random.Generator,
-    *,
-    clusters: list[str],
-    seeds: int,
-    gain: float = 0.0,
-    task_sd: float = 1.0,
-    test_sd: float = 1.0,
-    seed_sd: float = 1.0,
-) -> tuple[FloatArray, FloatArray]:
-    """Scores (tasks, seeds) of two models: difference = gain + corpus effect + test noise + seed noise.
-
-    Tasks of one cluster share the corpus effect and the test documents, so both are drawn once.
-    """
-    labels = sorted(set(clusters))
-    effect = {c: rng.normal(0, task_sd) + rng.normal(0, test_sd) for c in labels}
-    level = rng.uniform(40, 90, size=(len(clusters), 1))
-    shift = np.array([[gain + effect[c]] for c in clusters])
-    noise = rng.normal(0, seed_sd / np.sqrt(2), size=(2, len(clusters), seeds))
-    return level + shift + noise[0], level + noise[1]
-
-
 @dataclass(frozen=True)
 class OnTasks:
     """First minus second model: seeds of the first task, documents of each corpus, and all of them together."""

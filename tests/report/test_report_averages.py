@@ -100,7 +100,7 @@ def test_report_data_frame_comparison_and_board_flag_the_same_runs(tmp_path):
     report = build(results, "macro", tasks=["gad"])
     by_report = {(r.model, seed) for r in report.rows for seed in r.failed_seeds}
     by_frame = {(row["model"], row["seed"]) for row in tidy(results) if row["failed"]}
-    by_comparison = {(f.model, f.seed) for f in compare("m", "n", results_dir=tmp_path, documents=False).failed}
+    by_comparison = {(f.model, f.seed) for f in compare("m", "n", results_dir=tmp_path).failed}
     assert by_report == by_frame == by_comparison == {("m", 46)}
     assert {row["failed"] for row in tidy(results) if row["model"] == "n"} == {False}
     cells = {r.model: page.score(r) for r in report.rows}

@@ -208,11 +208,11 @@ def test_needle_scores_over_other_lengths_are_not_compared(tmp_path):
     with pytest.raises(UsageError, match="no task has the scores to compare") as caught:
         compare("short", "long", results_dir=tmp_path)
     assert "short: 512, 1024; long: 512, 1024, 2048" in caught.value.hint
-    held = compare("short", "other short", results_dir=tmp_path, documents=False)
+    held = compare("short", "other short", results_dir=tmp_path)
     assert held.tasks == ("my_needle",)
     assert not any("windows cut" in note for note in held.notes)
     for model in ("short", "long"):
         save_runs(tmp_path, model, "bc5cdr", {42: 0.5, 43: 0.6, 44: 0.7})
-    both = compare("short", "long", results_dir=tmp_path, tasks=["bc5cdr", "my_needle"], documents=False)
+    both = compare("short", "long", results_dir=tmp_path, tasks=["bc5cdr", "my_needle"])
     assert both.tasks == ("bc5cdr",)
     assert any(note.startswith("my_needle: left out") for note in both.notes)

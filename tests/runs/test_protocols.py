@@ -85,7 +85,6 @@ def test_what_would_change_the_protocol_is_refused(encoder: Path, beside: dict[s
 
 
 def test_reports_call_the_runs_by_the_protocol_and_never_full(encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from biobench.report.conditions import is_full
     from biobench.report.results import load
 
     monkeypatch.setitem(
@@ -97,4 +96,4 @@ def test_reports_call_the_runs_by_the_protocol_and_never_full(encoder: Path, mon
     biobench.run(encoder, tasks="demo_topic", overrides=["training.epochs=1", "training.train_documents=16"], **QUICK)
     groups = {g.variant: g for g in load("results").groups}
     assert set(groups) == {"small protocol", "training.epochs=1, training.train_documents=16"}
-    assert not any(is_full(g) for g in groups.values())
+    assert not any(g.is_full for g in groups.values())

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from biobench.stats import Estimand, compare_seeds, document_interval, seed_interval, tasks_like_these, these_tasks
+from biobench.stats import Estimand, document_interval, seed_interval
 from biobench.stats.resample import group_weights, score_draws
 from tests.helpers.stats_simulation import (
     Population,
     assert_nominal,
     compare_counts,
     expected_macro,
-    gaussian_suite,
     macro,
     one_task,
 )
@@ -33,16 +32,6 @@ def test_t_over_seeds(seeds):
     means = samples[:1000, rng.integers(0, seeds, size=(500, seeds))].mean(axis=2)
     low, high = np.quantile(means, [0.025, 0.975], axis=1)
     assert ((low <= 70) & (high >= 70)).mean() < 0.92
-
-
-@pytest.mark.parametrize("paired", [True, False])
-def test_difference_over_seeds(paired):
-    rng = np.random.default_rng(17)
-    common = rng.normal(0, 1, size=(3000, 5)) if paired else 0.0
-    a = 71 + common + rng.normal(0, 1, size=(3000, 5))
-    b = 70 + common + rng.normal(0, 2, size=(3000, 5))
-    covered = sum(1.0 in compare_seeds(x, y, paired=paired).interval for x, y in zip(a, b, strict=True))
-    assert_nominal(covered, 3000, Estimand.NEW_SEEDS)
 
 
 STRONG = Population(np.full(4, 0.3), np.full((1, 4), 0.95), false_rate=0.05)
@@ -128,31 +117,6 @@ def test_two_tasks_on_one_set_of_documents_are_no_more_evidence_than_one():
     assert compare_counts(twice, "xx").documents[0].variance == pytest.approx(once)
     apart = [one_task("x", pair, names), one_task("y", pair, [n + "'" for n in names])]
     assert compare_counts(apart, "xx").documents[0].variance == pytest.approx(once / 2, rel=0.15)
-
-
-def test_these_test_sets():
-    rng = np.random.default_rng(9)
-    covered = 0
-    for _ in range(1500):
-        shift = rng.normal(0, 2, 6)  # fixed task effects: the mean over clusters is the estimand
-        truth = (shift[:3].mean() + shift[3:].sum()) / 4
-        a = shift[:, None] + rng.normal(0, 1, (6, 5))
-        b = rng.normal(0, 1, (6, 5))
-        weights = [1 / 12] * 3 + [1 / 4] * 3
-        covered += truth in these_tasks(a, b, weights=weights).test.interval
-    assert_nominal(covered, 1500, Estimand.THESE_TEST_SETS)
-
-
-@pytest.mark.parametrize(
-    ("clusters", "seeds"), [(list("xxxabcde"), 9), ([str(i) for i in range(11)], 5)], ids=["french", "english"]
-)
-def test_tasks_like_these(clusters, seeds):
-    rng = np.random.default_rng(10)
-    covered = 0
-    for _ in range(1500):
-        a, b = gaussian_suite(rng, clusters=clusters, seeds=seeds, gain=0.7)
-        covered += 0.7 in tasks_like_these((a - b).mean(axis=1), clusters, None).interval
-    assert_nominal(covered, 1500, Estimand.TASKS_LIKE_THESE)
 
 
 @pytest.mark.parametrize(("seeds", "groups"), [(2, 600), (3, 600)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from biobench.report.details.mistakes import KINDS, JudgedDocument, Kind, Mark, 
 from biobench.report.entrants import find_entrants, line_name
 from biobench.report.escape import for_html, plain, words
 from biobench.report.groups import RunGroup
-from biobench.report.printers import html_page, html_table
+from biobench.report.printers import grid, html_page, html_table
 from biobench.report.results import Results
 from biobench.schema.document import Document, Prediction, Span
 from biobench.schema.kind import is_numeric, traits_of
@@ -24,16 +24,12 @@ from biobench.schema.record import RunRecord
 
 AROUND = 40
 """Characters of context on each side of a mention."""
-NAMES: dict[Kind, str] = {
+_WORDS = {
+    **{word: word for word in ("missed", "right", "gold", "predicted")},
     "spurious": "false",
-    "label": "wrong label",
     "boundary": "wrong ends",
     "both": "label and ends",
-}
-_WORDS = {kind: NAMES.get(kind, kind) for kind in KINDS} | {
-    "label_error": "wrong label",
-    "gold": "gold",
-    "predicted": "predicted",
+    **dict.fromkeys(("label", "label_error"), "wrong label"),
 }
 
 
@@ -54,13 +50,19 @@ class Mistakes:
     def confusion(self) -> dict[str, Counter[str]] | None:
         """Gold label to predicted label to documents; None unless every document has exactly one of each."""
         counts: dict[str, Counter[str]] = {}
-        for one in self.judged:
-            gold = {m.gold.label for m in one.marks if m.gold is not None}
-            predicted = {m.predicted.label for m in one.marks if m.predicted is not None}
-            if one.document.spans or len(gold) != 1 or len(predicted) != 1:
+        for labels in map(_only_labels, self.judged):
+            if labels is None:
                 return None
-            counts.setdefault(gold.pop(), Counter())[predicted.pop()] += 1
+            counts.setdefault(labels[0], Counter())[labels[1]] += 1
         return dict(sorted(counts.items())) or None
+
+
+def _only_labels(one: JudgedDocument) -> tuple[str, str] | None:
+    """(gold, predicted) of a document that has one label of each and no mentions."""
+    gold, predicted = (
+        [s.label for s in sides if s] for sides in zip(*((m.gold, m.predicted) for m in one.marks), strict=True)
+    )
+    return (gold[0], predicted[0]) if not one.document.spans and len(gold) == len(predicted) == 1 else None
 
 
 def read_mistakes(
@@ -131,49 +133,40 @@ def _documents(task: str, record: RunRecord, data_dir: str | Path | None) -> tup
 
 def selected(mistakes: Mistakes, kinds: Sequence[Kind] = KINDS[:-1], label: str | None = None) -> list[JudgedDocument]:
     """Documents with a mark of these kinds and this label (None: any)."""
-    return [one for one in mistakes.judged if any(m.kind in kinds and label in (None, m.label) for m in one.marks)]
+    return [one for one in mistakes.judged if _marks(one, kinds, label)]
+
+
+def _marks(one: JudgedDocument, kinds: Sequence[Kind], label: str | None) -> list[Mark]:
+    return [mark for mark in one.marks if mark.kind in kinds and label in (None, mark.label)]
 
 
 def as_text(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None, limit: int) -> str:
     """Counts, the confusion table of single labels, and the first `limit` documents with their mistakes in context."""
-    return "\n".join(_lines(mistakes, kinds, label, limit)) + "\n"
-
-
-def _lines(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None, limit: int) -> Iterator[str]:
-    yield _title(mistakes)
-    yield ""
-    yield from _aligned(*_counts(mistakes))
+    lines = [_title(mistakes), "", _grid(*_counts(mistakes))]
     if mistakes.confusion:
-        yield ""
-        yield from _aligned(*_confusion(mistakes.confusion))
+        lines += ["", _grid(*_confusion(mistakes.confusion))]
+    lines += ["", *([mistakes.no_text] if mistakes.no_text else [])]
     chosen = selected(mistakes, kinds, label)
-    yield ""
-    if mistakes.no_text:
-        yield mistakes.no_text
     for one in chosen[:limit]:
-        text = mistakes.texts.get(one.document.id, "")
-        yield plain(one.document.id)
-        if text and not any(span.end for span in _sides(one)):
-            yield f"  {plain(' '.join(text.split()))}"
-        for mark in one.marks:
-            if mark.kind in kinds and label in (None, mark.label):
-                yield f"  {_WORDS[mark.kind]}: {_described(mark, text)}"
+        text, labels = mistakes.texts.get(one.document.id, ""), _only_labels(one)
+        lines.append(plain(one.document.id))
+        if text and not any(side.end for mark in one.marks for side in (mark.gold, mark.predicted) if side):
+            lines.append(f"  {plain(' '.join(text.split()))}")
+        if labels is not None and labels[0] != labels[1]:
+            lines.append(f"  gold {plain(labels[0])}, predicted {plain(labels[1])}")
+        else:
+            lines += [f"  {_WORDS[mark.kind]}: {_described(mark, text)}" for mark in _marks(one, kinds, label)]
     if len(chosen) > limit:
-        yield f"{len(chosen) - limit} more documents: --documents {len(chosen)}, or --html FILE"
+        lines.append(f"{len(chosen) - limit} more documents: --documents {len(chosen)}, or --html FILE")
+    return "\n".join(lines) + "\n"
 
 
 def _title(mistakes: Mistakes) -> str:
     wrong = sum(bool(one.wrong) for one in mistakes.judged)
     others = ", ".join(str(s) for s in mistakes.seeds if s != mistakes.seed)
-    return (
-        f"{plain(mistakes.model)} on {plain(mistakes.task)}, seed {mistakes.seed}"
-        + (f" (also: {others})" if others else "")
-        + f": mistakes in {wrong} of {len(mistakes.judged)} test documents"
-    )
-
-
-def _sides(one: JudgedDocument) -> list[Span]:
-    return [span for mark in one.marks for span in (mark.gold, mark.predicted) if span is not None]
+    also = f" (also: {others})" if others else ""
+    where = f"{plain(mistakes.model)} on {plain(mistakes.task)}, seed {mistakes.seed}{also}"
+    return f"{where}: mistakes in {wrong} of {len(mistakes.judged)} test documents"
 
 
 def _described(mark: Mark, text: str) -> str:
@@ -189,12 +182,9 @@ def _one(span: Span, text: str) -> str:
         return plain(span.label)
     if not text:
         return f"{plain(span.label)} {span.start}-{span.end}"
-    left, right = text[max(0, span.start - AROUND) : span.start], text[span.end : span.end + AROUND]
-    return f"{plain(span.label)} …{_flat(left)}[{_flat(text[span.start : span.end])}]{_flat(right)}…"
-
-
-def _flat(text: str) -> str:
-    return plain("".join(" " if c.isspace() else c for c in text))
+    ends = (max(0, span.start - AROUND), span.start), (span.start, span.end), (span.end, span.end + AROUND)
+    left, mention, right = (plain("".join(" " if c.isspace() else c for c in text[a:b])) for a, b in ends)
+    return f"{plain(span.label)} …{left}[{mention}]{right}…"
 
 
 Table = tuple[list[str], list[list[str]]]
@@ -202,8 +192,9 @@ Table = tuple[list[str], list[list[str]]]
 
 
 def _counts(mistakes: Mistakes) -> Table:
-    kinds = [k for k in KINDS if any(counted[k] for counted in tally(mistakes.judged).values())]
-    rows = [[name, *(str(counted[k]) for k in kinds)] for name, counted in tally(mistakes.judged).items()]
+    counts = tally(mistakes.judged)
+    kinds = [k for k in KINDS if any(counted[k] for counted in counts.values())]
+    rows = [[name, *(str(counted[k]) for k in kinds)] for name, counted in counts.items()]
     return ["label", *(_WORDS[k] for k in kinds)], rows
 
 
@@ -213,37 +204,24 @@ def _confusion(counts: Mapping[str, Counter[str]]) -> Table:
     return ["gold \\ predicted", *predicted], rows
 
 
-def _aligned(headings: list[str], rows: list[list[str]]) -> Iterator[str]:
-    cells = [[plain(cell) for cell in row] for row in (headings, *rows)]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(headings))]
-    for row in cells:
-        first, *others = (
-            cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-        )
-        yield "  ".join([first, *others]).rstrip()
+def _grid(headings: list[str], rows: list[list[str]]) -> str:
+    return grid([plain(cell) for cell in headings], [[plain(cell) for cell in row] for row in rows])
 
 
 def as_data(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None) -> list[dict[str, Any]]:
     """One row a mistake: document, kind, the two sides and, where it may be shown, the text of the mention."""
-    rows = []
+    run, rows = {"model": mistakes.model, "task": mistakes.task, "seed": mistakes.seed}, []
     for one in selected(mistakes, kinds, label):
         text = mistakes.texts.get(one.document.id, "")
-        for mark in one.marks:
-            if mark.kind in kinds and label in (None, mark.label):
-                row: dict[str, Any] = {
-                    "model": mistakes.model,
-                    "task": mistakes.task,
-                    "seed": mistakes.seed,
-                    "document": one.document.id,
-                    "kind": mark.kind,
-                }
-                for side, span in (("gold", mark.gold), ("said", mark.predicted)):
-                    mention = span is not None and span.end > 0
-                    row[f"{side}_label"] = None if span is None else span.label
-                    row[f"{side}_start"] = span.start if span is not None and mention else None
-                    row[f"{side}_end"] = span.end if span is not None and mention else None
-                    row[f"{side}_text"] = text[span.start : span.end] if span is not None and mention and text else None
-                rows.append(row)
+        for mark in _marks(one, kinds, label):
+            row: dict[str, Any] = {**run, "document": one.document.id, "kind": mark.kind}
+            for side, span in (("gold", mark.gold), ("said", mark.predicted)):
+                mention = span if span is not None and span.end else None
+                row[f"{side}_label"] = None if span is None else span.label
+                row[f"{side}_start"] = None if mention is None else mention.start
+                row[f"{side}_end"] = None if mention is None else mention.end
+                row[f"{side}_text"] = text[mention.start : mention.end] if mention and text else None
+            rows.append(row)
     return rows
 
 

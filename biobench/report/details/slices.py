@@ -5,16 +5,12 @@ Slices need the texts and the training split, so the task's data; calibration co
 
 from __future__ import annotations
 
-import io
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from biobench.data.catalog import load_task
 from biobench.data.load import data_of, subset, without_test
@@ -23,7 +19,7 @@ from biobench.kinds import Kind, get_kind
 from biobench.report.entrants import line_name
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
-from biobench.report.printers import FILE_WIDTH
+from biobench.report.printers import grid
 from biobench.report.results import Results
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.record import RunRecord
@@ -36,7 +32,6 @@ Item = tuple[str, int, int]
 """(label, start, end); labels of a whole document at 0, 0."""
 Slicer = Callable[[Document, Item], str]
 """The slice that an item of a document is in."""
-
 
 COLUMNS = ("model", "variant", "source", "task", "dimension", "slice", "metric", "mean", "n_seeds", "gold")
 """Of a row, one measure of one slice: dimension: what the items are told apart by, "all" for calibration; mean: over
@@ -135,14 +130,14 @@ def slicers_of(kind: Kind, train: Sequence[Document], test: Sequence[Document]) 
     support = Counter(label for d in train for label in {item[0] for item in kind.items(d)})
     bounds = [int(np.quantile([len(d.reading.split()) for d in test], share)) for share in (1 / 3, 2 / 3)]
 
-    def by_words(document: Document, item: Item) -> str:
-        return _range(len(document.reading.split()), bounds)
-
     def by_label(document: Document, item: Item) -> str:
         count = support[item[0]]
         return "0" if count == 0 else f"1-{FEW}" if count <= FEW else f"over {FEW}"
 
-    common: dict[str, Slicer] = {"words of the document": by_words, "training documents of the label": by_label}
+    common: dict[str, Slicer] = {
+        "words of the document": lambda document, _: _range(len(document.reading.split()), bounds),
+        "training documents of the label": by_label,
+    }
     if not kind.spans:
         texts = {_surface(d.reading) for d in train}
         return {
@@ -150,14 +145,13 @@ def slicers_of(kind: Kind, train: Sequence[Document], test: Sequence[Document]) 
             "text in training": lambda document, _: "seen" if _surface(document.reading) in texts else "unseen",
         }
     mentions = {_surface(d.text[s.start : s.end]) for d in train for s in d.spans}
-
-    def by_mention(document: Document, item: Item) -> str:
-        return "seen" if _surface(document.text[item[1] : item[2]]) in mentions else "unseen"
-
-    def by_length(document: Document, item: Item) -> str:
-        return _range(len(document.text[item[1] : item[2]].split()), [1, 2, 4])
-
-    return {**common, "mention in training": by_mention, "words of the mention": by_length}
+    return {
+        **common,
+        "mention in training": lambda document, item: (
+            "seen" if _surface(document.text[item[1] : item[2]]) in mentions else "unseen"
+        ),
+        "words of the mention": lambda document, item: _range(len(document.text[item[1] : item[2]].split()), [1, 2, 4]),
+    }
 
 
 def _surface(text: str) -> str:
@@ -177,32 +171,20 @@ def _range(value: int, bounds: Sequence[int]) -> str:
 
 def as_table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Calibration, then the slices: a line a slice, in percent (ECE and Brier as fractions)."""
-    if not rows:
-        return NOTHING
-    stream = io.StringIO()
-    console = Console(file=stream, width=FILE_WIDTH, color_system=None)
-    counted_ones = ("precision", "recall", "f1")
-    for measures, title in ((MEASURES, "Probabilities"), (counted_ones, "Slices, over the items of each")):
-        lines: dict[tuple[str, ...], dict[str, float]] = {}
-        sliced = measures is not MEASURES
+    tables = []
+    for measures, title, keys in (
+        (MEASURES, "Probabilities", ("task", "model")),
+        (("precision", "recall", "f1"), "Slices, over the items of each", ("task", "model", *COLUMNS[4:6], "gold")),
+    ):
+        lines: dict[tuple[str, ...], dict[str, str]] = {}
         for row in rows:
-            if (row["dimension"] == "all") != sliced:
-                key = [row["task"], plain(line_name(row["model"], row["variant"]))]
-                key += [row["dimension"], row["slice"], str(row["gold"])] if sliced else []
-                lines.setdefault((*key, row["source"]), {})[row["metric"]] = row["mean"]
+            if row["metric"] in measures and (row["dimension"] == "all") == (len(keys) == 2):
+                model = plain(line_name(row["model"], row["variant"]))
+                key = tuple(model if name == "model" else str(row[name]) for name in keys)
+                fraction = row["metric"] in ("ece", "brier")
+                shown = f"{row['mean']:.3f}" if fraction else f"{100 * row['mean']:.1f}"
+                lines.setdefault((*key, row["source"]), {})[row["metric"]] = shown
         if lines:
-            table = Table(box=box.SIMPLE, title=title, title_justify="left")
-            for name in ("task", "model", *(("items by", "slice") if sliced else ())):
-                table.add_column(name, overflow="fold")
-            for name in (*(("gold",) if sliced else ()), *measures):
-                table.add_column(name, justify="right", no_wrap=True)
-            for (*cells, _), values in lines.items():
-                table.add_row(*cells, *(_shown(name, values.get(name)) for name in measures))
-            console.print(table)
-    return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
-
-
-def _shown(metric: str, value: float | None) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.3f}" if metric in ("ece", "brier") else f"{100 * value:.1f}"
+            cells = [[*key[:-1], *(values.get(name, "–") for name in measures)] for key, values in lines.items()]
+            tables.append(f"{title}\n{grid([*keys, *measures], cells)}\n")
+    return "\n".join(tables) or NOTHING

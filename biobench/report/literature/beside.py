@@ -94,13 +94,15 @@ def published_rows(
     likely is, whatever its caption claims.
     """
     rows: list[Row] = []
-    remarks: dict[tuple[str, str, str, str, str], list[str]] = {}
+    remarks: dict[str, list[str]] = {}
+    abouts: dict[tuple[str, ...], list[str]] = {}
     for value in values:
         for info in (info for info in infos.values() if info.published_as == value.task):
             wanted = info.paper if average == "paper" or not has_f1(info.type) else METRICS[average]
             shown = value.comparable == wanted
-            about = (value.paper, value.caption, value.likely, wanted if shown else "", value.source)
-            tasks = remarks.setdefault(about, [])
+            tasks = abouts.setdefault(
+                (value.paper, value.caption, value.likely, wanted if shown else "", value.source), []
+            )
             tasks += [info.id] if info.id not in tasks else []
             if shown:
                 rows.append(
@@ -119,15 +121,13 @@ def published_rows(
                         parameters=value.parameters,
                     )
                 )
-    return rows, [(_words(about, tasks), tasks) for about, tasks in remarks.items()]
-
-
-def _words(about: tuple[str, str, str, str, str], tasks: Sequence[str]) -> str:
-    _, caption, likely, fate, source = about
-    reading = "undecided" if likely == UNDECIDED else NAMES[likely]
-    shown = "stand beside that average, as printed, without their spread."
-    end = shown if fate else "are not shown beside another average."
-    return f"Published values of {', '.join(tasks)} ({source}): {caption} Our reading: {reading}; they {end}"
+    for (_, caption, likely, fate, source), tasks in abouts.items():
+        reading = "undecided" if likely == UNDECIDED else NAMES[likely]
+        end = "stand beside that average, as printed, without their spread."
+        end = end if fate else "are not shown beside another average."
+        text = f"Published values of {', '.join(tasks)} ({source}): {caption} Our reading: {reading}; they {end}"
+        remarks[text] = tasks
+    return rows, list(remarks.items())
 
 
 def deviation_notes(infos: Iterable[TaskInfo]) -> list[str]:

@@ -22,17 +22,8 @@ FOLDER = "published"
 """Folder of a results folder that holds papers besides the shipped ones."""
 UNDECIDED = "undecided"
 """`average_likely` where the evidence supports no average: comparable with none."""
-_COLUMNS = (
-    "model",
-    "size",
-    "objective",
-    "language",
-    "task",
-    "value_percent",
-    "average_claimed",
-    "average_likely",
-    "seeds",
-)
+_COLUMNS = [*("model", "size", "objective", "language", "task"), "value_percent"]
+_COLUMNS += ["average_claimed", "average_likely", "seeds"]
 
 
 class PublishedHeader(Strict):
@@ -208,7 +199,7 @@ def _read(path: Path, header: PublishedHeader, values: list[PublishedValue], ave
     def wrong(what: str, hint: str) -> SpecError:
         return SpecError(what, hint=hint, file=path, line=max(reader.line_num, 1))
 
-    if tuple(reader.fieldnames or ()) != _COLUMNS:
+    if reader.fieldnames != _COLUMNS:
         raise wrong("has other columns", "expected: " + ",".join(_COLUMNS))
     step = 10.0**-header.decimals / 100
     known = [*metric_names(), UNDECIDED]

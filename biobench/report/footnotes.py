@@ -1,0 +1,130 @@
+"""The footnotes on a row of runs: what of its data, window, seeds and training text a reader must know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from biobench.report.groups import RunGroup
+from biobench.schema.contamination import Contamination
+from biobench.schema.kind import traits_of
+from biobench.stats import without_failed
+from biobench.store import Brief
+
+MARK = "†"
+"""Beside a score on a test set part of which was in the model's training text."""
+
+
+def footnotes(group: RunGroup, scores: Sequence[float], lost: Sequence[bool], sd: float | None) -> list[str]:
+    """scores: of the group's runs, as fractions; lost: which of these runs failed; sd: over the others."""
+    first, what, notes = group.briefs[0], f"{group.model} on {group.task}", []
+    if group.folds:
+        notes.append(
+            f"{what}: {len(group.briefs)} of {group.folds} splits of one corpus, a training each; ± is the t interval "
+            "corrected for the training documents that they share"
+        )
+    data = f"{group.task}, source {first.source}"
+    problems = tuple(dict.fromkeys(line for brief in group.briefs for line in brief.count_problems))
+    if problems:
+        notes.append(f"warning: {data}: {len(problems)} counts of the data contradict its spec ({problems[0]})")
+    if lacking := first.unexpressed:
+        notes.append(
+            f"{data}: {sum(lacking.values())} gold mentions of the corpus, {lacking.get('test', 0)} of them in test, "
+            "cannot be expressed in its units and tokens and are in no score"
+        )
+    notes += group.notes
+    if group.lengths:
+        notes.append(f"{what}: over the lengths {', '.join(map(str, group.lengths))}, window {first.max_length}")
+    elif first.truncated_documents:
+        notes.append(
+            f"{what}: {first.truncated_documents} of {first.test_documents} test documents are longer than its window "
+            f"of {first.max_length} tokens{_hidden(first)}"
+        )
+    if sd == 0:
+        notes.append(
+            f"{what}: {len(group.seeds)} seeds gave exactly the same score, which tells nothing of the spread over "
+            "others: no ±, here and in averages over it"
+        )
+    if any(lost):
+        rest = without_failed(scores, lost)
+        which = ", ".join(str(seed) for seed, gone in zip(group.seeds, lost, strict=True) if gone)
+        notes.append(
+            f"{what}: {sum(lost)} of {len(lost)} runs failed (seeds {which}); the mean includes them, ± is about the "
+            f"others, whose mean is {100 * sum(rest) / len(rest):.1f}"
+        )
+    return [*notes, *remark(group)]
+
+
+def _hidden(brief: Brief) -> str:
+    """What the window hides of the gold."""
+    if traits_of(brief.type).spans:
+        return f"; {brief.lost_gold} gold mentions lie beyond it and count as missed" if brief.lost_gold else ""
+    if not brief.ceiling:
+        return "; the corpus does not say which labels that hides"
+    return (
+        f"; {brief.lost_gold} gold labels have no mention in it, the others alone give micro F1 "
+        f"{100 * brief.ceiling['micro_f1']:.1f} (no bound: a label can be told without its mention)"
+    )
+
+
+def _contamination(group: RunGroup) -> Contamination | None:
+    """The worst of what the group's records say of the training text; None where they say nothing."""
+    records = [Contamination.model_validate(b.contamination) for b in group.briefs if b.contamination is not None]
+    return max(records, key=lambda c: (c.seen, c.test is not None, c.excluded), default=None)
+
+
+def contamination_fields(group: RunGroup) -> dict[str, Any] | None:
+    """For a row: test documents seen in training text, of how many, their share, and the counts that they come from."""
+    known = _contamination(group)
+    if known is None:
+        return None
+    fields = {
+        "corpus": known.corpus,
+        "base": known.base,
+        "excluded": known.excluded,
+        "measured": known.test is not None,
+    }
+    if known.test is None:
+        return fields
+    test = known.test
+    return fields | {
+        "documents": test.documents,
+        "seen": test.seen,
+        "share": _share(test.seen, test.documents),
+        "exact": test.exact,
+        "ngram": test.touched,
+        "ngram_share": _share(test.ngrams_seen, test.ngrams),
+        "short": test.short,
+    }
+
+
+def marked(fields: Mapping[str, Any] | None) -> bool:
+    """Whether the score carries the mark."""
+    return fields is not None and fields.get("seen", 0) > 0
+
+
+def remark(group: RunGroup) -> list[str]:
+    """The footnote on the group's training text, where something is known of it."""
+    known = _contamination(group)
+    if known is None:
+        return []
+    what, corpus, test, base = f"{group.model} on {group.task}", known.corpus, known.test, ""
+    if known.base and known.base != "fresh weights":
+        base = f"; the text of its base {known.base} is not known"
+    if test is None and known.excluded:
+        return [f"{what}: validation and test documents were kept out of its training text '{corpus}'{base}"]
+    if test is None:
+        unknown = "has not been compared with the test documents (`biobench data overlap`)"
+        return [f"{what}: its training text '{corpus}' {unknown}{base}"]
+    if not test.seen:
+        how = ", from which all of them were kept out" if known.excluded else ""
+        return [f"{what}: none of {test.documents} test documents was found in its training text '{corpus}'{how}{base}"]
+    return [
+        f"{MARK} {what}: {test.seen} of {test.documents} test documents ({100 * test.seen / test.documents:.1f}%) "
+        f"share 13 words in a row or all of their text with its training text '{corpus}', {test.exact} of them "
+        f"verbatim; {100 * _share(test.ngrams_seen, test.ngrams):.1f}% of all runs of 13 words{base}"
+    ]
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
