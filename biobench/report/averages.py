@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from biobench.errors import UsageError
 from biobench.report.groups import Source
 from biobench.report.row import Row
 from biobench.report.tasks import TaskInfo
@@ -25,15 +24,13 @@ def suite_averages(
     *,
     incomplete: bool = False,
     asked: Collection[str] | None = None,
-    weights: Mapping[str, float] | None = None,
 ) -> tuple[tuple[Row, ...], list[str]]:
     """A row `avg_<suite>` for every line that has all tasks, and notes on what was not averaged.
 
     The average is the mean over the corpora of their tasks' means. incomplete: lines with a part of the suite are
     averaged over that part and say so; otherwise they get no average and a note counts them. Limited runs have none:
     their test sets are smaller. Suites of a single task have no average. asked: the tasks that `rows` were narrowed
-    to; where it cuts a suite, no line is said to lack a task. weights: of tasks (1 where one has none), in the place
-    of the mean over corpora.
+    to; where it cuts a suite, no line is said to lack a task.
     """
     members: dict[str, list[str]] = defaultdict(list)
     for info in infos.values():
@@ -50,7 +47,8 @@ def suite_averages(
         if needed < 2 or of_line[0].partial:
             continue
         if len(of_line) == needed or (incomplete and len(of_line) > 1):
-            averages.append(_average(suite, of_line, needed, _shares(of_line, infos, weights)))
+            weights = task_weights([infos[row.task].corpus for row in of_line]).tolist()
+            averages.append(_average(suite, of_line, needed, weights))
         else:
             parts[suite] += 1
     notes = [note for row in averages for note in row.notes]
@@ -76,17 +74,6 @@ def _mean_ranks(
         weighted = task_ranks(means) * task_weights([infos[t].corpus for t in tasks])
         ranks |= {(suite, row.line): math.fsum(each) for row, each in zip(whole, weighted, strict=True)}
     return ranks
-
-
-def _shares(rows: Sequence[Row], infos: Mapping[str, TaskInfo], weights: Mapping[str, float] | None) -> list[float]:
-    """Of each row in the mean; they add up to 1. Raises UsageError for a weight that is not above zero."""
-    if weights is None:
-        return [float(w) for w in task_weights([infos[row.task].corpus for row in rows])]
-    chosen = [weights.get(row.task, 1.0) for row in rows]
-    for row, weight in zip(rows, chosen, strict=True):
-        if not (math.isfinite(weight) and weight > 0):
-            raise UsageError(f"the weight {weight} of {row.task}", hint="give a number above zero, or leave it out")
-    return [weight / math.fsum(chosen) for weight in chosen]
 
 
 def known_mean(values: Sequence[float | None]) -> float | None:

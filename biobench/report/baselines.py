@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from biobench.report.groups import RunGroup, Source
 from biobench.report.row import Row
 from biobench.report.tasks import TaskInfo
-from biobench.schema.baseline import LENGTH, ORDER, BaselineRecord, PolicyScores
+from biobench.schema.baseline import LENGTH, ORDER, BaselineRecord
 from biobench.schema.kind import is_error, traits_of
 from biobench.store.floors import latest
 
@@ -107,21 +107,6 @@ def _policy_row(name: str, info: TaskInfo, metric: str, score: float, source: So
     return Row(name, info.id, metric, score, source=source, language=info.language, suite=info.suite)
 
 
-def below_words(score: float, bar: float) -> str:
-    """``0.0, below the baseline 39.7`` of two fractions; empty where the score is not below."""
-    return f"{100 * score:.1f}, below the baseline {100 * bar:.1f}" if score < bar else ""
-
-
-def below_baseline(records: Sequence[BaselineRecord], task: str, metric: str, score: float) -> str:
-    """`below_words` against the task's best baseline among these records: what a run that learnt nothing is told."""
-    bars = [p.scores[metric] for r in records if r.task == task for p in r.policies if _is_bar(p, metric)]
-    return below_words(score, max(bars)) if bars and not is_error(metric) else ""
-
-
-def _is_bar(policy: PolicyScores, metric: str) -> bool:
-    return policy.kind == "floor" and metric in policy.scores and policy.name != ORDER
-
-
 def below_baselines(rows: Sequence[Row], everything: Sequence[Row]) -> list[str]:
     """A note a model of `rows` that scores below the best baseline of a task; these are those of `everything`.
 
@@ -136,7 +121,7 @@ def below_baselines(rows: Sequence[Row], everything: Sequence[Row]) -> list[str]
     for row in rows:
         bar = best.get((row.task, row.metric))
         if row.source in MODELS and bar is not None and not is_error(row.metric) and row.mean < bar.mean:
-            text = f"{row.task} {below_words(row.mean, bar.mean)} ({bar.model})"
+            text = f"{row.task} {100 * row.mean:.1f}, below the baseline {100 * bar.mean:.1f} ({bar.model})"
             below.setdefault(row.name, []).append((row.mean / bar.mean, text))
     return [
         f"{model} learnt less than a baseline: {'; '.join(text for _, text in sorted(texts))}"

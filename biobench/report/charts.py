@@ -210,20 +210,5 @@ def _run_colour(runs: Sequence[TrainingRun], *, legend: bool = True) -> alt.Colo
     )
 
 
-def svg(chart: Any, width: int = 560, ink: str = "#777") -> str:
-    """The chart as an SVG text that loads nothing, its letters in the reader's sans serif and in the colour `ink`."""
-    import vl_convert
-
-    axis = alt.AxisConfig(labelColor=ink, titleColor=ink, gridColor="#8884", domainColor="#8888", tickColor="#8888")
-    specification = chart.properties(width=width).configure(
-        background="transparent",
-        font="sans-serif",
-        view=alt.ViewConfig(stroke=None),
-        axis=axis,
-        text=alt.MarkConfig(color=ink),
-    )
-    return str(vl_convert.vegalite_to_svg(specification.to_dict()))
-
-
 def _percent(value: float | None) -> float | None:
     return None if value is None else 100 * value

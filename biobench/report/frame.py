@@ -38,10 +38,7 @@ LOWEST = {"pearson": -1.0, "spearman": -1.0}
 
 @dataclass(frozen=True)
 class Report:
-    """rows: tasks; averages: suites; columns: the tasks that have rows, in order of the catalogue.
-
-    unranked: tasks whose runs the gate refuses; they are in no average.
-    """
+    """rows: tasks; averages: suites; columns: the tasks that have rows, in order of the catalogue. """
 
     average: AverageName
     rows: tuple[Row, ...]
@@ -50,7 +47,6 @@ class Report:
     notes: tuple[str, ...] = ()
     findings: tuple[UnusableFile, ...] = ()
     groups: tuple[RunGroup, ...] = field(default=(), repr=False)
-    unranked: frozenset[str] = frozenset()
     caption: str = ""
     """What the numbers are, where `average` does not say it."""
     title: str = ""
@@ -115,13 +111,11 @@ def build(
     sources: Collection[str] | None = None,
     models: Collection[str] | None = None,
     incomplete: bool = False,
-    weights: Mapping[str, float] | None = None,
 ) -> Report:
     """The table of everything in the results folder and of the published scores that may stand beside `average`.
 
     tasks, suites, sources, models: keep only these. incomplete: average over the tasks that a model has even
-    where its suite is not whole. weights: of tasks (1 where one has none) in the averages, in the place of the mean
-    over corpora. Raises SpecError where a shipped spec or published data file is wrong.
+    where its suite is not whole. Raises SpecError where a shipped spec or published data file is wrong.
     """
     loaded = results if isinstance(results, Results) else load(results)
     infos = loaded.infos
@@ -137,9 +131,9 @@ def build(
     rows = [r for r in everything.rows if wanted(r.task, r.source) and (models is None or r.model in models)]
     ranked = {task: info for task, info in infos.items() if task not in loaded.refused}
     means, part_notes = suite_averages(
-        [r for r in rows if r.task in ranked], ranked, incomplete=incomplete, asked=tasks, weights=weights
+        [r for r in rows if r.task in ranked], ranked, incomplete=incomplete, asked=tasks
     )
-    printed = printed_means(rows, means, loaded.printed) if average == "paper" and tasks is weights is None else ()
+    printed = printed_means(rows, means, loaded.printed) if average == "paper" and tasks is None else ()
     published = {r.task for r in rows if r.source == "published"}
     present = {r.task for r in rows}
     notes = [
@@ -160,7 +154,6 @@ def build(
         rows=tuple(rows),
         averages=(*means, *printed),
         columns=tuple(info for info in infos.values() if info.id in present),
-        unranked=loaded.refused,
         experiments=of_suites(loaded.experiments, suites) if whole else (),
         notes=tuple(dict.fromkeys(notes)),
         findings=loaded.findings,

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import altair as alt
 import pandas as pd
+import vl_convert
 from scipy import special
 
 from biobench.report import charts
@@ -165,7 +166,16 @@ def picture(studies: Sequence[Told]) -> str:
         )
         .properties(height=alt.Step(22))
     )
-    return charts.svg(chart, width=560) + "\n"
+    ink, quiet = "#777", "#8888"  # legible on light and dark grounds
+    axis = alt.AxisConfig(labelColor=ink, titleColor=ink, gridColor="#8884", domainColor=quiet, tickColor=quiet)
+    drawn = chart.properties(width=560).configure(
+        background="transparent",
+        font="sans-serif",
+        view=alt.ViewConfig(stroke=None),
+        axis=axis,
+        text=alt.MarkConfig(color=ink),
+    )
+    return str(vl_convert.vegalite_to_svg(drawn.to_dict())) + "\n"
 
 
 def block(studies: Sequence[Told]) -> str:

@@ -54,7 +54,6 @@ class PublishedValue:
     paper: str
     model: str
     size: str
-    objective: str
     language: str
     task: str
     value: float
@@ -88,16 +87,14 @@ class PublishedValue:
 class PrintedAverage:
     """An average over a suite's tasks as the paper prints it: each task once, by the average that it is printed in.
 
-    value, step, variant: as of `PublishedValue`. suite: of which the paper's tasks are.
+    value, variant: as of `PublishedValue`. suite: of which the paper's tasks are.
     """
 
     model: str
-    language: str
     value: float
-    step: float
-    suite: str = ""
-    paper: str = ""
-    seeds: int = 0
+    suite: str
+    paper: str
+    seeds: int
     variant: str = ""
 
 
@@ -225,7 +222,7 @@ def _read(path: Path, header: PublishedHeader, values: list[PublishedValue], ave
         value = round(percent / 100, 6)
         if task.startswith("avg_"):
             suite = task.removeprefix("avg_")
-            averages.append(PrintedAverage(model, language, value, step, suite, header.id, int(seeds or 0)))
+            averages.append(PrintedAverage(model, value, suite, header.id, int(seeds or 0)))
             continue
         for column in ("average_claimed", "average_likely"):
             if row[column] not in known:
@@ -237,7 +234,6 @@ def _read(path: Path, header: PublishedHeader, values: list[PublishedValue], ave
                 paper=header.id,
                 model=model,
                 size=row["size"],
-                objective=row["objective"],
                 language=language,
                 task=task,
                 value=value,
