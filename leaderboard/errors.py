@@ -10,7 +10,7 @@ import streamlit as st
 from biobench.errors import UsageError
 from biobench.report.details.marked import to_html
 from biobench.report.details.mistaken import Mistakes, read_mistakes, selected
-from biobench.report.details.mistakes import KINDS, SIDES, JudgedDocument, lay_beside, tally, tally_beside
+from biobench.report.details.mistakes import KINDS, NAMES, SIDES, JudgedDocument, lay_beside, tally, tally_beside
 from biobench.report.entrants import line_name
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
@@ -20,15 +20,6 @@ from leaderboard.page import ANY, choose, choose_several, key_of, results, say_n
 
 PAGE = 10
 """Documents shown at a time."""
-NAMES = {
-    "missed": "missed",
-    "spurious": "wrong",
-    "label": "wrong label",
-    "boundary": "wrong boundary",
-    "both": "wrong label and boundary",
-    "right": "right",
-}
-_WORDS = NAMES | {"label_error": NAMES["label"], "gold": "gold", "predicted": "predicted"}
 
 
 def show() -> None:
@@ -153,4 +144,4 @@ def _documents(judged: Sequence[JudgedDocument], mistakes: Mistakes) -> None:
     page = int(st.number_input("Page", 1, pages, key="page", bind="query-params")) if pages > 1 else 1
     st.caption(f"{len(judged)} of {len(mistakes.judged)} documents")
     for one in judged[(page - 1) * PAGE : page * PAGE]:
-        st.html(to_html(one, mistakes.texts.get(one.document.id, ""), _WORDS))
+        st.html(to_html(one, mistakes.texts.get(one.document.id, "")))

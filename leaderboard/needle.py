@@ -10,9 +10,8 @@ import streamlit as st
 
 from biobench.errors import BioBenchError
 from biobench.report import charts
-from biobench.report.details.needle import CHANCE, NOT_READ, NeedleGrid, grid_of
+from biobench.report.details.needle import CHANCE, NeedleGrid, grid_of, map_html
 from biobench.report.entrants import line_name
-from biobench.report.escape import for_html
 from biobench.report.groups import RunGroup
 from biobench.report.names import without_revisions
 from leaderboard.launch import is_public
@@ -120,38 +119,4 @@ def show_maps(grids: Sequence[NeedleGrid], names: Sequence[str]) -> None:
     with st.container(horizontal=True):
         for grid, name in zip(grids, names, strict=True):
             with st.container(width=520):
-                majority = f"most frequent answer {100 * grid.majority:.1f}"
-                about = f"{len(grid.seeds)} seeds · window {grid.window:,} · {majority}"
-                st.markdown(f"**{literal(name)}**  \n{about}")
                 st.html(map_html(grid, name))
-
-
-def map_html(grid: NeedleGrid, name: str) -> str:
-    """The map of one model as an HTML table."""
-    positions = (*grid.positions, None)
-    head = "".join(f'<th scope="col">{for_html(p or "all")}</th>' for p in positions)
-    body = "".join(
-        f'<tr><th scope="row">{"all" if n is None else f"{n:,}"}</th>'
-        + "".join(_cell(grid, n, p) for p in positions)
-        + "</tr>"
-        for n in (*grid.lengths, None)
-    )
-    return (
-        f'<table aria-label="{for_html(name)}" style="border-spacing: 2px; border-collapse: separate; width: 100%">'
-        f'<thead><tr><th scope="col">{for_html(grid.unit)}</th>{head}</tr></thead><tbody>{body}</tbody></table>'
-    )
-
-
-def _cell(grid: NeedleGrid, length: int | None, position: str | None) -> str:
-    share = grid.share(length, position)
-    if share is None:
-        word = grid.missing(length)
-        title = "beyond the model's window" if word == NOT_READ else "no example"
-        return f'<td style="text-align: center" title="{title}">{for_html(word)}</td>'
-    tint = 0.04 + 0.46 * min(max(2 * share.mean - 1, 0.0), 1.0)
-    mean, low, high = (f"{100 * x:.1f}" for x in (share.mean, share.low, share.high))
-    return (
-        f'<td style="text-align: center; padding: .3rem; background: rgba(0, 114, 178, {tint:.2f})" '
-        f'title="{share.documents} documents, {share.groups} pairs that share a haystack">'
-        f"{mean}<br><small>{low}–{high}</small></td>"
-    )

@@ -26,7 +26,7 @@ from biobench.report.literature.beside import NAMES
 from biobench.report.printers import render
 from biobench.report.results import load
 from biobench.report.row import METRICS, Row
-from biobench.report.wide import percent
+from biobench.report.sheets import percent
 from biobench.schema.kind import has_f1, traits_of
 from biobench.schema.strict import suggest
 

@@ -38,7 +38,7 @@ LOWEST = {"pearson": -1.0, "spearman": -1.0}
 
 @dataclass(frozen=True)
 class Report:
-    """rows: tasks; averages: suites; columns: the tasks that have rows, in order of the catalogue. """
+    """rows: tasks; averages: suites; columns: the tasks that have rows, in order of the catalogue."""
 
     average: AverageName
     rows: tuple[Row, ...]
@@ -53,13 +53,6 @@ class Report:
     """Over the table, where it is not the suite's id."""
     experiments: tuple[PublishedExperiments, ...] = field(default=(), repr=False)
     """Published results beyond the task tables, those that the report's filters leave."""
-
-    @property
-    def suites(self) -> tuple[str, ...]:
-        """The suites that have columns: fr, en, needle, then others."""
-        order = ["fr", "en", "needle"]
-        names = dict.fromkeys(c.suite for c in self.columns)
-        return tuple(sorted(names, key=lambda s: (order.index(s) if s in order else len(order), s)))
 
     @cached_property
     def frame(self) -> pd.DataFrame:

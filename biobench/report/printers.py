@@ -7,7 +7,7 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from textwrap import shorten
 from typing import Any, Literal, get_args
 
@@ -20,9 +20,8 @@ from biobench.errors import UsageError
 from biobench.report.details.needle import needle_section
 from biobench.report.escape import LONGEST, for_csv, for_html, for_latex, for_markdown, plain, words
 from biobench.report.frame import Report
-from biobench.report.literature.experiments import PublishedExperiments
 from biobench.report.row import Row
-from biobench.report.wide import blocks, caption, cells_of, headings
+from biobench.report.sheets import Sheet, caption, experiment_sheets, sheets
 from biobench.schema.strict import suggest
 
 Format = Literal["table", "md", "csv", "latex", "json", "html"]
@@ -59,54 +58,7 @@ thead th { border-bottom: 2px solid currentColor; }
 tbody tr:hover { background: var(--soft); }
 small { opacity: .75; }
 .notes { max-width: 60rem; }
-.needle td { background: hsl(215 65% 45% / var(--reached, 0)); }
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Sheet:
-    """A table of texts as every format shows it. rows: name and cells; section: of each row, its source."""
-
-    title: str
-    headings: list[str]
-    rows: list[list[str]]
-    sections: list[str]
-    below: list[str]
-
-    @property
-    def columns(self) -> list[str]:
-        """All headings: names, sources where there are any, and the cells'."""
-        return ["model" if any(self.sections) else "", *(["source"] if any(self.sections) else []), *self.headings]
-
-    def lines(self) -> Iterator[list[str]]:
-        """The rows below `columns`."""
-        for (name, *cells), source in zip(self.rows, self.sections, strict=True):
-            yield [name, *([source] if source else []), *cells]
-
-    @property
-    def texts(self) -> int:
-        """How many columns hold words."""
-        return len(self.columns) - len(self.headings)
-
-
-def sheets(report: Report) -> list[Sheet]:
-    """A table a suite, the lines of each source together."""
-    tables = []
-    for block in blocks(report, runs_first=True):
-        rows = [[line.name, *cells_of(block, line)] for line in block.lines]
-        tables.append(Sheet(block.title, headings(block), rows, [line.source for line in block.lines], []))
-    return tables
-
-
-def experiment_sheets(published: Sequence[PublishedExperiments]) -> tuple[list[Sheet], list[str]]:
-    """A table a published experiment, and a line for each baseline without values."""
-    tables = [
-        Sheet(one.title, one.headings, [[x.name, *one.cells(x)] for x in one.lines], [""] * len(one.lines), below)
-        for paper in published
-        for one in paper.experiments
-        for below in [paper.below(one)]
-    ]
-    return tables, [line for paper in published for line in paper.absent]
 
 
 def render(report: Report, format: str) -> str:

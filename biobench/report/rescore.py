@@ -11,7 +11,7 @@ from biobench.data.catalog import load_task
 from biobench.data.load import data_of
 from biobench.errors import DataUnavailableError, SpecError, UsageError
 from biobench.report.escape import plain
-from biobench.schema.document import Document
+from biobench.schema.document import Document, TaskData
 from biobench.schema.record import RunRecord
 from biobench.score import rescore
 from biobench.store import Store
@@ -82,11 +82,8 @@ def rescore_all(
     return rows
 
 
-def run_documents(record: RunRecord, data_dir: str | Path | None, spec: str | Path | None = None) -> list[Document]:
-    """The split of the record's own data that it was scored on. spec: the task's, where it is not a shipped one.
-
-    Raises DataUnavailableError where the data is not at hand.
-    """
+def run_data(record: RunRecord, data_dir: str | Path | None, spec: str | Path | None = None) -> TaskData:
+    """The record's own data. spec: the task's, where it is not a shipped one. Raises DataUnavailableError."""
     hint = "give the folder with the data of that run with --data-dir"
     try:
         task = load_task(spec or record.task.id, record.overrides)
@@ -98,4 +95,9 @@ def run_documents(record: RunRecord, data_dir: str | Path | None, spec: str | Pa
     if data.hash != record.task.data_hash:
         what = f"the data of {record.task.id} at hand is not the data of the run"
         raise DataUnavailableError(what, hint=hint)
-    return data.documents[record.split]
+    return data
+
+
+def run_documents(record: RunRecord, data_dir: str | Path | None, spec: str | Path | None = None) -> list[Document]:
+    """The split of the record's own data that it was scored on. Raises as `run_data`."""
+    return run_data(record, data_dir, spec).documents[record.split]

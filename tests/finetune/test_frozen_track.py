@@ -18,7 +18,7 @@ from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.errors import BioBenchError, SpecError, UsageError
 from biobench.report.frame import build
-from biobench.report.wide import blocks
+from biobench.report.sheets import sheets
 from biobench.store import Store
 from tests.helpers.tiny import make_tiny_encoder
 
@@ -77,8 +77,7 @@ def test_a_probe_stands_apart_from_fine_tuning(encoder: Path) -> None:
     assert (record.protocol["training"]["encoder"], record.protocol["probe"]["kind"]) == ("frozen", "linear")
     report = build("results", "macro", sources=("run", "frozen"))
     assert {(row.source, row.variant) for row in report.rows} == {("run", ""), ("frozen", "frozen")}
-    lines = [line.source for line in blocks(report)[0].lines]
-    assert lines == ["run", "frozen"]
+    assert sheets(report)[0].sections == ["run", "frozen"]
     with pytest.raises(UsageError, match="not the same"):
         compare("tiny", "tiny [frozen]", results_dir="results")
     assert compare("tiny", "tiny", results_dir="results").tasks == ("demo_topic",)

@@ -17,8 +17,8 @@ from biobench.report.literature.experiments import experiments_for
 from biobench.report.literature.published import load_published, published_folder, published_for
 from biobench.report.printers import render
 from biobench.report.results import fingerprint, load
+from biobench.report.sheets import percent
 from biobench.report.tasks import shipped
-from biobench.report.wide import percent
 
 
 def test_the_shipped_values_are_whole():

@@ -16,6 +16,7 @@ from biobench.report.literature.published import load_published
 from biobench.report.printers import Format, render
 from biobench.report.results import load
 from biobench.report.row import Row
+from biobench.report.sheets import sheets
 from biobench.report.tasks import shipped
 from biobench.store import Store
 from biobench.store.index import FILE, list_files, write_index
@@ -184,7 +185,7 @@ def test_rows_stand_by_task_then_source_then_name_and_suites_in_their_order(tmp_
     keys = [(place[r.task], r.source, r.model, r.variant) for r in report.rows if r.task in place]
     assert keys == sorted(keys)
     assert len({key[1] for key in keys}) == 3
-    assert report.suites == ("fr", "en", "needle")
+    assert [sheet.title for sheet in sheets(report)] == ["French", "English", "Needle in a haystack"]
 
 
 def test_only_whole_suites_are_averaged(tmp_path):

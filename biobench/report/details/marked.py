@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
-from biobench.report.details.mistakes import JudgedDocument, Kind, Mark
+from biobench.report.details.mistakes import NAMES, JudgedDocument, Kind, Mark
 
 COLOURS: dict[Kind, str] = {
     "right": "0, 158, 115",
@@ -20,10 +20,10 @@ COLOURS: dict[Kind, str] = {
 _BLOCK = "border: 1px solid rgba(128,128,128,.35); border-radius: .4rem; padding: .6rem .8rem; margin: 0 0 .7rem"
 
 
-def to_html(judged: JudgedDocument, text: str, words: Mapping[str, str]) -> str:
+def to_html(judged: JudgedDocument, text: str) -> str:
     """The document as one block: text with marks where it has text, the marks as a list below."""
     shown = _coloured(text, judged.marks) if text else ""
-    lines = "".join(f"<li>{_line(mark, text, words)}</li>" for mark in judged.marks if mark.kind != "right" or not text)
+    lines = "".join(f"<li>{_line(mark, text)}</li>" for mark in judged.marks if mark.kind != "right" or not text)
     name = html.escape(judged.document.id)
     return (
         f'<div style="{_BLOCK}"><small>{name}</small>'
@@ -51,12 +51,11 @@ def _coloured(text: str, marks: Sequence[Mark]) -> str:
     return "".join(pieces)
 
 
-def _line(mark: Mark, text: str, words: Mapping[str, str]) -> str:
-    kind = words["label_error" if mark.kind == "label" else mark.kind]
+def _line(mark: Mark, text: str) -> str:
     sides = []
-    for name, span in ((words["gold"], mark.gold), (words["predicted"], mark.predicted)):
+    for name, span in (("gold", mark.gold), ("predicted", mark.predicted)):
         if span is not None:
             place = f" “{text[span.start : span.end][:80]}”" if text and span.end else ""
             sides.append(f"{name}: {span.label}{place}")
     colour = f"border-bottom: 3px solid rgb({COLOURS[mark.kind]})"
-    return f'<b style="{colour}">{html.escape(kind)}</b> · {html.escape(" · ".join(sides))}'
+    return f'<b style="{colour}">{NAMES[mark.kind]}</b> · {html.escape(" · ".join(sides))}'

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from biobench.data.catalog import LoadedTask, load_task
-from biobench.data.load import data_of
+from biobench.data.catalog import load_task
 from biobench.errors import BioBenchError, UsageError
 from biobench.report.details.marked import to_html
-from biobench.report.details.mistakes import KINDS, JudgedDocument, Kind, Mark, judge, tally
+from biobench.report.details.mistakes import KINDS, NAMES, JudgedDocument, Kind, Mark, judge, tally
 from biobench.report.entrants import find_entrants, line_name
 from biobench.report.escape import for_html, plain, words
 from biobench.report.groups import RunGroup
 from biobench.report.printers import grid, html_page, html_table
+from biobench.report.rescore import run_data
 from biobench.report.results import Results
 from biobench.schema.document import Document, Prediction, Span
 from biobench.schema.kind import is_numeric, traits_of
@@ -24,13 +24,6 @@ from biobench.schema.record import RunRecord
 
 AROUND = 40
 """Characters of context on each side of a mention."""
-_WORDS = {
-    **{word: word for word in ("missed", "right", "gold", "predicted")},
-    "spurious": "false",
-    "boundary": "wrong ends",
-    "both": "label and ends",
-    **dict.fromkeys(("label", "label_error"), "wrong label"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +113,11 @@ def _group(results: Results, model: str, task: str) -> RunGroup:
 def _documents(task: str, record: RunRecord, data_dir: str | Path | None) -> tuple[list[Document] | None, str]:
     """The test split of the run, or why it is not shown."""
     try:
-        loaded: LoadedTask = load_task(task, record.overrides)
-        data = data_of(record, loaded, data_dir)
+        data = run_data(record, data_dir, task)
+        closed = load_task(task, record.overrides).spec.access == "agreement"
     except BioBenchError as error:
         return None, f"no text: {error}; {error.hint}"
-    if data.hash != record.task.data_hash:
-        return None, "no text: the data at hand are not those of the run"
-    if loaded.spec.access == "agreement":
-        return data.test, "no text: the data is under an agreement"
-    return data.test, ""
+    return data.test, "no text: the data is under an agreement" if closed else ""
 
 
 def selected(mistakes: Mistakes, kinds: Sequence[Kind] = KINDS[:-1], label: str | None = None) -> list[JudgedDocument]:
@@ -155,7 +144,7 @@ def as_text(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None, limit:
         if labels is not None and labels[0] != labels[1]:
             lines.append(f"  gold {plain(labels[0])}, predicted {plain(labels[1])}")
         else:
-            lines += [f"  {_WORDS[mark.kind]}: {_described(mark, text)}" for mark in _marks(one, kinds, label)]
+            lines += [f"  {NAMES[mark.kind]}: {_described(mark, text)}" for mark in _marks(one, kinds, label)]
     if len(chosen) > limit:
         lines.append(f"{len(chosen) - limit} more documents: --documents {len(chosen)}, or --html FILE")
     return "\n".join(lines) + "\n"
@@ -195,7 +184,7 @@ def _counts(mistakes: Mistakes) -> Table:
     counts = tally(mistakes.judged)
     kinds = [k for k in KINDS if any(counted[k] for counted in counts.values())]
     rows = [[name, *(str(counted[k]) for k in kinds)] for name, counted in counts.items()]
-    return ["label", *(_WORDS[k] for k in kinds)], rows
+    return ["label", *(NAMES[k] for k in kinds)], rows
 
 
 def _confusion(counts: Mapping[str, Counter[str]]) -> Table:
@@ -233,5 +222,5 @@ def as_page(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None) -> str
     parts.append(f"<p>{words(mistakes.no_text, for_html)}</p>\n" if mistakes.no_text else "")
     chosen = selected(mistakes, kinds, label)
     parts.append(f"<h2>{len(chosen)} documents</h2>\n")
-    parts += [f"{to_html(one, mistakes.texts.get(one.document.id, ''), _WORDS)}\n" for one in chosen]
+    parts += [f"{to_html(one, mistakes.texts.get(one.document.id, ''))}\n" for one in chosen]
     return html_page(_title(mistakes), "".join(parts))

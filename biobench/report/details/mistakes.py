@@ -12,6 +12,15 @@ from biobench.schema.document import Document, Prediction, Span
 Kind = Literal["right", "boundary", "label", "both", "missed", "spurious"]
 KINDS: tuple[Kind, ...] = ("missed", "spurious", "label", "boundary", "both", "right")
 """boundary: the label at other ends. label: another label at the same ends. both: another label, overlapping."""
+NAMES: dict[Kind, str] = {
+    "missed": "missed",
+    "spurious": "false",
+    "label": "wrong label",
+    "boundary": "wrong ends",
+    "both": "label and ends",
+    "right": "right",
+}
+"""The kinds in words."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,42 +204,50 @@ def needle_section(
     for group in groups:
         if columns.get(group.task) == NEEDLE and (group.task, group.model, group.variant, group.source) in shown:
             try:
-                parts.append(_table(grid_of(group)))
+                grid = grid_of(group)
+                parts.append(f'<div class="scroll" tabindex="0">{map_html(grid, grid.title)}</div>')
             except BioBenchError as error:
                 reason = f"{group.model} · {group.task}: no grid, {error.what}; {error.hint}"
                 parts.append(f"<p>{words(reason, for_html)}</p>")
     if not parts:
         return ""
     note = (
-        "Accuracy in percent over seeds; 50 is chance. [low, high]: 95% intervals for other examples of the same kind "
+        "Accuracy in percent over seeds; 50 is chance. Below it its 95% interval for other examples of the same kind "
         "(Wilson, pairs that share a haystack count together), of the cells all together. n/a: beyond the model's "
-        "window, nothing was scored."
+        "window, nothing was scored; all: the lengths that are read."
     )
     body = "\n".join(parts)
     return f'<h2>Needle in a haystack: length and position</h2>\n<p class="notes">{note}</p>\n{body}'
 
 
-def _table(grid: NeedleGrid) -> str:
-    columns: tuple[str | None, ...] = (*grid.positions, None)
-    head = f'<th scope="col" class="text">{for_html(grid.unit)}</th>'
-    head += "".join(f'<th scope="col">{for_html("all positions" if p is None else p)}</th>' for p in columns)
-    rows = []
-    for length in (*grid.lengths, None):
-        cells = ""
-        for position in columns:
-            share = grid.share(length, position)
-            if share is None:
-                cells += f"<td>{grid.missing(length)}</td>"
-                continue
-            mean, _, bounds = interval(share).partition(" ")
-            reached = f"--reached: {max(share.mean - CHANCE, 0):.2f}"
-            cells += f'<td style="{reached}" title="{share.documents} examples">{mean} <small>{bounds}</small></td>'
-        rows.append(f'<tr><th scope="row">{"all that are read" if length is None else length}</th>{cells}</tr>')
-    facts = f"{seeds_of(grid)}, window {grid.window} tokens, most frequent answer {100 * grid.majority:.1f}"
+def map_html(grid: NeedleGrid, name: str) -> str:
+    """The map of one model as an HTML table: lengths down, positions across, margins last; tinted by accuracy."""
+    positions = (*grid.positions, None)
+    head = "".join(f'<th scope="col">{for_html(p or "all")}</th>' for p in positions)
+    body = "".join(
+        f'<tr><th scope="row">{"all" if n is None else f"{n:,}"}</th>'
+        + "".join(_map_cell(grid, n, p) for p in positions)
+        + "</tr>\n"
+        for n in (*grid.lengths, None)
+    )
+    facts = f"{seeds_of(grid)}, window {grid.window:,} tokens, most frequent answer {100 * grid.majority:.1f}"
     return (
-        '<div class="scroll needle" tabindex="0"><table>\n'
-        f"<caption>{words(grid.title, for_html)} <small>{for_html(facts)}</small></caption>\n"
-        f"<thead><tr>{head}</tr></thead>\n<tbody>\n" + "\n".join(rows) + "\n</tbody>\n</table></div>"
+        '<table style="border-spacing: 2px; border-collapse: separate; width: 100%">\n'
+        f"<caption>{words(name, for_html)} <small>{for_html(facts)}</small></caption>\n"
+        f'<thead><tr><th scope="col">{for_html(grid.unit)}</th>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>'
+    )
+
+
+def _map_cell(grid: NeedleGrid, length: int | None, position: str | None) -> str:
+    share = grid.share(length, position)
+    if share is None:
+        return f'<td style="text-align: center">{for_html(grid.missing(length))}</td>'
+    tint = 0.04 + 0.46 * min(max(2 * share.mean - 1, 0.0), 1.0)
+    mean, low, high = (f"{100 * x:.1f}" for x in (share.mean, share.low, share.high))
+    return (
+        f'<td style="text-align: center; padding: .3rem; background: rgba(0, 114, 178, {tint:.2f})" '
+        f'title="{share.documents} documents, {share.groups} pairs that share a haystack">'
+        f"{mean}<br><small>{low}–{high}</small></td>"
     )
 
 

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from biobench.data.catalog import load_task
-from biobench.data.load import data_of, subset, without_test
-from biobench.errors import DataUnavailableError, SpecError, UsageError
+from biobench.data.load import subset, without_test
+from biobench.errors import DataUnavailableError
 from biobench.kinds import Kind, get_kind
 from biobench.report.entrants import line_name
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
 from biobench.report.printers import grid
+from biobench.report.rescore import run_data
 from biobench.report.results import Results
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.record import RunRecord
@@ -63,18 +64,10 @@ def slices(
 
 def _data_of(record: RunRecord, data_dir: str | Path | None) -> TaskData:
     """The run's own data, as it saw it. Raises DataUnavailableError."""
-    try:
-        task = load_task(record.task.id, record.overrides)
-    except (UsageError, SpecError) as error:
-        what = f"its spec is not among the shipped ones ({error.what})"
-        raise DataUnavailableError(
-            what, hint="a spec of your own is found where it is installed as a task folder"
-        ) from error
-    data = data_of(record, task, data_dir)
-    if data.hash != record.task.data_hash:
-        raise DataUnavailableError("the data here is not that of the run", hint="give the run's data with --data-dir")
+    data = run_data(record, data_dir)
     data = without_test(data) if record.split == "validation" else data
-    data.documents["train"] = subset(data.train, task.spec.training.train_fraction)
+    share = load_task(record.task.id, record.overrides).spec.training.train_fraction
+    data.documents["train"] = subset(data.train, share)
     return data
 
 

@@ -1,0 +1,118 @@
+"""The table as people read it: models down, tasks across, one sheet of texts a suite or published experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from biobench.report.entrants import line_name
+from biobench.report.footnotes import MARK, marked
+from biobench.report.frame import Report
+from biobench.report.groups import Source
+from biobench.report.literature.beside import LIKELY
+from biobench.report.literature.experiments import PublishedExperiments
+from biobench.report.row import METRICS, Row
+
+SUITES = {"fr": "French", "en": "English", "needle": "Needle in a haystack"}
+"""The shipped suites in their order, with their titles."""
+SOURCES = ("run", "frozen", "external", "submitted", "published", "baseline", "oracle")
+"""The sources in the order of printed tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table of texts as every format shows it. rows: name and cells; sections: of each row, its source."""
+
+    title: str
+    headings: list[str]
+    rows: list[list[str]]
+    sections: list[str]
+    below: list[str]
+
+    @property
+    def columns(self) -> list[str]:
+        """All headings: names, sources where there are any, and the cells'."""
+        return ["model" if any(self.sections) else "", *(["source"] if any(self.sections) else []), *self.headings]
+
+    def lines(self) -> Iterator[list[str]]:
+        """The rows below `columns`."""
+        for (name, *cells), source in zip(self.rows, self.sections, strict=True):
+            yield [name, *([source] if source else []), *cells]
+
+    @property
+    def texts(self) -> int:
+        """How many columns hold words."""
+        return len(self.columns) - len(self.headings)
+
+
+def sheets(report: Report) -> list[Sheet]:
+    """A sheet a suite: fr, en, needle, then others."""
+    order = {suite: place for place, suite in enumerate(SUITES)}
+    return [_of_suite(report, s) for s in sorted({c.suite for c in report.columns}, key=lambda s: (order.get(s, 3), s))]
+
+
+def _of_suite(report: Report, suite: str) -> Sheet:
+    """The lines of each source stand together, in the order of `SOURCES`; those with the best average come first, then
+    those without one by name. Averages over corpora and over tasks stand before the tasks where there are any."""
+    tasks = [c.id for c in report.columns if c.suite == suite]
+    averages = {row.line: row for row in report.averages if row.suite == suite}
+    cells: dict[tuple[str, str, Source], dict[str, Row]] = {}
+    for row in report.rows:
+        if row.suite == suite:
+            cells.setdefault(row.line, {})[row.task] = row
+    place = {line: -averages[line].mean if line in averages else 1.0 for line in cells}
+    lines = sorted(cells, key=lambda line: (SOURCES.index(line[2]), place[line], line))
+    has_average = any(line in averages for line in lines)
+    rows = []
+    for line in lines:
+        mean = averages.get(line)
+        by_task = "–" if mean is None or mean.task_mean is None else f"{100 * mean.task_mean:.1f}"
+        first = [percent(mean), by_task] if has_average else []
+        rows.append([line_name(*line[:2]), *first, *(percent(cells[line].get(task)) for task in tasks)])
+    headings = [*(["average", "by task"] if has_average else []), *tasks]
+    return Sheet(report.title or SUITES.get(suite, suite), headings, rows, [line[2] for line in lines], [])
+
+
+def experiment_sheets(published: Sequence[PublishedExperiments]) -> tuple[list[Sheet], list[str]]:
+    """A sheet a published experiment, and a line for each baseline without values."""
+    tables = [
+        Sheet(one.title, one.headings, [[x.name, *one.cells(x)] for x in one.lines], [""] * len(one.lines), below)
+        for paper in published
+        for one in paper.experiments
+        for below in [paper.below(one)]
+    ]
+    return tables, [line for paper in published for line in paper.absent]
+
+
+def percent(row: Row | None) -> str:
+    """``70.1 ±0.4``: mean and half the 95% interval in percent; a dash where there is no score.
+
+    A dagger follows where part of the test documents stands in the model's training text, a double dagger where a
+    published value's average is likely, not stated.
+    """
+    if row is None:
+        return "–"
+    text = f"{100 * row.mean:.1f}"
+    if row.margin is not None:
+        text += f" ±{100 * row.margin:.1f}"
+    if row.failed:
+        text += f" ({row.failed} failed)"
+    return " ".join([text, *[MARK] * marked(row.contamination), *[LIKELY] * row.only_likely])
+
+
+def caption(report: Report) -> str:
+    """What the numbers are."""
+    if report.caption:
+        return report.caption
+    words = {
+        "macro_f1": "Macro F1 over the labels with gold in the full test split",
+        "micro_f1": "Micro F1",
+        "weighted_f1": "F1 weighted by gold support",
+    }
+    paper = report.average == "paper"
+    what = "Each task's average that published scores are compared with" if paper else words[METRICS[report.average]]
+    return (
+        f"{what}, in percent; ± is half the 95% t interval over seeds (this task and test set, other seeds), "
+        "missing where there is one seed, where all seeds gave the same score, and for published means. The "
+        "average is the mean over corpora of their tasks' means."
+    )
