@@ -10,12 +10,11 @@ import streamlit as st
 from biobench.comparison.ranking import Entry, Ranking, views
 from biobench.errors import StoreError
 from biobench.report import charts
-from biobench.report.details.ledgers import ledger_facts
+from biobench.report.details.ledgers import ledger_table
 from biobench.report.escape import plain
 from biobench.report.footnotes import marked
 from biobench.report.groups import RunGroup
 from biobench.report.literature.beside import NAMES
-from biobench.report.remarks import hub_link, licence_link, licence_named
 from leaderboard import page
 from leaderboard.board import ranked
 from leaderboard.needle import read_grids, show_maps
@@ -113,9 +112,7 @@ def _card(groups: Sequence[RunGroup]) -> None:
     record, brief = groups[0].records[0], groups[0].briefs[0]
     started = [b.started[:10] for g in groups for b in g.briefs]
     programs = sorted({f"BioBench {r.provenance.biobench}, {r.provenance.device}" for g in groups for r in g.records})
-    link = hub_link(brief)
-    licence = licence_named(r for g in groups for r in g.records)
-    terms = None if licence is None else licence_link(licence)
+    licence = next((r.model.licence for g in groups for r in g.records if r.model.licence), None)
     about = {
         "revision": record.model.revision or "–",
         "architecture": record.model.architecture,
@@ -127,9 +124,9 @@ def _card(groups: Sequence[RunGroup]) -> None:
         "licence": licence or "not recorded",
     }
     shown = {name: page.literal(plain(value)) for name, value in about.items()}
-    if terms is not None:
-        shown["licence"] = f"[{shown['licence']}]({terms})"
-    page.facts(({"page on the hub": f"<{link}>"} if link else {}) | shown)
+    if brief.revision and "/" in brief.model:
+        shown["page on the hub"] = f"<https://huggingface.co/{brief.model}/tree/{brief.revision}>"
+    page.facts(shown)
 
 
 def _ledger(groups: Sequence[RunGroup]) -> None:
@@ -139,11 +136,10 @@ def _ledger(groups: Sequence[RunGroup]) -> None:
         return
     with st.expander(f"How it was pretrained: {page.literal(plain(run.name))}"):
         try:
-            ledger = ledger_facts(run.ledger)
+            rows = ledger_table(run.ledger, run.ledger).rows
         except StoreError as error:
             # the other parts of the page do without it
             st.warning(page.text(error.what))
             return
-        page.facts({name: page.literal(plain(value)) for name, value in ledger.facts})
-        page.show_table(pd.DataFrame([{name: plain(value) for name, value in phase} for phase in ledger.phases]))
+        page.facts({plain(row.name): page.literal(plain(row.first)) for row in rows})
         st.caption("From the training ledger of the run that exported exactly these weights.")

@@ -57,9 +57,16 @@ def _charts(runs: Sequence[TrainingRun]) -> None:
     if not runs:
         st.info("Choose at least one.")
         return
-    st.header("Loss", anchor=False)
-    alt = "Curves over the training"
-    draw(charts.losses(runs), alt)
+    fields = (
+        ("loss", "Loss", "nats a target", ".1~f"),
+        ("learning_rate", "Learning rate", "learning rate", ".1e"),
+        ("tokens_per_second", "Tokens a second", "tokens a second", "~s"),
+    )
+    for field, title, unit, format in fields:
+        chart = charts.over_tokens(runs, field, unit, format)
+        if chart is not None:
+            st.header(title, anchor=False)
+            draw(chart, f"{title}: curves over the training")
     st.caption(
         "Lines: training; diamonds: held-out windows. Objectives differ in what they predict: losses compare within "
         "one objective only."
@@ -67,13 +74,6 @@ def _charts(runs: Sequence[TrainingRun]) -> None:
     skipped = max(run.skipped for run in runs)
     if skipped:
         st.caption(f"Long curves are thinned to every {skipped + 1}th point.")
-    fields = (("learning_rate", "Learning rate", ".1e"), ("tokens_per_second", "Tokens a second", "~s"))
-    for column, (field, title, format) in zip(st.columns(2), fields, strict=True):
-        chart = charts.over_tokens(runs, field, format)
-        if chart is not None:
-            with column:
-                st.header(title, anchor=False)
-                draw(chart, f"{title}: {alt}")
 
 
 def _ledgers(runs: Sequence[TrainingRun]) -> None:

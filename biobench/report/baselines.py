@@ -36,21 +36,20 @@ def judge(
     kept: list[RunGroup] = []
     refusals: list[Refusal] = []
     failed: dict[tuple[Source, str], str] = {}
-    unjudged: dict[tuple[Source, str], str] = {}
-    flagged: dict[tuple[Source, str], str] = {}
+    others: dict[tuple[Source, str], str] = {}
     for group in groups:
         verdict, task, place = verdict_on(group, floors), group.task, (group.source, group.task)
-        if verdict is not None and not verdict.passed:
+        if verdict is None:
+            others[place] = f"{task}: no gate verdict on the data of its runs; `biobench tasks gate {task}` gives one"
+        elif not verdict.passed:
             refusals.append(Refusal(group, verdict.reasons))
             reasons = "; ".join(verdict.reasons)
             failed[place] = f"{task} fails its gate, so its runs are neither shown nor averaged: {reasons}"
             continue
-        kept.append(group)
-        if verdict is None:
-            unjudged[place] = f"{task}: no gate verdict on the data of its runs; `biobench tasks gate {task}` gives one"
         elif verdict.flags:
-            flagged[place] = f"the gate flags {task}: {'; '.join(verdict.flags)}"
-    remarks = tuple((*place, text) for texts in (failed, unjudged, flagged) for place, text in texts.items())
+            others[place] = f"the gate flags {task}: {'; '.join(verdict.flags)}"
+        kept.append(group)
+    remarks = tuple((*place, text) for texts in (failed, others) for place, text in texts.items())
     return tuple(kept), tuple(refusals), remarks
 
 

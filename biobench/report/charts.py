@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
@@ -155,59 +155,27 @@ def lengths(rows: Sequence[Mapping[str, Any]], unit: str, ink: str = INK) -> Any
     return alt.layer(*layers).properties(height=260 + 18 * len(ordered))
 
 
-def losses(runs: Sequence[TrainingRun]) -> Any:
-    """Loss over tokens: lines of training, dots of the evaluations, one colour a run."""
-    frame = _points(runs, "loss")
-    colour = _run_colour(runs)
-    x = alt.X("tokens:Q", title="input tokens", axis=alt.Axis(format="~s"))
-    y = alt.Y("loss:Q", title="loss, nats a target", scale=alt.Scale(zero=False))
-    values = [alt.Tooltip("tokens:Q", format=","), alt.Tooltip("loss:Q", format=".4f")]
-    tips = [alt.Tooltip("run:N"), alt.Tooltip("phase:N"), *values]
-    marks: dict[str, Callable[[alt.Chart], alt.Chart]] = {
-        "train": lambda chart: chart.mark_line(),
-        "evaluation": lambda chart: chart.mark_point(size=55, filled=True, shape="diamond"),
-    }
-    parts = [(mark, frame[frame["event"] == event]) for event, mark in marks.items()]
-    layers = [mark(alt.Chart(part)).encode(x=x, y=y, color=colour, tooltip=tips) for mark, part in parts if len(part)]
-    return alt.layer(*layers).properties(height=340)
-
-
-def over_tokens(runs: Sequence[TrainingRun], field: str, format: str) -> Any:
-    """`field` of the training points over tokens, in the colours of `losses`. None where no point has it."""
-    frame = _points(runs, field)
-    frame = frame[frame["event"] == "train"].dropna()
-    if frame.empty:
-        return None
-    return (
-        alt.Chart(frame)
-        .mark_line()
-        .encode(
-            x=alt.X("tokens:Q", title="input tokens", axis=alt.Axis(format="~s")),
-            y=alt.Y(f"{field}:Q", title=None, axis=alt.Axis(format=format)),
-            color=_run_colour(runs, legend=False),
-            tooltip=["run:N", "phase:N", alt.Tooltip("tokens:Q", format=","), f"{field}:Q"],
-        )
-        .properties(height=220)
-    )
-
-
-def _points(runs: Sequence[TrainingRun], field: str) -> pd.DataFrame:
+def over_tokens(runs: Sequence[TrainingRun], field: str, title: str, format: str) -> Any:
+    """`field` over tokens, one colour a run: lines of training, dots of the evaluations. None where no point has it."""
     rows = [
-        {"run": run.name, "phase": p.phase, "event": p.event, "tokens": p.tokens, field: getattr(p, field)}
+        {"run": run.name, "phase": p.phase, "event": p.event, "tokens": p.tokens, field: value}
         for run in runs
         for p in run.points
+        if (value := getattr(p, field)) is not None
     ]
-    return pd.DataFrame(rows, columns=["run", "phase", "event", "tokens", field])
-
-
-def _run_colour(runs: Sequence[TrainingRun], *, legend: bool = True) -> alt.Color:
+    if not rows:
+        return None
     names = [run.name for run in runs]
-    return alt.Color(
-        "run:N",
-        title="run",
-        scale=alt.Scale(domain=names, range=list(COLOURS[: len(names)])),
-        legend=alt.Legend(orient="top", title=None, labelLimit=300, columns=2) if legend else None,
+    scale = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
+    base = alt.Chart(pd.DataFrame(rows)).encode(
+        x=alt.X("tokens:Q", title="input tokens", axis=alt.Axis(format="~s")),
+        y=alt.Y(f"{field}:Q", title=title, scale=alt.Scale(zero=False), axis=alt.Axis(format=format)),
+        color=alt.Color("run:N", scale=scale).legend(orient="top", title=None, labelLimit=300, columns=2),
+        tooltip=["run:N", "phase:N", alt.Tooltip("tokens:Q", format=","), f"{field}:Q"],
     )
+    lines = base.mark_line().transform_filter("datum.event == 'train'")
+    dots = base.mark_point(size=55, filled=True, shape="diamond").transform_filter("datum.event == 'evaluation'")
+    return alt.layer(lines, dots).properties(height=260)
 
 
 def _percent(value: float | None) -> float | None:

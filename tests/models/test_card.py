@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from biobench.models.loading import CARD, find_checkpoint, licence_of
-from biobench.report.remarks import licence_link
 from tests.helpers.checkpoints import make_checkpoint
 
 
@@ -42,19 +41,3 @@ def test_the_licence_is_in_the_record_and_changes_no_identity(tmp_path):
     carded = find_checkpoint(str(folder))
     assert carded.identity(10).licence == "cc-by-4.0"
     assert carded.hash == bare.hash
-
-
-@pytest.mark.parametrize(
-    ("licence", "page"),
-    [
-        ("apache-2.0", "Apache-2.0"),
-        ("cc-by-nc-sa-4.0", "CC-BY-NC-SA-4.0"),
-        ("llama2", None),
-        ("other", None),
-        ("LicenseRef-mine", None),
-        ("MIT OR Apache-2.0", None),
-        ("<script>", None),
-    ],
-)
-def test_a_licence_of_the_spdx_list_has_its_page(licence: str, page: str | None) -> None:
-    assert licence_link(licence) == (page and f"https://spdx.org/licenses/{page}.html")

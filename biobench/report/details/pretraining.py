@@ -1,7 +1,6 @@
 """A folder of pretraining runs as data for charts: metrics, ledgers and CKA analyses, each checked before use.
 
-Links are not followed, sizes are bounded, and what does not have the form that the trainer writes becomes a finding
-with file and line while the rest is read.
+What does not have the form that the trainer writes becomes a finding with file and line; the rest is read.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,14 +22,11 @@ from biobench.store import UnusableFile
 METRICS, LEDGER = "metrics.jsonl", "ledger.json"
 FOLDER = "pretraining"
 """Folder of a results folder that is read unless another one is named."""
-DEPTH = 4
-"""Levels of folders that are read; exports, checkpoints and starts are never entered."""
-METRICS_BYTES, JSON_BYTES = 64 * 2**20, 8 * 2**20
-MOST_FINDINGS = 5
-"""Of one file."""
 MOST_POINTS = 400
 """Points that a curve keeps; of longer ones every k-th is taken, the last always."""
 _CLOSED = {"checkpoints", "model", "phases", "start", "tensorboard"}
+"""Folders of a run that are not entered."""
+_OTHER_FILES = ("recipe.json", "progress.json")
 _OTHER_EVENTS = ("spike", "probe")
 """Lines of the metrics that are no points of a curve."""
 
@@ -46,7 +41,6 @@ class Point(_Read):
     """One line of the metrics. tokens: input tokens so far, over all phases; loss: nats a target."""
 
     event: Literal["train", "evaluation"]
-    total_step: int = Field(ge=0)
     phase: str = Field(max_length=200)
     tokens: int = Field(ge=0, lt=2**63)
     loss: float
@@ -120,7 +114,7 @@ class Pretraining:
 
 def pretraining_fingerprint(folder: str | Path) -> str:
     """Changes when `read_pretraining` would read something else; looks at times and sizes alone."""
-    seen = [(str(p), s.st_mtime_ns, s.st_size) for p, s in _files(Path(folder))]
+    seen = [(str(p), p.stat().st_mtime_ns, p.stat().st_size) for p in _files(Path(folder))]
     return hashlib.sha256(repr(seen).encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -130,84 +124,71 @@ def read_pretraining(folder: str | Path) -> Pretraining:
     runs: list[TrainingRun] = []
     analyses: list[Analysis] = []
     findings: list[UnusableFile] = []
-    for path, status in _files(root):
+    for path in _files(root):
         name = plain(path.relative_to(root).as_posix())
-        limit = METRICS_BYTES if path.name == METRICS else JSON_BYTES
-        if status.st_size > limit:
-            hint = "move it out of the folder"
-            findings.append(UnusableFile(name, f"has {status.st_size} bytes, at most {limit} are read", hint))
-        elif path.name == METRICS:
-            points, problems = _points(path, name)
-            findings += problems
-            if points:
-                runs.append(_run(path, plain(path.parent.relative_to(root).as_posix()), points))
-        elif path.name != LEDGER:
-            try:
+        try:
+            if path.name == METRICS:
+                points, wrong = _points(path)
+                if wrong:
+                    number, reason = wrong[0]
+                    hint = f"{len(wrong)} lines of the file are left out"
+                    findings.append(UnusableFile(f"{name}:{number}", reason, hint))
+                runs += [_run(path, plain(path.parent.relative_to(root).as_posix()), points)] if points else []
+            elif path.name != LEDGER:
                 content = json.loads(path.read_bytes())
                 # JSON of another kind, such as a figure, is no finding
                 if isinstance(content, dict) and {"pair", "lines"} <= content.keys():
                     data = _Analysis.model_validate(content)
                     first, second = data.pair
                     analyses.append(Analysis(name, (plain(first), plain(second)), data.model_dump(mode="json")))
-            except (OSError, ValueError, RecursionError) as error:
-                hint = "write it again with `biobench analyze cka --json`"
-                findings.append(UnusableFile(name, f"is no CKA analysis: {_reason(error)}", hint))
+        except OSError as error:
+            findings.append(UnusableFile(name, f"cannot be read: {error.strerror}", "check its permissions"))
+        except ValueError as error:
+            hint = "write it again with `biobench analyze cka --json`"
+            findings.append(UnusableFile(name, f"is no CKA analysis: {_reason(error)}", hint))
     return Pretraining(tuple(runs), tuple(analyses), tuple(findings))
 
 
-def _files(root: Path) -> list[tuple[Path, os.stat_result]]:
-    """Metrics and JSON files, sorted; regular files alone, links are not followed."""
-    files = []
+def _files(root: Path) -> list[Path]:
+    """Metrics and JSON files, sorted."""
+    files: list[Path] = []
     for folder, below, names in os.walk(root):
-        deep = len(Path(folder).relative_to(root).parts) + 1 >= DEPTH
-        below[:] = [] if deep else [name for name in below if name not in _CLOSED and not name.startswith(".")]
-        for path in (Path(folder, name) for name in names if name not in ("recipe.json", "progress.json")):
-            # a file may be removed after it was listed
-            with suppress(OSError):
-                if path.name.endswith((".json", METRICS)) and stat.S_ISREG((status := path.lstat()).st_mode):
-                    files.append((path, status))
-    return sorted(files, key=lambda file: str(file[0]))
+        below[:] = [name for name in below if name not in _CLOSED and not name.startswith(".")]
+        wanted = [name for name in names if name.endswith((".json", METRICS)) and name not in _OTHER_FILES]
+        files += [path for name in wanted if (path := Path(folder, name)).is_file()]
+    return sorted(files)
 
 
-def _points(path: Path, file: str) -> tuple[list[Point], list[UnusableFile]]:
-    """The points of a file of metrics, and its lines that are none."""
-    findings: list[UnusableFile] = []
+def _points(path: Path) -> tuple[list[Point], list[tuple[int, str]]]:
+    """The points of a file of metrics, and the number of each line that is none, with the reason."""
     points: list[Point] = []
-    try:
-        lines = path.read_bytes().splitlines()
-    except OSError as error:
-        return [], [UnusableFile(file, f"cannot be read: {error.strerror}", "check its permissions")]
+    wrong: list[tuple[int, str]] = []
+    lines = path.read_bytes().splitlines()
     for number, line in enumerate(lines, 1):
         try:
             read = json.loads(line)
             if not (isinstance(read, dict) and read.get("event") in _OTHER_EVENTS):
                 points.append(Point.model_validate(read))
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             # a run that was killed may leave its last line cut short
             if number < len(lines) or isinstance(error, ValidationError):
-                findings.append(UnusableFile(f"{file}:{number}", _reason(error), "this line is left out"))
-        if len(findings) >= MOST_FINDINGS:
-            findings.append(UnusableFile(file, "has more lines of this kind", "the rest of the file is left out"))
-            break
-    return points, findings
+                wrong.append((number, _reason(error)))
+    return points, wrong
 
 
 def _run(metrics: Path, name: str, points: Sequence[Point]) -> TrainingRun:
     """With at most `MOST_POINTS` of each event, and the hash that the ledger beside the metrics names."""
     kept: list[Point] = []
     skipped = 0
-    for event in ("train", "evaluation"):
+    for event in ("evaluation", "train"):
         of_event = [p for p in points if p.event == event]
         step = -(-len(of_event) // MOST_POINTS) or 1
-        kept += of_event[::step]
-        if of_event and (len(of_event) - 1) % step:
-            kept.append(of_event[-1])
-        skipped = step - 1 if event == "train" else skipped
-    ledgers = [f for f in (metrics.parent / LEDGER, metrics.parent / "model" / LEDGER) if f.is_file()]
-    ledger = next((f for f in ledgers if not f.is_symlink() and f.stat().st_size <= JSON_BYTES), None)
+        kept += [p for i, p in enumerate(of_event) if i % step == 0 or i == len(of_event) - 1]
+        skipped = step - 1
+    ledger = next((f for f in (metrics.parent / LEDGER, metrics.parent / "model" / LEDGER) if f.is_file()), None)
     model_hash = None
     # a damaged ledger says so where it is shown
-    with suppress(OSError, ValueError, RecursionError, AttributeError):
+    with suppress(OSError, ValueError, AttributeError):
         model_hash = None if ledger is None else json.loads(ledger.read_bytes()).get("model_hash")
     hashed = model_hash if isinstance(model_hash, str) else None
     return TrainingRun(name, tuple(sorted(kept, key=lambda p: (p.tokens, p.event))), ledger, hashed, skipped)
