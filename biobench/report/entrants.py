@@ -61,9 +61,8 @@ def find_entrants(names: Sequence[str], results: Results, baselines: Sequence[Ba
     its revision), the folder that was run, a published model, or a policy of the gate. Raises UsageError.
     """
     entrants: list[Entrant] = []
-    groups = _by_name(results.groups)
     for name in names:
-        entrant = _find(name, results, groups, baselines)
+        entrant = _find(name, results, baselines)
         label, times, used = entrant.label, 1, {other.label for other in entrants}
         while label in used:
             times += 1
@@ -72,8 +71,8 @@ def find_entrants(names: Sequence[str], results: Results, baselines: Sequence[Ba
     return entrants
 
 
-def _find(name: str, results: Results, named: _ByName, baselines: Sequence[BaselineRecord]) -> Entrant:
-    groups = _matching(name, named)
+def _find(name: str, results: Results, baselines: Sequence[BaselineRecord]) -> Entrant:
+    groups = _matching(name, results.groups)
     if groups:
         sources = [s for s in _PREFERRED if any(g.source == s for g in groups)]
         kept = [g for g in groups if g.source == sources[0]]
@@ -109,7 +108,7 @@ def _find(name: str, results: Results, named: _ByName, baselines: Sequence[Basel
         kind = next(p.kind for p in next(iter(records.values()))[0].policies if p.name == name)
         source: Source = "baseline" if kind == "floor" else "oracle"
         return Entrant(plain(name), name, source, {}, policies={task: tuple(rows) for task, rows in records.items()})
-    refused = _matching(name, _by_name([r.group for r in results.refusals]))
+    refused = _matching(name, [r.group for r in results.refusals])
     if refused:
         failing = ", ".join(sorted({g.task for g in refused}))
         reasons = dict.fromkeys(text for r in results.refusals if r.group in refused for text in r.reasons)
@@ -126,34 +125,19 @@ def _find(name: str, results: Results, named: _ByName, baselines: Sequence[Basel
     raise UsageError(f"no results of a model '{plain(name)}'", hint=hint)
 
 
-_ByName = tuple[Mapping[str, list[RunGroup]], Mapping[str, list[RunGroup]]]
-"""The groups by model and by line, and by the model without its revision."""
-
-
-def _by_name(groups: Sequence[RunGroup]) -> _ByName:
-    exact: dict[str, list[RunGroup]] = defaultdict(list)
-    without_revision: dict[str, list[RunGroup]] = defaultdict(list)
-    for group in groups:
-        for name in dict.fromkeys((group.model, line_name(group.model, group.variant))):
-            exact[name].append(group)
-        without_revision[group.model.partition("@")[0]].append(group)
-    return exact, without_revision
-
-
-def _matching(name: str, groups: _ByName) -> list[RunGroup]:
+def _matching(name: str, groups: Sequence[RunGroup]) -> list[RunGroup]:
     """The groups that the name means. Raises UsageError where it means several models."""
-    exact, without_revision = groups
     for wanted in _readings(name):
-        if wanted in exact:
-            return exact[wanted]
-        models = sorted({g.model for g in without_revision.get(wanted, ())})
+        named = [g for g in groups if wanted in (g.model, line_name(g.model, g.variant))]
+        named = named or [g for g in groups if wanted == g.model.partition("@")[0]]
+        models = sorted({g.model for g in named})
         if len(models) > 1:
             raise UsageError(
                 f"'{plain(name)}' is the name of {len(models)} models",
                 hint="name the revision: " + ", ".join(plain(m) for m in models),
             )
-        if models:
-            return without_revision[wanted]
+        if named:
+            return named
     return []
 
 

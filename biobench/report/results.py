@@ -9,7 +9,7 @@ from typing import Any
 
 from biobench.report.baselines import Refusal, Remark, judge
 from biobench.report.groups import RunGroup, Source, apart, group_runs
-from biobench.report.literature.experiments import PublishedExperiments, experiments_for, experiments_state
+from biobench.report.literature.experiments import PublishedExperiments, experiments_for
 from biobench.report.literature.published import PrintedAverage, PublishedValue, published_for, published_state
 from biobench.report.row import METRICS, AverageName
 from biobench.report.tasks import TaskInfo, task_infos
@@ -80,7 +80,7 @@ def fingerprint(results_dir: str | Path) -> str:
     """Changes when `load` would read something else from the folder; quick, for caches."""
     folder = Path(results_dir)
     stores = [store.fingerprint() for _, store in _stores(folder)]
-    return " ".join([*stores, floors_fingerprint(results_dir), published_state(folder), experiments_state(folder)])
+    return " ".join([*stores, floors_fingerprint(results_dir), published_state(folder)])
 
 
 def contents(results_dir: str | Path) -> str:

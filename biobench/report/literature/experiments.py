@@ -10,12 +10,10 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from biobench.errors import SpecError
-from biobench.report.literature.published import FOLDER, published_folder
+from biobench.report.literature.published import EXPERIMENTS, FOLDER, published_folder
 from biobench.schema.source import fail
 from biobench.schema.strict import Strict, load_yaml_model
 
-EXPERIMENTS = "experiments"
-"""Folder below `published/` that holds them."""
 Unit = Literal["percent", "points", "probability", "ratio", "examples", "steps", "models", "million parameters"]
 
 
@@ -141,11 +139,6 @@ def experiments_for(results_dir: Path) -> tuple[PublishedExperiments, ...]:
             raise SpecError(f"the id '{paper.id}' is that of {file}", hint="give each file an id of its own", file=path)
         papers[paper.id] = paper, path
     return tuple(paper for paper, _ in papers.values())
-
-
-def experiments_state(results_dir: Path) -> str:
-    """Changes when `experiments_for` would read something else."""
-    return " ".join(f"{p}:{p.stat().st_mtime_ns}:{p.stat().st_size}" for p in _files(results_dir))
 
 
 def _files(results_dir: Path) -> Iterator[Path]:

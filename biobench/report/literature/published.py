@@ -18,6 +18,8 @@ from biobench.schema.strict import Strict, load_yaml_model, suggest
 
 SUITE_FOLDER = "suites"
 """Folder below the published one with papers whose values stand in the report of a suite alone."""
+EXPERIMENTS = "experiments"
+"""Folder below it with results beyond the task tables."""
 FOLDER = "published"
 """Folder of a results folder that holds papers besides the shipped ones."""
 UNDECIDED = "undecided"
@@ -104,8 +106,8 @@ class Published:
 
     values: tuple[PublishedValue, ...]
     averages: tuple[PrintedAverage, ...]
-    files: Mapping[str, Path]
-    """A paper's id -> its YAML."""
+    files: Mapping[str, tuple[str, Path]]
+    """A paper's id -> its citation and YAML."""
 
 
 def published_folder() -> Path:
@@ -124,19 +126,16 @@ def published_for(results_dir: Path) -> tuple[tuple[PublishedValue, ...], tuple[
     both folders (a clone beside an installed package) is one. Raises SpecError for a damaged file and for an id that
     another paper has.
     """
+    shipped, *others = (load_published(folder) for folder in _folders(results_dir))
+    values, averages = shipped.values, shipped.averages
+    for own in others:
+        for paper in own.files.keys() & shipped.files.keys():
+            (citation, file), (printed, other) = own.files[paper], shipped.files[paper]
+            if citation != printed:
+                raise _taken(paper, file, other)
+        values = (*(v for v in values if v.paper not in own.files), *own.values)
+        averages = (*(a for a in averages if a.paper not in own.files), *own.averages)
     papers: dict[str, set[str]] = defaultdict(set)
-    values: list[PublishedValue] = []
-    averages: list[PrintedAverage] = []
-    cited: dict[str, tuple[str, Path]] = {}
-    for folder in reversed(_folders(results_dir)):  # of a paper that stands in both, the results folder's is taken
-        loaded = load_published(folder)
-        fresh = dict.fromkeys(loaded.files, "") | {v.paper: v.citation for v in loaded.values}
-        for paper in cited.keys() & fresh.keys():
-            if fresh.pop(paper) != cited[paper][0]:
-                raise _taken(paper, cited[paper][1], loaded.files[paper])
-        cited |= {paper: (citation, loaded.files[paper]) for paper, citation in fresh.items()}
-        values = [*(v for v in loaded.values if v.paper in fresh), *values]
-        averages = [*(a for a in loaded.averages if a.paper in fresh), *averages]
     for value in values:
         papers[value.model].add(value.paper)
     return (
@@ -146,8 +145,9 @@ def published_for(results_dir: Path) -> tuple[tuple[PublishedValue, ...], tuple[
 
 
 def published_state(results_dir: Path) -> str:
-    """Changes when `published_for` would read something else."""
-    return " ".join(f"{folder}{_state(folder)}" for folder in _folders(results_dir))
+    """Changes when `published_for` or `experiments.experiments_for` would read something else."""
+    below = [folder for top in _folders(results_dir) for folder in (top, top / EXPERIMENTS) if folder.is_dir()]
+    return " ".join(f"{folder}{_state(folder)}" for folder in below)
 
 
 def _folders(results_dir: Path) -> list[Path]:
@@ -171,12 +171,12 @@ def _load(folder: Path, state: tuple[tuple[str, int, int], ...]) -> Published:
     """`state` stands for the folder's content: another one reads it anew."""
     values: list[PublishedValue] = []
     averages: list[PrintedAverage] = []
-    files: dict[str, Path] = {}
+    files: dict[str, tuple[str, Path]] = {}
     for path in sorted(folder / name for name, *_ in state if name.endswith(".yaml")):
         header = load_yaml_model(path, PublishedHeader)
         if header.id in files:
-            raise _taken(header.id, path, files[header.id])
-        files[header.id] = path
+            raise _taken(header.id, path, files[header.id][1])
+        files[header.id] = header.citation, path
         _read(path.parent / header.values, header, values, averages)
     return Published(tuple(values), tuple(averages), files)
 
