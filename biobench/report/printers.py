@@ -85,9 +85,7 @@ def as_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
 
 def as_json(rows: Sequence[Mapping[str, Any]]) -> str:
     """The rows as one JSON list."""
-    text = json.dumps(rows, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
-    # a finding's path may hold bytes that are no text; as an escape they are JSON
-    return text.encode("utf-8", "backslashreplace").decode()
+    return json.dumps(rows, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
 
 def _csv(report: Report) -> str:

@@ -7,8 +7,6 @@ import html.parser
 import io
 import json
 import re
-import shutil
-import subprocess
 
 import pytest
 from rich.console import Console
@@ -140,18 +138,6 @@ def test_latex_parses(report):
                 cells = 1
         assert len(rows) > 1
         assert len(set(rows)) == 1
-
-
-@pytest.mark.skipif(not (shutil.which("pdflatex") or shutil.which("tectonic")), reason="no LaTeX on this machine")
-def test_latex_compiles(report, tmp_path):
-    document = (
-        r"\documentclass{article}\usepackage[T1]{fontenc}\usepackage{booktabs,textcomp}\begin{document}"
-        + render(report, "latex")
-        + r"\end{document}"
-    )
-    (tmp_path / "t.tex").write_text(document)
-    command = ["pdflatex", "-halt-on-error", "t.tex"] if shutil.which("pdflatex") else ["tectonic", "t.tex"]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
 
 
 def test_the_terminal_gets_no_control_character(report):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import get_args
 
 import pandas as pd
@@ -277,18 +276,6 @@ def test_submissions_of_one_name_never_share_a_line(tmp_path):
     assert len(alone.rows) == len(members)
 
 
-def test_folders_of_names_that_are_no_text_can_be_printed(tmp_path):
-    for name in (b"caf\xe9", b"plain"):
-        folder = tmp_path / "submitted" / os.fsdecode(name)
-        save_run(folder, "org/x", "gad", 42, 0.6)
-        (folder / "runs" / "gad" / f"{'0' * 32}.json").write_text("{")
-    report = build(tmp_path, "macro", sources=["submitted"])
-    assert {r.variant for r in report.rows} == {"submission caf\ufffd", "submission plain"}
-    for format in get_args(Format):
-        assert render(report, format).encode()
-    assert len(json.loads(render(report, "json"))) == 2
-
-
 def test_runs_of_one_name_and_override_on_two_specs_both_stay(tmp_path):
     for score, spec in ((0.2, "a" * 64), (0.3, "b" * 64)):
         save_run(tmp_path, "tiny", "bc5cdr", 42, score, overrides=("training.epochs=1",), spec=spec)
@@ -296,24 +283,8 @@ def test_runs_of_one_name_and_override_on_two_specs_both_stay(tmp_path):
     assert found == {"training.epochs=1, spec aaaaaaaa": 0.2, "training.epochs=1, spec bbbbbbbb": 0.3}
 
 
-def test_a_filter_on_tasks_does_not_say_that_lines_lack_the_others(tmp_path):
-    members = [i.id for i in shipped().values() if i.suite == "en" and i.in_suite]
-    for task in members:
-        save_runs(tmp_path, "whole", task, SEEDS)
-    save_runs(tmp_path, "part", members[0], SEEDS)
-
-    def said(**asked):
-        report = build(tmp_path, "macro", sources=["run"], suites=["en"], **asked)
-        return [note for note in report.notes if "suite average" in note]
-
-    assert len(said()) == len(said(tasks=members)) == 1
-    assert not said(tasks=members[:2])
-
-
 def test_a_missing_score_is_said_not_guessed(tmp_path):
     made = save_run(tmp_path, "tiny", "bc5cdr", 42, 0.5)
-    from biobench.store import Store
-
     Store(tmp_path).update(made.model_copy(update={"scores": {"micro_f1": 0.5}}))
     report = build(tmp_path, "macro")
     assert not own(report)

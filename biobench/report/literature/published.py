@@ -128,13 +128,13 @@ def published_for(results_dir: Path) -> tuple[tuple[PublishedValue, ...], tuple[
     """
     shipped, *others = (load_published(folder) for folder in _folders(results_dir))
     values, averages = shipped.values, shipped.averages
-    for own in others:
-        for paper in own.files.keys() & shipped.files.keys():
-            (citation, file), (printed, other) = own.files[paper], shipped.files[paper]
+    for local in others:
+        for paper in local.files.keys() & shipped.files.keys():
+            (citation, file), (printed, other) = local.files[paper], shipped.files[paper]
             if citation != printed:
                 raise _taken(paper, file, other)
-        values = (*(v for v in values if v.paper not in own.files), *own.values)
-        averages = (*(a for a in averages if a.paper not in own.files), *own.averages)
+        values = (*(v for v in values if v.paper not in local.files), *local.values)
+        averages = (*(a for a in averages if a.paper not in local.files), *local.averages)
     papers: dict[str, set[str]] = defaultdict(set)
     for value in values:
         papers[value.model].add(value.paper)
