@@ -206,15 +206,6 @@ def test_a_span_is_said_above_one_half_and_not_at_it() -> None:
     assert found[:, 3].tolist() == pytest.approx([1 / (1 + math.exp(-0.01)), 1 / (1 + math.exp(-0.02))])
 
 
-def test_each_sequence_gets_its_own_spans() -> None:
-    logits = torch.full((4, 2, 1), -9.0)
-    logits[1, 0], logits[2, 1], logits[3, 0] = 9.0, 8.0, 7.0
-    inside = torch.tensor([[True, True], [True, False]] * 2)
-    first, second = span_answers(SpanScores(logits, inside, [2, 2]), [_window(2), _window(2)], paper=False)
-    assert [row[:3] for row in first.tolist()] == [[101, 101, 0]]
-    assert [row[:3] for row in second.tolist()] == [[100, 101, 0], [101, 101, 0]]
-
-
 def test_only_the_paper_s_variant_filters_unasked() -> None:
     for variant in ("crf_biaffine", "biaffine", "paper_variant"):
         made = [
