@@ -56,15 +56,6 @@ def test_an_epoch_has_as_few_steps_as_there_can_be(documents: int, size: int, or
     ]
 
 
-def test_bucketed_batches_hold_similar_lengths() -> None:
-    lengths = [(i * 37) % 100 + 1 for i in range(400)]
-    spread = {}
-    for order in ("random", "bucketed"):
-        batches = list(epoch_order(lengths, 8, 0, 0, order))
-        spread[order] = sum(max(lengths[i] for i in b) * len(b) for b in batches) / sum(lengths)
-    assert spread["bucketed"] < 1.1 < 1.5 < spread["random"]
-
-
 @given(drawn=_any)
 def test_packed_cut_keeps_order_and_budget(drawn: tuple[list[int], int]) -> None:
     lengths, budget = drawn

@@ -116,7 +116,7 @@ def test_token_types_are_those_that_the_tokenizer_gives_a_pair(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("kind", ["wordpiece", "bytes"])
-@pytest.mark.parametrize(("first", "second"), [(3, 4), (40, 4), (4, 40), (40, 40), (40, 39), (0, 4)])
+@pytest.mark.parametrize(("first", "second"), [(40, 4), (4, 40), (40, 39), (0, 4)])
 def test_a_pair_is_what_the_tokenizer_makes_of_it(kind: str, first: int, second: int, tmp_path: Path) -> None:
     own = tokenizer(kind, tmp_path)
     document = Document("d", "d", "was seen " * second, "train", query="the patient " * first)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biobench.encode.merge import deciding, merge_labels, merge_spans, merge_words
+from biobench.encode.merge import merge_spans
 from biobench.encode.tokens import encode_documents, encode_windows
 from biobench.errors import ModelError
 from biobench.kinds.span_ner import (
@@ -24,7 +24,6 @@ from biobench.kinds.span_ner import (
     with_words,
     word_units,
 )
-from biobench.kinds.token_ner import window_oracle
 from biobench.schema.document import Document, Span
 from tests.helpers.checkpoints import TOKENIZERS, fast_tokenizer
 
@@ -119,7 +118,7 @@ def test_subtoken_units_are_pieces_without_white_space(kind: str) -> None:
     assert list(encoded.words) == list(range(len(units.tokens)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     kind=st.sampled_from(KINDS),
     count=st.integers(1, 120),
@@ -157,38 +156,6 @@ def test_windows_show_every_token_and_no_offset_moves(kind: str, count: int, len
         assert len(merged) == len(np.unique(merged, axis=0)), "a span is decided by one window"
         said = predict_spans(worded, merged, ("X", "Y"), filtered=False)
         assert set(said.spans) == set(document.spans)
-
-
-@settings(max_examples=30, deadline=None)
-@given(kind=st.sampled_from(KINDS), count=st.integers(1, 120), overlap=st.integers(1, 20))
-def test_tags_read_through_windows_are_those_of_the_whole(kind: str, count: int, overlap: int) -> None:
-    text = _words(count)
-    tokens = word_units(text)
-    tags = tuple(["B-X", "I-X", "I-X", "O", "B-X"][i % 5] for i in range(len(tokens)))
-    document = Document("d", "d", text, "test", tokens=tokens, tags=tags)
-    windows, _ = encode_windows([document], _tokenizer(kind), 30, overlap, words=True)
-    rows = [np.stack([w.words, np.full(len(w.words), i)], axis=1).astype(np.float32) for i, w in enumerate(windows)]
-    merged, values = merge_words(windows, rows)
-    assert values[:, 0].tolist() == list(range(len(tokens))), "each word's row is its own"
-    (whole,) = encode_documents([document], _tokenizer(kind), 100_000, words=True)
-    assert window_oracle(document, merged, "strict") == window_oracle(document, whole, "strict")
-
-
-def test_the_window_with_more_on_both_sides_decides() -> None:
-    documents = with_words([_document(" ".join("abcdefghij" * 3), [])])
-    windows, _ = encode_windows(documents, _tokenizer(KINDS[0]), 22, 10, words=True)
-    first, second = windows[0], windows[1]
-    joint = np.intersect1d(first.words, second.words)
-    chosen = deciding([first, second], joint, joint)
-    assert chosen.tolist() == sorted(chosen.tolist()), "left of the centre the left window decides"
-    assert abs(int((chosen == 0).sum()) - int((chosen == 1).sum())) <= 1
-    assert deciding([first, second], np.array([0]), np.array([len(first.words)])).tolist() == [-1]
-
-
-def test_label_scores_merge_by_maximum_or_mean() -> None:
-    rows = [np.array([0.1, 0.8], dtype=np.float32), np.array([0.5, 0.2], dtype=np.float32)]
-    assert merge_labels(rows, "max").tolist() == pytest.approx([0.5, 0.8])
-    assert merge_labels(rows, "mean").tolist() == pytest.approx([0.3, 0.5])
 
 
 def test_an_overlap_as_wide_as_the_window_is_refused() -> None:

@@ -13,7 +13,6 @@ from tokenizers.processors import TemplateProcessing
 from biobench.encode.tokens import _word_starts, encode_documents, encode_windows, special_tokens
 from biobench.kinds.token_ner import window_oracle
 from biobench.schema.document import Document, Span
-from biobench.schema.tags import spans_to_tags
 from biobench.score import compute
 from tests.helpers.checkpoints import TOKENIZERS, fast_tokenizer
 
@@ -140,11 +139,6 @@ def test_tokens_of_a_word_are_found_at_its_very_edges() -> None:
     offsets = [(0, 1), (1, 2), (2, 2), (2, 4), (4, 6), (7, 9)]
     # The third word has no token; the fifth token holds the second word's end and the blank after it.
     assert _word_starts(words, offsets) == [(0, 0, 2), (1, 3, 5), (3, 5, 6)]
-
-
-def test_tags_of_spans_come_back() -> None:
-    document = _document(["a", "b", "c"], [(0, 2)])
-    assert tuple(spans_to_tags(document.spans, document.tokens)) == document.tags
 
 
 def test_a_tokenizer_without_offsets_goes_word_by_word() -> None:

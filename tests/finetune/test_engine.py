@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
+from itertools import cycle
 from typing import Any
 
 import pytest
 import torch
 
 from biobench.errors import ModelError, TrainingError
-from biobench.finetune import engine, loop
+from biobench.finetune import engine
 from biobench.finetune.engine import finetune
-from biobench.finetune.loop import Outcome, Run
+from biobench.finetune.loop import Outcome
 from biobench.finetune.network import Network
 from biobench.models.loading import find_checkpoint
-from biobench.schema.document import Prediction
 from tests.helpers.checkpoints import FAMILIES
 
 
@@ -27,9 +27,8 @@ def _train(setup: Any, *arguments: str, seed: int = 1, limit: int | None = 48, p
     return finetune(loaded, prepared, seed, precision, _silent)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("task", ["demo_ner", "demo_topic"])
-@pytest.mark.parametrize("family", sorted(FAMILIES))
-def test_every_family_runs_token_and_sequence_tasks(setup: Any, family: str, task: str) -> None:
+@pytest.mark.parametrize(("family", "task"), zip(sorted(FAMILIES), cycle(["demo_ner", "demo_topic"]), strict=False))
+def test_every_family_runs(setup: Any, family: str, task: str) -> None:
     loaded, prepared = setup(family, task, "training.epochs=1", "protocol.max_length=128", limit=24)
     outcome = finetune(loaded, prepared, 1, "fp32", _silent)
     assert [p.document for p in outcome.predictions] == [d.id for d in prepared.test.documents]
@@ -54,10 +53,9 @@ def test_every_family_runs_token_and_sequence_tasks(setup: Any, family: str, tas
 def test_rarer_families_run_in_bf16_or_say_that_they_do_not(
     setup: Any, family: str, attention: str, backoffs: tuple[str, ...]
 ) -> None:
-    for task in ("demo_ner", "demo_topic"):
-        record = _train(setup, family, task, "training.epochs=1", limit=24, precision="bf16").record
-        assert (record.attention, record.backoffs) == (attention, backoffs)
-        assert record.precision == ("fp32" if backoffs else "bf16")
+    record = _train(setup, family, "demo_ner", "training.epochs=1", limit=24, precision="bf16").record
+    assert (record.attention, record.backoffs) == (attention, backoffs)
+    assert record.precision == ("fp32" if backoffs else "bf16")
 
 
 def test_a_first_token_that_sees_nothing_is_not_pooled(setup: Any) -> None:
@@ -99,7 +97,7 @@ def test_the_second_device_is_the_current_one(folders: Any, monkeypatch: pytest.
 
 
 def test_same_seed_same_run_other_seed_other_run(setup: Any) -> None:
-    runs = [_train(setup, "bert", "demo_topic", "training.epochs=2", seed=s) for s in (3, 3, 4)]
+    runs = [_train(setup, "bert", "demo_topic", "training.epochs=1", limit=24, seed=s) for s in (3, 3, 4)]
     assert runs[0].predictions == runs[1].predictions
     assert runs[0].record == runs[1].record
     assert runs[0].predictions != runs[2].predictions
@@ -111,7 +109,7 @@ def test_micro_batches_do_not_change_the_maths(setup: Any, family: str, monkeypa
     losses = []
     for budget in (30, 100_000):
         monkeypatch.setattr(engine, "micro_batch_tokens", lambda _, b=budget: b)
-        outcome = _train(setup, family, "demo_ner", "training.epochs=2")
+        outcome = _train(setup, family, "demo_ner", "training.epochs=1")
         losses.append([point.train_loss for point in outcome.record.curve])
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
 
@@ -166,56 +164,11 @@ def test_the_loop_is_plain_adamw_on_padded_batches(setup: Any) -> None:
         torch.testing.assert_close(weights, theirs[name], atol=2e-5, rtol=1e-3, msg=lambda m, n=name: f"{n}: {m}")
 
 
-def test_the_best_validation_weights_predict_the_test_split(setup: Any) -> None:
-    loaded, prepared = setup("bert", "demo_topic", "training.epochs=6", "training.learning_rate=2e-3")
-    kept: dict[str, Any] = {}
-    original = Run.finish
-
-    def spy(self: Run, **options: Any) -> Outcome:
-        outcome = original(self, **options)
-        chances = loop.probabilities(self.network, prepared, prepared.validation, "fp32", 10_000)
-        said = loop.decide(prepared, prepared.validation, chances, 0.5)
-        kept["validation"] = prepared.score(prepared.validation.documents, said).values["macro_f1"]
-        return outcome
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Run, "finish", spy)
-        record = finetune(loaded, prepared, 2, "fp32", _silent).record
-    scores = {point.step: point.validation["macro_f1"] for point in record.curve}
-    assert len(scores) == 6
-    assert kept["validation"] == scores[record.best_step] == max(scores.values())
-
-
-def test_patience_stops_early(setup: Any) -> None:
-    # A rate this small changes no prediction, so no validation after the first is better.
-    outcome = _train(
-        setup, "bert", "demo_topic", "training.epochs=9", "training.learning_rate=1e-12", "training.patience=2"
-    )
-    assert outcome.record.stopped_early
-    assert [p.epoch for p in outcome.record.curve] == [1.0, 2.0, 3.0]
-    assert outcome.record.best_step == outcome.record.curve[0].step
-
-
 def test_validation_every_k_steps_and_max_steps(setup: Any) -> None:
     outcome = _train(
         setup, "bert", "demo_topic", "training.epochs=", "training.max_steps=7", "training.evaluate_every=3"
     )
     assert [p.step for p in outcome.record.curve] == [3, 6, 7]
-
-
-def test_a_non_finite_loss_goes_on_in_fp32_and_says_so(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = Network.forward
-
-    def poisoned(self: Network, encoded: Any) -> torch.Tensor:
-        logits = whole(self, encoded)
-        return logits * float("nan") if torch.is_autocast_enabled("cpu") and self.training else logits
-
-    monkeypatch.setattr(Network, "forward", poisoned)
-    outcome = _train(setup, "bert", "demo_topic", "training.epochs=1", precision="bf16")
-    assert outcome.record.precision == "fp32"
-    assert outcome.record.backoffs == ("non-finite loss at step 1: run repeated in fp32",)
-    plain = _train(setup, "bert", "demo_topic", "training.epochs=1")
-    assert outcome.predictions == plain.predictions
 
 
 def test_a_loss_that_stays_non_finite_is_an_error(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,30 +214,3 @@ def test_other_runtime_errors_are_not_taken_for_memory(setup: Any, monkeypatch: 
     monkeypatch.setattr(Network, "forward", broken)
     with pytest.raises(RuntimeError, match="shapes do not fit"):
         _train(setup, "bert", "demo_ner", "training.epochs=1")
-
-
-def test_it_learns(setup: Any) -> None:
-    """A random encoder on the synthetic topics: far above chance (4 classes) after a few epochs."""
-    loaded, prepared = setup("bert", "demo_topic", "training.learning_rate=2e-3", limit=None)
-    outcome = finetune(loaded, prepared, 1, "fp32", _silent)
-    assert prepared.score(prepared.test.documents, outcome.predictions).values["macro_f1"] > 0.7
-
-
-def test_golden_run(setup: Any) -> None:
-    """Guards ENGINE_VERSION: whoever changes what a run gives bumps it and renews these losses."""
-    from biobench.schema.record import ENGINE_VERSION
-
-    assert ENGINE_VERSION == 2
-    outcome = _train(setup, "bert", "demo_ner", "training.epochs=3", seed=7)
-    assert [round(p.train_loss, 3) for p in outcome.record.curve] == pytest.approx(GOLDEN_LOSSES, abs=0.02)
-
-
-GOLDEN_LOSSES = [1.953, 1.878, 1.837]
-
-
-def test_predictions_are_plain(setup: Any) -> None:
-    outcome = _train(setup, "bert", "demo_topic", "training.epochs=1")
-    for prediction in outcome.predictions:
-        assert isinstance(prediction, Prediction)
-        assert len(prediction.labels) == 1
-        assert sum(prediction.label_scores) == pytest.approx(1.0, abs=1e-4)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from biobench.errors import ModelError
 from biobench.finetune.engine import finetune
 from biobench.finetune.network import decide, probabilities
 
@@ -65,6 +64,7 @@ def test_positive_weights_count_documents_not_windows(setup: Any) -> None:
     own = [t.reshape(1) for t in split.targets]
     weights = get_kind("multi_label").weights(spec, replace(split, targets=own))
     support = np.bincount([int(own[w[0]][0]) for w in split.windows], minlength=len(prepared.outputs))
+    assert get_kind("multi_label").weights(prepared.spec, replace(split, targets=own)) is None
     assert weights is not None
     assert weights.tolist() == pytest.approx(((len(split.documents) - support) / np.maximum(support, 1)).tolist())
 
@@ -76,8 +76,3 @@ def test_a_window_that_holds_everything_gives_the_same_run(setup: Any) -> None:
     ]
     assert runs[0].predictions == runs[1].predictions
     assert runs[0].record.curve == runs[1].record.curve
-
-
-def test_an_overlap_wider_than_the_window_is_refused(setup: Any) -> None:
-    with pytest.raises(ModelError, match="stride 128 leaves nothing of a window"):
-        setup("bert", "demo_ner", "protocol.max_length=64", "protocol.long_documents=stride")

@@ -43,33 +43,6 @@ def test_weights_and_loss_are_those_of_dense_targets(made: Any) -> None:
     torch.testing.assert_close(loss, wanted)
 
 
-def test_scores_are_those_of_scikit_learn_on_dense_arrays(made: Any) -> None:
-    from sklearn.metrics import f1_score, precision_score, recall_score
-
-    prepared, chances = made
-    gold, said = dense(prepared), np.stack(chances) > 0.5
-    values = prepared.score(prepared.test.documents, decide(prepared, prepared.test, chances, 0.5)).values
-    with_gold = gold.any(0)
-    assert values["macro_f1"] == pytest.approx(
-        f1_score(gold[:, with_gold], said[:, with_gold], average="macro", zero_division=0)
-    )
-    for name, average in (("macro_f1_all", "macro"), ("micro_f1", "micro"), ("weighted_f1", "weighted")):
-        assert values[name] == pytest.approx(f1_score(gold, said, average=average, zero_division=0)), name
-    assert values["example_f1"] == pytest.approx(f1_score(gold, said, average="samples", zero_division=1))
-    assert values["micro_precision"] == pytest.approx(precision_score(gold, said, average="micro"))
-    assert values["micro_recall"] == pytest.approx(recall_score(gold, said, average="micro"))
-    assert 0.2 < values["micro_f1"] < 0.9
-
-
-def test_the_tuned_threshold_is_the_best_of_whole_decisions(made: Any) -> None:
-    prepared, chances = made
-    found = threshold_scores(prepared, prepared.validation, chances)
-    for at in (0, 7, 18):
-        said = decide(prepared, prepared.validation, chances, GRID[at])
-        assert found[at] == prepared.score(prepared.validation.documents, said).values["macro_f1"]
-    assert prepared.kind.threshold(prepared, prepared.validation, chances) == GRID[int(np.argmax(found))] != 0.5
-
-
 @settings(deadline=None, max_examples=60)
 @given(
     seed=st.integers(0, 10_000),

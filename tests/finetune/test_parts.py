@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from biobench.encode.tokens import Encoded
-from biobench.finetune.adapters import make_optimizer, parameter_groups, rate
+from biobench.finetune.adapters import make_optimizer, rate
 from biobench.finetune.network import decide
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.vocabulary import trained_rows
@@ -23,22 +23,16 @@ from biobench.schema.document import Document, TaskData
 from biobench.schema.record import Windows
 from biobench.schema.task import TaskSpec
 from biobench.schema.training import Training
+from tests.benchmarks.labels_make import multi_label_spec
 
 
-def test_linear_schedule_with_warmup() -> None:
-    recipe = Training(max_steps=10, learning_rate=1.0, warmup_ratio=0.2)
-    assert [rate(s, 10, recipe) for s in range(11)] == pytest.approx(
-        [0, 0.5, 1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8, 0]
-    )
-    assert rate(0, 4, Training(epochs=1, learning_rate=2.0)) == 2.0
-
-
-@pytest.mark.parametrize(("ratio", "steps"), [(0.25, 2), (0.35, 4), (0.36, 4), (0.34, 3), (1.0, 10), (0.0, 0)])
+@pytest.mark.parametrize(("ratio", "steps"), [(0.25, 2), (0.35, 4), (0.34, 3), (1.0, 10), (0.0, 0)])
 def test_warm_up_is_rounded_to_whole_steps(ratio: float, steps: int) -> None:
     recipe = Training(max_steps=10, learning_rate=1.0, warmup_ratio=ratio)
     rising = [s / steps for s in range(steps)]
     falling = [(10 - s) / (10 - steps) for s in range(steps, 10)]
-    assert [rate(s, 10, recipe) for s in range(10)] == pytest.approx(rising + falling)
+    assert [rate(s, 10, recipe) for s in range(11)] == pytest.approx([*rising, *falling, 0])
+    assert rate(0, 4, Training(epochs=1, learning_rate=2.0)) == 2.0
 
 
 def test_the_optimiser_is_the_recipe_s() -> None:
@@ -53,14 +47,11 @@ def test_the_optimiser_is_the_recipe_s() -> None:
         assert [g["weight_decay"] for g in groups] == [0.3, 0.0] * (len(groups) // 2)
         held = [p for g in groups for p in g["params"]]
         assert sorted(map(id, held)) == sorted(id(p) for p in network.parameters())
-
-
-def test_no_decay_on_biases_and_norms() -> None:
-    network = nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3), nn.Embedding(4, 3))
-    decayed, free = parameter_groups(network, 0.1)
-    assert {tuple(p.shape) for p in decayed["params"]} == {(3, 3), (4, 3)}  # type: ignore[attr-defined]
-    assert all(p.ndim == 1 for p in free["params"])  # type: ignore[attr-defined]
-    assert (decayed["weight_decay"], free["weight_decay"]) == (0.1, 0.0)
+        assert all(p.ndim == (2 if g["weight_decay"] else 1) for g in groups for p in g["params"])
+    heads = {id(p) for p in network["head"].parameters()}
+    assert all(
+        (id(p) in heads) == (g.get("scale", 1.0) == pytest.approx(5.0)) for g in two.param_groups for p in g["params"]
+    )
 
 
 @pytest.mark.parametrize("pad_id", [1, 3])
@@ -100,25 +91,15 @@ def test_training_the_used_rows_is_training_the_whole_table(folders: Callable[[s
         torch.testing.assert_close(table.weight, dense.weight, rtol=1e-5, atol=1e-7)
 
 
+PLAIN: dict[str, Any] = {
+    "labels": ["a", "b", "c"],
+    "training": {"epochs": 1, "learning_rate": 1e-3},
+    "head": {"kind": "sequence"},
+}
+
+
 def _multi_label(**changes: Any) -> TaskSpec:
-    fields: dict[str, Any] = {
-        "id": "m",
-        "version": 1,
-        "name": "m",
-        "language": "en",
-        "type": "multi_label",
-        "labels": ["a", "b", "c"],
-        "source": {"id": "s", "folder": "f", "files": {"all": "x"}, "reader": {"format": "tsv"}},
-        "unit": "document",
-        "training": {"epochs": 1, "learning_rate": 1e-3},
-        "head": {"kind": "sequence"},
-        "metric": {"paper": "micro_f1"},
-        "access": "open",
-        "licence": "l",
-        "homepage": "https://example.org",
-        "citation": "c",
-    }
-    return TaskSpec.model_validate({**fields, **changes})
+    return multi_label_spec(**{**PLAIN, **changes})
 
 
 def _split(rows: list[list[int]]) -> Split:
@@ -130,17 +111,6 @@ def _split(rows: list[list[int]]) -> Split:
     targets = [np.flatnonzero(r) for r in rows]
     seen = [Encoded(*[np.zeros(0, np.int64)] * 3, truncated=False)] * 9
     return Split(documents, documents, seen, targets, [1] * len(rows), [[i] for i in range(len(rows))], len(labels))
-
-
-def test_positive_weights_by_the_formula() -> None:
-    split = _split([[1, 0, 0], [1, 1, 0], [1, 0, 0], [0, 0, 0]])
-    kind = get_kind("multi_label")
-    assert kind.weights(_multi_label(), split) is None
-    spec = _multi_label(training={"epochs": 1, "learning_rate": 1e-3, "positive_weights": "ratio"})
-    weights = kind.weights(spec, split)
-    assert weights is not None
-    # without / max(with, 1): a 1/3, b 3/1, c 4/1
-    assert weights.tolist() == pytest.approx([1 / 3, 3.0, 4.0])
 
 
 def test_losses_are_means_over_the_batch() -> None:

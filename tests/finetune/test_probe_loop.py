@@ -13,11 +13,14 @@ import torch
 
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
+from biobench.errors import TrainingError
 from biobench.finetune import loop
 from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
 from biobench.finetune.features import Features, extract
+from biobench.finetune.loop import NonFiniteLossError
 from biobench.finetune.network import Network, probabilities
 from biobench.finetune.prepare import Prepared, prepare
+from biobench.finetune.probe import ProbeRun
 from biobench.models.heads import ProbeHead
 from biobench.models.loading import find_checkpoint, load_tokenizer
 from biobench.schema.training import Probe
@@ -118,6 +121,7 @@ def test_the_first_of_the_best_epochs_of_the_first_of_the_best_rates_is_kept(
     monkeypatch.setattr(type(prepared.kind), "threshold", lambda *_: next(thresholds))
     monkeypatch.setattr(Prepared, "score", scored)
     outcome = finetune(loaded, prepared, 1, "fp32", _quiet)
+    assert outcome.record.steps == 18, "all that was tried is counted"
     place = 3 * rate + step // 3 - 1
     assert (outcome.record.best_step, outcome.best_score) == (step, scores[place])
     assert used[-1] == outcome.threshold == pytest.approx(0.1 * (place + 1))
@@ -127,7 +131,22 @@ def test_the_first_of_the_best_epochs_of_the_first_of_the_best_rates_is_kept(
     assert [p.learning_rate for p in outcome.record.curve] == pytest.approx(falling)
 
 
-@pytest.mark.parametrize("tokens", [1, 2, 3, 4, 5, 7, 11, 100])
+def test_a_rate_whose_loss_is_not_finite_is_left_out(ready: Ready, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded, prepared = ready("demo_topic", "learning_rates: [1e-9, 1e-2, 3e-2], epochs: 1")
+    fit = ProbeRun.fit
+
+    def fails(run: ProbeRun) -> bool:
+        raise NonFiniteLossError("step 1")
+
+    monkeypatch.setattr(ProbeRun, "fit", lambda run: (fit if run.recipe.learning_rate == 1e-2 else fails)(run))
+    left = [text for text in finetune(loaded, prepared, 1, "fp32", _quiet).record.backoffs if "left out" in text]
+    assert [text.split(":")[0].split()[-1] for text in left] == ["1e-09", "0.03"]
+    monkeypatch.setattr(ProbeRun, "fit", fails)
+    with pytest.raises(TrainingError, match="no learning rate gives a finite loss"):
+        finetune(loaded, prepared, 1, "fp32", _quiet)
+
+
+@pytest.mark.parametrize("tokens", [1, 3, 4, 5, 7, 100])
 def test_pooled_vectors_are_the_first_token_and_means_of_even_pieces(ready: Ready, tokens: int) -> None:
     loaded, prepared = ready("demo_topic", "learning_rates: [0.01], epochs: 1")
     work = Features(loaded.encoder, prepared, "fp32", {})

@@ -10,27 +10,18 @@ import numpy as np
 import pytest
 import torch
 
-import biobench
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
-from biobench.errors import SpecError
+from biobench.errors import TrainingError
 from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
 from biobench.finetune.features import extract
 from biobench.finetune.loop import Outcome
 from biobench.finetune.prepare import Prepared, prepare
+from biobench.finetune.tuning import tuned
 from biobench.models.loading import find_checkpoint, load_tokenizer
 from biobench.schema.document import Document, TaskData
-from biobench.schema.task import TaskSpec
-from biobench.store import Store
+from tests.benchmarks.labels_make import multi_label_spec
 from tests.helpers.tiny import make_tiny_encoder
-
-PROBE: dict[str, Any] = {
-    "kind": "linear",
-    "pooling": "mean",
-    "dropout": 0.0,
-    "learning_rates": [1e-3, 1e-2],
-    "epochs": 6,
-}
 
 LINEAR = ("training.encoder=frozen", "probe={kind: linear, pooling: mean, learning_rates: [1e-3, 1e-2], epochs: 6}")
 
@@ -83,25 +74,6 @@ def test_a_word_s_state_is_that_of_its_first_sub_token(ready: Ready) -> None:
         begin += len(encoded.words)
 
 
-def test_a_linear_probe_learns_a_token_task(ready: Ready) -> None:
-    loaded, prepared = ready("demo_ner", "probe.learning_rates=[1e-2, 3e-2]", "probe.epochs=15")
-    outcome = finetune(loaded, prepared, 42, "fp32", quiet)
-    untrained = finetune(*ready("demo_ner", "probe.learning_rates=[1e-9]"), 42, "fp32", quiet)
-    assert len(outcome.predictions) == len(prepared.test.documents)
-    assert scores(prepared, outcome)["micro_f1"] > 0.5 > scores(prepared, untrained)["micro_f1"] + 0.2
-    again = finetune(loaded, prepared, 42, "fp32", quiet)
-    assert again.predictions == outcome.predictions
-    assert all(torch.equal(v, loaded.initial[k]) for k, v in loaded.encoder.state_dict().items())
-
-
-def test_the_rate_is_chosen_on_validation(ready: Ready) -> None:
-    alone = finetune(*ready("demo_topic", "probe.learning_rates=[1e-2]"), 42, "fp32", quiet)
-    chosen = finetune(*ready("demo_topic", "probe.learning_rates=[1e-9, 1e-2, 2e-9]"), 42, "fp32", quiet)
-    assert chosen.predictions == alone.predictions
-    assert chosen.record.curve == alone.record.curve
-    assert chosen.best_score == max(p.validation["macro_f1"] for p in chosen.record.curve)
-
-
 def test_windows_of_a_long_document_are_merged(ready: Ready) -> None:
     loaded, prepared = ready("demo_topic", "protocol.long_documents=stride", "protocol.stride=2", window=12)
     assert len(prepared.train.encoded) > len(prepared.train.documents)
@@ -124,67 +96,33 @@ def several(ready: Ready, model: Path, threshold: float | str = 0.5, weights: st
         text = " ".join(sentences[s][int(rng.integers(len(sentences[s])))] for s in own) or "."
         return Document(f"{split}{number}", f"{split}{number}", text, split, labels=own)
 
-    spec = TaskSpec.model_validate(
-        {
-            "id": "signs",
-            "version": 1,
-            "name": "signs",
-            "language": "en",
-            "type": "multi_label",
-            "labels": list(SIGNS),
-            "source": {"id": "s", "generated": True, "reader": {"format": "synthetic", "content": "topic"}},
-            "unit": "document",
-            "training": {"epochs": 1, "learning_rate": 1e-3, "encoder": "frozen", "positive_weights": weights},
-            "head": {"kind": "sequence", "threshold": threshold},
-            "probe": {**PROBE, "epochs": 20},
-            "metric": {"paper": "macro_f1"},
-            "access": "open",
-            "licence": "l",
-            "homepage": "https://example.org",
-            "citation": "c",
-        }
+    spec = multi_label_spec(
+        labels=list(SIGNS),
+        source={"id": "s", "generated": True, "reader": {"format": "synthetic", "content": "topic"}},
+        training={"epochs": 1, "learning_rate": 1e-3, "encoder": "frozen", "positive_weights": weights},
+        head={"kind": "sequence", "threshold": threshold},
+        probe={"kind": "linear", "pooling": "mean", "dropout": 0.0, "learning_rates": [1e-3, 1e-2], "epochs": 20},
+        metric={"paper": "macro_f1"},
     )
     sizes = {"train": 160, "validation": 48, "test": 48}
     data = TaskData({s: [document(s, n) for n in range(size)] for s, size in sizes.items()}, SIGNS, SIGNS, "s", "h")
     return prepare(spec, data, load_tokenizer(find_checkpoint(str(model))), 128)
 
 
-def test_a_linear_probe_learns_a_task_of_several_labels(ready: Ready, model: Path) -> None:
-    loaded, _ = ready("demo_topic")
-    prepared = several(ready, model)
-    outcome = finetune(loaded, prepared, 42, "fp32", quiet)
-    assert scores(prepared, outcome)["macro_f1"] > 0.7
-    assert outcome.record.threshold == 0.5
-    assert {len(p.labels) for p in outcome.predictions} >= {0, 1, 2}
-
-
 def test_threshold_and_weights_of_the_task_hold_for_the_probe(ready: Ready, model: Path) -> None:
     loaded, _ = ready("demo_topic")
-    plain = finetune(loaded, several(ready, model), 42, "fp32", quiet)
-    tuned = finetune(loaded, several(ready, model, "tuned"), 42, "fp32", quiet)
-    assert tuned.threshold == tuned.record.threshold
-    assert tuned.best_score >= plain.best_score
+    prepared = several(ready, model)
+    plain = finetune(loaded, prepared, 42, "fp32", quiet)
+    assert plain.record.threshold == 0.5
+    assert scores(prepared, plain)["macro_f1"] > 0.7
+    chosen = finetune(loaded, several(ready, model, "tuned"), 42, "fp32", quiet)
+    assert chosen.threshold == chosen.record.threshold
+    assert chosen.best_score >= plain.best_score
     weighted = finetune(loaded, several(ready, model, weights="ratio"), 42, "fp32", quiet)
     said = [sum(len(p.labels) for p in outcome.predictions) for outcome in (plain, weighted)]
     assert said[1] > said[0], "rare positives weigh more, so more labels are said"
 
 
-def test_a_probe_is_stored_as_another_condition(model: Path, tmp_path: Path) -> None:
-    for overrides in (LINEAR, ("training.epochs=1",)):
-        (result,) = biobench.run(
-            str(model), "demo_topic", seeds=42, results_dir=tmp_path, overrides=overrides, limit=64, gate=False
-        )
-        assert (result.status, result.reason) == ("done", None)
-    records, _ = Store(tmp_path).scan()
-    assert len(records) == 2
-    assert len({r.key for r in records}) == 2
-
-
-def test_what_a_probe_cannot_do_is_said(model: Path, tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="'frozen' does not fit type 'span_ner'"):
-        load_task("quaero_emea", list(LINEAR))
-    (result,) = biobench.run(
-        str(model), "demo_topic", seeds=42, results_dir=tmp_path, overrides=LINEAR, track="tuned", gate=False
-    )
-    assert result.status == "failed"
-    assert "a probe chooses its rate itself" in (result.reason or "")
+def test_the_tuned_track_has_no_probe(ready: Ready) -> None:
+    with pytest.raises(TrainingError, match="a probe chooses its rate itself"):
+        tuned(*ready("demo_topic"), 42, "fp32", quiet)

@@ -65,10 +65,9 @@ def _same(one: Outcome, weights: dict[str, torch.Tensor], other: Outcome, *, res
 
 
 CASES = (
-    ("bert", "demo_ner", ()),
+    ("bert", "demo_topic", ("training.evaluate_every=4", "training.head_learning_rate=1e-3")),
     ("modernbert", "demo_ner", ("training.batching=bucketed",)),
     ("deberta", "demo_topic", ()),
-    ("roberta", "demo_topic", ("training.evaluate_every=4", "training.head_learning_rate=1e-3")),
 )
 
 
@@ -76,12 +75,12 @@ CASES = (
 def test_killed_and_taken_up_is_never_killed(
     setup: Any, tmp_path: Path, family: str, task: str, more: tuple[str, ...]
 ) -> None:
-    arguments = (family, task, "training.epochs=3", *more)
+    arguments = (family, task, "training.epochs=2", *more)
     loaded, prepared = setup(*arguments)
     whole = finetune(loaded, prepared, 1, "fp32", _silent)
     weights = _weights(whole)
     total = whole.record.steps
-    kills = (2, total // 3 + 1, total // 2 + 1, total)
+    kills = (2, total // 2 + 1, total)
     for step in kills:
         with pytest.raises(KilledError):
             finetune(*setup(*arguments), 1, "fp32", _killed_at(step), _keep(tmp_path))
@@ -307,7 +306,6 @@ def test_the_tuned_track_goes_on_within_a_trial_and_between_trials(setup: Any, t
 PROBES = (
     ("demo_ner", "probe.epochs=2"),
     ("demo_topic", "probe.epochs=2", "probe.pooling=attention", "probe.segments=4"),
-    ("demo_topic", "probe.kind=linear", "probe.pooling=mean", "probe.epochs=2"),
 )
 
 

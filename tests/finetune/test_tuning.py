@@ -37,14 +37,6 @@ def test_the_best_trial_on_validation_predicts(setup: Any) -> None:
     assert outcome.train_tokens == 3 * alone.train_tokens
 
 
-def test_two_models_get_the_same_trials(setup: Any) -> None:
-    factors = []
-    for family in ("bert", "roberta"):
-        loaded, prepared = setup(family, "demo_topic", "training.epochs=1")
-        factors.append([t.factor for t in tuned(loaded, prepared, 1, "fp32", _silent).record.trials])
-    assert factors[0] == factors[1] == [0.4, 1.0, 2.0]
-
-
 def test_poisoned_test_labels_change_nothing_and_test_is_read_last(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded, prepared = setup("bert", "demo_topic", *QUICK)
     clean = tuned(loaded, prepared, 1, "fp32", _silent)
@@ -64,16 +56,6 @@ def test_poisoned_test_labels_change_nothing_and_test_is_read_last(setup: Any, m
     assert read == [0, 0, 0], "no trial has a test split"
     assert again.predictions == clean.predictions
     assert again.record == clean.record
-
-
-def test_ties_go_to_the_recipe(setup: Any) -> None:
-    # Rates this small change no prediction, so all trials are equal.
-    loaded, prepared = setup("bert", "demo_topic", "training.epochs=1", "training.grid=[0.5, 1.0, 2.0]")
-    prepared = replace(prepared, spec=changed(prepared.spec, Candidate(1e-9)))
-    outcome = tuned(loaded, prepared, 1, "fp32", _silent)
-    assert len({t.validation for t in outcome.record.trials}) == 1
-    # The last of three steps: a third of the peak rate, which is the recipe's own.
-    assert outcome.record.curve[0].learning_rate == pytest.approx(prepared.spec.training.learning_rate / 3)
 
 
 @pytest.mark.parametrize(

@@ -124,21 +124,22 @@ def silent(done: int, total: int, what: str) -> None:
 FAST = ("training.epochs=", "training.max_steps=6", "training.evaluate_every=6")
 
 
+PATHS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("bert", "demo_ner", ()),
+    ("modernbert", "demo_topic", ("head.pooling=mean",)),
+    ("deberta", "demo_topic", ()),
+    ("bert", "golden_several", ()),
+    ("bert", "golden_numbers", ()),
+    ("bert", "golden_options", ()),
+    ("bert", "nested", ("head={kind: span, span: {variant: biaffine, biaffine_width: 8, max_span: 3}}",)),
+    ("bert", "nested", ("head={kind: span, pooling: mean, span: {width: 12, biaffine_width: 8, max_span: 3}}",)),
+    ("bert", "nested", ("head={kind: span, span: {variant: paper_variant, width: 12, biaffine_width: 8}}",)),
+)
+
+
 @pytest.mark.usefixtures("accelerated")
-@pytest.mark.parametrize(("every", "reads"), [(50, 1), (2, 3)])
 @pytest.mark.parametrize(
-    ("family", "task", "more"),
-    [
-        ("bert", "demo_ner", ()),
-        ("modernbert", "demo_topic", ("head.pooling=mean",)),
-        ("deberta", "demo_topic", ()),
-        ("bert", "golden_several", ()),
-        ("bert", "golden_numbers", ()),
-        ("bert", "golden_options", ()),
-        ("bert", "nested", ("head={kind: span, span: {variant: biaffine, biaffine_width: 8, max_span: 3}}",)),
-        ("bert", "nested", ("head={kind: span, pooling: mean, span: {width: 12, biaffine_width: 8, max_span: 3}}",)),
-        ("bert", "nested", ("head={kind: span, span: {variant: paper_variant, width: 12, biaffine_width: 8}}",)),
-    ],
+    ("family", "task", "more", "every", "reads"), [(*PATHS[0], 2, 3), *((*path, 50, 1) for path in PATHS)]
 )
 def test_six_steps_wait_only_to_read_their_losses(
     setup: Any,
@@ -237,16 +238,18 @@ def test_a_step_that_is_repeated_on_cuda_draws_the_devices_numbers_again(monkeyp
     assert run.backoffs == ["out of memory: micro-batch cut to 35 tokens"]
 
 
-@pytest.mark.parametrize("task", ["demo_ner", "demo_topic"])
-def test_late_reading_changes_no_run(setup: Any, task: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    prompt = finetune(*setup("bert", task, "training.epochs=2"), 1, "fp32", silent)
+def test_late_reading_changes_no_run(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    prompt = finetune(*setup("bert", "demo_ner", "training.epochs=2"), 1, "fp32", silent)
     monkeypatch.setattr(transfer, "ASYNCHRONOUS", ("cpu",))
-    late = finetune(*setup("bert", task, "training.epochs=2"), 1, "fp32", silent)
+    late = finetune(*setup("bert", "demo_ner", "training.epochs=2"), 1, "fp32", silent)
     assert late.predictions == prompt.predictions
     assert late.record == prompt.record
 
 
-def test_a_loss_that_is_seen_late_restarts_the_run_all_the_same(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("late", [True, False])
+def test_a_non_finite_loss_restarts_the_run_in_fp32_also_where_it_is_seen_late(
+    setup: Any, monkeypatch: pytest.MonkeyPatch, late: bool
+) -> None:
     whole = Network.forward
     calls: list[int] = []
 
@@ -257,13 +260,11 @@ def test_a_loss_that_is_seen_late_restarts_the_run_all_the_same(setup: Any, monk
         calls.append(1)
         return logits * float("nan") if len(calls) == 2 else logits
 
-    monkeypatch.setattr(transfer, "ASYNCHRONOUS", ("cpu",))
+    monkeypatch.setattr(transfer, "ASYNCHRONOUS", ("cpu",) if late else ())
     monkeypatch.setattr(Network, "forward", poisoned)
-    notes: list[str] = []
-    outcome = finetune(
-        *setup("bert", "demo_topic", "training.epochs=2"), 1, "bf16", lambda done, total, what: notes.append(what)
-    )
-    assert len(calls) > 2, "further steps were queued before the loss was read"
+    outcome = finetune(*setup("bert", "demo_topic", "training.epochs=2"), 1, "bf16", silent)
+    assert (len(calls) > 2) == late, "further steps were queued before the loss was read"
+    assert outcome.record.precision == "fp32"
     assert outcome.record.backoffs == ("non-finite loss at step 2: run repeated in fp32",)
     monkeypatch.setattr(transfer, "ASYNCHRONOUS", ())
     plain = finetune(*setup("bert", "demo_topic", "training.epochs=2"), 1, "fp32", silent)

@@ -30,6 +30,7 @@ from biobench.models.weights import load_base
 from biobench.schema.document import Document, Span, TaskData
 from biobench.schema.tags import spans_to_tags
 from biobench.schema.task import TaskSpec
+from tests.benchmarks.labels_make import multi_label_spec
 from tests.helpers.checkpoints import make_checkpoint
 
 TOKENS = 4_096
@@ -89,25 +90,12 @@ def _spec(type: str, limit: int, overlap: int | None) -> TaskSpec:
     protocol: dict[str, Any] = {"max_length": limit}
     if overlap is not None:
         protocol |= {"long_documents": "stride", "stride": overlap}
-    fields = {
-        "id": "long",
-        "version": 1,
-        "name": "long",
-        "language": "fr",
-        "type": type,
-        "labels": list(LABELS),
-        "source": {"id": "s", "folder": "f", "files": {"all": "x"}, "reader": {"format": "brat"}},
-        "unit": "document",
-        "protocol": protocol,
-        "training": {"epochs": 1, "learning_rate": 1e-3},
-        "head": {"kind": "span" if type == "span_ner" else "token"},
-        "metric": {"paper": "micro_f1"},
-        "access": "open",
-        "licence": "l",
-        "homepage": "https://example.org",
-        "citation": "c",
-    }
-    return TaskSpec.model_validate(fields)
+    reader = {"id": "s", "folder": "f", "files": {"all": "x"}, "reader": {"format": "brat"}}
+    head = {"kind": "span" if type == "span_ner" else "token"}
+    training = {"epochs": 1, "learning_rate": 1e-3}
+    return multi_label_spec(
+        type=type, labels=list(LABELS), source=reader, protocol=protocol, training=training, head=head
+    )
 
 
 def _prepared(document: Document, tokenizer: Any, type: str, limit: int, overlap: int | None) -> Prepared:

@@ -13,11 +13,41 @@ from biobench.score import scored
 from biobench.store import Store, run_key
 from tests.helpers.store_make import record
 
+_SPEC = """
+id: needle_made
+version: 1
+name: Made by a test
+language: {language}
+type: needle
+source: {{id: made, generated: true}}
+reader: {{format: needle, {reader}}}
+labels: [absent, present]
+unit: document
+protocol: {{max_length: 8192}}
+training: {{epochs: 1, learning_rate: 5e-5, batch_size: 8{encoder}}}
+head: {{kind: sequence}}
+{probe}
+metric: {{primary: accuracy, paper: accuracy}}
+gate: {{expect: chance}}
+access: open
+licence: none
+homepage: https://example.org
+citation: none
+"""
+
 LENGTHS = (512, 1024, 2048)
 POSITIONS = ("start", "middle", "end")
 TEMPLATES = ("drug", "lab")
 PAIRS = 4
 """Pairs of each length, position and template."""
+
+
+def needle_spec(folder: Path, reader: str, probe: str = "", language: str = "fr") -> Path:
+    """Write the spec of a small needle task. reader: fields of the reader; probe: those of a frozen encoder's probe."""
+    path = folder / "needle_made.yaml"
+    encoder, probe = (", encoder: frozen", f"probe: {{{probe}}}") if probe else ("", "")
+    path.write_text(_SPEC.format(language=language, reader=reader, encoder=encoder, probe=probe), encoding="utf-8")
+    return path
 
 
 def needle_documents(lengths: tuple[int, ...] = LENGTHS) -> list[Document]:

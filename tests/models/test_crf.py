@@ -74,11 +74,6 @@ def test_the_structure_of_bioul() -> None:
     assert not last[BEGIN]
     assert not moves[BEGIN, OUTSIDE]
     assert moves[LAST, UNIT]
-    # One class of the shared chain may begin inside itself; another class may not.
-    shared, _, _ = shared_bioul(2)
-    inside_a, begin_a, begin_b = 1, 2, 6
-    assert shared[inside_a, begin_a]
-    assert not shared[inside_a, begin_b]
 
 
 def test_the_structure_of_tags_that_classes_share() -> None:

@@ -23,7 +23,7 @@ def cut(path: Path, size: int) -> None:
     path.write_bytes(path.read_bytes()[:size])
 
 
-@pytest.mark.parametrize("size", [0, 5, 100, -1])
+@pytest.mark.parametrize("size", [0, 100, -1])
 def test_weights_cut_short_are_named(folder: Path, size: int) -> None:
     cut(folder / "model.safetensors", size)
     with pytest.raises(ModelError, match="the weights cannot be loaded: ") as caught:
@@ -54,14 +54,11 @@ class OfItsOwnError(Exception):
 
 
 @pytest.mark.parametrize(
-    "error", [Exception("data did not match any variant"), OfItsOwnError(), TypeError("\n\nbad\nmore")]
-)
-@pytest.mark.parametrize(
-    ("loader", "load"),
+    ("loader", "load", "error"),
     [
-        ("AutoModel", lambda c: load_base(c, torch.float32)),
-        ("AutoTokenizer", load_tokenizer),
-        ("AutoConfig", lambda c: find_checkpoint(str(c.folder))),
+        ("AutoModel", lambda c: load_base(c, torch.float32), OfItsOwnError()),
+        ("AutoTokenizer", load_tokenizer, Exception("data did not match any variant")),
+        ("AutoConfig", lambda c: find_checkpoint(str(c.folder)), TypeError("\n\nbad\nmore")),
     ],
 )
 def test_any_error_of_the_libraries_is_said(
@@ -106,8 +103,17 @@ def test_weights_that_the_model_does_not_find_are_refused(folder: Path, named: C
         load_base(find_checkpoint(str(folder)), torch.float32)
 
 
-@pytest.mark.parametrize("task", ["MaskedLM", "SequenceClassification", "TokenClassification"])
-@pytest.mark.parametrize("family", ["bert", "roberta", "electra", "distilbert", "deberta", "modernbert"])
+@pytest.mark.parametrize(
+    ("family", "task"),
+    [
+        ("bert", "MaskedLM"),
+        ("roberta", "SequenceClassification"),
+        ("electra", "TokenClassification"),
+        ("distilbert", "MaskedLM"),
+        ("deberta", "SequenceClassification"),
+        ("modernbert", "MaskedLM"),
+    ],
+)
 def test_checkpoints_with_heads_hold_the_encoder(tmp_path: Path, family: str, task: str) -> None:
     import transformers
 
@@ -121,7 +127,7 @@ def test_checkpoints_with_heads_hold_the_encoder(tmp_path: Path, family: str, ta
             torch.testing.assert_close(loaded.state_dict()[name], weights, atol=0, rtol=0)
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta", "camembert", "xlm-roberta", "deberta"])
+@pytest.mark.parametrize("family", ["bert", "roberta", "xlm-roberta"])
 def test_a_folder_without_a_tokenizer_is_refused(tmp_path: Path, family: str) -> None:
     folder = make_checkpoint("camembert" if family == "xlm-roberta" else family, tmp_path / "m")
     if family == "xlm-roberta":

@@ -15,7 +15,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits as binary
 from biobench.encode.tokens import Encoded
 from biobench.kinds.span_ner import span_answers, span_loss
 from biobench.models.crf import BEGIN, INSIDE, LAST, OUTSIDE, UNIT
-from biobench.models.span_head import GatedBiLSTM, SpanHead, SpanScores, Units, _logit, _span_chances
+from biobench.models.span_head import SpanHead, SpanScores, Units, _logit, _span_chances
 from biobench.schema.training import SpanOptions
 
 COUNTS = [5, 0, 4]
@@ -58,18 +58,6 @@ def test_a_span_s_logit_is_begin_times_end_over_the_root_of_the_width() -> None:
         wanted = (begin[i] * end[j]).sum(-1) / math.sqrt(5) - 5.0
         torch.testing.assert_close(scores.logits[i, b - a], wanted)
     assert int(scores.inside.sum()) == len(_cells())
-
-
-def test_a_gate_mixes_input_and_lstm() -> None:
-    torch.manual_seed(2)
-    layer = GatedBiLSTM(6, 1, 0.0).eval()
-    states = torch.randn(2, 4, 6)
-    mixed = layer(states, torch.tensor([[True] * 4, [True] * 3 + [False]]))
-    for row, count in enumerate((4, 3)):
-        own = states[row : row + 1, :count]
-        found = layer.rnns[0](own)[0]
-        gate = torch.sigmoid(layer.gates[0](found))
-        torch.testing.assert_close(mixed[row : row + 1, :count], layer.norms[0]((1 - gate) * own + gate * found))
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -204,15 +192,6 @@ def test_a_span_is_said_above_one_half_and_not_at_it() -> None:
     (found,) = span_answers(SpanScores(logits, inside, [3]), [_window(3)], paper=False)
     assert [tuple(row[:3]) for row in found.tolist()] == [(100, 100, 1), (101, 102, 0)]
     assert found[:, 3].tolist() == pytest.approx([1 / (1 + math.exp(-0.01)), 1 / (1 + math.exp(-0.02))])
-
-
-def test_each_sequence_gets_its_own_spans() -> None:
-    logits = torch.full((4, 2, 1), -9.0)
-    logits[1, 0], logits[2, 1], logits[3, 0] = 9.0, 8.0, 7.0
-    inside = torch.tensor([[True, True], [True, False]] * 2)
-    first, second = span_answers(SpanScores(logits, inside, [2, 2]), [_window(2), _window(2)], paper=False)
-    assert [row[:3] for row in first.tolist()] == [[101, 101, 0]]
-    assert [row[:3] for row in second.tolist()] == [[100, 101, 0], [101, 101, 0]]
 
 
 def test_only_the_paper_s_variant_filters_unasked() -> None:

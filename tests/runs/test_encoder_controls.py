@@ -19,30 +19,12 @@ from biobench.runs.needle_controls import (
 )
 from biobench.schema.document import Document, TaskData
 from biobench.schema.needle import ABSENT, PRESENT, cell_of
+from tests.helpers.needle_make import needle_spec
 from tests.helpers.tiny import make_tiny_encoder
 
-SPEC = """
-id: needle_controls
-version: 1
-name: Made by a test
-language: fr
-type: needle
-source: {generated: true}
-reader: {format: needle, FIT, notes: 300, examples: {train: 192, validation: 96, test: 192}}
-labels: [absent, present]
-unit: document
-protocol: {max_length: 8192}
-training: {encoder: frozen, epochs: 1, learning_rate: 5e-5, batch_size: 8}
-head: {kind: sequence}
-probe: {pooling: attention, learning_rates: [3e-3, 1e-2], epochs: 4, segments: 8}
-metric: {primary: accuracy, paper: accuracy}
-gate: {expect: chance}
-access: open
-licence: none
-homepage: https://example.org
-citation: none
-"""
 FITS = {"tokens": "lengths: [128, 256]", "words": "lengths: [128], fit: words"}
+EXAMPLES = ", notes: 300, examples: {train: 192, validation: 96, test: 192}"
+PROBE = "pooling: attention, learning_rates: [3e-3, 1e-2], epochs: 4, segments: 8"
 
 
 @pytest.fixture(scope="module")
@@ -51,9 +33,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def made(folder: Path, fit: str = "tokens") -> LoadedTask:
-    path = folder / "needle_controls.yaml"
-    path.write_text(SPEC.replace("FIT", FITS[fit]), encoding="utf-8")
-    return load_task(path)
+    return load_task(needle_spec(folder, FITS[fit] + EXAMPLES, PROBE))
 
 
 def changed(data: TaskData, change: object) -> TaskData:
@@ -64,9 +44,8 @@ def played(model: str, task: LoadedTask, data: TaskData, seeds: str = "1-2") -> 
     return {c.name: c for c in encoder_controls(model, task, data, seeds=seeds, device="cpu")}
 
 
-@pytest.mark.parametrize("fit", FITS)
-def test_without_the_needle_only_chance_is_left(fit: str, model: str, tmp_path: Path) -> None:
-    task = made(tmp_path, fit)
+def test_without_the_needle_only_chance_is_left(model: str, tmp_path: Path) -> None:
+    task = made(tmp_path)
     found = played(model, task, load_data(task, None))
     assert list(found) == ["needle removed", "needle swapped"]
     removed, swapped = found.values()
@@ -76,13 +55,6 @@ def test_without_the_needle_only_chance_is_left(fit: str, model: str, tmp_path: 
     assert not removed.leaks
     assert not swapped.leaks
     assert "NOT" not in render_controls(task.id, list(found.values()), None)
-
-
-def test_only_lengths_that_the_encoder_reads(tmp_path: Path) -> None:
-    task = made(tmp_path)
-    short = str(make_tiny_encoder(tmp_path / "short", 128))
-    found = played(short, task, load_data(task, None), "1")
-    assert [c.share.documents for c in found.values()] == [96, 96]
 
 
 def shouting(document: Document) -> Document:
@@ -157,11 +129,3 @@ def test_refusals(model: str, tmp_path: Path) -> None:
     demo = load_task("demo_topic")
     with pytest.raises(UsageError, match="hides no needles"):
         encoder_controls(model, demo, load_data(demo, None), device="cpu")
-
-
-def test_the_whole_encoder_may_be_trained(model: str, tmp_path: Path) -> None:
-    path = tmp_path / "needle_controls.yaml"
-    path.write_text(SPEC.replace("FIT", FITS["tokens"]), encoding="utf-8")
-    task = load_task(path, ["training.encoder=trained"])
-    found = played(model, task, load_data(task, None, 16), "1")
-    assert found["needle removed"].share.mean == 0.5

@@ -60,7 +60,7 @@ def test_seeds_tasks_and_restarts_leave_nothing_behind(tmp_path: Path, monkeypat
     request = RunRequest(
         model=make_tiny_encoder(tmp_path / "tiny"),
         tasks=["demo_topic", "demo_ner"],
-        seeds="1-5",
+        seeds="1-3",
         results_dir=tmp_path / "results",
         device="cpu",
         overrides=["training.epochs=2", "training.precision=bf16"],
@@ -68,10 +68,10 @@ def test_seeds_tasks_and_restarts_leave_nothing_behind(tmp_path: Path, monkeypat
         gate=False,
     )
     run_plan(make_plan(request), reporter)
-    assert restarts == 10, "each run begins in bf16 and is repeated in fp32"
+    assert restarts == 6, "each run begins in bf16 and is repeated in fp32"
     weights = sum(f.stat().st_size for f in (tmp_path / "tiny").glob("*.safetensors"))
     for task in ("demo_topic", "demo_ner"):
-        sizes = [reporter.sizes[task, seed] - others for seed in range(1, 6)]
+        sizes = [reporter.sizes[task, seed] - others for seed in range(1, 4)]
         assert max(sizes[1:]) - sizes[1] <= 0.01 * sizes[1], sizes
-        assert sizes[-1] < 6 * weights + (1 << 20), "one copy, its first weights, gradients: nothing of five seeds"
-    assert abs(reporter.sizes["demo_ner", 5] - reporter.sizes["demo_topic", 5]) < 2 * weights
+        assert sizes[-1] < 6 * weights + (1 << 20), "one copy, its first weights, gradients: nothing of three seeds"
+    assert abs(reporter.sizes["demo_ner", 3] - reporter.sizes["demo_topic", 3]) < 2 * weights

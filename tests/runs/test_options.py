@@ -16,8 +16,10 @@ from typer.main import get_command
 import biobench
 from biobench.cli.console.options import takes_request
 from biobench.cli.main import app
+from biobench.data.catalog import spec_paths
 from biobench.errors import UsageError
 from biobench.runs.options import Option, RunRequest, options
+from tests.helpers.tiny import make_tiny_encoder
 
 _CLI_ONLY = {"as_json", "help", "log_file", "against"}
 
@@ -34,13 +36,6 @@ def test_every_option_of_the_command_is_a_keyword_and_a_field() -> None:
     assert shown == set(options())
     assert keywords - shown == {"reporter"}
     assert fields == shown
-
-
-def test_the_signature_shows_plain_types() -> None:
-    shown = {n: str(p.annotation) for n, p in inspect.signature(biobench.run).parameters.items()}
-    assert shown["seeds"] == "str | int | collections.abc.Iterable[int] | None"
-    assert shown["limit"] == "int | None"
-    assert not [name for name, words in shown.items() if "Option" in words]
 
 
 def test_the_keywords_of_the_python_interface_are_these() -> None:
@@ -89,11 +84,6 @@ def test_what_is_given_becomes_what_is_planned() -> None:
         given.limit = 4  # type: ignore[misc]
 
 
-def test_an_unknown_keyword_is_refused() -> None:
-    with pytest.raises(TypeError, match="limt"):
-        biobench.run("m", "demo_ner", limt=3)  # type: ignore[call-arg]
-
-
 @pytest.fixture
 def commanded(monkeypatch: pytest.MonkeyPatch) -> Iterable[Any]:
     """Runs a command of one option more than are declared today; gives the requests that reached it."""
@@ -138,10 +128,39 @@ def test_a_number_below_the_least_is_one_line_from_python_too(threads: int) -> N
         RunRequest("m", threads=threads)
 
 
-def test_a_dry_run_from_python_makes_nothing(tmp_path: Path) -> None:
-    from tests.helpers.tiny import make_tiny_encoder
+FAST: dict[str, Any] = {
+    "limit": 24,
+    "overrides": "training.epochs=1",
+    "device": "cpu",
+    "parallel": 1,
+    "gate": False,
+    "results_dir": "results",
+}
 
-    model = make_tiny_encoder(tmp_path / "tiny")
-    found = biobench.run(model, "demo_ner", seeds=42, results_dir=tmp_path / "r", device="cpu", dry_run=True)
-    assert [(r.status, r.seed) for r in found] == [("planned", 42)]
-    assert not (tmp_path / "r" / "runs").exists()
+
+@pytest.fixture
+def encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return make_tiny_encoder(tmp_path / "tiny")
+
+
+def test_paths_single_values_and_lists_are_alike(encoder: Path) -> None:
+    first = biobench.run(encoder, tasks=spec_paths()["demo_ner"], seeds=1, **FAST)
+    again = biobench.run([str(encoder)], tasks=["demo_ner"], seeds=[1], **{**FAST, "train_fractions": 1.0})
+    assert [r.status for r in first] == ["done"]
+    assert [(r.status, r.key) for r in again] == [("skipped", first[0].key)]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"track": "free"}, "--track 'free'"),
+        ({"executor": "slurm"}, "--executor 'slurm'"),
+        ({"parallel": 0}, "--parallel '0'"),
+        ({"seeds": []}, "--seeds"),
+    ],
+)
+def test_what_is_wrong_is_refused_before_training(encoder: Path, wrong: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        biobench.run(encoder, tasks="demo_ner", **{**FAST, **wrong})
+    assert not Path("results").exists()

@@ -110,17 +110,6 @@ def test_each_run_once_and_as_on_one_machine(ray: RayStandIn, request_of: RunReq
     assert len(ray.reserved) == 3, "nothing was left to hand out"
 
 
-def test_a_run_whose_process_died_is_made_by_another(
-    ray: RayStandIn, request_of: RunRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dying(monkeypatch, 1, times=2)
-    heard = Heard()
-    results = made(request_of, heard)
-    assert {(r.status, r.reason) for r in results.values()} == {("done", None)}
-    assert heard.ends == Counter({1: 1, 2: 1, 3: 1})
-    assert len(ray.reserved) == 3, "Ray itself tries again"
-
-
 def test_a_run_that_kills_every_process_has_failed(
     ray: RayStandIn, request_of: RunRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import warnings
-from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_sc
 from sklearn.metrics import precision_recall_fscore_support as by_label
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from biobench.schema.document import Document, Prediction, Span
+from biobench.schema.document import Document, Prediction
 from biobench.schema.tags import tags_to_spans
 from biobench.score import compute, counts, oracle
 from biobench.score.averages import AVERAGES
@@ -129,19 +128,6 @@ def test_order_of_documents_and_of_labels_changes_nothing(pair, seed):
 
 
 @few
-@given(pairs_of_labels(label_sets=True).filter(lambda pair: any(pair[0])))
-def test_new_names_for_labels_change_no_average(pair):
-    gold, said = classified(*pair)
-    name = dict(zip(LABELS, reversed(LABELS), strict=True))
-    other_gold, other_said = classified(*([[name[x] for x in row] for row in side] for side in pair))
-    first = compute(type="multi_label", labels=LABELS, gold_labels=gold_of(gold), gold=gold, predictions=said)
-    second = compute(
-        type="multi_label", labels=LABELS, gold_labels=gold_of(other_gold), gold=other_gold, predictions=other_said
-    )
-    assert first.values == pytest.approx(second.values)
-
-
-@few
 @given(st.lists(spans(), min_size=1, max_size=5).filter(any))
 def test_repeating_the_gold_scores_one(rows):
     gold = [Document(id=f"d{i}", group="g", text="x" * 30, split="test", spans=tuple(r)) for i, r in enumerate(rows)]
@@ -150,18 +136,6 @@ def test_repeating_the_gold_scores_one(rows):
     ).values
     for name in ("macro_f1", "micro_f1", "weighted_f1", "partial_micro_f1", "partial_macro_f1"):
         assert values[name] == 1, name
-
-
-@few
-@given(st.lists(st.tuples(spans(), spans()), min_size=1, max_size=5).filter(lambda r: any(g for g, _ in r)))
-def test_partial_is_at_least_exact_and_bounded(rows):
-    gold = [
-        Document(id=f"d{i}", group="g", text="x" * 30, split="test", spans=tuple(g)) for i, (g, _) in enumerate(rows)
-    ]
-    said = [Prediction(document=f"d{i}", spans=tuple(p)) for i, (_, p) in enumerate(rows)]
-    values = compute(type="span_ner", labels="XY", gold_labels=gold_of(gold), gold=gold, predictions=said).values
-    assert values["micro_f1"] <= values["partial_micro_f1"] + 1e-12
-    assert all(0 <= v <= 1 for v in values.values())
 
 
 def most_pairs(a, b):
@@ -184,18 +158,6 @@ def most_pairs(a, b):
 def test_overlap_matching_equals_brute_force(first, second):
     a, b = [(s.start, s.end) for s in first], [(s.start, s.end) for s in second]
     assert overlap_matches(a, b) == most_pairs(first, second)
-
-
-def test_overlap_matching_of_all_small_sets():
-    """All sets of one or two spans of a text of four characters, against shared characters."""
-    spans = [Span(a, b, "X") for a in range(4) for b in range(a + 1, 5)]
-    sets = [*combinations(spans, 1), *combinations(spans, 2)]
-    for first, second in product(sets, sets):
-        a, b = ([(s.start, s.end) for s in side] for side in (first, second))
-        assert overlap_matches(a, b) == most_pairs(first, second), (a, b)
-    for one, other in product(spans, spans):
-        shared = set(range(one.start, one.end)) & set(range(other.start, other.end))
-        assert most_pairs([one], [other]) == bool(shared)
 
 
 @few

@@ -1,4 +1,4 @@
-"""QUAERO's real files: what the span head can express, what the filter costs, and a short run of nested NER."""
+"""Real corpora: what the span head can express, what the filter costs, what windows hide, a short run of nested NER."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from biobench.data.load import load_data
 from biobench.finetune.engine import finetune, load_encoder
 from biobench.finetune.prepare import Prepared, prepare
 from biobench.models.loading import Checkpoint, find_checkpoint, load_tokenizer, window
+from tests.helpers.checkpoints import fast_tokenizer
 
 pytestmark = pytest.mark.real
 
@@ -36,18 +37,14 @@ def _prepared(checkpoint: Checkpoint, data_dir: Path, task: str, *overrides: str
     return prepare(loaded.spec, load_data(loaded, data_dir), tokenizer, size)
 
 
-@pytest.mark.parametrize(("task", "lost"), [("quaero_emea", 1), ("quaero_medline", 16)])
-def test_words_express_all_but_the_mentions_that_end_inside_one(
-    minilm: Checkpoint, data_dir: Path, task: str, lost: int
+@pytest.mark.parametrize(("task", "lost", "recall"), [("quaero_emea", 1, 0.880), ("quaero_medline", 16, 0.843)])
+def test_words_express_all_but_mentions_that_end_inside_one_and_the_filter_caps_recall(
+    minilm: Checkpoint, data_dir: Path, task: str, lost: int, recall: float
 ) -> None:
+    """The published code's filter drops inner mentions of the outer one's type, and even an oracle's recall."""
     windows = _prepared(minilm, data_dir, task).windows
     assert (windows.truncated_documents, windows.lost_gold) == (0, lost)
     assert windows.ceiling["partial_micro_f1"] > 0.999
-
-
-@pytest.mark.parametrize(("task", "recall"), [("quaero_emea", 0.880), ("quaero_medline", 0.843)])
-def test_the_same_type_filter_caps_recall(minilm: Checkpoint, data_dir: Path, task: str, recall: float) -> None:
-    """The published code's filter drops inner mentions of the outer one's type, and even an oracle's recall."""
     windows = _prepared(minilm, data_dir, task, "head.span.same_type_overlaps=filter").windows
     assert windows.ceiling["micro_recall"] == pytest.approx(recall, abs=0.006)
 
@@ -87,3 +84,22 @@ def test_nested_mentions_are_found_after_a_short_run(minilm: Checkpoint, data_di
         if any(o != s and o.start <= s.start and s.end <= o.end for o in d.spans)
     ]
     assert sum(x in said for x in inner) / len(inner) > 0.3
+
+
+def test_truncation_hides_labels_of_fracco_and_stride_hides_none(data_dir: Path) -> None:
+    windows = {}
+    for how in ("truncate", "stride"):
+        loaded = load_task("fracco_100", [f"protocol.long_documents={how}"])
+        data = load_data(loaded, data_dir)
+        # Only the test split is measured.
+        data.documents["train"], data.documents["validation"] = data.train[:5], data.validation[:5]
+        windows[how] = prepare(loaded.spec, data, fast_tokenizer("wordpiece"), 512).windows
+    cut, strided = windows["truncate"], windows["stride"]
+    assert len(data.test) == 129
+    assert cut.truncated_documents == strided.strided_documents > 100
+    assert strided.truncated_documents == strided.lost_gold == 0
+    gold = sum(len(d.labels) for d in data.test)
+    assert 0 < cut.lost_gold < gold
+    assert cut.ceiling["micro_precision"] == 1.0
+    assert cut.ceiling["micro_recall"] == pytest.approx(1 - cut.lost_gold / gold)
+    assert cut.ceiling["micro_f1"] < 0.9
