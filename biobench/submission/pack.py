@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 import biobench
-from biobench.core.files import choose_another, temporary_folder, write_atomic
+from biobench.core.files import choose_another, file_hash, temporary_folder, write_atomic
 from biobench.errors import UsageError
 from biobench.report.entrants import line_name
 from biobench.report.escape import plain
@@ -57,12 +57,9 @@ def submit(model: str, results_dir: str | Path = "results", out: str | Path | No
     out: the folder to make (default: `submissions/<name>`); it must not hold anything yet. Raises UsageError where
     there is nothing to pack or `out` is not empty, and StoreError where something cannot be read or written.
     """
-    if len(notes) > NOTES_LIMIT:
-        raise UsageError(f"the notes have {len(notes)} characters", hint=f"at most {NOTES_LIMIT}")
-    if not notes.replace("\n", "").isprintable():
-        raise UsageError(
-            "the notes hold control or invisible characters", hint="write plain text, in several lines at most"
-        )
+    if len(notes) > NOTES_LIMIT or not notes.replace("\n", "").isprintable():
+        hint = f"write plain text of at most {NOTES_LIMIT} characters"
+        raise UsageError("the notes are too long, or hold control or invisible characters", hint=hint)
     groups = submitted_groups(load(results_dir), model)
     name = line_name(groups[0].model, groups[0].variant)
     folder = Path(out) if out is not None else Path("submissions") / slug(name)
@@ -74,10 +71,10 @@ def submit(model: str, results_dir: str | Path = "results", out: str | Path | No
         for group in groups:
             for record in group.records:
                 Store(aside).copy(source, record)
-        files = []
-        for path in packed_files(aside):
-            content, where = path.read_bytes(), path.relative_to(aside).as_posix()
-            files.append(SubmittedFile(path=where, size=len(content), sha256=hashlib.sha256(content).hexdigest()))
+        files = [
+            SubmittedFile(path=path.relative_to(aside).as_posix(), size=path.stat().st_size, sha256=file_hash(path))
+            for path in packed_files(aside)
+        ]
         manifest = Manifest(model=groups[0].model, biobench=biobench.__version__, notes=notes, files=tuple(files))
         write_atomic(aside / MANIFEST, (manifest.model_dump_json(indent=1) + "\n").encode(), _REMEDY)
     return folder
@@ -96,19 +93,17 @@ def submitted_groups(results: Results, model: str) -> list[RunGroup]:
         if g.source in ("run", "frozen") and not (why_not_submitted(g.briefs[0]) or g.departures.version)
         and g.departures.engine is None
     ]  # fmt: skip
+    names = [(line_name(g.model, g.variant), g.model, g.model.partition("@")[0]) for g in allowed]
     for reading in (model, Path(model).expanduser().resolve().name):
-        named = [g for g in allowed if line_name(g.model, g.variant) == reading]
-        named = named or [g for g in allowed if g.model == reading]
-        if not named and len({g.model for g in allowed if g.model.partition("@")[0] == reading}) == 1:
-            named = [g for g in allowed if g.model.partition("@")[0] == reading]
-        lines = sorted({line_name(g.model, g.variant) for g in named})
-        if len(lines) == 1:
-            return named
-        if lines:
-            raise UsageError(
-                f"'{plain(reading)}' was run with {len(lines)} weights or conditions here",
-                hint="name one: " + ", ".join(f"'{plain(line)}'" for line in lines),
-            )
+        for form in range(3):
+            lines = sorted({named[0] for named in names if named[form] == reading})
+            if len(lines) == 1:
+                return [g for g, named in zip(allowed, names, strict=True) if named[form] == reading]
+            if lines:
+                raise UsageError(
+                    f"'{plain(reading)}' was run with {len(lines)} weights or conditions here",
+                    hint="name one: " + ", ".join(f"'{plain(line)}'" for line in lines),
+                )
     for g in results.groups:
         if model in (g.model, line_name(g.model, g.variant)) and g.source not in ("submitted", "published"):
             reason = why_not_submitted(g.briefs[0]) or "was run on another spec or by another engine"
