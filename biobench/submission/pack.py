@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 import biobench
-from biobench.core.files import choose_another, file_hash, temporary_folder, write_atomic
+from biobench.core.files import choose_another, temporary_folder, write_atomic
 from biobench.errors import UsageError
 from biobench.report.entrants import line_name
 from biobench.report.escape import plain
@@ -71,10 +71,10 @@ def submit(model: str, results_dir: str | Path = "results", out: str | Path | No
         for group in groups:
             for record in group.records:
                 Store(aside).copy(source, record)
-        files = [
-            SubmittedFile(path=path.relative_to(aside).as_posix(), size=path.stat().st_size, sha256=file_hash(path))
-            for path in packed_files(aside)
-        ]
+        files = []
+        for path in packed_files(aside):
+            content, where = path.read_bytes(), path.relative_to(aside).as_posix()
+            files.append(SubmittedFile(path=where, size=len(content), sha256=hashlib.sha256(content).hexdigest()))
         manifest = Manifest(model=groups[0].model, biobench=biobench.__version__, notes=notes, files=tuple(files))
         write_atomic(aside / MANIFEST, (manifest.model_dump_json(indent=1) + "\n").encode(), _REMEDY)
     return folder
