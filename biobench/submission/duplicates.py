@@ -76,8 +76,8 @@ def answers_of(
 
 def check_copies(runs: Sequence[Answers], earlier: Sequence[Answers] = ()) -> list[Check]:
     """P02 codes, at most one a run: copies of another seed, or of a run that was there before (`earlier`)."""
-    found = ((_copied(run, other) for other in (*runs[:number], *earlier)) for number, run in enumerate(runs))
-    return [check for checks in found if (check := next(filter(None, checks), None))]
+    findings = ((_copied(run, other) for other in (*runs[:number], *earlier)) for number, run in enumerate(runs))
+    return [check for checks in findings if (check := next(filter(None, checks), None))]
 
 
 def _copied(run: Answers, other: Answers) -> Check | None:

@@ -35,11 +35,11 @@ def verify(folder: str | Path, data_dir: str | Path | None = None, against: str 
     paths = [str(Path(biobench.__file__).parents[1]), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     # Each thread would reserve memory.
     single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "ARROW_NUM_THREADS"), "1")
-    given = {"PYTHONPATH": os.pathsep.join(filter(os.path.isabs, paths)), "ARROW_DEFAULT_MEMORY_POOL": "system"}
+    safe = {"PYTHONPATH": os.pathsep.join(filter(os.path.isabs, paths)), "ARROW_DEFAULT_MEMORY_POOL": "system"}
     try:
         done = subprocess.run(
             [sys.executable, "-P", "-m", "biobench.submission.guard", *words],
-            env={**os.environ, **single, **given},
+            env={**os.environ, **single, **safe},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=WALL_SECONDS,

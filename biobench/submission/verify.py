@@ -60,16 +60,16 @@ def examine(folder: str | Path, data_dir: str | Path | None = None, against: str
             record = rescoring.store.get(path.parent.name, path.stem)
             if record is None:
                 continue
-            found = check_record(record, manifest.model)
+            of_run = check_record(record, manifest.model)
         except StoreError as error:
             checks.append(Check("R01", "error", where, error.what))
             continue
         records.append(record)
-        if not any(c.grade == "error" for c in found):
+        if not any(c.grade == "error" for c in of_run):
             problem, again = rescoring.check(record)
-            found += [] if problem is None else [problem]
+            of_run += [] if problem is None else [problem]
             rescored |= {record.key} if again else set()
-        checks += found
+        checks += of_run
     if not records and not any(c.code == "R01" for c in checks):
         checks.append(Check("R01", "error", "runs", "holds no record"))
     records.sort(key=lambda r: (r.task.id, r.model.id, r.seed, r.key))
