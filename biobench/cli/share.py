@@ -125,13 +125,14 @@ def pull(
     With --data-dir they are scored again on your data. Exit 1 where one is refused; the others are kept.
     """
     from biobench.submission import repository as remote
+    from biobench.submission.git import without_password
 
     commit, pulled = remote.pull(repository, results_dir, data_dir)
     if as_json:
         rows = [{"name": one.name, "outcome": one.outcome, "reason": one.reason} for one in pulled]
         print_json([{"commit": commit, "submissions": rows}])
     else:
-        typer.echo(f"{remote.without_password(repository)} at {commit[:12]}: {len(pulled)} submissions")
+        typer.echo(f"{without_password(repository)} at {commit[:12]}: {len(pulled)} submissions")
         for one in pulled:
             typer.echo(f"  {one.name}: {one.outcome}" + (f" ({one.reason})" if one.reason else ""))
         shown = "" if results_dir == "results" else f" --results-dir {results_dir}"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -15,15 +13,7 @@ State = Literal["verified", "consistent", "person", "refused"]
 there to score it again. person: a maintainer has to look at a finding first. refused: something is wrong."""
 STATES: tuple[State, ...] = ("verified", "consistent", "person", "refused")
 """From best to worst."""
-
-Bounded = Callable[[str], AbstractContextManager[None]]
-"""Called with a file's path inside the submission; what is done with its content runs under the returned limits."""
-
-
-def unbounded(where: str) -> AbstractContextManager[None]:
-    """No limits: for files of one's own."""
-    del where
-    return nullcontext()
+_WORDS = ("verified", "consistent, but not scored again", "waits for a maintainer", "refused")
 
 
 class Check(NamedTuple):
@@ -87,12 +77,7 @@ class Verification:
 
     def summary(self) -> str:
         """The state in a line."""
-        words = {
-            "verified": "verified",
-            "consistent": "consistent, but not scored again",
-            "person": "waits for a maintainer",
-            "refused": "refused",
-        }
+        words = dict(zip(STATES, _WORDS, strict=True))
         numbers = ", ".join(f"{self.count(s)} {words[s]}" for s in STATES if self.count(s))
         mark = f"; the board marks it {self.mark}" if self.accepted else ""
         return f"{words[self.state]}: {self.records} runs" + (f" ({numbers})" if numbers else "") + mark

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,8 @@ from biobench.store.keys import is_key
 from biobench.store.tables import SCHEMA, TEXTS
 from biobench.submission.checks import Check
 
-MOST_CHARACTERS = 1_000
-"""Of one id, label or tag."""
-MOST_TEXT = 2**25
-"""Bytes of all texts of one file, each as often as it stands there."""
-MOST_VALUES = 5_000_000
-"""Numbers and texts in all columns of one file; they become Python objects."""
+MOST_BYTES = 2**25
+"""Of one file's columns once they are decoded, ten times what the largest shipped run has; they become objects."""
 MOST_DOCUMENTS = 50_000
 """Of a task of which the spec does not say how many test documents it has."""
 MOST_RANKED = 20
@@ -39,53 +35,39 @@ ROUNDING = 2e-6
 def check_content(path: Path, where: str, record: RunRecord) -> list[Check]:
     """R07 and L03 codes: no parquet file, other columns than ours, or more in it than the task has.
 
-    To be called under limits of memory and time. Texts that stand there many times are held once here.
+    To be called in a process with limits of memory and time. Texts that stand there many times are held once here.
     """
-
-    def error(code: str, what: str) -> list[Check]:
-        return [Check(code, "error", where, what)]
-
     info = shipped().get(record.task.id)
     counted = None if info is None or info.spec is None else info.spec.counts.get("test", {}).get("documents")
     # as the spec counts them; another source may be cut differently
     most = MOST_DOCUMENTS if counted is None else max(1_000, 2 * int(counted))
-    longest = written = values = 0
     try:
-        content = read_regular(path)
-        if not pq.ParquetFile(pa.BufferReader(content)).schema_arrow.equals(SCHEMA, check_metadata=False):
-            return error("R07", "does not have the columns of stored predictions")
-        file = pq.ParquetFile(pa.BufferReader(content), read_dictionary=TEXTS, pre_buffer=False)
+        content = pa.BufferReader(read_regular(path))
+        if not pq.read_schema(content).equals(SCHEMA, check_metadata=False):
+            return [Check("R07", "error", where, "does not have the columns of stored predictions")]
+        file = pq.ParquetFile(content, read_dictionary=TEXTS, pre_buffer=False)
         if file.metadata.num_rows > most:
-            return error("L03", f"unpacks to {file.metadata.num_rows} documents, the task has at most {most}")
+            what = f"unpacks to {file.metadata.num_rows} documents, the task has at most {most}"
+            return [Check("L03", "error", where, what)]
         table = file.read(use_threads=False)
-        if table.num_rows != file.metadata.num_rows:
-            return error("R07", "does not hold as many rows as it says")
         table.validate(full=True)
-        for leaf in (leaf for column in table.columns for chunk in column.chunks for leaf in _leaves(chunk)):
-            values += len(leaf)
-            if pa.types.is_dictionary(leaf.type):
-                longest = max(longest, pc.max(pc.utf8_length(leaf.dictionary)).as_py() or 0)
-                written += pc.sum(pc.take(pc.binary_length(leaf.dictionary), leaf.indices)).as_py() or 0
-            elif pa.types.is_string(leaf.type):
-                longest = max(longest, pc.max(pc.utf8_length(leaf)).as_py() or 0)
-                written += pc.sum(pc.binary_length(leaf)).as_py() or 0
+        size = table.nbytes + sum(_text_bytes(chunk) for column in table.columns for chunk in column.chunks)
     except (pa.ArrowException, KeyError, ValueError, OSError, TypeError, UnicodeError, StoreError) as problem:
         what = str(problem).splitlines()[0][:120] if str(problem) else type(problem).__name__
-        return error("R07", f"is no parquet file that can be read: {what}")
-    if longest > MOST_CHARACTERS:
-        return error("L03", f"holds a text of {longest} characters, at most {MOST_CHARACTERS} are taken")
-    if values > MOST_VALUES or written > MOST_TEXT:
-        return error("L03", f"unpacks to {values} values with {written} bytes of text")
+        return [Check("R07", "error", where, f"is no parquet file that can be read: {what}")]
+    if size > MOST_BYTES:
+        return [Check("L03", "error", where, f"unpacks to {size} bytes, at most {MOST_BYTES} are taken")]
     return []
 
 
-def _leaves(array: Any) -> Iterator[Any]:
+def _text_bytes(array: Any) -> int:
+    """Bytes of all texts, each as often as it stands there."""
     if pa.types.is_list(array.type) or pa.types.is_struct(array.type):
         flat = array.flatten()
-        for child in flat if isinstance(flat, list) else [flat]:
-            yield from _leaves(child)
-    else:
-        yield array
+        return sum(map(_text_bytes, flat if isinstance(flat, list) else [flat]))
+    if pa.types.is_dictionary(array.type):
+        return pc.sum(pc.take(pc.binary_length(array.dictionary), array.indices)).as_py() or 0
+    return 0
 
 
 def check_predictions(

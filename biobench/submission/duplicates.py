@@ -8,8 +8,8 @@ one answer to everything learnt nothing and all say the same: they are compared 
 from __future__ import annotations
 
 import hashlib
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,21 +74,10 @@ def answers_of(
     )
 
 
-def check_copies(runs: Sequence[Answers], earlier: Iterable[Answers] = ()) -> list[Check]:
+def check_copies(runs: Sequence[Answers], earlier: Sequence[Answers] = ()) -> list[Check]:
     """P02 codes, at most one a run: copies of another seed, or of a run that was there before (`earlier`)."""
-    checks: dict[str, Check] = {}
-    by_data: dict[tuple[str, str], list[Answers]] = defaultdict(list)
-    for run in runs:
-        others = by_data[run.record.task.id, run.record.task.data_hash]
-        for other in others:
-            if run.record.key not in checks and (check := _copied(run, other)):
-                checks[run.record.key] = check
-        others.append(run)
-    for other in earlier:
-        for run in by_data.get((other.record.task.id, other.record.task.data_hash), ()):
-            if run.record.key not in checks and (check := _copied(run, other)):
-                checks[run.record.key] = check
-    return list(checks.values())
+    findings = ((_copied(run, other) for other in (*runs[:number], *earlier)) for number, run in enumerate(runs))
+    return [check for checks in findings if (check := next(filter(None, checks), None))]
 
 
 def _copied(run: Answers, other: Answers) -> Check | None:
@@ -98,6 +87,8 @@ def _copied(run: Answers, other: Answers) -> Check | None:
     def finding(grade: Grade, what: str) -> Check:
         return Check("P02", grade, f"runs/{mine.task.id}/{mine.key}.parquet", f"{what} {named}")
 
+    if (mine.task.id, mine.task.data_hash) != (theirs.task.id, theirs.task.data_hash):
+        return None
     same_model = (mine.model.hash, mine.model.id) == (theirs.model.hash, theirs.model.id)
     if (same_model and mine.seed == theirs.seed) or not (run.varied and other.varied):
         return None  # the run itself, sent again or in another precision; or one that learnt nothing

@@ -57,12 +57,9 @@ def submit(model: str, results_dir: str | Path = "results", out: str | Path | No
     out: the folder to make (default: `submissions/<name>`); it must not hold anything yet. Raises UsageError where
     there is nothing to pack or `out` is not empty, and StoreError where something cannot be read or written.
     """
-    if len(notes) > NOTES_LIMIT:
-        raise UsageError(f"the notes have {len(notes)} characters", hint=f"at most {NOTES_LIMIT}")
-    if not notes.replace("\n", "").isprintable():
-        raise UsageError(
-            "the notes hold control or invisible characters", hint="write plain text, in several lines at most"
-        )
+    if len(notes) > NOTES_LIMIT or not notes.replace("\n", "").isprintable():
+        hint = f"write plain text of at most {NOTES_LIMIT} characters"
+        raise UsageError("the notes are too long, or hold control or invisible characters", hint=hint)
     groups = submitted_groups(load(results_dir), model)
     name = line_name(groups[0].model, groups[0].variant)
     folder = Path(out) if out is not None else Path("submissions") / slug(name)
@@ -96,19 +93,17 @@ def submitted_groups(results: Results, model: str) -> list[RunGroup]:
         if g.source in ("run", "frozen") and not (why_not_submitted(g.briefs[0]) or g.departures.version)
         and g.departures.engine is None
     ]  # fmt: skip
+    names = [(line_name(g.model, g.variant), g.model, g.model.partition("@")[0]) for g in allowed]
     for reading in (model, Path(model).expanduser().resolve().name):
-        named = [g for g in allowed if line_name(g.model, g.variant) == reading]
-        named = named or [g for g in allowed if g.model == reading]
-        if not named and len({g.model for g in allowed if g.model.partition("@")[0] == reading}) == 1:
-            named = [g for g in allowed if g.model.partition("@")[0] == reading]
-        lines = sorted({line_name(g.model, g.variant) for g in named})
-        if len(lines) == 1:
-            return named
-        if lines:
-            raise UsageError(
-                f"'{plain(reading)}' was run with {len(lines)} weights or conditions here",
-                hint="name one: " + ", ".join(f"'{plain(line)}'" for line in lines),
-            )
+        for form in range(3):
+            lines = sorted({named[0] for named in names if named[form] == reading})
+            if len(lines) == 1:
+                return [g for g, named in zip(allowed, names, strict=True) if named[form] == reading]
+            if lines:
+                raise UsageError(
+                    f"'{plain(reading)}' was run with {len(lines)} weights or conditions here",
+                    hint="name one: " + ", ".join(f"'{plain(line)}'" for line in lines),
+                )
     for g in results.groups:
         if model in (g.model, line_name(g.model, g.variant)) and g.source not in ("submitted", "published"):
             reason = why_not_submitted(g.briefs[0]) or "was run on another spec or by another engine"

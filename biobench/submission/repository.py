@@ -11,17 +11,15 @@ import hashlib
 import json
 import re
 import shutil
-import tarfile
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
-from urllib.parse import urlsplit, urlunsplit
 
-from biobench.core.files import write_atomic
-from biobench.core.hub import client_errors, damage, explain, patiently, set_patience
+from biobench.core.files import write_atomic, writing
+from biobench.core.hub import client_errors, explain, patiently, set_patience
 from biobench.errors import StoreError, UsageError
 from biobench.report.entrants import line_name
 from biobench.report.escape import plain
@@ -30,7 +28,7 @@ from biobench.store import Store
 from biobench.store.index import FILE as INDEX
 from biobench.store.statements import FOLDER, MANIFEST, make_statement, mark_of, save_statement, statement_on
 from biobench.submission.checks import Verification
-from biobench.submission.git import run_git
+from biobench.submission.git import run_git, without_password
 from biobench.submission.guard import verify
 from biobench.submission.layout import allowed_bytes
 from biobench.submission.pack import packed_files, slug, submit
@@ -70,24 +68,26 @@ def pull(
     Raises StoreError where the repository cannot be read and UsageError for an address that is none.
     """
     target = Path(results_dir) / SUBMITTED
-    shown = without_password(_checked(address))
-    state = _state(target)
+    shown, state = without_password(_checked(address)), _state(target)
+    pulled: dict[str, PulledSubmission] = {}
     with tempfile.TemporaryDirectory() as place:
         remote = Path(place) / "remote"
-        remote.mkdir()
-        commit = _fetch_hub(address.removeprefix(HUB), remote) if address.startswith(HUB) else _fetch(address, remote)
-        pulled: dict[str, PulledSubmission] = {}
-        for name, source in _submissions(remote, Path(place) / "packed"):
+        commit, files = _files_on_hub(address) if address.startswith(HUB) else _files_in_git(address, Path(place))
+        for path, file in files.items():
+            (remote / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, remote / path)
+        for source in _submissions(remote, Path(place)):
+            name = source.name
             if name in pulled:
                 continue  # the owner's runs of a model that the owner submitted too
-            known = state.get(name) if state.get(name, {}).get("from") == shown else None
-            pulled[name] = _lay(name, source, remote, target, known, data_dir)
+            known = state[name]["files"] if state.get(name, {}).get("from") == shown else None
+            pulled[name] = _lay(source, remote, target, known, data_dir)
             if pulled[name].outcome in ("new", "updated"):
                 state[name] = {"from": shown, "commit": commit, "files": _digest(source)}
                 # after each, so that a killed command leaves nothing of which nobody knows where it came from
                 write_atomic(target / _STATE, (json.dumps(state, indent=1, sort_keys=True) + "\n").encode())
-    for name in sorted(state):
-        if state[name].get("from") == shown and name not in pulled and (target / name).exists():
+    for name in sorted(state.keys() - pulled.keys()):
+        if state[name].get("from") == shown and (target / name).exists():
             pulled[name] = PulledSubmission(name, "kept", "it is no longer in the repository")
     return commit, list(pulled.values())
 
@@ -98,41 +98,54 @@ def push(address: str, folder: str | Path) -> SentSubmission:
     Raises UsageError for a folder that is refused, and StoreError where the repository cannot be read or written.
     """
     folder = Path(folder)
-    name = folder.resolve().name
+    name, verification = folder.resolve().name, verify(folder)
     if not _NAME.fullmatch(name):
         raise UsageError(f"'{plain(name)}' cannot be a submission's folder", hint="letters, digits, '.', - and _")
-    verification = verify(folder)
     if (stopped := _stopped(verification)) is not None:
         raise UsageError(f"'{plain(str(folder))}' is {stopped}", hint="see `verify-submission`")
-    text = request_text(folder, verification)
+    text, place = request_text(folder, verification), f"{SUBMITTED}/{name}"
+    title, _, body = text.partition("\n")
+    files = {path.relative_to(folder).as_posix(): path for path in (folder / MANIFEST, *packed_files(folder))}
+    sent: SentSubmission | None = None
     if address.startswith(HUB):
-        return _push_hub(address.removeprefix(HUB), folder, name, text)
-    branch = f"submission/{name}"
-    with tempfile.TemporaryDirectory() as place:
-        clone = Path(place) / "clone"
-        base = _clone(address, clone)[1]
-        if run_git(["ls-remote", "origin", f"refs/heads/{branch}"], clone).strip():
-            # sent before: the request is continued, and nothing that somebody added to it is overwritten
-            run_git(["fetch", "--quiet", "--depth", "1", "--no-tags", "origin", f"refs/heads/{branch}"], clone)
-            base_commit = "FETCH_HEAD"
-        else:
-            base_commit = "HEAD"
-        run_git(["checkout", "--quiet", "-b", branch, base_commit], clone)
-        into = clone / SUBMITTED / name
-        # links are checked out as files with the address in them, so that none is followed
-        if any(part.exists() and not part.is_dir() for part in (into.parent, into)):
-            raise StoreError("is no folder in the repository", hint="ask its owner", file=f"{SUBMITTED}/{name}")
-        shutil.rmtree(into, ignore_errors=True)
-        for path in [folder / MANIFEST, *packed_files(folder)]:
-            file = into / path.relative_to(folder)
-            file.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, file)
-        run_git(["add", "--force", "--", f"{SUBMITTED}/{name}"], clone)
-        if not run_git(["status", "--porcelain"], clone).strip():
-            raise UsageError(f"{SUBMITTED}/{name} is there already, as it is here", hint="nothing is to be sent")
-        run_git(["commit", "--quiet", "-m", text.partition("\n")[0]], clone)
-        run_git(["push", "--quiet", "origin", branch], clone)
-    return SentSubmission(branch, _compare_page(address, base, branch), text)
+        from huggingface_hub import CommitOperationAdd, HfApi
+
+        with _hub_errors(address):
+            # One commit that opens the request: `upload_folder` sends several and leaves the request a draft.
+            commit = HfApi().create_commit(
+                repo_id=address.removeprefix(HUB),
+                repo_type="dataset",
+                operations=[CommitOperationAdd(f"{place}/{path}", str(file)) for path, file in files.items()],
+                commit_message=title,
+                commit_description=body.strip(),
+                create_pr=True,
+            )
+        if commit.pr_url is not None:
+            sent = SentSubmission(commit.pr_revision or "main", commit.pr_url, text)
+    else:
+        branch = f"submission/{name}"
+        with tempfile.TemporaryDirectory() as temporary:
+            clone = Path(temporary) / "clone"
+            base = _clone(address, clone)[1]
+            begin = "HEAD"
+            if run_git(["ls-remote", "origin", f"refs/heads/{branch}"], clone).strip():
+                # sent before: the request is continued, and nothing that somebody added to it is overwritten
+                run_git(["fetch", "--quiet", "--depth", "1", "--no-tags", "origin", f"refs/heads/{branch}"], clone)
+                begin = "FETCH_HEAD"
+            run_git(["checkout", "--quiet", "-b", branch, begin], clone)
+            run_git(["rm", "-r", "--quiet", "--force", "--ignore-unmatch", "--", place], clone)
+            with writing(clone / place):
+                for path, file in files.items():
+                    (clone / place / path).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(file, clone / place / path)
+            run_git(["add", "--force", "--", place], clone)
+            if run_git(["status", "--porcelain"], clone).strip():
+                run_git(["commit", "--quiet", "-m", title], clone)
+                run_git(["push", "--quiet", "origin", branch], clone)
+                sent = SentSubmission(branch, _compare_page(address, base, branch), text)
+    if sent is None:
+        raise UsageError(f"{place} is there already, as it is here", hint="nothing is to be sent")
+    return sent
 
 
 def _stopped(verification: Verification) -> str | None:
@@ -158,52 +171,36 @@ def request_text(folder: Path, verification: Verification) -> str:
     return "\n".join(lines) + "\n"
 
 
-def without_password(address: str) -> str:
-    """The address as it may be stored and shown."""
-    if "://" not in address:
-        return address
-    parts = urlsplit(address)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+def _submissions(remote: Path, place: Path) -> Iterator[Path]:
+    """The folder of each; those of the owner's runs are packed on the way, below `place`."""
+    yield from sorted((remote / SUBMITTED).glob("*"))
+    owner = place / "owner"
+    for part in ("runs", "floors"):
+        if (remote / part).is_dir():
+            shutil.copytree(remote / part, owner / part)
+    groups = load(owner).groups if (owner / "runs").is_dir() else ()
+    for model in sorted({line_name(g.model, g.variant) for g in groups if g.source in ("run", "frozen")}):
+        with suppress(UsageError):  # runs that no submission holds, or several weights of one name
+            yield submit(model, owner, place / "packed" / slug(model))
 
 
-def _submissions(remote: Path, packed: Path) -> Iterator[tuple[str, Path]]:
-    """Name and folder of each; those of the owner's runs are packed on the way."""
-    folder = remote / SUBMITTED
-    for source in sorted(folder.iterdir()) if folder.is_dir() else []:
-        yield source.name, source
-    if (remote / "runs").is_dir():
-        owner = Path(tempfile.mkdtemp(dir=packed.parent))
-        for part in ("runs", "floors"):
-            if (remote / part).is_dir():
-                (remote / part).rename(owner / part)
-        names = {line_name(g.model, g.variant) for g in load(owner).groups if g.source in ("run", "frozen")}
-        for model in sorted(names):
-            try:
-                source = submit(model, owner, packed / slug(model))
-            except UsageError:
-                continue  # runs that no submission holds, or several weights of one name
-            yield source.name, source
-
-
-def _lay(
-    name: str, source: Path, remote: Path, target: Path, known: dict[str, str] | None, data_dir: str | Path | None
-) -> PulledSubmission:
-    """Check one submission and put it in its place. known: what was pulled from this repository under its name."""
+def _lay(source: Path, remote: Path, target: Path, known: str | None, data_dir: str | Path | None) -> PulledSubmission:
+    """Check one submission and put it in its place. known: digest of what was pulled from there under its name."""
+    name = source.name
+    place = target / name
     if not _NAME.fullmatch(name):
         return PulledSubmission(plain(name), "refused", "its name is no folder's name")
-    place = target / name
     there = place.exists() or place.is_symlink()
-    if there and known is None:
-        return PulledSubmission(name, "kept", "one of this name is here that did not come from there")
-    if there and known is not None and (place.is_symlink() or _digest(place) != known.get("files")):
-        return PulledSubmission(name, "kept", "it was changed here since; delete it to pull it again")
+    if there and (place.is_symlink() or _digest(place) != known):
+        what = "it did not come from there, or was changed here since; delete it to pull it again"
+        return PulledSubmission(name, "kept", what)
     try:
         statement = statement_on(source, remote)
     except StoreError as error:
         return PulledSubmission(name, "refused", f"the repository's statement on it {error.what}")
     if statement is not None and not all(draw.agrees for draw in statement.draws):
         return PulledSubmission(name, "refused", "a run that the repository's maintainer drew does not agree")
-    unchanged = there and known is not None and known["files"] == _digest(source)
+    unchanged = there and known == _digest(source)
     if not unchanged:
         verification = verify(source, data_dir, target.parent)
         if (stopped := _stopped(verification)) is not None:
@@ -247,9 +244,8 @@ def _state(target: Path) -> dict[str, dict[str, str]]:
 
 
 def _clone(address: str, folder: Path) -> tuple[str, str]:
-    """(newest commit, its branch) of a clone that is not checked out. Raises StoreError."""
-    address = _checked(address)
-    run_git(["clone", "--quiet", "--depth", "1", "--no-tags", "--no-checkout", "--", address, str(folder)])
+    """(newest commit, its branch) of a clone, in which links are files with the address in them. Raises StoreError."""
+    run_git(["clone", "--quiet", "--depth", "1", "--no-tags", "--", _checked(address), str(folder)])
     try:
         commit = run_git(["rev-parse", "--verify", "--quiet", "HEAD"], folder).strip()
     except StoreError:
@@ -257,20 +253,29 @@ def _clone(address: str, folder: Path) -> tuple[str, str]:
     return commit, run_git(["rev-parse", "--abbrev-ref", "HEAD"], folder).strip()
 
 
-def _fetch(address: str, folder: Path) -> str:
-    """The repository's results as plain files in `folder`; the commit."""
-    clone, archive = folder.parent / "clone", folder.parent / "all.tar"
+def _files_in_git(address: str, place: Path) -> tuple[str, dict[str, Path]]:
+    """The newest commit, and the repository's files of results by their paths."""
+    clone = place / "clone"
     commit = _clone(address, clone)[0]
-    run_git(["archive", "--format=tar", "-o", str(archive), "HEAD"], clone)
-    with tarfile.open(archive) as packed:
-        members = [member for member in packed if member.isreg() and _is_wanted(member.name)]
-        _check_bounds([member.size for member in members], address)
-        for member in members:
-            file, content = folder / member.name, packed.extractfile(member)
-            assert content is not None
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(content.read())
-    return commit
+    # mode 120000 is a link, 160000 another repository
+    listed = (line.split("\t", 1) for line in run_git(["ls-tree", "-r", "-z", "HEAD"], clone).split("\0") if line)
+    wanted = [path for kind, path in listed if kind.startswith("100") and _is_wanted(path)]
+    _check_bounds([(clone / path).stat().st_size for path in wanted], address)
+    return commit, {path: clone / path for path in wanted}
+
+
+def _files_on_hub(address: str) -> tuple[str, dict[str, Path]]:
+    """As `_files_in_git`. That they arrived whole is held against the hashes of manifests and records."""
+    from huggingface_hub import HfApi, hf_hub_download
+
+    repository = address.removeprefix(HUB)
+    with _hub_errors(address):
+        set_patience()
+        info = patiently(lambda: HfApi().dataset_info(repository, files_metadata=True))
+        wanted = {f.rfilename: f.size or 0 for f in info.siblings or [] if _is_wanted(f.rfilename)}
+        _check_bounds([*wanted.values()], address)
+        got = {path: Path(hf_hub_download(repository, path, revision=info.sha, repo_type="dataset")) for path in wanted}
+    return info.sha or "", got
 
 
 def _is_wanted(path: str) -> bool:
@@ -308,52 +313,10 @@ def _compare_page(address: str, base: str, branch: str) -> str | None:
 
 
 @contextmanager
-def _hub_errors(repository: str) -> Iterator[None]:
+def _hub_errors(address: str) -> Iterator[None]:
     try:
         yield
     except client_errors() as error:
+        repository = address.removeprefix(HUB)
         what, hint = explain(error, repository, "dataset", "main")
         raise StoreError(f"hub dataset {plain(repository)}: {plain(what)}", hint=hint) from error
-
-
-def _fetch_hub(repository: str, folder: Path) -> str:
-    from huggingface_hub import HfApi, hf_hub_download
-
-    with _hub_errors(repository):
-        set_patience()
-        info = patiently(lambda: HfApi().dataset_info(repository, files_metadata=True))
-        files = [f for f in info.siblings or [] if _is_wanted(f.rfilename)]
-        _check_bounds([f.size or 0 for f in files], f"{HUB}{repository}")
-        for file in files:
-            got = Path(hf_hub_download(repository, file.rfilename, revision=info.sha, repo_type="dataset"))
-            if (wrong := damage(got)) is not None:
-                raise StoreError(
-                    f"hub dataset {plain(repository)}: {plain(file.rfilename)}: {wrong}",
-                    hint=f"delete {got.resolve()} and pull again",
-                )
-            (folder / file.rfilename).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(got, folder / file.rfilename)
-    return info.sha or ""
-
-
-def _push_hub(repository: str, folder: Path, name: str, text: str) -> SentSubmission:
-    from huggingface_hub import CommitOperationAdd, HfApi
-
-    title, _, body = text.partition("\n")
-    files = [folder / MANIFEST, *packed_files(folder)]
-    with _hub_errors(repository):
-        # One commit that opens the request: `upload_folder` sends several and leaves the request a draft.
-        commit = HfApi().create_commit(
-            repo_id=repository,
-            repo_type="dataset",
-            operations=[
-                CommitOperationAdd(f"{SUBMITTED}/{name}/{path.relative_to(folder).as_posix()}", str(path))
-                for path in files
-            ],
-            commit_message=title,
-            commit_description=body.strip(),
-            create_pr=True,
-        )
-    if commit.pr_url is None:
-        raise UsageError(f"{SUBMITTED}/{name} is there already, as it is here", hint="nothing is to be sent")
-    return SentSubmission(commit.pr_revision or "main", commit.pr_url, text)

@@ -13,9 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from biobench.core.files import read_regular
 from biobench.data.catalog import load_task
 from biobench.data.load import load_folds
 from biobench.errors import DataFormatError, DataUnavailableError, StoreError
@@ -29,81 +26,71 @@ from biobench.schema.task import parse_seeds
 from biobench.score import ScoreError, scored
 from biobench.store import Store
 from biobench.store.redact import under_aliases
-from biobench.store.statements import MANIFEST, Statement, statement_on
-from biobench.submission.checks import Bounded, Check, RunState, Verification, unbounded
+from biobench.store.statements import Statement, statement_on
+from biobench.submission.checks import Check, RunState, State, Verification
 from biobench.submission.content import check_content, check_predictions
 from biobench.submission.duplicates import Answers, answers_of, check_copies
 from biobench.submission.layout import check_layout, check_manifest
 from biobench.submission.leading import leading
-from biobench.submission.records import TOLERANCE, check_canonical, check_record, equal
+from biobench.submission.records import TOLERANCE, check_record, equal
+
+_OF_ONE_MODEL = ("hash", "revision", "architecture", "parameters", "max_positions", "licence")
 
 
-def examine(
-    folder: str | Path,
-    data_dir: str | Path | None = None,
-    against: str | Path | None = None,
-    bounded: Bounded = unbounded,
-) -> Verification:
+def examine(folder: str | Path, data_dir: str | Path | None = None, against: str | Path | None = None) -> Verification:
     """Check one submission against the shipped tasks, the data in `data_dir` and the results in `against`.
 
     Nothing of the submission is trusted: it is opened only once its layout holds, and where the data is at
     hand its gold is replaced by the data's. Without the data a run is consistent at best, never verified.
     against: a results folder; its own runs and its `submitted/` are compared with these, and its `statements/` say
-    what a maintainer reproduced. bounded: the limits under which files of the submission are read (`guard.verify`
-    calls this in a process of its own, with limits).
+    what a maintainer reproduced. `guard.verify` calls this in a process of its own, with limits.
     """
     folder = Path(folder)
-    checks = check_layout(folder)
-    if any(c.grade == "error" for c in checks):
-        return Verification(str(folder), "", tuple(map(_printable, checks)))
-    with bounded(MANIFEST):
+    checks, manifest = check_layout(folder), None
+    if not any(c.grade == "error" for c in checks):
         manifest, manifest_checks = check_manifest(folder)
-    checks += manifest_checks
+        checks += manifest_checks
     if manifest is None:
         return Verification(str(folder), "", tuple(map(_printable, checks)))
-    rescoring = Rescoring(Store(folder), None if data_dir is None else Path(data_dir), bounded)
-    records, rescored, refused = list[RunRecord](), set[str](), set[str]()
+    rescoring = Rescoring(Store(folder), None if data_dir is None else Path(data_dir))
+    records, rescored = list[RunRecord](), set[str]()
     for path in sorted(folder.glob("runs/*/*.json")):
         where = path.relative_to(folder).as_posix()
-        with bounded(where):
-            try:
-                record = rescoring.store.get(path.parent.name, path.stem)
-                record_checks = check_canonical(read_regular(path), path, where)
-                record_checks += [] if record is None else check_record(record, manifest.model)
-            except StoreError as error:
-                record, record_checks = None, [Check("R01", "error", where, error.what)]
-        checks += record_checks
-        if record is not None:
-            records.append(record)
-            refused |= {record.key} if any(c.grade == "error" for c in record_checks) else set()
+        try:
+            record = rescoring.store.get(path.parent.name, path.stem)
+            if record is None:
+                continue
+            of_run = check_record(record, manifest.model)
+        except StoreError as error:
+            checks.append(Check("R01", "error", where, error.what))
+            continue
+        records.append(record)
+        if not any(c.grade == "error" for c in of_run):
+            problem, again = rescoring.check(record)
+            of_run += [] if problem is None else [problem]
+            rescored |= {record.key} if again else set()
+        checks += of_run
     if not records and not any(c.code == "R01" for c in checks):
         checks.append(Check("R01", "error", "runs", "holds no record"))
     records.sort(key=lambda r: (r.task.id, r.model.id, r.seed, r.key))
-    for record in records:
-        if record.key not in refused:
-            problem, again = rescoring.check(record)
-            checks += [] if problem is None else [problem]
-            refused |= set() if problem is None else {record.key}
-            rescored |= {record.key} if again else set()
-    checks += rescoring.remarks()
-    earlier = [] if against is None else list(_earlier(Path(against), folder, rescoring.answers, bounded))
-    checks += check_copies(rescoring.answers, earlier)
-    statement = None
+    earlier, statement = list[Answers](), None
     if against is not None:
+        earlier = list(_earlier(Path(against), folder, rescoring.answers))
         try:
             statement = statement_on(folder, Path(against))
         except StoreError as error:
             checks.append(Check("W03", "warning", "statements", plain(error.what)))
+    checks += rescoring.remarks() + check_copies(rescoring.answers, earlier)
     checks += _waiting(records, [other.record for other in earlier], statement)
-    checks += _of_one_model(records)
-    checks += _completeness(records)
-    persons = {c.where for c in checks if c.grade == "person"}
+    checks += _of_one_model(records) + _completeness(records)
     runs = []
     for r in records:
-        mine = {f"runs/{r.task.id}", *(f"runs/{r.task.id}/{r.key}{end}" for end in (".json", ".parquet"))}
-        proved = "verified" if r.key in rescored else "consistent"
-        state = "refused" if r.key in refused else "person" if mine & persons else proved
-        runs.append(RunState(r.task.id, r.key, r.seed, state, r.key in rescored))  # type: ignore[arg-type]
+        mine = {f"runs/{r.task.id}/{r.key}.json", f"runs/{r.task.id}/{r.key}.parquet"}
+        refused = any(c.grade == "error" and c.where in mine for c in checks)
+        person = any(c.grade == "person" and c.where in {f"runs/{r.task.id}", *mine} for c in checks)
+        proved: State = "verified" if r.key in rescored else "consistent"
+        state: State = "refused" if refused else "person" if person else proved
+        runs.append(RunState(r.task.id, r.key, r.seed, state, r.key in rescored))
     reproduced = statement is not None and statement.mark == "reproduced"
     checks = list(dict.fromkeys(map(_printable, checks)))
     return Verification(str(folder), plain(manifest.model), tuple(checks), tuple(runs), reproduced)
@@ -114,26 +101,21 @@ def _printable(check: Check) -> Check:
     return check._replace(where=plain(check.where), what=plain(check.what) if check.code[0] == "R" else check.what)
 
 
-def _earlier(results: Path, folder: Path, answers: Sequence[Answers], bounded: Bounded) -> Iterator[Answers]:
+def _earlier(results: Path, folder: Path, answers: Sequence[Answers]) -> Iterator[Answers]:
     """The runs of a results folder on tasks and data of these; what cannot be read there is passed over."""
     wanted = {(run.record.task.id, run.record.task.data_hash) for run in answers}
-    submitted = results / SUBMITTED
-    for place in [results, *(sorted(submitted.iterdir()) if submitted.is_dir() else [])]:
-        if not (place / "runs").is_dir() or place.resolve() == folder.resolve():
-            continue
+    submitted = sorted(path.parent for path in results.glob(f"{SUBMITTED}/*/runs"))
+    for place in [results, *(path for path in submitted if path.resolve() != folder.resolve())]:
         store, name = Store(place), plain("the results" if place == results else place.name)
-        for path in sorted(path for task, _ in wanted for path in place.glob(f"runs/{task}/*.json")):
-            with bounded(path.name):
-                try:
-                    record = store.get(path.parent.name, path.stem)
-                    if record is None or (record.task.id, record.task.data_hash) not in wanted or record.limit:
-                        continue
-                    if check_content(store.path_of(record), "", record):
-                        continue
-                    run = answers_of(record, *store.stored_predictions(record), place=name)
-                except StoreError:
+        for path in sorted(path for task in {task for task, _ in wanted} for path in place.glob(f"runs/{task}/*.json")):
+            try:
+                record = store.get(path.parent.name, path.stem)
+                if record is None or (record.task.id, record.task.data_hash) not in wanted or record.limit:
                     continue
-            yield run
+                if not check_content(store.path_of(record), "", record):
+                    yield answers_of(record, *store.stored_predictions(record), place=name)
+            except StoreError:
+                continue
 
 
 def _waiting(records: Sequence[RunRecord], earlier: Iterable[RunRecord], statement: Statement | None) -> list[Check]:
@@ -154,24 +136,23 @@ def _waiting(records: Sequence[RunRecord], earlier: Iterable[RunRecord], stateme
 
 def _of_one_model(records: Sequence[RunRecord]) -> list[Check]:
     """R09: runs of several checkpoints under one name. What is known of one checkpoint is the same in all its runs."""
-    for name in ("hash", "revision", "architecture", "parameters", "max_positions"):
-        if len({getattr(r.model, name) for r in records}) > 1:
-            return [Check("R09", "error", "runs", f"are of several checkpoints (model.{name}) under one name")]
+    facts = {n: {getattr(r.model, n) for r in records} for n in _OF_ONE_MODEL}
     # a run from before licences were recorded names none
-    if len({r.model.licence for r in records} - {None}) > 1:
-        return [Check("R09", "error", "runs", "name several licences of one checkpoint (model.licence)")]
+    facts["licence"] -= {None}
+    several = ", ".join(f"model.{name}" for name, values in facts.items() if len(values) > 1)
+    if several:
+        return [Check("R09", "error", "runs", f"are of several checkpoints under one name ({several})")]
     return []
 
 
 @dataclass(slots=True)
 class Rescoring:
-    """Scores records again, with the data of each task read once. answers: what the runs so far say."""
+    """Scores records again, with the data of one task read at a time. answers: what the runs so far say."""
 
     store: Store
     data_dir: Path | None
-    bounded: Bounded
     answers: list[Answers] = field(default_factory=list)
-    _data: dict[str, list[TaskData]] = field(default_factory=dict)
+    _data: tuple[str, list[TaskData]] = ("", [])
     _missing: dict[str, str] = field(default_factory=dict)
     """Task to the reason why its runs are not scored again."""
 
@@ -179,22 +160,21 @@ class Rescoring:
         """(the first D, P or S finding, whether the run was scored again on the data with the claimed result)."""
         where = f"runs/{record.task.id}/{record.key}.parquet"
         data = self._of(record)
-        with self.bounded(where):
-            try:
-                content = check_content(self.store.path_of(record), where, record)
-                problem = content[0] if content else self._problem(record, where, data)
-            except (StoreError, ScoreError) as error:
-                problem = Check("R07", "error", where, error.what)
-            except (MemoryError, pa.ArrowMemoryError):
-                problem = Check("L07", "error", where, "needs more memory than is given")
+        try:
+            content = check_content(self.store.path_of(record), where, record)
+            problem = content[0] if content else self._problem(record, where, data)
+        except (StoreError, ScoreError) as error:
+            problem = Check("R07", "error", where, error.what)
         return problem, problem is None and data is not None
 
     def _problem(self, record: RunRecord, where: str, data: TaskData | None) -> Check | None:
         def error(code: str, what: str) -> Check:
             return Check(code, "error", where, what)
 
-        if data is not None and (mismatch := _other_data(record, data)):
-            return error(*mismatch)
+        if data is not None and data.hash != record.task.data_hash:
+            return error("D02", "was made on other data than the data at hand")
+        if data is not None and not _is_of(record, data):
+            return error("D01", "labels, numbers of documents or lost mentions are not those of the data")
         stored, predictions = self.store.stored_predictions(record)
         if wrong := check_predictions(record, where, stored, predictions):
             return wrong[0]
@@ -226,9 +206,10 @@ class Rescoring:
                        if abs(record.scores.get(n, math.inf) - after.scores.get(n, -math.inf)) > TOLERANCE)  # fmt: skip
         if names:
             return error("S01", f"the predictions do not give the claimed {', '.join(plain(n) for n in names[:5])}")
-        for label in sorted(record.per_label.keys() | after.per_label.keys()):
-            if not equal(record.per_label.get(label, {}), after.per_label.get(label, {})):
-                return error("S03", f"the predictions do not give the numbers of label {plain(label)}")
+        if record.per_label.keys() != after.per_label.keys() or not all(
+            equal(row, after.per_label[label]) for label, row in record.per_label.items()
+        ):
+            return error("S03", "the predictions do not give the numbers of its labels")
         return None
 
     def remarks(self) -> list[Check]:
@@ -237,33 +218,27 @@ class Rescoring:
         return [Check("D03", "warning", f"runs/{task}", what + why) for task, why in self._missing.items()]
 
     def _of(self, record: RunRecord) -> TaskData | None:
-        task, fold = record.task.id, 0 if record.resampling is None else record.resampling.fold
-        if task not in self._data:
+        task = record.task
+        if task.id != self._data[0]:
             try:
-                self._data[task] = load_folds(load_task(task), self.data_dir, offline=True)
+                self._data = task.id, load_folds(load_task(task.id), self.data_dir, offline=True)
             except (DataUnavailableError, DataFormatError) as error:
-                self._data[task], self._missing[task] = [], error.what
-        data = self._data[task]
-        if data and data[0].source != record.task.source:
-            self._missing[task] = f"it is of source {data[0].source}, the runs are of {record.task.source}"
+                self._data, self._missing[task.id] = (task.id, []), error.what
+        data = self._data[1]
+        if data and data[0].source != task.source:
+            self._missing[task.id] = f"it is of source {data[0].source}, the runs are of {task.source}"
             return None
-        return data[fold] if data else None
+        return data[0 if record.resampling is None else record.resampling.fold] if data else None
 
 
-def _other_data(record: RunRecord, data: TaskData) -> tuple[str, str] | None:
-    """(code, what) where the record speaks of other data than that at hand."""
-    task = record.task
-    if data.hash != task.data_hash:
-        return "D02", "was made on other data than the data at hand"
-    differing = {
-        "labels, or those with gold,": (data.gold_labels, data.labels) != (task.gold_labels, task.labels),
-        "number of documents": len(data.test) != task.test_documents,
-        "number of training documents": record.resampling is not None
-        and len(data.train) != record.resampling.train_documents,
-        "mentions that no score counts (unexpressed_gold)": record.unexpressed_gold != data.unexpressed,
-    }
-    what = next((name for name, differs in differing.items() if differs), None)
-    return None if what is None else ("D01", f"its {what} are not those of the data")
+def _is_of(record: RunRecord, data: TaskData) -> bool:
+    """Whether what the record says of the data holds for the data at hand."""
+    task, folds = record.task, record.resampling
+    return (
+        (data.gold_labels, data.labels, len(data.test)) == (task.gold_labels, task.labels, task.test_documents)
+        and (folds is None or len(data.train) == folds.train_documents)
+        and record.unexpressed_gold == data.unexpressed
+    )
 
 
 def _read_by(record: RunRecord, documents: Sequence[Document]) -> list[Document]:

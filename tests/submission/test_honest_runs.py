@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from biobench.store import Store
-from biobench.submission.checks import unbounded
 from biobench.submission.records import check_record
 from biobench.submission.verify import Rescoring
 from tests.helpers.cli_make import process
@@ -36,7 +35,7 @@ def honest(tmp_path: Path, data_dir: Path, task: str, overrides: tuple[str, ...]
     assert said.status == 0, said.err
     assert {row["status"] for row in json.loads(said.out)} == {"done"}
     store = Store(tmp_path / "results")
-    rescoring, findings = Rescoring(store, data_dir, unbounded), []
+    rescoring, findings = Rescoring(store, data_dir), []
     for record in store.records():
         problem, rescored = rescoring.check(record)
         assert rescored, problem

@@ -14,7 +14,7 @@ from biobench.errors import DataUnavailableError, UsageError
 from biobench.export.formats import export
 from biobench.score import scored
 from biobench.store import Store, run_key
-from biobench.submission.layout import RECORD_BYTES, RECORDS_BYTES
+from biobench.submission.layout import JSON_BYTES
 from biobench.submission.pack import MANIFEST, slug, submit
 from biobench.submission.verify import examine as verify
 from tests.helpers.submission_make import TASK, change_record, codes, honest_run, relist, rewrite
@@ -78,7 +78,6 @@ def test_missing_seeds_are_warnings(tmp_path):
     ("change", "code"),
     [
         (lambda r: r["scores"].update(macro_f1=0.99), "S01"),
-        (lambda r: r["scores"].update(invented=0.5), "S01"),
         (lambda r: r["scores"].update(macro_f1=float("nan")), "R01"),
         (lambda r: r["scores"].update(macro_f1=1.5), "R02"),
         (lambda r: r.update(scores={}), "R02"),
@@ -90,11 +89,9 @@ def test_missing_seeds_are_warnings(tmp_path):
         (lambda r: r["task"].update(hash="0" * 64), "T02"),
         (lambda r: r["task"].update(labels=r["task"]["labels"][:-1]), "T03"),
         (lambda r: r["task"].update(gold_labels=r["task"]["gold_labels"][:1]), "D01"),
-        (lambda r: r["task"].update(data_hash="0" * 64), "R05"),
         (lambda r: r["task"].update(id="elsewhere"), "R01"),
         (lambda r: r.update(redacted=True), "T03"),
         (lambda r: r["task"].update(paper="weighted_f1"), "T03"),
-        (lambda r: r["task"].update(primary="nonsense"), "T03"),
         (lambda r: r["protocol"].update(reader={"lengths": 5}), "T03"),
         (lambda r: r["task"].update(test_documents=1), "D01"),
         (lambda r: r.update(per_label={}), "S03"),
@@ -106,13 +103,11 @@ def test_missing_seeds_are_warnings(tmp_path):
         ),
         (lambda r: r["model"].update(parameters=0), "R02"),
         (lambda r: r["cost"].update(seconds=-5.0), "R01"),
-        (lambda r: r["cost"].update(energy_kwh=-1.0), "R01"),
         (lambda r: r["windows"].update(ceiling={"macro_f1": 7.0}), "R02"),
         (lambda r: r["windows"].update(truncated_documents=10**6), "R02"),
         (lambda r: r["training"].update(precision="fp8"), "R02"),
         (lambda r: r["provenance"].update(started="<script>"), "R01"),
         (lambda r: r.update(predictions="../../etc/passwd"), "R01"),
-        (lambda r: r.update(html="<script>"), "R01"),
     ],
 )
 def test_records_that_lie_are_refused(packed, change, code):
@@ -229,18 +224,8 @@ def test_sizes_are_bounded_before_anything_is_read(packed):
         stream.truncate(2**30)
     assert codes(packed) == {"L03"}
     with open(path, "wb") as stream:
-        stream.truncate(RECORD_BYTES + 1)
+        stream.truncate(JSON_BYTES + 1)
     assert codes(packed) == {"L03"}
-
-
-def test_all_records_together_are_bounded_as_well(packed):
-    folder = next(packed.glob("runs/*"))
-    for number in range(RECORDS_BYTES // RECORD_BYTES):
-        with open(folder / f"{number:032x}.json", "wb") as stream:
-            stream.truncate(RECORD_BYTES)
-    (found,) = verify(packed).checks
-    assert (found.code, found.where) == ("L03", ".")
-    assert "bytes of records" in found.what
 
 
 @pytest.mark.parametrize(
