@@ -85,7 +85,7 @@ def _state(store: Store, task: str, key: str, *, done: bool) -> FolderRun:
     if done:
         return FolderRun(key, task, "done")
     try:
-        reason = store.last_failure(task, key)
+        reason = store.failure(task, key)
     except StoreError as error:
         reason = str(error)
     return FolderRun(key, task, "stopped" if reason is None else "failed", reason=reason)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import subprocess
-import sys
 import time
 from dataclasses import replace
 
@@ -250,27 +248,6 @@ def test_a_store_knows_which_command_made_a_run(tmp_path):
         store.command_of("my_task", key)
 
 
-def test_a_claim_is_exclusive_and_ends(tmp_path):
-    store, other = Store(tmp_path), Store(tmp_path)
-    key = "0" * 32
-    with store.claim("my_task", key) as mine:
-        assert mine
-        with other.claim("my_task", key) as theirs:
-            assert not theirs
-        with other.claim("my_task", "1" * 32) as different:
-            assert different
-    with other.claim("my_task", key) as after:
-        assert after
-
-
-def test_a_claim_passes_on_the_work_that_failed(tmp_path):
-    store = Store(tmp_path)
-    with pytest.raises(OSError, match="mine"), store.claim("my_task", "0" * 32):
-        raise OSError("mine")
-    with store.claim("my_task", "0" * 32) as mine:
-        assert mine
-
-
 def test_a_failure_is_known_to_its_command_alone(tmp_path):
     store, key = Store(tmp_path), "0" * 32
     assert store.failure("my_task", key, 1700000000.25) is None
@@ -282,26 +259,6 @@ def test_a_failure_is_known_to_its_command_alone(tmp_path):
         (tmp_path / "locks" / "my_task" / f"{key}.failed").write_bytes(damage)
         with pytest.raises(StoreError, match="not the note of a run"):
             store.failure("my_task", key, 1700000000.25)
-
-
-def test_a_killed_process_gives_its_claim_back(tmp_path):
-    key = "0" * 32
-    program = (
-        "import sys; from biobench.store import Store\n"
-        f"with Store({str(tmp_path)!r}).claim('my_task', {key!r}) as mine:\n"
-        "    print(mine is not None, flush=True); sys.stdin.read()\n"
-    )
-    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stdin=subprocess.PIPE)
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline().strip() == b"True"
-        with Store(tmp_path).claim("my_task", key) as mine:
-            assert not mine
-    finally:
-        process.kill()
-        process.communicate()
-    with Store(tmp_path).claim("my_task", key) as mine:
-        assert mine
 
 
 def test_keys_name_every_decision():
