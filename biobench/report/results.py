@@ -16,7 +16,7 @@ from biobench.report.tasks import TaskInfo, task_infos
 from biobench.schema.baseline import BaselineRecord
 from biobench.schema.kind import has_f1
 from biobench.store import Store, UnusableFile
-from biobench.store.floors import floors_fingerprint, scan_floors
+from biobench.store.floors import scan_floors
 from biobench.store.store import paused_collector
 
 SUBMITTED = "submitted"
@@ -78,7 +78,7 @@ def fingerprint(results_dir: str | Path) -> str:
     """Changes when `load` would read something else from the folder; quick, for caches."""
     folder = Path(results_dir)
     stores = [store.fingerprint() for _, store in _stores(folder)]
-    return " ".join([*stores, floors_fingerprint(results_dir), published_state(folder), experiments_state(folder)])
+    return " ".join([*stores, published_state(folder), experiments_state(folder)])
 
 
 def _stores(results_dir: Path) -> list[tuple[Source, Store]]:

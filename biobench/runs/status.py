@@ -12,7 +12,7 @@ from biobench.errors import StoreError
 from biobench.store import Store
 from biobench.store.claims import RUNNING, is_alive, read_heartbeat
 from biobench.store.index import list_files
-from biobench.store.keys import is_key, is_task_id
+from biobench.store.records import is_key, is_task_id
 
 State = Literal["done", "running", "failed", "stopped"]
 """stopped: begun, and nobody is at it; the next process that makes it resumes it from its last state."""

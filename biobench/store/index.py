@@ -153,9 +153,9 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
         ) from error
 
 
-def folder_times(runs: Path) -> list[tuple[str, int]]:
+def folder_times(folder: Path) -> list[tuple[str, int]]:
     """Each task folder and when a file in it was last added, removed or replaced; no file is looked at."""
-    return sorted((entry.name, entry.stat().st_mtime_ns) for entry in _entries(runs) if entry.is_dir())
+    return sorted((entry.name, entry.stat().st_mtime_ns) for entry in _entries(folder) if entry.is_dir())
 
 
 def read_index(file: Path) -> dict[tuple[str, str], tuple[State, Brief]]:

@@ -25,10 +25,8 @@ from biobench.schema.record import RunRecord
 from biobench.store.claims import RUNNING, Claim, claimed
 from biobench.store.index import FILE as INDEX
 from biobench.store.index import Brief, Seen, State, folder_times, list_files, read_index, write_index
-from biobench.store.keys import is_key, is_task_id
-from biobench.store.records import from_json, to_json
-from biobench.store.redact import redacted, under_aliases
-from biobench.store.tables import from_parquet, to_parquet
+from biobench.store.records import from_json, is_key, is_task_id, to_json
+from biobench.store.tables import from_parquet, redacted, to_parquet, under_aliases
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +163,9 @@ class Store:
             return None
 
     def fingerprint(self) -> str:
-        """Changes when a record is added, removed or replaced, as `save` and `update` do it; looks at no file."""
-        return hashlib.sha256(repr(folder_times(self.root / "runs")).encode()).hexdigest()
+        """Changes when a record or verdict is added, removed or replaced by BioBench; looks at no file."""
+        times = [folder_times(self.root / folder) for folder in ("runs", "floors")]
+        return hashlib.sha256(repr(times).encode()).hexdigest()
 
     def load_predictions(
         self, record: RunRecord, documents: Sequence[Document] | None = None

@@ -31,6 +31,9 @@ def test_what_is_saved_comes_back(tmp_path):
     gold, said = store.load_predictions(stored)
     assert gold == [replace(d, text="", origin="") for d in documents()]
     assert said == predictions()
+    files = [path.read_bytes() for path in (tmp_path / "results").rglob("*") if path.is_file()]
+    assert not any(sentence.encode() in content for sentence in SENTENCES for content in files), "no text is stored"
+    assert saved(Store(tmp_path / "again")).predictions_sha256 == stored.predictions_sha256
 
 
 def test_a_record_from_before_the_counts_of_its_data_opens_with_the_same_key(tmp_path):
@@ -43,22 +46,10 @@ def test_a_record_from_before_the_counts_of_its_data_opens_with_the_same_key(tmp
     assert Store(tmp_path).briefs()[1] == []
 
 
-def test_no_text_is_stored(tmp_path):
-    stored = saved(Store(tmp_path))
-    content = (tmp_path / stored.predictions).read_bytes() + (tmp_path / stored.predictions).with_suffix(
-        ".json"
-    ).read_bytes()
-    assert not any(s.encode() in content for s in SENTENCES)
-
-
 def test_a_document_without_prediction_stays_without(tmp_path):
     store = Store(tmp_path)
     stored = store.save(record(), documents(), predictions()[:2])
     assert [p.document for p in store.load_predictions(stored)[1]] == ["note-0", "note-1"]
-
-
-def test_equal_predictions_give_equal_files(tmp_path):
-    assert saved(Store(tmp_path / "a")).predictions_sha256 == saved(Store(tmp_path / "b")).predictions_sha256
 
 
 def test_predictions_of_unknown_documents_are_refused(tmp_path):
@@ -178,11 +169,6 @@ def test_changed_predictions_are_found_out(tmp_path):
 def test_names_never_become_other_paths(tmp_path, task, key):
     with pytest.raises(StoreError, match="do not name a run"):
         Store(tmp_path).get(task, key)
-
-
-def test_an_empty_or_absent_folder_holds_nothing(tmp_path):
-    assert Store(tmp_path / "nowhere").scan() == ([], [])
-    assert not (tmp_path / "nowhere").exists()
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])

@@ -22,7 +22,7 @@ from biobench.schema.document import Document, Prediction, Span
 from biobench.schema.record import TaskIdentity
 from biobench.score import oracle, scored
 from biobench.store import Store, run_key
-from biobench.store.redact import redacted
+from biobench.store.tables import redacted
 from biobench.submission.guard import SECONDS, verify
 from biobench.submission.layout import MOST_RUNS
 from biobench.submission.leading import leading
