@@ -164,7 +164,9 @@ class _Wire(Reporter):
     def step(self, run: RunName, done: int, total: int, what: str) -> None:
         """The run moved on."""
         now = time.monotonic()
-        if isinstance(what, ProgressNote) or now - self.last >= _STEP_SECONDS:
+        if not total:  # a stage, such as "loading model": it holds back no step that follows
+            self._send("step", run, done, total, what)
+        elif isinstance(what, ProgressNote) or now - self.last >= _STEP_SECONDS:
             self.last = now
             self._send("step", run, done, total, what)
 

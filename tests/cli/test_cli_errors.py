@@ -54,7 +54,7 @@ def test_validate_names_every_bad_spec_of_a_folder(biobench: Callable[..., Said]
 
 
 ARGUMENTS = [
-    (["run"], "Missing argument 'MODEL...'", "biobench run --help"),
+    (["run"], "Missing argument 'MODEL'", "biobench run --help"),
     (["run", "TINY", "--sed", "1", "--task", "demo_ner"], "--sed", "biobench run --help"),
     (["runn", "TINY"], "runn", "biobench --help"),
     (["run", "TINY"], "no task is named", "--task"),

@@ -189,22 +189,6 @@ def test_isolated_documents_give_the_kernel_the_length_of_the_longest(
         assert set(asked) == {(ids.shape[1],) * 2}
 
 
-def test_what_a_probe_does_to_determinism_is_taken_back() -> None:
-    from trainer.train.distributed import determinism
-
-    state: Callable[[], tuple[bool, bool, bool]] = lambda: (  # noqa: E731
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
-        torch.backends.cudnn.deterministic,
-    )
-    before = state()
-    with determinism(None):
-        assert state() == before
-        torch.use_deterministic_algorithms(not before[0], warn_only=True)
-        torch.backends.cudnn.deterministic = not before[2]
-    assert state() == before
-
-
 def test_a_kernel_that_does_not_give_the_states_of_a_model_is_not_trained_with(
     kernel: Kernel, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
