@@ -23,12 +23,10 @@ from biobench.report.details.pretraining import (
 from biobench.report.entrants import line_name
 from biobench.report.groups import RunGroup
 from biobench.report.printers import plain_note
-from biobench.report.results import Results, contents, fingerprint, load
+from biobench.report.results import Results, fingerprint, load
 from biobench.report.row import Row
 from leaderboard.launch import PRETRAINING_VARIABLE, RESULTS_VARIABLE, is_public
 
-SECONDS = 20
-"""For so long no record file is looked at again unless its folder changed."""
 ANY = "any"
 
 
@@ -42,11 +40,6 @@ def pretraining_dir() -> Path:
     return Path(os.environ.get(PRETRAINING_VARIABLE) or results_dir() / FOLDER).resolve()
 
 
-@st.cache_data(ttl=SECONDS, max_entries=2, show_spinner=False)
-def _contents(folder: str) -> str:
-    return contents(folder)
-
-
 @st.cache_resource(max_entries=2, show_spinner="Reading the results folder")
 def _load(folder: str, state: str) -> Results:
     """`state` stands for the folder's content: another one reads it anew."""
@@ -55,9 +48,8 @@ def _load(folder: str, state: str) -> Results:
 
 
 def results_state() -> str:
-    """Changes with the folder's content: at once where BioBench wrote, within seconds where a copy did."""
-    folder = str(results_dir())
-    return f"{fingerprint(folder)} {_contents(folder)}"
+    """Changes with the folder's content."""
+    return fingerprint(str(results_dir()))
 
 
 def results() -> Results:

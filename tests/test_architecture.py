@@ -53,10 +53,7 @@ NO_TORCH = (
 NEVER_TORCH = tuple(room for room in NO_TORCH if room not in ("encode", "kinds", "data"))
 """Rooms that may not name them even inside a function; a kind's head and loss need torch, its scores do not."""
 HEAVY = {"torch", "transformers", "datasets", "accelerate"}
-CORE_WITH_TORCH = {
-    *("biobench.core.attention", "biobench.core.machine", "biobench.core.memory", "biobench.core.tokenizer"),
-    "biobench.core.transfer",
-}
+CORE_WITH_TORCH = {"biobench.core.attention", "biobench.core.machine", "biobench.core.tokenizer"}
 """The modules of the shared floor that may name them; no room of `NEVER_TORCH` may name these."""
 
 SHARED_CLASS_NAMES: set[str] = set()

@@ -7,19 +7,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from biobench.core.files import Remedy, write_atomic
 from biobench.core.files import make_folder as _make_folder
+from biobench.core.files import write_atomic
 from biobench.core.files import writing as _writing
 from biobench.errors import StoreError
 
-REMEDY = Remedy(
-    full="free space and continue with --resume; the last checkpoint is whole",
-    denied="choose another with --out DIR",
-    other="check the path, then continue with --resume",
-)
+PLACE = "--out DIR; --resume continues from the last whole checkpoint"
 
-writing = partial(_writing, remedy=REMEDY)
-make_folder = partial(_make_folder, remedy=REMEDY)
+writing = partial(_writing, place=PLACE)
+make_folder = partial(_make_folder, place=PLACE)
 
 
 def check_writable(file: Path) -> None:
@@ -31,7 +27,7 @@ def check_writable(file: Path) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Replace a text file in one step. Raises StoreError."""
-    write_atomic(path, text.encode(), REMEDY)
+    write_atomic(path, text.encode(), PLACE)
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -22,7 +22,7 @@ import torch
 from torch.profiler import record_function
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from biobench.core.memory import keep_freed_memory
+from biobench.core.machine import keep_freed_memory
 from biobench.core.tokenizer import load_tokenizer
 from biobench.errors import BioBenchError, TrainingError, UsageError
 from trainer.corpus.builder import Texts

@@ -13,10 +13,6 @@ from biobench.cli.console.options import takes_request
 from biobench.core.stop import STOPPED_EXIT, RunStoppedError, stoppable
 from biobench.runs.options import RunRequest
 
-BY_FILES = (
-    "claims: this file system has no locks, so a run is claimed by a file with a heartbeat, stale after 3 minutes "
-    "(docs/running.md)"
-)
 KEPT = "Stopped. What is done is kept and what was begun resumes from its last state: give the same command again."
 
 
@@ -78,15 +74,12 @@ def run_request(
     from biobench.runs.api import run_plan
     from biobench.runs.plan import make_plan
     from biobench.runs.table import end_of_run, print_results
-    from biobench.store import Store
 
     try:
         with stoppable(), RunTerminal(log_file) as reporter:
             plan = make_plan(request, reporter, selection=selection)
             for line in (*plan.left_out, *plan.contradictions()):
                 reporter.say(line)
-            if not request.dry_run and plan.undone() and Store(request.results_dir).claim_mode() == "files":
-                reporter.say(BY_FILES)
             results = run_plan(plan, reporter)
     except KeyboardInterrupt:
         typer.echo(KEPT, err=True)

@@ -9,30 +9,6 @@ from biobench.errors import ModelError
 
 PICKLE = "BIOBENCH_ALLOW_PICKLE"
 """Environment variable: names of checkpoints, by commas, whose weights may be pickle files."""
-_MOST_BYTES = {"config.json": 2**20, "tokenizer_config.json": 2**25, "special_tokens_map.json": 2**22}
-_MOST_BYTES |= {"tokenizer.json": 2**28, "vocab.txt": 2**27, "vocab.json": 2**27, "merges.txt": 2**27}
-"""Those of the largest public vocabularies (256,000 entries) take an eighth of it."""
-
-
-def check_sizes(folder: Path) -> None:
-    """Refuses text files that no checkpoint has in this size, before a library reads them."""
-    for name, most in _MOST_BYTES.items():
-        path = folder / name
-        size = path.stat().st_size if path.is_file() else 0
-        if size > most:
-            raise ModelError(
-                f"has {size} bytes, at most {most} are read", hint="this is no file of a checkpoint", file=path
-            )
-
-
-def check_links(folder: Path) -> None:
-    """Refuses links that leave the folder; those of the hub's cache lead to the blobs of the same entry."""
-    home = folder.resolve()
-    allowed = [home, (home.parent.parent / "blobs").resolve()] if home.parent.name == "snapshots" else [home]
-    for path in folder.iterdir():
-        if path.is_symlink() and not any(path.resolve().is_relative_to(place) for place in allowed):
-            hint = "copy the file itself into the folder"
-            raise ModelError("is a link that leaves the model's folder", hint=hint, file=path)
 
 
 def pickle_allowed(name: str) -> bool:
@@ -54,11 +30,10 @@ def check_pickle(folder: Path, name: str) -> None:
 def only_safetensors(checkpoint: str | Path) -> bool | None:
     """The value of `use_safetensors` for a hub id or a folder: True but where the user trusts its pickle.
 
-    Raises ModelError for a folder with pickled weights alone, and for files of no checkpoint's size.
+    Raises ModelError for a folder with pickled weights alone.
     """
     folder = Path(checkpoint)
     name = folder.resolve().name if folder.is_dir() else str(checkpoint)
     if folder.is_dir():
-        check_sizes(folder)
         check_pickle(folder, name)
     return None if pickle_allowed(name) else True

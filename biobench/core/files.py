@@ -15,7 +15,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -31,66 +30,37 @@ _SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
 """How libraries in Rust, such as safetensors, name an error of the operating system."""
 
 
-@dataclass(frozen=True, slots=True)
-class Remedy:
-    """What to do about a failed write: of a full disk, of a folder that may not be written, of anything else."""
-
-    full: str
-    denied: str
-    other: str
+RESULTS = "--results-dir"
 
 
-def choose_another(place: str) -> Remedy:
-    """The remedies of what is written to a place that an option or argument names."""
-    return Remedy(
-        full=f"free space, or choose another {place}",
-        denied=f"check the folder's permissions, or choose another {place}",
-        other=f"check the path, or choose another {place}",
-    )
-
-
-RESULTS, OUTPUT = choose_another("--results-dir"), choose_another("--output")
-
-
-def cannot_write(path: Path, error: OSError, remedy: Remedy = RESULTS) -> StoreError:
-    """The operating system's refusal as one line with its remedy."""
+def cannot_write(path: Path, error: OSError, place: str = RESULTS) -> StoreError:
+    """The operating system's refusal as one line with its remedy. place: the option or argument that names the path."""
+    what, remedy = f"cannot be written: {error.strerror or error}", "check the path"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StoreError("the disk is full", hint=remedy.full, file=path)
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return StoreError(f"cannot be written: {error.strerror}", hint=remedy.denied, file=path)
-    return StoreError(f"cannot be written: {error.strerror or error}", hint=remedy.other, file=path)
+        what, remedy = "the disk is full", "free space"
+    elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        remedy = "check the folder's permissions"
+    return StoreError(what, hint=f"{remedy}, or choose another {place}", file=path)
 
 
 @contextmanager
-def writing(path: Path, remedy: Remedy = RESULTS) -> Iterator[None]:
+def writing(path: Path, place: str = RESULTS) -> Iterator[None]:
     """Turn a failed write below `path` into a StoreError: an OSError, or what a library says of one in words."""
     try:
         yield
     except OSError as error:
-        raise cannot_write(path, error, remedy) from error
+        raise cannot_write(path, error, place) from error
     except Exception as error:
         if (number := _SYSTEM_ERROR.search(str(error))) is None:
             raise
         system = OSError(int(number[1]), os.strerror(int(number[1])))
-        raise cannot_write(path, system, remedy) from error
+        raise cannot_write(path, system, place) from error
 
 
 def temporary_name(path: Path) -> Path:
-    """A new name in the folder of `path` for the file that replaces it; names this process, for `is_abandoned`."""
+    """A new name in the folder of `path` for the file that replaces it; names this process, for `remove_stale`."""
     writer = this_process()
     return path.with_name(f".{path.name}.{writer and writer + '.'}{secrets.token_hex(6)}{_SUFFIX}")
-
-
-def is_abandoned(temporary: Path) -> bool:
-    """Whether the process that began a file or folder of a `temporary_name` has ended.
-
-    Of one that cannot be asked for, the age decides, by the clock of the file system. Raises FileNotFoundError.
-    """
-    writer = _WRITER.search(temporary.name)
-    ended = None if writer is None else has_ended(writer[1])
-    if ended is None:
-        return abs(folder_time(temporary.parent) - temporary.stat().st_mtime) > STALE_SECONDS
-    return ended
 
 
 def folder_time(folder: Path) -> float:
@@ -121,57 +91,57 @@ def temporary_file(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
-def write_temporary(path: Path, content: bytes, remedy: Remedy = RESULTS) -> Path:
+def write_temporary(path: Path, content: bytes, place: str = RESULTS) -> Path:
     """`content` in a new file in the folder of `path`, for `commit`. Raises StoreError."""
-    with writing(path, remedy), temporary_file(path) as stream:
+    with writing(path, place), temporary_file(path) as stream:
         stream.write(content)
     return Path(stream.name)
 
 
 @contextmanager
-def temporary_folder(folder: Path, remedy: Remedy = RESULTS) -> Iterator[Path]:
+def temporary_folder(folder: Path, place: str = RESULTS) -> Iterator[Path]:
     """A new folder in the parent of `folder` that becomes it at the end, whole; nothing is left of it on failure.
 
     Raises StoreError, also where `folder` is there by then and not empty.
     """
     aside = temporary_name(folder)
     try:
-        with writing(folder, remedy):
+        with writing(folder, place):
             remove_stale(folder.parent, folder.name)
             aside.mkdir(parents=True)
         yield aside
-        with writing(folder, remedy):
+        with writing(folder, place):
             os.replace(aside, folder)
             sync_folder(folder.parent)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def make_folder(path: Path, remedy: Remedy = RESULTS) -> Path:
+def make_folder(path: Path, place: str = RESULTS) -> Path:
     """Make a folder with its parents, and try to write there. Raises StoreError where one of the two fails."""
-    with writing(path, remedy):
+    with writing(path, place):
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):
             return path
 
 
-def commit(temporary: Path, path: Path, remedy: Remedy = RESULTS) -> None:
+def commit(temporary: Path, path: Path, place: str = RESULTS) -> None:
     """Give the temporary file its name, atomically and durably."""
     try:
         os.replace(temporary, path)
         sync_folder(path.parent)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise cannot_write(path, error, remedy) from error
+        raise cannot_write(path, error, place) from error
 
 
-def write_atomic(path: Path, content: bytes, remedy: Remedy = RESULTS) -> None:
+def write_atomic(path: Path, content: bytes, place: str = RESULTS) -> None:
     """`content` becomes the file, or the file stays what it was. What dead processes left of it is removed.
 
     Raises StoreError.
     """
     remove_stale(path.parent, path.name)
-    commit(write_temporary(path, content, remedy), path, remedy)
+    commit(write_temporary(path, content, place), path, place)
 
 
 def sync_folder(folder: Path) -> None:
@@ -193,7 +163,11 @@ def remove_stale(folder: Path, name: str | None = None) -> int:
     removed = 0
     for path in folder.glob(f".*{_SUFFIX}" if name is None else f".{glob.escape(name)}.*{_SUFFIX}"):
         try:
-            if is_abandoned(path):
+            writer = _WRITER.search(path.name)
+            ended = None if writer is None else has_ended(writer[1])
+            if ended is None:  # of a process that cannot be asked for, the age decides, by the file system's clock
+                ended = abs(folder_time(folder) - path.stat().st_mtime) > STALE_SECONDS
+            if ended:
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
                 removed += 1
         except FileNotFoundError:
@@ -214,19 +188,14 @@ def read_regular(path: Path) -> bytes:
             raise StoreError(f"is a {kind}, not a file", hint="remove it", file=path)
         return path.read_bytes()
     except OSError as error:
-        raise cannot_read(path, error) from error
+        what = f"cannot be read: {error.strerror or error}"
+        raise StoreError(what, hint="check the path and its permissions", file=path) from error
 
 
 def kind_of(mode: int) -> str:
     """What a file's mode says it is: file, folder, link, pipe, socket or device."""
     kinds = (("file", stat.S_ISREG), ("folder", stat.S_ISDIR), ("link", stat.S_ISLNK), ("pipe", stat.S_ISFIFO))
     return next((name for name, is_kind in kinds if is_kind(mode)), "socket" if stat.S_ISSOCK(mode) else "device")
-
-
-def cannot_read(path: Path, error: OSError) -> StoreError:
-    """The operating system's refusal as one line."""
-    what = f"cannot be read: {error.strerror or error}"
-    return StoreError(what, hint="check the path and its permissions", file=path)
 
 
 def canonical(value: Any) -> str:

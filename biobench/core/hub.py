@@ -96,18 +96,14 @@ def explain(
     with_token = response is not None and "authorization" in response.request.headers
     status = 0 if response is None else int(response.status_code)
     if isinstance(error, hub.GatedRepoError):
-        if not with_token:
-            return "it is gated, and no token was sent", f"accept its terms at {page}, then {_LOGIN}"
-        return (
-            "it is gated, and the account of your token has no access",
-            f"ask for access at {page} with that account; its owners may have to grant it",
-        )
+        if with_token:
+            return "it is gated, and the account of your token has no access", f"ask for access at {page} with it"
+        return "it is gated, and no token was sent", f"accept its terms at {page}, then {_LOGIN}"
     if isinstance(error, hub.RevisionNotFoundError):
         return f"it has no revision '{revision}'", f"name a branch, a tag or a commit of {page}"
     if isinstance(error, hub.RepositoryNotFoundError):
-        if with_token:
-            return "it does not exist, or your token may not read it", "check the id, and the token's rights"
-        return "it does not exist, or is private, and no token was sent", f"check the id; for a private one {_LOGIN}"
+        who = "your token may not read it" if with_token else "is private, and no token was sent"
+        return f"it does not exist, or {who}", f"check the id; for a private one {_LOGIN}"
     if is_incomplete(error):
         return "only a part of it is in the cache", "run once with a network, without --offline and HF_HUB_OFFLINE"
     absent = isinstance(error, hub.LocalEntryNotFoundError)
@@ -115,22 +111,17 @@ def explain(
         return "it is not in the cache, and HF_HUB_OFFLINE is set", "run once with a network and without HF_HUB_OFFLINE"
     if absent and isinstance(error.__cause__, client_errors()):
         return explain(error.__cause__, name, kind, revision)
-    if status == 401 and not with_token:
-        return "the hub wants a token, and none was sent", _LOGIN
     if status == 401:
-        return (
-            "the hub does not know your token",
-            f"make a new one at {constants.ENDPOINT}/settings/tokens, then {_LOGIN}",
-        )
-    if status == 403:
-        return f"the hub forbids it: {_message(response)}", "check the rights of your token"
+        what = "the hub does not know your token" if with_token else "the hub wants a token, and none was sent"
+        return what, f"make one at {constants.ENDPOINT}/settings/tokens, then {_LOGIN}"
+    if response is not None and status == 403:
+        reason = first_line(response.headers.get("X-Error-Message") or response.reason_phrase, 200)
+        return f"the hub forbids it: {reason}", "check the rights of your token"
     if status:
         wait = _asked_to_wait(response)
         later = "later" if wait is None else f"in {wait:.0f} s"
-        return (
-            f"the hub answers {status}",
-            f"try again {later}; whole files are kept" if status >= 429 else f"look at {page}",
-        )
+        remedy = f"try again {later}; whole files are kept" if status >= 429 else f"look at {page}"
+        return f"the hub answers {status}", remedy
     if isinstance(error, hub.HFValidationError):
         return f"it is no repository's id: {first_line(error)}", "an id is owner/name"
     if isinstance(error, OSError) and not isinstance(error, (ConnectionError, TimeoutError)):
@@ -145,17 +136,14 @@ def is_incomplete(error: BaseException) -> bool:
     return isinstance(error, getattr(hub, "IncompleteSnapshotError", ()))
 
 
-def _message(response: Any) -> str:
-    return first_line(response.headers.get("X-Error-Message") or response.reason_phrase, 200)
-
-
 def damage(path: Path, sha256: str | None = None) -> str | None:
     """Why a file of the cache is not the one that the hub announced; None where it is, or lies in no such cache.
 
     The cache names a file by what the hub announced: the SHA-256 of a large file, git's SHA-1 of any other. The client
     checks sizes alone. sha256: the file's own, where it is known.
     """
-    name = _blob(path)
+    target = Path(os.readlink(path)) if path.is_symlink() else Path()
+    name = target.name if target.parent.name == "blobs" else ""
     if re.fullmatch(r"[0-9a-f]{64}", name):
         actual = {sha256 or _digest(path, "sha256")}
     elif re.fullmatch(r"[0-9a-f]{40}", name):
@@ -164,12 +152,6 @@ def damage(path: Path, sha256: str | None = None) -> str | None:
     else:
         return None
     return None if name in actual else f"its content is {sorted(actual)[0]}, the hub announced {name}"
-
-
-def _blob(path: Path) -> str:
-    """The name of a link's target where that lies among the blobs of a cache; else empty."""
-    target = Path(os.readlink(path)) if path.is_symlink() else Path()
-    return target.name if target.parent.name == "blobs" else ""
 
 
 def _digest(path: Path, algorithm: str, before: bytes = b"") -> str:

@@ -1,15 +1,29 @@
-"""What the machine offers: device and precision. Loads torch: rooms without it may not import this module."""
+"""What the machine offers: device, precision, memory, and copies to the device. Loads torch: packages without it may
+not import this module."""
 
 from __future__ import annotations
 
+import ctypes
+import os
+import platform
 import re
-from typing import Literal
+import resource
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
 
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
+from biobench.core.threads import memory_left
 from biobench.errors import UsageError
 
 Precision = Literal["bf16", "fp32"]
+ASYNCHRONOUS = ("cuda",)
+"""Kinds of device that work while the host goes on; the host never waits for them within a training step."""
+_SHORT = ("can't allocate memory", "not enough memory", "Cannot allocate", "out of memory", "STATUS_ALLOC_FAILED")
+"""Words by which torch's CPU allocator and its libraries say it."""
 
 
 def resolve_device(device: str, option: str = "--device") -> torch.device:
@@ -34,3 +48,85 @@ def resolve_precision(wanted: Literal["auto", "bf16", "fp32"], device: torch.dev
         return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
     fast = torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
     return "bf16" if fast else "fp32"
+
+
+def is_asynchronous(device: torch.device) -> bool:
+    """Whether asking the device for a value makes the host wait for all work that it has queued."""
+    return device.type in ASYNCHRONOUS
+
+
+def to_device(values: Tensor | NDArray[Any] | Sequence[int], device: torch.device) -> Tensor:
+    """`values` on `device`; a CUDA device is given a pinned copy, which it fetches in the order of its own work.
+
+    On a CPU the result may share the memory of `values`.
+    """
+    tensor = values if isinstance(values, Tensor) else torch.as_tensor(values)
+    if device.type != "cuda" or tensor.is_cuda:
+        return tensor.to(device)
+    return tensor.pin_memory().to(device, non_blocking=True)
+
+
+def is_out_of_memory(error: BaseException | None) -> bool:
+    """Whether an error says that memory did not suffice, on CUDA or on a CPU.
+
+    torch has an exception of its own for CUDA alone; its CPU allocator and its libraries raise a RuntimeError with
+    words, and Python, NumPy and Arrow a MemoryError.
+    """
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in _SHORT)
+
+
+def free_memory_bytes(device: torch.device, meminfo: Path = Path("/proc/meminfo")) -> int | None:
+    """What a new process can take: of the CUDA device, or of the machine; None where the system does not say.
+
+    A control group's limit counts where it leaves less than the machine has.
+    """
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    known = [_field(meminfo, "MemAvailable:"), memory_left()]
+    return min((amount for amount in known if amount is not None), default=None)
+
+
+def keep_freed_memory() -> bool:
+    """Tell glibc to reuse freed blocks of up to 32 MiB instead of giving them back; False on another libc.
+
+    A training step frees and takes the same tensors again and again; each time the system must zero their pages
+    anew, about a tenth of a step on a CPU. A user's own MALLOC_* settings are left alone.
+    """
+    if platform.libc_ver()[0] != "glibc" or any(name.startswith("MALLOC_") for name in os.environ):
+        return False
+    mallopt = ctypes.CDLL(None).mallopt
+    trim_threshold, top_pad, mmap_threshold = -1, -2, -3  # The numbers of malloc.h.
+    return all(
+        mallopt(option, value) == 1
+        for option, value in ((mmap_threshold, 32 << 20), (trim_threshold, 1 << 30), (top_pad, 64 << 20))
+    )
+
+
+def reset_peak_memory(device: torch.device) -> None:
+    """Start a new measurement of peak memory."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+        return
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return  # Not Linux, or not allowed: the peak then covers the whole process, never less than the run.
+
+
+def peak_memory_bytes(device: torch.device) -> int:
+    """Peak since the last reset: allocated on CUDA, resident on the CPU."""
+    if device.type == "cuda":
+        return int(torch.cuda.max_memory_allocated(device))
+    peak = _field(Path("/proc/self/status"), "VmHWM:")
+    return peak if peak is not None else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _field(file: Path, name: str) -> int | None:
+    """A line `name: N kB` of a file of the kernel, in bytes."""
+    try:
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(name)), None)

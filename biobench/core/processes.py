@@ -52,10 +52,6 @@ def _name_of(number: int) -> str:
     return f"{place}-{number:x}-{int(fields[_START]):x}" if place and fields else ""
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_name_of.cache_clear)
-
-
 @cache
 def _place() -> str:
     """Of this boot and of the namespaces of process numbers and of the clock since boot."""

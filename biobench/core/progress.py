@@ -21,16 +21,6 @@ class ProgressNote(str):
     __slots__ = ()
 
 
-def open_log(path: Path) -> TextIO:
-    """The file, to be added to. Raises UsageError where it cannot be written."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path.open("a", encoding="utf-8", errors="replace")
-    except OSError as error:
-        what = f"--log-file {path} cannot be written: {error.strerror or error}"
-        raise UsageError(what, hint="choose another file") from error
-
-
 class Display:
     """The bars, with these columns, or the lines. bar: None where there is no terminal.
 
@@ -39,7 +29,14 @@ class Display:
     """
 
     def __init__(self, *columns: str | ProgressColumn, transient: bool = False, log: Path | None = None) -> None:
-        self.log: TextIO | None = None if log is None else open_log(log)
+        self.log: TextIO | None = None
+        try:
+            if log is not None:
+                log.parent.mkdir(parents=True, exist_ok=True)
+                self.log = log.open("a", encoding="utf-8", errors="replace")
+        except OSError as error:
+            what = f"--log-file {log} cannot be written: {error.strerror or error}"
+            raise UsageError(what, hint="choose another file") from error
         self.console = Console(stderr=True)
         self.bar: Progress | None = None
         if self.console.is_terminal:

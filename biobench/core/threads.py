@@ -1,4 +1,9 @@
-"""How many threads this process may use, and how they wait for each other. Free of torch: it acts before torch loads.
+"""The CPUs and memory that this process may use, and how its threads wait. Free of torch: it acts before torch loads.
+
+A container, a pod or a batch job sees the whole machine in most places and its own share in its control groups alone.
+A limit may stand at any level above the process: every level from the group of the process up to the root is read, and
+the least counts. Versions 1 and 2. Source: the kernel's documentation of control groups (cgroup-v1/memory,
+scheduler/sched-bwc, cgroup-v2).
 
 GNU OpenMP lets a thread that waits spin for a while before it sleeps. On a machine with free cores that saves a few
 microseconds at each of the many joins of a step; where other work wants the cores, or a container's quota is spent,
@@ -10,13 +15,16 @@ from __future__ import annotations
 
 import os
 import sys
-
-from biobench.core.cgroup import cpu_quota
+from collections.abc import Iterator
+from pathlib import Path
 
 SPINS = 1000
 """Turns that a waiting thread spins: no slower than the library's own 300,000 on free cores, measured."""
 CROWDED = 0.75
 """Share of the usable CPUs that other work takes, from which waiting threads sleep at once."""
+GROUPS, ROOT = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
+_NO_LIMIT = 1 << 60
+"""Version 1 writes the largest number of pages where it limits nothing."""
 _WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 
 
@@ -60,3 +68,61 @@ def _users_number() -> int | None:
     """The first of `OMP_NUM_THREADS`, which lists a number for each level of nesting; the others concern no torch."""
     text = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     return int(text) if text.isdecimal() and int(text) > 0 else None
+
+
+def cpu_quota(groups: Path = GROUPS, root: Path = ROOT) -> float | None:
+    """CPUs that the control groups of this process grant, the least of all levels; None where none limits it."""
+    granted = [share for share in map(_cpus, _levels("cpu", groups, root)) if share is not None]
+    return min(granted, default=None)
+
+
+def memory_left(groups: Path = GROUPS, root: Path = ROOT) -> int | None:
+    """Bytes until the nearest memory limit of this process's control groups, not below 0; None without a limit.
+
+    What the group uses counts without the file pages that the kernel drops first when memory runs short.
+    """
+    left = [rest for rest in map(_bytes_left, _levels("memory", groups, root)) if rest is not None]
+    return max(0, min(left)) if left else None
+
+
+def _levels(controller: str, groups: Path, root: Path) -> Iterator[Path]:
+    """The folders of a controller from the group of the process up to the root; containers see theirs there."""
+    try:
+        lines = groups.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return
+    for _, controllers, path in (line.split(":", 2) for line in lines):
+        if not controllers or controller in controllers.split(","):
+            base, group = root / controller if controllers else root, Path(path.lstrip("/"))
+            yield from (base / part for part in (group, *group.parents))
+
+
+def _cpus(folder: Path) -> float | None:
+    if (folder / "cpu.max").is_file():
+        amount, _, period = _text(folder / "cpu.max").partition(" ")
+    else:
+        amount, period = _text(folder / "cpu.cfs_quota_us"), _text(folder / "cpu.cfs_period_us")
+    try:
+        share = float(amount) / float(period)
+    except (ValueError, ZeroDivisionError):
+        return None  # no such file, or `max`: no limit at this level
+    return share if share > 0 else None
+
+
+def _bytes_left(folder: Path) -> int | None:
+    limits = [_text(folder / name) for name in ("memory.max", "memory.high", "memory.limit_in_bytes")]
+    limit = min((int(text) for text in limits if text.isdecimal()), default=_NO_LIMIT)
+    used = _text(folder / "memory.current") or _text(folder / "memory.usage_in_bytes")
+    if limit >= _NO_LIMIT or not used.isdecimal():
+        return None
+    rows = [line.split() for line in _text(folder / "memory.stat").splitlines()]
+    pages = {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdecimal()}
+    dropped_first = pages.get("total_inactive_file", pages.get("inactive_file", 0))
+    return limit - max(0, int(used) - dropped_first)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from biobench.core.machine import Precision
-from biobench.core.memory import is_out_of_memory, keep_freed_memory
+from biobench.core.machine import Precision, is_out_of_memory, keep_freed_memory
 from biobench.core.progress import ProgressNote
 from biobench.core.stop import STOP
 from biobench.errors import ModelError, TrainingError

@@ -15,8 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from biobench.core.machine import Precision
-from biobench.core.memory import is_out_of_memory
+from biobench.core.machine import Precision, is_out_of_memory
 from biobench.core.progress import ProgressNote
 from biobench.core.stop import STOP, RunStoppedError
 from biobench.encode.batches import inference_order

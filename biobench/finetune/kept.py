@@ -20,7 +20,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from biobench.core.files import choose_another, writing
+from biobench.core.files import writing
 from biobench.core.machine import Precision
 from biobench.encode.tokens import Encoded
 from biobench.errors import ModelError
@@ -36,7 +36,7 @@ from biobench.models.weights import weights_error
 from biobench.schema.record import TrainingRecord
 from biobench.schema.strict import suggest
 
-KEEPING = choose_another("--keep-model")
+KEEPING = "--keep-model"
 HEAD_FILE, HEAD_ABOUT = "head.safetensors", "biobench_head.json"
 """What `--keep-model` writes beside an encoder whose head the model library has no place for."""
 _ALIKE = 1e-3

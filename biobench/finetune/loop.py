@@ -20,11 +20,9 @@ import torch
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
-from biobench.core.machine import Precision
-from biobench.core.memory import is_out_of_memory
+from biobench.core.machine import Precision, is_asynchronous, is_out_of_memory
 from biobench.core.progress import ProgressNote
 from biobench.core.stop import STOP, RunStoppedError
-from biobench.core.transfer import is_asynchronous
 from biobench.encode.batches import cut_packed, cut_padded, epoch_order, steps_per_epoch
 from biobench.errors import TrainingError
 from biobench.finetune.adapters import make_optimizer, rate, trained_parameters

@@ -10,8 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from biobench.core.machine import Precision
-from biobench.core.transfer import to_device
+from biobench.core.machine import Precision, to_device
 from biobench.encode.batches import inference_order
 from biobench.encode.tokens import Encoded
 from biobench.finetune.prepare import Prepared

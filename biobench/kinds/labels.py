@@ -83,7 +83,7 @@ class SingleLabel(LabelKind):
         """Cross-entropy."""
         import torch
 
-        from biobench.core.transfer import to_device
+        from biobench.core.machine import to_device
 
         wanted = to_device(np.stack(targets), logits.device)
         return torch.nn.functional.cross_entropy(logits, wanted, reduction="sum")
@@ -129,7 +129,7 @@ class MultiLabel(LabelKind):
         """Binary cross-entropy, of a document the mean over labels."""
         import torch
 
-        from biobench.core.transfer import to_device
+        from biobench.core.machine import to_device
 
         labels = logits.shape[1]
         wanted = torch.zeros(len(targets), labels)  # for a micro-batch only: label sets may be large

@@ -72,7 +72,7 @@ class MultipleChoice(LabelKind):
         """Cross-entropy over sets, or the mean of the options' binary ones."""
         import torch
 
-        from biobench.core.transfer import to_device
+        from biobench.core.machine import to_device
 
         wanted = to_device(np.stack(targets), logits.device)
         functional = torch.nn.functional

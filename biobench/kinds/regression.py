@@ -70,7 +70,7 @@ class Regression(LabelKind):
 
     def loss(self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None) -> Tensor:
         """Squared error."""
-        from biobench.core.transfer import to_device
+        from biobench.core.machine import to_device
 
         return ((logits[:, 0] - to_device(np.stack(targets), logits.device)) ** 2).sum()
 

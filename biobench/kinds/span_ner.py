@@ -230,7 +230,7 @@ def span_loss(scores: SpanScores, targets: Sequence[NDArray[Any]], *, paper: boo
     import torch
     from torch.nn.functional import binary_cross_entropy_with_logits
 
-    from biobench.core.transfer import to_device
+    from biobench.core.machine import to_device
 
     if paper:
         return _sampled_loss(scores, targets)
@@ -291,7 +291,7 @@ def _sampled_loss(scores: SpanScores, targets: Sequence[NDArray[Any]]) -> Tensor
     import torch
     from torch.nn.functional import binary_cross_entropy_with_logits
 
-    from biobench.core.transfer import to_device
+    from biobench.core.machine import to_device
 
     total = scores.logits.sum() * 0.0
     begin = 0

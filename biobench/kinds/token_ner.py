@@ -50,7 +50,7 @@ class TokenNer(SpanKind):
         """Cross-entropy of each word's tag."""
         import torch
 
-        from biobench.core.transfer import to_device
+        from biobench.core.machine import to_device
 
         wanted = to_device(np.concatenate(targets), logits.device)
         return torch.nn.functional.cross_entropy(logits, wanted, reduction="sum")

@@ -19,7 +19,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, AttentionMaskInterface
 
 from biobench.core.attention import Kernel, choose_kernel, repeated
-from biobench.core.transfer import to_device
+from biobench.core.machine import to_device
 from biobench.models.grouped import Gather, Group, Groups, Spread, added, grouped_attention, make_groups, visible
 from biobench.models.local import in_blocks
 

@@ -6,7 +6,7 @@ import os
 from importlib import metadata
 from pathlib import Path
 
-from biobench.core.files import choose_another, temporary_folder
+from biobench.core.files import temporary_folder
 from biobench.errors import StoreError
 
 NAME = "dummy"
@@ -23,7 +23,7 @@ def dummy_folder() -> Path:
     folder = cache / "biobench" / f"{NAME}-1-torch-{metadata.version('torch')}" / NAME
     if not (folder / "config.json").is_file():
         try:
-            with temporary_folder(folder, choose_another("cache, by XDG_CACHE_HOME")) as aside:
+            with temporary_folder(folder, "cache, by XDG_CACHE_HOME") as aside:
                 _write(aside)
         except StoreError:
             if not (folder / "config.json").is_file():  # else another process was first

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from biobench.core.attention import Kernel, find_kernels, prove
-from biobench.core.transfer import to_device
+from biobench.core.machine import to_device
 from biobench.models.attention import GATHERED, PACKED, Layout, packed
 from biobench.models.dropout import use_cheap_dropout
 

@@ -12,7 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from biobench.core.transfer import to_device
+from biobench.core.machine import to_device
 from biobench.schema.training import Probe
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from biobench.core.transfer import to_device
+from biobench.core.machine import to_device
 from biobench.models.crf import BEGIN, INSIDE, LAST, TAGS, UNIT, LinearCRF, PathSums, bioul, shared_bioul, turn
 from biobench.models.dropout import SameDropout
 from biobench.models.heads import Units

@@ -11,7 +11,7 @@ from safetensors import safe_open
 from transformers import AutoModel, AutoModelForTextEncoding, PreTrainedModel
 
 from biobench.core.files import broken_file
-from biobench.core.memory import free_memory_bytes, is_out_of_memory
+from biobench.core.machine import free_memory_bytes, is_out_of_memory
 from biobench.core.text import first_line
 from biobench.errors import ModelError
 from biobench.models.loading import Checkpoint

@@ -16,7 +16,7 @@ from biobench.report.tasks import TaskInfo, task_infos
 from biobench.schema.baseline import BaselineRecord
 from biobench.schema.kind import has_f1
 from biobench.store import Store, UnusableFile
-from biobench.store.floors import floors_fingerprint, scan_floors
+from biobench.store.floors import scan_floors
 from biobench.store.store import paused_collector
 
 SUBMITTED = "submitted"
@@ -28,7 +28,7 @@ class Results:
     """What a results folder holds: from it, reports with any average and filter are quick.
 
     groups: the runs that the gate does not refuse. refused: tasks whose runs it does; judged: its remarks;
-    refusals: the runs that it refuses. contents: what `contents` gave when the folder was read.
+    refusals: the runs that it refuses.
     """
 
     groups: tuple[RunGroup, ...]
@@ -41,7 +41,6 @@ class Results:
     refusals: tuple[Refusal, ...] = ()
     experiments: tuple[PublishedExperiments, ...] = ()
     printed: tuple[PrintedAverage, ...] = ()
-    contents: str = ""
     cells: dict[AverageName, Any] = field(default_factory=dict, repr=False, compare=False)
     """What `frame.cells` has computed."""
 
@@ -56,23 +55,22 @@ def load(results_dir: str | Path) -> Results:
     # tens of thousands of small objects, none of them in a circle: the collector would go over them again and again
     with paused_collector():
         published, printed = published_for(folder)
-        scanned = [(source, store, *store.survey()) for source, store in _stores(folder)]
+        scanned = [(source, store, *store.briefs()) for source, store in _stores(folder)]
         floors, damaged = scan_floors(results_dir)
-        infos = task_infos([b for _, _, briefs, *_ in scanned for b in briefs], published, floors)
-        groups = apart(g for source, store, briefs, *_ in scanned for g in group_runs(briefs, infos, store, source))
+        infos = task_infos([b for _, _, briefs, _ in scanned for b in briefs], published, floors)
+        groups = apart(g for source, store, briefs, _ in scanned for g in group_runs(briefs, infos, store, source))
         kept, refusals, remarks = judge(groups, floors)
         return Results(
             groups=kept,
             infos=infos,
             published=published,
             printed=printed,
-            findings=(*(f for *_, problems, _ in scanned for f in problems), *damaged),
+            findings=(*(f for *_, problems in scanned for f in problems), *damaged),
             floors=tuple(floors),
             refused=frozenset(r.group.task for r in refusals) - {g.task for g in kept},
             judged=remarks,
             refusals=refusals,
             experiments=experiments_for(folder),
-            contents=" ".join(state for *_, state in scanned),
         )
 
 
@@ -80,12 +78,7 @@ def fingerprint(results_dir: str | Path) -> str:
     """Changes when `load` would read something else from the folder; quick, for caches."""
     folder = Path(results_dir)
     stores = [store.fingerprint() for _, store in _stores(folder)]
-    return " ".join([*stores, floors_fingerprint(results_dir), published_state(folder)])
-
-
-def contents(results_dir: str | Path) -> str:
-    """As `fingerprint`, and for records that something else than BioBench wrote over; looks at every file."""
-    return " ".join(store.contents() for _, store in _stores(Path(results_dir)))
+    return " ".join([*stores, published_state(folder)])
 
 
 def _stores(results_dir: Path) -> list[tuple[Source, Store]]:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 
-from biobench.core.memory import is_out_of_memory, peak_memory_bytes, reset_peak_memory, within_the_limit
+from biobench.core.machine import is_out_of_memory, peak_memory_bytes, reset_peak_memory
 from biobench.core.progress import QUIET, ProgressNote
 from biobench.core.stop import STOP, RunStoppedError
 from biobench.data.hashing import task_identity
@@ -219,18 +219,17 @@ def _make(item: Item, context: RunContext, step: Progress) -> RunResult:
     stopped = True  # only a run that was stopped is to be resumed
     try:
         reset_peak_memory(plan.device)
-        with within_the_limit(plan.device, plan.sharing):
-            loaded = context.encoder(item.checkpoint, step)
-            prepared = context.prepared(item, step)
-            check_unchanged(item.checkpoint)
-            with metered(request.energy) as meter:
-                if request.no_training:
-                    ready = load_ready(item.checkpoint, prepared, plan.label_map, plan.device)
-                    precision, _ = settled_precision(loaded.encoder, item.task.precision)
-                    outcome = evaluate(ready, prepared, precision, step)
-                else:
-                    train = tuned if request.track == "tuned" else finetune
-                    outcome = train(loaded, prepared, item.seed, item.task.precision, step, keep)
+        loaded = context.encoder(item.checkpoint, step)
+        prepared = context.prepared(item, step)
+        check_unchanged(item.checkpoint)
+        with metered(request.energy) as meter:
+            if request.no_training:
+                ready = load_ready(item.checkpoint, prepared, plan.label_map, plan.device)
+                precision, _ = settled_precision(loaded.encoder, item.task.precision)
+                outcome = evaluate(ready, prepared, precision, step)
+            else:
+                train = tuned if request.track == "tuned" else finetune
+                outcome = train(loaded, prepared, item.seed, item.task.precision, step, keep)
         wall = outcome.earlier_seconds + time.perf_counter() - began
         energy = meter.kwh if outcome.record.resumed == 0 else None
         record = scored(

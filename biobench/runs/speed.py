@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from biobench.core.machine import resolve_device, resolve_precision
-from biobench.core.memory import peak_memory_bytes, reset_peak_memory
+from biobench.core.machine import peak_memory_bytes, reset_peak_memory, resolve_device, resolve_precision
 from biobench.encode.batches import cut_packed, cut_padded
 from biobench.encode.tokens import Encoded
 from biobench.errors import UsageError

@@ -12,7 +12,7 @@ from biobench.errors import StoreError
 from biobench.store import Store
 from biobench.store.claims import RUNNING, is_alive, read_heartbeat
 from biobench.store.index import list_files
-from biobench.store.keys import is_key, is_task_id
+from biobench.store.records import is_key, is_task_id
 
 State = Literal["done", "running", "failed", "stopped"]
 """stopped: begun, and nobody is at it; the next process that makes it resumes it from its last state."""
@@ -85,7 +85,7 @@ def _state(store: Store, task: str, key: str, *, done: bool) -> FolderRun:
     if done:
         return FolderRun(key, task, "done")
     try:
-        reason = store.last_failure(task, key)
+        reason = store.failure(task, key)
     except StoreError as error:
         reason = str(error)
     return FolderRun(key, task, "stopped" if reason is None else "failed", reason=reason)

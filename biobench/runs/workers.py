@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from biobench.core.memory import free_memory_bytes
+from biobench.core.machine import free_memory_bytes
 from biobench.core.processes import bare_main, end_with_parent
 from biobench.core.progress import ProgressNote
 from biobench.core.stop import STOP, RunStoppedError, stoppable

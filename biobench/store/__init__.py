@@ -11,8 +11,8 @@ A record is saved with its scores (`biobench.score.scored`), which stay recomput
 """
 
 from biobench.store.index import Brief
-from biobench.store.keys import run_key
-from biobench.store.redact import aliases
+from biobench.store.records import run_key
 from biobench.store.store import Store, UnusableFile
+from biobench.store.tables import aliases
 
 __all__ = ["Brief", "Store", "UnusableFile", "aliases", "run_key"]

@@ -48,7 +48,7 @@ def scan_floors(results_dir: str | Path, task: str = "*") -> tuple[list[Baseline
     """All readable records of this gate version, in order of file name, and what could not be read."""
     records: list[BaselineRecord] = []
     findings: list[UnusableFile] = []
-    for path in _paths(results_dir, task):
+    for path in sorted(Path(results_dir).glob(f"floors/{task}/*.json")):
         try:
             record = _read(path)
         except StoreError as error:
@@ -56,22 +56,6 @@ def scan_floors(results_dir: str | Path, task: str = "*") -> tuple[list[Baseline
         else:
             records += [record] if record is not None else []
     return records, findings
-
-
-def floors_fingerprint(results_dir: str | Path) -> str:
-    """A hash that changes when a verdict is added, removed or rewritten; reads no file's content."""
-    digest = hashlib.sha256()
-    for path in _paths(results_dir, "*"):
-        try:
-            status = path.stat()
-        except FileNotFoundError:
-            continue  # removed since it was listed
-        digest.update(f"{path.parent.name}/{path.name} {status.st_mtime_ns} {status.st_size}\n".encode())
-    return digest.hexdigest()
-
-
-def _paths(results_dir: str | Path, task: str) -> list[Path]:
-    return sorted(Path(results_dir).glob(f"floors/{task}/*.json"))
 
 
 def _read(path: Path) -> BaselineRecord | None:

@@ -78,43 +78,30 @@ class Brief(NamedTuple):
     @classmethod
     def of(cls, r: RunRecord) -> Brief:
         """The brief of a record."""
+        same = {
+            name: getattr(part, name)
+            for part, names in (
+                (r, "key seed track limit overrides scores count_problems origin split"),
+                (r.task, "version source language type corpus paper test_documents"),
+                (r.cost, "seconds peak_memory_bytes energy_kwh train_tokens_per_second"),
+                (r.windows, "max_length truncated_documents lost_gold ceiling"),
+            )
+            for name in names.split()
+        }
         return cls(
+            **same,
             task=r.task.id,
-            key=r.key,
             model=r.model.id,
             revision=r.model.revision,
             weights=r.model.hash,
             parameters=r.model.parameters,
-            version=r.task.version,
             spec=r.task.hash,
             data=r.task.data_hash,
-            source=r.task.source,
-            language=r.task.language,
-            type=r.task.type,
-            corpus=r.task.corpus,
-            paper=r.task.paper,
-            seed=r.seed,
-            track=r.track,
-            limit=r.limit,
-            overrides=r.overrides,
             engine=r.engine_version,
             precision=r.training.precision,
             started=r.provenance.started,
-            seconds=r.cost.seconds,
-            peak_memory_bytes=r.cost.peak_memory_bytes,
-            energy_kwh=r.cost.energy_kwh,
-            train_tokens_per_second=r.cost.train_tokens_per_second,
-            max_length=r.windows.max_length,
-            truncated_documents=r.windows.truncated_documents,
-            lost_gold=r.windows.lost_gold,
-            test_documents=r.task.test_documents,
-            scores=r.scores,
-            ceiling=r.windows.ceiling,
             contamination=None if r.contamination is None else r.contamination.model_dump(mode="json"),
             unexpressed={split: sum(counts.values()) for split, counts in r.unexpressed_gold.items()},
-            count_problems=r.count_problems,
-            origin=r.origin,
-            split=r.split,
             device=r.provenance.device,
             folds=0 if r.resampling is None else r.resampling.folds,
             train_documents=0 if r.resampling is None else r.resampling.train_documents,
@@ -166,9 +153,9 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
         ) from error
 
 
-def folder_times(runs: Path) -> list[tuple[str, int]]:
+def folder_times(folder: Path) -> list[tuple[str, int]]:
     """Each task folder and when a file in it was last added, removed or replaced; no file is looked at."""
-    return sorted((entry.name, entry.stat().st_mtime_ns) for entry in _entries(runs) if entry.is_dir())
+    return sorted((entry.name, entry.stat().st_mtime_ns) for entry in _entries(folder) if entry.is_dir())
 
 
 def read_index(file: Path) -> dict[tuple[str, str], tuple[State, Brief]]:

@@ -1,4 +1,4 @@
-"""Records as JSON files and back, with every kind of damage said in one line.
+"""Keys of runs, and records as JSON files and back, with every kind of damage said in one line.
 
 Runs lie in `<results>/runs`; small records in `<results>/<room>/<task>/<32 hex digits>.json`.
 """
@@ -6,15 +6,16 @@ Runs lie in `<results>/runs`; small records in `<results>/<room>/<task>/<32 hex 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from biobench.core.files import read_regular, write_atomic
+from biobench.core.files import canonical, read_regular, sha256_of, write_atomic
 from biobench.errors import StoreError
-from biobench.schema.record import RECORD_VERSION, RunRecord
-from biobench.store.keys import is_task_id
+from biobench.schema.record import ENGINE_VERSION, RECORD_VERSION, RunRecord
 
 R = TypeVar("R", bound=BaseModel)
 
@@ -22,6 +23,49 @@ REMOVED = {"cost": ("prepared_ahead",)}
 """Fields that earlier versions wrote in a part of a run's record and that are passed over. What else changes its
 name or shape in records is migrated here."""
 _AGAIN = "delete the file and repeat the run"
+_KEY = re.compile(r"[0-9a-f]{32}")
+_TASK = re.compile(r"[a-z0-9_]+")
+
+
+def run_key(
+    *,
+    model_hash: str,
+    task_hash: str,
+    data_hash: str,
+    seed: int,
+    precision: str,
+    track: str = "fixed",
+    limit: int | None = None,
+    protocol: Mapping[str, Any] | None = None,
+    engine_version: int = ENGINE_VERSION,
+) -> str:
+    """32 hex digits of the SHA-256 over the canonical JSON of everything that decides a run's result.
+
+    task_hash covers the spec with its overrides; `protocol` adds resolved fields that are outside it.
+    Raises ValueError where `protocol` holds something that is not JSON, or a number that is not finite.
+    """
+    decided = {
+        "model": model_hash,
+        "task": task_hash,
+        "data": data_hash,
+        "seed": seed,
+        "precision": precision,
+        "track": track,
+        "limit": limit,
+        "protocol": None if protocol is None else dict(protocol),
+        "engine": engine_version,
+    }
+    return sha256_of(canonical(decided).encode())[:32]
+
+
+def is_key(text: str) -> bool:
+    """Whether `text` can be a run's key; anything else must never become a path."""
+    return _KEY.fullmatch(text) is not None
+
+
+def is_task_id(text: str) -> bool:
+    """Whether `text` can be a task's id (and so a folder's name)."""
+    return _TASK.fullmatch(text) is not None
 
 
 def to_json(record: RunRecord, path: Path) -> bytes:

@@ -2,8 +2,7 @@
 
 <results>/runs/<task>/<key>.json      the record; its presence means the run is done
 <results>/runs/<task>/<key>.parquet   the predictions, written first
-<results>/locks/<task>/<key>.lock     the claim to a run; released by the system when that process dies
-<results>/locks/<task>/<key>.running  who makes it, since when, at which step; without locks the claim itself (`claims`)
+<results>/locks/<task>/<key>.running  the claim to a run: who makes it, since when, at which step (`claims`)
 <results>/locks/<task>/<key>.failed   why it failed last, for the other workers of the same command
 <results>/locks/<task>/<key>.command  which command made the stored run
 <results>/locks/<task>/<key>.state    where a run under way stands; gone when it has ended
@@ -14,29 +13,20 @@ from __future__ import annotations
 import gc
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from biobench.core.files import (
-    commit,
-    read_regular,
-    remove_stale,
-    sha256_of,
-    write_atomic,
-    write_temporary,
-)
+from biobench.core.files import commit, read_regular, remove_stale, sha256_of, write_atomic, write_temporary
 from biobench.errors import DataUnavailableError, StoreError
 from biobench.schema.document import Document, Prediction
 from biobench.schema.record import RunRecord
-from biobench.store.claims import RUNNING, Claim, ClaimMode, claim_mode, claimed
+from biobench.store.claims import RUNNING, Claim, claimed
 from biobench.store.index import FILE as INDEX
 from biobench.store.index import Brief, Seen, State, folder_times, list_files, read_index, write_index
-from biobench.store.keys import is_key, is_task_id
-from biobench.store.records import from_json, to_json
-from biobench.store.redact import redacted, under_aliases
-from biobench.store.tables import from_parquet, to_parquet
+from biobench.store.records import from_json, is_key, is_task_id, to_json
+from biobench.store.tables import from_parquet, redacted, to_parquet, under_aliases
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +51,6 @@ class Store:
         self.counts_folder = self.root / ".counts" if index is None else index.with_suffix(".counts")
         """A cache beside the index: what a comparison has counted in predictions."""
         self._cleaned: set[Path] = set()
-        self._claim_mode: ClaimMode | None = None
 
     def get(self, task_id: str, key: str) -> RunRecord | None:
         """The record of this run, None where it is not done. Raises StoreError where it is damaged."""
@@ -93,8 +82,7 @@ class Store:
         """
         if not record.scores:
             raise ValueError("a record is saved with its scores: pass it through biobench.score.scored first")
-        contents = redacted(gold, predictions) if record.redacted else (gold, predictions)
-        table = to_parquet(*contents)
+        table = to_parquet(*(redacted(gold, predictions) if record.redacted else (gold, predictions)))
         record_path = self._path(record.task.id, record.key, ".json")
         table_path = self._path(record.task.id, record.key, ".parquet")
         stored = record.model_copy(
@@ -103,22 +91,20 @@ class Store:
                 "predictions_sha256": sha256_of(table),
             }
         )
-        content = to_json(stored, record_path)
+        contents = {table_path: table, record_path: to_json(stored, record_path)}
         self._clean(record_path.parent)
-        table_temporary = write_temporary(table_path, table)
+        temporaries: list[Path] = []
         try:
-            record_temporary = write_temporary(record_path, content)
+            for path, content in contents.items():
+                temporaries.append(write_temporary(path, content))
+            # A run made anew must not leave new predictions with an old record if the machine stops here.
+            record_path.unlink(missing_ok=True)
+            for path, temporary in zip(contents, temporaries, strict=True):
+                commit(temporary, path)
         except StoreError:
-            table_temporary.unlink(missing_ok=True)
+            for temporary in temporaries:
+                temporary.unlink(missing_ok=True)
             raise
-        # A run made anew must not leave new predictions with an old record if the machine stops here.
-        record_path.unlink(missing_ok=True)
-        try:
-            commit(table_temporary, table_path)
-        except StoreError:
-            record_temporary.unlink(missing_ok=True)
-            raise
-        commit(record_temporary, record_path)
         return stored
 
     def update(self, record: RunRecord) -> None:
@@ -148,18 +134,13 @@ class Store:
 
     def briefs(self) -> tuple[list[Brief], list[UnusableFile]]:
         """As `scan`, each record in brief; records seen before come from the index instead of their files."""
-        return self.survey()[:2]
-
-    def survey(self) -> tuple[list[Brief], list[UnusableFile], str]:
-        """`briefs`, and what `contents` gave when the files were looked at for them."""
         # tens of thousands of small objects that all stay: collecting between them frees nothing and costs a third
         with paused_collector():
-            files = list_files(self.root / "runs")
             known = read_index(self._index)
             rows: list[tuple[State, Brief]] = []
             findings: list[UnusableFile] = []
             changed = False
-            for seen in files:
+            for seen in list_files(self.root / "runs"):
                 entry = known.pop((seen.task, seen.key), None)
                 if entry is not None and entry[0] == seen.state and seen.complete:
                     rows.append(entry)
@@ -170,8 +151,7 @@ class Store:
                     rows.append((seen.state, Brief.of(record)))
             if (changed and rows) or known:
                 write_index(self._index, rows)
-            briefs = sorted((brief for _, brief in rows), key=lambda b: (b.task, b.model, b.seed, b.key))
-            return briefs, findings, _state_of(files)
+            return sorted((brief for _, brief in rows), key=lambda b: (b.task, b.model, b.seed, b.key)), findings
 
     def _read_or_note(self, seen: Seen, findings: list[UnusableFile]) -> RunRecord | None:
         """The record; where it is damaged, None and a finding more."""
@@ -183,13 +163,9 @@ class Store:
             return None
 
     def fingerprint(self) -> str:
-        """Changes when a record is added, removed or replaced, as `save` and `update` do it; looks at no file."""
-        return hashlib.sha256(repr(folder_times(self.root / "runs")).encode()).hexdigest()
-
-    def contents(self) -> str:
-        """Changes when any record file has another time or size, as a copy over it gives; looks at every file."""
-        with paused_collector():
-            return _state_of(list_files(self.root / "runs"))
+        """Changes when a record or verdict is added, removed or replaced by BioBench; looks at no file."""
+        times = [folder_times(self.root / folder) for folder in ("runs", "floors")]
+        return hashlib.sha256(repr(times).encode()).hexdigest()
 
     def load_predictions(
         self, record: RunRecord, documents: Sequence[Document] | None = None
@@ -236,20 +212,12 @@ class Store:
             )
         return content
 
-    def claim_mode(self) -> ClaimMode:
-        """Whether claims are the file system's locks or files with a heartbeat; asked once. Raises StoreError."""
-        if self._claim_mode is None:
-            self._claim_mode = claim_mode(self.root / "locks")
-        return self._claim_mode
-
-    @contextmanager
-    def claim(self, task_id: str, key: str) -> Iterator[Claim | None]:
+    def claim(self, task_id: str, key: str) -> AbstractContextManager[Claim | None]:
         """Hold the right to make a run. Gives it, or at once None while another process has it; see `store.claims`.
 
         Raises StoreError where the folder cannot be written.
         """
-        with claimed(self._lock_path(task_id, key, ".lock"), self.claim_mode()) as claim:
-            yield claim
+        return claimed(self.heartbeat_path(task_id, key))
 
     def heartbeat_path(self, task_id: str, key: str) -> Path:
         """Where the process that makes a run says so; see `store.claims`."""
@@ -265,15 +233,16 @@ class Store:
         return path.is_file() or any(path.parent.glob(f"{path.name}.*"))
 
     def note_command(self, task_id: str, key: str, command: float) -> None:
-        """Let others know which command made the stored run; `command` as in `note_failure`. Raises StoreError."""
-        path = self._lock_path(task_id, key, ".command")
-        self._clean(path.parent)
-        write_atomic(path, json.dumps({"command": command}).encode())
+        """Let others know which command made the stored run. Raises StoreError.
+
+        command: when the command began, seconds since the epoch, by which its workers know each other.
+        """
+        self._clean(self.root / "locks" / task_id)
+        self._write_note(task_id, key, ".command", {"command": command})
 
     def command_of(self, task_id: str, key: str) -> float | None:
         """The command that made the stored run, None where that is not known. Raises StoreError for a damaged note."""
-        note = self._note(task_id, key, ".command")
-        return None if note is None else note[0]
+        return self._note(task_id, key, ".command")[0]
 
     def command_state(self, task_id: str, key: str) -> tuple[int, int] | None:
         """What changes whenever a command notes that it made the run; only good to be compared with itself."""
@@ -284,33 +253,29 @@ class Store:
         return status.st_mtime_ns, status.st_ino
 
     def note_failure(self, task_id: str, key: str, command: float, reason: str) -> None:
-        """Let the other workers of a command know that this run failed, and why.
+        """Let the other workers of a command know that this run failed, and why. Raises StoreError."""
+        self._write_note(task_id, key, ".failed", {"command": command, "reason": reason})
 
-        command: when the command began, seconds since the epoch, by which its workers know each other.
-        """
-        note = json.dumps({"command": command, "reason": reason}, ensure_ascii=False)
-        write_atomic(self._lock_path(task_id, key, ".failed"), note.encode())
-
-    def failure(self, task_id: str, key: str, command: float) -> str | None:
-        """Why this run failed in a worker of this very command; None where it did not.
+    def failure(self, task_id: str, key: str, command: float | None = None) -> str | None:
+        """Why this run failed last, in this very command where one is named; None where it did not.
 
         Raises StoreError where the note is damaged.
         """
-        note = self._note(task_id, key, ".failed")
-        return note[1] if note is not None and note[0] == command else None
+        noted, reason = self._note(task_id, key, ".failed")
+        return reason if command is None or noted == command else None
 
-    def last_failure(self, task_id: str, key: str) -> str | None:
-        """Why this run failed last, in whichever command; None where it did not. Raises StoreError as `failure`."""
-        note = self._note(task_id, key, ".failed")
-        return None if note is None else note[1]
+    def _write_note(self, task_id: str, key: str, suffix: str, fields: dict[str, float | str]) -> None:
+        write_atomic(self._lock_path(task_id, key, suffix), json.dumps(fields, ensure_ascii=False).encode())
 
-    def _note(self, task_id: str, key: str, suffix: str) -> tuple[float, str] | None:
-        """Command and reason of a note about a run."""
+    def _note(self, task_id: str, key: str, suffix: str) -> tuple[float | None, str | None]:
+        """Command and reason of a note about a run; None twice where there is no note."""
         path = self._lock_path(task_id, key, suffix)
         content = _read(path)
+        if content is None:
+            return None, None
         try:
-            fields = None if content is None else json.loads(content)
-            return None if fields is None else (float(fields["command"]), str(fields.get("reason", "")))
+            fields = json.loads(content)
+            return float(fields["command"]), str(fields.get("reason", ""))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise StoreError("is not the note of a run", hint="delete it", file=path) from error
 
@@ -345,11 +310,6 @@ def paused_collector() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
-
-
-def _state_of(files: Iterable[Seen]) -> str:
-    # as plain tuples, which are written ten times as fast as named ones
-    return hashlib.sha256(repr([tuple(seen) for seen in files]).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _read(path: Path) -> bytes | None:

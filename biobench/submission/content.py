@@ -18,7 +18,7 @@ from biobench.schema.document import Document, Prediction
 from biobench.schema.kind import traits_of
 from biobench.schema.record import RunRecord
 from biobench.schema.tags import decode_tags
-from biobench.store.keys import is_key
+from biobench.store.records import is_key
 from biobench.store.tables import SCHEMA, TEXTS
 from biobench.submission.checks import Check
 

@@ -12,8 +12,7 @@ from pydantic import ValidationError
 from biobench.core.files import file_hash, kind_of, read_regular
 from biobench.errors import StoreError
 from biobench.report.escape import HIDDEN, plain
-from biobench.store.keys import is_key, is_task_id
-from biobench.store.records import parsed
+from biobench.store.records import is_key, is_task_id, parsed
 from biobench.store.statements import MANIFEST
 from biobench.submission.checks import Check
 from biobench.submission.pack import NAME_LIMIT, NOTES_LIMIT, VERSION, Manifest, packed_files

@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 import biobench
-from biobench.core.files import choose_another, temporary_folder, write_atomic
+from biobench.core.files import temporary_folder, write_atomic
 from biobench.errors import UsageError
 from biobench.report.entrants import line_name
 from biobench.report.escape import plain
@@ -27,7 +27,7 @@ from biobench.submission.records import why_not_submitted
 VERSION = 1
 NAME_LIMIT, NOTES_LIMIT = 200, 2_000
 """Characters."""
-_REMEDY = choose_another("--out")
+_PLACE = "--out"
 
 
 class SubmittedFile(Strict):
@@ -67,7 +67,7 @@ def submit(model: str, results_dir: str | Path = "results", out: str | Path | No
         raise UsageError(f"'{folder}' is not empty", hint="give another folder, or remove it")
     source = Store(results_dir)
     # The folder is there whole or not at all, so that a killed command can be given again.
-    with temporary_folder(folder, _REMEDY) as aside:
+    with temporary_folder(folder, _PLACE) as aside:
         for group in groups:
             for record in group.records:
                 Store(aside).copy(source, record)
@@ -76,7 +76,7 @@ def submit(model: str, results_dir: str | Path = "results", out: str | Path | No
             content, where = path.read_bytes(), path.relative_to(aside).as_posix()
             files.append(SubmittedFile(path=where, size=len(content), sha256=hashlib.sha256(content).hexdigest()))
         manifest = Manifest(model=groups[0].model, biobench=biobench.__version__, notes=notes, files=tuple(files))
-        write_atomic(aside / MANIFEST, (manifest.model_dump_json(indent=1) + "\n").encode(), _REMEDY)
+        write_atomic(aside / MANIFEST, (manifest.model_dump_json(indent=1) + "\n").encode(), _PLACE)
     return folder
 
 

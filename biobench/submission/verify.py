@@ -25,8 +25,8 @@ from biobench.schema.record import RunRecord
 from biobench.schema.task import parse_seeds
 from biobench.score import ScoreError, scored
 from biobench.store import Store
-from biobench.store.redact import under_aliases
 from biobench.store.statements import Statement, statement_on
+from biobench.store.tables import under_aliases
 from biobench.submission.checks import Check, RunState, State, Verification
 from biobench.submission.content import check_content, check_predictions
 from biobench.submission.duplicates import Answers, answers_of, check_copies

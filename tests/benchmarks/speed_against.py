@@ -28,8 +28,7 @@ import torch
 import typer
 
 from biobench.cli.console.common import print_json
-from biobench.core.machine import resolve_device, resolve_precision
-from biobench.core.memory import peak_memory_bytes, reset_peak_memory
+from biobench.core.machine import peak_memory_bytes, reset_peak_memory, resolve_device, resolve_precision
 from biobench.core.processes import bare_main, end_with_parent
 from biobench.core.threads import machine_load
 from biobench.data.catalog import load_task

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from biobench.core.memory import keep_freed_memory
+from biobench.core.machine import keep_freed_memory
 from tests.benchmarks.trainer_sides import Bare, build, make_batches, ours, theirs, toy
 from trainer.cost.flops import peak_of, token_cost
 from trainer.cost.plan import SHAPES

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from biobench.core.memory import peak_memory_bytes, reset_peak_memory
+from biobench.core.machine import peak_memory_bytes, reset_peak_memory
 from biobench.data.catalog import suite
 from biobench.report.details.needle import needle_grids
 from biobench.store import Store

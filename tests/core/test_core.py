@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from biobench.core.files import (
-    Remedy,
     broken_file,
     cannot_write,
     canonical,
@@ -28,21 +27,19 @@ from biobench.errors import StoreError, UsageError
 from biobench.schema.document import Document
 from trainer.corpus.cleaning import Excluded
 
-REMEDY = Remedy("make room", "ask for the folder", "look at the path")
-
 
 @pytest.mark.parametrize(
     ("number", "what", "hint"),
     [
-        (errno.ENOSPC, "the disk is full", "make room"),
-        (errno.EDQUOT, "the disk is full", "make room"),
-        (errno.EROFS, "cannot be written: Read-only file system", "ask for the folder"),
-        (errno.ENOTDIR, "cannot be written: Not a directory", "look at the path"),
+        (errno.ENOSPC, "the disk is full", "free space"),
+        (errno.EDQUOT, "the disk is full", "free space"),
+        (errno.EROFS, "cannot be written: Read-only file system", "check the folder's permissions"),
+        (errno.ENOTDIR, "cannot be written: Not a directory", "check the path"),
     ],
 )
 def test_a_refused_write_says_why_and_what_helps_there(number: int, what: str, hint: str) -> None:
-    said = cannot_write(Path("run/file"), OSError(number, os.strerror(number)), REMEDY)
-    assert (said.what, said.hint, said.file) == (what, hint, "run/file")
+    said = cannot_write(Path("run/file"), OSError(number, os.strerror(number)), "--here")
+    assert (said.what, said.hint, said.file) == (what, f"{hint}, or choose another --here", "run/file")
 
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "full"), RuntimeError("no file of ours"), KeyboardInterrupt()])
@@ -58,13 +55,6 @@ def test_what_fails_while_a_file_is_written_leaves_the_old_one_alone(tmp_path: P
     with pytest.raises(type(error)):
         write()
     assert [(p.name, p.read_bytes()) for p in file.parent.iterdir()] == [("state.json", b"old")]
-
-
-def test_the_remedy_is_that_of_who_writes(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError) as caught:
-        write_atomic(tmp_path / "file" / "below", b"x", REMEDY)
-    assert caught.value.hint == "look at the path"
 
 
 def test_one_text_and_one_hash_for_a_value(tmp_path: Path) -> None:

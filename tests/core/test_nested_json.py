@@ -34,7 +34,7 @@ def test_a_note_about_a_run_is_named(tmp_path: Path, suffix: str) -> None:
     note.write_text(NESTED)
     store = Store(tmp_path)
     with pytest.raises(StoreError, match="is not the note of a run") as caught:
-        store.command_of("gad", KEY) if suffix == ".command" else store.last_failure("gad", KEY)
+        store.command_of("gad", KEY) if suffix == ".command" else store.failure("gad", KEY)
     assert caught.value.file == str(note)
 
 

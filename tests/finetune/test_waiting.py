@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from biobench.core import transfer
+from biobench.core import machine
 from biobench.core.progress import ProgressNote
 from biobench.finetune import loop
 from biobench.finetune.engine import finetune
@@ -75,7 +75,7 @@ class Device(TorchDispatchMode):
 def watched(monkeypatch: pytest.MonkeyPatch, *tensors: Tensor) -> Iterator[Device]:
     """Copies and reads that bypass the dispatcher are noted too; `to_device` alone brings tensors over."""
     device = Device(*tensors)
-    send, move = transfer.to_device, Tensor.to
+    send, move = machine.to_device, Tensor.to
     sending: list[bool] = []
 
     def sent(values: Any, place: torch.device) -> Tensor:
@@ -93,7 +93,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, *tensors: Tensor) -> Iterator[Devic
         return move(self, *args, **options)
 
     with monkeypatch.context() as patch:
-        for module in ("core.transfer", "models.attention", "models.encoder", "models.heads", "finetune.network"):
+        for module in ("core.machine", "models.attention", "models.encoder", "models.heads", "finetune.network"):
             patch.setattr(f"biobench.{module}.to_device", sent)
         patch.setattr("biobench.models.span_head.to_device", sent)
         patch.setattr(Tensor, "to", moved)
@@ -113,7 +113,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, *tensors: Tensor) -> Iterator[Devic
 @pytest.fixture
 def accelerated(monkeypatch: pytest.MonkeyPatch) -> None:
     """The CPU passes for an accelerator without kernels."""
-    monkeypatch.setattr(transfer, "ASYNCHRONOUS", ("cpu",))
+    monkeypatch.setattr(machine, "ASYNCHRONOUS", ("cpu",))
     monkeypatch.setattr(attention, "KERNEL_DEVICES", ("cpu",))
 
 
@@ -191,7 +191,7 @@ def test_the_watcher_sees_what_waits(monkeypatch: pytest.MonkeyPatch) -> None:
         torch.repeat_interleave(states, (states * 2).long(), output_size=8)
         bool(loss > 1)
         torch.ones(2).to(torch.device("cpu"))
-        transfer.to_device([1, 2], torch.device("cpu"))
+        machine.to_device([1, 2], torch.device("cpu"))
         torch.ones(3).nonzero().tolist()
         loss.detach().tolist()
     seen = [w for w in device.waits if w != "_local_scalar_dense"]
@@ -209,7 +209,7 @@ def test_a_cuda_device_fetches_a_pinned_copy(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(Tensor, "pin_memory", pinned)
     monkeypatch.setattr(Tensor, "to", lambda self, *where, **how: done.append((where, how)) or self)
-    sent = transfer.to_device([3, 4], torch.device("cuda"))
+    sent = machine.to_device([3, 4], torch.device("cuda"))
     assert sent.tolist() == [3, 4]
     assert done == ["pinned", ((torch.device("cuda"),), {"non_blocking": True})]
 
@@ -240,7 +240,7 @@ def test_a_step_that_is_repeated_on_cuda_draws_the_devices_numbers_again(monkeyp
 
 def test_late_reading_changes_no_run(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     prompt = finetune(*setup("bert", "demo_ner", "training.epochs=2"), 1, "fp32", silent)
-    monkeypatch.setattr(transfer, "ASYNCHRONOUS", ("cpu",))
+    monkeypatch.setattr(machine, "ASYNCHRONOUS", ("cpu",))
     late = finetune(*setup("bert", "demo_ner", "training.epochs=2"), 1, "fp32", silent)
     assert late.predictions == prompt.predictions
     assert late.record == prompt.record
@@ -260,13 +260,13 @@ def test_a_non_finite_loss_restarts_the_run_in_fp32_also_where_it_is_seen_late(
         calls.append(1)
         return logits * float("nan") if len(calls) == 2 else logits
 
-    monkeypatch.setattr(transfer, "ASYNCHRONOUS", ("cpu",) if late else ())
+    monkeypatch.setattr(machine, "ASYNCHRONOUS", ("cpu",) if late else ())
     monkeypatch.setattr(Network, "forward", poisoned)
     outcome = finetune(*setup("bert", "demo_topic", "training.epochs=2"), 1, "bf16", silent)
     assert (len(calls) > 2) == late, "further steps were queued before the loss was read"
     assert outcome.record.precision == "fp32"
     assert outcome.record.backoffs == ("non-finite loss at step 2: run repeated in fp32",)
-    monkeypatch.setattr(transfer, "ASYNCHRONOUS", ())
+    monkeypatch.setattr(machine, "ASYNCHRONOUS", ())
     plain = finetune(*setup("bert", "demo_topic", "training.epochs=2"), 1, "fp32", silent)
     assert outcome.predictions == plain.predictions
 

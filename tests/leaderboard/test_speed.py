@@ -7,7 +7,7 @@ import time
 import pytest
 
 from biobench.comparison.ranking import ranking, verdict_on, views
-from biobench.report.results import contents, fingerprint, load
+from biobench.report.results import fingerprint, load
 from biobench.report.tasks import shipped
 from tests.helpers.app_make import board, open_app
 from tests.helpers.large_make import MODELS, save_large
@@ -36,7 +36,6 @@ def timed(what, call):
 def test_first_page(monkeypatch, folder):
     timed("first read, index made", lambda: load(folder))
     timed("fingerprint", lambda: fingerprint(folder))
-    timed("every file looked at", lambda: contents(folder))
     held, _ = timed("read from the index", lambda: load(folder))
     assert len(held.groups) == MODELS * len([i for i in shipped().values() if i.in_suite])
     for view in views(held):

@@ -162,7 +162,7 @@ def test_the_sample_of_the_paper_variant_is_counted_right() -> None:
 
 _MEASURE = """
 import torch, numpy as np
-from biobench.core.memory import peak_memory_bytes
+from biobench.core.machine import peak_memory_bytes
 from biobench.models.dropout import SameDropout
 from biobench.models.linear import Linear
 from biobench.models.span_head import SpanHead, Units

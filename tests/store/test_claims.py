@@ -1,37 +1,22 @@
-"""Claims with and without file locks: one holder at a time, dead ones replaced, once."""
+"""Claims: one holder at a time, dead ones replaced, once."""
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from biobench.errors import UsageError
 from biobench.store import Store, claims
-from biobench.store.claims import claim_mode, is_alive, read_heartbeat
+from biobench.store.claims import is_alive, read_heartbeat
 from tests.core.test_processes import ended_process
 
 KEY = "0" * 32
-
-
-def refusing(number: int) -> Callable[..., None]:
-    """A `flock` of a file system without locks."""
-
-    def flock(*_: object) -> None:
-        raise OSError(number, os.strerror(number))
-
-    return flock
-
-
-def without_locks(monkeypatch: pytest.MonkeyPatch, number: int = errno.ENOLCK) -> None:
-    monkeypatch.setattr("fcntl.flock", refusing(number))
 
 
 def beat_of(store: Store) -> Path:
@@ -51,41 +36,32 @@ def elsewhere(content: bytes) -> bytes:
     return json.dumps({**json.loads(content), "process": "00000000-1-1", "host": "elsewhere"}).encode()
 
 
-@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
-def test_a_file_system_without_locks_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    assert claim_mode(tmp_path) == "locks"
-    without_locks(monkeypatch, number)
-    assert claim_mode(tmp_path) == "files"
-    assert list(tmp_path.iterdir()) == [], "the probe is gone"
+def left_by_a_killed_holder(store: Store, seconds: float = 0.0) -> dict[str, Any]:
+    """A claim whose process is gone, on another machine where it wrote so many seconds ago; what it says."""
+    with store.claim("my_task", KEY):
+        content = beat_of(store).read_bytes()
+    beat_of(store).write_bytes(content)
+    if seconds:
+        age_by(beat_of(store), seconds)
+    return dict(json.loads(content))
 
 
-def test_the_variable_decides_where_the_system_cannot_be_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BIOBENCH_CLAIMS", "files")
-    assert claim_mode(tmp_path) == "files"
-    monkeypatch.setenv("BIOBENCH_CLAIMS", "file")
-    with pytest.raises(UsageError, match="BIOBENCH_CLAIMS='file' is not known"):
-        claim_mode(tmp_path)
-
-
-@pytest.mark.parametrize("locks", [True, False])
-def test_one_holder_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, locks: bool) -> None:
-    if not locks:
-        without_locks(monkeypatch)
+def test_one_holder_at_a_time(tmp_path: Path) -> None:
     first, second = Store(tmp_path), Store(tmp_path)
     with first.claim("my_task", KEY) as mine:
         assert mine is not None
-        with second.claim("my_task", KEY) as theirs:
+        with second.claim("my_task", KEY) as theirs, second.claim("my_task", "1" * 32) as different:
             assert theirs is None
+            assert different is not None
         assert is_alive(beat_of(first))
     assert not beat_of(first).exists()
-    with second.claim("my_task", KEY) as after:
+    with pytest.raises(OSError, match="failed"), second.claim("my_task", KEY):
+        raise OSError("the work failed")
+    with first.claim("my_task", KEY) as after:
         assert after is not None
 
 
-@pytest.mark.parametrize("locks", [True, False])
-def test_a_heartbeat_tells_the_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, locks: bool) -> None:
-    if not locks:
-        without_locks(monkeypatch)
+def test_a_heartbeat_tells_the_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claims, "BEAT_SECONDS", 0.02)
     store = Store(tmp_path)
     with store.claim("my_task", KEY) as claim:
@@ -98,13 +74,9 @@ def test_a_heartbeat_tells_the_step(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert (beat.steps, beat.pid) == (10, os.getpid())
 
 
-def test_a_dead_holder_is_replaced_after_the_stated_time_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    without_locks(monkeypatch)
+def test_a_dead_holder_is_replaced_after_the_stated_time_alone(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    with store.claim("my_task", KEY):
-        content = beat_of(store).read_bytes()
-    beat_of(store).write_bytes(content)  # its process was killed
-    age_by(beat_of(store), claims.STALE_SECONDS - 10)
+    left_by_a_killed_holder(store, claims.STALE_SECONDS - 10)
     with store.claim("my_task", KEY) as early:
         assert early is None
     age_by(beat_of(store), claims.STALE_SECONDS + 10)
@@ -114,32 +86,25 @@ def test_a_dead_holder_is_replaced_after_the_stated_time_alone(tmp_path: Path, m
     assert list(beat_of(store).parent.iterdir()) == [], "nothing is left of either"
 
 
-def test_one_that_died_while_it_replaced_another_blocks_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    without_locks(monkeypatch)
+def test_one_that_died_while_it_replaced_another_blocks_nobody(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    with store.claim("my_task", KEY):
-        content = beat_of(store).read_bytes()
-    beat_of(store).write_bytes(content)
-    age_by(beat_of(store), 1000)
-    turn = beat_of(store).with_name(f"{beat_of(store).name}.{json.loads(content)['token']}.0.turn")
+    token = left_by_a_killed_holder(store, 1000)["token"]
+    turn = beat_of(store).with_name(f"{beat_of(store).name}.{token}.turn")
     turn.write_bytes(b"")
     with store.claim("my_task", KEY) as claim:
         assert claim is None, "another is replacing it"
     age_by(turn, 1000)
     with store.claim("my_task", KEY) as claim:
+        assert claim is None, "the stale turn is removed"
+    with store.claim("my_task", KEY) as claim:
         assert claim is not None
 
 
-def test_a_holder_that_was_replaced_leaves_the_new_one_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    without_locks(monkeypatch)
-    monkeypatch.setattr(claims, "BEAT_SECONDS", 0.05)
+def test_a_holder_that_was_replaced_leaves_the_new_one_alone(tmp_path: Path) -> None:
     store = Store(tmp_path)
     with store.claim("my_task", KEY) as slow:
         assert slow is not None
-        monkeypatch.setattr(slow, "_is_mine", lambda: False)  # suspended: it writes no more
-        age_by(beat_of(store), 1000)
-        monkeypatch.undo()
-        without_locks(monkeypatch)
+        age_by(beat_of(store), 1000)  # suspended: it writes no more
         with Store(tmp_path).claim("my_task", KEY) as new:
             assert new is not None
             slow.end()
@@ -148,48 +113,15 @@ def test_a_holder_that_was_replaced_leaves_the_new_one_alone(tmp_path: Path, mon
             assert beat.token == new.beat.token
 
 
-def test_machines_with_and_without_locks_see_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with_locks = Store(tmp_path)
-    assert with_locks.claim_mode() == "locks"
-    monkeypatch.setenv("BIOBENCH_CLAIMS", "files")
-    by_files = Store(tmp_path)
-    assert by_files.claim_mode() == "files"
-    with with_locks.claim("my_task", KEY) as mine, by_files.claim("my_task", KEY) as theirs:
-        assert mine is not None
-        assert theirs is None
-    with by_files.claim("my_task", KEY) as mine, with_locks.claim("my_task", KEY) as theirs:
-        assert mine is not None
-        assert theirs is None
-
-
-DAY = 86_400.0
-JUMPS = pytest.mark.parametrize("jump", [DAY, -DAY], ids=["forward", "back"])
-
-
-@JUMPS
-def test_a_jump_of_the_clock_kills_no_holder_on_this_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: float
-) -> None:
-    """Before, a holder whose clock jumped a day forward was replaced until its next beat."""
-    without_locks(monkeypatch)
+@pytest.mark.parametrize("jump", [86_400.0, -86_400.0], ids=["forward", "back"])
+def test_on_this_machine_the_system_is_asked_and_no_clock(tmp_path: Path, jump: float) -> None:
     store = Store(tmp_path)
-    with store.claim("my_task", KEY) as mine:
-        assert mine is not None
+    with store.claim("my_task", KEY):
         os.utime(beat_of(store), (time.time() - jump,) * 2)
         assert is_alive(beat_of(store))
         with Store(tmp_path).claim("my_task", KEY) as theirs:
             assert theirs is None
-
-
-@JUMPS
-def test_a_holder_that_ended_on_this_machine_is_replaced_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: float
-) -> None:
-    """Before, one that had died while the clock was a day ahead kept its run for a day and three minutes."""
-    without_locks(monkeypatch)
-    store = Store(tmp_path)
-    with store.claim("my_task", KEY):
-        content = json.loads(beat_of(store).read_bytes())
+    content = left_by_a_killed_holder(store)
     beat_of(store).write_text(json.dumps({**content, "process": ended_process()}))
     os.utime(beat_of(store), (time.time() - jump,) * 2)
     assert not is_alive(beat_of(store))
@@ -201,17 +133,33 @@ def test_what_a_killed_holder_left_of_a_beat_goes_with_the_next_claim(tmp_path: 
     store = Store(tmp_path)
     with store.claim("my_task", KEY):
         beat_of(store).with_name(f".{beat_of(store).name}.0123456789ab.tmp").write_bytes(b"{")
-    assert [p.name for p in beat_of(store).parent.iterdir() if p.suffix != ".lock"] == []
+    assert [p.name for p in beat_of(store).parent.iterdir()] == []
+
+
+def test_a_killed_process_gives_its_claim_back(tmp_path: Path) -> None:
+    key = "0" * 32
+    program = (
+        "import sys; from biobench.store import Store\n"
+        f"with Store({str(tmp_path)!r}).claim('my_task', {key!r}) as mine:\n"
+        "    print(mine is not None, flush=True); sys.stdin.read()\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stdin=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline().strip() == b"True"
+        with Store(tmp_path).claim("my_task", key) as mine:
+            assert not mine
+    finally:
+        process.kill()
+        process.communicate()
+    with Store(tmp_path).claim("my_task", key) as mine:
+        assert mine
 
 
 CONTEND = """
-import errno, fcntl, os, sys, time
-def flock(*_):
-    raise OSError(errno.ENOSYS, "Function not implemented")
-fcntl.flock = flock
+import os, sys, time
 from biobench.store import Store
 store, out = Store(sys.argv[1]), open(sys.argv[2], "ab", buffering=0)
-assert store.claim_mode() == "files"
 print("ready", flush=True)
 sys.stdin.readline()
 waiting = [f"{n:032x}" for n in range(40)]
@@ -230,7 +178,7 @@ while waiting:
 
 
 @pytest.mark.parametrize("crowd", [2, 8])
-def test_processes_without_locks_make_each_run_once(tmp_path: Path, crowd: int) -> None:
+def test_processes_make_each_run_once(tmp_path: Path, crowd: int) -> None:
     (tmp_path / "results").mkdir()
     arguments = [sys.executable, "-c", CONTEND, str(tmp_path / "results"), str(tmp_path / "log")]
     processes = [subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(crowd)]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import subprocess
-import sys
 import time
 from dataclasses import replace
 
@@ -33,6 +31,9 @@ def test_what_is_saved_comes_back(tmp_path):
     gold, said = store.load_predictions(stored)
     assert gold == [replace(d, text="", origin="") for d in documents()]
     assert said == predictions()
+    files = [path.read_bytes() for path in (tmp_path / "results").rglob("*") if path.is_file()]
+    assert not any(sentence.encode() in content for sentence in SENTENCES for content in files), "no text is stored"
+    assert saved(Store(tmp_path / "again")).predictions_sha256 == stored.predictions_sha256
 
 
 def test_a_record_from_before_the_counts_of_its_data_opens_with_the_same_key(tmp_path):
@@ -45,22 +46,10 @@ def test_a_record_from_before_the_counts_of_its_data_opens_with_the_same_key(tmp
     assert Store(tmp_path).briefs()[1] == []
 
 
-def test_no_text_is_stored(tmp_path):
-    stored = saved(Store(tmp_path))
-    content = (tmp_path / stored.predictions).read_bytes() + (tmp_path / stored.predictions).with_suffix(
-        ".json"
-    ).read_bytes()
-    assert not any(s.encode() in content for s in SENTENCES)
-
-
 def test_a_document_without_prediction_stays_without(tmp_path):
     store = Store(tmp_path)
     stored = store.save(record(), documents(), predictions()[:2])
     assert [p.document for p in store.load_predictions(stored)[1]] == ["note-0", "note-1"]
-
-
-def test_equal_predictions_give_equal_files(tmp_path):
-    assert saved(Store(tmp_path / "a")).predictions_sha256 == saved(Store(tmp_path / "b")).predictions_sha256
 
 
 def test_predictions_of_unknown_documents_are_refused(tmp_path):
@@ -182,11 +171,6 @@ def test_names_never_become_other_paths(tmp_path, task, key):
         Store(tmp_path).get(task, key)
 
 
-def test_an_empty_or_absent_folder_holds_nothing(tmp_path):
-    assert Store(tmp_path / "nowhere").scan() == ([], [])
-    assert not (tmp_path / "nowhere").exists()
-
-
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch, step):
     store = Store(tmp_path)
@@ -250,27 +234,6 @@ def test_a_store_knows_which_command_made_a_run(tmp_path):
         store.command_of("my_task", key)
 
 
-def test_a_claim_is_exclusive_and_ends(tmp_path):
-    store, other = Store(tmp_path), Store(tmp_path)
-    key = "0" * 32
-    with store.claim("my_task", key) as mine:
-        assert mine
-        with other.claim("my_task", key) as theirs:
-            assert not theirs
-        with other.claim("my_task", "1" * 32) as different:
-            assert different
-    with other.claim("my_task", key) as after:
-        assert after
-
-
-def test_a_claim_passes_on_the_work_that_failed(tmp_path):
-    store = Store(tmp_path)
-    with pytest.raises(OSError, match="mine"), store.claim("my_task", "0" * 32):
-        raise OSError("mine")
-    with store.claim("my_task", "0" * 32) as mine:
-        assert mine
-
-
 def test_a_failure_is_known_to_its_command_alone(tmp_path):
     store, key = Store(tmp_path), "0" * 32
     assert store.failure("my_task", key, 1700000000.25) is None
@@ -282,26 +245,6 @@ def test_a_failure_is_known_to_its_command_alone(tmp_path):
         (tmp_path / "locks" / "my_task" / f"{key}.failed").write_bytes(damage)
         with pytest.raises(StoreError, match="not the note of a run"):
             store.failure("my_task", key, 1700000000.25)
-
-
-def test_a_killed_process_gives_its_claim_back(tmp_path):
-    key = "0" * 32
-    program = (
-        "import sys; from biobench.store import Store\n"
-        f"with Store({str(tmp_path)!r}).claim('my_task', {key!r}) as mine:\n"
-        "    print(mine is not None, flush=True); sys.stdin.read()\n"
-    )
-    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stdin=subprocess.PIPE)
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline().strip() == b"True"
-        with Store(tmp_path).claim("my_task", key) as mine:
-            assert not mine
-    finally:
-        process.kill()
-        process.communicate()
-    with Store(tmp_path).claim("my_task", key) as mine:
-        assert mine
 
 
 def test_keys_name_every_decision():

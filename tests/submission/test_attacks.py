@@ -18,7 +18,7 @@ from biobench.schema.document import Document, Prediction, Span
 from biobench.schema.record import TaskIdentity
 from biobench.score import oracle, scored
 from biobench.store import Store, run_key
-from biobench.store.redact import redacted
+from biobench.store.tables import redacted
 from biobench.submission import guard
 from biobench.submission.guard import verify
 from biobench.submission.layout import MOST_RUNS

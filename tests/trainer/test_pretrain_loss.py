@@ -95,7 +95,7 @@ def test_memory_at_8192_by_50k_is_below_one_gibibyte() -> None:
     """Peak resident memory over that before the loss, in a process of its own; the logits alone are 1.5 GiB."""
     code = """
 import torch
-from biobench.core.memory import peak_memory_bytes
+from biobench.core.machine import peak_memory_bytes
 from trainer.model.loss import linear_cross_entropy_sum
 torch.manual_seed(0)
 width = 64  # the logits do not depend on it, and the matmul is short

@@ -20,7 +20,7 @@ from filelock import FileLock
 from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase
 
-from biobench.core.files import canonical, choose_another
+from biobench.core.files import canonical
 from biobench.errors import DataFormatError
 from trainer.corpus.cleaning import Cleaner, Excluded, check_packages, duplicates
 from trainer.corpus.shards import DETAILS, MANIFEST, Corpus, tokenizer_hash, write_shards
@@ -69,7 +69,7 @@ def build(
     say = report or (lambda what, done: None)
     check_packages(spec.clean)
     excluded = excluded_documents(spec, exclude or [])
-    make_folder(cache, remedy=choose_another("corpus.cache in the recipe (or --cache)"))
+    make_folder(cache, place="corpus.cache in the recipe (or --cache)")
     folder = corpus_folder(spec, tokenizer, cache, excluded)
     with FileLock(f"{folder}.lock"):
         spec = spec if (folder / MANIFEST).is_file() else pinned(spec)

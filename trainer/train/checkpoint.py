@@ -24,7 +24,7 @@ from biobench.core.files import cannot_write
 from biobench.core.text import first_line
 from biobench.errors import StoreError
 from biobench.schema.strict import Strict
-from trainer.disk import REMEDY, make_folder, write_text, writing
+from trainer.disk import PLACE, make_folder, write_text, writing
 from trainer.ledger import PhaseRecord
 from trainer.train.distributed import World
 
@@ -122,7 +122,7 @@ def _failed(error: BaseException, final: Path) -> StoreError:
     while cause is not None and not isinstance(cause, OSError):
         cause = cause.__cause__ or cause.__context__
     if cause is not None:
-        return cannot_write(final, cause, REMEDY)
+        return cannot_write(final, cause, PLACE)
     return StoreError(
         f"the checkpoint cannot be written: {first_line(error, 160)}",
         hint="check free space and permissions, then continue with --resume",
