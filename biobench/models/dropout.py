@@ -12,8 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from biobench.models.linear import onednn_is_faster
-
 _LEVELS = 1 << 16
 _SIGN, _ONE = -(1 << 15), 0x3F80
 """Bits of bf16: the sign alone, and 1.0."""
@@ -66,17 +64,6 @@ class Dropout(nn.Dropout):
             return super().forward(states)
         dropped: Tensor = _Scaled.apply(states, self.p)  # type: ignore[no-untyped-call]
         return dropped
-
-
-class SameDropout(nn.Dropout):
-    """`nn.Dropout` with the same draws, bit for bit, in a third of the time where torch draws without MKL."""
-
-    def forward(self, states: Tensor) -> Tensor:
-        """Any shape in, the same out."""
-        if not self.training or states.device.type != "cpu" or states.dtype != torch.float32 or not onednn_is_faster():
-            return super().forward(states)
-        kept = torch.rand(states.shape, dtype=torch.float64).lt_(1 - self.p).to(states.dtype)
-        return states * kept.div_(1 - self.p)
 
 
 def use_cheap_dropout(model: nn.Module) -> None:

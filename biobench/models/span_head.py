@@ -16,9 +16,7 @@ from torch import Tensor, nn
 
 from biobench.core.machine import to_device
 from biobench.models.crf import BEGIN, INSIDE, LAST, TAGS, UNIT, LinearCRF, PathSums, bioul, shared_bioul, turn
-from biobench.models.dropout import SameDropout
 from biobench.models.heads import Units
-from biobench.models.linear import Linear
 from biobench.schema.training import SpanOptions
 
 _RARE = -5.0
@@ -56,7 +54,7 @@ class GatedBiLSTM(nn.Module):
         )
         self.gates = nn.ModuleList(nn.Linear(width, 1) for _ in range(layers))
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(layers))
-        self.dropout = SameDropout(dropout)
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
         """states: (sequences, words, width) -> the same; mask: (sequences, words), True first."""
@@ -88,21 +86,21 @@ class SpanHead(nn.Module):
     def __init__(self, width: int, types: int, dropout: float, pooling: str, options: SpanOptions) -> None:
         super().__init__()
         self.options, self.pooling, self.types = options, pooling, types
-        self.dropout = SameDropout(dropout)
+        self.dropout = nn.Dropout(dropout)
         self.columns = types + 1 if options.variant == "paper_variant" else types
         if options.variant != "biaffine":
             same = width == options.width
-            self.project = nn.Identity() if same else nn.Sequential(Linear(width, options.width), nn.GELU())
+            self.project = nn.Identity() if same else nn.Sequential(nn.Linear(width, options.width), nn.GELU())
             self.context = GatedBiLSTM(options.width, options.layers, dropout)
             width = options.width
             if options.variant == "paper_variant":
-                self.tagger = Linear(width, 1 + 4 * self.columns)
+                self.tagger = nn.Linear(width, 1 + 4 * self.columns)
                 self.crf = LinearCRF(1, shared_bioul(self.columns))
             else:
-                self.tagger = Linear(width, TAGS * types)
+                self.tagger = nn.Linear(width, TAGS * types)
                 self.crf = LinearCRF(types, bioul())
-        self.begin = Linear(width, self.columns * options.biaffine_width)
-        self.end = Linear(width, self.columns * options.biaffine_width)
+        self.begin = nn.Linear(width, self.columns * options.biaffine_width)
+        self.end = nn.Linear(width, self.columns * options.biaffine_width)
         rare = 0.0 if options.variant == "paper_variant" else _RARE
         self.bias = nn.Parameter(torch.full((1,), rare))
 

@@ -53,7 +53,7 @@ def no_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
     import biobench.models.attention as attention
     import biobench.models.dropout as dropout
     import biobench.models.grouped as grouped
-    from biobench.models.dropout import Dropout, SameDropout
+    from biobench.models.dropout import Dropout
 
     whole = attention.scaled_dot_product_attention
 
@@ -64,5 +64,5 @@ def no_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
     # The node with dropout runs, at a threshold that every draw passes.
     for module in (dropout, grouped):
         monkeypatch.setattr(module, "threshold", lambda rate: (-(1 << 15), 1.0))
-    for kind in (torch.nn.Dropout, Dropout, SameDropout):
+    for kind in (torch.nn.Dropout, Dropout):
         monkeypatch.setattr(kind, "forward", lambda _, states: states)

@@ -12,8 +12,6 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from biobench.kinds.span_ner import bioul_targets, sampled, span_answers, span_loss
 from biobench.models.crf import BEGIN, INSIDE, LAST, OUTSIDE, UNIT
-from biobench.models.dropout import SameDropout
-from biobench.models.linear import Linear
 from biobench.models.span_head import GatedBiLSTM, SpanHead, SpanScores, Units, _band, pool_units
 from biobench.schema.training import SpanOptions
 
@@ -74,28 +72,6 @@ def test_padded_sequences_give_the_states_of_packed_ones() -> None:
     wanted = torch.autograd.grad((theirs * weigh).sum(), [states, *layers.parameters()])
     for found, right in zip(changes, wanted, strict=True):
         torch.testing.assert_close(found, right, atol=1e-5, rtol=1e-4)
-
-
-@pytest.mark.parametrize("count", [3, 20, 5000])
-def test_dropout_of_the_head_draws_as_the_librarys_does(count: int) -> None:
-    states = torch.randn(count)
-    torch.manual_seed(3)
-    ours, after = SameDropout(0.4)(states), torch.get_rng_state()
-    torch.manual_seed(3)
-    assert torch.equal(ours, torch.nn.Dropout(0.4)(states))
-    assert torch.equal(after, torch.get_rng_state())
-
-
-def test_a_linear_layer_gives_the_librarys_values_and_gradients() -> None:
-    torch.manual_seed(0)
-    layer, states = Linear(40, 24), torch.randn(3, 5, 40, requires_grad=True)
-    ours = torch.autograd.grad(layer(states).square().sum(), [states, *layer.parameters()])
-    plain = torch.nn.functional.linear(states, layer.weight, layer.bias)
-    wanted = torch.autograd.grad(plain.square().sum(), [states, *layer.parameters()])
-    torch.testing.assert_close(layer(states), plain)
-    for found, right in zip(ours, wanted, strict=True):
-        torch.testing.assert_close(found, right, atol=1e-5, rtol=1e-5)
-    assert layer(states[:0]).shape == (0, 5, 24)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -163,8 +139,6 @@ def test_the_sample_of_the_paper_variant_is_counted_right() -> None:
 _MEASURE = """
 import torch, numpy as np
 from biobench.core.machine import peak_memory_bytes
-from biobench.models.dropout import SameDropout
-from biobench.models.linear import Linear
 from biobench.models.span_head import SpanHead, Units
 from biobench.kinds.span_ner import span_loss
 from biobench.schema.training import SpanOptions

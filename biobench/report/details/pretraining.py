@@ -188,7 +188,7 @@ def _run(metrics: Path, name: str, points: Sequence[Point]) -> TrainingRun:
     ledger = next((f for f in (metrics.parent / LEDGER, metrics.parent / "model" / LEDGER) if f.is_file()), None)
     model_hash = None
     # a damaged ledger says so where it is shown
-    with suppress(OSError, ValueError, AttributeError):
+    with suppress(OSError, ValueError, RecursionError, AttributeError):
         model_hash = None if ledger is None else json.loads(ledger.read_bytes()).get("model_hash")
     hashed = model_hash if isinstance(model_hash, str) else None
     return TrainingRun(name, tuple(sorted(kept, key=lambda p: (p.tokens, p.event))), ledger, hashed, skipped)
