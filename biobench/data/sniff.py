@@ -127,7 +127,7 @@ def _class_names(schema: Any) -> dict[str, list[str]]:
         features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
         inner = {column: feature.get("feature", feature) for column, feature in features.items()}
         return {column: list(feature["names"]) for column, feature in inner.items() if "names" in feature}
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
         return {}
 
 

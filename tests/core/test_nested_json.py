@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from biobench.errors import StoreError
+from biobench.report.details.pretraining import read_pretraining
 from biobench.runs.provenance import contamination
 from biobench.store import Store
 from biobench.store.claims import read_heartbeat
@@ -20,6 +22,17 @@ def test_a_ledger_beside_a_strangers_checkpoint_tells_nothing(tmp_path: Path) ->
     """Before, the run that had been trained ended as failed."""
     (tmp_path / "ledger.json").write_text(NESTED)
     assert contamination(tmp_path, "b" * 64, "gad", "c" * 64, tmp_path / "results") is None
+
+
+def test_a_ledger_beside_a_training_curve_hides_no_curve(tmp_path: Path) -> None:
+    point = {"event": "train", "phase": "p", "tokens": 8, "loss": 1.5}
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "metrics.jsonl").write_text(json.dumps(point) + "\n")
+    (tmp_path / "run" / "ledger.json").write_text(NESTED)
+    (tmp_path / "cka.json").write_text(NESTED)
+    read = read_pretraining(tmp_path)
+    assert [[point.loss for point in run.points] for run in read.runs] == [[1.5]]
+    assert [finding.file for finding in read.findings] == ["cka.json"]
 
 
 def test_a_claim_is_none(tmp_path: Path) -> None:

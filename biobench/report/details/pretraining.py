@@ -143,7 +143,7 @@ def read_pretraining(folder: str | Path) -> Pretraining:
                     analyses.append(Analysis(name, (plain(first), plain(second)), data.model_dump(mode="json")))
         except OSError as error:
             findings.append(UnusableFile(name, f"cannot be read: {error.strerror}", "check its permissions"))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             hint = "write it again with `biobench analyze cka --json`"
             findings.append(UnusableFile(name, f"is no CKA analysis: {_reason(error)}", hint))
     return Pretraining(tuple(runs), tuple(analyses), tuple(findings))
