@@ -6,8 +6,10 @@ Exit status: 0 done; 1 some run failed; 2 the input was wrong; 130 Ctrl-C. Heavy
 from __future__ import annotations
 
 import errno
+import signal
 import sys
 import traceback
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -46,6 +48,16 @@ def _root(
         raise typer.Exit
 
 
+class _Interrupts:
+    """Ctrl-C as Python has it, and remembered: some libraries make an error of their own of the exception."""
+
+    came = False
+
+    def __call__(self, signum: int, frame: FrameType | None) -> None:
+        self.came = True
+        signal.default_int_handler(signum, frame)
+
+
 def _say_usage(error: Exception) -> None:
     """The parser's complaint in the form of every other input error; a bare command has shown its help."""
     message = error.format_message() if hasattr(error, "format_message") else str(error)
@@ -62,6 +74,9 @@ def main() -> None:
     debug = "--debug" in sys.argv
     if debug:
         sys.argv.remove("--debug")
+    interrupts, before = _Interrupts(), signal.getsignal(signal.SIGINT)
+    if before is signal.default_int_handler:  # a background job of a shell ignores Ctrl-C, and goes on doing so
+        signal.signal(signal.SIGINT, interrupts)
     try:
         prepare_threads()
         # Outside standalone mode typer gives back the status of `raise typer.Exit` and leaves errors to us.
@@ -92,3 +107,9 @@ def main() -> None:
     except KeyboardInterrupt:
         # Ctrl-C before a command has begun, while the parser is made; within one typer gives this status itself.
         sys.exit(INTERRUPTED)
+    except Exception:
+        if interrupts.came:
+            sys.exit(INTERRUPTED)
+        raise
+    finally:
+        signal.signal(signal.SIGINT, before)

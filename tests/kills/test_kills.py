@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,6 +50,23 @@ def test_an_interrupt_before_the_command_has_begun_is_no_traceback(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(where, interrupted)
+    ended = call(monkeypatch, capfd, "tasks", "list")
+    assert (ended.status, ended.out, ended.err) == (130, "", "")
+
+
+def test_an_interrupt_that_a_library_turns_into_an_error_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Pydantic's serialiser makes a `PydanticSerializationError` of a Ctrl-C that comes while it writes a recipe."""
+
+    def turned(*_: object) -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            signal.pause()
+        except KeyboardInterrupt:
+            raise ValueError("Error calling function: KeyboardInterrupt") from None
+
+    monkeypatch.setattr("biobench.cli.main.prepare_threads", turned)
     ended = call(monkeypatch, capfd, "tasks", "list")
     assert (ended.status, ended.out, ended.err) == (130, "", "")
 
