@@ -26,7 +26,7 @@ from biobench.core.stop import STOP, RunStoppedError
 from biobench.encode.batches import cut_packed, cut_padded, epoch_order, steps_per_epoch
 from biobench.errors import TrainingError
 from biobench.finetune.adapters import make_optimizer, rate, trained_parameters
-from biobench.finetune.network import Network, decide, probabilities
+from biobench.finetune.network import Network, decide, probabilities, threshold_of
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.savepoint import Savepoint
 from biobench.finetune.vocabulary import UsedRows, trained_rows
@@ -255,7 +255,7 @@ class Run:
         if self.rows is not None:
             self.rows.write_back()
         chances = probabilities(self.network, prepared, split, self.precision, self.budget)
-        threshold = prepared.kind.threshold(prepared, split, chances)
+        threshold = threshold_of(prepared, chances)
         scores = prepared.score(split.documents, decide(prepared, split, chances, threshold)).values
         state.curve.append(
             {

@@ -84,8 +84,8 @@ def _planned(plan: RunPlan) -> list[RunResult]:
             replace(
                 item.result(request, "planned", "resumes from its last state" if begun else None),
                 seconds_expected=None if seconds is None else round(seconds, 1),
-                steps_expected=0 if request.no_training else steps_of(item),
-                tokens_expected=None if request.no_training else read.of(item),
+                steps_expected=steps_of(item),
+                tokens_expected=read.of(item),
             )
         )
     return lines

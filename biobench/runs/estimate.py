@@ -102,7 +102,7 @@ def work(item: Item) -> float:
     passes = float(recipe.epochs or 0)
     if recipe.max_steps is not None:
         passes = recipe.max_steps * recipe.batch_size / max(1, share * len(item.task.data.train))
-    trials = recipe.trials if item.track == "tuned" else 1
+    trials = len(recipe.grid) if item.track == "tuned" else 1
     return max(1.0, trials * passes * (3 * share * read["train"] + read["validation"]) + read["test"])
 
 
@@ -124,7 +124,7 @@ def steps_of(item: Item) -> int:
     assert data is not None
     if item.track != "frozen" and recipe.encoder == "trained":
         epochs, batch, steps = recipe.epochs or 1, recipe.batch_size, recipe.max_steps
-        trials = recipe.trials if item.track == "tuned" else 1
+        trials = len(recipe.grid) if item.track == "tuned" else 1
     elif probe is None or not probe.trained:
         return 0
     else:

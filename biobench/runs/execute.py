@@ -24,9 +24,8 @@ from biobench.data.hashing import task_identity
 from biobench.data.load import load_data
 from biobench.errors import BioBenchError, ModelError, TrainingError
 from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
-from biobench.finetune.kept import evaluate, load_ready, save_finetuned
+from biobench.finetune.kept import save_finetuned
 from biobench.finetune.loop import MemoryShortError, Outcome, Progress
-from biobench.finetune.network import settled_precision
 from biobench.finetune.prepare import Prepared, prepare
 from biobench.finetune.savepoint import EVERY_SECONDS, Savepoint
 from biobench.finetune.tuning import tuned
@@ -223,13 +222,8 @@ def _make(item: Item, context: RunContext, step: Progress) -> RunResult:
         prepared = context.prepared(item, step)
         check_unchanged(item.checkpoint)
         with metered(request.energy) as meter:
-            if request.no_training:
-                ready = load_ready(item.checkpoint, prepared, plan.label_map, plan.device)
-                precision, _ = settled_precision(loaded.encoder, item.task.precision)
-                outcome = evaluate(ready, prepared, precision, step)
-            else:
-                train = tuned if request.track == "tuned" else finetune
-                outcome = train(loaded, prepared, item.seed, item.task.precision, step, keep)
+            train = tuned if request.track == "tuned" else finetune
+            outcome = train(loaded, prepared, item.seed, item.task.precision, step, keep)
         wall = outcome.earlier_seconds + time.perf_counter() - began
         energy = meter.kwh if outcome.record.resumed == 0 else None
         record = scored(
@@ -307,9 +301,7 @@ def _record(
         task=identity_of(task.loaded, data, task.hash),
         seed=item.seed,
         resampling=resampling,
-        origin="checkpoint" if request.no_training else "run",
         split="validation" if request.no_test else "test",
-        label_map=plan.label_map,
         track=request.track,
         limit=request.limit,
         protocol=task_identity(task.loaded, data.source),

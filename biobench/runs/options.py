@@ -143,12 +143,6 @@ class RunRequest:
     no_test: Switch = _switch(
         "--no-test", "Score on validation and leave the test split alone; shown apart from tested runs."
     )
-    no_training: Switch = _switch("--no-training", "Evaluate checkpoints that are fine-tuned already, as they are.")
-    label_map: Several = _several(
-        "--label-map",
-        "MODEL_LABEL=TASK_LABEL",
-        "With --no-training: which label of the task a checkpoint's label is; repeatable.",
-    )
     keep_model: Option[str | Path | None, str | None] = Option(
         None,
         "--keep-model",

@@ -87,7 +87,6 @@ class TaskEntry:
             status=status,
             reason=reason,
             primary=spec.metric.primary,
-            origin="checkpoint" if request.no_training else "run",
             split="validation" if request.no_test else "test",
             track=request.track,
             limit=request.limit,
@@ -107,8 +106,8 @@ class TaskEntry:
 class RunPlan:
     """All items in the order of the request, and the tasks without data.
 
-    label_map: with --no-training, a checkpoint's label to the task's. left_out: a line for each task of the suite that
-    cannot be run. sharing: processes of the same command that train on this device.
+    left_out: a line for each task of the suite that cannot be run. sharing: processes of the same command that train on
+    this device.
     """
 
     request: RunRequest
@@ -116,7 +115,6 @@ class RunPlan:
     tasks: list[TaskEntry]
     checkpoints: list[Checkpoint]
     items: list[Item]
-    label_map: dict[str, str]
     left_out: list[str]
     sharing: int = 1
 
@@ -178,13 +176,13 @@ def make_plan(request: RunRequest, reporter: Reporter | None = None, *, selectio
     for entry in entries:
         entry.precision = resolve_precision(entry.loaded.spec.training.precision, device)
     items = [
-        Item(checkpoint, entry, seed, _key(checkpoint, entry, seed, request, selection.label_map), request.track)
+        Item(checkpoint, entry, seed, _key(checkpoint, entry, seed, request), request.track)
         for checkpoint in checkpoints
         for entry in entries
         if entry.data is not None
         for seed in _seeds(request, entry)
     ]
-    return RunPlan(request, device, entries, checkpoints, items, selection.label_map, selection.left_out)
+    return RunPlan(request, device, entries, checkpoints, items, selection.left_out)
 
 
 def _entries(task: LoadedTask, request: RunRequest) -> list[TaskEntry]:
@@ -199,11 +197,6 @@ def _entries(task: LoadedTask, request: RunRequest) -> list[TaskEntry]:
     resampled = task.spec.resampled(task.source(folds[0].source))
     if resampled is None:
         return [_entry(task, folds[0], request)]
-    if request.no_training:
-        raise UsageError(
-            f"--no-training: {task.id} has {resampled.count} splits, and a checkpoint learned from some of their tests",
-            hint="name a task with one split",
-        )
     every = [_entry(replace(task, fold=i), data, request, resampled) for i, data in enumerate(folds)]
     if request.seeds is None:
         return every
@@ -260,8 +253,6 @@ def identity_of(task: LoadedTask, data: TaskData, digest: str) -> TaskIdentity:
 
 
 def _seeds(request: RunRequest, entry: TaskEntry) -> list[int]:
-    if request.no_training:
-        return [0]
     if entry.resampled is not None:
         return [entry.resampled.seed + entry.loaded.fold]
     seeds = seeds_of(entry.loaded, request)
@@ -270,15 +261,13 @@ def _seeds(request: RunRequest, entry: TaskEntry) -> list[int]:
     return seeds[:1] if request.seeds is None and probe is not None and not probe.trained else seeds
 
 
-def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: RunRequest, names: dict[str, str]) -> str:
+def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: RunRequest) -> str:
     assert entry.data is not None
     spec = entry.loaded.spec
     part = request.limit is not None or spec.training.train_fraction < 1
     protocol: dict[str, Any] = dict(get_kind(spec.type).drawn(part) or {})
     if request.no_test:
         protocol["scored"] = "validation"
-    if request.no_training:
-        protocol |= {"training": "none", "label_map": names}
     if entry.resampled is not None:
         protocol["fold"] = entry.loaded.fold
     return run_key(

@@ -27,15 +27,13 @@ class Selection:
     """A request's tasks and models, each read once.
 
     tasks: with their overrides; once for each share of the training documents. left_out: a line for each task of a
-    suite that cannot be run. models: by what the request calls them. names: what `--name` calls each model. label_map:
-    with --no-training, a checkpoint's label to the task's.
+    suite that cannot be run. models: by what the request calls them. names: what `--name` calls each model.
     """
 
     tasks: list[LoadedTask]
     left_out: list[str]
     models: dict[str, Located]
     names: dict[str, str]
-    label_map: dict[str, str]
 
 
 def select(request: RunRequest) -> Selection:
@@ -45,7 +43,7 @@ def select(request: RunRequest) -> Selection:
     tasks whose data is not at hand; a suite may hold such tasks.
     """
     _check_options(request)
-    names, label_map = _names_of_models(request), _label_map(request)
+    names = _names_of_models(request)
     tasks, lines, named = _tasks(request)
     for task in tasks:
         seeds_of(task, request)
@@ -54,7 +52,7 @@ def select(request: RunRequest) -> Selection:
         model: locate(model, offline=request.offline, trust_remote_code=request.trust_remote_code)
         for model in dict.fromkeys(request.model)
     }
-    return Selection(tasks, lines, models, names, label_map)
+    return Selection(tasks, lines, models, names)
 
 
 def _check_options(request: RunRequest) -> None:
@@ -132,31 +130,6 @@ def check_name(name: str, option: str) -> None:
     """Raises UsageError where what a model or system is to be called is no name. option: what gave it."""
     if not _NAME.fullmatch(name) or not name.isprintable():
         raise UsageError(f"{option} is no name", hint="name it in one line of at most 200 characters")
-
-
-def _label_map(request: RunRequest) -> dict[str, str]:
-    """The declared map. Raises UsageError for what does not go with --no-training."""
-    if not request.no_training:
-        if request.label_map:
-            raise UsageError("--label-map goes with --no-training", hint="add --no-training, or leave it out")
-        return {}
-    for option, wanted in (
-        (f"--track {request.track}", request.track != "fixed"),
-        ("--train-fraction", request.train_fractions != (1.0,)),
-        ("--seeds", request.seeds is not None),
-        ("--keep-model", request.keep_model is not None),
-    ):
-        if wanted:
-            raise UsageError(f"{option} does not go with --no-training: nothing is trained", hint="leave it out")
-    names: dict[str, str] = {}
-    for text in request.label_map:  # nothing behind the sign leaves a label out
-        name, sign, target = (part.strip() for part in text.partition("="))
-        if not sign or not name:
-            raise UsageError(f"--label-map '{text}' is not MODEL_LABEL=TASK_LABEL", hint="for example LABEL_0=Disease")
-        if name in names:
-            raise UsageError(f"--label-map names '{name}' twice", hint="map each label once")
-        names[name] = target
-    return names
 
 
 def _tasks(request: RunRequest) -> tuple[list[LoadedTask], list[str], set[str]]:

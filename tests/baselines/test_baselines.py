@@ -160,12 +160,6 @@ def test_the_bag_of_words_reads() -> None:
     assert all("C" not in p.labels for p in played.draws[0]), "a label without training documents is never said"
 
 
-def test_the_bag_of_words_survives_texts_without_words() -> None:
-    data = classified(["A", "B"], ["A"])
-    data.documents["train"] = [Document(f"t{i}", f"t{i}", "…", "train", labels=(x,)) for i, x in enumerate("AB")]
-    assert [p.labels for p in bag_of_words(data, 0, single=True).draws[0]] == [("A",)]
-
-
 @pytest.mark.parametrize("type", ["single_label", "multi_label"])
 def test_the_oracle_reaches_the_ceiling(type: TaskType) -> None:
     data = classified(["A", "B", "C"], ["A", "B", "B"])

@@ -11,8 +11,8 @@ from scipy import stats
 from biobench.comparison.compare import compare
 from biobench.errors import UsageError
 from biobench.store import Store
+from tests.helpers.baselines_make import play
 from tests.helpers.compare_make import SEEDS, save_runs
-from tests.helpers.floors_make import play
 
 TASKS = ("gad", "diamed", "meddialog_fr")
 FLOORS = {"gad": 0.3, "diamed": 0.1, "meddialog_fr": 0.2}

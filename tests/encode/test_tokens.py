@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from tokenizers.processors import TemplateProcessing
 
 from biobench.encode.tokens import _word_starts, encode_documents, encode_windows, special_tokens
-from biobench.kinds.token_ner import window_oracle
+from biobench.kinds import get_kind
 from biobench.schema.document import Document, Span
 from biobench.score import compute
 from tests.helpers.checkpoints import TOKENIZERS, fast_tokenizer
@@ -34,6 +35,10 @@ def _document(words: list[str], spans: list[tuple[int, int]] = []) -> Document: 
     for i, j in spans:
         tags[i:j] = ["B-X"] + ["I-X"] * (j - i - 1)
     return Document("d", "d", text, "test", spans=found, tokens=tuple(tokens), tags=tuple(tags))
+
+
+def _oracle(document: Document, encoded: Any) -> Any:
+    return get_kind("token_ner").oracle(SimpleNamespace(decode="strict"), document, [encoded])  # type: ignore[attr-defined]
 
 
 @settings(max_examples=60, deadline=None)
@@ -88,7 +93,7 @@ def test_the_same_predictions_score_the_same_whatever_the_tokenizer(data: Any) -
     document = _document(words, [(i, j)])
     for kind in KINDS:
         (encoded,) = encode_documents([document], _tokenizer(kind), 512, words=True)
-        oracle = window_oracle(document, encoded, "strict")
+        oracle = _oracle(document, encoded)
         scores = compute(type="token_ner", labels=["X"], gold_labels=["X"], gold=[document], predictions=[oracle])
         assert scores.values["macro_f1"] == scores.values["micro_f1"] == scores.values["weighted_f1"] == 1.0
 
@@ -99,7 +104,7 @@ def test_gold_beyond_the_window_is_missed_never_forgotten(window: int, kind: str
     words = ["fever", "and", "cough"] * 6
     document = _document(words, [(k, k + 1) for k in range(0, 18, 2)])
     (encoded,) = encode_documents([document], _tokenizer(kind), window, words=True)
-    oracle = window_oracle(document, encoded, "strict")
+    oracle = _oracle(document, encoded)
     scores = compute(type="token_ner", labels=["X"], gold_labels=["X"], gold=[document], predictions=[oracle])
     assert scores.per_label["X"]["support"] == 9
     assert scores.per_label["X"]["predicted"] == len(oracle.spans)

@@ -74,14 +74,6 @@ def test_a_word_s_state_is_that_of_its_first_sub_token(ready: Ready) -> None:
         begin += len(encoded.words)
 
 
-def test_windows_of_a_long_document_are_merged(ready: Ready) -> None:
-    loaded, prepared = ready("demo_topic", "protocol.long_documents=stride", "protocol.stride=2", window=12)
-    assert len(prepared.train.encoded) > len(prepared.train.documents)
-    outcome = finetune(loaded, prepared, 42, "fp32", quiet)
-    assert [p.document for p in outcome.predictions] == [d.id for d in prepared.test.documents]
-    assert scores(prepared, outcome)["macro_f1"] > 0.5
-
-
 SIGNS = ("cardiology", "neurology", "pneumology")
 
 

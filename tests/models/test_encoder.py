@@ -162,11 +162,6 @@ def test_broken_checkpoints_are_named(tmp_path: Path, spoil: object, words: str)
     assert caught.value.hint
 
 
-def test_a_folder_that_is_not_there() -> None:
-    with pytest.raises(ModelError, match="no such folder"):
-        find_checkpoint("./nowhere/at/all")
-
-
 def test_a_tokenizer_that_does_not_fit(tmp_path: Path) -> None:
     from tests.helpers.checkpoints import fast_tokenizer
 

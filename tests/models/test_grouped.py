@@ -13,7 +13,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from biobench.models import dropout as dropping
 from biobench.models.dropout import Dropout, draws, signs, threshold, use_cheap_dropout
-from biobench.models.grouped import added, grouped_attention, make_groups, visible
+from biobench.models.grouped import dropped_attention, grouped_attention, make_groups
 
 HEADS, WIDTH = 3, 8
 
@@ -39,9 +39,10 @@ def _grouped(
     states: list[Tensor], lengths: list[int], window: int | None, dropout: float, scaling: float | None = None
 ) -> Tensor:
     groups = make_groups(lengths, HEADS)
-    masks = [visible(group, window) for group in groups.groups]
-    masks = [added(mask) for mask in masks] if dropout > 0.0 else masks
-    return grouped_attention(groups, *states, masks, dropout=dropout, scaling=scaling)
+    masks = groups.masks(window, added=dropout > 0.0)
+    if dropout > 0.0:
+        return dropped_attention(groups, *states, masks, dropout, scaling)
+    return grouped_attention(groups, *states, masks, dropout=0.0, scaling=scaling)
 
 
 @settings(max_examples=40, deadline=None)

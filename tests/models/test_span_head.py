@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import torch
@@ -134,27 +131,3 @@ def test_the_sample_of_the_paper_variant_is_counted_right() -> None:
     assert sampled(rows, 6, 4) == 3 + cells - 2
     assert sampled(rows, 600, 40) == 503
     assert sampled(np.stack([np.arange(300)] * 3, axis=1), 600, 40) == 512
-
-
-_MEASURE = """
-import torch, numpy as np
-from biobench.core.machine import peak_memory_bytes
-from biobench.models.span_head import SpanHead, Units
-from biobench.kinds.span_ner import span_loss
-from biobench.schema.training import SpanOptions
-torch.set_num_threads(1)
-head = SpanHead(768, 10, 0.4, "none", SpanOptions())
-def peak(n):
-    at = torch.arange(n)
-    scores = head(torch.randn(n, 768, requires_grad=True), Units(at, at + 1, [n]))
-    span_loss(scores, [np.array([[0, 1, 2]])], paper=False).backward()
-    return peak_memory_bytes(torch.device("cpu"))
-before = peak(8)
-print((peak(1024) - before) / 2**20)
-"""
-
-
-def test_a_sample_of_1024_units_stays_under_300_mib() -> None:
-    """Peak resident memory of forward, loss and backward beyond that of eight units, in a process of its own."""
-    done = subprocess.run([sys.executable, "-c", _MEASURE], capture_output=True, text=True, check=True)
-    assert 0 < float(done.stdout) < 300

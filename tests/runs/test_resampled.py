@@ -110,8 +110,6 @@ def test_runs_have_keys_of_their_own_and_resume_like_any(place: Path) -> None:
     assert [(r.status, r.fold) for r in again] == [("skipped", 1)]
     with pytest.raises(UsageError, match="99 names no split of topics, whose 4 splits"):
         biobench.run(encoder, tasks=path, seeds="99", **FAST)
-    with pytest.raises(UsageError, match="learned from some of their tests"):
-        biobench.run(encoder, tasks=path, no_training=True, **FAST)
 
 
 def test_a_dry_run_says_how_many_trainings(

@@ -14,7 +14,7 @@ from biobench.runs.options import Option, RunRequest, options
 
 PANELS = {
     "Selection": ("name", "languages", "types", "tags"),
-    "Protocol": ("track", "train_fractions", "no_test", "no_training", "label_map", "keep_model", "gate"),
+    "Protocol": ("track", "train_fractions", "no_test", "keep_model", "gate"),
     "Machine": ("device", "threads", "parallel", "seeds_at_once", "executor", "worker_gpus", "offline", "save_every"),
     "More": ("force", "wait", "started", "strict", "energy", "trust_remote_code"),
 }
