@@ -98,12 +98,3 @@ def test_states_are_standardised_over_real_vectors_only() -> None:
     rows = ((states[:, :2] - head.mean) * head.scale).reshape(-1, 4)
     assert torch.allclose(rows.mean(0), torch.zeros(4), atol=1e-4)
     assert torch.allclose(rows.std(0), torch.ones(4), atol=1e-2)
-
-
-def test_the_paper_s_probe() -> None:
-    head = ProbeHead(32, 2, Probe(pooling="cls", dropout=0.1, standardise=False))
-    kinds = [type(layer).__name__ for layer in head.layers]
-    assert kinds == ["Dropout", "Linear", "GELU", "Dropout", "Linear"]
-    assert (head.layers[1].in_features, head.layers[1].out_features) == (32, 32)
-    assert head.layers[0].p == head.layers[3].p == 0.1
-    assert head.direction is None

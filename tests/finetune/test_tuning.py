@@ -63,11 +63,9 @@ def test_poisoned_test_labels_change_nothing_and_test_is_read_last(setup: Any, m
     [
         ({0.4: 0.5, 1.0: 0.5, 2.0: 0.5}, 1.0),
         ({0.5: 0.5, 2.0: 0.5}, 0.5),
-        ({2.0: 0.5, 0.5: 0.5}, 0.5),
         ({1.5: 0.5, 0.5: 0.5}, 1.5),
         ({0.5: 0.5, 1.5: 0.5}, 0.5),
         ({0.4: 0.1, 1.0: 0.2, 2.0: 0.3}, 2.0),
-        ({0.4: 0.3, 1.0: 0.2, 2.0: 0.1}, 0.4),
     ],
 )
 def test_the_chosen_trial_has_the_highest_score_then_the_nearest_factor_then_the_first_place(
@@ -90,23 +88,6 @@ def test_the_chosen_trial_has_the_highest_score_then_the_nearest_factor_then_the
     assert trials.weights["weight"].item() == pytest.approx(chosen)
     count = len(scores)
     assert (trials.train_seconds, trials.evaluation_seconds, trials.tokens) == (count, 2 * count, 3 * count)
-
-
-def test_the_threshold_of_the_chosen_trial_decides_on_test(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded, prepared = setup("bert", "demo_topic", "training.epochs=1", "training.grid=[0.5, 1.0]")
-    given, used, whole, decide = iter([0.2, 0.7]), [], tuning.finetune, tuning.decide
-
-    def trial(*arguments: Any) -> Outcome:
-        return replace(whole(*arguments), threshold=next(given), best_score=0.5)
-
-    def spied(own: Any, split: Any, chances: Any, threshold: float) -> Any:
-        used.append(threshold)
-        return decide(own, split, chances, threshold)
-
-    monkeypatch.setattr(tuning, "finetune", trial)
-    monkeypatch.setattr(tuning, "decide", spied)
-    outcome = tuned(loaded, prepared, 1, "fp32", _silent)
-    assert (used, outcome.threshold) == ([0.7], 0.7)
 
 
 def test_both_rates_are_multiplied(setup: Any) -> None:

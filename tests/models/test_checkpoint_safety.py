@@ -127,18 +127,6 @@ def test_an_encoder_beyond_the_memory_is_refused_before_it_is_built(
         load_base(checkpoint, torch.float32)
 
 
-def test_pickled_weights_of_other_shapes_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from safetensors.torch import load_file
-
-    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
-    (folder / "model.safetensors").unlink()
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"intermediate_size": 64}))
-    monkeypatch.setenv("BIOBENCH_ALLOW_PICKLE", "some-encoder")
-    with pytest.raises(ModelError, match=r"have shape \(48,.*by the config it is \(64,"):
-        load_base(find_checkpoint(str(folder)), torch.float32)
-
-
 def test_a_signal_ends_the_building_of_a_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the code that builds it catches every error."""
     began = time.monotonic()

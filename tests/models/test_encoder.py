@@ -50,10 +50,8 @@ _OTHERS: dict[str, tuple[str, str, dict[str, object]]] = {
     "bigbird": ("BigBirdConfig", "padded", {"block_size": 2, "num_random_blocks": 1}),
     "convbert": ("ConvBertConfig", "alone", {"embedding_size": 32}),
     "fnet": ("FNetConfig", "alone", {}),
-    "layoutlm": ("LayoutLMConfig", "padded", {}),
     "longformer": ("LongformerConfig", "padded", {"attention_window": [8, 8]}),
     "luke": ("LukeConfig", "padded", {"entity_vocab_size": 10, "entity_emb_size": 16}),
-    "squeezebert": ("SqueezeBertConfig", "padded", {"embedding_size": 32}),
 }
 
 

@@ -40,35 +40,6 @@ def test_without_weights_the_folder_is_named(folder: Path) -> None:
     assert caught.value.file == str(folder)
 
 
-class OfItsOwnError(Exception):
-    """What a model's own code may raise."""
-
-
-@pytest.mark.parametrize(
-    ("loader", "load", "error"),
-    [
-        ("AutoModel", lambda c: load_base(c, torch.float32), OfItsOwnError()),
-        ("AutoTokenizer", load_tokenizer, Exception("data did not match any variant")),
-        ("AutoConfig", lambda c: find_checkpoint(str(c.folder)), TypeError("\n\nbad\nmore")),
-    ],
-)
-def test_any_error_of_the_libraries_is_said(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, loader: str, load: Callable[..., object], error: Exception
-) -> None:
-    import transformers
-
-    checkpoint = find_checkpoint(str(folder))
-
-    def fails(*_: object, **__: object) -> None:
-        raise error
-
-    monkeypatch.setattr(getattr(transformers, loader), "from_pretrained", fails)
-    with pytest.raises(ModelError, match=r"(?m)data did not|OfItsOwnError|bad$") as caught:
-        load(checkpoint)
-    assert caught.value.file is not None
-    assert caught.value.file.startswith(str(folder))
-
-
 @pytest.mark.parametrize("content", ['{"version": "1.0", "model": {"type": "Nothing"}}', ""])
 def test_a_damaged_tokenizer_is_named(folder: Path, content: str) -> None:
     (folder / "tokenizer.json").write_text(content)
