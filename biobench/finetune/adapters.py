@@ -1,7 +1,7 @@
 """What of the encoder is trained (all of it, its top layers, or an adapter), and AdamW with the rates of both parts.
 
 The encoder is changed for the time of a run and is itself again at its end, with an adapter's update merged into the
-weights that it stands beside. So nothing behind the loop needs to know of it.
+weights that it adapts. So nothing behind the loop needs to know of it.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def count_layers(model: nn.Module) -> int:
     shared = getattr(getattr(model, "config", None), "model_type", "") == "albert"
     if not numbers or shared:
         raise TrainingError(
-            "the encoder's layers cannot be told apart by the names of its weights",
+            "the encoder's layers cannot be distinguished by the names of its weights",
             hint="leave training.top_layers out",
         )
     return max(numbers) + 1

@@ -69,10 +69,10 @@ class Outcome:
 
 @dataclass(slots=True)
 class _State:
-    """What changes from step to step, besides weights, optimiser and random numbers.
+    """What changes from step to step, except weights, optimiser and random numbers.
 
     losses: of the steps since the last validation. best_score: begins below every score, correlations included.
-    seconds: of killed processes, writing of savepoints left out. resumed: how often the run was resumed from disk.
+    seconds: of killed processes, without writing of savepoints. resumed: how often the run was resumed from disk.
     """
 
     step: int = 0
@@ -306,7 +306,7 @@ class Run:
         return Outcome(predictions, record, train_seconds, evaluation, state.tokens, *best, state.seconds)
 
     def _seconds(self) -> float:
-        """Of the run so far, by this process and those before it, writing of savepoints left out."""
+        """Of the run so far, by this process and those before it, without writing of savepoints."""
         writing = 0.0 if self.keep is None else self.keep.seconds - self.written
         return self.state.seconds + time.perf_counter() - self.began - writing
 

@@ -162,7 +162,7 @@ def span_targets(document: Document, encoded: Encoded, index: dict[str, int]) ->
 
 
 def outermost(spans: Ints) -> Ints:
-    """The spans (first, last, type) that a tagger per type can carry: none inside or across another of its type.
+    """The spans (first, last, type) that a tagger per type can express: none inside or across another of its type.
 
     Longer spans go first; of crossing ones the earlier of equal length stays.
     """
@@ -204,8 +204,8 @@ def gold_answers(
     longest: units of the longest span that the scorer sees; a tagger carries longer ones if they are outermost.
     """
     rows = span_targets(document, encoded, index)
-    carried = set(map(tuple, outermost(rows).tolist())) if tagger else set()
-    kept = [row[1] - row[0] < longest or tuple(row) in carried for row in rows.tolist()]
+    expressible = set(map(tuple, outermost(rows).tolist())) if tagger else set()
+    kept = [row[1] - row[0] < longest or tuple(row) in expressible for row in rows.tolist()]
     rows = rows[np.asarray(kept, dtype=bool)]
     units = encoded.words
     answers = np.ones((len(rows), 4), dtype=np.float64)

@@ -181,7 +181,7 @@ def check_unchanged(checkpoint: Checkpoint) -> None:
 
 
 def _class_name(name: Any) -> str | None:
-    """The first of a config's texts where it can be a class's name; a stranger's config may hold anything."""
+    """The first of a config's texts where it can be a class's name; a config may hold anything."""
     first = name[0] if isinstance(name, (list, tuple)) and name else None
     return first if isinstance(first, str) and re.fullmatch(r"[A-Za-z_][\w.-]{0,199}", first, re.ASCII) else None
 

@@ -137,7 +137,7 @@ def test_a_rate_whose_loss_is_not_finite_is_left_out(ready: Ready, monkeypatch: 
         raise NonFiniteLossError("step 1")
 
     monkeypatch.setattr(ProbeRun, "fit", lambda run: (fit if run.recipe.learning_rate == 1e-2 else fails)(run))
-    left = [text for text in finetune(loaded, prepared, 1, "fp32", _quiet).record.backoffs if "left out" in text]
+    left = [text for text in finetune(loaded, prepared, 1, "fp32", _quiet).record.backoffs if "skipped" in text]
     assert [text.split(":")[0].split()[-1] for text in left] == ["1e-09", "0.03"]
     monkeypatch.setattr(ProbeRun, "fit", fails)
     with pytest.raises(TrainingError, match="no learning rate gives a finite loss"):
