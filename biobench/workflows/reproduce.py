@@ -101,11 +101,10 @@ class Again:
         from biobench.runs.options import RunRequest
         from biobench.runs.plan import make_plan
 
-        answered = record.origin == "checkpoint"
         request = RunRequest(
             self.model_of(record),
             tasks=[self._paths.get(record.task.id, record.task.id)],
-            seeds=None if answered else seed,
+            seeds=seed,
             overrides=record.overrides,
             limit=record.limit,
             track=record.track,
@@ -116,8 +115,6 @@ class Again:
             parallel=1,
             gate=False,
             no_test=record.split == "validation",
-            no_training=answered,
-            label_map=[f"{name}={label}" for name, label in record.label_map.items()],
         )
         plan = make_plan(request)
         if (missing := plan.tasks[0].unavailable) is not None:
@@ -173,7 +170,7 @@ def _repeated(store: Store, record: RunRecord, again: Again) -> Reproduction:
     row = partial(
         Reproduction, model=record.model.id, task=record.task.id, seed=record.seed, metric=metric, stored=score
     )
-    if record.origin == "outside":
+    if record.origin != "run":
         return row(agreement="other", reason="its predictions were made elsewhere; `biobench score` reads them")
     try:
         before = None if record.redacted else store.stored_predictions(record)[1]
