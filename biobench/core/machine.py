@@ -77,11 +77,13 @@ def is_out_of_memory(error: BaseException | None) -> bool:
     return isinstance(error, RuntimeError) and any(words in str(error) for words in _SHORT)
 
 
-def free_memory_bytes(meminfo: Path = Path("/proc/meminfo")) -> int | None:
-    """What a new process can take of the machine; None where the system does not say.
+def free_memory_bytes(device: torch.device, meminfo: Path = Path("/proc/meminfo")) -> int | None:
+    """What a new process can take: of the CUDA device, or of the machine; None where the system does not say.
 
     A control group's limit counts where it leaves less than the machine has.
     """
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
     known = [_field(meminfo, "MemAvailable:"), memory_left()]
     return min((amount for amount in known if amount is not None), default=None)
 

@@ -89,7 +89,7 @@ def _check_shapes(checkpoint: Checkpoint, loader: Any) -> None:
         shape = shapes.get(name, shapes.get(f"{model.base_model_prefix}.{name}"))
         if shape is not None and shape != tuple(parameter.shape):
             raise _other_shape(checkpoint, name, shape, tuple(parameter.shape))
-    needed, free = 4 * sum(p.numel() for p in model.parameters()), free_memory_bytes()
+    needed, free = 4 * sum(p.numel() for p in model.parameters()), free_memory_bytes(torch.device("cpu"))
     if free is not None and needed > free:
         what = f"the encoder needs {needed / 2**30:.1f} GiB in fp32, {free / 2**30:.1f} GiB are free"
         raise ModelError(what, hint=_MORE_MEMORY, file=checkpoint.folder)

@@ -148,7 +148,9 @@ class RunRequest:
     parallel: Option[str | int, str] = Option(
         "auto", "--parallel", convert=str, help="auto, or a number of worker processes."
     )
-    seeds_at_once: Option[int, int] = Option(1, "--seeds-at-once", min=1, help="Runs at the same time on each device.")
+    seeds_at_once: Option[str | int, str] = Option(
+        "1", "--seeds-at-once", convert=str, help="Runs at the same time on each device: a number, or auto (by memory)."
+    )
     threads: Option[int | None, int | None] = Option(
         None, "--threads", min=1, help="CPU threads, of all workers together (default: the CPUs this process may use)."
     )

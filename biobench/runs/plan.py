@@ -201,7 +201,9 @@ def _entries(task: LoadedTask, request: RunRequest) -> list[TaskEntry]:
 
 def _entry(task: LoadedTask, data: TaskData, request: RunRequest, resampled: Resampled | None = None) -> TaskEntry:
     if request.strict and (lines := _contradictions(task, data)):
-        hint = f"`biobench data verify {task.id}` lists what differs; correct data or spec, or leave --strict out"
+        hint = (
+            f"`biobench data verify {task.id}` lists what differs; correct the data, or the spec's counts or `releases`"
+        )
         raise DataFormatError(f"task {task.id}: {lines[0]}", hint=hint, file=task.path)
     if request.no_test:
         data = without_test(data)

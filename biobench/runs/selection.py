@@ -64,8 +64,9 @@ def _check_options(request: RunRequest) -> None:
             raise UsageError(f"unknown {option} '{value}'", hint=" or ".join(known))
     if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", request.device):
         raise UsageError(f"unknown --device '{request.device}'", hint="use auto, cpu or cuda")
-    if request.parallel != "auto" and not (re.fullmatch(r"[0-9]{1,9}", request.parallel) and int(request.parallel)):
-        raise UsageError(f"--parallel '{request.parallel}' is not a number of workers", hint="give auto or 1, 2, ...")
+    for option, number in (("--parallel", request.parallel), ("--seeds-at-once", request.seeds_at_once)):
+        if number != "auto" and not (re.fullmatch(r"[0-9]{1,9}", number) and int(number)):
+            raise UsageError(f"{option} '{number}' is not a number of processes", hint="give auto or 1, 2, ...")
     if not request.model:
         raise UsageError("no model is named", hint="give a hub id, id@revision or a local folder")
     if request.limit is not None and request.limit < 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import shlex
 from collections.abc import Sequence
@@ -99,18 +100,14 @@ def array_script(job: SlurmJob, words: Sequence[str], workers: int) -> str:
 
 def pretraining_words(words: Sequence[str]) -> tuple[str, str, list[str]]:
     """Recipe, folder of the run and further options, of the words after `pretrain`. Raises UsageError."""
-    words = words[1:] if words[:1] == ["run"] else words
-    if not words or words[0].startswith("-"):
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--out", default="runs/pretraining")
+    for option in ("--resume", "--built-corpus"):  # the script gives these itself
+        parser.add_argument(option, action="store_true")
+    given, rest = parser.parse_known_args(list(words[1:] if words[:1] == ["run"] else words))
+    if not rest or rest[0].startswith("-"):
         raise UsageError("no recipe is named", hint="biobench slurm --nodes 2 --time 60 -- pretrain RECIPE --out DIR")
-    out, options = "runs/pretraining", []
-    rest = iter(words[1:])
-    for word in rest:
-        flag, equals, value = word.partition("=")
-        if flag == "--out":
-            out = value if equals else next(rest, out)
-        elif flag not in ("--resume", "--built-corpus"):  # the script gives these itself
-            options.append(word)
-    return words[0], out, options
+    return rest[0], given.out, rest[1:]
 
 
 def pretraining_script(job: SlurmJob, recipe: str, out: str, *, nodes: int, gpus: int, options: Sequence[str]) -> str:

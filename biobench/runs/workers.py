@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import signal
 import time
+from collections import Counter
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerProcess
@@ -19,6 +20,7 @@ from typing import Any
 
 import torch
 
+from biobench.core.machine import free_memory_bytes
 from biobench.core.processes import bare_main, end_with_parent
 from biobench.core.progress import ProgressNote
 from biobench.core.stop import STOP, RunStoppedError, stoppable
@@ -29,6 +31,7 @@ from biobench.runs.execute import RunContext, execute
 from biobench.runs.options import RunRequest
 from biobench.runs.plan import RunPlan, make_plan
 from biobench.runs.result import Reporter, RunName, RunResult
+from biobench.store import Store
 
 _STEP_SECONDS = 0.2
 """A worker reports its steps at most this often."""
@@ -41,9 +44,25 @@ def worker_count(plan: RunPlan) -> int:
 
     --parallel auto is one per CUDA device, and one on a CPU, as a run uses all its cores.
     """
-    wanted = plan.request.parallel
+    wanted, at_once = plan.request.parallel, plan.request.seeds_at_once
     devices = max(1, torch.cuda.device_count()) if plan.device.type == "cuda" else 1
-    return (devices if wanted == "auto" else int(wanted)) * plan.request.seeds_at_once
+    return (devices if wanted == "auto" else int(wanted)) * (_fitting(plan) if at_once == "auto" else int(at_once))
+
+
+def _fitting(plan: RunPlan) -> int:
+    """Runs that fit into nine tenths of a device's free memory, no more than a task has, or the CPU threads.
+
+    Each takes the largest peak of the plan's stored runs; before the first six times its weights (itself, gradients,
+    two moments, initial and best weights) and 2 GiB.
+    """
+    store = Store(plan.request.results_dir)
+    records = [store.get(item.task.id, item.key) for item in plan.items]
+    need = max((record.cost.peak_memory_bytes for record in records if record is not None), default=0)
+    need = need or 6 * 4 * max(checkpoint.parameters or 0 for checkpoint in plan.checkpoints) + (2 << 30)
+    seeds = Counter((item.checkpoint.hash, item.task.id) for item in plan.items)
+    free = free_memory_bytes(plan.device)
+    fitting = 1 if free is None else int(0.9 * free / need)
+    return max(1, min(fitting, max(seeds.values(), default=1), torch.get_num_threads()))
 
 
 def run_workers(plan: RunPlan, workers: int, stored: int, reporter: Reporter) -> dict[str, RunResult]:

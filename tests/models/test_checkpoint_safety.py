@@ -148,9 +148,9 @@ def test_an_encoder_beyond_the_memory_is_refused_before_it_is_built(
 
     checkpoint = find_checkpoint(str(folder))
     assert checkpoint.parameters is not None
-    monkeypatch.setattr(weights, "free_memory_bytes", lambda: 4 * checkpoint.parameters)
+    monkeypatch.setattr(weights, "free_memory_bytes", lambda _: 4 * checkpoint.parameters)
     load_base(checkpoint, torch.float32)
-    monkeypatch.setattr(weights, "free_memory_bytes", lambda: 3 * checkpoint.parameters)
+    monkeypatch.setattr(weights, "free_memory_bytes", lambda _: 3 * checkpoint.parameters)
     monkeypatch.setattr(AutoModel, "from_pretrained", lambda *_, **__: pytest.fail("it was built"))
     with pytest.raises(ModelError, match=r"the encoder needs 0\.0 GiB in fp32, 0\.0 GiB are free"):
         load_base(checkpoint, torch.float32)

@@ -51,13 +51,26 @@ class Notes(Reporter):
 
 
 def test_how_many_workers(request_of: Request) -> None:
-    for parallel, at_once, count in (("auto", 1, 1), ("3", 1, 3), ("2", 2, 4)):
+    for parallel, at_once, count in (("auto", "1", 1), ("3", "1", 3), ("2", 2, 4)):
         assert worker_count(make_plan(request_of(parallel=parallel, seeds_at_once=at_once))) == count
     for wrong in ("0", "-1", "many"):
-        with pytest.raises(UsageError, match="not a number of workers"):
-            make_plan(request_of(parallel=wrong))
-    with pytest.raises(UsageError, match="seeds_at_once is 0"):
-        request_of(seeds_at_once=0)
+        for option in ("parallel", "seeds_at_once"):
+            with pytest.raises(UsageError, match=f"--{option.replace('_', '-')} '{wrong}' is not a number"):
+                make_plan(request_of(**{option: wrong}))
+
+
+@pytest.mark.parametrize(("free", "threads", "count"), [(0, 8, 1), (5 << 30, 8, 2), (64 << 30, 8, 3), (64 << 30, 2, 2)])
+def test_auto_counts_memory_seeds_and_threads(
+    request_of: Request, free: int, threads: int, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "free_memory_bytes", lambda device: free)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    assert worker_count(make_plan(request_of(seeds="1-3", seeds_at_once="auto"))) == count
+    if free == 64 << 30 and threads == 8:
+        run_plan(make_plan(request_of(seeds="1")), Reporter())
+        (record,) = Store(request_of().results_dir).records()
+        monkeypatch.setattr(workers, "free_memory_bytes", lambda device: 2.3 * record.cost.peak_memory_bytes)
+        assert worker_count(make_plan(request_of(seeds="1-3", seeds_at_once="auto"))) == 2, "the measured peak"
 
 
 def test_two_workers_make_each_run_once_and_as_one_process_does(request_of: Request, tmp_path: Path) -> None:
