@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -37,7 +38,7 @@ Figure = Annotated[
     list[str], typer.Option("--figure", callback=_endings, metavar="FILE", help="Write a chart: .svg, .png, .html.")
 ]
 _SCORING = {"tasks", "seeds", "overrides", "limit", "data_dir", "results_dir", "device", "threads"}
-scored_by = takes_request(only=_SCORING)
+scored_by = partial(takes_request, only=_SCORING)
 """Gives a command the options of `run` that say what models are scored on."""
 app = typer.Typer(no_args_is_help=True, help="Why it works: similarity of states, transplants, freezing, stability.")
 

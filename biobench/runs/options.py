@@ -69,10 +69,6 @@ def _folder(value: str | Path | None) -> str | None:
     return None if value is None else str(value)
 
 
-def _shares(value: float | Iterable[float]) -> tuple[float, ...]:
-    return (value,) if isinstance(value, int | float) else tuple(value)
-
-
 Several = Option[Names, tuple[str, ...]]
 Switch = Option[bool, bool]
 
@@ -137,9 +133,6 @@ class RunRequest:
         help="fixed (the papers' recipe), tuned (the same few rates for every model), or frozen (a probe on the states "
         "of an encoder that is not trained).",
     )
-    train_fractions: Option[float | Iterable[float], tuple[float, ...]] = Option(
-        (1.0,), "--train-fraction", convert=_shares, help="Shares of the training documents, such as 0.1,0.25,1.0."
-    )
     no_test: Switch = _switch(
         "--no-test", "Score on validation and leave the test split alone; shown apart from tested runs."
     )
@@ -156,7 +149,7 @@ class RunRequest:
         "auto", "--parallel", convert=str, help="auto, or a number of worker processes."
     )
     seeds_at_once: Option[str | int, str] = Option(
-        "1", "--seeds-at-once", convert=str, help="Runs side by side on each device: a number, or auto (by memory)."
+        "1", "--seeds-at-once", convert=str, help="Runs at the same time on each device: a number, or auto (by memory)."
     )
     threads: Option[int | None, int | None] = Option(
         None, "--threads", min=1, help="CPU threads, of all workers together (default: the CPUs this process may use)."
@@ -179,7 +172,6 @@ class RunRequest:
         metavar="NUMBER",
         help="One number for all processes of a command, such as a batch job's: --force then makes each run once.",
     )
-    energy: Switch = _switch("--energy", "Measure the energy of each run (needs the extra `energy`).")
     force: Switch = _switch("--force", "Re-run even if a result exists.")
     strict: Switch = _switch("--strict", "Refuse missing data, and data that contradict a spec.")
     trust_remote_code: Switch = _switch("--trust-remote-code", "Let checkpoints run their own code.")

@@ -21,7 +21,7 @@ from biobench.schema.document import TaskData
 from biobench.schema.record import TaskIdentity
 from biobench.schema.source import Resampled
 from biobench.store import Store, run_key
-from biobench.store.floors import find_floor
+from biobench.store.baselines import find_baseline
 
 if TYPE_CHECKING:
     import torch
@@ -46,7 +46,7 @@ class Item:
 
     @property
     def name(self) -> RunName:
-        """What it is called where its progress is told."""
+        """What it is called where its progress is shown."""
         return RunName(self.key, self.checkpoint.id, self.task.id, self.seed)
 
     def result(self, request: RunRequest, status: Status, reason: str | None = None) -> RunResult:
@@ -90,7 +90,6 @@ class TaskEntry:
             split="validation" if request.no_test else "test",
             track=request.track,
             limit=request.limit,
-            train_fraction=spec.training.train_fraction,
             fold=None if self.resampled is None else self.loaded.fold,
             overrides=self.loaded.overrides,
         )
@@ -106,8 +105,7 @@ class TaskEntry:
 class RunPlan:
     """All items in the order of the request, and the tasks without data.
 
-    left_out: a line for each task of the suite that cannot be run. sharing: processes of the same command that train on
-    this device.
+    skipped: a line for each task of the suite that cannot be run.
     """
 
     request: RunRequest
@@ -115,8 +113,7 @@ class RunPlan:
     tasks: list[TaskEntry]
     checkpoints: list[Checkpoint]
     items: list[Item]
-    left_out: list[str]
-    sharing: int = 1
+    skipped: list[str]
 
     def undone(self) -> list[Item]:
         """The items that are not stored yet, or all with --force."""
@@ -125,23 +122,15 @@ class RunPlan:
 
     def contradictions(self) -> list[str]:
         """Which tasks' data are not what their specs count, or no known release, a line each."""
-        lines = []
-        for entry in self.tasks:
-            if entry.data is None:
-                continue
-            if problem := release_problem(entry.loaded, entry.data.source, entry.data.hash):
-                lines.append(f"warning: {entry.id}: {problem}")
-            if problems := entry.data.count_problems:
-                more = f" (and {len(problems) - 1} more counts)" if len(problems) > 1 else ""
-                lines.append(f"warning: {entry.id}: {problems[0]}{more}; scores are not comparable with others")
-        return list(dict.fromkeys(lines))
+        checked = [(entry.id, _contradictions(entry.loaded, entry.data)) for entry in self.tasks if entry.data]
+        return list(dict.fromkeys(f"warning: {task}: {line}" for task, lines in checked for line in lines))
 
     def verdicts(self) -> dict[str, BaselineRecord]:
         """Baselines and verdict of each task for which the results folder holds them."""
         stored = {}
         for entry in self.tasks:
             if entry.data is not None and not entry.loaded.fold:
-                verdict = find_floor(self.request.results_dir, entry.id, entry.hash, entry.data.hash)
+                verdict = find_baseline(self.request.results_dir, entry.id, entry.hash, entry.data.hash)
                 if verdict is not None:
                     stored[entry.id] = verdict
         return stored
@@ -182,7 +171,7 @@ def make_plan(request: RunRequest, reporter: Reporter | None = None, *, selectio
         if entry.data is not None
         for seed in _seeds(request, entry)
     ]
-    return RunPlan(request, device, entries, checkpoints, items, selection.left_out)
+    return RunPlan(request, device, entries, checkpoints, items, selection.skipped)
 
 
 def _entries(task: LoadedTask, request: RunRequest) -> list[TaskEntry]:
@@ -211,23 +200,24 @@ def _entries(task: LoadedTask, request: RunRequest) -> list[TaskEntry]:
 
 
 def _entry(task: LoadedTask, data: TaskData, request: RunRequest, resampled: Resampled | None = None) -> TaskEntry:
-    if request.strict and data.count_problems:
-        raise DataFormatError(
-            f"task {task.id}: the data contradict the spec in {len(data.count_problems)} counts; the first is "
-            f"{data.count_problems[0]}",
-            hint=f"`biobench data verify {task.id}` lists them; correct the data or the spec, or leave --strict out",
-            file=task.path,
-            line=task.located.line_of(("counts",)),
+    if request.strict and (lines := _contradictions(task, data)):
+        hint = (
+            f"`biobench data verify {task.id}` lists what differs; correct the data, or the spec's counts or `releases`"
         )
-    if request.strict and (problem := release_problem(task, data.source, data.hash)):
-        raise DataFormatError(
-            f"task {task.id}: {problem}",
-            hint="use the release that the spec names, add this one to its `releases`, or leave --strict out",
-            file=task.path,
-        )
+        raise DataFormatError(f"task {task.id}: {lines[0]}", hint=hint, file=task.path)
     if request.no_test:
         data = without_test(data)
     return TaskEntry(task, data, hash=task_hash(task, data.source), resampled=resampled)
+
+
+def _contradictions(task: LoadedTask, data: TaskData) -> list[str]:
+    """In what the data are not those of the spec: the release, and the counts."""
+    problem = release_problem(task, data.source, data.hash)
+    lines = [] if problem is None else [problem]
+    if counts := data.count_problems:
+        more = f" (and {len(counts) - 1} more counts)" if len(counts) > 1 else ""
+        lines.append(f"{counts[0]}{more}; scores are not comparable with others")
+    return lines
 
 
 def identity_of(task: LoadedTask, data: TaskData, digest: str) -> TaskIdentity:

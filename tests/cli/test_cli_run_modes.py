@@ -1,4 +1,4 @@
-"""`run` in other modes: validation only, a checkpoint as it is, and the fine-tuned model kept."""
+"""`run` in other modes: validation only, and the fine-tuned model kept."""
 
 from __future__ import annotations
 
@@ -58,20 +58,11 @@ def test_validation_only_runs_never_meet_the_test_split(biobench: Command, tiny:
     assert "validation only" in biobench("report", "--format", "md").out
 
 
-def test_every_line_tells_track_limit_share_and_overrides(biobench: Command, tiny: Path) -> None:
-    base = ("run", tiny, "--task", "demo_topic", "--task", "demo_ner", "--seeds", "1", "--json", *FAST)
-    for row in biobench(*base, "--dry-run", "--train-fraction", "0.5").json():
-        assert (row["track"], row["limit"], row["train_fraction"]) == ("fixed", 24, 0.5)
-        assert "training.epochs=1" in row["overrides"]
-
-
-@pytest.mark.parametrize("family", ["bert", "modernbert"])
 def test_a_kept_token_model_loads_in_the_pipeline_and_answers_as_the_run_did(
-    biobench: Command, tmp_path: Path, family: str
+    biobench: Command, bert: Path, tmp_path: Path
 ) -> None:
-    model = make_checkpoint(family, tmp_path / family)
     more = ("--set", "training.adapter.rank=4", "--set", "training.learning_rate=1e-2", "--keep-model", "kept")
-    base = ("run", model, "--task", "demo_ner", "--seeds", "1", "--json", *FAST, "--set", "training.precision=fp32")
+    base = ("run", bert, "--task", "demo_ner", "--seeds", "1", "--json", *FAST, "--set", "training.precision=fp32")
     row = biobench(*base, *more).json()[0]
     assert row["status"] == "done", row["reason"]
     kept = tmp_path / row["model_folder"]

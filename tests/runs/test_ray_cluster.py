@@ -7,12 +7,7 @@ pytest -m slow tests/runs/test_ray_cluster.py      # some three minutes on two c
 from __future__ import annotations
 
 import json
-import logging
 import os
-import shutil
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -28,8 +23,6 @@ from biobench.runs.api import run_plan
 from biobench.runs.plan import RunRequest, make_plan
 from biobench.runs.result import Reporter, RunResult
 from biobench.store import Store
-from tests.helpers.cli_make import SCRIPT
-from tests.helpers.ports import free_port
 from tests.helpers.tiny import make_tiny_encoder
 
 pytestmark = pytest.mark.slow
@@ -193,87 +186,3 @@ def test_shares_of_a_gpu(
         with watching(tmp_path, lambda pids: most.append(len(pids))):
             once_and_equal(run_plan(make_plan(request), heard), tmp_path, local, heard)
         assert max(most) == at_once
-
-
-def in_namespace() -> bool:
-    command = ["unshare", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"]
-    return shutil.which("unshare") is not None and subprocess.run(command, capture_output=True).returncode == 0
-
-
-def own_disk(address: str, results_dir: Path, scratch: Path, count: int) -> subprocess.Popen[bytes]:
-    """A node with a file system of its own at that path; returns when `count` nodes are alive.
-
-    Ray gives a node 30 seconds to start; on a machine with other work it is started again.
-    """
-    start = f"ray start --address={address} --num-cpus=1 --block --disable-usage-stats"
-    script = f"mount -t tmpfs none {results_dir} && exec {Path(sys.executable).parent}/{start}"
-    command = ["unshare", "--mount", "--fork", "--kill-child", "--pid", "--mount-proc", "sh", "-c", script]
-    environment = {**os.environ, "TMPDIR": str(scratch)}
-    log = scratch.with_suffix(".log")
-    until = time.monotonic() + 300
-    while True:
-        with log.open("wb") as out:
-            node = subprocess.Popen(command, env=environment, stdout=out, stderr=subprocess.STDOUT)
-        while node.poll() is None:
-            if sum(n["Alive"] for n in ray.nodes()) >= count:
-                return node
-            if time.monotonic() > until:
-                node.kill()
-                raise AssertionError(f"the node did not start: {log.read_text()[-2000:]}")
-            time.sleep(0.2)
-
-
-def test_nodes_that_share_no_disk(request_of: RunRequest, local: dict[int, dict[str, float]], tmp_path: Path) -> None:
-    """Each node has another file system at the path of the results folder; one is killed in the middle."""
-    if not in_namespace():
-        pytest.skip("this user may not make a mount namespace")
-    results_dir = tmp_path / "results"
-    results_dir.mkdir()
-    nodes: list[subprocess.Popen[bytes]] = []
-    with head() as cluster:
-        try:
-            joined(cluster)
-            for number in range(2):
-                scratch = tmp_path / f"scratch{number}"
-                scratch.mkdir()
-                nodes.append(own_disk(cluster.address, results_dir, scratch, 2 + number))
-            lost: list[int] = []
-
-            def kill() -> None:
-                if not lost:
-                    lost.append(1)
-                    nodes[1].send_signal(signal.SIGKILL)
-
-            heard = Heard(kill)
-            results = run_plan(make_plan(ray_request(request_of, tmp_path)), heard)
-            once_and_equal(results, tmp_path, local, heard)
-            assert lost
-            assert not list(tmp_path.glob("scratch*/**/*.parquet")), "nodes keep no results"
-        finally:
-            for node in nodes:
-                node.kill()
-                node.wait()
-
-
-def test_through_the_client_of_another_machine(
-    request_of: RunRequest, local: dict[int, dict[str, float]], tmp_path: Path
-) -> None:
-    """The command itself, at a `ray://` address; what it says of all runs is in its output."""
-    pytest.importorskip("grpc", reason="the client of Ray needs grpcio: pip install 'ray[client]'")
-    port = free_port()
-    with head(ray_client_server_port=port) as cluster:
-        for _ in range(2):
-            cluster.add_node(num_cpus=1)
-        words = ["run", request_of.model[0], "--task", "demo_topic", "--seeds", "1-6", "--device", "cpu", "--no-gate"]
-        words += ["--set", "training.epochs=6", "--limit", "40", "--results-dir", "results"]
-        words += ["--executor", "ray", "--parallel", "2"]
-        env = {**os.environ, "RAY_ADDRESS": f"ray://127.0.0.1:{port}", "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(
-            [SCRIPT, *words, "--json"], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300, check=False
-        )
-    assert done.returncode == 0, done.stderr
-    rows = json.loads(done.stdout)
-    assert {row["seed"]: row["scores"] for row in rows} == local
-    logging.getLogger(__name__).info(done.stderr)
-    for seed in SEEDS:
-        assert done.stderr.count(f"seed {seed}: done") == 1
