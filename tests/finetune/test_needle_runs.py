@@ -67,17 +67,6 @@ def test_a_model_that_reads_no_length_fails_with_the_reason(model: str, task: Pa
     assert "no document of train fits a window of 128 tokens" in (result.reason or "")
 
 
-def test_the_paper_s_variant_runs_as_shipped(tmp_path: Path) -> None:
-    short = make_tiny_encoder(tmp_path / "short", 512)
-    _, (record,) = made(str(short), "needle_fr_paper", tmp_path / "out", seeds=42, limit=225)
-    assert record.training.batch_size == 4
-    assert record.training.steps % 3 == 0
-    assert [round(p.epoch) for p in record.training.curve] == [1, 2, 3]
-    assert 0 < record.training.curve[0].learning_rate < 2e-5
-    gold, _ = Store(tmp_path / "out").load_predictions(record, None)
-    assert {c.length for d in gold if (c := cell_of(d.id))} == {512}
-
-
 def test_a_probe_that_is_missing_or_would_not_be_used_is_refused(model: str, task: Path, tmp_path: Path) -> None:
     for setting in ("probe={kind: linear, pooling: mean}", "probe.epochs=4"):
         with pytest.raises(UsageError, match="is fine-tuned, so no probe is used"):

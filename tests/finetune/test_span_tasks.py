@@ -55,20 +55,6 @@ def test_it_learns_nested_spans_and_two_types_on_one(nested: Nested) -> None:
     assert double > 4
 
 
-def test_the_filter_costs_the_oracle_its_same_type_nests(nested: Nested) -> None:
-    _, kept = nested()
-    _, filtered = nested("head.span.same_type_overlaps=filter")
-    assert kept.windows.lost_gold == 0
-    assert kept.windows.ceiling["macro_f1"] == 1.0
-    twice = sum(
-        any(o != s and o.label == s.label and o.start <= s.start and s.end <= o.end for o in d.spans)
-        for d in filtered.test.documents
-        for s in d.spans
-    )
-    assert filtered.windows.lost_gold == twice > 0
-    assert filtered.windows.ceiling["micro_recall"] < 1.0
-
-
 def test_a_window_that_is_too_small_loses_gold_unless_it_strides(nested: Nested) -> None:
     _, cut = nested("protocol.max_length=16")
     assert cut.windows.truncated_documents > 0
