@@ -104,10 +104,10 @@ def pretraining_words(words: Sequence[str]) -> tuple[str, str, list[str]]:
     parser.add_argument("--out", default="runs/pretraining")
     for option in ("--resume", "--built-corpus"):  # the script gives these itself
         parser.add_argument(option, action="store_true")
-    given, rest = parser.parse_known_args(list(words[1:] if words[:1] == ["run"] else words))
+    parsed, rest = parser.parse_known_args(list(words[1:] if words[:1] == ["run"] else words))
     if not rest or rest[0].startswith("-"):
         raise UsageError("no recipe is named", hint="biobench slurm --nodes 2 --time 60 -- pretrain RECIPE --out DIR")
-    return rest[0], given.out, rest[1:]
+    return rest[0], parsed.out, rest[1:]
 
 
 def pretraining_script(job: SlurmJob, recipe: str, out: str, *, nodes: int, gpus: int, options: Sequence[str]) -> str:
