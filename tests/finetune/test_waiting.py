@@ -30,6 +30,8 @@ WAITS = {
 """Operations whose result the host must know; `repeat_interleave` not where it is told the size of its result."""
 ON_THE_HOST = {"_pack_padded_sequence": 1}
 """Operations one of whose results stays on the host, and its place."""
+MODULES = ("attention", "encoder", "grouped", "heads", "span_head")
+"""Of the models: those that send tensors to the device."""
 READS = ("tolist", "item", "numpy", "cpu", "__bool__", "__float__", "__int__", "__index__", "__len__")
 
 
@@ -93,9 +95,8 @@ def watched(monkeypatch: pytest.MonkeyPatch, *tensors: Tensor) -> Iterator[Devic
         return move(self, *args, **options)
 
     with monkeypatch.context() as patch:
-        for module in ("core.machine", "models.attention", "models.encoder", "models.heads", "finetune.network"):
+        for module in ("core.machine", *(f"models.{m}" for m in MODULES), "finetune.network"):
             patch.setattr(f"biobench.{module}.to_device", sent)
-        patch.setattr("biobench.models.span_head.to_device", sent)
         patch.setattr(Tensor, "to", moved)
         for name in READS:
             whole = getattr(Tensor, name)
