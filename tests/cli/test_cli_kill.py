@@ -1,16 +1,15 @@
-"""Killed at any moment and started again, `run` repeats nothing, damages nothing and ends with the same scores.
+"""Killed and started again, or started twice, `run` repeats nothing, damages nothing and ends with the same scores.
 
-SIGKILLs by a seeded driver, in processes forked from one that has done the imports (which saves four seconds each).
-Half of them come at random moments, half within milliseconds of the results folder changing, where they hurt most.
+`tests/kills` kills it at any moment.
 """
 
 from __future__ import annotations
 
 import os
-import random
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,10 @@ import pytest
 
 from biobench.store import Store
 from tests.helpers.cli_make import call
-from tests.helpers.launching import PATIENCE, Child, Launcher
+from tests.helpers.launching import PATIENCE, Launcher
+from tests.kills.__main__ import wait_for_changes
 
 TASKS = ("demo_ner", "demo_topic")
-SEEDS = "1-7"
-RUNS = 14
 SHARED = ("--set", "training.epochs=1", "--device", "cpu", "--parallel", "1", "--json")
 
 
@@ -34,7 +32,7 @@ def launcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launcher]:
     launcher.close()
 
 
-def command(tiny: Path, results: Path, seeds: str = SEEDS) -> list[str | Path]:
+def command(tiny: Path, results: Path, seeds: str) -> list[str | Path]:
     """The run of all demo tasks and seeds."""
     tasks = [part for task in TASKS for part in ("--task", task)]
     return ["run", tiny, *tasks, "--seeds", seeds, "--results-dir", results, *SHARED]
@@ -60,68 +58,6 @@ def scores(rows: list[dict[str, Any]]) -> dict[tuple[str, int], dict[str, float]
     return {(r["task"], r["seed"]): r["scores"] for r in rows}
 
 
-def kill(pid: int) -> None:
-    """SIGKILL; a process that has just ended is as good."""
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-
-
-def wait_for_changes(results: Path, child: Child, count: int) -> None:
-    """Until files have appeared, vanished or grown below runs/ `count` times (a save is four), or the child ends."""
-
-    def seen() -> list[tuple[str, int]]:
-        found = []
-        for entry in (e for folder in results.glob("runs/*/") for e in os.scandir(folder)):
-            try:
-                found.append((entry.path, entry.stat().st_size))
-            except FileNotFoundError:
-                continue
-        return found
-
-    until = time.monotonic() + PATIENCE
-    for _ in range(count):
-        before = seen()
-        while seen() == before and child.ended.empty() and time.monotonic() < until:
-            time.sleep(0.0005)
-
-
-def test_eight_kills(launcher: Launcher, tiny: Path, tmp_path: Path) -> None:
-    undisturbed = launcher.start(*command(tiny, tmp_path / "undisturbed"))
-    began = time.monotonic()
-    assert undisturbed.wait() == 0, undisturbed.err.read_text()
-    length = time.monotonic() - began
-    expected = scores(undisturbed.rows())
-    assert len(expected) == RUNS
-
-    results, chance, killed = tmp_path / "results", random.Random(20261121), 0
-    kept: dict[Path, tuple[int, bytes]] = {}
-    for number in range(8):
-        child = launcher.start(*command(tiny, results))
-        if number % 2:  # the whole plan is `length` long; a part of it leaves work for all eight
-            time.sleep(chance.uniform(0.0, length / 8))
-        else:
-            wait_for_changes(results, child, chance.randint(1, 6))
-            time.sleep(chance.choice([0.0, 0.0, 0.001, 0.002, 0.005]))
-        kill(child.pid)
-        killed += child.wait() == -signal.SIGKILL
-        now = finished(results)
-        assert kept.items() <= now.items(), "a finished run was written again or vanished"
-        whole(results)
-        kept = now
-    assert killed >= 6, f"only {killed} processes were still at work when they were killed"
-    assert len(kept) < RUNS, "everything was done before the last kill"
-
-    last = launcher.start(*command(tiny, results))
-    assert last.wait() == 0, last.err.read_text()
-    rows = last.rows()
-    assert sorted(r["status"] for r in rows) == ["done"] * (RUNS - len(kept)) + ["skipped"] * len(kept)
-    assert kept.items() <= finished(results).items()
-    assert scores(rows) == expected
-    whole(results)
-
-
 def test_two_processes_share_the_work(launcher: Launcher, tiny: Path, tmp_path: Path) -> None:
     results = tmp_path / "results"
     pair = [launcher.start(*command(tiny, results, "1-3")) for _ in range(2)]
@@ -141,7 +77,8 @@ def test_the_other_takes_over_from_a_killed_one(launcher: Launcher, tiny: Path, 
     first = launcher.start(*command(tiny, results, "1-3"))
     second = launcher.start(*command(tiny, results, "1-3"))
     wait_for_changes(results, first, 4)
-    kill(first.pid)
+    with suppress(ProcessLookupError):  # it has just ended
+        os.kill(first.pid, signal.SIGKILL)
     first.wait()
     kept = finished(results)
     assert second.wait() == 0, second.err.read_text()
@@ -170,7 +107,7 @@ def test_a_killed_run_goes_on_where_it_was_stopped(launcher: Launcher, tiny: Pat
         until = time.monotonic() + PATIENCE
         while (not state.exists() or state.stat().st_mtime_ns == before) and time.monotonic() < until:
             time.sleep(0.001)
-        kill(child.pid)
+        os.kill(child.pid, signal.SIGKILL)
         assert child.wait() == -signal.SIGKILL, "the run ended before it was killed"
     assert finished(results) == {}
 

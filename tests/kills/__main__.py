@@ -17,7 +17,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from math import inf
@@ -71,12 +71,12 @@ def wait_for_changes(place: Path, child: Child, count: int) -> None:
 class Field:
     """Where commands are killed: a warm process, a server, and what the commands read."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         for name in ("shared", "log"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         self.server = Server()
-        self.launcher = Launcher(folder / "log", environment)
+        self.launcher = Launcher(folder / "log")
         self.targets = targets(folder / "shared", self.server)
         self._expected: dict[str, tuple[Any, float]] = {}
         self._places = 0
@@ -143,9 +143,9 @@ class Field:
 
 
 @contextmanager
-def prepared(folder: Path, environment: Mapping[str, str] | None = None) -> Iterator[Field]:
-    """A field that is closed at the end; environment: what its commands are started with besides."""
-    field = Field(folder, environment)
+def prepared(folder: Path) -> Iterator[Field]:
+    """A field that is closed at the end."""
+    field = Field(folder)
     try:
         yield field
     finally:
