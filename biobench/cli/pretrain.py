@@ -84,15 +84,6 @@ def pretrain(
     read = api.checked(api.load_recipe(recipe, overrides, arms))
     say = stderr if first else silent
     excluded, missing = guard(read, data_dir, exclude_tasks=exclude_tasks, require_tasks=require_tasks, say=say)
-    wanted = read.logging.probe
-    scores = None
-    if wanted is not None and first:
-        from biobench.core.machine import resolve_device
-        from biobench.workflows.probe import check_tasks, probe
-
-        check_tasks(wanted.tasks, data_dir)
-        device = resolve_device(read.engine.device, "engine.device").type
-        scores = probe(wanted.tasks, documents=wanted.documents, seed=wanted.seed, data_dir=data_dir, device=device)
     result = api.pretrain(
         read,
         out=out,
@@ -100,7 +91,6 @@ def pretrain(
         progress="none" if quiet else "auto",
         exclude=texts_by_task(excluded),
         unguarded=missing,
-        probe=scores,
         built_corpus=built_corpus,
     )
     model = exported(result, "--resume continues it", say=first)

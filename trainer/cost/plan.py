@@ -194,7 +194,7 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> TrainingPlan:
     widest = max(trained, key=lambda phase: micro_of(phase) * recipe.length_of(phase))
     micro, length = micro_of(widest), recipe.length_of(widest)
     vocabulary, width = model.config.vocab_size, model.config.hidden_size
-    predicted = max(1.0 if "clm" in p.directions or p.masking is None else p.masking.rate for p in trained)
+    predicted = max(1.0 if p.masking is None else p.masking.rate for p in trained)
     state = 16 * parameters // (gpus if recipe.engine.distributed == "fsdp2" else 1)
     state += 0 if recipe.engine.precision == "fp32" else 2 * parameters
     activations = int(micro * length * _activation_bytes(recipe, model))

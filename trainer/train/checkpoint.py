@@ -144,10 +144,8 @@ def load_weights(folder: Path, model: nn.Module, world: World) -> None:
     _load(folder, _tensors(model), world)
 
 
-def load_moments(
-    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, world: World, *, without: list[str]
-) -> None:
-    """Read the optimiser's moments, except those of the parameters named in `without`.
+def load_moments(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, world: World) -> None:
+    """Read the optimiser's moments.
 
     A parameter that was frozen until now has none there and gets none here, so that its first step counts as its first.
     """
@@ -155,7 +153,7 @@ def load_moments(
     state: dict[str, Tensor] = {}
     for key in FileSystemReader(folder).read_metadata().state_dict_metadata:
         name, _, moment = key.removeprefix("optim/").rpartition("/")
-        if key.startswith("optim/") and name not in without:
+        if key.startswith("optim/"):
             state[key] = torch.zeros(()) if moment == "step" else torch.zeros_like(parameters[name].detach())
     _load(folder, state, world)
     for key, value in state.items():

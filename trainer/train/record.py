@@ -69,11 +69,9 @@ def phase_record(
         kernels=training.kernels,
         train_loss=loss,
         validation_loss=validation[0],
-        causal_share=phase.causal_share,
         corpus=None if spec == recipe.corpus else ledger_corpus(corpus, None),
         sequence_length=phase.sequence_length,
         batch_sequences=None if phase.batch is None else phase.batch.sequences,
-        rope_base=recipe.rope_base_at(index),
         validation_losses=validation[1] or None,
     )
 
@@ -105,9 +103,7 @@ def run_ledger(
     recipe: Recipe, progress: Progress, start: Start, data: Corpus, world: World, unguarded: Sequence[str] | None
 ) -> Ledger:
     """The ledger of a run whose phases are all trained. unguarded: tasks whose documents were not kept out."""
-    phases, low, sharing = progress.done, start.precision == "bf16", str(recipe.engine.distributed)
-    if sharing == "fsdp2" and low and recipe.engine.gather == "bf16":
-        sharing += ", weights sent in bf16"
+    phases, low = progress.done, start.precision == "bf16"
     return Ledger(
         name=recipe.name,
         recipe_hash=recipe_hash(recipe),
@@ -127,7 +123,7 @@ def run_ledger(
         precision=start.precision + (", residual in bf16" if low and recipe.engine.residual == "bf16" else ""),
         dropout=recipe.engine.dropout,
         attention=attention.describe(),
-        distributed=sharing if world.size > 1 else "none",
+        distributed=recipe.engine.distributed if world.size > 1 else "none",
         world_sizes=progress.world_sizes,
         seeds=recipe.seeds.model_dump(),
         device=torch.cuda.get_device_name(world.device) if world.device.type == "cuda" else world.device.type,
