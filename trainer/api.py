@@ -140,7 +140,7 @@ def plan(
 def checked(recipe: Recipe) -> Recipe:
     """The recipe itself. Raises ModelError where its base is on this machine and cannot be pretrained."""
     if recipe.base.model is not None:
-        from trainer.model.base import check_base
+        from trainer.model.network import check_base
 
         check_base(recipe.base.model, recipe.base.revision)
     return recipe

@@ -11,7 +11,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from biobench.core.text import first_line
 from biobench.errors import StoreError
@@ -83,18 +83,19 @@ class PhaseRecord(Growing):
     """Steps not taken because their gradients were a spike."""
     adopted_from: str | None = None
     """Name of the run that trained the phase, where it was not this one."""
-    causal_share: float | None = Field(None, json_schema_extra=LATER)
-    """Part of a mixed phase's steps that were causal."""
     corpus: LedgerCorpus | None = Field(None, json_schema_extra=LATER)
     """What the phase read, where it was not the run's corpus."""
     sequence_length: int | None = Field(None, json_schema_extra=LATER)
     """Tokens per window, where the phase had its own."""
     batch_sequences: int | None = Field(None, json_schema_extra=LATER)
     """Windows per step, where the phase had its own."""
-    rope_base: float | None = Field(None, json_schema_extra=LATER)
-    """Base of the rotary positions of layers that see the whole window; None: that of the model's config."""
-    validation_losses: dict[str, float] | None = Field(None, json_schema_extra=LATER)
-    """Parts of the validation loss: ``source NAME``, ``language NAME``, ``objective NAME``."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _earlier(cls, value: Any) -> Any:
+        """Ledgers of earlier runs have fields that are gone."""
+        gone = {"causal_share", "rope_base", "validation_losses"}
+        return {name: part for name, part in value.items() if name not in gone} if isinstance(value, dict) else value
 
 
 class LedgerBase(Strict):
@@ -287,8 +288,6 @@ _PARTICULAR: dict[str, tuple[str, Callable[[Ledger, PhaseRecord], Any]]] = {
     "corpus": ("corpus", lambda run, phase: (phase.corpus or run.corpus).manifest_hash),
     "window tokens": ("sequence_length", lambda run, phase: phase.sequence_length or run.sequence_length),
     "batch windows": ("batch_sequences", lambda run, phase: phase.batch_sequences or run.batch_sequences),
-    "rotary base": ("rope_base", lambda _, phase: phase.rope_base),
-    "causal share": ("causal_share", lambda _, phase: phase.causal_share),
 }
 """Binding quantities that a phase may have for itself, each with its field; shown where one of two phases has it."""
 
@@ -298,8 +297,7 @@ def compare(a: Ledger, b: Ledger) -> LedgerDiff:
 
     Binding: corpus manifest, window length, batch, optimiser, precision, dropout, initial weights, tokenizer,
     data seed, and per phase tokens, steps, samples and their order, rates and schedule, frozen layers, head,
-    document isolation, and where a phase has its own its corpus, window length, batch, rotary base and share of causal
-    steps; the init seed where a phase redraws its head; the masking of a phase that has one objective
+    document isolation, and where a phase has its own its corpus, window length and batch; the init seed where a phase redraws its head; the masking of a phase that has one objective
     in both. Shown and free: objective, masking elsewhere, targets, FLOPs, training seed, the init seed elsewhere (the
     initial weights speak for it), and the machine: device, processes, torch, kernels, compilation, micro-batch.
     """

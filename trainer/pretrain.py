@@ -317,13 +317,12 @@ def _write(run: State, event: str, **fields: Any) -> None:
         run.metrics.write({"event": event, "total_step": at.total_steps, **where, **fields})
 
 
-def _evaluate(run: State, training: PreparedPhase, batches: Batches) -> tuple[float | None, dict[str, float]]:
-    """The held-out loss and its parts, which the metrics get as well."""
-    loss, targets, parts = held_out_loss(training, batches)
+def _evaluate(run: State, training: PreparedPhase, batches: Batches) -> float | None:
+    """The held-out loss, which the metrics get as well."""
+    loss, targets = held_out_loss(training, batches)
     if loss is not None:
-        more = {"losses": parts} if parts else {}
-        _write(run, "evaluation", objective=batches.phase.objective, loss=loss, targets=targets, **more)
-    return loss, parts
+        _write(run, "evaluation", objective=batches.phase.objective, loss=loss, targets=targets)
+    return loss
 
 
 def _save(run: State, training: PreparedPhase, name: str) -> None:

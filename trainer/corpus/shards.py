@@ -177,17 +177,6 @@ class Corpus:
             what = f"the corpus manifest is missing or damaged: {first_line(error)}"
             raise StoreError(what, hint=_REBUILD, file=folder / MANIFEST) from error
 
-    def held_out_sources(self) -> dict[str, range]:
-        """The held-out windows that hold text of one source alone, by source; of corpora built since that is kept."""
-        windows: dict[str, range] = {}
-        begin = 0
-        for source, tokens in self._details().get("held_out_tokens", []):
-            first, last = -(-begin // self.length), min((begin + int(tokens)) // self.length, len(self.held_out))
-            if last > first:
-                windows[source] = range(first, last)
-            begin += int(tokens)
-        return windows
-
     def removed_by_task(self) -> dict[str, dict[str, int]]:
         """Documents that were left out because of each benchmark task, by source; one may count for several tasks."""
         removed: dict[str, dict[str, int]] = self._details().get("removed_by_task", {})

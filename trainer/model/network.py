@@ -117,6 +117,19 @@ class Trainee(nn.Module):
             )
 
 
+def check_base(source: str | Path, revision: str | None = None) -> PreTrainedConfig | None:
+    """The config of a checkpoint; None where it is not on this machine. Nothing is downloaded.
+
+    Raises ModelError for an architecture that cannot be pretrained.
+    """
+    try:
+        config: PreTrainedConfig = AutoConfig.from_pretrained(str(source), revision=revision, local_files_only=True)
+    except (OSError, ValueError):
+        return None
+    family_of(config.model_type)
+    return config
+
+
 def load_model(source: str | Path, *, revision: str | None = None) -> PreTrainedModel:
     """A checkpoint (hub id or folder) with float32 weights and the registered attention.
 

@@ -77,7 +77,7 @@ def write_recipe(
     if not corpus.exists():
         raise UsageError(f"no such file or folder: {corpus}", hint="name a folder of texts, .jsonl, .csv or .parquet")
     from biobench.core.tokenizer import load_tokenizer
-    from trainer.model.base import check_base
+    from trainer.model.network import check_base
 
     config = check_base(base)
     tokenizer = None if config is None else load_tokenizer(base)

@@ -29,11 +29,11 @@ def phase_record(
     training: PreparedPhase,
     cost: float,
     loss: float,
-    validation: tuple[float | None, dict[str, float]],
+    validation: float | None,
 ) -> PhaseRecord:
     """The phase under way as it was trained. corpus: what it read. cost: FLOPs a token. loss: the last one reported.
 
-    validation: the held-out loss at its end, and its parts.
+    validation: the held-out loss at its end.
     """
     index, report = progress.phase, training.report
     phase = recipe.phases[index]
@@ -43,6 +43,9 @@ def phase_record(
         peak * factor(phase, s, steps=steps, step_tokens=step_tokens)
         for s in {0, steps - 1, *(range(steps) if steps <= 10_000 else range(0, steps, 100))}
     ]
+    frozen = None if phase.freeze is None else phase.freeze.layers
+    if phase.freeze is not None and phase.freeze.zeroed_gradients:
+        frozen = f"{frozen} (gradients zeroed)"
     read = steps * recipe.batch_of(phase).sequences
     spec = recipe.corpus_of(phase)
     return PhaseRecord(
@@ -59,7 +62,7 @@ def phase_record(
         peak_rate=max(rates),
         final_rate=peak * factor(phase, steps - 1, steps=steps, step_tokens=step_tokens),
         schedule=phase.schedule.model_dump(mode="json"),
-        frozen_layers=None if phase.freeze is None else phase.freeze.layers,
+        frozen_layers=frozen,
         head=phase.head,
         data=phase.data,
         isolate_documents=phase.isolate_documents,
@@ -68,11 +71,10 @@ def phase_record(
         reach={k: (v.left, v.right) for k, v in report.reaches.items()},
         kernels=training.kernels,
         train_loss=loss,
-        validation_loss=validation[0],
+        validation_loss=validation,
         corpus=None if spec == recipe.corpus else ledger_corpus(corpus, None),
         sequence_length=phase.sequence_length,
         batch_sequences=None if phase.batch is None else phase.batch.sequences,
-        validation_losses=validation[1] or None,
     )
 
 

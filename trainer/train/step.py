@@ -22,8 +22,6 @@ PARTS = ("data", "forward", "loss", "backward", "update")
 """Parts of a step, as a profiler's trace names them; the loss is part of the forward pass."""
 HELD_OUT_WINDOWS = 512
 """Most windows that a validation loss is taken over."""
-SOURCE_WINDOWS = 128
-"""Most windows of one source that its own validation loss is taken over."""
 
 
 def train_step(
@@ -61,31 +59,14 @@ def train_step(
     return total, norm
 
 
-def held_out_loss(training: PreparedPhase, batches: Batches) -> tuple[float | None, int, dict[str, float]]:
-    """(held-out loss under the phase's own objective, targets, its parts), with masks that never change.
+def held_out_loss(training: PreparedPhase, batches: Batches) -> tuple[float | None, int]:
+    """(held-out loss under the phase's own objective, targets), with masks that never change; None without windows.
 
-    None without windows. The parts are per source and language of a corpus that has several (``source NAME``); of each
-    source at most `SOURCE_WINDOWS` windows that hold nothing else. Called by all processes.
+    Called by all processes.
     """
-    corpus = batches.corpus
-    rows = range(min(len(corpus.held_out), HELD_OUT_WINDOWS))
+    rows = range(min(len(batches.corpus.held_out), HELD_OUT_WINDOWS))
     if not rows:
-        return None, 0, {}
-    value, targets = _mean(training, batches, rows)
-    sources = corpus.held_out_sources()
-    languages = {source.id: source.language for source in batches.recipe.corpus_of(batches.phase).sources}
-    sums: dict[str, list[float]] = {}
-    for name, windows in sources.items() if len(sources) > 1 else ():
-        loss, count = _mean(training, batches, windows[:SOURCE_WINDOWS])
-        for key in (f"source {name}", *([f"language {languages[name]}"] if languages.get(name) else [])):
-            total = sums.setdefault(key, [0.0, 0])
-            total[0] += loss * count
-            total[1] += count
-    return value, targets, {key: loss / count for key, (loss, count) in sums.items() if count}
-
-
-def _mean(training: PreparedPhase, batches: Batches, rows: range) -> tuple[float, int]:
-    """(mean loss, targets) of held-out windows."""
+        return None, 0
     world, module = batches.world, training.wrapped
     share = max(1, batches.batch.sequences // world.size)
     size = min(batches.batch.micro or share, share, 64)
