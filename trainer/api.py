@@ -49,7 +49,6 @@ def pretrain(
     progress: Progress = "auto",
     exclude: Texts = (),
     unguarded: Sequence[str] | None = None,
-    probe: Callable[[Path], dict[str, float]] | None = None,
     built_corpus: bool = False,
 ) -> PretrainingResult:
     """Train a recipe (path, shipped name, or what `load_recipe` gives) into `out` (default ``runs/NAME``).
@@ -59,7 +58,6 @@ def pretrain(
     exclude: texts of benchmark documents that must not be trained on, besides the recipe's own list; by task, where
     the ledger is to tell how many were removed for each.
     unguarded: names of benchmark tasks whose documents are not among them, for the ledger and the card.
-    probe: from an exported model to scores, called as `logging.probe` of the recipe says.
     built_corpus: refuse to begin where `build_corpus` has not been before.
     Under torchrun or accelerate launch all processes call this. The result's status is ``preempted`` when a
     signal stopped the run after saving. Raises BioBenchError with one line on bad input.
@@ -75,7 +73,7 @@ def pretrain(
         StopFlag().watching() as stop,
         _listening(progress if here.first else "none") as listener,
     ):
-        state = State(read, folder, here, listener, stop, exclude, unguarded, probe, built_corpus)
+        state = State(read, folder, here, listener, stop, exclude, unguarded, built_corpus)
         return run(state, resume=resume)
 
 
@@ -142,7 +140,7 @@ def plan(
 def checked(recipe: Recipe) -> Recipe:
     """The recipe itself. Raises ModelError where its base is on this machine and cannot be pretrained."""
     if recipe.base.model is not None:
-        from trainer.model.base import check_base
+        from trainer.model.network import check_base
 
         check_base(recipe.base.model, recipe.base.revision)
     return recipe

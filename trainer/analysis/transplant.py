@@ -94,15 +94,14 @@ def transplant(
     *,
     layers: Iterable[int] | None = None,
     parts: Sequence[Part] = ("attention", "mlp"),
-    keep_rest: bool = False,
 ) -> Transplant:
     """Write the recipient with the donor's `parts` of `layers` to the folder `out`.
 
     layers: None for all. Embeddings, final norm and head are the recipient's; they go along only when every
-    block is copied whole, so that all layers give the donor exactly (`keep_rest` leaves them). No layers give
-    the recipient exactly. A folder that holds this very hybrid already is taken as it is. Raises ModelError for
-    checkpoints whose depth, width, parameter names or vocabulary differ, UsageError for layers that are not there
-    and for one checkpoint in both places, StoreError when `out` holds anything else.
+    block is copied whole, so that all layers give the donor exactly. No layers give the recipient exactly. A folder
+    that holds this very hybrid already is taken as it is. Raises ModelError for checkpoints whose depth, width,
+    parameter names or vocabulary differ, UsageError for layers that are not there and for one checkpoint in both
+    places, StoreError when `out` holds anything else.
     """
     a, b, target = Path(recipient), Path(donor), Path(out)
     if not parts:
@@ -121,7 +120,7 @@ def transplant(
         raise UsageError(
             f"layer {chosen[-1]} cannot be copied: the model has layers 0-{depth - 1}", hint="correct --layers"
         )
-    rest = len(chosen) == depth and set(parts) == {"attention", "mlp"} and not keep_rest
+    rest = len(chosen) == depth and set(parts) == {"attention", "mlp"}
     transplanted = {
         name for name, place in places.items() if (rest if place is None else place[0] in chosen and place[1] in parts)
     }

@@ -112,10 +112,10 @@ def _build(
     read = ((s.id, texts(s, Path(spec.root), meters[s.id]), meters[s.id]) for s in spec.sources)
     tokenised = tokenise(read, encoding, work, say)
     building = make_folder(folder.with_name(f"{folder.name}.tmp"))
-    manifest, held_out = _assemble(spec, encoding, tokenised, building, say)
+    manifest = _assemble(spec, encoding, tokenised, building, say)
     counts = tokenised.counts
     by_task = {s: {task: counts[s][f"task {task}"] for task in excluded.tasks} for s in counts}
-    write_json(building / DETAILS, {"held_out_tokens": held_out, "removed_by_task": by_task})
+    write_json(building / DETAILS, {"removed_by_task": by_task})
     write_json(building / MANIFEST, manifest)
     with writing(folder):
         if folder.exists():
@@ -126,20 +126,28 @@ def _build(
 
 def _assemble(
     spec: CorpusSpec, encoding: Encoding, documents: Tokenised, folder: Path, say: StageReport
-) -> tuple[dict[str, Any], list[tuple[str, int]]]:
-    """Hold out, repeat, shuffle and join the documents: (the manifest, held-out tokens of each source)."""
+) -> dict[str, Any]:
+    """Hold out, repeat, shuffle and join the documents: the manifest."""
     lengths, excluded = documents.lengths, encoding.excluded
-    staying, cleaned = _staying(spec, documents)
+    ends = np.cumsum([documents.counts[s.id]["documents"] for s in spec.sources])
+    verdicts = np.split(_duplicates(spec, documents), ends[:-1])
+    staying = [first + np.flatnonzero(part == 0) for first, part in zip([0, *ends], verdicts, strict=False)]
+    tokens = [int(lengths[numbers].sum()) for numbers in staying]
+    # with shares, the source that is most plentiful for its share is read once; all others are repeated
+    total = max(size / (s.share or 1.0) for s, size in zip(spec.sources, tokens, strict=True))
     rows: list[dict[str, Any]] = []
     train: list[Numbers] = []
     validation: list[Numbers] = []
-    for source, numbers, repeats in zip(spec.sources, staying, _repeats(spec, staying, lengths), strict=True):
+    for source, numbers, size, verdict in zip(spec.sources, staying, tokens, verdicts, strict=True):
         counts = documents.counts[source.id]
+        repeats = source.repeat or 1.0 if source.share is None else total * source.share / max(size, 1)
+        kinds = enumerate(("exact_duplicates", "near_duplicates") if documents.hashes is not None else (), 1)
+        cleaned = {name: int((verdict == kind).sum()) for kind, name in kinds}
         removed = {why: counts[why] for why in REASONS}
         if len(numbers) == 0:
-            out_of_it = sum(removed.values()) + sum(cleaned[source.id].values())
             raise DataFormatError(
-                f"corpus source '{source.id}' has no documents left ({out_of_it} were excluded)",
+                f"corpus source '{source.id}' has no documents left "
+                f"({sum(removed.values()) + sum(cleaned.values())} were excluded)",
                 hint="check its path, format and field, the exclusion list, and corpus.clean",
             )
         order = numbers[shuffled(len(numbers), "held out", spec.seed, source.id)]
@@ -158,7 +166,7 @@ def _assemble(
                 "drawn_tokens": sum(int(lengths[some].sum()) for some in drawn),
                 "share": 0.0,
                 "excluded": removed,
-                **({"cleaned": cleaned[source.id]} if spec.clean is not None else {}),
+                **({"cleaned": cleaned} if spec.clean is not None else {}),
                 **({"revision": source.revision} if source.hub is not None and source.revision else {}),
             }
         )
@@ -177,7 +185,7 @@ def _assemble(
             f"the corpus holds less than one window of {spec.sequence_length} tokens",
             hint="add text, or make corpus.sequence_length smaller",
         )
-    manifest = {
+    return {
         "format": FORMAT,
         "sequence_length": spec.sequence_length,
         "dtype": encoding.dtype,
@@ -190,35 +198,13 @@ def _assemble(
         "exclusion": {"documents": excluded.count, "ngram": excluded.n, "hash": excluded.hash},
         **splits,
     }
-    held_out = [(s.id, int(lengths[out].sum())) for s, out in zip(spec.sources, validation, strict=True)]
-    return manifest, held_out
 
 
-def _staying(spec: CorpusSpec, documents: Tokenised) -> tuple[list[Numbers], dict[str, dict[str, int]]]:
-    """(numbers of each source's documents that are no duplicates, how many the declared steps took out of it)."""
-    ends = list(itertools.accumulate(documents.counts[s.id]["documents"] for s in spec.sources))
-    verdict = np.zeros(ends[-1], dtype=np.int8)
-    if spec.clean is not None and documents.hashes is not None:
-        verdict = duplicates(documents.hashes, exact=spec.clean.exact_duplicates)
-    numbers: list[Numbers] = []
-    cleaned: dict[str, dict[str, int]] = {}
-    for source, first, end in zip(spec.sources, [0, *ends], ends, strict=False):
-        numbers.append(first + np.flatnonzero(verdict[first:end] == 0))
-        kinds = enumerate(("exact_duplicates", "near_duplicates") if documents.hashes is not None else (), 1)
-        cleaned[source.id] = {name: int((verdict[first:end] == kind).sum()) for kind, name in kinds}
-    return numbers, cleaned
-
-
-def _repeats(spec: CorpusSpec, staying: list[Numbers], lengths: Numbers) -> list[float]:
-    """How often each source is read: as given, or so that the shares come out with nothing left out.
-
-    The source that is most plentiful for its share is read once; all others are repeated.
-    """
-    if spec.sources[0].share is None:
-        return [s.repeat or 1.0 for s in spec.sources]
-    tokens = [int(lengths[numbers].sum()) for numbers in staying]
-    total = max(t / (s.share or 1.0) for s, t in zip(spec.sources, tokens, strict=True))
-    return [total * (s.share or 0.0) / max(t, 1) for s, t in zip(spec.sources, tokens, strict=True)]
+def _duplicates(spec: CorpusSpec, documents: Tokenised) -> NDArray[np.int8]:
+    """Of each document: 0 stays, 1 is an exact and 2 a near duplicate."""
+    if spec.clean is None or documents.hashes is None:
+        return np.zeros(len(documents.lengths), dtype=np.int8)
+    return duplicates(documents.hashes, exact=spec.clean.exact_duplicates)
 
 
 def _join(

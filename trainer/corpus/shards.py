@@ -95,7 +95,7 @@ def control_ids(tokenizer: PreTrainedTokenizerBase) -> set[int]:
 
 MANIFEST = "manifest.json"
 DETAILS = "details.json"
-"""Held-out tokens of each source in their order, and removed documents by task; not part of the corpus's hash."""
+"""Excluded documents by task; not part of the corpus's hash."""
 _REBUILD = "delete the folder; the corpus is built again from its sources"
 
 
@@ -163,27 +163,15 @@ class Corpus:
             what = f"the corpus manifest is missing or damaged: {first_line(error)}"
             raise StoreError(what, hint=_REBUILD, file=folder / MANIFEST) from error
 
-    def held_out_sources(self) -> dict[str, range]:
-        """The held-out windows that hold text of one source alone, by source; of corpora built since that is kept."""
-        windows: dict[str, range] = {}
-        begin = 0
-        for source, tokens in self._details().get("held_out_tokens", []):
-            first, last = -(-begin // self.length), min((begin + int(tokens)) // self.length, len(self.held_out))
-            if last > first:
-                windows[source] = range(first, last)
-            begin += int(tokens)
-        return windows
-
     def removed_by_task(self) -> dict[str, dict[str, int]]:
-        """Documents that were left out because of each benchmark task, by source; one may count for several tasks."""
-        removed: dict[str, dict[str, int]] = self._details().get("removed_by_task", {})
-        return removed
+        """Documents that were excluded because of each benchmark task, by source; one may count for several tasks.
 
-    def _details(self) -> dict[str, Any]:
-        """What is known beside the manifest; nothing of corpora that were built before it was kept."""
+        Empty for corpora that were built before it was kept.
+        """
         file = self.folder / DETAILS
         details: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-        return details
+        removed: dict[str, dict[str, int]] = details.get("removed_by_task", {})
+        return removed
 
     def verify(self) -> None:
         """Compare every shard with its hash, unless it is as it was when that was last done.

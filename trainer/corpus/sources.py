@@ -20,16 +20,8 @@ from trainer.corpus import embedded, hub
 from trainer.disk import write_json
 from trainer.recipe.corpus import CorpusSource, CorpusSpec
 
-_ENDINGS = {
-    ".txt": "text",
-    ".text": "text",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".parquet": "parquet",
-    ".arrow": "arrow",
-}
+_ENDINGS = {f".{kind}": kind for kind in ("jsonl", "csv", "tsv", "parquet", "arrow")}
+_ENDINGS |= {".txt": "text", ".text": "text", ".ndjson": "jsonl"}
 _PACKED = {".gz": "gzip", ".zst": "zstd"}
 
 

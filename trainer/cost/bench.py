@@ -82,7 +82,7 @@ def _short(recipe: Recipe, steps: int, cache: Path) -> Recipe:
         for phase in recipe.phases
     ]
     corpus = recipe.corpus if recipe.corpus.cache else recipe.corpus.model_copy(update={"cache": str(cache.absolute())})
-    logging = {"every": max(WARM, steps // 2), "evaluate": None, "tracker": "none", "probe": None}
+    logging = {"every": max(WARM, steps // 2), "evaluate": None}
     changes = {"phases": phases, "corpus": corpus, "reuse": None, "checkpoints": Checkpoints()}
     return recipe.model_copy(update=changes | {"logging": recipe.logging.model_copy(update=logging)})
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from biobench.schema.source import fail
 from biobench.schema.strict import Strict
-from trainer.recipe.fields import LATER, Growing, Tokens
+from trainer.recipe.fields import LATER, FileName, Growing, Tokens
 
 
 class EmbeddedText(Strict):
@@ -24,7 +23,7 @@ class EmbeddedText(Strict):
 class CorpusSource(Growing):
     """One part of the mixture. Exactly one of embedded, path and hub says where its text is."""
 
-    id: str
+    id: FileName
     embedded: EmbeddedText | None = None
     path: str | None = None
     """File, folder or glob below corpus.root."""
@@ -44,13 +43,6 @@ class CorpusSource(Growing):
     """Part of the corpus's tokens; met by repeating documents of all sources but the most plentiful one."""
     repeat: float | None = Field(None, gt=0)
     """How often each document is read; 2.5 reads half of them a third time. Default 1."""
-
-    @field_validator("id")
-    @classmethod
-    def _id(cls, value: str) -> str:
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
-            raise fail(f"'{value}' is not a source id", "use letters, digits, '.', - and _; it names files")
-        return value
 
     @model_validator(mode="after")
     def _one(self) -> CorpusSource:

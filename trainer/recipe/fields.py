@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, SerializationInfo, SerializerFunctionWrapHandler, model_serializer
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 
 from biobench.schema.strict import FieldError, Strict
 
@@ -36,6 +43,16 @@ Tokens = Annotated[int, BeforeValidator(parse_amount), _amount(1)]
 
 TokensOrNone = Annotated[int, BeforeValidator(parse_amount), _amount(0)]
 """An amount of tokens that may be 0."""
+
+
+def _file_name(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
+        raise FieldError(f"'{value}' is not a name", "use letters, digits, '.', - and _; it names files")
+    return value
+
+
+FileName = Annotated[str, AfterValidator(_file_name)]
+"""A name that files and folders have too."""
 
 
 def human(amount: float) -> str:

@@ -72,7 +72,7 @@ def write_recipe(
         raise UsageError(f"{path} exists", hint="give another --name, or move it away")
     if not corpus.exists():
         raise UsageError(f"no such file or folder: {corpus}", hint="name a folder of texts, .jsonl, .csv or .parquet")
-    from trainer.model.base import check_base
+    from trainer.model.network import check_base
 
     config = check_base(base)
     source, meter = CorpusSource(id="corpus", path=str(corpus.resolve()), field=field), ReadMeter()

@@ -7,7 +7,6 @@ All durations are tokens. JSON Schema: `trainer.api.recipe_schema`.
 from __future__ import annotations
 
 import math
-import re
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -15,7 +14,7 @@ from pydantic import Field, field_validator, model_validator
 from biobench.schema.source import fail
 from biobench.schema.strict import Strict, plain
 from trainer.recipe.corpus import CorpusSource, CorpusSpec
-from trainer.recipe.fields import LATER, Growing, Tokens
+from trainer.recipe.fields import LATER, FileName, Growing, Tokens
 from trainer.recipe.phases import Batch, Phase
 
 
@@ -96,9 +95,6 @@ class Engine(Growing):
     residual: Literal["fp32", "bf16"] = Field("fp32", json_schema_extra=LATER)
     """In bf16: the type of the states between layers. bf16 halves what they take and the traffic of norms, and rounds
     their sums; weights, norms, loss and moments stay in float32."""
-    gather: Literal["fp32", "bf16"] = Field("fp32", json_schema_extra=LATER)
-    """With fsdp2 in bf16: the type in which processes send weights to each other. bf16 halves that traffic and computes
-    all else with rounded weights too; gradients are summed in float32 either way."""
     dropout: float = Field(0.0, ge=0, lt=1)
 
     def compiles(self, device: str) -> bool:
@@ -119,35 +115,21 @@ class Checkpoints(Growing):
     """Whether each checkpoint that `every` asks for is also written as a folder for from_pretrained."""
 
 
-class TrainingProbe(Strict):
-    """Small scores of the model in training: a frozen probe on open tasks, on their validation documents."""
-
-    every: Tokens
-    """Tokens between two probes; each phase's end is always probed."""
-    tasks: list[str]
-    """Ids of benchmark tasks."""
-    documents: int = Field(200, ge=20)
-    """Training documents of each task."""
-    seed: int = 42
-
-    @field_validator("tasks")
-    @classmethod
-    def _tasks(cls, value: list[str]) -> list[str]:
-        if not value:
-            raise fail("the probe has no tasks", "name at least one, demo_ner say")
-        return value
-
-
-class Logging(Growing):
+class Logging(Strict):
     """What is written while training."""
 
     every: int = Field(10, ge=1)
     """Steps between lines of metrics.jsonl."""
     evaluate: Tokens | None = None
     """Tokens between validation losses; each phase's end is always evaluated."""
-    tracker: Literal["none", "tensorboard", "wandb", "trackio"] = "none"
-    probe: TrainingProbe | None = Field(None, json_schema_extra=LATER)
-    """Scores of small benchmark probes while training."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _earlier(cls, value: Any) -> Any:
+        """Recipes of earlier runs, as their folders keep them, say `tracker: none`."""
+        if isinstance(value, dict) and value.get("tracker") == "none":
+            return {name: part for name, part in value.items() if name != "tracker"}
+        return value
 
 
 class Reuse(Strict):
@@ -162,7 +144,7 @@ class Reuse(Strict):
 class Recipe(Strict):
     """A pretraining run."""
 
-    name: str
+    name: FileName
     description: str = Field("", json_schema_extra={"descriptive": True})
     base: Base
     corpus: CorpusSpec
@@ -174,13 +156,6 @@ class Recipe(Strict):
     checkpoints: Checkpoints = Checkpoints()
     logging: Logging = Logging()
     reuse: Reuse | None = None
-
-    @field_validator("name")
-    @classmethod
-    def _name(cls, value: str) -> str:
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
-            raise fail(f"'{value}' is not a recipe name", "use letters, digits, '.', - and _; it names a folder")
-        return value
 
     @model_validator(mode="after")
     def _phases(self) -> Recipe:
@@ -247,11 +222,6 @@ class Recipe(Strict):
             if spec not in specs:
                 specs.append(spec)
         return specs
-
-    def rope_base_at(self, index: int) -> float | None:
-        """Base of the rotary positions in phase number `index`; None for that of the model's config."""
-        bases = [p.rope_base for p in self.phases[: index + 1] if p.rope_base is not None]
-        return bases[-1] if bases else None
 
     @property
     def total_steps(self) -> int:

@@ -59,7 +59,7 @@ def base_model(recipe: Recipe, tokenizer: PreTrainedTokenizerBase) -> PreTrained
     else:
         model = load_model(str(base.model), revision=_commit(recipe))
     check_phases(model, recipe)
-    check_fit(model, tokenizer, masked=any("mlm" in p.directions for p in recipe.phases))
+    check_fit(model, tokenizer, masked=any(p.masking is not None for p in recipe.phases))
     if base.model is not None and base.tokenizer is not None:
         check_own_ids(base.model, tokenizer, revision=_commit(recipe))
     return model
