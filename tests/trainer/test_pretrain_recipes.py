@@ -26,12 +26,9 @@ SHRINK = [
 ]
 
 
-@pytest.mark.parametrize("name", [*PLANNED, *TOYS])
+@pytest.mark.parametrize("name", [*PLANNED, *(toy for toy in TOYS if toy != "toy_adapt")])
 def test_recipes_are_planned_without_network(name: str) -> None:
-    recipe = load_recipe(name)
-    if recipe.base.model is not None and recipe.base.model.startswith("runs/"):
-        return
-    plan = api.plan(name)
+    recipe, plan = load_recipe(name), api.plan(name)
     assert [p.steps for p in plan.phases] == [recipe.steps(p) for p in recipe.phases]
     assert plan.memory_bytes > plan.state_bytes > 15 * plan.parameters
     assert any("FLOP" in line for line in plan.lines())
@@ -96,8 +93,6 @@ def test_twins_differ_in_objective_and_masking_only(detour: str, twin: str) -> N
         return fields
 
     assert bare(detour) == bare(twin)
-    noise = training_fields(load_recipe(twin.replace("reversed", "twin").replace("mlm_twin", "noise_twin")))
-    assert noise["seeds"]["data"] == 42
 
 
 @pytest.mark.parametrize(
@@ -107,7 +102,7 @@ def test_twins_differ_in_objective_and_masking_only(detour: str, twin: str) -> N
         ("tokens: 10k", "tokens: 10 kilo", 9, "not an amount of tokens"),
         ("masking: {rate: 0.3}, ", "", 9, "mlm without masking"),
         ("objective: mlm", "objective: clm", 9, "clm with masking"),
-        ("{id: a, path", "{id: fr/emb, path", 4, "'fr/emb' is not a source id"),
+        ("{id: a, path", "{id: fr/emb, path", 4, "'fr/emb' is not a name"),
         ("tokens: 10k}", "tokens: 10k, schedule: {warmup: -5}}", 9, "warmup"),
         ("path: texts", "embedded: {documents: 20}, path: texts", 4, "exactly one of"),
         ("base: {model: somewhere}", "base: {model: somewhere, config: {model_type: bert}}", 2, "either a model"),
