@@ -1,8 +1,4 @@
-"""The scripts that `biobench slurm --nodes` prints, run on this machine: two nodes of two processes each.
-
-apt-get install slurm-wlm munge
-pytest -m slow tests/trainer/test_generated_scripts.py
-"""
+"""The script that `biobench slurm --nodes` prints, run on this machine: two nodes of two processes each."""
 
 from __future__ import annotations
 
@@ -16,7 +12,6 @@ import torch
 from safetensors.torch import load_file
 
 from tests.helpers.cli_make import SCRIPT, process
-from tests.helpers.slurm_make import slurm_cluster, wait_for, why_not
 from trainer import api
 from trainer.ledger import read_ledger
 from trainer.train.progress import read_metrics
@@ -115,36 +110,3 @@ def test_the_batch_script_of_two_nodes(small: list[str], tmp_path: Path) -> None
     assert not (tmp_path / "requeued").exists()
     assert files(corpora) == before, "the job reads the corpus and builds nothing"
     equals_one_process(tmp_path, small)
-
-
-@pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
-def test_the_batch_script_on_two_nodes_of_slurm(
-    small: list[str], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """Its own `srun`; in the middle the job gets the signal that comes before a time limit, and is requeued."""
-    longer = [field.replace("phases.0.tokens=4608", "phases.0.tokens=73728") for field in small]
-    setup = f"export PATH={SCRIPT.parent}:$PATH PYTHONPATH={ROOT} OMP_NUM_THREADS=1"
-    text = script(tmp_path, longer, "--cpus", "1", "--setup", setup, "--setup", "unset BIOBENCH_DATA_DIR")
-    (tmp_path / "job.sh").write_text(text)
-    (tmp_path / "logs").mkdir()
-    build_as_it_says(text, tmp_path)
-    metrics = tmp_path / "runs" / "model" / "metrics.jsonl"
-    # the first node has a name that all can reach; Slurm takes "localhost" for the name of the machine
-    with slurm_cluster(tmp_path_factory.mktemp("slurm"), ("127.0.0.1", "n2"), 2) as slurm:
-        job = slurm("sbatch", "--parsable", "job.sh", cwd=tmp_path)
-
-        def why() -> str:
-            return slurm("squeue") + words_of(tmp_path)
-
-        wait_for(lambda: metrics.is_file() and "train" in metrics.read_text(), why)
-        slurm("scancel", "--signal=TERM", job)
-        wait_for(lambda: not slurm("squeue", "-h"), why)
-        told = slurm("scontrol", "show", "job", job)
-    assert "JobState=COMPLETED" in told, words_of(tmp_path)
-    assert "Restarts=1" in told
-    assert "NumNodes=2" in told
-    equals_one_process(tmp_path, longer, steps=200)
-
-
-def words_of(folder: Path) -> str:
-    return "".join(path.read_text()[-3000:] for path in (folder / "logs").iterdir())

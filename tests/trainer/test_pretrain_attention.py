@@ -111,25 +111,6 @@ def test_the_naive_flag_leaks_and_the_guard_bites(stock: str) -> None:
         guard.check(model, naive, causal=True)
 
 
-def test_the_naive_flag_passes_a_short_test_which_is_why_the_guard_uses_long_ones() -> None:
-    model = tiny("modernbert", "sdpa")
-
-    def naive(ids: Tensor) -> Tensor:
-        return model(input_ids=ids, is_causal=True).logits
-
-    short = torch.arange(3, 9)[None]
-    assert guard.leak(naive, short, 97) == 0.0
-    assert guard.leak(naive, long_ids(model), 97) > 0.0
-
-
-def test_the_guard_names_a_wrong_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = tiny("modernbert")
-    module = Trainee(model)
-    monkeypatch.setattr(guard, "reach", lambda *_, causal: Reach(7, 0 if causal else 7))
-    with pytest.raises(ModelError, match="reaches"):
-        guard.check(model, directed(module, causal=True), causal=True)
-
-
 @pytest.mark.parametrize("kind", ["modernbert", "bert", "gemma3_text"])
 def test_bf16_leaks_nothing_and_gradients_do_not_reach_later_tokens(kind: str) -> None:
     model = tiny(kind)

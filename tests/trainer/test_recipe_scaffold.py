@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from trainer.model.base import check_base
 from transformers import AutoModel, AutoTokenizer
 
 from biobench.errors import BioBenchError, ModelError, UsageError
@@ -18,7 +19,6 @@ from tests.helpers.cli_make import call
 from tests.helpers.pretrain_models import tiny
 from tests.helpers.trainer_make import write
 from trainer import api
-from trainer.model.base import check_base
 from trainer.recipe.scaffold import write_recipe
 
 TEXTS = [f"Note {i}: the patient has fever and a cough." * (1 + i % 5) for i in range(40)]

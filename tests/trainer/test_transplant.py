@@ -74,12 +74,6 @@ def test_a_range_copies_those_blocks_alone(two: tuple[Path, Path], tmp_path: Pat
         assert who in (("b", "both") if place and place[0] < 2 else ("a", "both")), name
 
 
-def test_the_rest_can_stay_with_the_recipient(two: tuple[Path, Path], tmp_path: Path) -> None:
-    sources = source_of(transplant(*two, tmp_path / "kept", keep_rest=True).folder, two)
-    assert {who for name, who in sources.items() if block_of(name) is None} <= {"a", "both"}
-    assert {who for name, who in sources.items() if block_of(name)} <= {"b", "both"}
-
-
 @pytest.mark.parametrize(
     ("name", "place"),
     [
@@ -164,10 +158,6 @@ def test_a_probe_scores_the_ends_alike_and_prints_what_is_recovered(
     records, _ = Store(tmp_path / "results").scan()
     assert len(records) == 3 * 2 * 2
     assert all("training.encoder=frozen" in r.overrides for r in records)
-    app([*command, "--layers", "none", "--out", str(tmp_path / "again")], standalone_mode=False)
-    printed = capsys.readouterr().out
-    assert "recovered" in printed
-    assert "by a linear probe on frozen states" in printed
     with pytest.raises(UsageError, match="--seeds"):
         app([*command, "--layers", "0", "--out", str(tmp_path / "x"), "--seeds", "x"], standalone_mode=False)
     assert not (tmp_path / "x").exists()

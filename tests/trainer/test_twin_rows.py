@@ -95,14 +95,6 @@ def test_twins_may_differ_in(field: str) -> None:
     assert diff.noise_pair == (field == "seeds.training")
 
 
-def test_a_head_drawn_anew_in_one_of_two_is_a_difference() -> None:
-    diff = compare(ledger(1, "keep"), ledger(1, "reinit"))
-    assert [r.name for r in diff.differing] == ["phase 1 head"]
-    for a, b in ((("keep", 1), ("reinit", 2)), (("reinit", 1), ("keep", 2))):
-        diff = compare(ledger(a[1], a[0]), ledger(b[1], b[0]))
-        assert [r.name for r in diff.differing] == ["init seed", "phase 1 head"]
-
-
 def test_a_phase_more_is_a_difference() -> None:
     one = ledger(1, "keep")
     more = one.model_copy(update={"phases": (*one.phases, one.phases[0].model_copy(update={"name": "more"}))})
