@@ -295,11 +295,12 @@ _PARTICULAR: dict[str, tuple[str, Callable[[Ledger, PhaseRecord], Any]]] = {
 def compare(a: Ledger, b: Ledger) -> LedgerDiff:
     """Compare two runs.
 
-    Binding: corpus manifest, window length, batch, optimiser, precision, dropout, initial weights, tokenizer,
-    data seed, and per phase tokens, steps, samples and their order, rates and schedule, frozen layers, head,
-    document isolation, and where a phase has its own its corpus, window length and batch; the init seed where a phase redraws its head; the masking of a phase that has one objective
-    in both. Shown and free: objective, masking elsewhere, targets, FLOPs, training seed, the init seed elsewhere (the
-    initial weights speak for it), and the machine: device, processes, torch, kernels, compilation, micro-batch.
+    Binding: corpus manifest, window length, batch, optimiser, precision, dropout, initial weights, tokenizer, data
+    seed, and per phase tokens, steps, samples and their order, rates and schedule, frozen layers, head, document
+    isolation, and where a phase has its own its corpus, window length and batch; the init seed where a phase redraws
+    its head; the masking of a phase that has one objective in both. Shown and free: objective, masking elsewhere,
+    targets, FLOPs, training seed, the init seed elsewhere (the initial weights speak for it), and the machine: device,
+    processes, torch, kernels, compilation, micro-batch.
     """
     redrawn = any(p.head == "reinit" for p in (*a.phases, *b.phases))
     rows = [_row(name, get(a), get(b), name != "init seed" or redrawn) for name, get in _RUN.items()]

@@ -72,10 +72,6 @@ def test_a_study_is_made_once_and_its_table_comes_from_what_is_stored(
     assert all(
         p.stat().st_mtime_ns == t for p, t in times.items() if p.name in ("ledger.json",) or "results" in p.parts
     )
-    others = ("--seeds", "4", "--set", "training.epochs=2", "--set", "training.train_documents=32", "--device", "cpu")
-    model = ("run", "study/runs/twin-6k-s1/model", "--task", "demo_topic", "--results-dir", "study/results")
-    assert biobench(*model, *others).status == 0
-    assert biobench("study", folder, "--table", "--json").json() == first.json(), "other runs of its encoders"
     declared = folder / "study.yaml"
     declared.write_text(DECLARED.replace("[demo_topic]", "[demo_topic, diamed]"))
     refused = biobench("study", folder, "--out", "new", "--data-dir", tmp_path / "nowhere")

@@ -14,8 +14,9 @@ import torch
 
 from biobench.errors import BioBenchError, ModelError, StoreError, TrainingError, UsageError
 from tests.helpers.pretrain_models import tiny
-from tests.helpers.trainer_make import numbered
+from tests.helpers.trainer_make import ledger, numbered
 from trainer import api
+from trainer.ledger import Ledger
 from trainer.model.network import load_model
 from trainer.model.tokens import check_fit
 from trainer.pretrain import PretrainingResult, State, _Clock, _report
@@ -23,6 +24,7 @@ from trainer.recipe.library import load_recipe
 from trainer.train.checkpoint import Progress
 from trainer.train.distributed import World
 from trainer.train.progress import Metrics, Tick, TrainingDisplay, before_training, read_metrics, silent
+from trainer.train.run_folder import claimed, read_recipe
 
 
 def train(out: Path, overrides: list[str], *, resume: bool = False) -> PretrainingResult:
@@ -59,20 +61,49 @@ def test_a_full_disk_keeps_the_last_checkpoint(
     assert train(out, [*small, "checkpoints.every=800"], resume=True).status == "done"
 
 
+def test_a_folder_takes_one_process_at_a_time(small: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with claimed(out), pytest.raises(UsageError, match="another process is at work in"):
+        train(out, small)
+    assert [p.name for p in out.iterdir()] == [".lock"]
+    with claimed(out):
+        pass
+
+
+def test_a_phase_end_that_is_not_there_cannot_be_reused(small: list[str], tmp_path: Path) -> None:
+    donor = tmp_path / "donor"
+    train(donor, [*small, "checkpoints.keep_phases=false"])
+    with pytest.raises(UsageError, match="has no state at the end of phase 'detour'") as caught:
+        train(tmp_path / "branch", [*small, f"reuse={{run: {donor}, through: detour}}"])
+    assert "checkpoints.keep_phases=true" in caught.value.hint
+
+
+@pytest.mark.parametrize("content", [None, "{", "{}"])
+def test_a_recipe_that_cannot_be_read_is_one_line(content: str | None, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "recipe.json").write_text(content)
+    with pytest.raises(StoreError, match="recipe cannot be read") as caught:
+        read_recipe(tmp_path)
+    one_line(caught.value)
+
+
+def test_a_recipe_of_an_earlier_run_is_read(tmp_path: Path) -> None:
+    """Runs of 0.1.0 wrote a tracker, and so did their ledgers with losses by source."""
+    recipe = load_recipe("toy_detour")
+    fields = recipe.model_dump(mode="json")
+    fields["logging"]["tracker"] = "none"
+    (tmp_path / "recipe.json").write_text(json.dumps(fields))
+    assert read_recipe(tmp_path) == recipe
+    held = ledger(1, "keep")
+    older = held.model_dump(mode="json")
+    older["phases"][0] |= {"validation_losses": {"source a": 1.0}, "rope_base": 5.0, "causal_share": 0.5}
+    assert Ledger.model_validate_json(json.dumps(older)) == held
+
+
 def test_a_start_that_failed_leaves_its_folder_free(small: list[str], tmp_path: Path) -> None:
     with pytest.raises(ModelError):
         train(tmp_path / "run", [*small, "base.config.hidden_size=33"])
     assert train(tmp_path / "run", small).status == "done"
-
-
-def test_a_tokenizer_that_does_not_fit_is_refused(small: list[str], tmp_path: Path) -> None:
-    donor = train(tmp_path / "donor", small)
-    folder = tmp_path / "small_model"
-    tiny("modernbert").save_pretrained(folder)
-    checkpoint = [f"base={{model: {folder}, tokenizer: {donor.model}}}", *[o for o in small if "base." not in o]]
-    with pytest.raises(ModelError, match="does not fit the model: it has ids up to 499, the model 97 rows") as caught:
-        train(tmp_path / "run", checkpoint)
-    one_line(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -132,6 +163,8 @@ def test_a_model_or_tokenizer_without_what_masks_need_is_refused(tmp_path: Path)
     with pytest.raises(ModelError, match="no mask token"):
         check_fit(model, tokenizer, masked=True)
     check_fit(model, tokenizer, masked=False)
+    with pytest.raises(ModelError, match="does not fit the model: it has ids up to 97, the model 97 rows"):
+        check_fit(model, numbered(97), masked=False)
 
 
 def test_a_missing_gpu_is_named(small: list[str], tmp_path: Path) -> None:

@@ -115,13 +115,10 @@ def test_stopping_and_resuming_gives_the_same_weights(reference: Path, small: li
     assert again.ledger == done.ledger
 
 
-def test_micro_batches_change_nothing_but_rounding(reference: Path, small: list[str], tmp_path: Path) -> None:
-    train(tmp_path / "micro", [*small, "batch.micro=3"])
-    assert curve(tmp_path / "micro") == pytest.approx(curve(reference), abs=1e-5)
-
-
-def test_activation_checkpointing_and_bf16_train(reference: Path, small: list[str], tmp_path: Path) -> None:
-    train(tmp_path / "a", [*small, "engine.activation_checkpointing=true"])
+def test_micro_batches_activation_checkpointing_and_bf16_train(
+    reference: Path, small: list[str], tmp_path: Path
+) -> None:
+    train(tmp_path / "a", [*small, "engine.activation_checkpointing=true", "batch.micro=3"])
     assert curve(tmp_path / "a") == pytest.approx(curve(reference), abs=1e-5)
     train(tmp_path / "b", [*small, "engine.precision=bf16"])
     assert curve(tmp_path / "b") == pytest.approx(curve(reference), abs=0.1)
@@ -239,9 +236,6 @@ def test_a_damaged_checkpoint_or_shard_is_one_clear_line(reference: Path, small:
     shutil.rmtree(out / "model")
     (file,) = (out / "checkpoints" / "end-2-decay").glob("*.distcp")
     file.write_bytes(file.read_bytes()[:1000])
-    with pytest.raises(StoreError, match="the checkpoint cannot be read"):
-        train(out, small, resume=True)
-    file.unlink()
     with pytest.raises(StoreError, match="the checkpoint cannot be read"):
         train(out, small, resume=True)
     (out / "checkpoints" / "latest").write_text("end-1-detour")

@@ -35,7 +35,7 @@ _REMEDY = "delete the damaged folder and name an older one in checkpoints/latest
 
 
 class Progress(Strict):
-    """Where a run stands; with the weights and moments all that a resume needs."""
+    """How far a run is; with the weights and moments all that a resume needs."""
 
     model_config = ConfigDict(extra="ignore")  # fields of checkpoints that older versions wrote
 
