@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trainer.train.progress import Listener, Tick
 
 PREEMPTED_EXIT = STOPPED_EXIT
-"""Exit status of a run that was told to stop and saved its state (sysexits' "try again later")."""
+"""Exit status of a run that a signal stopped after its state was saved (sysexits' "try again later")."""
 
 __all__ = [
     "PREEMPTED_EXIT",
@@ -55,8 +55,8 @@ def pretrain(
 
     resume: continue the run that is there; the result equals that of an uninterrupted one.
     overrides: ``KEY=VALUE`` texts. progress: what reports go to, on the first process.
-    exclude: texts of benchmark documents that must not be trained on, besides the recipe's own list; by task, where
-    the ledger is to tell how many were removed for each.
+    exclude: texts of benchmark documents that must not be trained on, besides the recipe's list; by task, where the
+    ledger counts how many were removed for each.
     unguarded: names of benchmark tasks whose documents are not among them, for the ledger and the card.
     built_corpus: refuse to begin where `build_corpus` has not been before.
     Under torchrun or accelerate launch all processes call this. The result's status is ``preempted`` when a
@@ -104,7 +104,7 @@ def build_corpus(
 
     The recipe's own corpus comes first, then those of phases that have one of their own. A build that was killed
     continues where it was; None when a signal stopped it. Arguments as for `pretrain`, which finds the corpora when
-    its runs stand beside `cache`.
+    its runs are in the folder of `cache`.
     """
     read = load_recipe(recipe, overrides)
     from trainer.corpus.builder import build

@@ -1,4 +1,4 @@
-"""The trained encoder as a folder that AutoModel loads: weights, tokenizer, ledger, and a card that tells of them."""
+"""The trained encoder as a folder that AutoModel loads: weights, tokenizer, ledger, and a card."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def export(
 ) -> None:
     """Write `folder` whole or not at all; the first process writes, all must call.
 
-    start: the run's folder with config.json and the tokenizer's files, which are copied. texts: gives the files
-    beside them, name to content, for the export's hash; none by default.
+    start: the run's folder with config.json and the tokenizer's files, which are copied. texts: gives more files,
+    name to content, for the export's hash; none by default.
     Raises StoreError when the disk does not take it.
     """
     weights = full_weights(model)

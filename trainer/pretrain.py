@@ -58,7 +58,7 @@ from trainer.train.step import held_out_loss, train_step
 
 @dataclass(frozen=True)
 class PretrainingResult:
-    """A run's outcome. model: the exported encoder's folder; both None when it was told to stop before."""
+    """A run's outcome. model: the exported encoder's folder; both None when a signal stopped it before."""
 
     status: Literal["done", "preempted"]
     out: Path
@@ -68,10 +68,10 @@ class PretrainingResult:
 
 @dataclass
 class State:
-    """A run as one process holds it; what stands below `progress` is known once `_setup` is through.
+    """A run as one process holds it; the fields from `progress` on are set by `_setup`.
 
-    exclude: texts that must not be trained on, besides the recipe's own list. unguarded: for the ledger. built: corpora
-    must be there already. progress: where training stands; saved: its checkpoint.
+    exclude: texts that must not be trained on, in addition to the recipe's list. unguarded: for the ledger. built:
+    corpora must be there already. progress: how far training is; saved: its checkpoint.
     """
 
     recipe: Recipe
@@ -157,7 +157,7 @@ def _setup(run: State, *, resume: bool) -> None:
 
 
 def _train_phase(run: State) -> PreparedPhase | None:
-    """Train the phase under way to its end, record, export and save it; None when the run was told to stop.
+    """Train the phase under way to its end, record, export and save it; None when a signal stopped the run.
 
     Raises TrainingError when the loss is not finite.
     """
@@ -202,7 +202,7 @@ def _drawn(run: State) -> int:
 
 
 def _loop(run: State, phase: Phase, training: PreparedPhase, batches: Batches, cost: float) -> float | None:
-    """The steps of a phase that are left: its last loss, or None when the run was told to stop, and is saved."""
+    """The steps of a phase that are left: its last loss, or None when a signal stopped the run, which is saved."""
     recipe, world = run.recipe, run.world
     steps, step_tokens = recipe.steps(phase), recipe.step_tokens_of(phase)
     save_every = recipe.every(recipe.checkpoints.every, phase)
@@ -275,7 +275,7 @@ class _Clock:
 def _report(
     run: State, phase: Phase, loss: float, norm: float, *, targets: int, rate: float, speed: float, cost: float
 ) -> None:
-    """Tell of a step on the display and in the metrics. speed: tokens a second of all processes; cost: FLOPs a token.
+    """Report a step on the display and in the metrics. speed: tokens a second of all processes; cost: FLOPs a token.
 
     Raises TrainingError when the loss is not finite.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from biobench.stats import MeanTest
     from biobench.workflows.mechanism import PairedReport
     from trainer.analysis.cka import CkaReport, Value
+    from trainer.analysis.transplant import Part
 
 Task = Annotated[list[str], typer.Option("--task", callback=several, metavar="TASK", help="Task id or YAML file.")]
 _SCORING = {"tasks", "seeds", "overrides", "limit", "data_dir", "results_dir", "device", "threads"}
@@ -84,25 +85,32 @@ def transplant(
     *,
     out: Annotated[str, typer.Option("--out", help="Folder of the hybrid; of several, each in a folder below.")],
     layers: Annotated[list[str], typer.Option("--layers", help="0-7, 0,2,8-14, all or none; repeatable.")] = [],  # noqa: B006
-    modules: Annotated[list[str], typer.Option("--modules", help="attention or mlp, of all layers.")] = [],  # noqa: B006
+    modules: Annotated[Literal["attention", "mlp"] | None, typer.Option("--modules", help="Only these parts.")] = None,
     probe: Annotated[bool, typer.Option("--probe", help="Score by a linear probe, not by fine-tuning.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Copy B's layers or modules into A; with --task, score A, B and the hybrids."""
+    """Copy B's layers, or parts of them, into A; with --task, score A, B and the hybrids."""
     if probe and not how.tasks:
         raise UsageError("nothing is scored without a task", hint="add --task ID, or leave out --probe")
     _prepare()
-    from biobench.workflows.mechanism import check_runs, hybrids, paired_report
+    from biobench.workflows.mechanism import check_runs, paired_report
     from trainer.analysis.transplant import transplant as make
+    from trainer.recipe.phases import parse_layers
 
-    wanted = hybrids(layers, modules)
+    parts: tuple[Part, ...] = ("attention", "mlp") if modules is None else (modules,)
+    wanted: dict[str, list[int] | None] = {}
+    for text in layers or ["all"]:
+        try:
+            wanted[text] = None if text == "all" else [] if text == "none" else parse_layers(text)
+        except ValueError:
+            raise UsageError(f"layers '{text}' are not understood", hint="write 0-7, 0,2,8-14, all or none") from None
     if probe:
         how = replace(how, overrides=(*FROZEN, *how.overrides))
     if how.tasks:
         check_runs([recipient, donor], how)
     copies = []
-    for name, chosen, parts in wanted:
-        folder = Path(out) if len(wanted) == 1 else Path(out) / name
+    for name, chosen in wanted.items():
+        folder = Path(out) if len(wanted) == 1 else Path(out) / f"layers-{name.replace(',', '_')}"
         copies.append(make(recipient, donor, folder, layers=chosen, parts=parts))
     report = None
     if how.tasks:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -67,23 +66,6 @@ class RateSpread:
     range: float
     test: MeanTest
     to_first: MeanTest | None
-
-
-def hybrids(layers: Sequence[str], modules: Sequence[str]) -> list[tuple[str, list[int] | None, tuple[Any, ...]]]:
-    """(folder name, layer numbers or None for all, parts) of each hybrid that was asked for. Raises UsageError."""
-    from trainer.recipe.phases import parse_layers
-
-    chosen: list[tuple[str, list[int] | None, tuple[Any, ...]]] = []
-    for text in dict.fromkeys(layers):
-        try:
-            numbers = None if text == "all" else [] if text == "none" else parse_layers(text)
-        except ValueError:
-            raise UsageError(f"layers '{text}' are not understood", hint="write 0-7, 0,2,8-14, all or none") from None
-        chosen.append((f"layers-{text.replace(',', '_')}" if numbers else text, numbers, ("attention", "mlp")))
-    chosen += [(text, None, (text,)) for text in dict.fromkeys(modules)]
-    if not chosen or not set(modules) <= {"attention", "mlp"}:
-        raise UsageError("nothing to copy", hint="give --layers 0-7, --modules attention or --modules mlp")
-    return chosen
 
 
 def check_runs(models: Sequence[str], how: RunRequest) -> None:

@@ -38,7 +38,7 @@ class Benchmark(Strict):
     """How every encoder of the study is scored."""
 
     tasks: tuple[str, ...] = Field(min_length=1)
-    """Ids, or YAML files beside the declaration. Their mean is what arms are compared by."""
+    """Ids, or YAML files in the declaration's folder. Their mean is what arms are compared by."""
     beside: tuple[str, ...] = ()
     """Secondary tasks: scored and shown, outside the mean."""
     seeds: str = "42"
@@ -64,7 +64,7 @@ class Study(Strict):
     name: str
     question: str
     base: str
-    """The recipe that declares the arms: a file beside the declaration, or the name of a shipped one."""
+    """The recipe that declares the arms: a file in the declaration's folder, or the name of a shipped one."""
     arms: tuple[str, ...] = Field(min_length=1)
     """Names of arms of the base."""
     reference: str
@@ -124,7 +124,7 @@ class ArmRow:
 
 
 def load_study(folder: str | Path) -> Study:
-    """The declaration below `folder`, or in the file of that name, with the paths of what lies beside it.
+    """The declaration below `folder`, or in the file of that name, with the paths of the files that it names.
 
     Raises UsageError where there is none, SpecError where it is wrong.
     """

@@ -72,10 +72,13 @@ def test_a_study_is_made_once_and_its_table_comes_from_what_is_stored(
     assert all(
         p.stat().st_mtime_ns == t for p, t in times.items() if p.name in ("ledger.json",) or "results" in p.parts
     )
-    others = ("--seeds", "4", "--set", "training.epochs=2", "--set", "training.train_documents=32", "--device", "cpu")
-    model = ("run", "study/runs/twin-6k-s1/model", "--task", "demo_topic", "--results-dir", "study/results")
-    assert biobench(*model, *others).status == 0
-    assert biobench("study", folder, "--table", "--json").json() == first.json(), "other runs of its encoders"
+    declared = folder / "study.yaml"
+    declared.write_text(DECLARED.replace("[demo_topic]", "[demo_topic, diamed]"))
+    refused = biobench("study", folder, "--out", "new", "--data-dir", tmp_path / "nowhere")
+    assert refused.status == 2
+    assert "diamed" in refused.err
+    assert not (tmp_path / "new").exists(), "nothing is trained for a benchmark without data"
+    declared.write_text(DECLARED)
     text = biobench("study", folder, "--table").out
     assert "not matched" not in text, "only the objective of the first phase differs"
     assert max(map(len, text.splitlines())) <= 120
@@ -152,12 +155,3 @@ def test_the_shipped_studies_are_valid_and_their_arms_spend_the_same_tokens(decl
         spent.add((run.budget, sum(p.tokens for p in phases), phases[0].schedule.warmup))
     assert len(spent) == len(study.budgets), spent
     assert all(abs(total - budget) <= 4 for budget, total, _ in spent)
-
-
-def test_a_declaration_beside_study_yaml_lays_its_overrides_over_every_recipe(folder: Path) -> None:
-    wide = DECLARED.replace("seeds: [1, 2]", "seeds: [1]\noverrides: [corpus.sequence_length=48]")
-    (folder / "short.yaml").write_text(wide)
-    study = load_study(folder / "short.yaml")
-    recipes = [run.recipe() for run in planned_runs(study, None)]
-    assert [r.corpus.sequence_length for r in recipes] == [48, 48]
-    assert {run.recipe().corpus.sequence_length for run in planned_runs(load_study(folder), None)} == {64}

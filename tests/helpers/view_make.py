@@ -139,7 +139,6 @@ def cka(layers: int = 6) -> dict[str, Any]:
         "pair": ["runs/detour/model", "runs/twin/model"],
         "noise": [["runs/twin/model", "runs/noise/model"]],
         "lines": lines,
-        "series": [],
         "texts": 200,
         "states": "mean",
         "notes": [],

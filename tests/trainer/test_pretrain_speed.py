@@ -2,38 +2,10 @@
 
 from __future__ import annotations
 
-import io
-import json
-
-import pytest
 import torch
 
 from tests.benchmarks import trainer_sides as bench_sides
-from tests.benchmarks import trainer_speed as bench
 from tests.benchmarks.trainer_speed import Speed
-from trainer.recipe.library import load_recipe
-
-
-def _alone(
-    side: str, objective: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> list[dict[str, float]]:
-    """What a side says over two turns of one step."""
-    monkeypatch.setattr("sys.stdin", io.StringIO("\n\n"))
-    words = ["--side", side, "--objective", objective, "--vocabulary", "50", "--steps", "1", "--turns", "2"]
-    assert bench.main(words) == 0
-    said = capsys.readouterr().out.splitlines()
-    return [json.loads(line.removeprefix(bench._MARK)) for line in said if line.startswith(bench._MARK)]
-
-
-@pytest.mark.parametrize("objective", bench.OBJECTIVES)
-def test_both_sides_train_on_the_same(
-    objective: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    mine, other = (_alone(side, objective, monkeypatch, capsys) for side in ("ours", "theirs"))
-    assert mine[0]["first_loss"] == pytest.approx(other[0]["first_loss"], abs=1e-5)
-    for said in (mine, other):
-        assert [list(s) for s in said] == [["first_loss"], ["seconds"], ["seconds"]]
-        assert all(s["seconds"] > 0 for s in said[1:])
 
 
 def test_both_sides_end_with_the_same_weights() -> None:
@@ -50,14 +22,6 @@ def test_both_sides_end_with_the_same_weights() -> None:
     for name, value in ends[0].items():
         assert not torch.equal(value, started[name])
         torch.testing.assert_close(value, ends[1][name], atol=2e-5, rtol=1e-4)
-
-
-def test_the_shape_is_the_toy_recipes() -> None:
-    recipe, spec = load_recipe("toy_detour"), bench_sides.toy()
-    assert spec.shape == recipe.base.config
-    assert spec.windows * spec.length == recipe.step_tokens
-    assert spec.masking == recipe.phases[1].masking
-    assert spec.optimizer == recipe.optimizer
 
 
 def test_the_ratio_is_the_median_of_the_turns() -> None:

@@ -1,6 +1,6 @@
 """How far two checkpoints' states have come apart, layer by layer, compared with what another seed does.
 
-Divergence is 1 - CKA. Every number stands with a jackknife interval over texts: what other texts of the same
+Divergence is 1 - CKA. Every number has a jackknife interval over texts: what other texts of the same
 kind would change. The noise pair (same data and order, other training seed) says what training itself changes.
 """
 

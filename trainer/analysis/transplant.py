@@ -35,10 +35,10 @@ Part = Literal["attention", "mlp"]
 _BLOCK = re.compile(r"(?:^|\.)(?:layers|layer|h|blocks)\.(\d+)\.(.+)$")
 _ATTENTION = re.compile(r"attn|attention")
 _BEFORE_ATTENTION = {"input_layernorm", "ln_1", "norm1", "sa_layer_norm"}
-"""Norms of the attention in whose names it does not stand."""
+"""Norms of the attention whose names do not contain the word."""
 _NOTE = "transplant.json"
 _ABOUT_TRAINING = ("ledger.json", _NOTE, "model.safetensors.index.json")
-"""Files that would tell of the recipient's weights, not the hybrid's."""
+"""Files that describe the recipient's weights, not the hybrid's."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Transplant:
 
     @property
     def note(self) -> dict[str, Any]:
-        """What is written beside the hybrid's weights."""
+        """What the hybrid's folder says of it."""
         return {
             "recipient": self.recipient,
             "donor": self.donor,

@@ -49,7 +49,7 @@ def check_fit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, mas
 def check_own_ids(source: str | Path, tokenizer: PreTrainedTokenizerBase, *, revision: str | None = None) -> None:
     """Raise ModelError unless `tokenizer` means by its ids what the checkpoint `source` was trained to mean.
 
-    Compared with the tokenizer beside the checkpoint; where there is none, with the special ids that its config
+    Compared with the tokenizer of the checkpoint; where there is none, with the special ids that its config
     names. Tokens may be added on ids that the checkpoint's tokenizer leaves free.
     """
     original: PreTrainedTokenizerBase | None = None

@@ -122,7 +122,7 @@ class Batches:
             batch = objectives.pad(batch, size)
         packing = None
         if self.phase.isolate_documents:
-            # Documents are told apart by their end tokens, which masks may hide in the inputs.
+            # Documents are separated by their end tokens, which masks may hide in the inputs.
             numbers = objectives.document_numbers(windows, self.vocabulary.end)
             ends = objectives.boundaries(numbers)
             # a power of two, so that compiled code meets few values

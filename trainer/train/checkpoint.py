@@ -20,6 +20,7 @@ from torch.distributed.checkpoint.filesystem import FileSystemReader
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 
+from biobench.core.files import cannot_write
 from biobench.core.text import first_line
 from biobench.errors import StoreError
 from biobench.schema.strict import Strict
@@ -34,7 +35,7 @@ _REMEDY = "delete the damaged folder and name an older one in checkpoints/latest
 
 
 class Progress(Strict):
-    """Where a run stands; with the weights and moments all that a resume needs."""
+    """How far a run is; with the weights and moments all that a resume needs."""
 
     model_config = ConfigDict(extra="ignore")  # fields of checkpoints that older versions wrote
 
@@ -109,6 +110,11 @@ def save_checkpoint(
         if isinstance(error, (OSError, CheckpointException, RuntimeError)):
             if isinstance(error, CheckpointException):
                 error = next((failure[0] for failure in error.failures.values()), error)
+            cause: BaseException | None = error
+            while cause is not None and not isinstance(cause, OSError):  # the system's refusal lies below torch's
+                cause = cause.__cause__ or cause.__context__
+            if cause is not None:
+                raise cannot_write(final, cause, PLACE) from error
             what = f"the checkpoint cannot be written: {first_line(error, 160)}"
             raise StoreError(what, hint=f"check free space and permissions; {PLACE}", file=final) from error
         raise

@@ -41,7 +41,7 @@ def before_training(what: str, fraction: float, total: int) -> Tick:
 
 
 def silent(_: Tick) -> None:
-    """Tell nobody."""
+    """No report."""
 
 
 class TrainingDisplay(Display):
@@ -93,7 +93,7 @@ class Metrics:
 
 
 def read_metrics(file: Path) -> list[dict[str, Any]]:
-    """The lines of a metrics file. A last line cut short by a kill is left out."""
+    """The lines of a metrics file. A last line cut short by a kill is skipped."""
     lines: list[dict[str, Any]] = []
     for text in file.read_text(encoding="utf-8").splitlines():
         try:

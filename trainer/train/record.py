@@ -79,7 +79,7 @@ def phase_record(
 
 
 def ledger_corpus(data: Corpus, unguarded: Sequence[str] | None) -> LedgerCorpus:
-    """A corpus as ledgers describe it. unguarded: tasks whose documents were not kept out."""
+    """A corpus as ledgers describe it. unguarded: tasks whose documents were not excluded."""
     removed: Counter[str] = Counter()
     cleaned: Counter[str] = Counter()
     for counts in data.removed_by_task().values():
@@ -104,7 +104,7 @@ def ledger_corpus(data: Corpus, unguarded: Sequence[str] | None) -> LedgerCorpus
 def run_ledger(
     recipe: Recipe, progress: Progress, start: Start, data: Corpus, world: World, unguarded: Sequence[str] | None
 ) -> Ledger:
-    """The ledger of a run whose phases are all trained. unguarded: tasks whose documents were not kept out."""
+    """The ledger of a run whose phases are all trained. unguarded: tasks whose documents were not excluded."""
     phases, low = progress.done, start.precision == "bf16"
     return Ledger(
         name=recipe.name,
