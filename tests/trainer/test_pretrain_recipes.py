@@ -76,15 +76,7 @@ def test_plans_give_the_fact_sheets_figures(size: str, tokens: float, flops: tup
     assert [round(p.flops_per_token / 1e6) for p in plan.phases] == pytest.approx(flops, abs=1)
 
 
-@pytest.mark.parametrize(
-    ("detour", "twin"),
-    [
-        ("fr_base_detour", "fr_base_twin"),
-        ("fr_base_halves", "fr_base_reversed"),
-        ("toy_detour", "toy_mlm_twin"),
-    ],
-)
-def test_twins_differ_in_objective_and_masking_only(detour: str, twin: str) -> None:
+def test_twins_differ_in_objective_and_masking_only() -> None:
     def bare(name: str) -> dict[str, object]:
         fields = training_fields(load_recipe(name))
         for phase in fields["phases"]:
@@ -92,7 +84,12 @@ def test_twins_differ_in_objective_and_masking_only(detour: str, twin: str) -> N
                 phase.pop(free)
         return fields
 
-    assert bare(detour) == bare(twin)
+    for detour, twin in (
+        ("fr_base", "fr_base_twin"),
+        ("fr_base_halves", "fr_base_reversed"),
+        ("toy_detour", "toy_mlm_twin"),
+    ):
+        assert bare(detour) == bare(twin)
 
 
 @pytest.mark.parametrize(
