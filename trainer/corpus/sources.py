@@ -110,8 +110,8 @@ def texts(source: CorpusSource, root: Path, meter: ReadMeter | None = None) -> I
     Raises DataUnavailableError when it is missing and DataFormatError (file, line) when it is damaged.
     """
     if source.embedded is not None:
-        given = source.embedded
-        documents = embedded.documents(given.documents, seed=given.seed, languages=given.languages)
+        notes = source.embedded
+        documents = embedded.documents(notes.documents, seed=notes.seed, languages=notes.languages)
     elif source.hub is not None:
         documents = hub.stream(source)
     else:
