@@ -105,7 +105,8 @@ def new(
     corpus: Annotated[str, typer.Argument(metavar="CORPUS", help="File or folder of text (.txt, .jsonl, .csv, ...).")],
     base: Annotated[str, typer.Option("--base", help="Checkpoint to start from: hub id or folder.")],
     *,
-    twin: Annotated[bool, typer.Option("--twin", help="With an arm `twin`, the masked twin.")] = False,
+    twin: Annotated[bool, typer.Option("--twin", help="Show how to run the masked twin too.")] = False,
+    field: Annotated[str, typer.Option("--field", help="Key or column of the text.")] = "text",
     tokens: Annotated[
         str | None, typer.Option("--tokens", help="Of the first phase, such as 2B (default: all).")
     ] = None,
@@ -116,15 +117,12 @@ def new(
     check_ours("trainer")
     from trainer.recipe.scaffold import write_recipe
 
-    path = write_recipe(Path(corpus), base, Path(out), name, twin=twin, tokens=tokens)
-    runs = [f"runs/{name}", *([f"runs/{name}_twin"] if twin else [])]
-    typer.echo(f"{path}: read it through, then")
-    typer.echo(f"  biobench pretrain plan {path}")
-    typer.echo(f"  biobench pretrain {path} --out {runs[0]}")
-    if twin:
-        typer.echo(f"  biobench pretrain {path} --arm twin --out {runs[1]}")
-        typer.echo(f"  biobench ledger {' '.join(runs)}")
-    typer.echo(f"  biobench run {' '.join(f'{run}/model' for run in runs)} --suite fr")
+    path = write_recipe(Path(corpus), base, Path(out), name, field=field, tokens=tokens)
+    arms = {f"runs/{name}": "", **({f"runs/{name}_twin": " --arm twin"} if twin else {})}
+    lines = [f"{path}: read it, then", f"  biobench pretrain plan {path}"]
+    lines += [f"  biobench pretrain {path}{arm} --out {run}" for run, arm in arms.items()]
+    lines += [f"  biobench ledger {' '.join(arms)}"] if twin else []
+    typer.echo("\n".join([*lines, f"  biobench run {' '.join(f'{run}/model' for run in arms)} --suite fr"]))
 
 
 def stderr(line: str) -> None:
@@ -159,7 +157,7 @@ def plan(
     from trainer import api
 
     planned = api.plan(api.load_recipe(recipe, overrides, arms), gpu=gpu, gpus=gpus)
-    _show(planned.as_dict() if as_json else planned.lines())
+    _show(asdict(planned) if as_json else planned.lines())
 
 
 def _show(shown: list[str] | dict[str, Any]) -> None:
@@ -181,7 +179,7 @@ def bench(
     from trainer import api
 
     speed = api.bench(api.load_recipe(recipe, overrides, arms), steps=steps)
-    _show(speed.model_dump(mode="json") if as_json else speed.lines())
+    _show(asdict(speed) if as_json else speed.lines())
 
 
 def schema() -> None:

@@ -15,9 +15,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, Literal
 from urllib.parse import parse_qs, unquote, urlsplit
 
-FaultKind = Literal[
-    "cut", "stall", "drop", "status", "size", "etag", "body", "meet", "packed", "whole", "shifted", "then"
-]
+FaultKind = Literal["cut", "stall", "drop", "status", "size", "etag", "body", "packed", "whole", "shifted", "then"]
 
 
 @dataclass
@@ -27,7 +25,7 @@ class Fault:
     cut: the connection is closed after `value` bytes of the body. stall: nothing comes for `value` seconds.
     drop: the connection is closed before any answer. status: this status is answered, with `body` as Retry-After where
     there is one. size: the file is announced with `value` bytes. etag: it is announced under the entity tag of `body`.
-    body: `body` is sent in its place. meet: nothing comes until `value` such requests wait at the same time. packed:
+    body: `body` is sent in its place. packed:
     the file comes as gzip, which nobody asked for, and `body` names the encoding. whole: a range is answered with the
     whole file. shifted: it is answered with one that begins `value` bytes later. then: after the answer `action` is
     called.
@@ -60,13 +58,9 @@ class Traffic:
     faults: list[Fault] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
-    meeting: threading.Barrier = field(default_factory=lambda: threading.Barrier(1))
 
     def fault(self, pattern: str, kind: FaultKind, value: int = 0, *, body: bytes = b"", times: int = 1) -> None:
         """Let something go wrong, see `Fault`."""
-        if kind == "meet":
-            self.meeting = threading.Barrier(value, timeout=30)
-            times = value
         self.faults.append(Fault(pattern, kind, value, body, times))
 
     def after(self, pattern: str, action: Callable[[], object]) -> None:
@@ -132,8 +126,6 @@ class WireHandler(BaseHTTPRequestHandler):
         try:
             if fault := self.traffic.take(self.line, "stall"):
                 time.sleep(fault.value)
-            if self.traffic.take(self.line, "meet"):
-                self.traffic.meeting.wait()
             if self.traffic.take(self.line, "drop"):
                 raise _Dropped
             if fault := self.traffic.take(self.line, "status"):
@@ -145,7 +137,7 @@ class WireHandler(BaseHTTPRequestHandler):
         except RefusedRequest as refused:
             about = {"Content-Type": "application/json", **refused.headers}
             self.send(json.dumps({"error": str(refused)}).encode(), refused.status, about)
-        except (_Dropped, threading.BrokenBarrierError):
+        except _Dropped:
             self._hang_up()
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True

@@ -1,16 +1,13 @@
-"""Corpora of millions of documents: little memory a document, and as many kills as come."""
+"""Corpora of millions of documents: little memory a document."""
 
 from __future__ import annotations
 
-import os
 import tracemalloc
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
-import pytest
 
-from tests.benchmarks import corpus_scale
 from tests.helpers.trainer_make import TEXTS
 from trainer.corpus.builder import _assemble
 from trainer.corpus.cleaning import Excluded
@@ -35,7 +32,7 @@ def test_a_document_takes_less_than_a_hundred_bytes_of_memory(tmp_path: Path) ->
         encoding = Encoding(TOKENIZER, (), 3, "uint16", Excluded([]))
         tracemalloc.start()
         try:
-            _assemble(spec, TOKENIZER, made, folder, encoding, lambda *_: None)
+            _assemble(spec, encoding, made, folder, lambda *_: None)
             return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
@@ -43,13 +40,3 @@ def test_a_document_takes_less_than_a_hundred_bytes_of_memory(tmp_path: Path) ->
     few, many = peak(5_000), peak(15_000)
     drawn = 2 * 10_000 * 3.5 / 2
     assert (many - few) / drawn < 100 - 16, "besides the lengths, which are made before"
-
-
-@pytest.mark.slow
-def test_a_large_build_killed_three_times_equals_an_undisturbed_one(tmp_path: Path) -> None:
-    """`CORPUS_SCALE_DOCUMENTS` documents (3 million at the size that the docs report), 2 GiB."""
-    count = int(os.environ.get("CORPUS_SCALE_DOCUMENTS", "60000"))
-    figures = corpus_scale.measure(tmp_path, count, kills=3)
-    assert figures.killed == 3
-    assert figures.disturbed == figures.undisturbed
-    assert figures.peak_bytes < 2 << 30

@@ -21,7 +21,7 @@ MAY_CHANGE = {
     *("name", "description", "reuse", "reuse.run", "reuse.through", "corpus.root", "corpus.cache", "batch.micro"),
     *("engine.device", "engine.distributed", "engine.compile", "engine.activation_checkpointing", "engine.precision"),
     *("checkpoints.every", "checkpoints.keep", "checkpoints.keep_phases", "checkpoints.export"),
-    *("logging.every", "logging.evaluate", "logging.tracker"),
+    *("logging.every", "logging.evaluate"),
 }
 """What says where and how fast, not what is trained."""
 REUSE = "reuse={run: x, through: detour}"
@@ -117,7 +117,7 @@ def test_amounts_are_written_with_a_unit() -> None:
     assert [parse_amount(t) for t in ("10B", "2.5M", "1_000", "3k", 12)] == [10**10, 2_500_000, 1000, 3000, 12]
     assert human(3_145_728) == "3.15M"
     for wrong in (0, "-5", "10 kilo", "0.5"):
-        with pytest.raises(ValidationError, match=r"amount|whole number"):
+        with pytest.raises(ValidationError):
             phase(wrong)  # type: ignore[arg-type]
 
 

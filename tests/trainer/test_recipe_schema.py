@@ -45,14 +45,11 @@ def test_whole_and_extending_recipes_fit(text: str) -> None:
     [
         (GOOD, "batch:", "bacth:", "bacth"),
         (GOOD, "sequences: 8", "sequenzes: 8", "sequenzes"),
-        (GOOD, "batch: {sequences: 8}\n", "", "'batch' is a required property"),
-        (GOOD, "{sequences: 8}", "{micro: 8}", "'sequences' is a required property"),
         (GOOD, "tokens: 10k", "tokens: 10 kilo", "10 kilo"),
         (GOOD, "tokens: 10k", "tokens: 0", "0 is less than the minimum"),
         (GOOD, "tokens: 10k", "schedule: {warmup: forty}, tokens: 10k", "forty"),
         (EXTENDING, "micro", "mikro", "mikro"),
         (EXTENDING, "extends: toy_detour", "extends: [toy_detour]", "is not of type 'string'"),
-        (EXTENDING, "batch: {micro: 2}", "phases: [{name: a}]", "'objective' is a required property"),
         (EXTENDING, "batch: {micro: 2}", "arms: {low: {phases: {a: {tokns: 2}}}}", "tokns"),
     ],
 )

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from biobench.schema.source import fail
 from biobench.schema.strict import Strict
 from trainer.recipe.corpus import CorpusSource
-from trainer.recipe.fields import LATER, Growing, Tokens, TokensOrNone, human
+from trainer.recipe.fields import LATER, FileName, Growing, Tokens, TokensOrNone, human
 
 
 class Batch(Growing):
@@ -81,7 +81,7 @@ Direction = Literal["clm", "mlm"]
 class Phase(Growing):
     """One stretch of training under one objective."""
 
-    name: str
+    name: FileName
     objective: Direction
     tokens: Tokens
     corpus: PhaseCorpus | None = Field(None, json_schema_extra=LATER)
@@ -99,13 +99,6 @@ class Phase(Growing):
     """continue: windows follow those of the phase before; restart: from the first again."""
     isolate_documents: bool = False
     """Whether attention stops at document ends inside a window, and no target crosses one."""
-
-    @field_validator("name")
-    @classmethod
-    def _name(cls, value: str) -> str:
-        if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", value):
-            raise fail(f"'{value}' is not a phase name", "use lower-case letters, digits, - and _")
-        return value
 
     @model_validator(mode="after")
     def _fits(self) -> Phase:

@@ -7,7 +7,6 @@ All durations are tokens. JSON Schema: `trainer.api.recipe_schema`.
 from __future__ import annotations
 
 import math
-import re
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -15,7 +14,7 @@ from pydantic import Field, field_validator, model_validator
 from biobench.schema.source import fail
 from biobench.schema.strict import Strict, plain
 from trainer.recipe.corpus import CorpusSource, CorpusSpec
-from trainer.recipe.fields import LATER, Growing, Tokens
+from trainer.recipe.fields import LATER, FileName, Growing, Tokens
 from trainer.recipe.phases import Batch, Phase
 
 
@@ -145,7 +144,7 @@ class Reuse(Strict):
 class Recipe(Strict):
     """A pretraining run."""
 
-    name: str
+    name: FileName
     description: str = Field("", json_schema_extra={"descriptive": True})
     base: Base
     corpus: CorpusSpec
@@ -157,13 +156,6 @@ class Recipe(Strict):
     checkpoints: Checkpoints = Checkpoints()
     logging: Logging = Logging()
     reuse: Reuse | None = None
-
-    @field_validator("name")
-    @classmethod
-    def _name(cls, value: str) -> str:
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
-            raise fail(f"'{value}' is not a recipe name", "use letters, digits, '.', - and _; it names a folder")
-        return value
 
     @model_validator(mode="after")
     def _phases(self) -> Recipe:
