@@ -1,6 +1,6 @@
 """The ledger: what a run trained on, in numbers; and two of them side by side, whether they are a matched pair.
 
-Written to `ledger.json` beside the exported model. Free of torch.
+Written to `ledger.json` next to the exported model. Free of torch.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class LedgerCorpus(Growing):
     """Benchmark documents on the list of what had to stay out."""
     exclusion_hash: str
     removed_documents: int | None = None
-    """Documents that were left out of the text because of that list; None in older ledgers."""
+    """Documents that were excluded from the text because of that list; None in older ledgers."""
     unguarded: tuple[str, ...] | None = None
     """Benchmark tasks whose documents were not available and so not on the list; None where nobody said."""
     removed_by_task: dict[str, int] | None = Field(None, json_schema_extra=LATER)
     """Of them because of each benchmark task; one document may count for several."""
     cleaned: dict[str, int] | None = Field(None, json_schema_extra=LATER)
-    """Documents that each declared step (`corpus.clean`) left out."""
+    """Documents that each declared step (`corpus.clean`) excluded."""
     revisions: dict[str, str] = {}
     """Commit of each source that was read from the hub."""
 

@@ -11,7 +11,8 @@ import pytest
 
 from biobench.cli.main import app
 from biobench.errors import ModelError, UsageError
-from tests.helpers.trainer_make import TEXTS, ledger, write
+from tests.helpers.ledger_make import ledger
+from tests.helpers.trainer_make import TEXTS, write
 from trainer.analysis.cka import compare, groups
 from trainer.analysis.states import draw, layer_states
 
@@ -51,7 +52,7 @@ def test_a_noise_pair_that_its_ledgers_deny_is_named(models: dict[str, Path], tm
     def run(name: str, *, training: int, steps: int = 1) -> Path:
         folder = shutil.copytree(models["a"], tmp_path / name)
         seeds = {"data": 1, "training": training, "init": 1}
-        held = ledger(1, "keep").model_copy(update={"seeds": seeds, "steps": steps})
+        held = ledger("a").model_copy(update={"seeds": seeds, "steps": steps})
         (folder / "ledger.json").write_text(held.model_dump_json(), encoding="utf-8")
         return folder
 

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 from biobench.cli.main import app
 from biobench.errors import BioBenchError
 from trainer.corpus import cleaning as cleaning_module
-from trainer.corpus import tokenised
 from trainer.corpus.builder import build
 from trainer.corpus.cleaning import Fingerprints, duplicates
 from trainer.corpus.shards import Corpus, train_tokenizer
@@ -39,11 +38,10 @@ def changed(text: str, places: int) -> str:
 
 def corpus(folder: Path, sources: dict[str, list[str]], **fields: Any) -> Corpus:
     exclude = fields.pop("exclude", None)
-    shares = fields.pop("shares", {})
     for name, texts in sources.items():
         lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
         (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
-    listed = [{"id": name, "path": f"{name}.jsonl", "share": shares.get(name)} for name in sources]
+    listed = [{"id": name, "path": f"{name}.jsonl"} for name in sources]
     spec = CorpusSpec.model_validate(
         {"sources": listed, "sequence_length": 16, "root": str(folder), "held_out": 0, **fields}
     )
@@ -87,31 +85,6 @@ def test_the_chance_to_go_rises_with_the_similarity() -> None:
         found[places] = sum(bool((h[0] == h[1]).any()) for h in hashes)
     assert found[1] >= 28, "97 of 100 runs shared"
     assert found[12] <= 15, "two thirds shared"
-
-
-def test_the_number_of_processes_and_a_kill_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = [document(n % 37, 40) for n in range(90)]
-    clean = {"exact_duplicates": True, "near_duplicates": {}}
-    for name in ("whole", "cut"):
-        (tmp_path / name).mkdir()
-    whole = corpus(tmp_path / "whole", {"a": texts}, clean=clean)
-    assert whole.manifest["sources"][0]["drawn_documents"] == 37
-    monkeypatch.setattr(tokenised, "DOCUMENTS", 10)
-    make, made = tokenised.Encoding.make, list[int]()
-
-    def dying(self: tokenised.Encoding, batch: list[str]) -> tokenised.EncodedBatch:
-        made.append(len(batch))
-        if len(made) == 4:
-            raise KeyboardInterrupt
-        return make(self, batch)
-
-    monkeypatch.setattr(tokenised, "ALONE", 99)
-    monkeypatch.setattr(tokenised.Encoding, "make", dying)
-    with pytest.raises(KeyboardInterrupt):
-        corpus(tmp_path / "cut", {"a": texts}, clean=clean)
-    monkeypatch.setattr(tokenised.Encoding, "make", make)
-    monkeypatch.setattr(tokenised, "ALONE", 1)  # other processes make the rest
-    assert corpus(tmp_path / "cut", {"a": texts}, clean=clean).hash == whole.hash
 
 
 def test_removals_are_counted_for_each_task(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tracemalloc
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +18,7 @@ from trainer.corpus.builder import build, corpus_folder, excluded_documents
 from trainer.corpus.cleaning import Excluded
 from trainer.corpus.embedded import documents
 from trainer.corpus.shards import Corpus, tokenizer_hash, train_tokenizer
-from trainer.corpus.tokenised import EncodedBatch, Encoding
+from trainer.corpus.tokenised import EncodedBatch, Encoding, Tokenised
 from trainer.recipe.corpus import CorpusSource, CorpusSpec, EmbeddedText, Exclusion
 
 FIRST, SECOND = list(documents(30, seed=5)), list(documents(30, seed=6))
@@ -113,7 +115,7 @@ def test_an_interrupted_build_resumes_where_it_was(
     """Of two sources, the second is interrupted: batches that are journaled are not made again."""
     monkeypatch.setattr(tokenised, "DOCUMENTS", 10)
     monkeypatch.setattr(tokenised, "ALONE", 100)
-    two = spec(source("a", 5, 60), source("b", 9, 40))
+    two = spec(source("a", 5, 60), source("b", 9, 40), clean={"exact_duplicates": True})
     made: list[int] = []
     make, limit = Encoding.make, [8]
 
@@ -264,3 +266,27 @@ def test_the_embedded_text_and_its_tokenizer_are_functions_of_their_seed() -> No
     assert TOKENIZER.unk_token_id not in ids
     spaced = [TOKENIZER(t, add_special_tokens=False).input_ids for t in ("Joint [MASK] showed", "Joint", " showed")]
     assert spaced[0] == [*spaced[1], TOKENIZER.mask_token_id, *spaced[2]]
+
+
+def test_a_document_takes_less_than_a_hundred_bytes_of_memory(tmp_path: Path) -> None:
+    """Ten tokens a document: shuffling, holding out and writing of two sources, one of them read twice and a half."""
+
+    def peak(count: int) -> int:
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        np.full(2 * 10 * count, 5, dtype="uint16").tofile(folder / "tokens")
+        counts = {name: Counter(documents=count, tokens=10 * count) for name in "ab"}
+        tokens_of = Tokenised(folder / "tokens", np.full(2 * count, 10, dtype=np.int64), counts, None)
+        sources = [{"id": "a", "path": "a"}, {"id": "b", "path": "b", "repeat": 2.5}]
+        made = CorpusSpec.model_validate({"sources": sources, "sequence_length": 32})
+        encoding = Encoding(TOKENIZER, (), 3, "uint16", Excluded([]))
+        tracemalloc.start()
+        try:
+            builder._assemble(made, encoding, tokens_of, folder, lambda *_: None)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    few, many = peak(5_000), peak(15_000)
+    drawn = 2 * 10_000 * 3.5 / 2
+    assert (many - few) / drawn < 100 - 16, "besides the lengths, which are made before"

@@ -62,7 +62,7 @@ def build(
 ) -> Corpus:
     """The corpus of `spec` below `cache`: built, or opened and verified when it is there already.
 
-    exclude: documents that must not be trained on, besides the recipe's own list.
+    exclude: documents that must not be trained on, in addition to the recipe's list.
     verify: compare the shards with their hashes. Raises DataUnavailableError, DataFormatError and StoreError.
     """
     say = report or (lambda what, done: None)

@@ -1,6 +1,6 @@
 """Documents that a corpus excludes: the benchmark's own, and with `corpus.clean` exact and near duplicates.
 
-For duplicates each document leaves a few 64-bit hashes beside its length: one of its words in order, and one for each
+For duplicates each document leaves a few 64-bit hashes next to its length: one of its words in order, and one for each
 band of a MinHash signature (datasketch). Once all sources are tokenised, a document goes whose hash an earlier document
 has, earlier in the order of sources and documents; so the result does not depend on the number of processes.
 """
@@ -67,7 +67,7 @@ class Excluded:
         return [name for name, prints in self.tasks.items() if whole in prints.whole or prints.shares(runs)]
 
     def why(self, text: str) -> str | None:
-        """``same`` or ``overlap`` when `text` must be left out, else None."""
+        """``same`` or ``overlap`` when `text` is excluded, else None."""
         if not self.count:
             return None
         tokens = words(text)

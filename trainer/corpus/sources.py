@@ -107,11 +107,11 @@ class ReadMeter:
 def texts(source: CorpusSource, root: Path, meter: ReadMeter | None = None) -> Iterator[str]:
     """The documents of a source in a fixed order, without empty ones. meter: kept up to date while they are read.
 
-    Raises DataUnavailableError when it is not at hand and DataFormatError (file, line) when it is damaged.
+    Raises DataUnavailableError when it is missing and DataFormatError (file, line) when it is damaged.
     """
     if source.embedded is not None:
-        given = source.embedded
-        documents = embedded.documents(given.documents, seed=given.seed, languages=given.languages)
+        notes = source.embedded
+        documents = embedded.documents(notes.documents, seed=notes.seed, languages=notes.languages)
     elif source.hub is not None:
         documents = hub.stream(source)
     else:

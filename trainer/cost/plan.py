@@ -101,7 +101,7 @@ class TrainingPlan:
 
 
 def skeleton(recipe: Recipe) -> PreTrainedModel:
-    """The recipe's model without weights. Raises ModelError when its architecture is not at hand."""
+    """The recipe's model without weights. Raises ModelError when its architecture is unknown."""
     base = recipe.base
     if base.config is not None:
         fields = {k: v for k, v in base.config.items() if v is not None}
@@ -114,7 +114,7 @@ def skeleton(recipe: Recipe) -> PreTrainedModel:
             config = AutoConfig.from_pretrained(str(base.model), revision=base.revision)
         except (OSError, ValueError) as error:
             raise ModelError(
-                f"the architecture of '{base.model}' is not at hand",
+                f"the architecture of '{base.model}' is not available",
                 hint="give a hub id that can be reached, or a folder with config.json",
             ) from error
         return _empty(config)
@@ -188,8 +188,8 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> TrainingPlan:
 def activation_bytes(recipe: Recipe, model: PreTrainedModel) -> float:
     """Bytes kept per token for the backward pass; under activation checkpointing each layer's input and one layer.
 
-    A layer keeps two inputs of norms in float32, two of matrix products, six vectors of the attention and what the
-    MLP's matrices are wide together: within 30% of what autograd saves in compiled layers.
+    An estimate for compiled layers: each keeps two inputs of norms in float32, two of matrix products, six vectors of
+    the attention and what the MLP's matrices are wide together.
     """
     config, layers = model.config, layers_of(model)
     width, size = config.hidden_size, 4 if recipe.engine.precision == "fp32" else 2

@@ -1,4 +1,4 @@
-"""What a recipe says of its text: sources, what is left out of them, and windows."""
+"""What a recipe says of its text: sources, what is excluded from them, and windows."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ class Exclusion(Strict):
     """Documents that must not be trained on: the benchmark's own."""
 
     files: list[str] = []
-    """Text files or JSON lines (key `text`) below corpus.root whose documents are left out."""
+    """Text files or JSON lines (key `text`) below corpus.root whose documents are excluded."""
     ngram: int = Field(13, ge=5, le=50)
-    """A document that shares a run of this many words with an excluded one is left out."""
+    """A document that shares a run of this many words with an excluded one is excluded too."""
 
 
 class NearDuplicates(Strict):
@@ -88,11 +88,11 @@ class CorpusSpec(Growing):
     root: str = "."
     """Folder that relative paths of sources and excluded files start from."""
     cache: str | None = None
-    """Folder of built corpora, from root; default: `corpora` beside the runs. Text under an agreement stays with it."""
+    """Folder of built corpora, from root; default: `corpora` next to the runs. Agreement-bound text stays with it."""
     seed: int = 42
     """Shuffles the documents."""
     start_token: Literal["none", "cls"] = "none"
-    """Token before each document, besides the end token after it."""
+    """Token before each document; the end token is always after it."""
     held_out: float = Field(0.01, ge=0, lt=0.5)
     """Part of the documents kept for validation loss."""
     shard_tokens: Tokens = 500_000_000

@@ -9,7 +9,6 @@ from pydantic import Field, field_validator, model_validator
 
 from biobench.schema.source import fail
 from biobench.schema.strict import Strict
-from trainer.recipe.corpus import CorpusSource
 from trainer.recipe.fields import LATER, FileName, Growing, Tokens, TokensOrNone, human
 
 
@@ -61,17 +60,10 @@ class Freeze(Growing):
 
 
 class PhaseCorpus(Strict):
-    """A phase's text: other sources, or other shares of the recipe's sources."""
+    """A phase's text: other shares of the recipe's sources."""
 
-    sources: list[CorpusSource] | None = None
-    shares: dict[str, float] | None = None
-    """Source id to its part of the tokens; a source that is not named is left out."""
-
-    @model_validator(mode="after")
-    def _one(self) -> PhaseCorpus:
-        if (self.sources is None) == (self.shares is None):
-            raise fail("a phase's corpus needs either sources or shares", "write `shares: {SOURCE: 0.8, OTHER: 0.2}`")
-        return self
+    shares: dict[str, float]
+    """Source id to its part of the tokens; a source that is not named is skipped."""
 
 
 Direction = Literal["clm", "mlm"]
@@ -105,7 +97,7 @@ class Phase(Growing):
         if self.objective == "mlm" and self.masking is None:
             raise fail(f"phase '{self.name}' is mlm without masking", "add `masking: {rate: 0.3}`")
         if self.objective == "clm" and self.masking is not None:
-            raise fail(f"phase '{self.name}' is clm with masking", "leave masking out")
+            raise fail(f"phase '{self.name}' is clm with masking", "drop masking")
         if self.schedule.warmup >= self.tokens:
             raise fail(
                 f"phase '{self.name}' warms up over {human(self.schedule.warmup)} of {human(self.tokens)} tokens",
@@ -117,7 +109,7 @@ class Phase(Growing):
         if cooldown is not None and cooldown > room:
             raise fail(
                 f"phase '{self.name}' cools down over {human(cooldown)} of the {human(room)} tokens after its warm-up",
-                "make cooldown shorter, or leave it out to cool down over all of them",
+                "make cooldown shorter, or drop it to cool down over all of them",
             )
         return self
 

@@ -13,7 +13,7 @@ from pydantic import Field, field_validator, model_validator
 
 from biobench.schema.source import fail
 from biobench.schema.strict import Strict, plain
-from trainer.recipe.corpus import CorpusSource, CorpusSpec
+from trainer.recipe.corpus import CorpusSpec
 from trainer.recipe.fields import LATER, FileName, Growing, Tokens
 from trainer.recipe.phases import Batch, Phase
 
@@ -51,7 +51,7 @@ class Base(Growing):
             if self.tokenizer is None:
                 raise fail("fresh weights need a tokenizer", "write `tokenizer: ID_OR_FOLDER` or a training")
         elif isinstance(self.tokenizer, TokenizerTraining):
-            raise fail("a checkpoint keeps its own tokenizer", "leave base.tokenizer out")
+            raise fail("a checkpoint keeps its own tokenizer", "drop base.tokenizer")
         return self
 
 
@@ -108,7 +108,7 @@ class Checkpoints(Growing):
     every: Tokens | None = None
     """Tokens between checkpoints; each phase's end is always saved."""
     keep: int = Field(2, ge=1)
-    """Newest checkpoints kept, besides those at phase ends."""
+    """Newest checkpoints kept; those at phase ends come on top."""
     keep_phases: bool = True
     """Whether the optimiser state at each phase's end is kept, so that others can branch from it."""
     export: bool = False
@@ -191,28 +191,19 @@ class Recipe(Strict):
         return self.batch_of(phase).sequences * self.length_of(phase)
 
     def corpus_of(self, phase: Phase) -> CorpusSpec:
-        """What a phase reads: the recipe's corpus with the phase's own sources, shares and window length."""
+        """What a phase reads: the recipe's corpus with the phase's own shares and window length."""
         spec = self.corpus.model_copy(update={"sequence_length": self.length_of(phase)})
         if phase.corpus is None:
             return spec
-        sources = phase.corpus.sources
-        if sources is None:
-            shares = phase.corpus.shares or {}
-            known = {source.id: source for source in self.corpus.sources}
-            unknown = [name for name in shares if name not in known]
-            if unknown:
-                raise fail(
-                    f"phase '{phase.name}' gives a share to '{unknown[0]}', which is no source of the corpus",
-                    "name one of: " + ", ".join(known),
-                )
-            sources = [
-                CorpusSource.model_validate(
-                    known[name].model_dump(exclude={"repeat", "share"}, exclude_defaults=True) | {"share": share}
-                )
-                for name, share in shares.items()
-            ]
-        # validated anew: shares must sum to 1, ids must differ
-        return CorpusSpec.model_validate(spec.model_dump() | {"sources": [s.model_dump() for s in sources]})
+        known = {source.id: source.model_dump(exclude={"repeat", "share"}) for source in self.corpus.sources}
+        if unknown := [name for name in phase.corpus.shares if name not in known]:
+            raise fail(
+                f"phase '{phase.name}' gives a share to '{unknown[0]}', which is no source of the corpus",
+                "name one of: " + ", ".join(known),
+            )
+        sources = [{**known[name], "share": share} for name, share in phase.corpus.shares.items()]
+        # validated anew: shares must sum to 1
+        return CorpusSpec.model_validate(spec.model_dump() | {"sources": sources})
 
     @property
     def corpora(self) -> list[CorpusSpec]:
@@ -244,7 +235,7 @@ class Recipe(Strict):
     def exports_at(self, step: int, phase: Phase) -> bool:
         """Whether the checkpoint after `step` steps of a phase is exported: one that `every` asks for.
 
-        The state saved where a run is told to stop is not, so that a resumed run ends with the same exports.
+        The state saved where a signal stops a run is not, so that a resumed run ends with the same exports.
         """
         every = self.every(self.checkpoints.every, phase) if self.checkpoints.export else None
         return every is not None and step > 0 and step % every == 0
