@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from biobench.core.stop import STOPPED_EXIT
-from trainer.recipe.library import arms_of, load_recipe, recipe_schema, shipped
+from trainer.recipe.library import arms_of as arms_of
+from trainer.recipe.library import load_recipe as load_recipe
+from trainer.recipe.library import recipe_schema as recipe_schema
 
 if TYPE_CHECKING:
     from trainer.corpus.builder import Texts
@@ -22,20 +24,6 @@ if TYPE_CHECKING:
 
 PREEMPTED_EXIT = STOPPED_EXIT
 """Exit status of a run that a signal stopped after its state was saved (sysexits' "try again later")."""
-
-__all__ = [
-    "PREEMPTED_EXIT",
-    "arms_of",
-    "bench",
-    "build_corpus",
-    "checked",
-    "ledger_diff",
-    "load_recipe",
-    "plan",
-    "pretrain",
-    "recipe_schema",
-    "shipped",
-]
 
 Progress = Literal["auto", "none"] | Callable[["Tick"], None]
 

@@ -36,17 +36,13 @@ def _roberta(model: PreTrainedModel, hidden: Tensor) -> Tensor:
     return transformed
 
 
-def _identity(_: PreTrainedModel, hidden: Tensor) -> Tensor:
-    return hidden
-
-
 def _bert(model: PreTrainedModel, hidden: Tensor) -> Tensor:
     transformed: Tensor = model.cls.predictions.transform(hidden)  # type: ignore[operator,union-attr]
     return transformed
 
 
 _BERT_HEAD = ("cls.predictions.transform",)
-_PLAIN = Family("model", "model.layers", (), _identity, "lm_head")
+_PLAIN = Family("model", "model.layers", (), lambda _, hidden: hidden, "lm_head")
 _ROBERTA = Family(
     "roberta",
     "roberta.encoder.layer",
