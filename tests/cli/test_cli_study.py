@@ -74,7 +74,8 @@ def test_a_study_is_made_once_and_its_table_comes_from_what_is_stored(
     )
     declared = folder / "study.yaml"
     declared.write_text(DECLARED.replace("[demo_topic]", "[demo_topic, diamed]"))
-    refused = biobench("study", folder, "--out", "new", "--data-dir", tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    refused = biobench("study", folder, "--out", "new", "--data-dir", tmp_path / "empty")
     assert refused.status == 2
     assert "diamed" in refused.err
     assert not (tmp_path / "new").exists(), "nothing is trained for a benchmark without data"
