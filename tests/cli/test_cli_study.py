@@ -109,13 +109,13 @@ def test_the_table_takes_whole_runs_only_and_pairs_by_seed() -> None:
             "reference": "twin",
             "seeds": [1, 2, 3],
             "budgets": [10],
-            "benchmark": {"tasks": ["a", "b"]},
+            "benchmark": {"tasks": ["demo_ner", "demo_topic"]},
         }
     )
     runs = [StudyRun(arm, 10, seed, "r.yaml", ()) for arm in study.arms for seed in study.seeds]
-    scores = {f"twin-0.01k-s{s}": {"a": 0.1 * s, "b": 0.3} for s in (1, 2, 3)}
-    scores |= {f"detour-0.01k-s{s}": {"a": 0.1 * s + 0.02 * s, "b": 0.3} for s in (1, 2)}
-    scores["detour-0.01k-s3"] = {"a": 0.9}
+    scores = {f"twin-0.01k-s{s}": {"demo_ner": 0.1 * s, "demo_topic": 0.3} for s in (1, 2, 3)}
+    scores |= {f"detour-0.01k-s{s}": {"demo_ner": 0.1 * s + 0.02 * s, "demo_topic": 0.3} for s in (1, 2)}
+    scores["detour-0.01k-s3"] = {"demo_ner": 0.9}
     twin, detour = table(study, runs, scores)
     assert (twin.arm, twin.difference, len(twin.scores)) == ("twin", None, 3)
     assert sorted(detour.scores) == [1, 2], "a run without all tasks does not count"
@@ -123,7 +123,7 @@ def test_the_table_takes_whole_runs_only_and_pairs_by_seed() -> None:
     # t interval of 0.01 and 0.02: sd 0.00707, half-width 12.706 * 0.005
     assert detour.high is not None
     assert detour.high - 0.015 == pytest.approx(12.7062 * 0.005, rel=1e-4)
-    assert ArmRow("a", 1, {1: 0.5}, None, None, None).spread is None
+    assert ArmRow("demo_ner", 1, {1: 0.5}, None, None, None).spread is None
 
 
 def test_what_is_wrong_is_named(folder: Path, tmp_path: Path) -> None:
