@@ -18,13 +18,11 @@ def byte_level() -> PreTrainedTokenizerBase:
     return train_tokenizer([ODD, "a b c d"] * 20, 300, 64)
 
 
-def word_piece(*, split: bool = True) -> PreTrainedTokenizerBase:
+def word_piece() -> PreTrainedTokenizerBase:
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     pieces = [*special, *"[]abc<>/", "##s", "s", "sep", "mask", "pad", "cls", "S", "E", "P"]
     made = Tokenizer(models.WordPiece({t: i for i, t in enumerate(pieces)}, unk_token="[UNK]"))
-    if split:
-        made.normalizer = normalizers.BertNormalizer()
-    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer() if split else pre_tokenizers.WhitespaceSplit()
+    made.normalizer, made.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
     made.add_special_tokens(special)
     return PreTrainedTokenizerFast(tokenizer_object=made, mask_token="[MASK]", **BRACKETS)
 
@@ -41,12 +39,7 @@ def unigram() -> PreTrainedTokenizerBase:
     )
 
 
-TOKENIZERS = {
-    "byte level": byte_level(),
-    "word pieces": word_piece(),
-    "whole words": word_piece(split=False),
-    "unigram": unigram(),
-}
+TOKENIZERS = {"byte level": byte_level(), "word pieces": word_piece(), "unigram": unigram()}
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
