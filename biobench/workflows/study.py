@@ -48,8 +48,8 @@ class Benchmark(Strict):
 
     @property
     def all_ids(self) -> tuple[str, ...]:
-        """Of the tasks, those outside the mean last. Raises SpecError or UsageError for an unknown task."""
-        return tuple(load_task(task).id for task in (*self.tasks, *self.beside))
+        """Of the tasks, those outside the mean last. Raises SpecError for a file that is no task."""
+        return tuple(load_task(t).id if t.endswith(".yaml") else t for t in (*self.tasks, *self.beside))
 
     @field_validator("seeds")
     @classmethod

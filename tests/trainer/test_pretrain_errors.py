@@ -14,9 +14,8 @@ import torch
 
 from biobench.errors import BioBenchError, ModelError, StoreError, TrainingError, UsageError
 from tests.helpers.pretrain_models import tiny
-from tests.helpers.trainer_make import ledger, numbered
+from tests.helpers.trainer_make import numbered
 from trainer import api
-from trainer.ledger import Ledger
 from trainer.model.network import load_model
 from trainer.model.tokens import check_fit
 from trainer.pretrain import PretrainingResult, State, _Clock, _report
@@ -88,16 +87,11 @@ def test_a_recipe_that_cannot_be_read_is_one_line(content: str | None, tmp_path:
 
 
 def test_a_recipe_of_an_earlier_run_is_read(tmp_path: Path) -> None:
-    """Runs of 0.1.0 wrote a tracker, and so did their ledgers with losses by source."""
     recipe = load_recipe("toy_detour")
     fields = recipe.model_dump(mode="json")
     fields["logging"]["tracker"] = "none"
     (tmp_path / "recipe.json").write_text(json.dumps(fields))
     assert read_recipe(tmp_path) == recipe
-    held = ledger(1, "keep")
-    older = held.model_dump(mode="json")
-    older["phases"][0] |= {"validation_losses": {"source a": 1.0}, "rope_base": 5.0, "causal_share": 0.5}
-    assert Ledger.model_validate_json(json.dumps(older)) == held
 
 
 def test_a_start_that_failed_leaves_its_folder_free(small: list[str], tmp_path: Path) -> None:
