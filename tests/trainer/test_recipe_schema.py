@@ -11,21 +11,21 @@ from jsonschema import Draft202012Validator
 from biobench.schema import yaml12
 from biobench.schema.strict import plain
 from tests.helpers.trainer_make import GOOD
-from trainer import api
+from trainer.recipe.library import recipe_schema, shipped
 
 EXTENDING = "extends: toy_detour\nname: mine\nbatch: {micro: 2}\noptimizer: {beta2: 0.95}\n"
 
 
 def complaints(text: str) -> list[str]:
-    schema: dict[str, Any] = api.recipe_schema()
+    schema: dict[str, Any] = recipe_schema()
     Draft202012Validator.check_schema(schema)
     found = Draft202012Validator(schema).iter_errors(plain(yaml12.parse(text).data))
     return [f"{error.json_path}: {error.message}" for error in found]
 
 
-@pytest.mark.parametrize("name", sorted(api.shipped()))
+@pytest.mark.parametrize("name", sorted(shipped()))
 def test_every_shipped_recipe_fits_the_schema(name: str) -> None:
-    assert complaints(Path(api.shipped()[name]).read_text(encoding="utf-8")) == []
+    assert complaints(Path(shipped()[name]).read_text(encoding="utf-8")) == []
 
 
 @pytest.mark.parametrize(
