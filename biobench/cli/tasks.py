@@ -137,9 +137,6 @@ def schema() -> None:
 def new(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="A data file of the new task, or its folder.")],
     task_id: Annotated[str, typer.Option("--id", help="Id of the new task.")],
-    type_: Annotated[
-        str | None, typer.Option("--type", help="token_ner, span_ner, single_label or multi_label (default: detected).")
-    ] = None,
     text: Annotated[str | None, typer.Option("--text", help="Column or field of the text.")] = None,
     label: Annotated[str | None, typer.Option("--label", help="Column or field of the label.")] = None,
     group: Annotated[str | None, typer.Option("--group", help="Column of what belongs together (a patient).")] = None,
@@ -160,8 +157,8 @@ def new(
     if os.path.exists(target) and not force:
         raise UsageError(f"{target} exists already", hint="choose another --output, or --force")
     named = Wanted(text, label, group, separator)
-    draft = scaffold(data, task_id, type_, language=language, wanted=named)
-    write_output(target, draft)
+    draft = scaffold(data, task_id, language=language, wanted=named)
+    write_output(target, draft.text)
     typer.echo("\n".join(["detected:", *(f"  {visible(line)}" for line in draft.detected)]))
     here, folder = Path.cwd().resolve(), draft.data_dir
     below = folder.relative_to(here) if folder.is_relative_to(here) else folder

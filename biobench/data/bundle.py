@@ -110,7 +110,7 @@ def _add_task(task: LoadedTask, folder: Path, include_agreement: bool, entries: 
     if isinstance(splits, SplitIds):
         entries[f"tasks/{splits.ids_file}"] = task.folder / splits.ids_file
     resampled = task.spec.resampled(place.source)
-    folds = range(resampled.count if resampled is not None and place.source.has_folds else 1)
+    folds = range(resampled.fold_files if resampled is not None else 1)
     for fold in folds:
         for path in files_of(choose(replace(task, fold=fold), folder)):
             entries[f"data/{path.relative_to(folder).as_posix()}"] = path

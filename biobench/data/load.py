@@ -96,12 +96,9 @@ def hashed_parts(
     resampled = task.spec.resampled(place.source)
     if resampled is None:
         parts = [read_source(task, place)]
-    elif place.source.has_folds:
-        folds = [replace(task, fold=i) for i in range(resampled.count)]
-        parts = [read_source(fold, choose(fold, data_dir, offline=offline)) for fold in folds]
     else:
-        labels, documents = _read(task, place)
-        parts = [(labels, _split(replace(task, fold=i), place, documents)) for i in range(resampled.count)]
+        folds = [replace(task, fold=i) for i in range(resampled.fold_files)]
+        parts = [read_source(fold, choose(fold, data_dir, offline=offline)) for fold in folds]
     digests = [
         documents_hash((d for name in SPLITS for d in documents[name]), place.source.id) for _, documents in parts
     ]
@@ -153,20 +150,11 @@ def without_test(data: TaskData) -> TaskData:
 
 def read_source(task: LoadedTask, place: LocatedFiles) -> Part:
     """(labels in order, all documents by split) of one source. Raises DataFormatError."""
-    labels, documents = _read(task, place)
-    return labels, _split(task, place, documents)
-
-
-def _read(task: LoadedTask, place: LocatedFiles) -> tuple[tuple[str, ...], list[Document]]:
-    """(labels in order, documents that have one of them or need none) before any split."""
     options, redact = task.options[place.source.id], task.spec.access == "agreement"
     request = Request(options, place.files, task.spec, redact, original=place.original)
     read = get_reader(options.format).read
-    return apply_rule(task.spec.labels, list(_checked(request, read(request))))
-
-
-def _split(task: LoadedTask, place: LocatedFiles, all_documents: list[Document]) -> dict[str, list[Document]]:
-    split = assign_splits(all_documents, task.spec.splits_of(place.source), task.folder, task.fold)
+    labels, every = apply_rule(task.spec.labels, list(_checked(request, read(request))))
+    split = assign_splits(every, task.spec.splits_of(place.source), task.folder)
     documents = get_kind(task.spec.type).arranged(split)
     for name in SPLITS:
         if not documents[name]:
@@ -180,7 +168,7 @@ def _split(task: LoadedTask, place: LocatedFiles, all_documents: list[Document])
             hint="without gold there is no score; check the label column, the type map, or take another split",
             file=Path(documents["test"][0].origin.rpartition(":")[0] or "generated data"),
         )
-    return documents
+    return labels, documents
 
 
 def _checked(request: Request[Any], documents: Iterable[Document]) -> Iterator[Document]:

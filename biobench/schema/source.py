@@ -192,40 +192,6 @@ class SplitShuffled(Strict):
     cuts: Annotated[tuple[float, ...], AfterValidator(_rising)]
 
 
-class SplitFolds(Strict):
-    """Every document is tested once, in one of k folds. Splits that the files name are not regarded.
-
-    Each fold is a run of its own, trained with `seed` + its number (from 0).
-    """
-
-    folds: int = Field(ge=2, le=100)
-    seed: int = Field(42, ge=0)
-    """Draws the folds, and counts the training seeds from here on."""
-    validation: float = Field(0.1, gt=0, lt=1)
-    """Share of the documents outside a fold that are validated on."""
-    by: Literal["document", "group"] = "group"
-    """What is drawn: single documents, or whole groups (all documents of a patient, a note, a report)."""
-
-    @property
-    def count(self) -> int:
-        """How many runs."""
-        return self.folds
-
-
-class SplitRepeats(Strict):
-    """Repeated random splits; each is a run of its own, drawn and trained with `seed` + its number (from 0)."""
-
-    repeats: int = Field(ge=2, le=100)
-    ratios: Ratios
-    seed: int = Field(42, ge=0)
-    by: Literal["document", "group"] = "group"
-
-    @property
-    def count(self) -> int:
-        """How many runs."""
-        return self.repeats
-
-
 class SplitFoldFiles(Strict):
     """The corpus brings its folds as files: `{fold}` in the names of `files` stands for 1, 2, ... `fold_files`.
 
@@ -237,20 +203,12 @@ class SplitFoldFiles(Strict):
     validation_from_train_tail: int | None = Field(None, gt=0)
     """Documents at the end of a fold's training file that are validated on; null: `files` names a validation file."""
 
-    @property
-    def count(self) -> int:
-        """How many runs."""
-        return self.fold_files
 
-
-Resampled = SplitFolds | SplitRepeats | SplitFoldFiles
-"""Splits of which there are several, each a run of its own."""
 FOLD = "{fold}"
 """In a file's name: the fold's number, from 1."""
 
 Splits = (
-    Literal["official"] | SplitRatios | SplitIds | SplitCarve | SplitApart | SplitShuffled
-    | SplitFolds | SplitRepeats | SplitFoldFiles
+    Literal["official"] | SplitRatios | SplitIds | SplitCarve | SplitApart | SplitShuffled | SplitFoldFiles
 )  # fmt: skip
 
 

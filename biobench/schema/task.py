@@ -15,7 +15,6 @@ from biobench.schema.source import (
     Address,
     Labels,
     ReaderSpec,
-    Resampled,
     Source,
     SplitFoldFiles,
     Splits,
@@ -252,7 +251,7 @@ class TaskSpec(Strict):
         """How `source` is split."""
         return source.splits if source.splits is not None else self.splits
 
-    def resampled(self, source: Source) -> Resampled | None:
+    def resampled(self, source: Source) -> SplitFoldFiles | None:
         """The rule by which `source` is split several times; None where it has one split."""
         splits = self.splits_of(source)
-        return splits if isinstance(splits, Resampled) else None
+        return splits if isinstance(splits, SplitFoldFiles) else None
