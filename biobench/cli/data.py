@@ -37,16 +37,16 @@ def status_(
     from dataclasses import asdict
 
     from biobench.data.catalog import list_tasks, load_task
-    from biobench.data.status import in_a_line, status
+    from biobench.data.status import status
     from biobench.data.suite import suite_tasks
 
     loaded = [load_task(t) for t in tasks] + ([] if suite is None else suite_tasks(suite))
-    states = status(loaded or list_tasks(), data_dir)
+    states = [status(task, data_dir) for task in loaded or list_tasks()]
     if as_json:
         print_json([asdict(state) for state in states])
         return
     for state in states:
-        typer.echo(in_a_line(state))
+        typer.echo(state.line)
         for number, step in enumerate(state.steps if steps else (), start=1):
             typer.echo(f"  {number}. {step}")
         for address in state.fetch if steps else ():

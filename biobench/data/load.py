@@ -28,29 +28,25 @@ _LIMIT_SEED = 20250101
 """Seed of the shuffle behind `limit`: the same documents for every model and every training seed."""
 
 
-def load_data(
-    task: LoadedTask, data_dir: str | Path | None, limit: int | None = None, offline: bool = False
-) -> TaskData:
+def load_data(task: LoadedTask, data_dir: str | Path | None, limit: int | None = None) -> TaskData:
     """The task's documents from the first source at hand below `data_dir` (None: the default folder).
 
     limit keeps that many training documents after a fixed shuffle, validation and test in proportion (at
     least one each; needle examples in whole pairs); `hash`, `gold_labels` and what was counted are those of the full
-    data all the same. Nothing is downloaded; `offline` only words the remedy. Raises DataUnavailableError when no
+    data all the same. Nothing is downloaded. Raises DataUnavailableError when no
     source is at hand and DataFormatError when the files are not what the spec says.
     """
-    return load_folds(task, data_dir, limit, offline)[task.fold]
+    return load_folds(task, data_dir, limit)[task.fold]
 
 
-def load_folds(
-    task: LoadedTask, data_dir: str | Path | None, limit: int | None = None, offline: bool = False
-) -> list[TaskData]:
+def load_folds(task: LoadedTask, data_dir: str | Path | None, limit: int | None = None) -> list[TaskData]:
     """As `load_data`, for each of the splits where the spec asks for several; else a single one.
 
     `hash` is of all splits together, so that the runs of one protocol name the same data.
     """
     folder = data_folder(data_dir)
-    place = choose(task, folder, offline=offline)
-    parts, digest = hashed_parts(task, place, folder, offline=offline)
+    place = choose(task, folder)
+    parts, digest = hashed_parts(task, place, folder)
     if place.source.expect not in (None, digest):
         raise DataFormatError(
             f"task {task.id}: the data is not what the spec expects (hash {digest}, expected {place.source.expect})",
@@ -86,9 +82,7 @@ Part = tuple[tuple[str, ...], dict[str, list[Document]]]
 """Labels in order, and all documents by split."""
 
 
-def hashed_parts(
-    task: LoadedTask, place: LocatedFiles, data_dir: Path, *, offline: bool = False
-) -> tuple[list[Part], str]:
+def hashed_parts(task: LoadedTask, place: LocatedFiles, data_dir: Path) -> tuple[list[Part], str]:
     """What a source holds, once for each of the splits that the spec asks for, and the data hash of them together.
 
     Raises DataUnavailableError where the files of a further split are not there, and DataFormatError.
@@ -98,7 +92,7 @@ def hashed_parts(
         parts = [read_source(task, place)]
     else:
         folds = [replace(task, fold=i) for i in range(resampled.fold_files)]
-        parts = [read_source(fold, choose(fold, data_dir, offline=offline)) for fold in folds]
+        parts = [read_source(fold, choose(fold, data_dir)) for fold in folds]
     digests = [
         documents_hash((d for name in SPLITS for d in documents[name]), place.source.id) for _, documents in parts
     ]
@@ -136,7 +130,7 @@ def read_counted(task: LoadedTask, data_dir: str | Path | None) -> CountedSource
 def data_of(record: RunRecord, task: LoadedTask, data_dir: str | Path | None) -> TaskData:
     """The data at hand that `record`'s run saw, if they are still the same (`hash` tells); raises as `load_data`."""
     fold = 0 if record.resampling is None else record.resampling.fold
-    return load_data(replace(task, fold=fold), data_dir, record.limit, offline=True)
+    return load_data(replace(task, fold=fold), data_dir, record.limit)
 
 
 def without_test(data: TaskData) -> TaskData:

@@ -135,7 +135,7 @@ def _table(
 ) -> Sniffed:
     """Rows of texts with mentions, of words with tags, or of texts with labels. names: what integers mean."""
     every = list(dict.fromkeys(name for item in items for name in item))
-    cells = {name: [v for item in items if not missing(v := item.get(name))] for name in every}
+    cells: dict[str, list[Any]] = {n: [v for item in items if not missing(v := item.get(n))] for n in every}
     columns = {name: values for name, values in cells.items() if 2 * len(values) > len(items)}
     texts = [n for n, values in columns.items() if all(isinstance(v, str) for v in values)]
     text = wanted.text or max(texts, key=lambda n: sum(map(len, columns[n])), default=None)

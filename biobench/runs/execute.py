@@ -96,7 +96,7 @@ class RunContext:
         assert entry.data is not None
         whole = None
         if request.limit is not None:
-            whole = partial(load_data, entry.loaded, request.data_dir, offline=request.offline)
+            whole = partial(load_data, entry.loaded, request.data_dir)
         ensure(entry.loaded, entry.data, request.results_dir, full=whole)
         self._gated.add(task_id)
 

@@ -191,7 +191,7 @@ def _entries(task: LoadedTask, request: RunRequest) -> list[TaskEntry]:
     """The task with its data: once, or where it has several splits once for each."""
     folder = Path(request.data_dir) if request.data_dir else None
     try:
-        folds = load_folds(task, folder, request.limit, offline=request.offline)
+        folds = load_folds(task, folder, request.limit)
     except DataUnavailableError as error:
         if request.strict:
             raise
@@ -201,7 +201,7 @@ def _entries(task: LoadedTask, request: RunRequest) -> list[TaskEntry]:
         return [_entry(task, folds[0], request)]
     if request.no_training:
         raise UsageError(
-            f"--no-training: {task.id} has {resampled.fold_files} splits, and a checkpoint learned from some of their tests",
+            f"--no-training: {task.id} has several splits, and a checkpoint learned from some of their tests",
             hint="name a task with one split",
         )
     every = [_entry(replace(task, fold=i), data, request, resampled) for i, data in enumerate(folds)]

@@ -49,7 +49,7 @@ def select(request: RunRequest) -> Selection:
     tasks, lines, named = _tasks(request)
     for task in tasks:
         seeds_of(task, request)
-    check_data([task for task in tasks if task.id in named], request.data_dir, offline=request.offline)
+    check_data([task for task in tasks if task.id in named], request.data_dir)
     models = {
         model: locate(model, offline=request.offline, trust_remote_code=request.trust_remote_code)
         for model in dict.fromkeys(request.model)
@@ -229,13 +229,13 @@ def seeds_of(task: LoadedTask, request: RunRequest) -> list[int]:
         raise UsageError(f"--seeds: {error.what}", hint=error.hint) from None
 
 
-def check_data(tasks: Sequence[LoadedTask], data_dir: str | None, *, offline: bool = False) -> None:
+def check_data(tasks: Sequence[LoadedTask], data_dir: str | None) -> None:
     """Raises DataUnavailableError that lists the tasks without data, each with the steps to get it."""
     folder = data_folder(data_dir)
     missing: dict[str, DataUnavailableError] = {}
     for task in tasks:
         try:
-            choose(task, folder, offline=offline)
+            choose(task, folder)
         except DataUnavailableError as error:
             missing[task.id] = error
     if missing:

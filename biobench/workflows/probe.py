@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from biobench.data import catalog
-from biobench.data.validate import find
+from biobench.data.locate import find
 from biobench.errors import DataUnavailableError, TrainingError, UsageError
 
 QUICK = ("probe.learning_rates=[1e-3, 1e-2]", "probe.epochs=10")
