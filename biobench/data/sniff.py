@@ -228,7 +228,7 @@ def sniff_brat(texts: Sequence[Path]) -> Sniffed:
     reader: dict[str, Any] = {"format": "brat"}
     types = set[str]()
     for text in texts:
-        raw = parse_brat(_place(text), "skip", placed=False)
+        raw = parse_brat(_place(text), "skip")
         if raw is None:
             reader["missing_ann"] = "skip"
         for mention in () if raw is None else raw.mentions:

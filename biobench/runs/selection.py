@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import get_args
 
-from biobench.data.catalog import LoadedTask, check_override_tasks, load_task
+from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.locate import choose, data_folder
 from biobench.data.suite import left_out, matching, picked, pool, suite_tasks, trained
 from biobench.errors import DataUnavailableError, UsageError
@@ -180,7 +180,6 @@ def _tasks(request: RunRequest) -> tuple[list[LoadedTask], list[str], set[str]]:
     if not loaded:
         raise UsageError(f"suite '{request.suite}' holds no task yet", hint="see `biobench tasks list`")
     ids = [task.id for task in loaded]
-    check_override_tasks(request.overrides, ids)
     if twice := [name for name in ids if ids.count(name) > 1]:
         raise UsageError(f"two of the tasks have the id '{twice[0]}'", hint="give each spec its own id")
     return [_under(task, request, share) for task in loaded for share in request.train_fractions], lines, named

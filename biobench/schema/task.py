@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
 from biobench.schema.kind import KINDS, kind_names, metric_names
 from biobench.schema.source import (
@@ -28,6 +28,7 @@ from biobench.schema.training import Head, Probe, Protocol, Training
 
 TaskType = Annotated[str, OneOf(kind_names)]
 """Name of a kind of task (`biobench/kinds/`)."""
+TaskId = Annotated[str, StringConstraints(pattern="^[a-z0-9_]+$")]
 Access = Literal["open", "registration", "agreement"]
 SPLITS = ("train", "validation", "test")
 MetricName = Annotated[str, OneOf(metric_names)]
@@ -115,10 +116,10 @@ def _seeds(value: str) -> str:
 class TaskSpec(Strict):
     """A benchmark task. JSON Schema: `biobench tasks schema`."""
 
-    id: str
+    id: TaskId
     version: int = Field(ge=1)
     name: str = descriptive()
-    language: str
+    language: Annotated[str, StringConstraints(pattern="^[a-z]{2}$")]
     """ISO 639-1 code."""
     type: TaskType
     corpus: str | None = None
@@ -162,20 +163,6 @@ class TaskSpec(Strict):
     """Id under which published scores are comparable with this task; null: with none."""
     variant_of: str | None = descriptive(None)
     """Id of the task that this one varies; variants are run by name and stay out of the suites."""
-
-    @field_validator("id")
-    @classmethod
-    def _id(cls, value: str) -> str:
-        if not re.fullmatch(r"[a-z0-9_]+", value):
-            raise fail(f"'{value}' is not a task id", "use lower-case letters, digits and underscores")
-        return value
-
-    @field_validator("language")
-    @classmethod
-    def _language(cls, value: str) -> str:
-        if not re.fullmatch(r"[a-z]{2}", value):
-            raise fail(f"'{value}' is not an ISO 639-1 code", "two lower-case letters, such as en or fr")
-        return value
 
     @field_validator("labels")
     @classmethod

@@ -59,8 +59,8 @@ def test_json_with_mentions_as_annotation_tools_write_them(
     ("mention", "what"),
     [
         ({"start": 22, "end": 28, "label": "S", "text": "fièvre"}, "characters 22-28 are not 'fièvre'"),
-        ({"start": 22, "end": 99, "label": "S"}, "mention 22-99 leaves the text"),
-        ({"start": 3, "end": 3, "label": "S"}, "mention 3-3 leaves the text"),
+        ({"start": 22, "end": 99, "label": "S"}, "offsets 22-99 leave the text"),
+        ({"start": 3, "end": 3, "label": "S"}, "offsets 3-3 leave the text"),
         ({"start": "3", "end": 5, "label": "S"}, "no whole numbers"),
         ({"begin": 3, "end": 5, "label": "S"}, "a mention has no field 'start'"),
         ({"start": 0, "end": 1, "label": "S"}, "characters 0-1 are not"),

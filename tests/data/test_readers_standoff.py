@@ -6,10 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from biobench.data.catalog import LoadedTask
 from biobench.data.locate import locate
 from biobench.data.readers import Request, get_reader
+from biobench.data.readers.brat import BratOptions
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document
 
@@ -304,26 +306,17 @@ def test_json_lines_and_lists(make_task: Callable[..., LoadedTask], tmp_path: Pa
         _read(make_task, tmp_path, "x.jsonl", reader, **spec)
 
 
-def test_codes_of_mentions_that_are_not_at_their_offsets(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
-    """Refused as a sign of another text; taken, without a claim on what a window hides, where the spec says so."""
-    (tmp_path / "coded").mkdir()
-    (tmp_path / "coded" / "a.txt").write_text("gout today", encoding="utf-8")
-    (tmp_path / "coded" / "a.ann").write_text("T1\tD 90 94\tgout\n#1\tICD T1\tM10\n", encoding="utf-8")
+def test_codes_of_mentions_and_where_they_end(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
+    write(tmp_path / "data", "a", "gout today", "T1\tD 0 4\tgout\n#1\tICD T1\tM10\n")
+    spec = {"type": "multi_label", "labels": "[M10, M11]"}
+    (document,) = _read(make_task, tmp_path, "a.txt", "{format: brat_codes, note: ICD}", **spec)
+    assert (document.labels, document.evidence) == (("M10",), (("M10", 4),))
+    write(tmp_path / "data", "a", "gout today", "T1\tD 90 94\tgout\n#1\tICD T1\tM10\n")
+    with pytest.raises(DataFormatError, match="leave the text"):
+        _read(make_task, tmp_path, "a.txt", "{format: brat_codes, note: ICD}", **spec)
 
-    def read(more: str) -> list[Document]:
-        task = make_task(
-            type="multi_label",
-            folder="coded",
-            files="{all: a.txt}",
-            labels="[M10, M11]",
-            splits="{ratios: [0.4, 0.3, 0.3], seed: 1, method: datasets}",
-            reader=f"{{format: brat_codes, note: ICD{more}}}",
-        )
-        request = Request(task.options["local"], locate(task.spec.all_sources[0], tmp_path).files, task.spec)
-        return list(get_reader("brat_codes").read(request))
 
-    with pytest.raises(DataFormatError, match="leave the text") as caught:
-        read("")
-    assert caught.value.hint.endswith("`reader.offsets: ignore` reads past it")
-    (document,) = read(", offsets: ignore")
-    assert (document.labels, document.evidence) == (("M10",), ())
+@pytest.mark.parametrize("match", ["(", "no group", "(a)(b)"])
+def test_a_match_that_gives_no_single_group_is_refused(match: str) -> None:
+    with pytest.raises(ValidationError, match=r"regular expression|groups"):
+        BratOptions(format="brat", label_match=match)

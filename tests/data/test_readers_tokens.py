@@ -151,13 +151,8 @@ def test_a_split_of_several_files_numbers_on(read: Callable[..., TaskData], tmp_
             (tmp_path / "many" / split / f"{name}.tsv").write_text("gout\tB-D\n\nbad\tO\n", encoding="utf-8")
     files = "{train: train/*.tsv, validation: validation/*.tsv, test: test/*.tsv}"
 
-    def ids(group: str) -> list[tuple[str, str]]:
-        reader = f"{{format: iob, group: {group}}}"
-        data = read(tmp_path, folder="many", type="token_ner", labels="[D]", files=files, reader=reader)
-        return [(d.id, d.group) for d in data.test]
-
-    assert ids("unit") == [(f"test-{i}", f"test-{i}") for i in (1, 2, 3, 4)]
-    assert ids("file") == [("test-1", "one"), ("test-2", "one"), ("test-3", "two"), ("test-4", "two")]
+    data = read(tmp_path, folder="many", type="token_ner", labels="[D]", files=files, reader="{format: iob}")
+    assert [(d.id, d.group) for d in data.test] == [(f"test-{i}", f"test-{i}") for i in (1, 2, 3, 4)]
 
 
 def test_iobes_and_bilou_say_what_iob2_says(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from biobench.data.load import load_data
 from biobench.data.readers import Request
 from biobench.data.readers.base import FileLine
 from biobench.data.readers.brat import parse_brat
-from biobench.data.validate import find
+from biobench.data.locate import find
 from biobench.errors import DataFormatError
 from biobench.schema.document import TaskData
 
