@@ -1,4 +1,4 @@
-"""Finding, overriding, hashing, describing and scaffolding tasks."""
+"""Finding, overriding, hashing and describing tasks."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from biobench.data.catalog import LoadedTask, list_tasks, load_task, spec_paths,
 from biobench.data.describe import describe
 from biobench.data.hashing import task_hash, task_identity
 from biobench.data.load import load_data
-from biobench.data.scaffold import scaffold
 from biobench.data.validate import validate_task
-from biobench.errors import DataFormatError, DataUnavailableError, SpecError, UsageError
+from biobench.errors import DataUnavailableError, SpecError, UsageError
 from biobench.schema.task import SPLITS
 
 
@@ -131,14 +130,3 @@ def test_describe_with_and_without_data(fixtures: Path) -> None:
     missing = describe(load_task("hoc"), fixtures)
     assert missing["data"]["state"] == "missing"
     assert missing["licence"] == "GPL-3.0"
-
-
-def test_a_scaffold_runs_as_it_is(tmp_path: Path, fixtures: Path) -> None:
-    spec = tmp_path / "spec.yaml"
-    spec.write_text(scaffold(fixtures / "iob", "my_task").text, encoding="utf-8")
-    data = load_data(load_task(spec), fixtures)
-    assert len(data.train) == 2
-    with pytest.raises(DataFormatError, match="neither"):
-        scaffold(fixtures / "paired" / "text" / "11.txt", "my_task")
-    with pytest.raises(UsageError, match="no file"):
-        scaffold(fixtures / "nothing.tsv", "my_task")

@@ -152,6 +152,24 @@ def test_a_host_that_is_not_there(waits: list[float], task_at: Callable[..., Loa
     refused(task, tmp_path / "store", "cannot be downloaded", DataUnavailableError)
 
 
+@pytest.mark.parametrize("place", ["all.txt", "gone.txt"])
+def test_the_original_release_goes_into_its_own_folder(
+    place: str, server: Server, task_at: Callable[..., LoadedTask], tmp_path: Path
+) -> None:
+    urls = [server.put(f"{name}.tsv", GOOD.encode()) for name in NAMES]
+    original = server.put("all.txt", b"x").replace("all.txt", place)
+    files = "{train: all.txt, validation: all.txt, test: all.txt}"
+    release = f"\n  original: {{folder: release, files: {files}, url: {original}}}"
+    task = task_at(f"[{', '.join(urls)}]{release}", reader="{format: projected, original: pubtator, take: ids}")
+    if place == "gone.txt":
+        with pytest.raises(DataUnavailableError, match="404"):
+            fetch(task, tmp_path)
+        assert not (tmp_path / "release").exists()
+    else:
+        fetch(task, tmp_path)
+        assert left_behind(tmp_path)[-4:] == [*(f"corpus/{n}.tsv" for n in sorted(NAMES)), "release/all.txt"]
+
+
 def test_agreement_tasks_give_their_steps_and_ask_nobody(tmp_path: Path) -> None:
     with pytest.raises(DataUnavailableError) as caught:
         fetch(load_task("deid"), tmp_path)

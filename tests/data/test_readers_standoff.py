@@ -9,11 +9,10 @@ import pytest
 from pydantic import ValidationError
 
 from biobench.data.catalog import LoadedTask
-from biobench.data.locate import locate
-from biobench.data.readers import Request, get_reader
 from biobench.data.readers.brat import BratOptions
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document
+from tests.helpers.reading import documents_of
 
 TEXT = "Douleur du genou\r\ngauche et droit .\n\nPas de fièvre .\n"
 ANN = (
@@ -39,8 +38,7 @@ def write(folder: Path, name: str, text: str, ann: str | None) -> None:
 def brat(make_task: Callable[..., LoadedTask], folder: Path, options: str, **more: str) -> list[Document]:
     spec = {"type": "span_ner", "labels": "[ANAT, DISO, PHYS]", "files": '{all: "*.txt"}'} | more
     task = make_task(reader=f"{{format: brat{options}}}", splits="{validation_from_train_tail: 1}", **spec)
-    request = Request(task.options["local"], locate(task.spec.all_sources[0], folder).files, task.spec)
-    return list(get_reader("brat").read(request))
+    return documents_of(task, folder)
 
 
 def surfaces(d: Document) -> list[tuple[str, str]]:
@@ -174,8 +172,7 @@ def pubtator(make_task: Callable[..., LoadedTask], folder: Path, text: str, opti
         reader=f"{{format: pubtator{options}}}",
         splits="{validation_from_train_tail: 1}",
     )
-    request = Request(task.options["local"], locate(task.spec.all_sources[0], folder).files, task.spec)
-    return list(get_reader("pubtator").read(request))
+    return documents_of(task, folder)
 
 
 def test_pubtator_quirks(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
@@ -221,9 +218,7 @@ def projected(make_task: Callable[..., LoadedTask], folder: Path, iob: str, take
         "    files: {train: train.txt, validation: devel.txt, test: test.txt}",
         reader=f"{{format: projected, original: pubtator, take: {take}}}",
     )
-    place = locate(task.spec.all_sources[0], folder)
-    request = Request(task.options["local"], place.files, task.spec, original=place.original)
-    return [d for d in get_reader("projected").read(request) if d.split == "train"]
+    return [d for d in documents_of(task, folder) if d.split == "train"]
 
 
 IOB = (
@@ -263,9 +258,7 @@ def _read(make_task: Callable[..., LoadedTask], folder: Path, name: str, reader:
         reader=reader,
         splits="{validation_from_train_tail: 1}",
     )
-    options = task.options["local"]
-    request = Request(options, locate(task.spec.all_sources[0], folder).files, task.spec)
-    return list(get_reader(options.format).read(request))
+    return documents_of(task, folder)
 
 
 def test_xmi_offsets_are_utf16(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from biobench.data.catalog import LoadedTask
-from biobench.data.locate import locate
-from biobench.data.readers import Request, get_reader
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document, Span, TaskData
+from tests.helpers.reading import documents_of
 
 FILES = "{train: train.tsv, validation: devel.tsv, test: test.tsv}"
 
@@ -81,9 +80,7 @@ def _one_file(make_task: Callable[..., LoadedTask], fixtures: Path, name: str, *
     task = make_task(
         type="token_ner", folder="iob", files=f"{{all: {name}}}", splits="{validation_from_train_tail: 1}", **spec
     )
-    source = task.spec.all_sources[0]
-    request = Request(task.options["local"], locate(source, fixtures).files, task.spec)
-    return list(get_reader("iob").read(request))
+    return documents_of(task, fixtures)
 
 
 def test_iob1_with_docstart_ids_and_extra_columns(make_task: Callable[..., LoadedTask], fixtures: Path) -> None:

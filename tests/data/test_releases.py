@@ -59,7 +59,7 @@ def test_verify_says_which_release_it_is(
     assert not report.clean
     ended = call(monkeypatch, capfd, "data", "verify", path, "--data-dir", tmp_path)
     assert ended.status == 1
-    assert f"differ from the release that the spec knows (corpus 1.0)\n" in ended.out
+    assert "differ from the release that the spec knows (corpus 1.0)\n" in ended.out
 
 
 def test_a_run_warns_before_training_and_strict_refuses(tmp_path: Path) -> None:
