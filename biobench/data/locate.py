@@ -10,6 +10,7 @@ from pathlib import Path
 from biobench.data.catalog import LoadedTask
 from biobench.errors import DataFormatError, DataUnavailableError
 from biobench.schema.source import FOLD, Original, Source, UrlSource
+from biobench.schema.yaml12 import Path_
 
 ENVIRONMENT = "BIOBENCH_DATA_DIR"
 
@@ -82,13 +83,15 @@ def choose(task: LoadedTask, data_dir: Path) -> LocatedFiles:
             return place
     for place in places:
         if place.partial:
+            at: Path_ = ("sources", task.spec.all_sources.index(place.source)) if task.spec.sources else ("source",)
+            named = place.source.files.items()
+            role = next((role for role, names in named if place.missing[0] in patterns_of({role: names})), "")
             raise DataFormatError(
                 f"task {task.id}: file '{place.folder / place.missing[0]}' is missing, others of source "
                 f"'{place.source.id}' are there",
                 hint=f"complete the folder, or remove it so that another source is used; {remedy(task, data_dir)}",
                 file=task.path,
-                line=task.located.line_of(("sources", task.spec.all_sources.index(place.source), "files"))
-                or task.located.line_of(("source", "files")),
+                line=task.located.line_of((*at, "files", role)),
             )
     hint = remedy(task, data_dir)
     raise DataUnavailableError(f"task {task.id}: no data below {data_dir}", hint=hint, access=task.spec.access)

@@ -145,11 +145,14 @@ def test_brat_sub_folders_are_read_and_one_file_means_its_folder(tmp_path: Path)
 
 
 def test_a_spec_whose_data_cannot_be_read_says_so_instead_of_counts(tmp_path: Path) -> None:
-    for i in range(12):
-        brat(tmp_path / "corpus", str(i), ann=f"T1\tD {i} {i + 4}\tgout\n" if i == 3 else "T1\tD 0 4\tgout\n")
-    text = scaffold(tmp_path / "corpus", "made").text
+    items = rows()
+    items[7]["note"] = " "
+    text = scaffold(write(tmp_path / "corpus" / "all.tsv", items), "made").text
     assert "counts and findings: not made" in text
-    assert "3.ann:1: characters 3 7 are not" in text
+    assert "all.tsv:9: document 'all-8' has no text" in text
+    brat(tmp_path / "brat", "1", ann="T1\tD 3 7\tgout\n")
+    with pytest.raises(DataFormatError, match=r"1\.ann:1: characters 3-7 are not 'gout'"):
+        scaffold(tmp_path / "brat", "made")
 
 
 @pytest.mark.parametrize("field", ["spans", "label"])
