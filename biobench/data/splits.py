@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Literal
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document
@@ -29,7 +30,6 @@ from biobench.schema.source import (
     Splits,
     SplitShuffled,
 )
-from biobench.schema.strict import Strict
 from biobench.schema.task import SPLITS
 
 
@@ -201,25 +201,17 @@ def _by_ids(documents: Sequence[Document], splits: SplitIds, folder: Path | None
     return result
 
 
-class _Ids(Strict):
-    """Content of an ids file: the groups of each split."""
-
-    train: list[str]
-    validation: list[str]
-    test: list[str]
-
-
 def _read_ids(path: Path) -> dict[str, str]:
     """Group to split. Raises SpecError."""
     hint = 'a JSON object {"train": [...], "validation": [...], "test": [...]} of id texts'
     try:
-        content = _Ids.model_validate_json(path.read_bytes()).model_dump()
+        content = TypeAdapter(dict[Literal["train", "validation", "test"], list[str]]).validate_json(path.read_bytes())
     except FileNotFoundError:
         what = f"splits.ids_file {path.name} does not exist"
         raise SpecError(what, hint="put it beside the spec", file=path) from None
     except ValidationError as error:
         raise SpecError(f"holds no ids by split: {error.errors()[0]['msg']}", hint=hint, file=path) from None
-    where = {name: split for split, ids in content.items() for name in ids}
+    where = {name: str(split) for split, ids in content.items() for name in ids}
     if len(where) < sum(map(len, content.values())):
         raise SpecError("an id stands twice", hint=hint, file=path)
     return where
