@@ -187,7 +187,7 @@ def bundle_(
         return
     typer.echo(f"{packed.path}: {len(packed.tasks)} tasks, {packed.files} files, {packed.bytes / 2**20:.1f} MiB")
     for name, reason in packed.left_out.items():
-        typer.echo(f"  left out {name}: {reason}")
+        typer.echo(f"  skipped {name}: {reason}")
 
 
 def _print_progress(what: str, done: int, total: int | None) -> None:

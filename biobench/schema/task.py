@@ -191,7 +191,7 @@ class TaskSpec(Strict):
         if any(s.reader is None for s in self.all_sources) and (self.sources or self.reader is None):
             raise fail("a source has no reader", "add `reader: {format: ...}` to it")
         if self.sources and self.reader is not None:
-            raise fail("reader stands beside several sources", "put a reader into each source")
+            raise fail("`reader` does not go with several sources", "put a reader into each source")
         for source in self.all_sources:
             if isinstance(self.splits_of(source), SplitFoldFiles) != source.has_folds:
                 what = "no file of" if not source.has_folds else "without splits.fold_files, a file of"
