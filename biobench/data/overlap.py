@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import cast
 
 from biobench.core.text import folded, runs, words
 from biobench.data.readers.base import ReaderOptions, Request
-from biobench.data.readers.files import json_rows, parquet_rows
+from biobench.data.readers.files import decoded, parquet_rows
 from biobench.data.verify import normalised
-from biobench.errors import UsageError
+from biobench.errors import DataFormatError, UsageError
 from biobench.schema.contamination import SplitOverlap
 from biobench.schema.document import Document
 from biobench.schema.task import TaskSpec
@@ -114,9 +115,17 @@ def corpus_texts(path: str | Path) -> Iterator[str]:
 def _texts(file: Path) -> Iterator[str]:
     if file.suffix == ".txt":
         yield file.read_text(encoding="utf-8", errors="replace")
-        return
-    request = Request(ReaderOptions(format="texts"), {"all": [file]}, cast(TaskSpec, None))
-    rows = parquet_rows(request, ["text"]) if file.suffix == ".parquet" else json_rows(request, "lines")
-    for row in rows:
-        row.need("text")
-        yield str(row.values["text"] or "")
+    elif file.suffix == ".parquet":
+        request = Request(ReaderOptions(format="texts"), {"all": [file]}, cast(TaskSpec, None))
+        for row in parquet_rows(request, ["text"]):
+            yield str(row.values["text"] or "")
+    else:
+        with file.open("rb") as stream:  # a training text may be larger than the memory
+            for number, raw in enumerate(stream, start=1):
+                line = decoded(file, raw, line=number)
+                try:
+                    if line.strip():
+                        yield str(json.loads(line)["text"])
+                except (ValueError, RecursionError, KeyError, TypeError):
+                    hint = "one object a line"
+                    raise DataFormatError("has no field 'text'", hint=hint, file=file, line=number) from None

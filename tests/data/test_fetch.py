@@ -160,7 +160,8 @@ def test_the_original_release_goes_into_its_own_folder(
     original = server.put("all.txt", b"x").replace("all.txt", place)
     files = "{train: all.txt, validation: all.txt, test: all.txt}"
     release = f"\n  original: {{folder: release, files: {files}, url: {original}}}"
-    task = task_at(f"[{', '.join(urls)}]{release}", reader="{format: projected, original: pubtator, take: ids}")
+    listed = ", ".join(f'{{url: "{url}"}}' for url in urls)
+    task = task_at(f"[{listed}]{release}", reader="{format: projected, original: pubtator, take: ids}")
     if place == "gone.txt":
         with pytest.raises(DataUnavailableError, match="404"):
             fetch(task, tmp_path)
