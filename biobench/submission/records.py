@@ -166,7 +166,10 @@ def _says_otherwise(record: RunRecord, spec: TaskSpec) -> bool:
     if rule is None or claimed is None:
         split = rule is None and claimed is None
     else:
-        split = (claimed.folds, record.seed) == (rule.count, rule.seed + claimed.fold) and claimed.fold < rule.count
+        split = (claimed.folds, record.seed) == (
+            rule.fold_files,
+            rule.seed + claimed.fold,
+        ) and claimed.fold < rule.fold_files
     return (
         not split
         or not fits(task.labels, spec)

@@ -221,7 +221,7 @@ class Rescoring:
         task = record.task
         if task.id != self._data[0]:
             try:
-                self._data = task.id, load_folds(load_task(task.id), self.data_dir, offline=True)
+                self._data = task.id, load_folds(load_task(task.id), self.data_dir)
             except (DataUnavailableError, DataFormatError) as error:
                 self._data, self._missing[task.id] = (task.id, []), error.what
         data = self._data[1]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from biobench.core.files import write_atomic
 from biobench.data import catalog
 from biobench.data.load import load_data
-from biobench.data.validate import find
+from biobench.data.locate import find
 from biobench.errors import DataUnavailableError, StoreError, UsageError
 from biobench.kinds import get_kind
 from biobench.schema.contamination import EXCLUSION_FILE, ExcludedTask, Exclusions

@@ -14,7 +14,6 @@ import pytest
 from biobench.core import packages as plugin_module
 from biobench.core.packages import plugins
 from biobench.data.catalog import load_task, spec_paths, suite, tasks_folder
-from biobench.data.describe import lengths
 from biobench.errors import SpecError, UsageError
 from biobench.kinds.base import Answered
 from biobench.runs.provenance import _driver
@@ -36,32 +35,6 @@ def test_the_dummy_tries_a_task_without_a_checkpoint(
     assert {row["model"] for row in first} == {"dummy"}
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
     assert [row["status"] for row in biobench(*base).json()] == ["skipped", "skipped"], "made anew it is the same model"
-
-
-def test_an_override_may_mean_one_task(biobench: Command, tiny: Path) -> None:
-    base = ("run", tiny, "--task", "demo_ner", "--task", "demo_topic", "--seeds", "1", "--json", "--dry-run")
-    own = ("--set", "training.epochs=2", "--set", "demo_ner:training.epochs=1")
-    rows = {row["task"]: row for row in biobench(*base, *own).json()}
-    assert rows["demo_ner"]["overrides"] == ["training.epochs=2", "training.epochs=1"]
-    assert rows["demo_topic"]["overrides"] == ["training.epochs=2"]
-    assert load_task("demo_ner", rows["demo_ner"]["overrides"]).spec.training.epochs == 1
-    plain = {row["task"]: row["key"] for row in biobench(*base).json()}
-    alone = {row["task"]: row["key"] for row in biobench(*base, "--set", "demo_ner:training.epochs=1").json()}
-    assert alone["demo_topic"] == plain["demo_topic"]
-    assert alone["demo_ner"] != plain["demo_ner"]
-    assert "'demo_nre' is not one of the tasks" in biobench(*base, "--set", "demo_nre:training.epochs=1").refusal()
-
-
-def test_lengths_of_texts_are_counted_by_hand() -> None:
-    documents = [Document(str(i), "g", "a " * i, "train", query="why" if i == 4 else "") for i in (1, 2, 4)]
-    assert lengths(documents)["words"] == {"median": 2, "p95": 5, "max": 5}
-    assert lengths(documents)["characters"]["max"] == len("why\n" + "a " * 4)
-
-
-def test_a_task_is_shown_with_the_lengths_of_its_texts(biobench: Command) -> None:
-    shown = biobench("tasks", "show", "demo_ner", "--json").json()
-    assert set(shown["lengths"]) == {"train", "validation", "test"}
-    assert shown["lengths"]["train"]["words"]["max"] >= shown["lengths"]["train"]["words"]["median"] > 0
 
 
 def test_an_empty_text_overlaps_nothing_and_is_refused(biobench: Command, tmp_path: Path) -> None:

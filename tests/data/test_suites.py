@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -11,15 +10,13 @@ from typer.testing import CliRunner
 
 import biobench
 from biobench.cli.main import app
-from biobench.data.catalog import list_tasks, load_task, suite
+from biobench.data.catalog import load_task
 from biobench.data.suite import left_out, load_suite, matching, picked, pool, suite_tasks
 from biobench.errors import SpecError, UsageError
 from biobench.report.literature.published import SUITE_FOLDER, load_published, published_folder
 from biobench.report.results import load
 from biobench.report.suite import build_suite, suite_mean
 from tests.helpers.tiny import make_tiny_encoder
-
-DOCS = Path(__file__).parent.parent.parent / "docs" / "tasks.md"
 
 
 def test_the_suites_have_their_tasks_and_each_has_a_spec_or_a_reason() -> None:
@@ -35,12 +32,6 @@ def test_the_suites_have_their_tasks_and_each_has_a_spec_or_a_reason() -> None:
                 assert loaded.spec.access == member.access, member.name
                 assert member.metric is not None
     assert sizes == {"blurb": 13, "drbenchmark": 20}
-
-
-def test_the_nineteen_are_as_before_and_no_suite_adds_to_them() -> None:
-    shipped = {t.id for name in ("fr", "en") for t in suite(name)}
-    assert len(shipped) == 19
-    assert not shipped & {t.id for t in list_tasks() if t.path.parent.name in ("blurb", "drbenchmark")}
 
 
 def test_what_a_suite_leaves_out_is_named() -> None:
@@ -148,17 +139,3 @@ def test_a_part_of_a_suite_has_no_average_unless_asked_for(tmp_path: Path) -> No
     assert partial
     assert all("of 13 blurb tasks" in r.notes[0] for r in partial)
     assert any("ebm_pico cannot be run" in note for note in whole.notes)
-
-
-def test_the_page_of_the_suites_names_every_task_with_its_state() -> None:
-    page = DOCS.read_text(encoding="utf-8").partition("## Suites")[2].partition("\n## ")[0]
-    names = ("Ours", "BLURB", "DrBenchmark")
-    ours, blurb, drbenchmark = (" ".join(page.split(f"**{name}**")[1].split("\n\n")[0].split()) for name in names)
-    for name, text in (("blurb", blurb), ("drbenchmark", drbenchmark)):
-        declared = load_suite(name)
-        assert declared is not None
-        same, differs, none = re.split(r"(?:It differs|These differ): |(?:It has|These have) no spec: ", text)
-        for member in declared.tasks:
-            assert f"`{member.name}`" in (none if member.task is None else differs if member.differs else same), member
-    for task in (*suite("fr"), *suite("en")):
-        assert f"`{task.id}`" in ours

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 STORE = ROOT / "tests" / "fixtures" / "stores" / "record-1"
-LIMITS = Limits(bytes=1 << 24, files=1_000, ratio_from=1 << 20)
+LIMITS = Limits(bytes=1 << 24, files=1_000)
 
 
 @dataclass(frozen=True)

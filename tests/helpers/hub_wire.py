@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, Literal
 from urllib.parse import parse_qs, unquote, urlsplit
 
-FaultKind = Literal["cut", "stall", "drop", "status", "size", "etag", "body", "packed", "whole", "shifted", "then"]
+FaultKind = Literal["cut", "stall", "drop", "status", "size", "etag", "body", "packed", "then"]
 
 
 @dataclass
@@ -25,10 +25,8 @@ class Fault:
     cut: the connection is closed after `value` bytes of the body. stall: nothing comes for `value` seconds.
     drop: the connection is closed before any answer. status: this status is answered, with `body` as Retry-After where
     there is one. size: the file is announced with `value` bytes. etag: it is announced under the entity tag of `body`.
-    body: `body` is sent in its place. packed:
-    the file comes as gzip, which nobody asked for, and `body` names the encoding. whole: a range is answered with the
-    whole file. shifted: it is answered with one that begins `value` bytes later. then: after the answer `action` is
-    called.
+    body: `body` is sent in its place. packed: the file comes as gzip, which nobody asked for, and `body` names the
+    encoding. then: after the answer `action` is called.
     """
 
     pattern: str
@@ -195,14 +193,10 @@ class WireHandler(BaseHTTPRequestHandler):
         if fault := self.traffic.take(self.line, "packed"):
             self.send(gzip.compress(content), 200, {"Content-Encoding": fault.body.decode(), **_without_size(headers)})
             return
-        if wanted is not None and self.traffic.take(self.line, "whole"):
-            wanted = None
         if wanted is None or (condition is not None and condition != headers.get("ETag")):
             self.send(content, 200, {"Accept-Ranges": "bytes", **headers})
             return
         first, last = int(wanted[1]), int(wanted[2] or len(content) - 1)
-        if fault := self.traffic.take(self.line, "shifted"):
-            first, last = first + fault.value, last + fault.value
         if first >= len(content):
             raise RefusedRequest(416, "", "no such range", Content_Range=f"bytes */{len(content)}")
         part = content[first : last + 1]
