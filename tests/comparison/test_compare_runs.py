@@ -263,8 +263,6 @@ def test_variants_and_needles_stay_out_unless_named(tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"suite": "french"}, "unknown suite"),
-        ({"tasks": "gda"}, "unknown task"),
         ({"rope": -1.0}, "rope"),
         ({"alpha": 0.5}, "alpha"),
     ],
