@@ -288,11 +288,13 @@ def verdict_on(results: Results, best: BestRun) -> tuple[Comparison, PairResult]
 
 def first_pair(results: Results) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The pair that page one names, and its tasks: the best run and the next, else the best run and the best published
-    model, else the two best published ones."""
+    model; else the best pair under another protocol, else the two best published models."""
     rankings = [ranking(results, view) for view in views(results)]
     runs = sorted((best for one in rankings for best in one.best_runs), key=lambda b: (bool(b.protocol), -len(b.tasks)))
-    pairs = [((best.name, best.rivals[0]), best.tasks) for best in runs if best.rivals]
-    pairs += [((b.name, b.published[0].name), b.tasks) for b in runs if b.published and not b.protocol]
+    full = [best for best in runs if not best.protocol]
+    pairs = [((best.name, best.rivals[0]), best.tasks) for best in full if best.rivals]
+    pairs += [((best.name, best.published[0].name), best.tasks) for best in full if best.published]
+    pairs += [((best.name, best.rivals[0]), best.tasks) for best in runs if best.rivals]
     pairs += [((one.published[0].name, one.published[1].name), one.shared) for one in rankings if one.published[1:]]
     return pairs[0] if pairs else ((), ())
 

@@ -104,6 +104,13 @@ def test_a_single_run_is_paired_with_the_best_published(tmp_path):
     assert first_pair(load(tmp_path)) == (("tiny", "ModernBERT-bio-large CLM detour (50B)"), ("gad",))
 
 
+def test_a_full_run_goes_before_a_pair_of_another_protocol(tmp_path):
+    save_run(tmp_path, "tiny", "gad", 42, 0.5)
+    for model in "ab":
+        save_runs(tmp_path, model, "gad", {42: 0.9, 43: 0.91}, track="tuned")
+    assert first_pair(load(tmp_path))[0] == ("tiny", "ModernBERT-bio-large CLM detour (50B)")
+
+
 def test_tasks_of_no_suite_stand_in_a_view_of_their_own(tmp_path):
     stored(tmp_path, models="ab", tasks=("demo_first", "demo_names"))
     assert views(load(tmp_path)) == ["fr", "en", "other en"]
