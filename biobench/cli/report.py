@@ -40,7 +40,7 @@ def report(
         str | None,
         typer.Option(
             "--average",
-            help="macro, micro, weighted or paper (default: macro; paper without runs); csv and json: all.",
+            help="paper (each task's published one, the default), macro, micro or weighted; csv and json: all.",
         ),
     ] = None,
     task: Annotated[
@@ -91,7 +91,7 @@ def report(
     from biobench.data.catalog import SUITES, load_task
     from biobench.report import printers
     from biobench.report.frame import build, cells
-    from biobench.report.results import first_average, load
+    from biobench.report.results import load
 
     results = load(results_dir)
     task = [load_task(name).id if name.endswith((".yaml", ".yml")) else name for name in task]
@@ -128,7 +128,7 @@ def report(
             # the tasks that were run or submitted; where none was, everything published is on show
             ran = dict.fromkeys(g.task for g in (*results.groups, *(r.group for r in results.refusals)))
             filters["tasks"] = list(ran) or None
-        names = ["macro", "micro", "weighted"] if average == ALL else [average or first_average(results)]
+        names = ["macro", "micro", "weighted"] if average == ALL else [average or "paper"]
         built = [build(results, cast("AverageName", n), **filters, incomplete=incomplete) for n in names]
         shown = replace(
             built[0],

@@ -214,4 +214,4 @@ def test_needle_scores_over_other_lengths_are_not_compared(tmp_path):
         save_runs(tmp_path, model, "bc5cdr", {42: 0.5, 43: 0.6, 44: 0.7})
     both = compare("short", "long", results_dir=tmp_path, tasks=["bc5cdr", "my_needle"])
     assert both.tasks == ("bc5cdr",)
-    assert any(note.startswith("my_needle: left out") for note in both.notes)
+    assert any(note.startswith("my_needle: excluded") for note in both.notes)
