@@ -12,7 +12,7 @@ from biobench.report.averages import known_mean, suite_averages
 from biobench.report.baselines import Remark, baseline_rows, below_baselines, no_skill, oracle_rows
 from biobench.report.footnotes import contamination_fields, footnotes
 from biobench.report.groups import RunGroup
-from biobench.report.literature.beside import (
+from biobench.report.literature.comparison import (
     deviation_notes,
     likely_note,
     other_scores,

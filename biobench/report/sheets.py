@@ -9,7 +9,7 @@ from biobench.report.entrants import line_name
 from biobench.report.footnotes import MARK, marked
 from biobench.report.frame import Report
 from biobench.report.groups import Source
-from biobench.report.literature.beside import LIKELY
+from biobench.report.literature.comparison import LIKELY
 from biobench.report.literature.experiments import PublishedExperiments
 from biobench.report.row import METRICS, Row
 
