@@ -11,7 +11,7 @@ from biobench.data.suite import task_of
 from biobench.report.averages import suite_averages
 from biobench.report.frame import Report, cells
 from biobench.report.literature.comparison import NAMES
-from biobench.report.literature.published import SUITE_FOLDER, load_published, published_folder
+from biobench.report.literature.published import SUITE_FOLDER, by_paper, load_published, published_folder
 from biobench.report.results import Results
 from biobench.report.tasks import TaskInfo
 from biobench.schema.suite import Member, SuiteSpec
@@ -77,10 +77,8 @@ def suite_results(results: Results, suite: SuiteSpec, name: str) -> tuple[Result
         infos = {task: replace(info, language=min(languages)) for task, info in infos.items()}
     names = {member.name for member in suite.tasks}
     values = [v for v in load_published(published_folder() / SUITE_FOLDER).values if v.task in names]
-    papers: dict[str, set[str]] = defaultdict(set)
-    for value in values:
-        papers[value.model].add(value.paper)
-    published = tuple(replace(v, variant=v.paper if len(papers[v.model]) > 1 else "") for v in values)
+    variants = by_paper(values)
+    published = tuple(replace(v, variant=variants[v.model, v.paper]) for v in values)
     groups = tuple(group for group in results.groups if group.task in infos)
     return replace(results, groups=groups, infos=infos, published=published, cells={}), members
 

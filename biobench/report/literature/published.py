@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
-from collections import defaultdict
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 from pydantic import Field
 
@@ -28,13 +29,18 @@ _COLUMNS = [*("model", "size", "objective", "language", "task"), "value_percent"
 _COLUMNS += ["average_claimed", "average_likely", "seeds"]
 
 
-class PublishedHeader(Strict):
-    """The YAML beside a paper's values."""
+class Paper(Strict):
+    """What every file of a publication says of it."""
 
     id: str
     source: str
     url: str
     citation: str
+
+
+class PublishedHeader(Paper):
+    """The YAML beside a paper's values."""
+
     values: str
     """CSV file beside this one."""
     decimals: int = Field(ge=0)
@@ -100,14 +106,11 @@ class PrintedAverage:
     variant: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
-    """All papers' values."""
+class Published(NamedTuple):
+    """All papers' values and printed averages."""
 
     values: tuple[PublishedValue, ...]
     averages: tuple[PrintedAverage, ...]
-    files: Mapping[str, tuple[str, Path]]
-    """A paper's id -> its citation and YAML."""
 
 
 def published_folder() -> Path:
@@ -119,70 +122,82 @@ def published_folder() -> Path:
     return package / "bundled" / "published"
 
 
-def published_for(results_dir: Path) -> tuple[tuple[PublishedValue, ...], tuple[PrintedAverage, ...]]:
-    """The shipped papers' values and printed averages, and those of the results folder's own papers.
+def folders_for(results_dir: Path, below: str = "") -> list[Path]:
+    """The shipped folder of papers and the results folder's own, where they are two."""
+    folders = [published_folder() / below, results_dir / FOLDER / below]
+    return [folder for folder in dict.fromkeys(map(Path.resolve, folders)) if folder.is_dir()]
 
-    The values of a model that several papers print stay apart, as lines that bear the paper's id. The same paper in
-    both folders (a clone beside an installed package) is one. Raises SpecError for a damaged file and for an id that
-    another paper has.
+
+def published_for(results_dir: Path) -> Published:
+    """The values of the shipped papers and of the results folder's own.
+
+    The values of a model that several papers print stay apart, as lines that bear the paper's id. Raises SpecError for
+    a damaged file and for an id that another paper has.
     """
-    shipped, *others = (load_published(folder) for folder in _folders(results_dir))
-    values, averages = shipped.values, shipped.averages
-    for local in others:
-        for paper in local.files.keys() & shipped.files.keys():
-            (citation, file), (printed, other) = local.files[paper], shipped.files[paper]
-            if citation != printed:
-                raise _taken(paper, file, other)
-        values = (*(v for v in values if v.paper not in local.files), *local.values)
-        averages = (*(a for a in averages if a.paper not in local.files), *local.averages)
-    papers: dict[str, set[str]] = defaultdict(set)
-    for value in values:
-        papers[value.model].add(value.paper)
-    return (
-        tuple(replace(v, variant=v.paper) if len(papers[v.model]) > 1 else v for v in values),
-        tuple(replace(a, variant=a.paper) if len(papers[a.model]) > 1 else a for a in averages),
+    values, averages = load_published(*folders_for(results_dir))
+    variants = by_paper(values)
+    return Published(
+        tuple(replace(v, variant=variants[v.model, v.paper]) for v in values),
+        tuple(replace(a, variant=variants.get((a.model, a.paper), "")) for a in averages),
     )
+
+
+def by_paper(values: Iterable[PublishedValue]) -> dict[tuple[str, str], str]:
+    """(model, paper) -> the paper's id where several papers print values of the model, else empty."""
+    pairs = {(v.model, v.paper) for v in values}
+    papers = Counter(model for model, _ in pairs)
+    return {(model, paper): paper if papers[model] > 1 else "" for model, paper in pairs}
 
 
 def published_state(results_dir: Path) -> str:
     """Changes when `published_for` or `experiments.experiments_for` would read something else."""
-    below = [folder for top in _folders(results_dir) for folder in (top, top / EXPERIMENTS) if folder.is_dir()]
-    return " ".join(f"{folder}{_state(folder)}" for folder in below)
-
-
-def _folders(results_dir: Path) -> list[Path]:
-    shipped, local = published_folder(), results_dir / FOLDER
-    return [shipped, local] if local.is_dir() and local.resolve() != shipped.resolve() else [shipped]
+    return repr([_state(folder) for below in ("", EXPERIMENTS) for folder in folders_for(results_dir, below)])
 
 
 def _state(folder: Path) -> tuple[tuple[str, int, int], ...]:
     files = sorted(p for p in folder.iterdir() if p.suffix in (".yaml", ".csv"))
-    return tuple((p.name, p.stat().st_mtime_ns, p.stat().st_size) for p in files)
+    return tuple((str(p), p.stat().st_mtime_ns, p.stat().st_size) for p in files)
 
 
-def load_published(folder: Path | None = None) -> Published:
-    """Every paper of the folder (default: the shipped one). Raises SpecError with file and line."""
-    folder = folder or published_folder()
-    return _load(folder, _state(folder))
+def load_published(*folders: Path) -> Published:
+    """Every paper of the folders (default: the shipped one). Raises SpecError with file and line."""
+    folders = folders or (published_folder(),)
+    return _load(folders, tuple(map(_state, folders)))
 
 
 @lru_cache(maxsize=8)
-def _load(folder: Path, state: tuple[tuple[str, int, int], ...]) -> Published:
-    """`state` stands for the folder's content: another one reads it anew."""
+def _load(folders: tuple[Path, ...], state: tuple[object, ...]) -> Published:
+    """`state` stands for the folders' content: another one reads them anew."""
     values: list[PublishedValue] = []
     averages: list[PrintedAverage] = []
-    files: dict[str, tuple[str, Path]] = {}
-    for path in sorted(folder / name for name, *_ in state if name.endswith(".yaml")):
-        header = load_yaml_model(path, PublishedHeader)
-        if header.id in files:
-            raise _taken(header.id, path, files[header.id][1])
-        files[header.id] = header.citation, path
+    for header, path in papers(folders, PublishedHeader):
         _read(path.parent / header.values, header, values, averages)
-    return Published(tuple(values), tuple(averages), files)
+    return Published(tuple(values), tuple(averages))
 
 
-def _taken(paper: str, file: Path, other: Path) -> SpecError:
-    return SpecError(f"the id '{paper}' is that of {other}", hint="give each paper an id of its own", file=file)
+P = TypeVar("P", bound=Paper)
+
+
+def papers(folders: Iterable[Path], form: type[P]) -> list[tuple[P, Path]]:
+    """The checked YAML files of the folders; a publication that two folders hold (a clone beside a wheel) is one.
+
+    Raises SpecError with file and line for a damaged file, and for an id that another publication has.
+    """
+    known: dict[str, tuple[P, Path]] = {}
+    for path in (path for folder in folders for path in sorted(folder.glob("*.yaml"))):
+        paper = _paper(path, form, path.stat().st_mtime_ns, path.stat().st_size)
+        other, file = known.get(paper.id, (paper, path))
+        if other.citation != paper.citation or (file != path and file.parent == path.parent):
+            hint = "give each paper an id of its own"
+            raise SpecError(f"the id '{paper.id}' is that of {file}", hint=hint, file=path)
+        known[paper.id] = paper, path
+    return list(known.values())
+
+
+@lru_cache(maxsize=64)
+def _paper(path: Path, form: type[P], changed: int, size: int) -> P:
+    """`changed` and `size` stand for the file's content."""
+    return load_yaml_model(path, form)
 
 
 def _read(path: Path, header: PublishedHeader, values: list[PublishedValue], averages: list[PrintedAverage]) -> None:
