@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -51,9 +50,6 @@ def report(
     model: Annotated[list[str], typer.Option("--model", help="Only this model; repeatable.")] = [],  # noqa: B006
     incomplete: Annotated[bool, typer.Option("--incomplete", help="Average incomplete suites too.")] = False,
     notes: Annotated[bool, typer.Option("--notes", help="table: every note in full.")] = False,
-    experiments: Annotated[
-        bool, typer.Option("--experiments", help="table: published tables beyond the tasks (needle, layers).")
-    ] = False,
     seeds: Annotated[bool, typer.Option("--per-seed", help="csv, json: a row a run and metric.")] = False,
     labels: Annotated[bool, typer.Option("--per-label", help="As --per-seed, with each label's scores.")] = False,
     probabilities: Annotated[
@@ -115,16 +111,11 @@ def report(
                 others = {v.task for v in results.published} - {results.infos[t].published_as for t in filters["tasks"]}
                 more = f"* published values of {len(others)} more tasks: `biobench report --source published`\n"
                 below = more if others else ""
-        if format_ == "table" and experiments and not shown.experiments:
-            shown = replace(shown, experiments=results.experiments)
         if format_ == "table" and output is None and sys.stdout.isatty():
-            printers.print_table(shown, notes=notes, experiments=experiments)
+            printers.print_table(shown, notes=notes)
             sys.stdout.write(below)
             return
-        if format_ == "table":
-            text = printers.to_text(shown, notes=notes, experiments=experiments) + below
-        else:
-            text = printers.render(shown, format_)
+        text = printers.to_text(shown, notes=notes) + below if format_ == "table" else printers.render(shown, format_)
     if output is None:
         sys.stdout.write(text)
     else:

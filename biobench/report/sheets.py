@@ -1,8 +1,8 @@
-"""The table as people read it: models down, tasks across, one sheet of texts a suite or published experiment."""
+"""The table as people read it: models down, tasks across, one sheet of texts a suite."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from biobench.report.entrants import line_name
@@ -10,7 +10,6 @@ from biobench.report.footnotes import MARK, marked
 from biobench.report.frame import Report
 from biobench.report.groups import Source
 from biobench.report.literature.comparison import LIKELY
-from biobench.report.literature.experiments import PublishedExperiments
 from biobench.report.row import METRICS, Row
 
 SUITES = {"fr": "French", "en": "English", "needle": "Needle in a haystack"}
@@ -27,22 +26,16 @@ class Sheet:
     headings: list[str]
     rows: list[list[str]]
     sections: list[str]
-    below: list[str]
 
     @property
     def columns(self) -> list[str]:
-        """All headings: names, sources where there are any, and the cells'."""
-        return ["model" if any(self.sections) else "", *(["source"] if any(self.sections) else []), *self.headings]
+        """All headings: names, sources, and the cells'."""
+        return ["model", "source", *self.headings]
 
     def lines(self) -> Iterator[list[str]]:
         """The rows below `columns`."""
         for (name, *cells), source in zip(self.rows, self.sections, strict=True):
-            yield [name, *([source] if source else []), *cells]
-
-    @property
-    def texts(self) -> int:
-        """How many columns hold words."""
-        return len(self.columns) - len(self.headings)
+            yield [name, source, *cells]
 
 
 def sheets(report: Report) -> list[Sheet]:
@@ -70,18 +63,7 @@ def _of_suite(report: Report, suite: str) -> Sheet:
         first = [percent(mean), by_task] if has_average else []
         rows.append([line_name(*line[:2]), *first, *(percent(cells[line].get(task)) for task in tasks)])
     headings = [*(["average", "by task"] if has_average else []), *tasks]
-    return Sheet(report.title or SUITES.get(suite, suite), headings, rows, [line[2] for line in lines], [])
-
-
-def experiment_sheets(published: Sequence[PublishedExperiments]) -> tuple[list[Sheet], list[str]]:
-    """A sheet a published experiment, and a line for each baseline without values."""
-    tables = [
-        Sheet(one.title, one.headings, [[x.name, *one.cells(x)] for x in one.lines], [""] * len(one.lines), below)
-        for paper in published
-        for one in paper.experiments
-        for below in [paper.below(one)]
-    ]
-    return tables, [line for paper in published for line in paper.absent]
+    return Sheet(report.title or SUITES.get(suite, suite), headings, rows, [line[2] for line in lines])
 
 
 def percent(row: Row | None) -> str:

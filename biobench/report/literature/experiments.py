@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -104,19 +103,6 @@ class PublishedExperiments(Paper):
     def absent(self) -> list[str]:
         """A line for each baseline that is named but has no values."""
         return [f"{a.model}: no published values. {a.why} ({self.source})" for a in self.without_values]
-
-
-def of_suites(
-    published: Sequence[PublishedExperiments], suites: Collection[str] | None
-) -> tuple[PublishedExperiments, ...]:
-    """Those of the suites (None: all); baselines without values stand with all of them only."""
-    if suites is None:
-        return tuple(published)
-    kept = [
-        p.model_copy(update={"experiments": [e for e in p.experiments if e.suite in suites], "without_values": []})
-        for p in published
-    ]
-    return tuple(p for p in kept if p.experiments)
 
 
 def experiments_for(results_dir: Path) -> tuple[PublishedExperiments, ...]:
