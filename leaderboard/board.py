@@ -182,7 +182,9 @@ def _headline(one: Ranking, loaded: Results) -> None:
         if tested is not None:
             lines[-1] += f" {_named(rival_sentence(tested[1]), one, short, names)} {_badges(tested[1])}"
     if not one.best_runs:
-        lines.append("No runs here yet" + ("." if is_public() else f": `biobench run MODEL --suite {one.view}`"))
+        ran = any(_in_views(loaded.infos[g.task], [one.view]) for g in loaded.groups)
+        which = "No runs here under this protocol yet" if ran else "No runs here yet"
+        lines.append(which + ("." if is_public() else f": `biobench run MODEL --suite {one.view}`"))
     st.markdown("\n".join(f"- {line}" for line in lines))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -43,7 +43,6 @@ class Report:
     columns: tuple[TaskInfo, ...]
     notes: tuple[str, ...] = ()
     findings: tuple[UnusableFile, ...] = ()
-    groups: tuple[RunGroup, ...] = field(default=(), repr=False)
     caption: str = ""
     """What the numbers are, where `average` does not say it."""
     title: str = ""
@@ -54,11 +53,9 @@ class Report:
         """The tidy table: a column a field of `Row`, tasks first, then averages. Scores are fractions (0-1)."""
         import pandas as pd
 
-        rows = (*self.rows, *self.averages)
-        whole = {"peak_memory_bytes", "truncated_documents", "lost_gold", "parameters"}
-        columns = {name: [getattr(row, name) for row in rows] for name in Row.__dataclass_fields__}
-        kind = {name: "Int64" if name in whole else None for name in columns}
-        return pd.DataFrame({name: pd.Series(cells, dtype=kind[name]) for name, cells in columns.items()})
+        frame = pd.DataFrame(self.as_json(), columns=list(Row.__dataclass_fields__))
+        counts = ("peak_memory_bytes", "truncated_documents", "lost_gold", "parameters")
+        return frame.astype(dict.fromkeys(counts, "Int64"))
 
     def as_json(self) -> list[dict[str, Any]]:
         """All rows as plain data."""
@@ -142,7 +139,6 @@ def build(
         columns=tuple(info for info in infos.values() if info.id in present),
         notes=tuple(dict.fromkeys(notes)),
         findings=loaded.findings,
-        groups=loaded.groups,
     )
 
 
@@ -165,15 +161,11 @@ def run_rows(
         lost = group.failed(metric, baselines)
         first, runs = group.briefs[0], group.briefs
         # predictions that were made elsewhere say nothing of what they cost and what a window hides
-        costs: dict[str, Any] = (
-            {}
-            if first.origin == "outside"
-            else {
-                **{name: known_mean([getattr(b, name) for b in runs]) for name in COSTS},
-                **{name: getattr(first, name) for name in ("truncated_documents", "lost_gold", "parameters")},
-                "peak_memory_bytes": max(b.peak_memory_bytes for b in runs),
-            }
-        )
+        costs: dict[str, Any] = {}
+        if first.origin != "outside":
+            costs = {name: known_mean([getattr(b, name) for b in runs]) for name in COSTS}
+            costs |= {name: getattr(first, name) for name in ("truncated_documents", "lost_gold", "parameters")}
+            costs["peak_memory_bytes"] = max(b.peak_memory_bytes for b in runs)
         kind = KINDS.get(first.type)
         # what one document is worth where a document is an answer
         whole = kind is None or not (kind.spans or not kind.single or kind.numeric)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from biobench.errors import UsageError
 from biobench.kinds import get_kind
 from biobench.report.baselines import no_skill
-from biobench.report.details.mistaken import Mistakes, as_data, read_mistakes
-from biobench.report.details.mistakes import KINDS
+from biobench.report.details.mistaken import read_mistakes
 from biobench.report.frame import Report, build
 from biobench.report.rescore import run_documents
 from biobench.report.results import Results, first_average, load
@@ -103,7 +102,7 @@ class ResultsFolder:
         """
         import pandas as pd
 
-        mistakes = self._mistakes(model, task, seed)
+        mistakes = read_mistakes(self.results, model, task, seed=seed, data_dir=self.data_dir)
         rows = []
         for one in mistakes.judged:
             sides = {
@@ -114,17 +113,6 @@ class ResultsFolder:
             text = mistakes.texts.get(one.document.id)
             rows.append({"document": one.document.id, "text": text, **shown, "wrong": one.wrong})
         return pd.DataFrame(rows, columns=["document", "text", "gold", "said", "wrong"])
-
-    def errors(self, model: str, task: str, *, seed: int | None = None) -> pd.DataFrame:
-        """One row a mistake of one run: its kind and both sides, as `biobench errors --json` prints them."""
-        import pandas as pd
-
-        columns = ["model", "task", "seed", "document", "kind"]
-        columns += [f"{side}_{what}" for side in ("gold", "said") for what in ("label", "start", "end", "text")]
-        return pd.DataFrame(as_data(self._mistakes(model, task, seed), KINDS[:-1], None), columns=columns)
-
-    def _mistakes(self, model: str, task: str, seed: int | None) -> Mistakes:
-        return read_mistakes(self.results, model, task, seed=seed, data_dir=self.data_dir)
 
 
 def results(results_dir: str | Path = "results", *, data_dir: str | Path | None = None) -> ResultsFolder:

@@ -17,7 +17,6 @@ from rich.table import Table
 from rich.text import Text
 
 from biobench.errors import UsageError
-from biobench.report.details.needle import needle_section
 from biobench.report.escape import LONGEST, for_csv, for_html, for_latex, for_markdown, plain, words
 from biobench.report.frame import Report
 from biobench.report.row import Row
@@ -96,9 +95,9 @@ def _notes(report: Report) -> list[str]:
 
 def _markdown(report: Report) -> str:
     def table(sheet: Sheet) -> list[str]:
-        rows = [sheet.columns, *sheet.lines()]
+        rows = [sheet.columns, *sheet.rows]
         head, *body = ["| " + " | ".join(map(for_markdown, row)) + " |" for row in rows]
-        rule = "| " + " | ".join(["---"] * 2 + ["---:"] * len(sheet.headings)) + " |"
+        rule = "| " + " | ".join(["---"] * 2 + ["---:"] * (len(sheet.columns) - 2)) + " |"
         return [f"### {words(sheet.title, for_markdown)}", "", head, rule, *body, ""]
 
     out = [line for sheet in sheets(report) for line in table(sheet)]
@@ -111,10 +110,10 @@ def _latex(report: Report) -> str:
     """A booktabs table a suite; needs \\usepackage{booktabs,textcomp} and T1 fonts."""
 
     def table(sheet: Sheet) -> list[str]:
-        head, *body = [" & ".join(map(for_latex, row)) + r" \\" for row in [sheet.columns, *sheet.lines()]]
+        head, *body = [" & ".join(map(for_latex, row)) + r" \\" for row in [sheet.columns, *sheet.rows]]
         return [
             *(r"\begin{table}", r"\centering"),
-            rf"\begin{{tabular}}{{{'l' * 2}{'r' * len(sheet.headings)}}}",
+            rf"\begin{{tabular}}{{ll{'r' * (len(sheet.columns) - 2)}}}",
             *(r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}"),
             rf"\caption{{{words(sheet.title, for_latex)}. {words(caption(report), for_latex)}}}",
             *(r"\end{table}", ""),
@@ -163,12 +162,10 @@ def _html(report: Report) -> str:
         items = "".join(f"<li>{words(line, for_html)}</li>" for line in lines)
         return f'<h2>{title}</h2>\n<ul class="notes">{items}</ul>\n' if items else ""
 
-    types = {info.id: info.type for info in report.columns}
-    grids = needle_section(report.groups, types, {(row.task, *row.line) for row in report.rows})
-    tables = [html_table(sheet.title, sheet.columns, sheet.lines(), 2) for sheet in sheets(report)]
+    tables = [html_table(sheet.title, sheet.columns, sheet.rows, 2) for sheet in sheets(report)]
     body = [
         *(tables if report.rows else ["<p>No results yet.</p>\n"]),
-        f'<p class="notes">{words(caption(report), for_html)}</p>\n{grids}\n',
+        f'<p class="notes">{words(caption(report), for_html)}</p>\n',
         listed("Notes", report.notes),
         listed("Findings", [f"{f}. {f.hint}" for f in report.findings]),
     ]
@@ -243,11 +240,11 @@ def _few(notes: Sequence[str]) -> Iterator[str]:
 def _tables(sheet: Sheet, width: int) -> Iterator[Table]:
     """The sheet in as few tables as fit `width`."""
     name_width = min(max((len(plain(name)) for name, *_ in sheet.rows), default=0), max(28, width // 3))
-    titles = ["_\n".join(plain(h).split("_")) for h in sheet.headings]
+    titles = ["_\n".join(plain(h).split("_")) for h in sheet.columns[2:]]
     pieces: list[list[int]] = [[]]
     left = room = width - name_width - 2
     for i, title in enumerate(titles):
-        wide = 2 + max(max(map(len, title.splitlines()), default=1), *(len(row[i + 1]) for row in sheet.rows))
+        wide = 2 + max(max(map(len, title.splitlines()), default=1), *(len(row[i + 2]) for row in sheet.rows))
         if wide > left and pieces[-1]:
             pieces.append([])
             left = room
@@ -263,7 +260,7 @@ def _tables(sheet: Sheet, width: int) -> Iterator[Table]:
         for i in columns:
             table.add_column(Text(titles[i]), justify="right", overflow="fold", vertical="bottom")
         section = ""
-        for (name, *cells), source in zip(sheet.rows, sheet.sections, strict=True):
+        for name, source, *cells in sheet.rows:
             if all(cells[i] == "–" for i in columns):
                 continue  # nothing in this piece: the line stands in another one
             if source != section:

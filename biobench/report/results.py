@@ -53,7 +53,7 @@ def load(results_dir: str | Path) -> Results:
     folder = Path(results_dir)
     # tens of thousands of small objects, none of them in a circle: the collector would go over them again and again
     with paused_collector():
-        published = published_for(folder).values
+        published = published_for(folder)
         scanned = [(source, store, *store.briefs()) for source, store in _stores(folder)]
         floors, damaged = scan_floors(results_dir)
         infos = task_infos([b for _, _, briefs, _ in scanned for b in briefs], published, floors)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from biobench.report.entrants import line_name
 from biobench.report.footnotes import MARK, marked
@@ -18,24 +17,12 @@ SOURCES = ("run", "frozen", "external", "submitted", "published", "baseline", "o
 """The sources in the order of printed tables."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sheet:
-    """A table of texts as every format shows it. rows: name and cells; sections: of each row, its source."""
+class Sheet(NamedTuple):
+    """A table of texts as every format shows it: columns and rows begin with the model and its source."""
 
     title: str
-    headings: list[str]
+    columns: list[str]
     rows: list[list[str]]
-    sections: list[str]
-
-    @property
-    def columns(self) -> list[str]:
-        """All headings: names, sources, and the cells'."""
-        return ["model", "source", *self.headings]
-
-    def lines(self) -> Iterator[list[str]]:
-        """The rows below `columns`."""
-        for (name, *cells), source in zip(self.rows, self.sections, strict=True):
-            yield [name, source, *cells]
 
 
 def sheets(report: Report) -> list[Sheet]:
@@ -61,9 +48,9 @@ def _of_suite(report: Report, suite: str) -> Sheet:
         mean = averages.get(line)
         by_task = "–" if mean is None or mean.task_mean is None else f"{100 * mean.task_mean:.1f}"
         first = [percent(mean), by_task] if has_average else []
-        rows.append([line_name(*line[:2]), *first, *(percent(cells[line].get(task)) for task in tasks)])
-    headings = [*(["average", "by task"] if has_average else []), *tasks]
-    return Sheet(report.title or SUITES.get(suite, suite), headings, rows, [line[2] for line in lines])
+        rows.append([line_name(*line[:2]), line[2], *first, *(percent(cells[line].get(task)) for task in tasks)])
+    columns = ["model", "source", *(["average", "by task"] if has_average else []), *tasks]
+    return Sheet(report.title or SUITES.get(suite, suite), columns, rows)
 
 
 def percent(row: Row | None) -> str:

@@ -55,7 +55,6 @@ def build_suite(results: Results, suite: SuiteSpec, name: str, *, incomplete: bo
         notes=tuple(dict.fromkeys(notes)),
         title=suite.name or suite.id,
         findings=results.findings,
-        groups=results.groups,
     )
 
 
@@ -76,9 +75,7 @@ def suite_results(results: Results, suite: SuiteSpec, name: str) -> tuple[Result
     if len(languages) == 1:
         infos = {task: replace(info, language=min(languages)) for task, info in infos.items()}
     names = {member.name for member in suite.tasks}
-    values = [v for v in load_published(published_folder() / SUITE_FOLDER).values if v.task in names]
-    variants = by_paper(values)
-    published = tuple(replace(v, variant=variants[v.model, v.paper]) for v in values)
+    published = by_paper(v for v in load_published(published_folder() / SUITE_FOLDER) if v.task in names)
     groups = tuple(group for group in results.groups if group.task in infos)
     return replace(results, groups=groups, infos=infos, published=published, cells={}), members
 

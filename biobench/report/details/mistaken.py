@@ -47,9 +47,8 @@ class Mistakes:
 
 def only_labels(one: JudgedDocument) -> tuple[str, str] | None:
     """(gold, predicted) of a document that has one label of each and no mentions."""
-    gold, predicted = (
-        [s.label for s in sides if s] for sides in zip(*((m.gold, m.predicted) for m in one.marks), strict=True)
-    )
+    gold = [mark.gold.label for mark in one.marks if mark.gold]
+    predicted = [mark.predicted.label for mark in one.marks if mark.predicted]
     return (gold[0], predicted[0]) if not one.document.spans and len(gold) == len(predicted) == 1 else None
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from biobench.errors import BioBenchError, StoreError
 from biobench.report.escape import for_html, words
 from biobench.report.groups import RunGroup, Source
 from biobench.report.rescore import run_documents
@@ -109,15 +109,8 @@ def grid_of(group: RunGroup) -> NeedleGrid:
     shares, _ = grid(gold, [predictions for _, predictions in loaded])
     counted = Counter(document.labels[0] for document in gold)
     first = records[0]
-    reader = first.protocol.get("reader", {})
-    planned = reader.get("lengths", ()) if isinstance(reader, dict) else None
-    if not isinstance(planned, (list, tuple)) or any(type(n) is not int for n in planned):
-        raise StoreError(
-            f"the record of {first.task.id}, seed {first.seed} names no lengths in its protocol",
-            hint="it was not written by BioBench; delete it and repeat the run",
-            file=group.store.path_of(first).with_suffix(".json"),
-        )
-    lengths = {key[0] for key in shares if key[0] is not None} | set(planned)
+    reader: dict[str, Any] = first.protocol.get("reader", {})
+    lengths = {key[0] for key in shares if key[0] is not None} | set(reader.get("lengths", ()))
     return NeedleGrid(
         group.model,
         group.task,
@@ -172,33 +165,6 @@ def render_grid(grid: NeedleGrid) -> str:
 
 def _seeds(grid: NeedleGrid) -> str:
     return f"{len(grid.seeds)} seed{'s' if len(grid.seeds) > 1 else ''}"
-
-
-def needle_section(
-    groups: Sequence[RunGroup], columns: Mapping[str, str], shown: Collection[tuple[str, str, str, str]]
-) -> str:
-    """HTML tables of the grids of a report, tinted from chance to all right; empty without any.
-
-    columns: task -> its type; shown: task and line of the report's rows. A grid that cannot be read says why.
-    """
-    parts = []
-    for group in groups:
-        if columns.get(group.task) == NEEDLE and (group.task, group.model, group.variant, group.source) in shown:
-            try:
-                grid = grid_of(group)
-                parts.append(f'<div class="scroll" tabindex="0">{map_html(grid, grid.title)}</div>')
-            except BioBenchError as error:
-                reason = f"{group.model} · {group.task}: no grid, {error.what}; {error.hint}"
-                parts.append(f"<p>{words(reason, for_html)}</p>")
-    if not parts:
-        return ""
-    note = (
-        "Accuracy in percent over seeds; 50 is chance. Below it its 95% interval for other examples of the same kind "
-        "(Wilson, pairs that share a haystack count together), of the cells all together. n/a: beyond the model's "
-        "window, nothing was scored; all: the lengths that are read."
-    )
-    body = "\n".join(parts)
-    return f'<h2>Needle in a haystack: length and position</h2>\n<p class="notes">{note}</p>\n{body}'
 
 
 def map_html(grid: NeedleGrid, name: str) -> str:

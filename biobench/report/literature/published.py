@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from pydantic import Field
 
@@ -91,28 +92,6 @@ class PublishedValue:
         return None if self.likely == UNDECIDED else self.likely
 
 
-@dataclass(frozen=True, slots=True)
-class PrintedAverage:
-    """An average over a suite's tasks as the paper prints it: each task once, by the average that it is printed in.
-
-    value, variant: as of `PublishedValue`. suite: of which the paper's tasks are.
-    """
-
-    model: str
-    value: float
-    suite: str
-    paper: str
-    seeds: int
-    variant: str = ""
-
-
-class Published(NamedTuple):
-    """All papers' values and printed averages."""
-
-    values: tuple[PublishedValue, ...]
-    averages: tuple[PrintedAverage, ...]
-
-
 def published_folder() -> Path:
     """The checkout's `results/published`, else the installed wheel's copy."""
     package = Path(biobench.__file__).resolve().parent
@@ -128,25 +107,20 @@ def folders_for(results_dir: Path, below: str = "") -> list[Path]:
     return [folder for folder in dict.fromkeys(map(Path.resolve, folders)) if folder.is_dir()]
 
 
-def published_for(results_dir: Path) -> Published:
+def published_for(results_dir: Path) -> tuple[PublishedValue, ...]:
     """The values of the shipped papers and of the results folder's own.
 
     The values of a model that several papers print stay apart, as lines that bear the paper's id. Raises SpecError for
     a damaged file and for an id that another paper has.
     """
-    values, averages = load_published(*folders_for(results_dir))
-    variants = by_paper(values)
-    return Published(
-        tuple(replace(v, variant=variants[v.model, v.paper]) for v in values),
-        tuple(replace(a, variant=variants.get((a.model, a.paper), "")) for a in averages),
-    )
+    return by_paper(load_published(*folders_for(results_dir)))
 
 
-def by_paper(values: Iterable[PublishedValue]) -> dict[tuple[str, str], str]:
-    """(model, paper) -> the paper's id where several papers print values of the model, else empty."""
-    pairs = {(v.model, v.paper) for v in values}
-    papers = Counter(model for model, _ in pairs)
-    return {(model, paper): paper if papers[model] > 1 else "" for model, paper in pairs}
+def by_paper(values: Iterable[PublishedValue]) -> tuple[PublishedValue, ...]:
+    """The values; where several papers print some of a model, its `variant` is the paper's id."""
+    values = tuple(values)
+    papers = Counter(model for model, _ in {(v.model, v.paper) for v in values})
+    return tuple(replace(v, variant=v.paper) if papers[v.model] > 1 else v for v in values)
 
 
 def published_state(results_dir: Path) -> str:
@@ -159,20 +133,17 @@ def _state(folder: Path) -> tuple[tuple[str, int, int], ...]:
     return tuple((str(p), p.stat().st_mtime_ns, p.stat().st_size) for p in files)
 
 
-def load_published(*folders: Path) -> Published:
+def load_published(*folders: Path) -> tuple[PublishedValue, ...]:
     """Every paper of the folders (default: the shipped one). Raises SpecError with file and line."""
     folders = folders or (published_folder(),)
     return _load(folders, tuple(map(_state, folders)))
 
 
 @lru_cache(maxsize=8)
-def _load(folders: tuple[Path, ...], state: tuple[object, ...]) -> Published:
+def _load(folders: tuple[Path, ...], state: tuple[object, ...]) -> tuple[PublishedValue, ...]:
     """`state` stands for the folders' content: another one reads them anew."""
-    values: list[PublishedValue] = []
-    averages: list[PrintedAverage] = []
-    for header, path in papers(folders, PublishedHeader):
-        _read(path.parent / header.values, header, values, averages)
-    return Published(tuple(values), tuple(averages))
+    read = papers(folders, PublishedHeader)
+    return tuple(value for header, path in read for value in _values(path.parent / header.values, header))
 
 
 P = TypeVar("P", bound=Paper)
@@ -200,67 +171,58 @@ def _paper(path: Path, form: type[P], changed: int, size: int) -> P:
     return load_yaml_model(path, form)
 
 
-def _read(path: Path, header: PublishedHeader, values: list[PublishedValue], averages: list[PrintedAverage]) -> None:
+def _values(path: Path, header: PublishedHeader) -> Iterator[PublishedValue]:
+    """The values of a paper's CSV. Its rows `avg_<suite>` are the averages that it prints, which are checked alone."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         hint = "it holds the values of the YAML beside it"
         raise SpecError(f"cannot be read: {error}", hint=hint, file=path) from error
     reader = csv.DictReader(text.splitlines())
-
-    def wrong(what: str, hint: str) -> SpecError:
-        return SpecError(what, hint=hint, file=path, line=max(reader.line_num, 1))
-
-    if reader.fieldnames != _COLUMNS:
-        raise wrong("has other columns", "expected: " + ",".join(_COLUMNS))
-    step = 10.0**-header.decimals / 100
     known = [*metric_names(), UNDECIDED]
     seen: set[tuple[str, str, str]] = set()
+
+    def check(right: bool, what: str, hint: str) -> None:
+        if not right:
+            raise SpecError(what, hint=hint, file=path, line=max(reader.line_num, 1))
+
+    check(reader.fieldnames == _COLUMNS, "has other columns", "expected: " + ",".join(_COLUMNS))
     for row in reader:
-        if None in row or None in row.values():
-            raise wrong("has too many or too few cells", "quote texts that hold commas")
-        model, task, language, seeds = row["model"], row["task"], row["language"], row["seeds"]
-        claimed, likely = row["average_claimed"], row["average_likely"]
-        if (model, task, likely) in seen:
-            raise wrong(f"{model} has two values for {task}", "keep one")
+        whole = None not in row and None not in row.values()
+        check(whole, "has too many or too few cells", "quote texts that hold commas")
+        model, task, language, percent, seeds = (
+            row[c] for c in ("model", "task", "language", "value_percent", "seeds")
+        )
+        likely = row["average_likely"]
+        check((model, task, likely) not in seen, f"{model} has two values for {task}", "keep one")
         seen.add((model, task, likely))
-        if seeds and (not seeds.isdigit() or seeds == "0"):
-            hint = "give how many, or nothing where the publication does not say"
-            raise wrong(f"seeds '{seeds}' is not a number", hint)
-        try:
-            percent = float(row["value_percent"])
-        except ValueError:
-            percent = -1.0
-        if not 0 <= percent <= 100:
-            raise wrong(f"'{row['value_percent']}' is not a percentage", "a number from 0 to 100")
-        # fractions that print as they were written: 0.701, not 0.7010000000000001
-        value = round(percent / 100, 6)
+        hint = "give how many, or nothing where the publication does not say"
+        check(not seeds or (seeds.isdigit() and seeds != "0"), f"seeds '{seeds}' is not a number", hint)
+        is_percentage = re.fullmatch(r"\d+(\.\d+)?", percent) is not None and float(percent) <= 100
+        check(is_percentage, f"'{percent}' is not a percentage", "a number from 0 to 100")
         if task.startswith("avg_"):
-            suite = task.removeprefix("avg_")
-            averages.append(PrintedAverage(model, value, suite, header.id, int(seeds or 0)))
             continue
         for column in ("average_claimed", "average_likely"):
-            if row[column] not in known:
-                raise wrong(f"{column} '{row[column]}' is not an average", suggest(row[column], known))
-        if task not in header.readings or language not in header.caption:
-            raise wrong(f"no reading or caption for {task} ({language})", "say in the YAML how the numbers are read")
-        values.append(
-            PublishedValue(
-                paper=header.id,
-                model=model,
-                size=row["size"],
-                language=language,
-                task=task,
-                value=value,
-                step=step,
-                claimed=claimed,
-                likely=likely,
-                seeds=int(seeds or 0),
-                caption=header.caption[language],
-                reading=header.readings[task],
-                source=header.source,
-                citation=header.citation,
-                parameters=header.parameters.get(model),
-                stated=header.stated is None or language in header.stated,
-            )
+            check(row[column] in known, f"{column} '{row[column]}' is not an average", suggest(row[column], known))
+        has_words = task in header.readings and language in header.caption
+        how = "say in the YAML how the numbers are read"
+        check(has_words, f"no reading or caption for {task} ({language})", how)
+        yield PublishedValue(
+            paper=header.id,
+            model=model,
+            size=row["size"],
+            language=language,
+            task=task,
+            # fractions that print as they were written: 0.701, not 0.7010000000000001
+            value=round(float(percent) / 100, 6),
+            step=10.0**-header.decimals / 100,
+            claimed=row["average_claimed"],
+            likely=likely,
+            seeds=int(seeds or 0),
+            caption=header.caption[language],
+            reading=header.readings[task],
+            source=header.source,
+            citation=header.citation,
+            parameters=header.parameters.get(model),
+            stated=header.stated is None or language in header.stated,
         )
