@@ -52,3 +52,8 @@ def test_no_view_shows_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert b"own_notes" in shown["errors own_notes"]
     assert [view for view, content in shown.items() if WORD.lower().encode() in content.lower()] == []
     assert marked(tmp_path, WORD, (tmp_path / "data",)) == [], "the index of the folder holds none either"
+
+
+def test_texts_of_open_data_would_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = board(tmp_path, "open", monkeypatch)
+    assert WORD.encode() in shown["errors own_notes"], "the search sees what a page shows"

@@ -23,7 +23,6 @@ from biobench.store import Store, run_key
 from biobench.submission.pack import submit
 from biobench.submission.verify import examine as verify
 from tests.helpers.needle_make import LENGTHS, PAIRS, POSITIONS, TEMPLATES, always, cell, needle_documents, save_needle
-from tests.helpers.report_make import save_runs
 from tests.helpers.store_make import record
 
 EVERY_CELL = 2 * PAIRS * len(TEMPLATES)
@@ -144,8 +143,3 @@ def test_needle_scores_over_other_lengths_are_not_compared(tmp_path):
     held = compare("short", "other short", results_dir=tmp_path)
     assert held.tasks == ("my_needle",)
     assert not any("windows cut" in note for note in held.notes)
-    for model in ("short", "long"):
-        save_runs(tmp_path, model, "bc5cdr", {42: 0.5, 43: 0.6, 44: 0.7})
-    both = compare("short", "long", results_dir=tmp_path, tasks=["bc5cdr", "my_needle"])
-    assert both.tasks == ("bc5cdr",)
-    assert any(note.startswith("my_needle: left out") for note in both.notes)
