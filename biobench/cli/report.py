@@ -33,7 +33,7 @@ def report(
     format_: Annotated[str, typer.Option("--format", help="table, md, csv, latex, json or html.")] = "table",
     average: Annotated[
         str | None,
-        typer.Option("--average", help="macro, micro, weighted or paper (default: macro; paper without runs)."),
+        typer.Option("--average", help="paper (each task's published one, the default), macro, micro or weighted."),
     ] = None,
     task: Annotated[
         list[str], typer.Option("--task", callback=several, help="Only this task: an id or a YAML path; repeatable.")
@@ -75,7 +75,7 @@ def report(
     from biobench.report import printers
     from biobench.report.frame import build, cells
     from biobench.report.frames import COLUMNS, tidy
-    from biobench.report.results import first_average, load
+    from biobench.report.results import load
     from biobench.report.suite import build_suite
 
     results = load(results_dir)
@@ -105,7 +105,7 @@ def report(
                 # the tasks that were run or submitted; where none was, everything published is on show
                 ran = dict.fromkeys(g.task for g in (*results.groups, *(r.group for r in results.refusals)))
                 filters["tasks"] = list(ran) or None
-            chosen_average = cast("AverageName", average or first_average(results))
+            chosen_average = cast("AverageName", average or "paper")
             shown = build(results, chosen_average, **filters, incomplete=incomplete)
             if filters["tasks"] is not None and not source:
                 others = {v.task for v in results.published} - {results.infos[t].published_as for t in filters["tasks"]}

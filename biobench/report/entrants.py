@@ -1,4 +1,4 @@
-"""Who is compared: names as the report prints them, resolved to runs, published scores or the gate's policies."""
+"""Who is compared: names as the report prints them, resolved to runs or published scores."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from pathlib import Path
 
 from biobench.core.hub import cached_commit
 from biobench.errors import UsageError
-from biobench.report.baselines import POLICY_SOURCES
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup, Source
 from biobench.report.literature.published import PublishedValue
 from biobench.report.results import Results
-from biobench.schema.baseline import BaselineRecord
 from biobench.schema.checkpoint import model_folder
 from biobench.schema.strict import suggest
 
@@ -27,8 +25,7 @@ class Entrant:
     """One model of a comparison.
 
     label: what it is called in the output, unique. groups: task -> its groups of runs (several where runs of
-    different conditions are stored). Without any, published: our task id -> printed values; without these
-    either, policies: task -> the gate's records that hold the policy `model`, newest first.
+    different conditions are stored). Without any, published: our task id -> printed values.
     """
 
     label: str
@@ -36,7 +33,6 @@ class Entrant:
     source: Source
     groups: Mapping[str, tuple[RunGroup, ...]]
     published: Mapping[str, PublishedValue] = field(default_factory=dict)
-    policies: Mapping[str, tuple[BaselineRecord, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     @property
@@ -44,26 +40,21 @@ class Entrant:
         """Only printed means are known of it, no runs."""
         return bool(self.published)
 
-    @property
-    def is_policy(self) -> bool:
-        """One of the gate's policies: no model, no seeds."""
-        return bool(self.policies)
-
 
 def line_name(model: str, variant: str) -> str:
     """A model's name in the tables: what sets its runs apart stands in brackets."""
     return f"{model} [{variant}]" if variant else model
 
 
-def find_entrants(names: Sequence[str], results: Results, baselines: Sequence[BaselineRecord] = ()) -> list[Entrant]:
+def find_entrants(names: Sequence[str], results: Results) -> list[Entrant]:
     """The models of these names, in order; one that is named twice gets a number.
 
     A name is a model as the report prints it (with or without the bracket of its variant, with or without
-    its revision), the folder that was run, a published model, or a policy of the gate. Raises UsageError.
+    its revision), the folder that was run, or a published model. Raises UsageError.
     """
     entrants: list[Entrant] = []
     for name in names:
-        entrant = _find(name, results, baselines)
+        entrant = _find(name, results)
         label, times, used = entrant.label, 1, {other.label for other in entrants}
         while label in used:
             times += 1
@@ -72,7 +63,7 @@ def find_entrants(names: Sequence[str], results: Results, baselines: Sequence[Ba
     return entrants
 
 
-def _find(name: str, results: Results, baselines: Sequence[BaselineRecord]) -> Entrant:
+def _find(name: str, results: Results) -> Entrant:
     groups = _matching(name, results.groups)
     if groups:
         sources = [s for s in _PREFERRED if any(g.source == s for g in groups)]
@@ -97,14 +88,6 @@ def _find(name: str, results: Results, baselines: Sequence[BaselineRecord]) -> E
         of = {v.task: v for v in values}
         published = {i.id: of[i.published_as] for i in results.infos.values() if i.published_as in of}
         return Entrant(plain(name), name, "published", {}, published)
-    policies: dict[str, tuple[BaselineRecord, ...]] = {}
-    for record in sorted(baselines, key=lambda r: r.made, reverse=True):
-        for policy in record.policies:
-            if policy.name == name:
-                policies[record.task] = (*policies.get(record.task, ()), record)
-                source = POLICY_SOURCES[policy.kind]
-    if policies:
-        return Entrant(plain(name), name, source, {}, policies=policies)
     refused = _matching(name, [r.group for r in results.refusals])
     if refused:
         failing = ", ".join(sorted({g.task for g in refused}))
@@ -113,7 +96,6 @@ def _find(name: str, results: Results, baselines: Sequence[BaselineRecord]) -> E
         raise UsageError(what, hint="; ".join(reasons))
     known = {text for g in results.groups for text in (g.model, line_name(g.model, g.variant))}
     known |= {text for v in results.published for text in (v.model, line_name(v.model, v.variant))}
-    known |= {policy.name for record in baselines for policy in record.policies}
     hint = suggest(name, [plain(k) for k in sorted(known)])
     if not hint.startswith("did you mean"):
         hint = "`biobench report` shows the models that have results"

@@ -14,7 +14,7 @@ from biobench.report.baselines import no_skill
 from biobench.report.details.mistaken import read_mistakes
 from biobench.report.frame import Report, build
 from biobench.report.rescore import run_documents
-from biobench.report.results import Results, first_average, load
+from biobench.report.results import Results, load
 from biobench.report.row import AverageName
 from biobench.score.probabilistic import probabilistic
 
@@ -90,9 +90,9 @@ class ResultsFolder:
             warnings.warn(f"runs of {task} are left out, the task fails its gate: {'; '.join(reasons)}", stacklevel=2)
         return pd.DataFrame(tidy(self.results, labels=labels), columns=list(COLUMNS))
 
-    def report(self, average: AverageName | None = None, **filters: Any) -> Report:
+    def report(self, average: AverageName = "paper", **filters: Any) -> Report:
         """The table of the report (`.frame` is the data frame); filters as of `report.frame.build`."""
-        return build(self.results, average or first_average(self.results), **filters)
+        return build(self.results, average, **filters)
 
     def predictions(self, model: str, task: str, *, seed: int | None = None) -> pd.DataFrame:
         """One row a test document of one run: document, text, gold and said (lists), wrong (number of mistakes).

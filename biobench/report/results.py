@@ -92,14 +92,6 @@ def _stores(results_dir: Path) -> list[tuple[Source, Store]]:
     return stores
 
 
-def first_average(results: Results) -> AverageName:
-    """The average on show unless another is asked for: macro, and each task's published one where there are no runs.
-
-    Hardly any published value stands beside macro F1, so a folder without runs would show none of them.
-    """
-    return "macro" if results.groups else "paper"
-
-
 def metric_of(info: TaskInfo, average: AverageName) -> str:
     """The score that `average` means on this task; kinds without F1 have the one that published scores use."""
     return info.paper if average == "paper" or not has_f1(info.type) else METRICS[average]

@@ -13,6 +13,7 @@ from biobench.comparison.compare import compare
 from biobench.comparison.ranking import ranking, verdict_on
 from biobench.report.details.needle import map_html, needle_grids
 from biobench.report.frame import build
+from biobench.report.frames import results
 from biobench.report.results import load
 from biobench.report.tasks import shipped
 from biobench.submission.pack import submit
@@ -66,8 +67,8 @@ def test_the_table_is_the_reports(monkeypatch, runs):
     assert HOSTILE in frame.index, "a name is text"
 
 
-def test_one_pair_has_one_answer_in_four_places(monkeypatch, runs):
-    held = compare("org/high", "org/middle", results_dir=runs, average="paper")
+def test_one_pair_has_one_answer_in_four_places_by_default(monkeypatch, runs):
+    held = compare("org/high", "org/middle", results_dir=runs)
     (pair,) = held.pairs
     best = next(b for b in ranking(load(runs), "en").best_runs if not b.protocol)
     assert (best.name, best.rivals[0], set(best.tasks)) == ("org/high", "org/middle", set(TASKS))
@@ -84,6 +85,9 @@ def test_one_pair_has_one_answer_in_four_places(monkeypatch, runs):
     assert all(part in told for part in (numbers, ends, word))
     assert all(part in held.text() for part in (numbers, ends, word))
     assert comparison.tasks == held.tasks
+    report = results(runs).report(suites=["en"], tasks=TASKS, incomplete=True)
+    means = {row.model: row.mean for row in report.averages if row.source == "run" and not row.variant}
+    assert means["org/high"] - means["org/middle"] == pytest.approx(pair.difference), "the report's means too"
 
 
 def test_ranks_stay_when_rows_are_hidden_and_other_protocols_have_none(monkeypatch, runs):

@@ -186,7 +186,7 @@ def test_the_report_widens_the_interval_and_says_what_it_is(tmp_path: Path) -> N
 def test_compare_takes_the_corrected_t_and_never_seeds_with_splits(tmp_path: Path) -> None:
     save_folds(tmp_path, "a", 0.8)
     save_folds(tmp_path, "b", 0.6, folds=8)
-    result = compare("a", "b", results_dir=tmp_path, tasks="gad_folds")
+    result = compare("a", "b", results_dir=tmp_path, tasks="gad_folds", average="macro")
     (line,) = result.pairs[0].tasks
     scores = [
         sorted((r.seed, r.scores["macro_f1"]) for r in Store(tmp_path).records() if r.model.id == m) for m in "ab"
@@ -208,7 +208,7 @@ def test_compare_takes_the_corrected_t_and_never_seeds_with_splits(tmp_path: Pat
     for seed in range(42, 47):
         save(tmp_path, "c", "gad_folds", seed, 0.7, spec="other")
     with pytest.raises(UsageError, match="not the same protocol"):
-        compare("a", "c", results_dir=tmp_path, tasks="gad_folds")
+        compare("a", "c", results_dir=tmp_path, tasks="gad_folds", average="macro")
 
 
 @pytest.mark.real
