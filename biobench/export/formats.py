@@ -22,7 +22,7 @@ from biobench.export.push import REPOSITORY
 from biobench.export.results import AVERAGES, TaskResult, model_results
 from biobench.report.escape import for_markdown, plain
 from biobench.report.frame import build
-from biobench.report.literature.beside import NAMES
+from biobench.report.literature.comparison import NAMES
 from biobench.report.printers import render
 from biobench.report.results import load
 from biobench.report.row import METRICS, Row

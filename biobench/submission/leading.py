@@ -62,5 +62,5 @@ def _published(task: str, metric: str) -> float | None:
     info = shipped().get(task)
     if info is None:  # a task of one's own, which no paper has a value for
         return None
-    values = [v.value for v in load_published().values if (v.task, v.comparable) == (info.published_as, metric)]
+    values = [v.value for v in load_published() if (v.task, v.comparable) == (info.published_as, metric)]
     return max(values, default=None)
