@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
@@ -174,7 +175,9 @@ def _data(format_: str, columns: Sequence[str], rows: list[dict[str, Any]]) -> s
 
 def _put(text: str, output: Path | None) -> None:
     if output is None:
-        sys.stdout.write(text)
+        # CSV carries names whole, and a terminal must take no part of them for a command
+        command = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
+        sys.stdout.write(re.sub(command, "\ufffd", text) if sys.stdout.isatty() else text)
     else:
         write_output(output, text)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -48,8 +49,8 @@ def find_ledgers(
         for key in (text, entrant.label, entrant.model):
             if key in left:
                 paths[entrant.label] = Path(left.pop(key)).expanduser()
-        folder = Path(text).expanduser()
-        if entrant.label not in paths and any((folder / part / FILE).is_file() for part in ("", "model")):
+        folder = Path(os.path.expanduser(text))
+        if entrant.label not in paths and any(os.path.isfile(folder / part / FILE) for part in ("", "model")):
             paths[entrant.label] = folder
     if left:
         raise UsageError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -143,10 +144,10 @@ def _matching(name: str, groups: Sequence[RunGroup]) -> list[RunGroup]:
 
 def _readings(name: str) -> list[str]:
     """The name itself; for a folder also the ids that its runs may carry, for a branch or tag the commit's."""
-    path = Path(name).expanduser()
-    if not path.is_dir():
+    path = os.path.expanduser(name)
+    if not os.path.isdir(path):  # unlike a Path's, it raises nothing for names of any length
         model, _, revision = name.partition("@")
         commit = cached_commit(model, revision) if revision else None
         return [name] if commit is None else [name, f"{model}@{commit}"]
-    resolved = model_folder(path).resolve()
+    resolved = model_folder(Path(path)).resolve()
     return [name, f"{resolved.parent.name}/{resolved.name}", resolved.name]

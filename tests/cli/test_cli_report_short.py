@@ -118,19 +118,6 @@ def test_what_only_data_formats_hold_is_refused_elsewhere(option: list[str], bio
     assert biobench("report", *option).refusal() == f"{' '.join(option)} has no place in a table"
 
 
-def test_latex_and_csv_from_export(biobench: Run, results: Path) -> None:
-    save_runs(results, "my-org/my-encoder", "hoc", {42: 0.1}, limit=10)
-    latex = biobench("export", "my-org/my-encoder", "--format", "latex").out
-    assert r"\toprule" in latex
-    assert "limit" not in latex
-    assert "baseline" not in latex
-    rows = list(csv.DictReader(io.StringIO(biobench("export", "my-org/my-encoder", "--format", "csv").out)))
-    assert {(r["model"], r["task"], r["n_seeds"]) for r in rows} == {
-        ("my-org/my-encoder", "gad", "3"),
-        ("my-org/my-encoder", "hoc", "3"),
-    }
-
-
 def test_out_is_output(biobench: Run, results: Path, tmp_path: Path) -> None:
     assert biobench("report", "--format", "md", "--out", "x.md").status == 0
     assert (tmp_path / "x.md").read_text(encoding="utf-8").startswith("### English")
