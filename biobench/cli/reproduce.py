@@ -57,11 +57,15 @@ def reproduce(
     store, records = stored_runs(record or submission or Path())
     counts = {r.provenance.threads for r in records}
     if threads is None and len(counts) == 1:
-        prepare_threads(*counts)
+        (threads,) = counts
+        prepare_threads(threads)
     from biobench.models.loading import quiet_libraries
 
     quiet_libraries()
-    again = Again(results_dir=results_dir, models=models, data_dir=data_dir, specs=task, device=device, offline=offline)
+    again = Again(
+        results_dir=results_dir, models=models, data_dir=data_dir, specs=task, device=device, offline=offline,
+        threads=threads,
+    )  # fmt: skip
     if submission is not None:
         _draw(submission, against, again, as_json=as_json)
         return

@@ -63,8 +63,9 @@ class Again:
     """How runs are made again, and where.
 
     results_dir: of the new runs; what it holds is not run twice. models: a folder of checkpoints by the records' names,
-    or one checkpoint; None: the hub, by id and revision. specs: YAML files of tasks that are not shipped. Raises
-    UsageError where `models`, `data_dir` or `device` is wrong for all runs.
+    or one checkpoint; None: the hub, by id and revision. specs: YAML files of tasks that are not shipped. threads: of
+    torch, whatever the environment says; None: as it is. Raises UsageError where `models`, `data_dir` or `device` is
+    wrong for all runs.
     """
 
     results_dir: str | Path
@@ -73,6 +74,7 @@ class Again:
     specs: Sequence[str | Path] = ()
     device: str = "auto"
     offline: bool = False
+    threads: int | None = None
     _paths: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -109,6 +111,7 @@ class Again:
             results_dir=self.results_dir,
             device=self.device,
             offline=self.offline,
+            threads=self.threads,
             parallel=1,
             gate=False,
             no_test=record.split == "validation",

@@ -143,18 +143,19 @@ def test_a_task_without_a_spec_or_a_model_without_a_folder_is_named(
     assert "my_task" in row["reason"]
 
 
-def test_the_record_says_how_many_threads(
-    biobench: Callable[..., Said], stored: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_record_or_the_option_says_how_many_threads(
+    biobench: Callable[..., Said], stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Before, a number of threads in the environment, which torch had read, came before both."""
     from biobench.cli import reproduce as module
 
-    asked: list[int] = []
-    monkeypatch.setattr(module, "prepare_threads", asked.append)
-    rewritten(stored, lambda r: r["provenance"].update(threads=7) or r["provenance"]["packages"].update(torch="0.0"))
-    (row,) = biobench("reproduce", stored, "--models", "models", "--json").json()
-    assert asked == [7]
-    assert any(line.startswith("threads 7 then, ") for line in row["machine"])
-    assert any(line.startswith("torch 0.0 then, ") for line in row["machine"])
+    monkeypatch.setattr(module, "prepare_threads", lambda threads: None)
+    rewritten(stored, lambda r: r["provenance"].update(threads=3) or r["provenance"]["packages"].update(torch="0.0"))
+    for options, threads in (((), []), (("--threads", "2"), ["threads 3 then, 2 now"])):
+        (row,) = biobench("reproduce", stored, "--models", "models", "--json", *options).json()
+        assert [line for line in row["machine"] if line.startswith("threads ")] == threads
+        assert any(line.startswith("torch 0.0 then, ") for line in row["machine"])
+        shutil.rmtree(tmp_path / "reproduced")
 
 
 def test_predictions_that_differ_agree_within_the_interval_alone(
