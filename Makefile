@@ -1,6 +1,7 @@
 # One command each, from a bare checkout with Python 3.11 or newer. All of it lies in .venv.
-#   make demo    installs what is needed and runs the demo       make test    installs the test tools and runs the tests
-#   make checks  lint, format and types                          make site    builds the documentation into build/site
+#   make demo    installs what is needed and runs the demo       make test       installs the test tools and runs the tests
+#   make checks  lint, format and types                          make test-fast  units alone: no training, no processes
+#   make site    builds the documentation into build/site        make test-slow  the long proofs, as every night
 # Another build of torch (CUDA): install it into .venv first, then touch .venv/installed.
 
 PYTHON ?= python3
@@ -9,12 +10,20 @@ PYTHON ?= python3
 PIP = .venv/bin/pip install --quiet --no-compile --constraint constraints.txt
 compile = .venv/bin/python -m compileall -q -j 0 -x torch/testing .venv/lib biobench trainer leaderboard
 
-.PHONY: demo test checks site
+FAST = comparison core encode export kinds report schema score stats store
+
+.PHONY: demo test test-fast test-slow checks site
 demo: .venv/installed
 	.venv/bin/biobench demo
 
 test: .venv/test-tools
 	OMP_NUM_THREADS=1 .venv/bin/pytest -n auto --dist loadfile -m "not slow"
+
+test-fast: .venv/test-tools
+	OMP_NUM_THREADS=1 .venv/bin/pytest -q -n auto -m "not slow and not real" $(addprefix tests/,$(FAST))
+
+test-slow: .venv/test-tools
+	OMP_NUM_THREADS=1 .venv/bin/pytest -n auto --dist loadfile -m slow
 
 checks: .venv/test-tools
 	.venv/bin/ruff check .
