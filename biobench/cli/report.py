@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -117,7 +118,9 @@ def report(
             return
         text = printers.to_text(shown, notes=notes) + below if format_ == "table" else printers.render(shown, format_)
     if output is None:
-        sys.stdout.write(text)
+        # CSV carries names whole, and a terminal must take no part of them for a command
+        command = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
+        sys.stdout.write(re.sub(command, "\ufffd", text) if sys.stdout.isatty() else text)
     else:
         write_output(output, text)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -107,11 +108,11 @@ def _matching(name: str, groups: Sequence[RunGroup]) -> list[RunGroup]:
 
     Raises UsageError where it means several models.
     """
-    path = Path(name).expanduser()
+    path = os.path.expanduser(name)
     model, _, revision = name.partition("@")
     names = [name]
-    if path.is_dir():
-        resolved = model_folder(path).resolve()
+    if os.path.isdir(path):  # unlike a Path's, it raises nothing for names of any length
+        resolved = model_folder(Path(path)).resolve()
         names += [f"{resolved.parent.name}/{resolved.name}", resolved.name]
     elif revision and (commit := cached_commit(model, revision)) is not None:
         names.append(f"{model}@{commit}")

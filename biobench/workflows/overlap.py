@@ -11,7 +11,6 @@ from biobench import __version__
 from biobench.core.packages import check_ours
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
-from biobench.data.locate import find
 from biobench.data.overlap import Digested, corpus_texts, overlap
 from biobench.models.loading import find_checkpoint
 from biobench.schema.contamination import Contamination, OverlapRecord, SplitOverlap

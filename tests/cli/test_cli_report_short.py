@@ -98,6 +98,11 @@ def test_what_only_data_formats_hold_is_refused_elsewhere(option: list[str], bio
     assert biobench("report", *option).refusal() == f"{' '.join(option)} has no place in a table"
 
 
+def test_out_is_output(biobench: Run, results: Path, tmp_path: Path) -> None:
+    assert biobench("report", "--format", "md", "--out", "x.md").status == 0
+    assert (tmp_path / "x.md").read_text(encoding="utf-8").startswith("### English")
+
+
 def test_a_list_with_commas_is_several_tasks_and_sources(biobench: Run, results: Path) -> None:
     apart = biobench("report", "--results-dir", results, "--task", "gad", "--task", "hoc", "--source", "run")
     assert biobench("report", "--results-dir", results, "--task", "gad,hoc", "--source", "run") == apart

@@ -13,7 +13,7 @@ import pytest
 from biobench.core import packages as plugin_module
 from biobench.core.packages import plugins
 from biobench.data.catalog import load_task, spec_paths, suite, tasks_folder
-from biobench.errors import SpecError, UsageError
+from biobench.errors import SpecError
 from biobench.kinds.base import Answered
 from biobench.runs.provenance import _driver
 from biobench.schema.document import Document, Prediction
