@@ -36,7 +36,7 @@ from biobench.schema.document import Prediction, TaskData
 from biobench.schema.kind import KINDS
 from biobench.schema.task import TaskSpec
 from biobench.score import GroupCounts, Scores, compute, counts, oracle
-from biobench.store.floors import find_floor, save_floor
+from biobench.store.baselines import find_baseline, save_baseline
 
 SEED = 20250101
 """Of random baselines, permutations and the linear model."""
@@ -52,11 +52,11 @@ def ensure(
 
     full: reads the data whole, where `data` is limited; the gate always looks at all of it. Raises StoreError.
     """
-    stored = find_floor(results_dir, task.id, task_hash(task, data.source), data.hash)
+    stored = find_baseline(results_dir, task.id, task_hash(task, data.source), data.hash)
     if stored is not None and stored.expect == task.spec.gate.expect:
         return stored
     verdict = gate(task, data if full is None else full())
-    save_floor(results_dir, verdict)
+    save_baseline(results_dir, verdict)
     return verdict
 
 

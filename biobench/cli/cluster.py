@@ -31,16 +31,15 @@ def slurm(
     time: Annotated[str, typer.Option("--time", help="Limit of a job: minutes, HH:MM:SS or D-HH:MM:SS.")],
     workers: Annotated[int, typer.Option("--workers", min=1, help="Of `run`: jobs that divide the runs.")] = 4,
     partition: Annotated[str | None, typer.Option("--partition", help="The cluster's partition.")] = None,
-    account: Annotated[str | None, typer.Option("--account", help="Whom the cluster charges.")] = None,
     gpu: Annotated[str | None, typer.Option("--gpu", help="The cluster's name of a kind of GPU, or any.")] = None,
     cpus: Annotated[int, typer.Option("--cpus", min=1, help="CPUs of each process.")] = 4,
-    memory: Annotated[str | None, typer.Option("--memory", help="Of each node, such as 32G.")] = None,
     grace: Annotated[
         int, typer.Option("--grace", help="Seconds before the limit at which a run saves and ends.")
     ] = 120,
     setup: Annotated[list[str], typer.Option("--setup", help="Shell line before the command; repeatable.")] = [],  # noqa: B006
-    logs: Annotated[str, typer.Option("--logs", help="Folder of output files.")] = "logs",
-    name: Annotated[str, typer.Option("--name", help="Of the job.")] = "biobench",
+    sbatch: Annotated[
+        list[str], typer.Option("--sbatch", help="Another option of sbatch, such as --account=NAME; repeatable.")
+    ] = [],  # noqa: B006
     nodes: Annotated[int | None, typer.Option("--nodes", min=1, help="Of `pretrain`: nodes of the one job.")] = None,
     gpus_per_node: Annotated[int, typer.Option("--gpus-per-node", min=1, help="Of `pretrain`: processes a node.")] = 1,
 ) -> None:
@@ -48,25 +47,16 @@ def slurm(
     from biobench.runs.slurm import SlurmJob, array_script, pretraining_script, pretraining_words
 
     command, *rest = words
-    job = SlurmJob(
-        time=time,
-        partition=partition,
-        account=account,
-        gpu=gpu,
-        cpus=cpus,
-        memory=memory,
-        grace=grace,
-        setup=setup,
-        logs=logs,
-        name=name,
-    )
+    job = SlurmJob(time=time, partition=partition, gpu=gpu, cpus=cpus, grace=grace, setup=setup, sbatch=sbatch)
     if command == "run":
         if nodes is not None:
             raise UsageError("--nodes is for `pretrain`", hint="leave it out; --workers says how many")
         from biobench.cli import run
 
         run.register(parser := typer.Typer())
-        typer.main.get_command(parser).make_context("biobench run", list(rest))  # a mistake is told here, not by jobs
+        typer.main.get_command(parser).make_context(
+            "biobench run", list(rest)
+        )  # a mistake is reported here, not by jobs
         script = array_script(job, rest, workers)
     elif command == "pretrain":
         if nodes is None:

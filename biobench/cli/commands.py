@@ -6,7 +6,7 @@ command and every light command answer at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -65,7 +65,7 @@ _MODULES = {
 """Commands that another module than one of their own name holds."""
 
 
-class _Loaded(MutableMapping[str, Any]):
+class _Loaded(Mapping[str, Any]):
     """Commands by name; each is imported when it is first asked for."""
 
     def __init__(self) -> None:
@@ -82,12 +82,6 @@ class _Loaded(MutableMapping[str, Any]):
     def __contains__(self, name: object) -> bool:
         return name in self._known
 
-    def __setitem__(self, name: str, command: Any) -> None:
-        self._known[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        del self._known[name]
-
     def __iter__(self) -> Iterator[str]:
         return iter(self._known)
 
@@ -100,7 +94,7 @@ class Commands(TyperGroup):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{**options, "commands": {}})
-        self.commands: MutableMapping[str, Any] = _Loaded()
+        self.commands = _Loaded()  # type: ignore[assignment]
         self._listing = False
 
     def list_commands(self, ctx: Any) -> list[str]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import textwrap
 import time
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -20,8 +19,6 @@ import typer
 
 from biobench.cli.console.common import ResultsDir, Threads, terminal_width
 from biobench.core.packages import check_ours
-from biobench.core.threads import prepare_threads
-from biobench.errors import BioBenchError
 
 TASKS = ("demo_names", "demo_first")
 RECIPES = {"toy-detour": "toy_detour", "toy-mlm-twin": "toy_mlm_twin"}
@@ -32,7 +29,7 @@ WORKERS = 2
 NAMES = "the pretraining text holds the test names, but no test sentence: what a name is can be known from it alone"
 """What makes a pretrained encoder better here than a dictionary; a test holds it to the texts."""
 BOARD = "http://localhost:8501"
-"""Where `biobench leaderboard` stands unless told otherwise."""
+"""The default address of `biobench leaderboard`."""
 
 
 def register(app: typer.Typer) -> None:
@@ -60,14 +57,14 @@ def demo(
     began = time.perf_counter()
     folder = make_folder(Path(results_dir)) / "pretraining"
     typer.echo("1. Pretraining a tiny encoder by the causal detour, and its masked-LM twin.")
-    trained = pretrain_both(folder, usable_cpus() if threads is None else threads)
+    trained = [pretrain_once(recipe, folder / name, name) for name, recipe in RECIPES.items()]
     typer.echo(f"2. Their ledgers: {api.ledger_diff(*trained).verdict}.")
     untrained = folder / UNTRAINED
     if not untrained.is_dir():
         write_untrained(trained[0], untrained)
     say(
         f"3. Fine-tuning both, and {UNTRAINED} (random weights), on two generated tasks: {TASKS[0]} (mark drugs, "
-        f"symptoms and tests) and {TASKS[1]} (which of them is first). No name of a test split stands in training."
+        f"symptoms and tests) and {TASKS[1]} (which of them is first). No name of a test split occurs in training."
     )
     request = RunRequest(
         [*trained, untrained],
@@ -103,7 +100,7 @@ def say(text: str) -> None:
 
 
 def print_results(results_dir: str) -> None:
-    """The table of models and floors, and at most three notes: what the story rests on, and which runs to doubt.
+    """The table of models and baselines, and at most three notes: what the story rests on, and which runs to doubt.
 
     That the training text was not compared with the test documents, which a report says of each model and task, is
     known here: it is generated, holds the test's names on purpose and none of its sentences.
@@ -120,61 +117,15 @@ def print_results(results_dir: str) -> None:
     print_table(replace(report, notes=(NAMES, *others[:2])))
 
 
-def pretrain_both(folder: Path, threads: int) -> list[Path]:
-    """The encoders of `RECIPES` in their folders; on several CPUs the last one is made in a process beside this one.
-
-    What such a process leaves undone is done here afterwards, so that its errors are said by this one.
-    """
-    import multiprocessing
-
-    import torch
-
-    from biobench.core.processes import bare_main
-
-    *here, (name, recipe) = RECIPES.items()
-    place = folder / name
-    if threads < 2 or (place / name / "config.json").is_file():
-        return [pretrain_once(each, folder / which, which) for which, each in RECIPES.items()]
-    share, before = threads // 2, torch.get_num_threads()
-    child = multiprocessing.get_context("spawn").Process(
-        target=_pretrain_beside, args=(recipe, place, name, share), daemon=True
-    )
-    with bare_main():
-        child.start()
-    torch.set_num_threads(threads - share)
-    try:
-        trained = [pretrain_once(each, folder / which, which) for which, each in here]
-        child.join()
-    finally:
-        torch.set_num_threads(before)
-        child.terminate()  # its state is saved, as after any signal
-    return [*trained, pretrain_once(recipe, place, name)]
-
-
-def _pretrain_beside(recipe: str, folder: Path, name: str, threads: int) -> None:
-    """In a process of its own, which says nothing and ends with the one that began it."""
-    from biobench.core.processes import end_with_parent
-    from biobench.models.loading import quiet_libraries
-
-    end_with_parent()
-    quiet_libraries()
-    prepare_threads(threads)
-    with suppress(BioBenchError, typer.Exit):
-        pretrain_once(recipe, folder, name, aloud=False)
-
-
-def pretrain_once(recipe: str, folder: Path, name: str, *, aloud: bool = True) -> Path:
-    """The encoder that `recipe` makes, in `folder`/`name`; a finished one is used again, a stopped one continued.
-
-    aloud: show progress, and say where a signal stopped it.
-    """
+def pretrain_once(recipe: str, folder: Path, name: str) -> Path:
+    """The encoder that `recipe` makes, in `folder`/`name`; a finished one is used again, a stopped one continued."""
     from biobench.cli.pretrain import exported
     from trainer import api
 
     target = folder / name
     if (target / "config.json").is_file():
         return target
-    result = api.pretrain(recipe, out=folder, resume=folder.is_dir(), progress="auto" if aloud else "none")
+    result = api.pretrain(recipe, out=folder, resume=folder.is_dir())
     # The folder's name is the model's name in the report; the rename comes last, so a killed demo starts over here.
-    exported(result, "`biobench demo` continues", say=aloud).rename(target)
+    exported(result, "`biobench demo` continues").rename(target)
     return target

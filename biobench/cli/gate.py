@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from biobench.cli.console.common import DataDir, Json, Overrides, ResultsDir, Threads, percent, print_json
-from biobench.errors import UsageError
 
 if TYPE_CHECKING:
     from biobench.schema.baseline import BaselineRecord
@@ -32,49 +30,25 @@ def gate(
     data_dir: DataDir = None,
     results_dir: ResultsDir = "results",
     overrides: Overrides = [],  # noqa: B006
-    slow: Annotated[
-        bool, typer.Option("--slow", help="Needle tasks: also the controls that go through --model.")
-    ] = False,
-    model: Annotated[str | None, typer.Option("--model", help="The encoder of --slow.")] = None,
-    seeds: Annotated[str | None, typer.Option("--seeds", help="Seeds of --slow (default: the spec's).")] = None,
-    device: Annotated[str, typer.Option("--device", help="Of --slow: auto, cpu or cuda.")] = "auto",
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Score majority, prior, random, dictionary or bag of words, and the oracle; exit 1 where the gate fails.
-
-    The stored verdict is the task's own; what --slow finds through one encoder is shown and counts for the exit.
-    """
+    """Score majority, prior, random, dictionary or bag of words, and the oracle; exit 1 where the gate fails."""
     from biobench.baselines import gate as judge
     from biobench.data.catalog import load_task
     from biobench.data.load import load_data
-    from biobench.store.floors import save_floor
+    from biobench.store.baselines import save_baseline
 
     loaded = load_task(task, overrides)
-    if slow and (model is None or loaded.spec.type != "needle"):
-        what = "--slow needs an encoder" if model is None else f"--slow does not apply to {loaded.id}"
-        hint = "name it by --model" if model is None else "its controls are those of needle tasks; leave it out"
-        raise UsageError(what, hint=hint)
     data = load_data(loaded, data_dir)
     verdict = judge(loaded, data)
-    path = save_floor(results_dir, verdict)
-    results = []
-    if slow and model is not None:
-        from biobench.runs.needle_controls import encoder_controls
-
-        results = encoder_controls(model, loaded, data, seeds=seeds, device=device)
+    path = save_baseline(results_dir, verdict)
     if as_json:
-        controls = [asdict(control) | {"leaks": control.leaks} for control in results]
-        fields = verdict.model_dump(mode="json") | {"reasons": list(verdict.reasons), "file": str(path)}
-        print_json(fields | ({"controls": controls} if slow else {}))
+        print_json(verdict.model_dump(mode="json") | {"reasons": list(verdict.reasons), "file": str(path)})
     else:
         print_verdict(verdict)
-        if slow:
-            from biobench.runs.needle_controls import render_controls
-
-            typer.echo(render_controls(loaded.id, results, None), nl=False)
         typer.echo(f"stored: {path}")
-    if not verdict.passed or any(control.leaks for control in results):
+    if not verdict.passed:
         raise typer.Exit(1)
 
 

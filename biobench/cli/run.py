@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,7 +20,7 @@ def register(app: typer.Typer) -> None:
     app.command("run")(run)
 
 
-@takes_request(panels=True)
+@takes_request
 def run(
     request: RunRequest,
     *,
@@ -35,27 +34,18 @@ def run(
             rich_help_panel="More",
         ),
     ] = None,
-    log_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--log-file",
-            help="Add the lines of progress to this file, with the time.",
-            rich_help_panel="More",
-        ),
-    ] = None,
 ) -> None:
     """Fine-tune checkpoints on tasks over several seeds, and score them.
 
     Started several times on machines that share the results folder, the same command divides the work.
     """
-    raise typer.Exit(run_request(request, as_json=as_json, log_file=log_file, against=against))
+    raise typer.Exit(run_request(request, as_json=as_json, against=against))
 
 
 def run_request(
     request: RunRequest,
     *,
     as_json: bool,
-    log_file: Path | None = None,
     summary: bool = True,
     against: str | None = None,
 ) -> int:
@@ -76,9 +66,9 @@ def run_request(
     from biobench.runs.table import end_of_run, print_results
 
     try:
-        with stoppable(), RunTerminal(log_file) as reporter:
+        with stoppable(), RunTerminal() as reporter:
             plan = make_plan(request, reporter, selection=selection)
-            for line in (*plan.left_out, *plan.contradictions()):
+            for line in (*plan.skipped, *plan.contradictions()):
                 reporter.say(line)
             results = run_plan(plan, reporter)
     except KeyboardInterrupt:

@@ -3,7 +3,7 @@
 A kernel takes the tokens of many documents end to end, and int32 offsets where each begins; nothing is padded and no
 mask is built. Two back ends remain with torch 2.11: torch's own, which runs FlashAttention 3 where a Hopper card and
 its package are there, and flash-attn for dropout on attention. Each is proved on the model that it is to compute;
-what fine-tuning and pretraining do without a kernel stands with them.
+what fine-tuning and pretraining do without a kernel is their own.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Kernel(NamedTuple):
         """query: (tokens, heads, width); key, value: the same, with fewer heads under grouped queries; result as query.
 
         offsets: (documents + 1,) int32 on the device. longest: tokens of the longest document. window: keys that a
-        query sees to its left and right beside itself, -1 all.
+        query sees to its left and right besides itself, -1 all.
         """
         heads, window = query.shape[1], (window[0], window[1])
         if not self.groups:
@@ -106,7 +106,7 @@ def prove(
     """(the kernels that give a model's states, why each other one does not).
 
     exact, rounded: states of some documents without a kernel, in fp32 and in bf16. compute: the same with these
-    kernels alone, in bf16. A kernel is left out whose states stand farther from the exact ones (root mean square)
+    kernels alone, in bf16. A kernel is refused whose states differ more from the exact ones (root mean square)
     than twice the rounded ones, or that raises an error.
     """
     allowed = 2 * (rounded.float() - exact).square().mean().sqrt() + 1e-3 * exact.std()

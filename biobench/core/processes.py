@@ -31,7 +31,7 @@ def this_process() -> str:
 
 
 def has_ended(process: str) -> bool | None:
-    """Whether the process of this name has ended; None where this cannot be told from here."""
+    """Whether the process of this name has ended; None where this cannot be known from here."""
     match = NAME.fullmatch(process)
     if match is None or match["place"] != _place():
         return None

@@ -46,7 +46,7 @@ class StopFlag:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Inside, a signal ends the work where it stands, by `RunStoppedError`: nothing is lost there."""
+        """Inside, a signal ends the work at once, by `RunStoppedError`: nothing is lost there."""
         self._at_once = True
         try:
             yield

@@ -2,29 +2,25 @@
 
 A container, a pod or a batch job sees the whole machine in most places and its own share in its control groups alone.
 A limit may stand at any level above the process: every level from the group of the process up to the root is read, and
-the least counts. Versions 1 and 2. Source: the kernel's documentation of control groups (cgroup-v1/memory,
-scheduler/sched-bwc, cgroup-v2).
+the least counts. Source: the kernel's documentation of control groups, version 2 (cgroup-v2).
 
 GNU OpenMP lets a thread that waits spin for a while before it sleeps. On a machine with free cores that saves a few
 microseconds at each of the many joins of a step; where other work wants the cores, or a container's quota is spent,
 the spinning thread keeps the one it waits for from running, and a step takes many times as long (docs/performance.md
-has the figures). So the spinning is cut short, and on a crowded machine threads sleep at once.
+has the figures). So the spinning is cut short, and on a busy machine threads sleep at once.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 SPINS = 1000
 """Turns that a waiting thread spins: no slower than the library's own 300,000 on free cores, measured."""
-CROWDED = 0.75
+BUSY = 0.75
 """Share of the usable CPUs that other work takes, from which waiting threads sleep at once."""
 GROUPS, ROOT = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
-_NO_LIMIT = 1 << 60
-"""Version 1 writes the largest number of pages where it limits nothing."""
 _WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 
 
@@ -40,7 +36,7 @@ def prepare_threads(threads: int | None = None) -> int:
     if count != wished:
         os.environ["OMP_NUM_THREADS"] = str(count)
     if not any(name in os.environ for name in _WAITING):
-        if cpu_quota() is not None or (machine_load() or 0.0) > CROWDED * usable_cpus():
+        if cpu_quota() is not None or (machine_load() or 0.0) > BUSY * usable_cpus():
             os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
         else:
             os.environ["GOMP_SPINCOUNT"] = str(SPINS)
@@ -72,7 +68,11 @@ def _users_number() -> int | None:
 
 def cpu_quota(groups: Path = GROUPS, root: Path = ROOT) -> float | None:
     """CPUs that the control groups of this process grant, the least of all levels; None where none limits it."""
-    granted = [share for share in map(_cpus, _levels("cpu", groups, root)) if share is not None]
+    granted = []
+    for folder in _levels(groups, root):
+        amount, _, period = _text(folder / "cpu.max").partition(" ")
+        if amount.isdecimal() and period.isdecimal() and int(amount) * int(period):
+            granted.append(int(amount) / int(period))
     return min(granted, default=None)
 
 
@@ -81,48 +81,26 @@ def memory_left(groups: Path = GROUPS, root: Path = ROOT) -> int | None:
 
     What the group uses counts without the file pages that the kernel drops first when memory runs short.
     """
-    left = [rest for rest in map(_bytes_left, _levels("memory", groups, root)) if rest is not None]
-    return max(0, min(left)) if left else None
+    left = []
+    for folder in _levels(groups, root):
+        limits = [int(text) for name in ("max", "high") if (text := _text(folder / f"memory.{name}")).isdecimal()]
+        used = _text(folder / "memory.current")
+        if limits and used.isdecimal():
+            rows = [line.partition(" ") for line in _text(folder / "memory.stat").splitlines()]
+            dropped_first = next((int(size) for name, _, size in rows if name == "inactive_file"), 0)
+            left.append(max(0, min(limits) - max(0, int(used) - dropped_first)))
+    return min(left, default=None)
 
 
-def _levels(controller: str, groups: Path, root: Path) -> Iterator[Path]:
-    """The folders of a controller from the group of the process up to the root; containers see theirs there."""
-    try:
-        lines = groups.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return
-    for _, controllers, path in (line.split(":", 2) for line in lines):
-        if not controllers or controller in controllers.split(","):
-            base, group = root / controller if controllers else root, Path(path.lstrip("/"))
-            yield from (base / part for part in (group, *group.parents))
-
-
-def _cpus(folder: Path) -> float | None:
-    if (folder / "cpu.max").is_file():
-        amount, _, period = _text(folder / "cpu.max").partition(" ")
-    else:
-        amount, period = _text(folder / "cpu.cfs_quota_us"), _text(folder / "cpu.cfs_period_us")
-    try:
-        share = float(amount) / float(period)
-    except (ValueError, ZeroDivisionError):
-        return None  # no such file, or `max`: no limit at this level
-    return share if share > 0 else None
-
-
-def _bytes_left(folder: Path) -> int | None:
-    limits = [_text(folder / name) for name in ("memory.max", "memory.high", "memory.limit_in_bytes")]
-    limit = min((int(text) for text in limits if text.isdecimal()), default=_NO_LIMIT)
-    used = _text(folder / "memory.current") or _text(folder / "memory.usage_in_bytes")
-    if limit >= _NO_LIMIT or not used.isdecimal():
-        return None
-    rows = [line.split() for line in _text(folder / "memory.stat").splitlines()]
-    pages = {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdecimal()}
-    dropped_first = pages.get("total_inactive_file", pages.get("inactive_file", 0))
-    return limit - max(0, int(used) - dropped_first)
+def _levels(groups: Path, root: Path) -> list[Path]:
+    """The folders of the process's group and of all above it; containers see theirs there."""
+    lines = [line for line in _text(groups).splitlines() if line.startswith("0::")]
+    paths = [Path(line.removeprefix("0::").lstrip("/")) for line in lines]
+    return [root / part for path in paths for part in (path, *path.parents)]
 
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text(encoding="ascii").strip()
-    except (OSError, ValueError):
+        return file.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
         return ""

@@ -44,10 +44,6 @@ class NonFiniteLossError(Exception):
     """The loss became NaN or infinite; caught by the run, which continues in fp32."""
 
 
-class MemoryShortError(TrainingError):
-    """Memory does not suffice for the smallest piece of work; where runs share a device, one alone may fit."""
-
-
 @dataclass(slots=True)
 class Outcome:
     """What a run gave: test predictions, the record of the training, seconds and tokens.
@@ -198,7 +194,7 @@ class Run:
                 if not is_out_of_memory(error):
                     raise
                 if self.budget <= _SMALLEST_BUDGET or len(batch) == 1:
-                    raise MemoryShortError(
+                    raise TrainingError(
                         "memory does not suffice for a single document",
                         hint="lower --set protocol.max_length, or use a machine with more memory",
                     ) from error

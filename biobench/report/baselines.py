@@ -10,7 +10,7 @@ from biobench.report.row import Row
 from biobench.report.tasks import TaskInfo
 from biobench.schema.baseline import LENGTH, ORDER, BaselineRecord
 from biobench.schema.kind import is_error, traits_of
-from biobench.store.floors import latest
+from biobench.store.baselines import latest
 
 Remark = tuple[Source, str, str]
 """(source of the runs, task, words)."""
@@ -57,7 +57,7 @@ def judge(
 
 
 def verdict_on(group: RunGroup, floors: Sequence[BaselineRecord]) -> BaselineRecord | None:
-    """The verdict on the group's spec and data, else the newest on its data (see `store.floors.find_floor`)."""
+    """The verdict on the group's spec and data, else the newest on its data (see `store.baselines.find_baseline`)."""
     first = group.briefs[0]
     matching = [r for r in floors if (r.task, r.task_hash, r.data_hash) == (group.task, first.spec, first.data)]
     return matching[0] if matching else latest(floors, group.task, first.data)

@@ -16,7 +16,7 @@ from biobench.report.tasks import TaskInfo, task_infos
 from biobench.schema.baseline import BaselineRecord
 from biobench.schema.kind import has_f1
 from biobench.store import Store, UnusableFile
-from biobench.store.floors import scan_floors
+from biobench.store.baselines import scan_baselines
 from biobench.store.store import paused_collector
 
 SUBMITTED = "submitted"
@@ -55,7 +55,7 @@ def load(results_dir: str | Path) -> Results:
     with paused_collector():
         published = published_for(folder)
         scanned = [(source, store, *store.briefs()) for source, store in _stores(folder)]
-        floors, damaged = scan_floors(results_dir)
+        floors, damaged = scan_baselines(results_dir)
         infos = task_infos([b for _, _, briefs, _ in scanned for b in briefs], published, floors)
         groups = apart(g for source, store, briefs, _ in scanned for g in group_runs(briefs, infos, store, source))
         kept, refusals, remarks = judge(groups, floors)

@@ -18,7 +18,7 @@ from biobench.store import Store
 
 @dataclass(frozen=True, kw_only=True)
 class _Call(RunRequest):
-    """What `run` takes: a request and who is told of it."""
+    """What `run` takes: a request and its reporter."""
 
     reporter: Reporter | None = None
 
@@ -69,10 +69,10 @@ def run_plan(plan: RunPlan, reporter: Reporter) -> RunResults:
 
 def _planned(plan: RunPlan) -> list[RunResult]:
     """The results of a dry run: what is stored is `skipped`, what would be made is `planned`."""
-    from biobench.runs.estimate import TokensRead, pace_of, steps_of
+    from biobench.runs.estimate import Pace, steps_of, tokens_read
 
     store, request, lines = Store(plan.request.results_dir), plan.request, []
-    pace, read = pace_of(plan), TokensRead()
+    pace, tokens = Pace(plan), tokens_read(plan.undone())
     for item in plan.items:
         record = None if request.force else store.get(item.task.id, item.key)
         if record is not None:
@@ -84,8 +84,8 @@ def _planned(plan: RunPlan) -> list[RunResult]:
             replace(
                 item.result(request, "planned", "resumes from its last state" if begun else None),
                 seconds_expected=None if seconds is None else round(seconds, 1),
-                steps_expected=0 if request.no_training else steps_of(item),
-                tokens_expected=None if request.no_training else read.of(item),
+                steps_expected=steps_of(item),
+                tokens_expected=tokens.get(item.key),
             )
         )
     return lines
@@ -99,19 +99,18 @@ def _run(plan: RunPlan, reporter: Reporter) -> list[RunResult]:
         make_folder(Path(plan.request.keep_model), KEEPING)  # refused before anything is trained
     if waiting:
         reporter.stage("loading the training engine")
-    from biobench.runs.estimate import Paced, longest_first, pace_of
+    from biobench.runs.estimate import Pace, longest_first
     from biobench.runs.execute import RunContext, execute
 
-    context, known, pace = RunContext(plan), {}, pace_of(plan)
+    context, known, pace = RunContext(plan), {}, Pace(plan)
     if plan.request.executor == "ray" and waiting:
         from biobench.runs.ray import run_on_ray
 
-        known = run_on_ray(context, longest_first(waiting, pace), reporter, pace)
+        known = run_on_ray(context, longest_first(waiting, pace), reporter)
     elif waiting:
         from biobench.runs.workers import run_workers, worker_count
 
         workers = min(worker_count(plan), len(waiting))
-        reporter = Paced(reporter, plan, waiting, pace, workers)
         if workers > 1:
             known = run_workers(plan, workers, len(plan.items) - len(waiting), reporter)
     order = {item.key: place for place, item in enumerate(plan.items)}

@@ -1,8 +1,7 @@
 """How long runs take, what they read, and in which order they are made.
 
-The time of a run is taken as proportional to the characters that it reads (training documents times epochs, and each
-validation and test) and to the model's parameters, on one device. A run of the same model on the same task stands
-before one of the same model, and that before any other.
+The time of a run is taken as proportional to the characters that it reads and to the model's parameters, on one
+device. A run of the same model on the same task counts before one of the same model, and that before any other.
 """
 
 from __future__ import annotations
@@ -10,69 +9,40 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from statistics import median
-from typing import TYPE_CHECKING, cast
 
 from biobench.models.loading import load_tokenizer
-from biobench.runs.options import Track
-from biobench.runs.plan import Item, RunPlan, TaskEntry
+from biobench.runs.plan import Item, RunPlan
 from biobench.runs.provenance import device_name
-from biobench.runs.result import Reporter, RunResult
 from biobench.store import Store
-from biobench.store.claims import is_alive
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 _SAMPLE = 64
 """Texts of a task that are tokenised to tell how many tokens a character is."""
 
 
-@dataclass
 class Pace:
-    """Seconds a unit of work that runs took on this device. same: (model, task); model, any: unit of work."""
+    """Seconds a character that the stored runs of the plan's tasks took on its device, by (model, task) and model;
+    under the empty key seconds a character and parameter, of all models."""
 
-    same: dict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
-    model: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    any: list[float] = field(default_factory=list)
-
-    def add(self, item: Item, seconds: float, parameters: int | None) -> None:
-        """A run like this item took so long."""
-        rate = seconds / work(item)
-        self.same[item.checkpoint.hash, item.task.id].append(rate)
-        self.model[item.checkpoint.hash].append(rate)
-        if parameters:
-            self.any.append(rate / parameters)
+    def __init__(self, plan: RunPlan) -> None:
+        self.rates: dict[tuple[str, ...], list[float]] = defaultdict(list)
+        device = device_name(plan.device)
+        read = {(item.task.id, item.task.hash): characters(item) for item in plan.items}
+        for brief in Store(plan.request.results_dir).briefs()[0]:
+            length = read.get((brief.task, brief.spec))
+            if length is not None and (brief.device, brief.origin, brief.limit) == (device, "run", plan.request.limit):
+                rate = brief.seconds / length
+                self.rates[brief.weights, brief.task].append(rate)
+                self.rates[brief.weights,].append(rate)
+                self.rates[()] += [rate / brief.parameters] if brief.parameters else []
 
     def seconds(self, item: Item) -> float | None:
-        """What the item will take; None where nothing is known that it can be told from."""
-        parameters = item.checkpoint.parameters
-        rates = self.same.get((item.checkpoint.hash, item.task.id)) or self.model.get(item.checkpoint.hash)
-        if rates:
-            return median(rates) * work(item)
-        return median(self.any) * work(item) * parameters if self.any and parameters else None
-
-    def total(self, items: Sequence[Item]) -> float | None:
-        """Seconds of all items one after the other; None where one cannot be told, or there is none."""
-        times = [self.seconds(item) for item in items]
-        known = [t for t in times if t is not None]
-        return sum(known) if known and len(known) == len(times) else None
-
-
-def pace_of(plan: RunPlan) -> Pace:
-    """From the stored runs of the plan's tasks on its device."""
-    pace, device = Pace(), device_name(plan.device)
-    entries: dict[tuple[str, str], TaskEntry] = {(e.id, e.hash): e for e in plan.tasks if e.data is not None}
-    models = {c.hash: c for c in plan.checkpoints}
-    for brief in Store(plan.request.results_dir).briefs()[0]:
-        entry = entries.get((brief.task, brief.spec))
-        if entry is None or (brief.device, brief.origin, brief.limit) != (device, "run", plan.request.limit):
-            continue
-        checkpoint = models.get(brief.weights) or replace(plan.checkpoints[0], hash=brief.weights)
-        item = Item(checkpoint, entry, brief.seed, brief.key, cast(Track, brief.track))
-        pace.add(item, brief.seconds, brief.parameters)
-    return pace
+        """What the item will take; None where no stored run tells."""
+        same = self.rates.get((item.checkpoint.hash, item.task.id)) or self.rates.get((item.checkpoint.hash,))
+        if same:
+            return median(same) * characters(item)
+        any_model, parameters = self.rates.get(()), item.checkpoint.parameters
+        return median(any_model) * characters(item) * parameters if any_model and parameters else None
 
 
 def longest_first(items: Sequence[Item], pace: Pace) -> list[Item]:
@@ -84,35 +54,28 @@ def longest_first(items: Sequence[Item], pace: Pace) -> list[Item]:
     groups: dict[tuple[str, str, int], list[Item]] = {}
     for item in items:
         groups.setdefault(item.group, []).append(item)
-    typical = median(pace.any) if pace.any else 1.0
+    typical = median(pace.rates.get(()) or [1.0])
 
     def cost(members: list[Item]) -> float:
-        first = members[0]
-        known = pace.seconds(first)
-        return typical * work(first) * (first.checkpoint.parameters or 1) if known is None else known
+        known = pace.seconds(members[0])
+        return typical * characters(members[0]) * (members[0].checkpoint.parameters or 1) if known is None else known
 
     return [item for members in sorted(groups.values(), key=cost, reverse=True) for item in members]
 
 
-def work(item: Item) -> float:
-    """Characters that a run of the item reads, a training pass counted three times (forward and backward)."""
-    recipe, read = item.task.loaded.spec.training, item.task.characters
-    assert item.task.data is not None
-    share = _share(item)
-    passes = float(recipe.epochs or 0)
-    if recipe.max_steps is not None:
-        passes = recipe.max_steps * recipe.batch_size / max(1, share * len(item.task.data.train))
-    trials = recipe.trials if item.track == "tuned" else 1
-    return max(1.0, trials * passes * (3 * share * read["train"] + read["validation"]) + read["test"])
-
-
-def _share(item: Item) -> float:
-    """Of the training documents, how many a run sees."""
-    data, recipe = item.task.data, item.task.loaded.spec.training
+def _shape(item: Item) -> tuple[int, int, int | None, int, int]:
+    """Epochs, batch size, most steps, trials and training documents of what a run of the item trains."""
+    data, recipe, probe = item.task.data, item.task.loaded.spec.training, item.task.loaded.spec.probe
     assert data is not None
-    if recipe.train_documents is None:
-        return recipe.train_fraction
-    return min(recipe.train_fraction, recipe.train_documents / len(data.train))
+    documents = max(1, round(len(data.train) * recipe.train_fraction))
+    if recipe.train_documents is not None:
+        documents = min(documents, recipe.train_documents)
+    if item.track != "frozen" and recipe.encoder == "trained":
+        trials = len(recipe.grid) if item.track == "tuned" else 1
+        return recipe.epochs or 1, recipe.batch_size, recipe.max_steps, trials, documents
+    if probe is None or not probe.trained:
+        return 0, 1, None, 0, documents
+    return probe.epochs, probe.batch_size, None, len(probe.learning_rates), documents
 
 
 def steps_of(item: Item) -> int:
@@ -120,74 +83,38 @@ def steps_of(item: Item) -> int:
 
     Windows are not known before the texts are tokenised, so a document counts as one.
     """
-    data, recipe, probe = item.task.data, item.task.loaded.spec.training, item.task.loaded.spec.probe
-    assert data is not None
-    if item.track != "frozen" and recipe.encoder == "trained":
-        epochs, batch, steps = recipe.epochs or 1, recipe.batch_size, recipe.max_steps
-        trials = recipe.trials if item.track == "tuned" else 1
-    elif probe is None or not probe.trained:
-        return 0
-    else:
-        epochs, batch, steps, trials = probe.epochs, probe.batch_size, None, len(probe.learning_rates)
-    documents = round(len(data.train) * recipe.train_fraction)
-    if recipe.train_documents is not None:
-        documents = min(documents, recipe.train_documents)
-    return trials * (steps or epochs * math.ceil(max(documents, 1) / batch))
+    epochs, batch, most, trials, documents = _shape(item)
+    return trials * (most or epochs * math.ceil(documents / batch))
 
 
-class TokensRead:
-    """Tokens that runs read, from a sample of each task's texts under each checkpoint's tokenizer."""
+def characters(item: Item) -> float:
+    """Characters that a run of the item reads: the training documents in each epoch, validation after each, and test.
 
-    def __init__(self) -> None:
-        self._rates: dict[tuple[str, str, int], float] = {}
-        self._tokenizers: dict[str, PreTrainedTokenizerBase] = {}
-
-    def of(self, item: Item) -> int:
-        """Of a run of the item: each training document in each epoch, validation after each, and the test documents.
-
-        An encoder that is not trained reads every document once. Windows that overlap, special tokens and text beyond
-        the last window are not counted, so it is right to some percent.
-        """
-        recipe, read = item.task.loaded.spec.training, item.task.characters
-        assert item.task.data is not None
-        if item.track == "frozen" or recipe.encoder == "frozen":
-            characters = float(sum(read.values()))
-        else:
-            passes = steps_of(item) * recipe.batch_size / max(1, len(item.task.data.train))
-            characters = passes * read["train"] + passes / _share(item) * read["validation"] + read["test"]
-        return round(characters * self._rate(item))
-
-    def _rate(self, item: Item) -> float:
-        data, checkpoint = item.task.data, item.checkpoint
-        assert data is not None
-        if item.group not in self._rates:
-            if checkpoint.hash not in self._tokenizers:
-                self._tokenizers = {checkpoint.hash: load_tokenizer(checkpoint)}
-            texts = [d.reading for d in data.train[:: max(1, len(data.train) // _SAMPLE)]]
-            tokens = self._tokenizers[checkpoint.hash](texts, add_special_tokens=False, verbose=False)["input_ids"]
-            self._rates[item.group] = sum(map(len, tokens)) / max(1, sum(map(len, texts)))
-        return self._rates[item.group]
-
-
-class Paced(Reporter):
-    """Adds to each finished run how long the rest of the plan takes.
-
-    workers: of this command. Where other commands are at runs of the same plan, they count too.
+    An encoder that is not trained reads every document once.
     """
+    data, read = item.task.data, item.task.characters
+    assert data is not None
+    if item.track == "frozen" or item.task.loaded.spec.training.encoder == "frozen":
+        return max(1.0, float(sum(read.values())))
+    _, batch, _, _, documents = _shape(item)
+    epochs = steps_of(item) * batch / documents
+    share = documents / max(1, len(data.train))
+    return max(1.0, epochs * (share * read["train"] + read["validation"]) + read["test"])
 
-    def __init__(self, reporter: Reporter, plan: RunPlan, left: Sequence[Item], pace: Pace, workers: int) -> None:
-        self.workers, self.pace, self._finish = workers, pace, reporter.finish
-        self.stage, self.start, self.step = reporter.stage, reporter.start, reporter.step  # type: ignore[method-assign]
-        self.store = Store(plan.request.results_dir)
-        self.left = {item.key: item for item in left}
 
-    def finish(self, result: RunResult) -> None:
-        """With the seconds that are left where runs are."""
-        item = None if result.key is None else self.left.pop(result.key, None)
-        if item is not None and result.status == "done" and result.seconds:
-            self.pace.add(item, result.seconds, item.checkpoint.parameters)
-        left = self.pace.total(list(self.left.values()))
-        if left is not None:
-            at_work = sum(is_alive(self.store.heartbeat_path(i.task.id, i.key)) for i in self.left.values())
-            result = replace(result, seconds_left=left / max(self.workers, at_work + 1))
-        self._finish(result)
+def tokens_read(items: Sequence[Item]) -> dict[str, int]:
+    """Tokens that each item reads, by key, from a sample of each task's texts under each checkpoint's tokenizer.
+
+    Windows that overlap, special tokens and text beyond the last window are not counted: right to some percent.
+    """
+    tokens, rates, loaded = {}, dict[tuple[str, str, int], float](), ""
+    for item in items:
+        assert item.task.data is not None
+        if item.group not in rates:
+            if loaded != item.checkpoint.hash:
+                loaded, tokenizer = item.checkpoint.hash, load_tokenizer(item.checkpoint)
+            texts = [d.reading for d in item.task.data.train[:: max(1, len(item.task.data.train) // _SAMPLE)]]
+            ids = tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
+            rates[item.group] = sum(map(len, ids)) / max(1, sum(map(len, texts)))
+        tokens[item.key] = round(characters(item) * rates[item.group])
+    return tokens

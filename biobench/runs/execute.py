@@ -24,15 +24,14 @@ from biobench.data.hashing import task_identity
 from biobench.data.load import load_data
 from biobench.errors import BioBenchError, ModelError, TrainingError
 from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
-from biobench.finetune.kept import evaluate, load_ready, save_finetuned
-from biobench.finetune.loop import MemoryShortError, Outcome, Progress
-from biobench.finetune.network import settled_precision
+from biobench.finetune.kept import save_finetuned
+from biobench.finetune.loop import Outcome, Progress
 from biobench.finetune.prepare import Prepared, prepare
 from biobench.finetune.savepoint import EVERY_SECONDS, Savepoint
 from biobench.finetune.tuning import tuned
 from biobench.models.loading import Checkpoint, check_unchanged, load_tokenizer, window
 from biobench.runs.plan import Item, RunPlan, identity_of
-from biobench.runs.provenance import contamination, metered, provenance
+from biobench.runs.provenance import contamination, provenance
 from biobench.runs.result import Reporter, RunResult, of_record
 from biobench.schema.record import Cost, Resampling, RunRecord
 from biobench.score import scored
@@ -51,18 +50,12 @@ class RunContext:
     def __init__(self, plan: RunPlan) -> None:
         self.plan = plan
         self.store = Store(plan.request.results_dir)
-        self._before = {i.key: self.store.command_state(i.task.id, i.key) for i in plan.items}
         self._gated: set[str] = set()
         self._loaded: LoadedEncoder | None = None
         self._prepared: tuple[tuple[str, str, int], Prepared] | None = None
 
     def is_fresh(self, item: Item) -> bool:
-        """Whether a process of this command made the stored run, or any other since this one began. Asks no clock.
-
-        Raises StoreError.
-        """
-        if self.store.command_state(item.task.id, item.key) != self._before[item.key]:
-            return True
+        """Whether a process of this command made the stored run. Raises StoreError."""
         return self.store.command_of(item.task.id, item.key) == self.plan.request.started
 
     def encoder(self, checkpoint: Checkpoint, step: Progress) -> LoadedEncoder:
@@ -111,8 +104,8 @@ def execute(
 ) -> Iterator[RunResult]:
     """Make these runs of the context's plan; yields one result a run, as each ends.
 
-    known: results by key that workers have ended with and the reporter has heard of; they stand. aloud: say that runs
-    of other processes are waited for. Raises RunStoppedError where a signal asks, and BioBenchError.
+    known: results by key of workers, which the reporter has heard of. aloud: say that runs of other processes are
+    waited for. Raises RunStoppedError where a signal asks, and BioBenchError.
     """
     known = known or {}
     plan, waiting, position = context.plan, list(items), 0
@@ -155,24 +148,19 @@ def _waiting_for(items: Sequence[Item], store: Store) -> str:
 
 
 def _stored(item: Item, context: RunContext) -> RunResult | None:
-    """The line of a run that is stored. With --force only what was made since this command began counts."""
+    """The line of a run that is stored. With --force only what this command made counts."""
     plan, store = context.plan, context.store
     record = store.get(item.task.id, item.key)
-    if record is None:
+    if record is None or (plan.request.force and not context.is_fresh(item)):
         return None
-    fresh = context.is_fresh(item)
-    if plan.request.force and not fresh:
-        return None
-    reason = "another process made it meanwhile" if fresh else "the same run is stored already"
-    if record.model.id != item.checkpoint.id and not plan.request.name:
+    reason = "another process made it meanwhile" if context.is_fresh(item) else "the same run is stored already"
+    if record.model.id != item.checkpoint.id:
         reason += f", under the name '{record.model.id}'"
-    elif record.model.id != item.checkpoint.id:  # the user names the model anew: so does the record
-        name, source = item.checkpoint.id, item.checkpoint.source or item.checkpoint.id
-        reason += f"; it was called '{record.model.id}' and now '{name}'"
-        record = record.model_copy(
-            update={"model": record.model.model_copy(update={"id": name, "source": source})},
-        )
-        store.update(record)
+        if plan.request.name:  # the user renames the model: so does the record
+            reason += f", and is now '{item.checkpoint.id}'"
+            named = {"id": item.checkpoint.id, "source": item.checkpoint.source or item.checkpoint.id}
+            record = record.model_copy(update={"model": record.model.model_copy(update=named)})
+            store.update(record)
     folder = plan.request.keep_model
     if folder is not None and not (Path(folder) / kept_name(item)).is_dir():
         reason += ", but its model was not kept; --force makes it again and keeps it"
@@ -222,21 +210,11 @@ def _make(item: Item, context: RunContext, step: Progress) -> RunResult:
         loaded = context.encoder(item.checkpoint, step)
         prepared = context.prepared(item, step)
         check_unchanged(item.checkpoint)
-        with metered(request.energy) as meter:
-            if request.no_training:
-                ready = load_ready(item.checkpoint, prepared, plan.label_map, plan.device)
-                precision, _ = settled_precision(loaded.encoder, item.task.precision)
-                outcome = evaluate(ready, prepared, precision, step)
-            else:
-                train = tuned if request.track == "tuned" else finetune
-                outcome = train(loaded, prepared, item.seed, item.task.precision, step, keep)
+        train = tuned if request.track == "tuned" else finetune
+        outcome = train(loaded, prepared, item.seed, item.task.precision, step, keep)
         wall = outcome.earlier_seconds + time.perf_counter() - began
-        energy = meter.kwh if outcome.record.resumed == 0 else None
-        record = scored(
-            _record(item, plan, loaded.parameters, prepared, outcome, wall, energy),
-            prepared.test.documents,
-            outcome.predictions,
-        )
+        record = _record(item, plan, loaded.parameters, prepared, outcome, wall)
+        record = scored(record, prepared.test.documents, outcome.predictions)
         model = _keep_model(plan, item, prepared, outcome)
         stored = store.save(record, prepared.test.documents, outcome.predictions)
         store.note_command(item.task.id, item.key, request.started)
@@ -244,18 +222,14 @@ def _make(item: Item, context: RunContext, step: Progress) -> RunResult:
         return replace(of_record(stored, "done", str(store.path_of(stored))), model_folder=model)
     except (TrainingError, ModelError) as error:
         stopped = False
-        if plan.sharing > 1 and (isinstance(error, MemoryShortError) or is_out_of_memory(error.__cause__)):
-            raise  # not the run's fault: it is left to be made alone
         return item.result(request, "failed", f"{error}; {error.hint}")
     except BioBenchError:
         raise
     except (RuntimeError, MemoryError, ValueError, TypeError, IndexError, KeyError, AssertionError) as error:
         stopped = False
         if is_out_of_memory(error):
-            if plan.sharing > 1:
-                raise MemoryShortError("memory does not suffice beside other runs", hint="run it alone") from error
-            remedy = "use a machine, or a container, with more memory, or a smaller model"
-            return item.result(request, "failed", f"memory does not suffice for this model; {remedy}")
+            remedy = "make fewer runs at once, or use a machine or container with more memory"
+            return item.result(request, "failed", f"memory does not suffice for this run; {remedy}")
         # A checkpoint can break in ways nobody foresaw; the other runs of the plan must not die with it.
         where = traceback.extract_tb(error.__traceback__)[-1]
         # The message may quote the data; of agreement-bound data no word leaves its folder.
@@ -289,13 +263,7 @@ def kept_name(item: Item) -> str:
 
 
 def _record(
-    item: Item,
-    plan: RunPlan,
-    parameters: int,
-    prepared: Prepared,
-    outcome: Outcome,
-    seconds: float,
-    energy_kwh: float | None,
+    item: Item, plan: RunPlan, parameters: int, prepared: Prepared, outcome: Outcome, seconds: float
 ) -> RunRecord:
     task, data, request, resampling = item.task, prepared.data, plan.request, None
     if task.resampled is not None:
@@ -307,9 +275,7 @@ def _record(
         task=identity_of(task.loaded, data, task.hash),
         seed=item.seed,
         resampling=resampling,
-        origin="checkpoint" if request.no_training else "run",
         split="validation" if request.no_test else "test",
-        label_map=plan.label_map,
         track=request.track,
         limit=request.limit,
         protocol=task_identity(task.loaded, data.source),
@@ -321,7 +287,6 @@ def _record(
             evaluation_seconds=round(outcome.evaluation_seconds, 3),
             peak_memory_bytes=peak_memory_bytes(plan.device),
             train_tokens_per_second=round(speed, 1),
-            energy_kwh=energy_kwh,
         ),
         windows=prepared.windows,
         provenance=provenance(plan.device),

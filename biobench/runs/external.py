@@ -1,4 +1,4 @@
-"""Predictions that were made elsewhere, scored and stored beside the runs: `biobench score`."""
+"""Predictions that were made elsewhere, scored and stored with the runs: `biobench score`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from biobench.score.external import Expected, read_predictions
 from biobench.store import Store, run_key
 
 ELSEWHERE = "outside"
-"""Stands where a record of a run names precision, attention, architecture and device."""
+"""In place of what a record of a run names: precision, attention, architecture and device."""
 
 
 def score_external(

@@ -69,10 +69,6 @@ def _folder(value: str | Path | None) -> str | None:
     return None if value is None else str(value)
 
 
-def _shares(value: float | Iterable[float]) -> tuple[float, ...]:
-    return (value,) if isinstance(value, int | float) else tuple(value)
-
-
 Several = Option[Names, tuple[str, ...]]
 Switch = Option[bool, bool]
 
@@ -133,17 +129,8 @@ class RunRequest:
         help="fixed (the papers' recipe), tuned (the same few rates for every model), or frozen (a probe on the states "
         "of an encoder that is not trained).",
     )
-    train_fractions: Option[float | Iterable[float], tuple[float, ...]] = Option(
-        (1.0,), "--train-fraction", convert=_shares, help="Shares of the training documents, such as 0.1,0.25,1.0."
-    )
     no_test: Switch = _switch(
         "--no-test", "Score on validation and leave the test split alone; shown apart from tested runs."
-    )
-    no_training: Switch = _switch("--no-training", "Evaluate checkpoints that are fine-tuned already, as they are.")
-    label_map: Several = _several(
-        "--label-map",
-        "MODEL_LABEL=TASK_LABEL",
-        "With --no-training: which label of the task a checkpoint's label is; repeatable.",
     )
     keep_model: Option[str | Path | None, str | None] = Option(
         None,
@@ -158,7 +145,7 @@ class RunRequest:
         "auto", "--parallel", convert=str, help="auto, or a number of worker processes."
     )
     seeds_at_once: Option[str | int, str] = Option(
-        "1", "--seeds-at-once", convert=str, help="Runs side by side on each device: a number, or auto (by memory)."
+        "1", "--seeds-at-once", convert=str, help="Runs at the same time on each device: a number, or auto (by memory)."
     )
     threads: Option[int | None, int | None] = Option(
         None, "--threads", min=1, help="CPU threads, of all workers together (default: the CPUs this process may use)."
@@ -181,7 +168,6 @@ class RunRequest:
         metavar="NUMBER",
         help="One number for all processes of a command, such as a batch job's: --force then makes each run once.",
     )
-    energy: Switch = _switch("--energy", "Measure the energy of each run (needs the extra `energy`).")
     force: Switch = _switch("--force", "Re-run even if a result exists.")
     strict: Switch = _switch("--strict", "Refuse missing data, and data that contradict a spec.")
     trust_remote_code: Switch = _switch("--trust-remote-code", "Let checkpoints run their own code.")

@@ -21,7 +21,7 @@ from biobench.schema.document import TaskData
 from biobench.schema.record import TaskIdentity
 from biobench.schema.source import SplitFoldFiles
 from biobench.store import Store, run_key
-from biobench.store.floors import find_floor
+from biobench.store.baselines import find_baseline
 
 if TYPE_CHECKING:
     import torch
@@ -46,7 +46,7 @@ class Item:
 
     @property
     def name(self) -> RunName:
-        """What it is called where its progress is told."""
+        """What it is called where its progress is shown."""
         return RunName(self.key, self.checkpoint.id, self.task.id, self.seed)
 
     def result(self, request: RunRequest, status: Status, reason: str | None = None) -> RunResult:
@@ -87,11 +87,9 @@ class TaskEntry:
             status=status,
             reason=reason,
             primary=spec.metric.primary,
-            origin="checkpoint" if request.no_training else "run",
             split="validation" if request.no_test else "test",
             track=request.track,
             limit=request.limit,
-            train_fraction=spec.training.train_fraction,
             fold=None if self.resampled is None else self.loaded.fold,
             overrides=self.loaded.overrides,
         )
@@ -107,8 +105,7 @@ class TaskEntry:
 class RunPlan:
     """All items in the order of the request, and the tasks without data.
 
-    label_map: with --no-training, a checkpoint's label to the task's. left_out: a line for each task of the suite that
-    cannot be run. sharing: processes of the same command that train on this device.
+    skipped: a line for each task of the suite that cannot be run.
     """
 
     request: RunRequest
@@ -116,9 +113,7 @@ class RunPlan:
     tasks: list[TaskEntry]
     checkpoints: list[Checkpoint]
     items: list[Item]
-    label_map: dict[str, str]
-    left_out: list[str]
-    sharing: int = 1
+    skipped: list[str]
 
     def undone(self) -> list[Item]:
         """The items that are not stored yet, or all with --force."""
@@ -127,23 +122,15 @@ class RunPlan:
 
     def contradictions(self) -> list[str]:
         """Which tasks' data are not what their specs count, or no known release, a line each."""
-        lines = []
-        for entry in self.tasks:
-            if entry.data is None:
-                continue
-            if problem := release_problem(entry.loaded, entry.data.source, entry.data.hash):
-                lines.append(f"warning: {entry.id}: {problem}")
-            if problems := entry.data.count_problems:
-                more = f" (and {len(problems) - 1} more counts)" if len(problems) > 1 else ""
-                lines.append(f"warning: {entry.id}: {problems[0]}{more}; scores are not comparable with others")
-        return list(dict.fromkeys(lines))
+        checked = [(entry.id, _contradictions(entry.loaded, entry.data)) for entry in self.tasks if entry.data]
+        return list(dict.fromkeys(f"warning: {task}: {line}" for task, lines in checked for line in lines))
 
     def verdicts(self) -> dict[str, BaselineRecord]:
         """Baselines and verdict of each task for which the results folder holds them."""
         stored = {}
         for entry in self.tasks:
             if entry.data is not None and not entry.loaded.fold:
-                verdict = find_floor(self.request.results_dir, entry.id, entry.hash, entry.data.hash)
+                verdict = find_baseline(self.request.results_dir, entry.id, entry.hash, entry.data.hash)
                 if verdict is not None:
                     stored[entry.id] = verdict
         return stored
@@ -178,13 +165,13 @@ def make_plan(request: RunRequest, reporter: Reporter | None = None, *, selectio
     for entry in entries:
         entry.precision = resolve_precision(entry.loaded.spec.training.precision, device)
     items = [
-        Item(checkpoint, entry, seed, _key(checkpoint, entry, seed, request, selection.label_map), request.track)
+        Item(checkpoint, entry, seed, _key(checkpoint, entry, seed, request), request.track)
         for checkpoint in checkpoints
         for entry in entries
         if entry.data is not None
         for seed in _seeds(request, entry)
     ]
-    return RunPlan(request, device, entries, checkpoints, items, selection.label_map, selection.left_out)
+    return RunPlan(request, device, entries, checkpoints, items, selection.skipped)
 
 
 def _entries(task: LoadedTask, request: RunRequest) -> list[TaskEntry]:
@@ -199,11 +186,6 @@ def _entries(task: LoadedTask, request: RunRequest) -> list[TaskEntry]:
     resampled = task.spec.resampled(task.source(folds[0].source))
     if resampled is None:
         return [_entry(task, folds[0], request)]
-    if request.no_training:
-        raise UsageError(
-            f"--no-training: {task.id} has several splits, and a checkpoint learned from some of their tests",
-            hint="name a task with one split",
-        )
     every = [_entry(replace(task, fold=i), data, request, resampled) for i, data in enumerate(folds)]
     if request.seeds is None:
         return every
@@ -218,23 +200,24 @@ def _entries(task: LoadedTask, request: RunRequest) -> list[TaskEntry]:
 
 
 def _entry(task: LoadedTask, data: TaskData, request: RunRequest, resampled: SplitFoldFiles | None = None) -> TaskEntry:
-    if request.strict and data.count_problems:
-        raise DataFormatError(
-            f"task {task.id}: the data contradict the spec in {len(data.count_problems)} counts; the first is "
-            f"{data.count_problems[0]}",
-            hint=f"`biobench data verify {task.id}` lists them; correct the data or the spec, or leave --strict out",
-            file=task.path,
-            line=task.located.line_of(("counts",)),
+    if request.strict and (lines := _contradictions(task, data)):
+        hint = (
+            f"`biobench data verify {task.id}` lists what differs; correct the data, or the spec's counts or `releases`"
         )
-    if request.strict and (problem := release_problem(task, data.source, data.hash)):
-        raise DataFormatError(
-            f"task {task.id}: {problem}",
-            hint="use the release that the spec names, add this one to its `releases`, or leave --strict out",
-            file=task.path,
-        )
+        raise DataFormatError(f"task {task.id}: {lines[0]}", hint=hint, file=task.path)
     if request.no_test:
         data = without_test(data)
     return TaskEntry(task, data, hash=task_hash(task, data.source), resampled=resampled)
+
+
+def _contradictions(task: LoadedTask, data: TaskData) -> list[str]:
+    """In what the data are not those of the spec: the release, and the counts."""
+    problem = release_problem(task, data.source, data.hash)
+    lines = [] if problem is None else [problem]
+    if counts := data.count_problems:
+        more = f" (and {len(counts) - 1} more counts)" if len(counts) > 1 else ""
+        lines.append(f"{counts[0]}{more}; scores are not comparable with others")
+    return lines
 
 
 def identity_of(task: LoadedTask, data: TaskData, digest: str) -> TaskIdentity:
@@ -260,8 +243,6 @@ def identity_of(task: LoadedTask, data: TaskData, digest: str) -> TaskIdentity:
 
 
 def _seeds(request: RunRequest, entry: TaskEntry) -> list[int]:
-    if request.no_training:
-        return [0]
     if entry.resampled is not None:
         return [entry.resampled.seed + entry.loaded.fold]
     seeds = seeds_of(entry.loaded, request)
@@ -270,15 +251,13 @@ def _seeds(request: RunRequest, entry: TaskEntry) -> list[int]:
     return seeds[:1] if request.seeds is None and probe is not None and not probe.trained else seeds
 
 
-def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: RunRequest, names: dict[str, str]) -> str:
+def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: RunRequest) -> str:
     assert entry.data is not None
     spec = entry.loaded.spec
     part = request.limit is not None or spec.training.train_fraction < 1
     protocol: dict[str, Any] = dict(get_kind(spec.type).drawn(part) or {})
     if request.no_test:
         protocol["scored"] = "validation"
-    if request.no_training:
-        protocol |= {"training": "none", "label_map": names}
     if entry.resampled is not None:
         protocol["fold"] = entry.loaded.fold
     return run_key(

@@ -1,4 +1,4 @@
-"""Where and with what a run is made: machine, versions, energy, and what is known of the model's training text."""
+"""Where and with what a run is made: machine, versions, and what is known of the model's training text."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib import metadata
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +17,6 @@ from pydantic import ValidationError
 
 import biobench
 from biobench.core.threads import usable_cpus
-from biobench.errors import UsageError
 from biobench.schema.contamination import EXCLUSION_FILE, Contamination, Exclusions
 from biobench.schema.record import Provenance
 from biobench.store.overlaps import find_overlap
@@ -108,49 +104,14 @@ def provenance(device: torch.device | None) -> Provenance:
     )
 
 
-class EnergyMeter:
-    """kwh: kilowatt-hours of this process since the meter was started; None until it is read, or unasked."""
-
-    kwh: float | None = None
-
-
-@contextmanager
-def metered(wanted: bool) -> Iterator[EnergyMeter]:
-    """Measure the block where `wanted`. Opens no connection: the country, which only matters for emissions, is fixed.
-
-    Raises UsageError where codecarbon is not installed.
-    """
-    meter = EnergyMeter()
-    if not wanted:
-        yield meter
-        return
-    if find_spec("codecarbon") is None:
-        raise UsageError("--energy: codecarbon is not installed", hint="pip install 'biobench[energy]'")
-    from codecarbon import OfflineEmissionsTracker
-
-    tracker = OfflineEmissionsTracker(
-        country_iso_code="FRA",
-        save_to_file=False,
-        log_level="critical",
-        tracking_mode="process",
-        allow_multiple_runs=True,
-    )
-    tracker.start()
-    try:
-        yield meter
-    finally:
-        tracker.stop()
-        meter.kwh = float(tracker.final_emissions_data.energy_consumed)
-
-
 def contamination(
     folder: Path, model_hash: str, task: str, data_hash: str, results_dir: str | Path
 ) -> Contamination | None:
     """What is known of the text that the checkpoint in `folder` was trained on; None where nothing is.
 
-    A measurement in the results folder (`biobench analyze overlap`) comes first. Else the ledger beside a checkpoint of
-    `biobench pretrain` names the text, and the list beside that says whether the task's documents were excluded; a file
-    of that name with other content says nothing. Raises StoreError for a damaged measurement.
+    A measurement in the results folder (`biobench analyze overlap`) comes first. Else the ledger of a checkpoint that
+    `biobench pretrain` made names the text, and the list next to it says whether the task's documents were excluded; a
+    file of that name with other content says nothing. Raises StoreError for a damaged measurement.
     """
     measured = find_overlap(results_dir, task, model_hash, data_hash)
     if measured is not None:

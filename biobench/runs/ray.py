@@ -21,7 +21,7 @@ from functools import lru_cache
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
@@ -29,9 +29,7 @@ from biobench.core.files import read_regular, write_atomic
 from biobench.core.stop import STOP, RunStoppedError
 from biobench.core.text import first_line
 from biobench.errors import BioBenchError, ClusterError, UsageError
-from biobench.finetune.loop import MemoryShortError
 from biobench.models.loading import quiet_libraries
-from biobench.runs.estimate import Pace, Paced
 from biobench.runs.execute import RunContext, execute
 from biobench.runs.options import RunRequest
 from biobench.runs.plan import Item, make_plan
@@ -43,13 +41,8 @@ TRIES = 3
 LISTEN_SECONDS = 0.5
 STOP_SECONDS = 300.0
 """How long the savepoints of runs that are to stop are waited for."""
-Node = dict[str, float]
-"""What a node has: CPU and GPU, in numbers, and whatever else Ray counts."""
-Outcome = tuple[Literal["made", "stopped", "short", "refused"], Any, tuple[bytes, bytes] | None]
-"""A word, a RunResult or BioBenchError, and record and predictions where the node does not see the results folder.
-
-short: memory did not suffice beside other runs.
-"""
+Outcome = tuple[RunResult | BioBenchError | None, tuple[bytes, bytes] | None]
+"""The result (None: stopped), and record and predictions where the node does not see the results folder."""
 
 
 @dataclass(frozen=True)
@@ -57,17 +50,16 @@ class Orders:
     """What a node needs to know. request: with the absolute path of the results folder.
 
     folder: where the command runs, for relative paths. token: a file in the results folder that has its own name as
-    content. threads: of a run. sharing: runs that share its device and the memory of it.
+    content. threads: of a run.
     """
 
     request: RunRequest
     folder: str
     token: str
     threads: int
-    sharing: int
 
 
-def run_on_ray(context: RunContext, items: Sequence[Item], reporter: Reporter, pace: Pace) -> dict[str, RunResult]:
+def run_on_ray(context: RunContext, items: Sequence[Item], reporter: Reporter) -> dict[str, RunResult]:
     """Make these runs on the cluster at RAY_ADDRESS, or on this machine; what came of each, by key.
 
     `--parallel N` bounds the runs at once. With --device cuda each reserves a GPU, or a share of one by `worker_gpus`,
@@ -80,7 +72,7 @@ def run_on_ray(context: RunContext, items: Sequence[Item], reporter: Reporter, p
     write_atomic(path, token.encode())
     try:
         with _joined(ray):
-            return _Sweep(ray, context, items, reporter, pace, token).results()
+            return _sweep(ray, context, items, reporter, token)
     except ConnectionError as error:
         hint = "what is done is stored; repeat the command"
         raise ClusterError(f"the connection to the cluster was lost: {first_line(error)}", hint=hint) from error
@@ -110,10 +102,10 @@ def _joined(ray: Any) -> Iterator[None]:
         ray.shutdown()
 
 
-def cpus_of_a_run(nodes: Sequence[Node], gpus: float) -> int:
-    """What each run reserves beside its GPU (or share of one): a like part of a node's CPUs; else four, or all.
+def cpus_of_a_run(nodes: Sequence[dict[str, float]], gpus: float) -> int:
+    """What each run reserves besides its GPU (or share of one): a like part of a node's CPUs; else four, or all.
 
-    Raises UsageError where no node has room for a run.
+    nodes: what each has, by Ray's names. Raises UsageError where no node has room for a run.
     """
     fitting = [node for node in nodes if node.get("CPU", 0) >= 1 and node.get("GPU", 0) >= gpus]
     if not fitting:
@@ -126,104 +118,84 @@ def cpus_of_a_run(nodes: Sequence[Node], gpus: float) -> int:
     return max(1, min(int(node["CPU"] * gpus / node["GPU"]) for node in fitting))
 
 
-class _Sweep:
-    """The runs that are to be made, those under way as Ray tasks, and what has come of them."""
+def _sweep(
+    ray: Any, context: RunContext, items: Sequence[Item], reporter: Reporter, token: str
+) -> dict[str, RunResult]:
+    """Hand all runs to Ray and hear of them until each has ended."""
+    request, device, store = context.plan.request, context.plan.device.type, context.store
+    gpus = request.worker_gpus if request.worker_gpus is not None else float(device == "cuda")
+    cpus = cpus_of_a_run([node["Resources"] for node in ray.nodes() if node["Alive"]], gpus)
+    at_once = len(items) if request.parallel == "auto" else int(request.parallel)
+    there = replace(
+        request,
+        parallel="1",
+        executor="local",
+        worker_gpus=None,
+        device=device,
+        results_dir=str(store.root.resolve()),
+        data_dir=None if request.data_dir is None else str(Path(request.data_dir).resolve()),
+    )
+    orders = Orders(there, os.getcwd(), token, cpus)
+    task = ray.remote(make_one).options(
+        num_cpus=cpus, num_gpus=gpus, max_retries=TRIES - 1, retry_exceptions=False, scheduling_strategy="SPREAD"
+    )
+    queue, under_way, results = deque(items), dict[Any, Item](), dict[str, RunResult]()
+    reporter.stage(f"{len(queue)} runs as tasks of Ray, of {cpus} CPUs and {gpus:g} GPUs each")
 
-    def __init__(
-        self, ray: Any, context: RunContext, items: Sequence[Item], reporter: Reporter, pace: Pace, token: str
-    ) -> None:
-        self.ray, self.context, self.store, self.task = ray, context, context.store, ray.remote(make_one)
-        self.request, device = context.plan.request, context.plan.device.type
-        wanted = self.request.worker_gpus
-        self.gpus = (1.0 if device == "cuda" else 0.0) if wanted is None else wanted
-        self.nodes: list[Node] = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-        self.cpus = cpus_of_a_run(self.nodes, self.gpus)
-        on_a_node = max(int(node.get("CPU", 0)) // self.cpus for node in self.nodes)
-        self.at_once = len(items) if self.request.parallel == "auto" else int(self.request.parallel)
-        self.reporter = Paced(reporter, context.plan, items, pace, min(self.at_once, on_a_node * len(self.nodes)))
-        self.queue, self.under_way = deque(items), dict[Any, Item]()
-        self.outcomes: dict[str, RunResult] = {}
-        data_dir = self.request.data_dir
-        there = replace(
-            self.request,
-            parallel="1",
-            executor="local",
-            worker_gpus=None,
-            device=device,
-            results_dir=str(self.store.root.resolve()),
-            data_dir=None if data_dir is None else str(Path(data_dir).resolve()),
-        )
-        sharing = round(1 / self.gpus) if self.gpus else min(self.at_once, on_a_node)
-        self.orders = Orders(there, os.getcwd(), token, self.cpus, max(1, sharing))
+    def cancel() -> None:
+        for reference in under_way:
+            with suppress(ray.exceptions.RayError, ConnectionError):
+                ray.cancel(reference, force=False)
 
-    def results(self) -> dict[str, RunResult]:
-        """Hand all runs to Ray and hear of them until each has ended."""
-        self.reporter.stage(f"{len(self.queue)} runs as tasks of Ray, of {self.cpus} CPUs and {self.gpus:g} GPUs each")
-        try:
-            while self.queue or self.under_way:
-                if STOP():
-                    self._cancel()  # each run ends at a savepoint, which is waited for
-                    if left := list(self.under_way):
-                        self.ray.wait(left, num_returns=len(left), timeout=STOP_SECONDS)
-                    raise RunStoppedError
-                while self.queue and len(self.under_way) < self.at_once:
-                    self._submit(self.queue.popleft(), self.cpus, self.gpus, self.orders)
-                ready, _ = self.ray.wait(list(self.under_way), num_returns=1, timeout=LISTEN_SECONDS)
-                for reference in ready:
-                    self._hear(reference)
-            return self.outcomes
-        finally:
-            self._cancel()
+    try:
+        while queue or under_way:
+            if STOP():
+                cancel()  # each run ends at a savepoint, which is waited for
+                if left := list(under_way):
+                    ray.wait(left, num_returns=len(left), timeout=STOP_SECONDS)
+                raise RunStoppedError
+            while queue and len(under_way) < at_once:
+                item = queue.popleft()
+                under_way[task.remote(orders, item.key)] = item
+            for reference in ray.wait(list(under_way), num_returns=1, timeout=LISTEN_SECONDS)[0]:
+                item = under_way.pop(reference)
+                result = _outcome(ray, reference, item, context)
+                if result is not None:
+                    results[item.key] = result
+                    reporter.finish(result)
+        return results
+    finally:
+        cancel()
 
-    def _submit(self, item: Item, cpus: int, gpus: float, orders: Orders) -> None:
-        more = {"max_retries": TRIES - 1, "retry_exceptions": False, "scheduling_strategy": "SPREAD"}
-        task = self.task.options(num_cpus=cpus, num_gpus=gpus, **more)
-        self.under_way[task.remote(orders, item.key)] = item
 
-    def _hear(self, reference: Any) -> None:
-        item = self.under_way.pop(reference)
-        try:
-            word, result, files = self.ray.get(reference)
-        except self.ray.exceptions.RayTaskError as error:  # the node has not the program, or the program a defect
-            raise ClusterError(
-                f"{item.task.id}, seed {item.seed}, failed on a node: {str(error).strip().splitlines()[-1]}",
-                hint="every node needs the same Python, biobench and torch as this machine",
-            ) from error
-        except self.ray.exceptions.RayError as error:
-            reason = f"{TRIES} processes died of it; the last: {first_line(error)}"
-            word, result, files = "made", item.result(self.request, "failed", reason), None
-        if word == "refused":
-            raise result
-        if word == "short":  # on a GPU, or on all CPUs of a node, that it has alone
-            cpus = max(int(node.get("CPU", 0)) for node in self.nodes if node.get("GPU", 0) >= self.gpus)
-            orders = replace(self.orders, threads=cpus, sharing=1)
-            self._submit(item, cpus, 1.0 if self.gpus else 0.0, orders)
-        elif word == "made":
-            if files is not None:
-                result = self._stored(item, *files)
-            elif result.status == "failed":
-                self.store.note_failure(item.task.id, item.key, self.request.started, result.reason or "")
-            self.outcomes[item.key] = result
-            self.reporter.finish(result)
-
-    def _stored(self, item: Item, record: bytes, predictions: bytes) -> RunResult:
-        """Store what a node made in a folder of its own; what is known of its training text is known here."""
-        path = self.store.root / "runs" / item.task.id / item.key
-        write_atomic(path.with_suffix(".parquet"), predictions)
-        write_atomic(path.with_suffix(".json"), record)
-        stored = self.store.get(item.task.id, item.key)
+def _outcome(ray: Any, reference: Any, item: Item, context: RunContext) -> RunResult | None:
+    """What came of a task, stored here; None where it was stopped. Raises ClusterError, and what a node refuses."""
+    store, request, files = context.store, context.plan.request, None
+    try:
+        result, files = ray.get(reference)
+    except ray.exceptions.RayTaskError as error:  # the node has not the program, or the program a defect
+        raise ClusterError(
+            f"{item.task.id}, seed {item.seed}, failed on a node: {str(error).strip().splitlines()[-1]}",
+            hint="every node needs the same Python, biobench and torch as this machine",
+        ) from error
+    except ray.exceptions.RayError as error:
+        result = item.result(request, "failed", f"{TRIES} processes died of it; the last: {first_line(error)}")
+    if isinstance(result, BioBenchError):
+        raise result
+    if files is not None:  # made in a folder of the node; what is known of the training text is known here
+        path = store.root / "runs" / item.task.id / item.key
+        write_atomic(path.with_suffix(".parquet"), files[1])
+        write_atomic(path.with_suffix(".json"), files[0])
+        stored, model = store.get(item.task.id, item.key), item.checkpoint
         assert stored is not None
-        model, task = item.checkpoint, stored.task
-        known = contamination(model.folder, model.hash, task.id, task.data_hash, self.store.root)
-        self.store.update(stored := stored.model_copy(update={"contamination": known}))
-        self.store.note_command(item.task.id, item.key, self.request.started)
-        self.context.ask_gate(item.task.id)
-        return of_record(stored, "done", str(self.store.path_of(stored)))
-
-    def _cancel(self) -> None:
-        for reference in self.under_way:
-            with suppress(self.ray.exceptions.RayError, ConnectionError):
-                self.ray.cancel(reference, force=False)
+        known = contamination(model.folder, model.hash, item.task.id, stored.task.data_hash, store.root)
+        store.update(stored := stored.model_copy(update={"contamination": known}))
+        store.note_command(item.task.id, item.key, request.started)
+        context.ask_gate(item.task.id)
+        return of_record(stored, "done", str(store.path_of(stored)))
+    if result is not None and result.status == "failed":
+        store.note_failure(item.task.id, item.key, request.started, result.reason or "")
+    return result  # type: ignore[no-any-return]
 
 
 def make_one(orders: Orders, key: str) -> Outcome:
@@ -242,13 +214,18 @@ def make_one(orders: Orders, key: str) -> Outcome:
                 "--set training.precision=fp32 (or bf16) where their processors differ",
             )
         (result,) = execute(context, [item], Reporter(), aloud=False)
-        return "made", result, None if shared or result.predictions is None else _taken_out(Path(result.predictions))
     except RunStoppedError:
-        return "stopped", None, None
-    except (MemoryShortError, torch.OutOfMemoryError):
-        return "short", None, None
+        return None, None
     except BioBenchError as error:
-        return "refused", error, None
+        return error, None
+    if shared or result.predictions is None:
+        return result, None
+    predictions = Path(result.predictions)
+    record = predictions.with_suffix(".json")
+    files = read_regular(record), read_regular(predictions)
+    record.unlink()  # they leave this node
+    predictions.unlink()
+    return result, files
 
 
 @lru_cache(maxsize=1)
@@ -270,11 +247,9 @@ def _context_here(orders: Orders) -> tuple[RunContext, bool]:
             )
         request = replace(request, results_dir=str(scratch_folder(request.results_dir)), gate=False)
     try:
-        plan = make_plan(request)
+        return RunContext(make_plan(request)), shared
     except BioBenchError as error:
         raise ClusterError(f"node {host}: {error}", hint=error.hint) from error
-    plan.sharing = orders.sharing
-    return RunContext(plan), shared
 
 
 def sees(results_dir: Path, token: str) -> bool:
@@ -290,16 +265,6 @@ def scratch_folder(results_dir: str) -> Path:
 
     A run that is tried again on the same node resumes there.
     """
-    user = os.getuid() if hasattr(os, "getuid") else 0
-    folder = Path(tempfile.gettempdir()) / f"biobench-{user}-{sha256(results_dir.encode()).hexdigest()[:16]}"
+    folder = Path(tempfile.gettempdir()) / f"biobench-{os.getuid()}-{sha256(results_dir.encode()).hexdigest()[:16]}"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
-
-
-def _taken_out(predictions: Path) -> tuple[bytes, bytes]:
-    """Record and predictions of a run, which then leave this node. Raises StoreError."""
-    record = predictions.with_suffix(".json")
-    files = read_regular(record), read_regular(predictions)
-    record.unlink()
-    predictions.unlink()
-    return files

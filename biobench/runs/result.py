@@ -34,7 +34,6 @@ class RunResult:
     primary: str = "macro_f1"
     seconds: float | None = None
     peak_memory_bytes: int | None = None
-    energy_kwh: float | None = None
     truncated_documents: int | None = None
     lost_gold: int | None = None
     predictions: str | None = None
@@ -44,15 +43,12 @@ class RunResult:
     """Of a planned run: optimiser steps, at most, of all its trials; 0 where nothing is trained."""
     tokens_expected: int | None = None
     """Of a planned run: tokens that it reads, training and scoring together, from a sample of its texts."""
-    seconds_left: float | None = None
-    """Of a finished run: what the rest of the plan takes, where that can be told."""
     model_folder: str | None = None
     """Where `--keep-model` saved the fine-tuned model."""
     origin: str = "run"
     split: str = "test"
     track: str = "fixed"
     limit: int | None = None
-    train_fraction: float = 1.0
     fold: int | None = None
     """Of a task with several splits: which one, from 0."""
     overrides: tuple[str, ...] = ()
@@ -78,7 +74,6 @@ def of_record(record: RunRecord, status: Status, predictions: str, reason: str |
         primary=record.task.primary,
         seconds=record.cost.seconds,
         peak_memory_bytes=record.cost.peak_memory_bytes,
-        energy_kwh=record.cost.energy_kwh,
         truncated_documents=record.windows.truncated_documents,
         lost_gold=record.windows.lost_gold,
         predictions=predictions,
@@ -86,7 +81,6 @@ def of_record(record: RunRecord, status: Status, predictions: str, reason: str |
         split=record.split,
         track=record.track,
         limit=record.limit,
-        train_fraction=float(record.protocol.get("training", {}).get("train_fraction", 1.0)),
         fold=None if record.resampling is None else record.resampling.fold,
         overrides=record.overrides,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import shlex
 from collections.abc import Sequence
@@ -19,57 +20,48 @@ class SlurmJob:
     """What the batch system is asked for. time: as sbatch reads it. gpu: the cluster's name of a kind of GPU, or any.
 
     grace: seconds between the signal that ends a job at a savepoint and the limit. setup: shell lines before the
-    command, such as `module load` or the activation of an environment. logs: folder of output files.
+    command, such as `module load` or the activation of an environment. sbatch: further options of sbatch.
     """
 
     time: str
     partition: str | None = None
-    account: str | None = None
     gpu: str | None = None
     cpus: int = 4
-    memory: str | None = None
     grace: int = 120
     setup: Sequence[str] = ()
-    logs: str = "logs"
-    name: str = "biobench"
-
-    def __post_init__(self) -> None:
-        """Raises UsageError for what sbatch would refuse, or would read as another line of the script."""
-        if not _TIME.fullmatch(self.time):
-            raise UsageError(f"--time '{self.time}' is not a time limit", hint="minutes, HH:MM:SS or D-HH:MM:SS")
-        for option, value in (
-            ("--partition", self.partition),
-            ("--account", self.account),
-            ("--gpu", self.gpu),
-            ("--memory", self.memory),
-            ("--logs", self.logs),
-            ("--name", self.name),
-        ):
-            if value is not None and not re.fullmatch(r"[\w.,:/+-]+", value):
-                raise UsageError(f"{option} '{value}' has characters that a batch script cannot hold", hint="rename it")
-        if not 10 <= self.grace <= 65_535:
-            raise UsageError(f"--grace {self.grace} is out of range", hint="10 to 65535 seconds")
+    sbatch: Sequence[str] = ()
 
     def header(self, *, output: str, signal: str, gpus: int, lines: Sequence[str] = ()) -> list[str]:
-        """The `#SBATCH` lines. gpus: on each node."""
+        """The `#SBATCH` lines. gpus: on each node.
+
+        Raises UsageError for what sbatch would refuse, or would read as another line of the script.
+        """
+        if not _TIME.fullmatch(self.time):
+            raise UsageError(f"--time '{self.time}' is not a time limit", hint="minutes, HH:MM:SS or D-HH:MM:SS")
+        if not 10 <= self.grace <= 65_535:
+            raise UsageError(f"--grace {self.grace} is out of range", hint="10 to 65535 seconds")
         kind = f"gpu:{gpus}" if self.gpu in (None, "any") else f"gpu:{self.gpu}:{gpus}"
         wishes = [
-            f"--job-name={self.name}",
+            "--job-name=biobench",
             *([f"--partition={self.partition}"] if self.partition else []),
-            *([f"--account={self.account}"] if self.account else []),
             f"--time={self.time}",
             *([f"--gres={kind}"] if self.gpu else []),
             f"--cpus-per-task={self.cpus}",
-            *([f"--mem={self.memory}"] if self.memory else []),
             *lines,
             "--requeue",
             "--open-mode=append",
             f"--signal={signal}TERM@{self.grace}",
-            f"--output={self.logs}/{output}",
+            f"--output={LOGS}/{output}",
+            *self.sbatch,
         ]
+        for wish in wishes:
+            if not re.fullmatch(r"--[\w-]+(=[\w.,:/+%@-]+)?", wish):
+                raise UsageError(f"'{wish}' is no option of sbatch", hint="for example --sbatch=--account=NAME")
         return ["#!/bin/bash", *(f"#SBATCH {wish}" for wish in wishes)]
 
 
+LOGS = "logs"
+"""Folder of output files."""
 _TRIES = 3
 _WORKER = f"""\
 # TERM comes before the time limit and at preemption: the run saves its state and ends with {STOPPED_EXIT}.
@@ -102,24 +94,20 @@ def array_script(job: SlurmJob, words: Sequence[str], workers: int) -> str:
     """
     command = f'biobench run --start-token "$SLURM_ARRAY_JOB_ID" --no-wait {shlex.join(words)}'
     header = job.header(output="%x-%A_%a.out", signal="B:", gpus=1, lines=[f"--array=1-{workers}"])
-    before = f"# before: mkdir -p {shlex.quote(job.logs)}"
+    before = f"# before: mkdir -p {LOGS}"
     return "\n".join([*header, before, "set -u", *job.setup, _WORKER % command])
 
 
 def pretraining_words(words: Sequence[str]) -> tuple[str, str, list[str]]:
     """Recipe, folder of the run and further options, of the words after `pretrain`. Raises UsageError."""
-    words = words[1:] if words[:1] == ["run"] else words
-    if not words or words[0].startswith("-"):
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--out", default="runs/pretraining")
+    for option in ("--resume", "--built-corpus"):  # the script gives these itself
+        parser.add_argument(option, action="store_true")
+    parsed, rest = parser.parse_known_args(list(words[1:] if words[:1] == ["run"] else words))
+    if not rest or rest[0].startswith("-"):
         raise UsageError("no recipe is named", hint="biobench slurm --nodes 2 --time 60 -- pretrain RECIPE --out DIR")
-    out, options = "runs/pretraining", []
-    rest = iter(words[1:])
-    for word in rest:
-        flag, equals, value = word.partition("=")
-        if flag == "--out":
-            out = value if equals else next(rest, out)
-        elif flag not in ("--resume", "--built-corpus"):  # the script gives these itself
-            options.append(word)
-    return words[0], out, options
+    return rest[0], parsed.out, rest[1:]
 
 
 def pretraining_script(job: SlurmJob, recipe: str, out: str, *, nodes: int, gpus: int, options: Sequence[str]) -> str:
@@ -136,7 +124,7 @@ def pretraining_script(job: SlurmJob, recipe: str, out: str, *, nodes: int, gpus
     return "\n".join(
         [
             *header,
-            f"# before, on one machine: mkdir -p {shlex.quote(job.logs)}",
+            f"# before, on one machine: mkdir -p {LOGS}",
             f"# before, on one machine: {corpus_command(recipe, out, options)}",
             "set -u",
             *job.setup,
@@ -159,9 +147,6 @@ def pretraining_script(job: SlurmJob, recipe: str, out: str, *, nodes: int, gpus
 
 
 def corpus_command(recipe: str, out: str, options: Sequence[str]) -> str:
-    """What builds the corpus of the recipe where the run looks for it: in a folder beside its own."""
-    if "--threads" in options:
-        at = list(options).index("--threads")
-        options = [*options[:at], *options[at + 2 :]]
+    """What builds the corpus of the recipe where the run looks for it: in a folder next to its own."""
     parent = out.rstrip("/").rpartition("/")[0] or "."
     return shlex.join(["biobench", "corpus", "build", recipe, "--cache", f"{parent}/corpora", *options])

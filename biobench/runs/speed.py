@@ -1,7 +1,7 @@
 """Throughput and memory of one checkpoint: fine-tuning steps and inference, by document length.
 
 Documents are random token ids of one length each, so that the figures depend on the model and the machine
-alone. A token head with three outputs stands for the work of a real one.
+alone. A token head with three outputs does the work of a real one.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 import torch
@@ -55,7 +56,9 @@ def measure(
     limit = position_limit(checkpoint.config)
     for length in lengths:
         if length < 8 or (limit is not None and length > limit):
-            raise UsageError(f"length {length} is outside what {model} reads (8 to {limit})", hint="give --lengths")
+            raise UsageError(
+                f"length {length} is not a length that {model} reads (8 to {limit})", hint="give --lengths"
+            )
     precision = resolve_precision("auto", place)
     loaded = load_encoder(checkpoint, place)
     precision, _ = settled_precision(loaded.encoder, precision)
@@ -64,10 +67,33 @@ def measure(
         torch.manual_seed(0)
         network = Network(loaded.encoder, TokenHead(loaded.encoder.width, 3, 0.1, 0.02).to(place))
         documents = _documents(batch_size, length, checkpoint.config.vocab_size, loaded.encoder.pad_id)
+        cut = cut_packed if network.attention == "packed" else cut_padded
+        parts = cut(range(batch_size), [length] * batch_size, micro_batch_tokens(place))
+        batches = [[documents[i] for i in part] for part in parts]
         reset_peak_memory(place)
         optimizer = make_optimizer(network, Training(max_steps=1, learning_rate=1e-6))
-        train = _median(lambda n=network, d=documents, o=optimizer: _step(n, d, o, precision), steps, place)
-        inference = _median(lambda n=network, d=documents: _infer(n, d, precision), steps, place)
+        rates = []
+        for training in (True, False):
+            network.train(training)
+            taken = []
+            for _ in range(steps + 1):
+                began = time.perf_counter()
+                for batch in batches:
+                    with (
+                        torch.inference_mode(not training),
+                        torch.autocast(place.type, torch.bfloat16, enabled=precision == "bf16"),
+                    ):
+                        logits = network(batch)
+                    if training:
+                        targets = torch.zeros(len(logits), dtype=torch.long, device=place)
+                        torch.nn.functional.cross_entropy(logits, targets).backward()  # type: ignore[no-untyped-call]
+                if training:
+                    optimizer.step()
+                    optimizer.zero_grad(set_to_none=True)
+                if place.type == "cuda":
+                    torch.cuda.synchronize(place)
+                taken.append(time.perf_counter() - began)
+            rates.append(round(batch_size * length / median(taken[1:]), 1))
         lines.append(
             Speed(
                 model=checkpoint.id,
@@ -75,8 +101,8 @@ def measure(
                 batch_size=batch_size,
                 precision=precision,
                 attention=network.attention,
-                train_tokens_per_second=round(batch_size * length / train, 1),
-                inference_tokens_per_second=round(batch_size * length / inference, 1),
+                train_tokens_per_second=rates[0],
+                inference_tokens_per_second=rates[1],
                 peak_memory_bytes=peak_memory_bytes(place),
                 parameters=loaded.parameters,
             )
@@ -87,48 +113,7 @@ def measure(
 
 
 def _documents(count: int, length: int, vocabulary: int, pad: int) -> list[Encoded]:
-    rng = np.random.default_rng(0)
     positions = np.arange(length, dtype=np.int64)
-    ids = rng.integers(0, vocabulary, size=(count, length))
+    ids = np.random.default_rng(0).integers(0, vocabulary, size=(count, length))
     ids[ids == pad] = (pad + 1) % vocabulary
     return [Encoded(row.astype(np.int64), positions, positions, False, stop=positions + 1) for row in ids]
-
-
-def _parts(network: Network, documents: Sequence[Encoded]) -> list[list[int]]:
-    cut = cut_packed if network.attention == "packed" else cut_padded
-    budget = micro_batch_tokens(network.encoder.device)
-    return cut(range(len(documents)), [len(d) for d in documents], budget)
-
-
-def _step(network: Network, documents: Sequence[Encoded], optimizer: torch.optim.Optimizer, precision: str) -> None:
-    """Forward, backward and one optimiser step over the batch."""
-    network.train()
-    for part in _parts(network, documents):
-        with torch.autocast(network.encoder.device.type, torch.bfloat16, enabled=precision == "bf16"):
-            logits = network([documents[i] for i in part])
-        targets = torch.zeros(len(logits), dtype=torch.long, device=logits.device)
-        torch.nn.functional.cross_entropy(logits, targets).backward()  # type: ignore[no-untyped-call]
-    optimizer.step()
-    optimizer.zero_grad(set_to_none=True)
-
-
-@torch.inference_mode()
-def _infer(network: Network, documents: Sequence[Encoded], precision: str) -> None:
-    network.eval()
-    for part in _parts(network, documents):
-        with torch.autocast(network.encoder.device.type, torch.bfloat16, enabled=precision == "bf16"):
-            network([documents[i] for i in part])
-
-
-def _median(work: object, steps: int, device: torch.device) -> float:
-    """Median seconds of `steps` calls after one that warms up."""
-    assert callable(work)
-    taken = []
-    for step in range(steps + 1):
-        began = time.perf_counter()
-        work()
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
-        if step:
-            taken.append(time.perf_counter() - began)
-    return float(np.median(taken))

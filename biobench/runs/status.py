@@ -64,7 +64,7 @@ def folder_state(results_dir: str | Path) -> FolderState:
 
 
 def _begun(store: Store) -> Iterator[tuple[str, str]]:
-    """Task and key of every run that has left a file beside the results."""
+    """Task and key of every run that has left a file next to the results."""
     for path in (store.root / "locks").glob("*/*"):
         key = path.name.partition(".")[0]
         files = (RUNNING, ".failed", ".state")

@@ -13,7 +13,7 @@ from biobench.core.progress import in_words
 from biobench.runs.result import RunResult
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import Console
 
 _FILE_WIDTH = 140
 """Columns of the table where no terminal sets them."""
@@ -26,12 +26,21 @@ class RunResults(list[RunResult]):
     """What `biobench.run` returns: the results, which print themselves as a table."""
 
     def __str__(self) -> str:
-        return as_text(self)
+        from rich.console import Console
+
+        console = Console(width=_FILE_WIDTH, no_color=True, force_terminal=False)
+        with console.capture() as captured:
+            _print(self, console)
+        return "\n".join([captured.get().rstrip("\n"), *notes(self)])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return as_html(self)
+        import pandas as pd
+
+        names, rows = cells_of(self)
+        below = "".join(f"<p>{escape(line)}</p>" for line in (*reasons(self), *notes(self)))
+        return pd.DataFrame(rows, columns=names).to_html(index=False) + below
 
 
 def percent(value: float | None) -> str:
@@ -46,45 +55,23 @@ def print_results(results: Sequence[RunResult]) -> None:
     console = Console()
     if not console.is_terminal and not os.environ.get("COLUMNS"):
         console.width = max(console.width, _FILE_WIDTH)
-    console.print(table_of(results))
-    for line in reasons(results):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    _print(results, console)
 
 
-def as_text(results: Sequence[RunResult]) -> str:
-    """The table and the lines below it."""
-    from rich.console import Console
-
-    console = Console(width=_FILE_WIDTH, no_color=True, force_terminal=False)
-    with console.capture() as captured:
-        console.print(table_of(results))
-    return "\n".join([captured.get().rstrip("\n"), *reasons(results), *notes(results)])
-
-
-def as_html(results: Sequence[RunResult]) -> str:
-    """The same for a notebook."""
-    names, rows = cells_of(results)
-    head = "".join(f"<th>{escape(name)}</th>" for name in names)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    below = "".join(f"<p>{escape(line)}</p>" for line in (*reasons(results), *notes(results)))
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
-
-
-def table_of(results: Sequence[RunResult]) -> Table:
-    """A line a run; of a dry run a line for all seeds of a task."""
+def _print(results: Sequence[RunResult], console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
     names, rows = cells_of(results)
     table = Table(box=None, pad_edge=False)
     for name in names:
-        if name in _TEXTS:
-            table.add_column(name, overflow="fold")
-        else:
-            table.add_column(name, justify="right", no_wrap=True)
+        text = name in _TEXTS
+        table.add_column(name, overflow="fold", justify="left" if text else "right", no_wrap=not text)
     for row in rows:
         table.add_row(*map(Text, row))
-    return table
+    console.print(table)
+    for line in reasons(results):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def cells_of(results: Sequence[RunResult]) -> tuple[list[str], list[list[str]]]:
@@ -165,7 +152,7 @@ def seeds_in_words(seeds: Sequence[int]) -> str:
 
 def notes(results: Sequence[RunResult]) -> Iterator[str]:
     """The lines below the table: what a dry run would take, means over seeds, scores below a baseline, signs."""
-    yield from expected_time(results)
+    yield from _expected_time(results)
     scored = [r for r in results if r.status in ("done", "skipped") and r.scores]
     groups: dict[tuple[str, str], list[RunResult]] = {}
     for r in scored:
@@ -197,7 +184,7 @@ def end_of_run(results: Sequence[RunResult], results_dir: str) -> Iterator[str]:
         yield f"Results: {results_dir}. Next: `{following}`"
 
 
-def expected_time(results: Sequence[RunResult]) -> Iterator[str]:
+def _expected_time(results: Sequence[RunResult]) -> Iterator[str]:
     """The lines of a dry run on how long it would take, one run after the other."""
     planned = [r for r in results if r.status == "planned"]
     if not planned:

@@ -1,6 +1,6 @@
 """The results folder in brief: what tables need of each record, kept in one file.
 
-The index is only a cache. A row stands for a record file as long as its time, size and inode are the same (a record
+The index is only a cache. A row is valid for a record file as long as its time, size and inode are the same (a record
 that is written again within one tick of the clock may keep the first two); any other is read from its own file.
 Deleting the index loses nothing.
 """

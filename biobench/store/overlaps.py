@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 from biobench.schema.contamination import OVERLAP_VERSION, Contamination, OverlapRecord
-from biobench.store.records import read_record, task_folder, write_record
+from biobench.store.records import read_record, small_record, write_record
 from biobench.store.store import Store
 
-_ROOM = "overlap"
-_VERSION = ("overlap_version", OVERLAP_VERSION)
 _AGAIN = "delete the file and repeat `biobench analyze overlap`"
 
 
 def save_overlap(results_dir: str | Path, record: OverlapRecord) -> Path:
     """Write the measurement, atomically, over an older one of the same model, data and text. Raises StoreError."""
-    path = task_folder(results_dir, _ROOM, record.task) / f"{_key(record)}.json"
+    decided = record.model_hash, record.data_hash, record.contamination.corpus_hash
+    path = small_record(results_dir, "overlap", record.task, *decided)
     write_record(path, record)
     return path
 
@@ -29,8 +27,8 @@ def find_overlap(results_dir: str | Path, task: str, model_hash: str, data_hash:
     """
     matching = [
         record
-        for path in sorted(task_folder(results_dir, _ROOM, task).glob("*.json"))
-        if (record := read_record(path, OverlapRecord, _VERSION, _AGAIN)) is not None
+        for path in sorted(small_record(results_dir, "overlap", task).parent.glob("*.json"))
+        if (record := read_record(path, OverlapRecord, ("overlap_version", OVERLAP_VERSION), _AGAIN)) is not None
         and (record.model_hash, record.data_hash) == (model_hash, data_hash)
     ]
     worst = max(matching, key=lambda r: (r.contamination.seen, r.made), default=None)
@@ -41,16 +39,12 @@ def note_in_records(results_dir: str | Path, task: str, model_hash: str, data_ha
     """Write the worst measurement into the records of runs that were made before it; how many changed."""
     known = find_overlap(results_dir, task, model_hash, data_hash)
     store = Store(results_dir)
-    changed = 0
-    for record in store.records():
-        if (record.task.id, record.model.hash, record.task.data_hash) != (task, model_hash, data_hash):
-            continue
-        if record.contamination != known:
-            store.update(record.model_copy(update={"contamination": known}))
-            changed += 1
-    return changed
-
-
-def _key(record: OverlapRecord) -> str:
-    parts = f"{record.model_hash}\n{record.data_hash}\n{record.contamination.corpus_hash}"
-    return hashlib.sha256(parts.encode()).hexdigest()[:32]
+    older = [
+        record
+        for record in store.records()
+        if (record.task.id, record.model.hash, record.task.data_hash) == (task, model_hash, data_hash)
+        and record.contamination != known
+    ]
+    for record in older:
+        store.update(record.model_copy(update={"contamination": known}))
+    return len(older)

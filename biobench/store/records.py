@@ -1,6 +1,6 @@
 """Keys of runs, and records as JSON files and back, with every kind of damage said in one line.
 
-Runs lie in `<results>/runs`; small records in `<results>/<room>/<task>/<32 hex digits>.json`.
+Runs lie in `<results>/runs`; small records in `<results>/<folder>/<task>/<32 hex digits>.json`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def run_key(
 ) -> str:
     """32 hex digits of the SHA-256 over the canonical JSON of everything that decides a run's result.
 
-    task_hash covers the spec with its overrides; `protocol` adds resolved fields that are outside it.
+    task_hash covers the spec with its overrides; `protocol` adds resolved fields that it does not cover.
     Raises ValueError where `protocol` holds something that is not JSON, or a number that is not finite.
     """
     decided = {
@@ -96,11 +96,15 @@ def from_json(content: bytes, path: Path) -> RunRecord:
     return _validated(data, RunRecord, path, _AGAIN)
 
 
-def task_folder(results_dir: str | Path, room: str, task: str) -> Path:
-    """Where the room keeps the records of a task. Raises StoreError for what is no task id."""
+def small_record(results_dir: str | Path, folder: str, task: str, *decided: str) -> Path:
+    """`<results>/<folder>/<task>/<32 hex digits>.json`, the digits of the SHA-256 over what the record is of.
+
+    Raises StoreError for what is no task id.
+    """
     if not is_task_id(task):
         raise StoreError(f"'{task[:40]}' is not a task id", hint="lower-case letters, digits and underscores")
-    return Path(results_dir) / room / task
+    digits = sha256_of("\n".join(decided).encode())[:32]
+    return Path(results_dir) / folder / task / f"{digits}.json"
 
 
 def write_record(path: Path, record: BaseModel) -> None:

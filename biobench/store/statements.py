@@ -1,6 +1,6 @@
 """What a maintainer found out about a submission, `<results>/statements/<submission>.json`: the source of its mark.
 
-It lies beside `submitted/`, never inside a submission, whose files are the submitter's. It holds for the one manifest
+It lies next to `submitted/`, never inside a submission, whose files are the submitter's. It holds for the one manifest
 that it names by its hash, and so for the files that this lists.
 """
 
@@ -26,7 +26,7 @@ MANIFEST = "submission.json"
 
 
 class Draw(Strict):
-    """One run that a maintainer made of a seed of their drawing, beside the submitted seeds of the same conditions."""
+    """One run that a maintainer made of a seed of their drawing; the submitted seeds have the same conditions."""
 
     task: Line
     task_hash: Line
@@ -47,7 +47,7 @@ class Draw(Strict):
 
 
 class Statement(Strict):
-    """What is known of one submission beside its own word."""
+    """What is known of one submission besides its own word."""
 
     version: Positive = VERSION
     manifest: Line

@@ -5,7 +5,7 @@
 <results>/locks/<task>/<key>.running  the claim to a run: who makes it, since when, at which step (`claims`)
 <results>/locks/<task>/<key>.failed   why it failed last, for the other workers of the same command
 <results>/locks/<task>/<key>.command  which command made the stored run
-<results>/locks/<task>/<key>.state    where a run under way stands; gone when it has ended
+<results>/locks/<task>/<key>.state    the state of a run under way; gone when it has ended
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Store:
         self.root = Path(results_dir)
         self._index = self.root / "runs" / INDEX if index is None else index
         self.counts_folder = self.root / ".counts" if index is None else index.with_suffix(".counts")
-        """A cache beside the index: what a comparison has counted in predictions."""
+        """A cache next to the index: what a comparison has counted in predictions."""
         self._cleaned: set[Path] = set()
 
     def get(self, task_id: str, key: str) -> RunRecord | None:
@@ -243,14 +243,6 @@ class Store:
     def command_of(self, task_id: str, key: str) -> float | None:
         """The command that made the stored run, None where that is not known. Raises StoreError for a damaged note."""
         return self._note(task_id, key, ".command")[0]
-
-    def command_state(self, task_id: str, key: str) -> tuple[int, int] | None:
-        """What changes whenever a command notes that it made the run; only good to be compared with itself."""
-        try:
-            status = self._lock_path(task_id, key, ".command").stat()
-        except OSError:
-            return None
-        return status.st_mtime_ns, status.st_ino
 
     def note_failure(self, task_id: str, key: str, command: float, reason: str) -> None:
         """Let the other workers of a command know that this run failed, and why. Raises StoreError."""

@@ -18,7 +18,7 @@ from biobench.report.results import fingerprint, load
 from biobench.runs.api import run
 from biobench.schema.baseline import BASELINE_VERSION
 from biobench.schema.document import TaskData
-from biobench.store.floors import find_floor, save_floor, scan_floors
+from biobench.store.baselines import find_baseline, save_baseline, scan_baselines
 from tests.helpers.broken_corpora import (
     broken,
     characters_moved,
@@ -74,29 +74,29 @@ def test_json_and_what_is_stored(tmp_path: Path) -> None:
     assert path == Path(said.pop("file"))
     said.pop("reasons")
     assert json.loads(path.read_text(encoding="utf-8")) == said
-    found = find_floor(tmp_path / "results", "demo_topic", said["task_hash"], said["data_hash"])
+    found = find_baseline(tmp_path / "results", "demo_topic", said["task_hash"], said["data_hash"])
     assert found is not None
     assert found.model_dump(mode="json") == said
-    other_spec = find_floor(tmp_path / "results", "demo_topic", "another", said["data_hash"])
+    other_spec = find_baseline(tmp_path / "results", "demo_topic", "another", said["data_hash"])
     assert other_spec == found, "a changed training field leaves the documents as they are"
-    assert find_floor(tmp_path / "results", "demo_topic", said["task_hash"], "other data") is None
+    assert find_baseline(tmp_path / "results", "demo_topic", said["task_hash"], "other data") is None
 
 
 def test_damaged_and_foreign_files(tmp_path: Path) -> None:
     asked(tmp_path, "demo_topic")
     results = tmp_path / "results"
     (path,) = (results / "floors" / "demo_topic").iterdir()
-    (record,), _ = scan_floors(results)
+    (record,), _ = scan_baselines(results)
     old = path.read_text(encoding="utf-8")
     path.write_text(old.replace(f'"floor_version": {BASELINE_VERSION}', '"floor_version": 1'), encoding="utf-8")
-    assert scan_floors(results) == ([], []), "another version of the gate counts as not asked"
+    assert scan_baselines(results) == ([], []), "another version of the gate counts as not asked"
     path.write_text(old[:100], encoding="utf-8")
     with pytest.raises(StoreError, match="is not JSON"):
-        find_floor(results, "demo_topic", record.task_hash, record.data_hash)
+        find_baseline(results, "demo_topic", record.task_hash, record.data_hash)
     assert "not JSON" in build(results).findings[0].what
     path.write_text(old, encoding="utf-8")
     path.rename(path.with_name("0" * 32 + ".json"))
-    _, (finding,) = scan_floors(results)
+    _, (finding,) = scan_baselines(results)
     assert "another task" in finding.what
 
 
@@ -117,7 +117,7 @@ def test_a_run_asks_once_and_the_report_shows_floors(tmp_path: Path) -> None:
     assert fingerprint(results) != state
     (path,) = (results / "floors" / "demo_topic").iterdir()
     first = path.stat().st_mtime_ns
-    (record,), _ = scan_floors(results)
+    (record,), _ = scan_baselines(results)
     assert record.test_documents == 80, "a limited run asks the gate on all data"
     made(3)
     assert path.stat().st_mtime_ns == first
@@ -130,7 +130,7 @@ def test_a_run_asks_once_and_the_report_shows_floors(tmp_path: Path) -> None:
     assert any(s == "run" for s, _ in rows)
 
     fails = record.checks[0].model_copy(update={"passed": False, "words": "made to fail"})
-    save_floor(results, record.model_copy(update={"passed": False, "checks": (fails,)}))
+    save_baseline(results, record.model_copy(update={"passed": False, "checks": (fails,)}))
     refused = build(results, "macro", tasks=["demo_topic"])
     assert not [r for r in refused.rows if r.source == "run"]
     assert any(

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from biobench.store import Store
-from biobench.store.floors import save_floor, scan_floors
+from biobench.store.baselines import save_baseline, scan_baselines
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS, README = ROOT / "results", ROOT / "README.md"
@@ -55,12 +55,12 @@ def collect(folder: Path) -> int:
     ]
     for record in records:
         target.copy(source, record)
-    floors, findings = scan_floors(folder)
+    floors, findings = scan_baselines(folder)
     assert not findings, findings
-    known = {(floor.task, floor.task_hash, floor.data_hash) for floor in scan_floors(RESULTS)[0]}
+    known = {(floor.task, floor.task_hash, floor.data_hash) for floor in scan_baselines(RESULTS)[0]}
     for floor in floors:
         if floor.task in TASKS and (floor.task, floor.task_hash, floor.data_hash) not in known:
-            save_floor(RESULTS, floor)
+            save_baseline(RESULTS, floor)
     return len(records)
 
 

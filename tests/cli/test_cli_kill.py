@@ -1,30 +1,26 @@
-"""Killed at any moment and started again, `run` repeats nothing, damages nothing and ends with the same scores.
+"""Killed and started again, or started twice, `run` repeats nothing, damages nothing and ends with the same scores.
 
-Twenty SIGKILLs by a seeded driver: three at random moments of a process started from the console script, the
-others in processes forked from one that has done the imports (which saves four seconds each), half of them at
-random moments and half within milliseconds of the results folder changing, where a kill would hurt most.
+`tests/kills` kills it at any moment.
 """
 
 from __future__ import annotations
 
 import os
-import random
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from biobench.store import Store
-from tests.helpers.cli_make import SCRIPT, call
-from tests.helpers.launching import PATIENCE, Child, Launcher
+from tests.helpers.cli_make import call
+from tests.helpers.launching import PATIENCE, Launcher
+from tests.kills.__main__ import wait_for_changes
 
 TASKS = ("demo_ner", "demo_topic")
-SEEDS = "1-12"
-RUNS = 24
 SHARED = ("--set", "training.epochs=1", "--device", "cpu", "--parallel", "1", "--json")
 
 
@@ -36,7 +32,7 @@ def launcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launcher]:
     launcher.close()
 
 
-def command(tiny: Path, results: Path, seeds: str = SEEDS) -> list[str | Path]:
+def command(tiny: Path, results: Path, seeds: str) -> list[str | Path]:
     """The run of all demo tasks and seeds."""
     tasks = [part for task in TASKS for part in ("--task", task)]
     return ["run", tiny, *tasks, "--seeds", seeds, "--results-dir", results, *SHARED]
@@ -62,95 +58,14 @@ def scores(rows: list[dict[str, Any]]) -> dict[tuple[str, int], dict[str, float]
     return {(r["task"], r["seed"]): r["scores"] for r in rows}
 
 
-def kill(pid: int) -> None:
-    """SIGKILL; a process that has just ended is as good."""
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-
-
-def wait_for_changes(results: Path, child: Child, count: int) -> None:
-    """Until files have appeared, vanished or grown below runs/ `count` times (a save is four), or the child ends."""
-
-    def seen() -> list[tuple[str, int]]:
-        found = []
-        for entry in (e for folder in results.glob("runs/*/") for e in os.scandir(folder)):
-            try:
-                found.append((entry.path, entry.stat().st_size))
-            except FileNotFoundError:
-                continue
-        return found
-
-    until = time.monotonic() + PATIENCE
-    for _ in range(count):
-        before = seen()
-        while seen() == before and child.ended.empty() and time.monotonic() < until:
-            time.sleep(0.0005)
-
-
-def test_twenty_kills(launcher: Launcher, tiny: Path, tmp_path: Path) -> None:
-    undisturbed = launcher.start(*command(tiny, tmp_path / "undisturbed"))
-    began = time.monotonic()
-    assert undisturbed.wait() == 0, undisturbed.err.read_text()
-    length = time.monotonic() - began
-    expected = scores(undisturbed.rows())
-    assert len(expected) == RUNS
-
-    results = tmp_path / "results"
-    chance = random.Random(20261121)
-    kept: dict[Path, tuple[int, bytes]] = {}
-    killed, moments = 0, []
-    for number in range(20):
-        if number in (0, 7, 14):
-            # From the console script: mostly the imports, the plan, the loading.
-            process = subprocess.Popen(
-                [SCRIPT, *map(str, command(tiny, results))],
-                cwd=tmp_path,
-                env={**os.environ, "OMP_NUM_THREADS": "1"},
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-            time.sleep(chance.uniform(0.1, 6.0))
-            process.kill()
-            status = process.wait(timeout=PATIENCE)
-        else:
-            child = launcher.start(*command(tiny, results))
-            if number % 2:
-                # The whole plan is `length` long; a part of it leaves work for all twenty.
-                time.sleep(chance.uniform(0.0, length / 15))
-            else:
-                wait_for_changes(results, child, chance.randint(1, 12))
-                time.sleep(chance.choice([0.0, 0.0, 0.001, 0.002, 0.005]))
-            kill(child.pid)
-            status = child.wait()
-        killed += status == -signal.SIGKILL
-        now = finished(results)
-        assert kept.items() <= now.items(), "a finished run was written again or vanished"
-        whole(results)
-        moments.append(len(now) - len(kept))
-        kept = now
-    assert killed >= 15, f"only {killed} processes were still at work when they were killed"
-    assert len(kept) < RUNS, "everything was done before the last kill"
-
-    last = launcher.start(*command(tiny, results))
-    assert last.wait() == 0, last.err.read_text()
-    rows = last.rows()
-    assert sorted(r["status"] for r in rows) == ["done"] * (RUNS - len(kept)) + ["skipped"] * len(kept)
-    assert kept.items() <= finished(results).items()
-    assert scores(rows) == expected
-    whole(results)
-    print(f"{killed} of 20 killed at work; runs finished between kills: {moments}; one pass takes {length:.1f} s")
-
-
 def test_two_processes_share_the_work(launcher: Launcher, tiny: Path, tmp_path: Path) -> None:
     results = tmp_path / "results"
-    pair = [launcher.start(*command(tiny, results, "1-6")) for _ in range(2)]
+    pair = [launcher.start(*command(tiny, results, "1-3")) for _ in range(2)]
     assert [child.wait() for child in pair] == [0, 0], [child.err.read_text() for child in pair]
     rows = [row for child in pair for row in child.rows()]
-    assert len(rows) == 24
+    assert len(rows) == 12
     done = [row["key"] for row in rows if row["status"] == "done"]
-    assert len(done) == len(set(done)) == 12, "each run is made exactly once"
+    assert len(done) == len(set(done)) == 6, "each run is made exactly once"
     assert {row["status"] for row in rows} == {"done", "skipped"}
     assert scores(pair[0].rows()) == scores(pair[1].rows())
     assert all(any(r["status"] == "done" for r in child.rows()) for child in pair), "one did all the work"
@@ -159,44 +74,22 @@ def test_two_processes_share_the_work(launcher: Launcher, tiny: Path, tmp_path: 
 
 def test_the_other_takes_over_from_a_killed_one(launcher: Launcher, tiny: Path, tmp_path: Path) -> None:
     results = tmp_path / "results"
-    first = launcher.start(*command(tiny, results, "1-4"))
-    second = launcher.start(*command(tiny, results, "1-4"))
+    first = launcher.start(*command(tiny, results, "1-3"))
+    second = launcher.start(*command(tiny, results, "1-3"))
     wait_for_changes(results, first, 4)
-    kill(first.pid)
+    with suppress(ProcessLookupError):  # it has just ended
+        os.kill(first.pid, signal.SIGKILL)
     first.wait()
     kept = finished(results)
     assert second.wait() == 0, second.err.read_text()
-    assert len(second.rows()) == len(finished(results)) == 8
+    assert len(second.rows()) == len(finished(results)) == 6
     assert kept.items() <= finished(results).items()
     assert {row["status"] for row in second.rows()} <= {"done", "skipped"}
     whole(results)
 
 
-def test_eight_processes_share_the_work_though_two_are_killed(launcher: Launcher, tiny: Path, tmp_path: Path) -> None:
-    alone = launcher.start(*command(tiny, tmp_path / "alone", "1-6"))
-    assert alone.wait() == 0, alone.err.read_text()
-    results = tmp_path / "results"
-    crowd = [launcher.start(*command(tiny, results, "1-6")) for _ in range(8)]
-    victims, others = crowd[:2], crowd[2:]
-    wait_for_changes(results, victims[0], 4)
-    for child in victims:
-        kill(child.pid)
-        child.wait()
-    kept = finished(results)
-    for child in others:
-        assert child.wait() == 0, child.err.read_text()
-        assert "Traceback" not in child.err.read_text()
-        assert scores(child.rows()) == scores(alone.rows())
-    made = [row["key"] for child in others for row in child.rows() if row["status"] == "done"]
-    assert len(made) == len(set(made)), "each run is made once"
-    assert len(made) <= 12 <= len(made) + len(kept), "what nobody made was not there, what was there is not made again"
-    assert kept.items() <= finished(results).items()
-    assert len(finished(results)) == 12
-    whole(results)
-
-
 def test_a_killed_run_goes_on_where_it_was_stopped(launcher: Launcher, tiny: Path, tmp_path: Path) -> None:
-    def one(results: Path, *more: str | Path) -> list[str | Path]:
+    def one(results: Path, *more: str) -> list[str | Path]:
         shared = ("--set", "training.epochs=12", "--device", "cpu", "--parallel", "1", "--json", "--save-every", "0")
         return ["run", tiny, "--task", "demo_ner", "--seeds", "5", "--results-dir", results, *shared, *more]
 
@@ -214,7 +107,7 @@ def test_a_killed_run_goes_on_where_it_was_stopped(launcher: Launcher, tiny: Pat
         until = time.monotonic() + PATIENCE
         while (not state.exists() or state.stat().st_mtime_ns == before) and time.monotonic() < until:
             time.sleep(0.001)
-        kill(child.pid)
+        os.kill(child.pid, signal.SIGKILL)
         assert child.wait() == -signal.SIGKILL, "the run ended before it was killed"
     assert finished(results) == {}
 
@@ -231,16 +124,6 @@ def test_a_killed_run_goes_on_where_it_was_stopped(launcher: Launcher, tiny: Pat
     assert record.predictions_sha256 == expected.predictions_sha256
     assert record.cost.seconds >= record.cost.train_seconds + record.cost.evaluation_seconds - 0.01
     assert not state.exists()
-
-    child = launcher.start(*one(results, "--force"))
-    while not state.exists():
-        time.sleep(0.001)
-    kill(child.pid)
-    child.wait()
-    anew = launcher.start(*one(results, "--force"))
-    assert anew.wait() == 0, anew.err.read_text()
-    (record,) = Store(results).records()
-    assert record.training == expected.training, "--force takes no state of an earlier command"
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,6 @@ COMMANDS = [
     (["--help"], NOTHING_HEAVY, 0.5),
     (["run", "--help"], NOTHING_HEAVY, 0.5),
     (["tasks", "list"], NO_TORCH, 1.0),
-    (["tasks", "schema"], NO_TORCH, 1.0),
     (["data", "status"], NO_TORCH, 1.0),
     (["report", "--format", "json"], NO_TORCH, 2.0),
     (["rescore"], NO_TORCH, 2.0),
@@ -43,8 +42,6 @@ REFUSED = [
     (["run", "dummy", "--task", "demo_ner", "--seeds", "46-42"], "46-42"),
     (["run", "/nowhere/x", "--task", "demo_ner"], "no such folder"),
     (["run", "nobody/nothing", "--task", "demo_ner", "--offline"], "neither a local folder nor at hand"),
-    (["run", "org/m", "--task", "gad", "--set", "trainig.epochs=1"], "training"),
-    (["report", "--average", "macr"], "macr"),
     (["errors", "m", "--task", "gad", "--results-dir", "nowhere"], "no results folder 'nowhere'"),
     (["score", "--task", "demo_ner", "--model", "m", "--predictions", "nowhere.jsonl"], "nowhere.jsonl"),
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,12 +9,11 @@ import pytest
 
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
-from biobench.report.details.mistaken import as_text, read_mistakes
-from biobench.report.details.mistakes import KINDS
+from biobench.report.details.mistaken import read_mistakes
 from biobench.report.results import load
 from biobench.schema.document import Prediction, Span
 from biobench.store import Store
-from tests.helpers.cli_make import FAST, Said
+from tests.helpers.cli_make import Said
 from tests.helpers.report_make import save_run
 from tests.helpers.submission_make import honest_run
 
@@ -118,28 +116,3 @@ def test_what_is_not_there_is_named(own: Path, biobench: Run, tmp_path: Path) ->
     assert "my_notes" in said.err
     assert "no run with seed 7" in biobench("errors", "org/mine", "--task", own, "--seed", "7").refusal()
     assert "--kind 'mised'" in biobench("errors", "org/mine", "--task", own, "--kind", "mised").refusal()
-
-
-def test_a_run_made_by_the_command_line(tiny: Path, own: Path, biobench: Run) -> None:
-    ran = biobench("run", tiny, "--task", own, "--data-dir", "corpora", "--seeds", "42", "--no-gate", *FAST[2:])
-    assert ran.status == 0, ran.err
-    said = biobench("errors", tiny, "--task", own, "--data-dir", "corpora")
-    assert said.status == 0, said.err
-    assert "seed 42" in said.out
-
-
-def test_the_board_is_told_of_own_tasks(own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from leaderboard import launch
-
-    seen: dict[str, str] = {}
-    monkeypatch.setattr(launch.os, "execve", lambda _, words, environment: seen.update(environment))
-    monkeypatch.setattr(launch.subprocess, "run", lambda words, **_: subprocess.CompletedProcess(words, 0))
-    launch.launch(tmp_path / "results", 18_502, data_dir=tmp_path / "corpora", tasks=[own])
-    monkeypatch.setenv(launch.TASKS_VARIABLE, seen[launch.TASKS_VARIABLE])
-    assert launch.own_tasks() == {"my_notes": own}
-    assert seen["BIOBENCH_DATA_DIR"] == str(tmp_path / "corpora")
-
-
-def test_texts_are_one_line_each(own: Path, tmp_path: Path) -> None:
-    found = read_mistakes(load(tmp_path / "results"), "org/mine", str(own), data_dir=tmp_path / "corpora")
-    assert all("\n" not in line for line in as_text(found, KINDS, None, 5).splitlines())

@@ -23,16 +23,11 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "export": ("export", "NAME"),
     "verify": ("verify-submission", ".", "--against", "NAME"),
     "recipe": ("pretrain", "NAME"),
-    "corpus": ("pretrain", "new", "NAME", "--base", "dummy"),
     "ledger": ("ledger", "NAME", "NAME"),
-    "study": ("study", "NAME"),
-    "validate": ("tasks", "validate", "NAME"),
     "new": ("tasks", "new", "NAME", "--id", "made"),
     "fetch": ("data", "fetch", "NAME"),
     "reproduce": ("reproduce", "NAME"),
-    "rescore": ("rescore", "--results-dir", "NAME"),
     "speed": ("speed", "NAME"),
-    "notes": ("submit", "own-encoder", "--notes", "NAME"),
 }
 
 

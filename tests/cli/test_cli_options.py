@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,15 +32,6 @@ def test_a_field_given_without_its_group(given: str, meant: str, biobench: Run) 
     assert said.err.splitlines()[1] == f"hint: did you mean '{meant}'?"
 
 
-@pytest.mark.parametrize(("option", "module"), [(["--energy"], "codecarbon"), (["--executor", "ray"], "ray")])
-def test_extras_are_checked_first(
-    option: list[str], module: str, biobench: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("biobench.runs.selection.find_spec", lambda name: None)
-    said = biobench("run", "org/m", "--task", "gad", *option)
-    assert said.refusal() == f"{' '.join(option)}: {module} is not installed"
-
-
 def test_tasks_with_a_comma_and_a_run_folder_as_model(biobench: Run, tiny: Path, tmp_path: Path) -> None:
     run = tmp_path / "runs" / "mine"
     run.mkdir(parents=True)
@@ -63,27 +52,6 @@ def test_a_run_folder_names_its_model_in_results(biobench: Run, tmp_path: Path) 
 def test_json_and_format_json_are_one(biobench: Run, tmp_path: Path) -> None:
     save_run(tmp_path / "results", "org/m", "gad", 42, 0.8)
     assert biobench("report", "--json").json() == biobench("report", "--format", "json").json()
-
-
-def test_python_m_biobench(tmp_path: Path) -> None:
-    root = str(Path(__file__).resolve().parents[2])
-    done = subprocess.run(
-        [sys.executable, "-m", "biobench", "--version"],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": root},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert done.stdout.strip() == "0.1.0"
-
-
-def test_the_shell_completes_commands(tmp_path: Path) -> None:
-    from tests.helpers.cli_make import process
-
-    said = process(cwd=tmp_path, _BIOBENCH_COMPLETE="complete_bash", COMP_WORDS="biobench rep", COMP_CWORD="1")
-    assert said.out.split() == ["report", "reproduce"]
 
 
 def test_the_lists_of_the_report_are_those_of_its_types() -> None:

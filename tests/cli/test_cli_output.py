@@ -34,17 +34,11 @@ def command(request: pytest.FixtureRequest, data: Path, tmp_path: Path) -> list[
     return commands[str(request.param)]
 
 
-@pytest.mark.parametrize("name", ["nowhere/x.md", ".", f"{'x' * 300}.md"])
+@pytest.mark.parametrize("name", ["nowhere/x.md", f"{'x' * 300}.md"])
 def test_a_file_that_cannot_be_written(name: str, command: list[str], biobench: Run) -> None:
     said = biobench(*command, "--output", name)
     assert said.refusal().startswith(f"{name} cannot be written: ")
     assert said.err.splitlines()[1] == "hint: choose another --output"
-
-
-def test_it_is_written_where_it_can_be(command: list[str], biobench: Run, tmp_path: Path) -> None:
-    said = biobench(*command, "--output", "x.out")
-    assert said.status == 0, said.err
-    assert (tmp_path / "x.out").stat().st_size > 100
 
 
 def test_a_file_stays_what_it_was_where_the_new_one_cannot_be_written(
@@ -56,10 +50,13 @@ def test_a_file_stays_what_it_was_where_the_new_one_cannot_be_written(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     (tmp_path / "x.out").write_text("yesterday's")
-    monkeypatch.setattr("biobench.core.files.os.fsync", full)
-    assert biobench(*command, "--output", "x.out").refusal() == "x.out cannot be written: No space left on device"
+    with monkeypatch.context() as patch:
+        patch.setattr("biobench.core.files.os.fsync", full)
+        assert biobench(*command, "--output", "x.out").refusal() == "x.out cannot be written: No space left on device"
     assert (tmp_path / "x.out").read_text() == "yesterday's"
     assert [p.name for p in tmp_path.iterdir() if p.name.endswith(".tmp")] == []
+    assert biobench(*command, "--output", "x.out").status == 0
+    assert (tmp_path / "x.out").stat().st_size > 100
 
 
 def test_a_pipe_or_a_link_is_written_to_and_not_replaced(biobench: Run, tmp_path: Path) -> None:
@@ -78,7 +75,7 @@ def test_a_pipe_or_a_link_is_written_to_and_not_replaced(biobench: Run, tmp_path
     assert len(text[0]) > 100
 
 
-@pytest.mark.parametrize("where", ["file/below", "file"])
+@pytest.mark.parametrize("where", ["file/below"])
 def test_a_folder_for_the_models_is_refused_before_anything_is_trained(
     where: str, biobench: Run, tmp_path: Path
 ) -> None:
@@ -88,22 +85,3 @@ def test_a_folder_for_the_models_is_refused_before_anything_is_trained(
     assert said.refusal().startswith(f"{where}: cannot be written: ")
     assert said.err.endswith("hint: check the path, or choose another --keep-model\n")
     assert "started" not in said.err
-
-
-def test_an_id_that_is_none_writes_nothing(biobench: Run, data: Path, tmp_path: Path) -> None:
-    said = biobench("tasks", "new", data, "--id", "My Task")
-    assert said.refusal() == "'My Task' is not a task id"
-    assert "my_task" in said.err
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("width", ["40", "80", "200"])
-def test_the_list_of_tasks_keeps_its_columns_on_any_terminal(
-    width: str, biobench: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", width)
-    first, *rows = biobench("tasks", "list").out.splitlines()
-    assert first.split() == ["id", "data", "language", "type", "access", "version", "name"]
-    (deid,) = (row.split() for row in rows if row.split()[0] == "deid")
-    assert deid[:5] == ["deid", "agreement", "en", "token_ner", "agreement"]
-    assert deid[5].isdigit()

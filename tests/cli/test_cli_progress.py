@@ -42,18 +42,7 @@ def test_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     ]
 
 
-def test_a_note_has_its_line_at_once(capsys: pytest.CaptureFixture[str]) -> None:
-    with RunTerminal() as terminal:
-        terminal.start(ONE, 1, 2)
-        terminal.step(ONE, 7, 10, ProgressNote("continues where it was stopped"))
-        terminal.step(ONE, 8, 10, "loss 1.000")
-    assert capsys.readouterr().err.splitlines() == [
-        "[1/2] tiny · demo_topic · seed 1: started",
-        "[1/2] tiny · demo_topic · seed 1: step 7/10, continues where it was stopped",
-    ]
-
-
-@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("width", [60, 120])
 def test_a_long_name_drives_neither_steps_nor_time_from_the_line(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     shown = io.StringIO()
     monkeypatch.setattr(
@@ -67,8 +56,7 @@ def test_a_long_name_drives_neither_steps_nor_time_from_the_line(monkeypatch: py
         (task,) = terminal.bar.tasks
         Console(file=shown, width=width).print(terminal.bar.make_tasks_table(terminal.bar.tasks))
     (line,) = shown.getvalue().splitlines()
-    assert line.startswith("[101/127] ")
-    for part in ("seed 42 ", " 1234/4000 ", ":", " epoch"):
+    for part in (f"[101/127] quaero{'_medline · seed 42' if width > 60 else ''}", " 1234/4000 ", ":", "…"):
         assert part in line, line
     assert len(line) <= width
     assert task.description.endswith("quaero_medline · seed 42"), "the whole name stays the run's"

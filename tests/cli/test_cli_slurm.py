@@ -28,12 +28,12 @@ def accepted(script: str) -> None:
 def test_an_array_of_workers(biobench: Command) -> None:
     options = ("--time", "04:00:00", "--partition", "gpu_p5", "--gpu", "h100", "--workers", "16", "--grace", "300")
     command = ("--", "run", "org/my model", "--suite", "fr", "--force", "--offline")
-    said = biobench("slurm", *options, "--account", "abc@h100", *command)
-    assert "--account 'abc@h100' has characters" in said.refusal()
-    out = biobench("slurm", *options, "--setup", "module load python", *command).out
+    out = biobench("slurm", *options, "--setup", "module load python", "--sbatch=--account=abc@h100", *command).out
     accepted(out)
     wishes = re.findall(r"^#SBATCH (.*)$", out, re.MULTILINE)
-    assert {"--partition=gpu_p5", "--time=04:00:00", "--gres=gpu:h100:1", "--array=1-16"} <= set(wishes)
+    assert {"--partition=gpu_p5", "--time=04:00:00", "--gres=gpu:h100:1", "--array=1-16", "--account=abc@h100"} <= set(
+        wishes
+    )
     assert {"--requeue", "--signal=B:TERM@300", "--output=logs/%x-%A_%a.out"} <= set(wishes)
     assert "module load python\n" in out
     shared = 'biobench run --start-token "$SLURM_ARRAY_JOB_ID" --no-wait'
@@ -44,7 +44,8 @@ def test_an_array_of_workers(biobench: Command) -> None:
     ("arguments", "message"),
     [
         (("--time", "soon", *WORKER), "--time 'soon' is not a time limit"),
-        (("--time", "60", "--partition", "a\n#SBATCH --x", *WORKER), "--partition"),
+        (("--time", "60", "--partition", "a\n#SBATCH --x", *WORKER), "is no option of sbatch"),
+        (("--time", "60", "--sbatch", "account=x", *WORKER), "'account=x' is no option of sbatch"),
         (("--time", "60", "--grace", "1", *WORKER), "--grace 1 is out of range"),
         (("--time", "60", "--nodes", "2", *WORKER), "--nodes is for `pretrain`"),
         (("--time", "60", *WORKER, "--sedes", "1"), "No such option: --sedes"),
@@ -60,12 +61,12 @@ def test_what_it_refuses(biobench: Command, arguments: tuple[str, ...], message:
 def test_pretraining_on_nodes(biobench: Command) -> None:
     said = biobench(
         *("slurm", "--nodes", "2", "--gpus-per-node", "4", "--time", "1-00:00:00", "--gpu", "any", "--"),
-        *("pretrain", "toy_detour", "--out", "runs/detour", "--resume", "--set", "engine.seed=3", "--threads", "2"),
+        *("pretrain", "toy_detour", "--out", "runs/detour", "--resume", "--set", "engine.seed=3"),
     )
     accepted(said.out)
     assert {"#SBATCH --nodes=2", "#SBATCH --ntasks-per-node=4", "#SBATCH --gres=gpu:4"} <= set(said.out.splitlines())
     assert "biobench corpus build toy_detour --cache runs/corpora --set engine.seed=3\n" in said.out
-    assert "--out runs/detour --built-corpus --set engine.seed=3 --threads 2 $resume" in said.out
+    assert "--out runs/detour --built-corpus --set engine.seed=3 $resume" in said.out
     assert "RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS" in said.out
 
 

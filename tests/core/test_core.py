@@ -11,10 +11,7 @@ from pathlib import Path
 import pytest
 
 from biobench.core.files import (
-    broken_file,
     cannot_write,
-    canonical,
-    file_hash,
     temporary_file,
     write_atomic,
     writing,
@@ -23,7 +20,7 @@ from biobench.core.packages import check_ours
 from biobench.core.progress import Display
 from biobench.core.text import first_line, runs, words
 from biobench.data.overlap import overlap
-from biobench.errors import StoreError, UsageError
+from biobench.errors import StoreError
 from biobench.schema.document import Document
 from trainer.corpus.cleaning import Excluded
 
@@ -32,7 +29,6 @@ from trainer.corpus.cleaning import Excluded
     ("number", "what", "hint"),
     [
         (errno.ENOSPC, "the disk is full", "free space"),
-        (errno.EDQUOT, "the disk is full", "free space"),
         (errno.EROFS, "cannot be written: Read-only file system", "check the folder's permissions"),
         (errno.ENOTDIR, "cannot be written: Not a directory", "check the path"),
     ],
@@ -57,25 +53,9 @@ def test_what_fails_while_a_file_is_written_leaves_the_old_one_alone(tmp_path: P
     assert [(p.name, p.read_bytes()) for p in file.parent.iterdir()] == [("state.json", b"old")]
 
 
-def test_one_text_and_one_hash_for_a_value(tmp_path: Path) -> None:
-    assert canonical({"b": 1.0, "a": ["é", None]}) == '{"a":["é",null],"b":1.0}'
-    with pytest.raises(ValueError, match="JSON"):
-        canonical({"a": float("nan")})
-    (tmp_path / "f").write_bytes(b"abc")
-    assert file_hash(tmp_path / "f") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-
-
-def test_the_file_that_does_not_open_is_named(tmp_path: Path) -> None:
-    for name in ("a.json", "b.json"):
-        (tmp_path / name).write_text("1" if name == "a.json" else "x")
-    assert broken_file(tmp_path, "*.json", lambda p: int(p.read_text())) == tmp_path / "b.json"
-    assert broken_file(tmp_path, "a*", lambda p: int(p.read_text())) is None
-
-
 @pytest.mark.parametrize(
     ("error", "limit", "line"),
     [
-        (ValueError("one\ntwo"), None, "one"),
         (ValueError("\n\n  one\ntwo"), None, "one"),
         (ValueError("abcdef"), 3, "abc"),
         (KeyError(), None, "KeyError"),
@@ -104,7 +84,7 @@ def test_what_is_counted_and_what_is_kept_out_are_the_same_runs(shared: int) -> 
     assert (found.touched, Excluded([document.text]).why(corpus)) == ((1, "overlap") if shared == 13 else (0, None))
 
 
-@pytest.mark.parametrize("name", ["trainer", "leaderboard"])
+@pytest.mark.parametrize("name", ["leaderboard"])
 def test_a_package_of_another_distribution_is_refused(tmp_path: Path, name: str) -> None:
     check_ours(name)  # type: ignore[arg-type]
     other = tmp_path / name
@@ -115,12 +95,6 @@ def test_a_package_of_another_distribution_is_refused(tmp_path: Path, name: str)
     done = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert f"the import name '{name}' belongs to another package here ({other / '__init__.py'})" in done.stderr
-
-
-def test_an_import_name_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("biobench.core.packages.find_spec", lambda _: None)
-    with pytest.raises(UsageError, match="'trainer' belongs to another package"):
-        check_ours("trainer")
 
 
 def test_lines_on_stderr_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -131,7 +131,7 @@ def test_a_key_is_the_digest_of_the_decisions() -> None:
 
 
 def test_a_plan_s_keys_hold_what_was_asked_for(encoder: Path) -> None:
-    overrides = ("training.precision=bf16", "training.epochs=2")
+    overrides = ("training.precision=bf16", "training.epochs=2", "training.train_fraction=0.5")
     asked = RunRequest(
         model=(str(encoder),),
         tasks=("demo_topic",),
@@ -139,7 +139,6 @@ def test_a_plan_s_keys_hold_what_was_asked_for(encoder: Path) -> None:
         track="tuned",
         limit=8,
         overrides=overrides,
-        train_fractions=(0.5, 1.0),
         device="cpu",
     )
     data = load_data(load_task("demo_topic"), None)
@@ -147,18 +146,17 @@ def test_a_plan_s_keys_hold_what_was_asked_for(encoder: Path) -> None:
     wanted = [
         run_key(
             model_hash=model,
-            task_hash=task_hash(load_task("demo_topic", [*overrides, *share]), "generated"),
+            task_hash=task_hash(load_task("demo_topic", list(overrides)), "generated"),
             data_hash=data.hash,
             seed=seed,
             precision="bf16",
             track="tuned",
             limit=8,
         )
-        for share in (["training.train_fraction=0.5"], [])
         for seed in (3, 5)
     ]
     assert [item.key for item in make_plan(asked).items] == wanted
-    assert len(set(wanted)) == 4
+    assert len(set(wanted)) == 2
 
 
 def test_a_run_is_known_by_the_source_that_was_read(encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

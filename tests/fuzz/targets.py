@@ -21,7 +21,7 @@ from biobench.errors import BioBenchError, DataFormatError
 from biobench.schema.strict import load_yaml_model
 from biobench.schema.task import TaskSpec
 from biobench.score.external import Expected, read_predictions
-from biobench.store.floors import scan_floors
+from biobench.store.baselines import scan_baselines
 from biobench.store.index import read_index
 from biobench.store.records import from_json
 from biobench.store.tables import from_parquet
@@ -121,7 +121,7 @@ def _table(content: bytes) -> None:
 def _floor(content: bytes) -> None:
     sound = sorted(STORE.glob("floors/demo_topic/*.json"))[0]
     _in_file(f"store/floors/demo_topic/{sound.name}", content)
-    scan_floors(_folder() / "store")
+    scan_baselines(_folder() / "store")
 
 
 def _recipe(content: bytes) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from biobench.report.tasks import shipped
 from biobench.schema.baseline import BaselineRecord, GateCheck, PolicyScores
-from biobench.store.floors import save_floor
+from biobench.store.baselines import save_baseline
 
 
 def play(
@@ -24,7 +24,7 @@ def play(
         )
         for name, kind, value in rows
     )
-    save_floor(
+    save_baseline(
         results,
         BaselineRecord(
             task=task,

@@ -11,18 +11,7 @@ import json
 import os
 import sys
 import threading
-import time
 import traceback
-
-if "BIOBENCH_TEST_CLOCK" in os.environ:  # before any module takes the functions by name
-    _seconds, _nanoseconds = time.time, time.time_ns
-
-    def _offset() -> int:
-        with open(os.environ["BIOBENCH_TEST_CLOCK"], encoding="ascii") as stream:
-            return int(stream.read())
-
-    time.time = lambda: _seconds() + _offset()
-    time.time_ns = lambda: _nanoseconds() + _offset() * 10**9
 
 import transformers  # noqa: F401  (the cost of every start)
 

@@ -8,7 +8,6 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,7 +39,7 @@ class Child:
 class Launcher:
     """Starts commands in processes forked from a warm one."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.count = 0
         env = {k: v for k, v in os.environ.items() if not k.startswith("BIOBENCH_")}
@@ -50,7 +49,7 @@ class Launcher:
             stdout=subprocess.PIPE,
             text=True,
             cwd=folder,
-            env={**env, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", **(environment or {})},
+            env={**env, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"},
         )
         self.started: queue.Queue[int] = queue.Queue()
         self.children: dict[int, queue.Queue[int]] = {}

@@ -1,7 +1,4 @@
-"""As much of Ray as `biobench.runs.ray` asks for, with threads of this process for tasks: CI has no Ray.
-
-The real one is tried by `tests/runs/test_ray_cluster.py`.
-"""
+"""As much of Ray as `biobench.runs.ray` asks for, with threads of this process for tasks: CI has no Ray."""
 
 from __future__ import annotations
 
@@ -28,8 +25,6 @@ class RayStandIn:
         self.places = threading.Semaphore(sum(int(node["CPU"]) for node in nodes))
         self.reserved: list[dict[str, Any]] = []
         self.exceptions = SimpleNamespace(RayError=LostError, RayTaskError=TaskError)
-        self.is_silent = False
-        """Whether no task begins, as where none has found a place."""
 
     @staticmethod
     def is_initialized() -> bool:
@@ -61,8 +56,7 @@ class RayStandIn:
                         answer.set_exception(TaskError(f"Traceback of the task\n{type(error).__name__}: {error}"))
                         return
 
-        if not self.is_silent:
-            threading.Thread(target=work, daemon=True).start()
+        threading.Thread(target=work, daemon=True).start()
         return answer
 
     @staticmethod

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -90,19 +89,6 @@ class Slurm:
         time.sleep(1.5)
         assert self.daemons[name].poll() is None, (self.folder / f"{name}.out").read_text()
 
-    def lose(self, node: str) -> None:
-        """End all that runs on a node at once, as a power cut does, and tell the controller, as a watchdog would."""
-        daemon = self.daemons.pop(node)
-        daemon.kill()
-        daemon.wait()
-        while jobs := [pid for pid in _processes() if _runs_on(pid, node)]:
-            # those that would report the end of the others come first
-            for pid in [*{above for pid in jobs if _name(above := _parent(pid)) == "slurmstepd"}, *jobs]:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            time.sleep(0.1)
-        self("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=lost")
-
 
 @contextmanager
 def slurm_cluster(folder: Path, nodes: Sequence[str], cpus: int) -> Iterator[Slurm]:
@@ -135,28 +121,3 @@ def slurm_cluster(folder: Path, nodes: Sequence[str], cpus: int) -> Iterator[Slu
             except subprocess.TimeoutExpired:
                 daemon.kill()
                 daemon.wait()
-
-
-def _processes() -> list[int]:
-    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal()]
-
-
-def _runs_on(pid: int, node: str) -> bool:
-    try:
-        return f"SLURMD_NODENAME={node}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:
-        return False
-
-
-def _parent(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    except OSError:
-        return 0
-
-
-def _name(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    except OSError:
-        return ""

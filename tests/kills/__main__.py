@@ -17,7 +17,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from math import inf
@@ -26,7 +26,7 @@ from typing import Any
 
 from tests.helpers.fetch_make import Server
 from tests.helpers.launching import PATIENCE, Child, Launcher
-from tests.kills.victims import Victim, victims
+from tests.kills.targets import Target, targets
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 CHAIN = 3
@@ -71,13 +71,13 @@ def wait_for_changes(place: Path, child: Child, count: int) -> None:
 class Field:
     """Where commands are killed: a warm process, a server, and what the commands read."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         for name in ("shared", "log"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         self.server = Server()
-        self.launcher = Launcher(folder / "log", environment)
-        self.victims = victims(folder / "shared", self.server)
+        self.launcher = Launcher(folder / "log")
+        self.targets = targets(folder / "shared", self.server)
         self._expected: dict[str, tuple[Any, float]] = {}
         self._places = 0
 
@@ -92,33 +92,33 @@ class Field:
         self._places += 1
         return self.folder / f"place-{self._places}"
 
-    def undisturbed(self, victim: Victim) -> tuple[Any, float]:
+    def undisturbed(self, target: Target) -> tuple[Any, float]:
         """(result, seconds) of the command when nothing happens to it; made once."""
-        if victim.name not in self._expected:
-            place = victim.fresh(self.place())
+        if target.name not in self._expected:
+            place = target.fresh(self.place())
             began = time.monotonic()
-            child = self.launcher.start(*victim.arguments(place))
+            child = self.launcher.start(*target.arguments(place))
             status = child.wait()
             seconds = time.monotonic() - began
             if status != 0:
-                raise RuntimeError(f"{victim.name} ended with {status}: {child.err.read_text()[-2000:]}")
-            self._expected[victim.name] = (victim.result(place), seconds)
+                raise RuntimeError(f"{target.name} ended with {status}: {child.err.read_text()[-2000:]}")
+            self._expected[target.name] = (target.result(place), seconds)
             shutil.rmtree(place)
-        return self._expected[victim.name]
+        return self._expected[target.name]
 
-    def _result(self, victim: Victim, place: Path) -> Any:
+    def _result(self, target: Target, place: Path) -> Any:
         """What the command has made; where that is not whole, what is wrong with it."""
         try:
-            return victim.result(place)
+            return target.result(place)
         except (AssertionError, OSError, ValueError) as error:
             return repr(error)
 
-    def chain(self, victim: Victim, chance: random.Random, figures: Figures, kills: int = CHAIN) -> None:
+    def chain(self, target: Target, chance: random.Random, figures: Figures, kills: int = CHAIN) -> None:
         """Kill the command so often, then let it end, and compare."""
-        expected, length = self.undisturbed(victim)
-        place = victim.fresh(self.place())
+        expected, length = self.undisturbed(target)
+        place = target.fresh(self.place())
         for _ in range(kills):
-            child = self.launcher.start(*victim.arguments(place))
+            child = self.launcher.start(*target.arguments(place))
             if chance.random() < 0.5:
                 time.sleep(chance.uniform(0.0, length * 1.02))
             else:
@@ -128,38 +128,38 @@ class Field:
                 os.kill(child.pid, how)
             status = child.wait()
             figures.kills += 1
-            figures.hit += status != 0 and not victim.over(child.err.read_text())
+            figures.hit += status != 0 and not target.over(child.err.read_text())
             if "Traceback" in child.err.read_text():
-                figures.wrong.append(f"{victim.name}, {how.name}: {child.err.read_text()[-600:]}")
-        child = self.launcher.start(*victim.arguments(place))
+                figures.wrong.append(f"{target.name}, {how.name}: {child.err.read_text()[-600:]}")
+        child = self.launcher.start(*target.arguments(place))
         status = child.wait()
         figures.chains += 1
-        if status != 0 and not victim.over(child.err.read_text()):
-            figures.wrong.append(f"{victim.name} ended with {status}: {child.err.read_text()[-600:]}")
-        elif self._result(victim, place) != expected:
-            figures.wrong.append(f"{victim.name}: another result than undisturbed")
-        figures.wrong += [f"{victim.name} left {path.relative_to(place)}" for path in left_behind(place)]
+        if status != 0 and not target.over(child.err.read_text()):
+            figures.wrong.append(f"{target.name} ended with {status}: {child.err.read_text()[-600:]}")
+        elif self._result(target, place) != expected:
+            figures.wrong.append(f"{target.name}: another result than undisturbed")
+        figures.wrong += [f"{target.name} left {path.relative_to(place)}" for path in left_behind(place)]
         shutil.rmtree(place, ignore_errors=True)
 
 
 @contextmanager
-def prepared(folder: Path, environment: Mapping[str, str] | None = None) -> Iterator[Field]:
-    """A field that is closed at the end; environment: what its commands are started with besides."""
-    ground = Field(folder, environment)
+def prepared(folder: Path) -> Iterator[Field]:
+    """A field that is closed at the end."""
+    field = Field(folder)
     try:
-        yield ground
+        yield field
     finally:
-        ground.close()
+        field.close()
 
 
-def attack(ground: Field, names: list[str], kills: int, seed: int, seconds: float = inf) -> dict[str, Figures]:
+def attack(field: Field, names: list[str], kills: int, seed: int, seconds: float = inf) -> dict[str, Figures]:
     """So many kills in turns of the commands, or as many as the seconds allow; figures by command."""
     figures = {name: Figures() for name in names}
     number, until = 0, time.monotonic() + seconds
     while sum(f.kills for f in figures.values()) < kills and time.monotonic() < until:
         name = names[number % len(names)]
         began = time.monotonic()
-        ground.chain(ground.victims[name], random.Random(f"{seed} {number}"), figures[name])
+        field.chain(field.targets[name], random.Random(f"{seed} {number}"), figures[name])
         figures[name].seconds += time.monotonic() - began
         number += 1
     return figures
@@ -173,9 +173,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--command", action="append")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="biobench-kills-") as folder, prepared(Path(folder)) as ground:
-        names = options.command or list(ground.victims)
-        figures = attack(ground, names, options.kills, options.seed, 60 * options.minutes)
+    with tempfile.TemporaryDirectory(prefix="biobench-kills-") as folder, prepared(Path(folder)) as field:
+        names = options.command or list(field.targets)
+        figures = attack(field, names, options.kills, options.seed, 60 * options.minutes)
     for name, f in figures.items():
         print(f"{name}: {f.kills} kills, {f.hit} at work, {f.chains} chains, {f.seconds:.0f} s, {len(f.wrong)} wrong")
     wrong = [line for f in figures.values() for line in f.wrong]

@@ -19,10 +19,10 @@ SHARES = (0.0, 0.05, 0.3, 0.6, 0.95)
 
 
 @pytest.fixture(scope="module")
-def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
+def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
     """One warm process for this file."""
-    with prepared(tmp_path_factory.mktemp("full")) as ground:
-        yield ground
+    with prepared(tmp_path_factory.mktemp("full")) as field:
+        yield field
 
 
 @pytest.fixture
@@ -50,19 +50,19 @@ def used(disk: Path) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_a_full_disk_is_one_line_and_costs_nothing(name: str, ground: Field, disk: Path) -> None:
-    victim = ground.victims[name]
-    expected, _ = ground.undisturbed(victim)
-    place = victim.fresh(disk / "whole")
+def test_a_full_disk_is_one_line_and_costs_nothing(name: str, field: Field, disk: Path) -> None:
+    target = field.targets[name]
+    expected, _ = field.undisturbed(target)
+    place = target.fresh(disk / "whole")
     before = used(disk)
-    assert ground.launcher.start(*victim.arguments(place)).wait() == 0
-    writes = max(4096, used(disk) - before)
+    assert field.launcher.start(*target.arguments(place)).wait() == 0
+    writes = used(disk) - before
     shutil.rmtree(place)
     refused = 0
     for share in SHARES:
-        place = victim.fresh(disk / f"share-{share}")
+        place = target.fresh(disk / f"share-{share}")
         resize(disk, used(disk) + int(share * writes) + 1)
-        child = ground.launcher.start(*victim.arguments(place))
+        child = field.launcher.start(*target.arguments(place))
         status = child.wait()
         message = child.err.read_text() + child.out.read_text()
         assert status in (0, 2), f"{share}: {status}: {message[-1500:]}"
@@ -72,9 +72,10 @@ def test_a_full_disk_is_one_line_and_costs_nothing(name: str, ground: Field, dis
             assert child.err.read_text().splitlines()[-1].startswith("hint: free ")
         print(f"{name}, room for {share:.0%} of {writes} bytes: status {status}, {message.strip().splitlines()[-2:]}")
         resize(disk, ROOMY)
-        child = ground.launcher.start(*victim.arguments(place))
-        assert child.wait() == 0 or victim.over(child.err.read_text()), child.err.read_text()
-        assert victim.result(place) == expected, f"after room for {share:.0%}"
+        child = field.launcher.start(*target.arguments(place))
+        assert child.wait() == 0 or target.over(child.err.read_text()), child.err.read_text()
+        assert target.result(place) == expected, f"after room for {share:.0%}"
         assert left_behind(place) == []
         shutil.rmtree(place)
-    assert refused >= 1 or name == "index", "nothing was short of room"
+    one_page = writes <= 4096  # of which no share can be short
+    assert refused >= 1 or one_page or name == "index", "nothing was short of room"

@@ -8,34 +8,29 @@ from __future__ import annotations
 import os
 import random
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from biobench.submission.pack import submit
 from tests.helpers.cli_make import call
-from tests.helpers.submission_make import honest_run
-from tests.kills.__main__ import Field, Figures, attack, prepared
+from tests.kills.__main__ import Field, Figures, prepared
 
 NAMES = ("pretrain", "corpus build", "data fetch", "rescore", "submit", "index", "run", "gate")
 
 
 @pytest.fixture(scope="module")
-def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
+def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
     """One warm process for this file."""
-    with prepared(tmp_path_factory.mktemp("kills")) as ground:
-        yield ground
-
-
-def test_all_commands_are_attacked(ground: Field) -> None:
-    assert tuple(ground.victims) == NAMES
+    with prepared(tmp_path_factory.mktemp("kills")) as field:
+        yield field
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_killed_command_given_again_ends_as_undisturbed(name: str, ground: Field) -> None:
+def test_a_killed_command_given_again_ends_as_undisturbed(name: str, field: Field) -> None:
     figures = Figures()
-    ground.chain(ground.victims[name], random.Random(name), figures, kills=1)
+    field.chain(field.targets[name], random.Random(name), figures, kills=1)
     assert figures.wrong == []
     assert (figures.kills, figures.chains) == (1, 1)
 
@@ -62,7 +57,7 @@ def test_an_interrupt_that_a_library_turns_into_an_error_is_no_traceback(
     def turned(*_: object) -> None:
         try:
             os.kill(os.getpid(), signal.SIGINT)
-            signal.pause()
+            time.sleep(5)  # at most: a handler of another test must not make this one wait for ever
         except KeyboardInterrupt:
             raise ValueError("Error calling function: KeyboardInterrupt") from None
 
@@ -71,32 +66,24 @@ def test_an_interrupt_that_a_library_turns_into_an_error_is_no_traceback(
     assert (ended.status, ended.out, ended.err) == (130, "", "")
 
 
-@pytest.mark.slow
-def test_fifty_kills(ground: Field) -> None:
-    figures = attack(ground, list(NAMES), 50, seed=27)
-    assert [line for f in figures.values() for line in f.wrong] == []
-    assert sum(f.kills for f in figures.values()) >= 50
-    assert sum(f.hit for f in figures.values()) >= 15, "nearly all commands had ended before they were killed"
-
-
-@pytest.mark.parametrize("name", [pytest.param("pretrain", marks=pytest.mark.slow), *NAMES[1:5], "run"])
-def test_what_has_vanished_is_told_in_one_line(name: str, ground: Field) -> None:
-    victim = ground.victims[name]
-    place = victim.fresh(ground.place())
-    gone = victim.needs(place)
+@pytest.mark.parametrize("name", [pytest.param("pretrain", marks=pytest.mark.slow), "data fetch", "rescore", "run"])
+def test_what_has_vanished_is_told_in_one_line(name: str, field: Field) -> None:
+    target = field.targets[name]
+    place = target.fresh(field.place())
+    gone = target.needs(place)
     aside = gone.with_name(f"{gone.name}.aside")
     gone.rename(aside)
     try:
-        child = ground.launcher.start(*victim.arguments(place))
+        child = field.launcher.start(*target.arguments(place))
         assert child.wait() in (1, 2)
     finally:
         aside.rename(gone)
     message = child.err.read_text() + child.out.read_text()
     assert "Traceback" not in message
     assert gone.name in message or gone.stem in message
-    child = ground.launcher.start(*victim.arguments(place))
+    child = field.launcher.start(*target.arguments(place))
     assert child.wait() == 0, child.err.read_text()
-    assert victim.result(place) == ground.undisturbed(victim)[0]
+    assert target.result(place) == field.undisturbed(target)[0]
 
 
 def unwritable(folder: Path) -> Path:
@@ -107,38 +94,14 @@ def unwritable(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n != "rescore"])
-def test_a_folder_that_cannot_be_written_is_told_in_one_line(name: str, ground: Field) -> None:
-    victim = ground.victims[name]
-    place = victim.fresh(ground.place())
-    target = unwritable(place / "closed")
-    child = ground.launcher.start(*victim.writes(place, target))
+@pytest.mark.parametrize("name", ["corpus build", "data fetch", "submit", "run"])
+def test_a_folder_that_cannot_be_written_is_told_in_one_line(name: str, field: Field) -> None:
+    target = field.targets[name]
+    place = target.fresh(field.place())
+    closed = unwritable(place / "closed")
+    child = field.launcher.start(*target.writes(place, closed))
     assert child.wait() == 2, child.err.read_text()
     message = child.err.read_text()
     assert "Traceback" not in message
-    assert str(target) in message
+    assert str(closed) in message
     assert message.splitlines()[-1].startswith("hint: ")
-
-
-def test_a_pack_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stopped between two files, `submit` leaves no folder that the next command would find not empty."""
-    for seed in (1, 2, 3):
-        honest_run(tmp_path / "results", seed=seed)
-    from biobench.store import Store
-
-    copy, copied = Store.copy, list[str]()
-
-    def stop(store: Store, source: Store, record: object) -> None:
-        if len(copied) == 2:
-            raise KeyboardInterrupt
-        copied.append("one")
-        copy(store, source, record)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Store, "copy", stop)
-    with pytest.raises(KeyboardInterrupt):
-        submit("org/tiny", tmp_path / "results", tmp_path / "out" / "pack")
-    assert list((tmp_path / "out").iterdir()) == []
-    monkeypatch.setattr(Store, "copy", copy)
-    folder = submit("org/tiny", tmp_path / "results", tmp_path / "out" / "pack")
-    assert len(list(folder.glob("runs/*/*.json"))) == 3
-    assert [p.name for p in (tmp_path / "out").iterdir()] == ["pack"]

@@ -8,7 +8,8 @@ from biobench.report.baselines import baseline_rows, no_skill, shown
 from biobench.report.frame import build
 from biobench.report.results import load
 from biobench.report.tasks import shipped, task_infos
-from biobench.store.floors import scan_floors
+from biobench.schema.baseline import GateCheck
+from biobench.store.baselines import save_baseline, scan_baselines
 from tests.helpers.floors_make import play
 from tests.helpers.report_make import save_run
 
@@ -18,7 +19,7 @@ METRICS = {"gad": "macro_f1", "diamed": "micro_f1"}
 def test_every_policy_of_every_task_is_a_row(tmp_path):
     for task, score in (("gad", 0.3), ("diamed", 0.1)):
         play(tmp_path, task, score)
-    rows = baseline_rows(scan_floors(tmp_path)[0], (), shipped(), METRICS)
+    rows = baseline_rows(scan_baselines(tmp_path)[0], (), shipped(), METRICS)
     assert {(r.task, r.model, r.source, r.mean, r.metric, r.suite) for r in rows} == {
         ("gad", "oracle", "oracle", 1.0, "macro_f1", "en"),
         ("gad", "majority", "baseline", 0.3, "macro_f1", "en"),
@@ -26,7 +27,7 @@ def test_every_policy_of_every_task_is_a_row(tmp_path):
         ("diamed", "majority", "baseline", 0.1, "micro_f1", "fr"),
     }
     assert all((r.sd, r.low, r.high, r.n_seeds) == (None, None, None, 0) for r in rows)
-    assert not baseline_rows(scan_floors(tmp_path)[0], (), shipped(), dict.fromkeys(METRICS, "accuracy"))
+    assert not baseline_rows(scan_baselines(tmp_path)[0], (), shipped(), dict.fromkeys(METRICS, "accuracy"))
     found = {(r.task, r.model): r.mean for r in build(tmp_path, "micro", sources=["baseline", "oracle"]).rows}
     assert found[("gad", "majority")] == 0.3
     assert found[("diamed", "majority")] == 0.1
@@ -37,7 +38,7 @@ def test_the_record_on_the_data_of_the_runs_stands_then_of_the_shipped_spec_then
     save_run(tmp_path, "m", "gad", 42, 0.5, data="of the runs")
     groups = load(tmp_path).groups
     play(tmp_path, "gad", 0.3)
-    (made,) = scan_floors(tmp_path)[0]
+    (made,) = scan_baselines(tmp_path)[0]
 
     def one(data: str, spec: str, day: int):
         return made.model_copy(update={"data_hash": data, "task_hash": spec, "made": f"2026-01-0{day}T00:00:00+00:00"})
@@ -53,7 +54,7 @@ def test_the_record_on_the_data_of_the_runs_stands_then_of_the_shipped_spec_then
 
 def test_a_task_that_only_the_gate_knows_is_its_own_corpus_unless_it_names_one(tmp_path):
     play(tmp_path, "gad", 0.3)
-    (made,) = scan_floors(tmp_path)[0]
+    (made,) = scan_baselines(tmp_path)[0]
     mine = made.model_copy(update={"task": "mine", "language": "fr", "corpus": ""})
     named = mine.model_copy(update={"task": "named", "corpus": "shared"})
     needle = mine.model_copy(update={"task": "hay", "type": "needle"})
@@ -68,7 +69,7 @@ def test_a_task_that_only_the_gate_knows_is_its_own_corpus_unless_it_names_one(t
 def test_policies_with_skill_or_with_order_and_length_are_no_bar_for_failed_runs(tmp_path):
     """A run no better than the training dictionary has learnt something; one no better than a constant has not."""
     play(tmp_path, "gad", 0.3)
-    (record,) = scan_floors(tmp_path)[0]
+    (record,) = scan_baselines(tmp_path)[0]
     bar = no_skill([record])["gad", "macro_f1"]
     floor = next(p for p in record.policies if p.kind == "floor")
     for name in ("training dictionary", "bag of words", "length only", "id order"):
@@ -76,6 +77,16 @@ def test_policies_with_skill_or_with_order_and_length_are_no_bar_for_failed_runs
         assert no_skill([record.model_copy(update={"policies": (*record.policies, other)})])["gad", "macro_f1"] == bar
     ordered = record.model_copy(update={"policies": (*record.policies, floor.model_copy(update={"name": "id order"}))})
     assert "id order" not in {r.model for r in baseline_rows([ordered], (), shipped(), METRICS)}
+
+
+def test_what_the_gate_flags_is_a_note_of_the_report(tmp_path):
+    save_run(tmp_path, "m", "gad", 42, 0.5)
+    play(tmp_path, "gad", 0.3)
+    (record,) = scan_baselines(tmp_path)[0]
+    flag = GateCheck(name="overlap", passed=True, words="of 60 test documents 9 are of groups", flagged=True)
+    save_baseline(tmp_path, record.model_copy(update={"checks": (flag,)}))
+    notes = [n for n in build(tmp_path, "macro", tasks=["gad"]).notes if "the gate flags gad" in n]
+    assert notes == ["the gate flags gad: of 60 test documents 9 are of groups"]
 
 
 def test_models_below_a_floor_are_named_first(tmp_path):

@@ -1,36 +1,30 @@
-"""How long a plan takes, told from stored runs and from those it has made."""
+"""How long a plan takes, judged by stored runs, and the order in which its runs are claimed."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
 from biobench.core.progress import in_words
-from biobench.runs.estimate import Pace, work
+from biobench.models.loading import load_tokenizer
+from biobench.runs import estimate
+from biobench.runs.estimate import Pace, characters, longest_first, steps_of, tokens_read
 from biobench.runs.options import RunRequest
 from biobench.runs.plan import Item, RunPlan, make_plan
 from tests.helpers.checkpoints import make_checkpoint
-from tests.helpers.cli_make import FAST, Said, call
+from tests.helpers.cli_make import FAST, call
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A BERT and a ModernBERT."""
+def plan(tmp_path_factory: pytest.TempPathFactory) -> RunPlan:
+    """A BERT and a ModernBERT on two tasks, one seed, nothing stored."""
     folder = tmp_path_factory.mktemp("families")
-    return make_checkpoint("bert", folder / "bert"), make_checkpoint("modernbert", folder / "modern")
-
-
-@pytest.fixture
-def plan(models: tuple[Path, Path], tmp_path: Path) -> RunPlan:
-    """Two models on two tasks, one seed, nothing stored."""
-    return make_plan(
-        RunRequest(
-            tuple(map(str, models)), tasks=("demo_ner", "demo_topic"), seeds="1", results_dir=tmp_path / "r",
-            device="cpu",
-        )
-    )  # fmt: skip
+    models = [str(make_checkpoint(name, folder / name)) for name in ("bert", "modernbert")]
+    tasks = ("demo_ner", "demo_topic")
+    return make_plan(RunRequest(models, tasks=tasks, seeds="1", results_dir=folder / "r", device="cpu"))
 
 
 def item(plan: RunPlan, model: int, task: str) -> Item:
@@ -38,28 +32,52 @@ def item(plan: RunPlan, model: int, task: str) -> Item:
     return next(i for i in plan.items if i.task.id == task and i.checkpoint is plan.checkpoints[model])
 
 
-def test_work_counts_characters_epochs_and_trials(plan: RunPlan) -> None:
-    own = item(plan, 0, "demo_topic")
-    data, recipe = own.task.data, own.task.loaded.spec.training
+def test_characters_and_tokens_are_those_of_all_texts_that_a_run_reads(plan: RunPlan) -> None:
+    one = item(plan, 1, "demo_topic")
+    data, recipe = one.task.data, one.task.loaded.spec.training
     assert data is not None
-    train, validation, test = (sum(len(d.text) for d in data.documents[s]) for s in ("train", "validation", "test"))
     assert recipe.epochs is not None
-    assert work(own) == recipe.epochs * (3 * train + validation) + test
+    tokenizer = load_tokenizer(one.checkpoint)
+    for counted, size, near in (
+        (characters, len, 0.02),
+        (
+            lambda i: tokens_read([i])[i.key],
+            lambda text: len(tokenizer(text, add_special_tokens=False)["input_ids"]),
+            0.1,
+        ),
+    ):
+        train, validation, test = (
+            sum(size(d.text) for d in data.documents[split]) for split in ("train", "validation", "test")
+        )
+        assert counted(one) == pytest.approx(recipe.epochs * (train + validation) + test, rel=near)
+        assert counted(replace(one, track="frozen")) == pytest.approx(train + validation + test, rel=near)
+
+
+def test_steps_are_those_of_epochs_trials_and_probes(plan: RunPlan) -> None:
+    one = item(plan, 0, "demo_topic")
+    data, spec = one.task.data, one.task.loaded.spec
+    assert data is not None
+    batches = -(-len(data.train) // spec.training.batch_size)
+    assert steps_of(one) == (spec.training.epochs or 0) * batches
+    assert steps_of(replace(one, track="tuned")) == spec.training.trials * steps_of(one)
+    capped = spec.model_copy(update={"training": spec.training.model_copy(update={"train_documents": 17})})
+    small = replace(one, task=replace(one.task, loaded=replace(one.task.loaded, spec=capped)))
+    assert steps_of(small) == (spec.training.epochs or 0) * 2, "17 documents in batches of 16"
+    assert characters(small) < characters(one)
 
 
 def test_the_nearest_kind_of_run_tells_the_time(plan: RunPlan, monkeypatch: pytest.MonkeyPatch) -> None:
-    pace = Pace()
-    ner, topic = item(plan, 0, "demo_ner"), item(plan, 0, "demo_topic")
+    pace = Pace(plan)
+    ner, topic, other = item(plan, 0, "demo_ner"), item(plan, 0, "demo_topic"), item(plan, 1, "demo_ner")
     assert pace.seconds(ner) is None
-    assert pace.total(plan.items) is None
-    own = ner.checkpoint.parameters
-    assert own is not None
-    pace.add(ner, 10.0, own)
+    size, other_size = ner.checkpoint.parameters, other.checkpoint.parameters
+    assert size is not None
+    assert other_size is not None
+    rate = 10.0 / characters(ner)
+    pace.rates.update({(ner.checkpoint.hash, "demo_ner"): [rate], (ner.checkpoint.hash,): [rate], (): [rate / size]})
     assert pace.seconds(ner) == pytest.approx(10.0)
-    assert pace.seconds(topic) == pytest.approx(10.0 * work(topic) / work(ner))
-    other = item(plan, 1, "demo_ner")
-    assert other.checkpoint.parameters is not None
-    assert pace.seconds(other) == pytest.approx(10.0 * other.checkpoint.parameters / own), "in proportion to weights"
+    assert pace.seconds(topic) == pytest.approx(10.0 * characters(topic) / characters(ner))
+    assert pace.seconds(other) == pytest.approx(10.0 * other_size / size), "in proportion to weights"
     monkeypatch.setattr("biobench.models.loading.Checkpoint.parameters", None)
     assert pace.seconds(other) is None, "a file of weights that cannot be counted"
 
@@ -73,43 +91,66 @@ def test_parameters_are_read_from_the_files(plan: RunPlan) -> None:
         assert loaded <= checkpoint.parameters < 1.2 * loaded, "the files hold a pooler too"
 
 
-def test_a_dry_run_and_a_run_tell_how_long_the_rest_takes(
-    models: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+def test_a_dry_run_tells_how_long_the_rest_takes(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
-    def biobench(*arguments: str | Path) -> Said:
-        return call(monkeypatch, capfd, *arguments)
+    def biobench(*arguments: str) -> Any:
+        return call(monkeypatch, capfd, "run", tiny, "--task", "demo_topic", *FAST, *arguments)
 
-    base = ("run", models[0], "--task", "demo_topic", *FAST)
-    assert "no timings on this device yet" in biobench(*base, "--seeds", "1-3", "--dry-run").out
-    made = biobench(*base, "--seeds", "1-2", "--json")
-    assert len([line for line in made.err.splitlines() if line.endswith(" left")]) == 1
-    rows = biobench(*base, "--seeds", "1-4", "--dry-run", "--json").json()
-    took = sorted(row["seconds"] for row in made.json())
+    assert "no timings on this device yet" in biobench("--seeds", "1-3", "--dry-run").out
+    took = sorted(row["seconds"] for row in biobench("--seeds", "1-2", "--json").json())
+    rows = biobench("--seeds", "1-4", "--dry-run", "--json").json()
     expected = [row["seconds_expected"] for row in rows if row["status"] == "planned"]
     assert len(expected) == 2
     assert all(took[0] - 0.06 <= seconds <= took[1] + 0.06 for seconds in expected)
-    assert "2 runs to make: about" in biobench(*base, "--seeds", "1-4", "--dry-run").out
+    assert "2 runs to make: about" in biobench("--seeds", "1-4", "--dry-run").out
 
 
 def test_times_in_words() -> None:
     assert [in_words(s) for s in (45, 700, 12_000)] == ["45 s", "12 min", "3 h 20 min"]
 
 
-def test_tokens_are_those_of_all_texts_that_a_run_reads(plan: RunPlan) -> None:
-    from biobench.models.loading import load_tokenizer
-    from biobench.runs.estimate import TokensRead
+class Model(NamedTuple):
+    """A checkpoint."""
 
-    own, read = item(plan, 1, "demo_topic"), TokensRead()
-    data, recipe = own.task.data, own.task.loaded.spec.training
-    assert data is not None
-    tokenizer = load_tokenizer(own.checkpoint)
-    exact = {
-        split: sum(len(tokenizer(d.text, add_special_tokens=False)["input_ids"]) for d in data.documents[split])
-        for split in ("train", "validation", "test")
-    }
-    assert recipe.epochs is not None
-    whole = recipe.epochs * (exact["train"] + exact["validation"]) + exact["test"]
-    assert read.of(own) == pytest.approx(whole, rel=0.1)
-    assert read.of(replace(own, track="frozen")) == pytest.approx(sum(exact.values()), rel=0.1)
+    parameters: int | None
+
+
+class Run(NamedTuple):
+    """As much of an item as the order asks for. group: its task."""
+
+    key: str
+    group: str
+    size: float
+    checkpoint: Model = Model(1)
+
+
+class Known(Pace):
+    """A pace that knows some tasks' runs."""
+
+    def __init__(self, known: dict[str, float], rates: list[float]) -> None:
+        self.known, self.rates = known, {(): rates}
+
+    def seconds(self, item: Any) -> float | None:
+        return self.known.get(item.group)
+
+
+@pytest.mark.parametrize(
+    ("runs", "known", "rates", "expected"),
+    [
+        ([Run("a", "small", 1), Run("b", "small", 1), Run("c", "large", 9)], {}, [], "cab"),
+        # the unknown one is taken at the median rate of 0.01 and 0.5: 25.5
+        ([Run("s", "a", 1000), Run("l", "b", 100), Run("u", "c", 100)], {"a": 10.0, "b": 50.0}, [0.01, 0.5], "lus"),
+        ([Run("b", "a", 10, Model(100)), Run("l", "b", 9, Model(300))], {}, [], "lb"),
+        ([Run("u", "a", 10, Model(None)), Run("b", "b", 9, Model(100))], {}, [], "bu"),
+        ([Run("1", "a", 2), Run("2", "b", 2), Run("3", "a", 2), Run("4", "b", 2)], {}, [], "1324"),
+    ],
+    ids=["longest first", "measured seconds before sizes", "larger model", "unknown size", "groups together"],
+)
+def test_the_order_of_claims(
+    runs: list[Run], known: dict[str, float], rates: list[float], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(estimate, "characters", lambda run: run.size)
+    assert "".join(run.key for run in longest_first(runs, Known(known, rates))) == expected  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ from biobench.finetune.network import Network
 from biobench.runs.api import run_plan
 from biobench.runs.plan import RunRequest, make_plan
 from biobench.runs.result import Reporter, RunResult
-from tests.helpers.tiny import make_tiny_encoder
 
 
 def tensor_bytes() -> int:
@@ -42,7 +42,9 @@ class Weighed(Reporter):
         self.sizes[result.task, result.seed] = tensor_bytes()
 
 
-def test_seeds_tasks_and_restarts_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seeds_tasks_and_restarts_leave_nothing_behind(
+    tiny: Path, request_of: Callable[..., RunRequest], monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = Network.forward
     restarts = 0
 
@@ -57,19 +59,11 @@ def test_seeds_tasks_and_restarts_leave_nothing_behind(tmp_path: Path, monkeypat
     monkeypatch.setattr(Network, "forward", poisoned)
     others = tensor_bytes()  # of tests that this process ran before
     reporter = Weighed()
-    request = RunRequest(
-        model=make_tiny_encoder(tmp_path / "tiny"),
-        tasks=["demo_topic", "demo_ner"],
-        seeds="1-3",
-        results_dir=tmp_path / "results",
-        device="cpu",
-        overrides=["training.epochs=2", "training.precision=bf16"],
-        limit=20,
-        gate=False,
-    )
+    overrides = ["training.epochs=2", "training.precision=bf16"]
+    request = request_of(tasks=["demo_topic", "demo_ner"], seeds="1-3", overrides=overrides)
     run_plan(make_plan(request), reporter)
     assert restarts == 6, "each run begins in bf16 and is repeated in fp32"
-    weights = sum(f.stat().st_size for f in (tmp_path / "tiny").glob("*.safetensors"))
+    weights = sum(f.stat().st_size for f in tiny.glob("*.safetensors"))
     for task in ("demo_topic", "demo_ner"):
         sizes = [reporter.sizes[task, seed] - others for seed in range(1, 4)]
         assert max(sizes[1:]) - sizes[1] <= 0.01 * sizes[1], sizes

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,6 @@ from biobench.runs.api import run_plan
 from biobench.runs.plan import RunPlan, RunRequest, make_plan
 from biobench.runs.result import Reporter, RunResult
 from biobench.store import Store
-from tests.helpers.tiny import make_tiny_encoder
 
 
 class Meddler(Reporter):
@@ -39,25 +40,18 @@ class Meddler(Reporter):
             vocabulary.write_text(vocabulary.read_text().replace("[UNK]", "[unk]"))
 
 
-def planned(tmp_path: Path) -> tuple[Path, RunPlan]:
+@pytest.fixture
+def planned(tiny: Path, tmp_path: Path, request_of: Callable[..., RunRequest]) -> tuple[Path, RunPlan]:
     """A model's folder, and a plan of two seeds."""
-    folder = make_tiny_encoder(tmp_path / "tiny")
-    request = RunRequest(
-        model=str(folder),
-        tasks=["demo_topic"],
-        seeds="1-2",
-        results_dir=tmp_path / "results",
-        device="cpu",
-        overrides=["training.epochs=1"],
-        limit=20,
-        gate=False,
-    )
-    return folder, make_plan(request)
+    folder = Path(shutil.copytree(tiny, tmp_path / "tiny"))
+    return folder, make_plan(request_of(model=str(folder)))
 
 
 @pytest.mark.parametrize("change", ["weights", "tokenizer", "removed", "touched"])
-def test_a_model_that_changes_between_two_seeds_is_noticed(change: str, tmp_path: Path) -> None:
-    folder, plan = planned(tmp_path)
+def test_a_model_that_changes_between_two_seeds_is_noticed(
+    change: str, planned: tuple[Path, RunPlan], tmp_path: Path
+) -> None:
+    folder, plan = planned
     results = run_plan(plan, Meddler(folder, change))
     if change == "touched":
         assert [r.status for r in results] == ["done"] * 2, "the same content is the same model"
@@ -67,8 +61,8 @@ def test_a_model_that_changes_between_two_seeds_is_noticed(change: str, tmp_path
     assert [r.seed for r in Store(tmp_path / "results").records()] == [1]
 
 
-def test_a_model_that_changes_before_it_is_loaded_is_noticed(tmp_path: Path) -> None:
-    folder, plan = planned(tmp_path)
+def test_a_model_that_changes_before_it_is_loaded_is_noticed(planned: tuple[Path, RunPlan], tmp_path: Path) -> None:
+    folder, plan = planned
     Meddler(folder, "weights").finish(RunResult.__new__(RunResult))
     assert {r.status for r in run_plan(plan, Reporter())} == {"failed"}
     assert Store(tmp_path / "results").records() == []

@@ -10,7 +10,6 @@ import pytest
 
 from biobench.errors import ModelError
 from biobench.runs import run
-from tests.helpers.tiny import make_tiny_encoder
 
 
 @pytest.fixture
@@ -29,10 +28,9 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return attempts
 
 
-def test_a_local_run_opens_nothing(tmp_path: Path, tried: list[Any]) -> None:
-    model = make_tiny_encoder(tmp_path / "tiny")
+def test_a_local_run_opens_nothing(tiny: Path, tmp_path: Path, tried: list[Any]) -> None:
     results = run(
-        str(model),
+        str(tiny),
         "demo_topic",
         seeds=1,
         results_dir=tmp_path / "r",

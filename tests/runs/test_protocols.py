@@ -19,11 +19,9 @@ QUICK: dict[str, Any] = {"seeds": 1, "device": "cpu", "parallel": 1, "gate": Fal
 
 
 @pytest.fixture
-def encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    from tests.helpers.tiny import make_tiny_encoder
-
+def encoder(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    return make_tiny_encoder(tmp_path / "tiny")
+    return tiny
 
 
 @pytest.mark.parametrize("task", sorted(spec_paths()))
@@ -76,11 +74,10 @@ def test_the_caps_hold_for_training_and_validation_and_never_for_the_test(
 @pytest.mark.parametrize(
     ("beside", "words"),
     [
-        ({"overrides": "training.epochs=1"}, "--set would change"),
-        ({"limit": 5}, "--limit would change"),
-        ({"train_fractions": 0.5}, "--train-fraction would change"),
-        ({"track": "tuned"}, "--track would change"),
-        ({"protocol": "smal"}, "--protocol 'smal' is not declared"),
+        ({"overrides": "training.epochs=1"}, "--set does not go with --protocol"),
+        ({"limit": 5}, "--limit does not go with --protocol"),
+        ({"track": "tuned"}, "--track tuned does not go with --protocol"),
+        ({"protocol": "smal"}, "unknown --protocol 'smal'"),
     ],
 )
 def test_what_would_change_the_protocol_is_refused(encoder: Path, beside: dict[str, Any], words: str) -> None:

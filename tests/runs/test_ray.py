@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import threading
-import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,17 +14,15 @@ import pytest
 
 from biobench.core.stop import STOP, RunStoppedError
 from biobench.errors import ClusterError, UsageError
-from biobench.finetune.loop import MemoryShortError
 from biobench.runs import ray as on_ray
 from biobench.runs import selection
 from biobench.runs.api import run_plan
 from biobench.runs.plan import RunRequest, make_plan
-from biobench.runs.ray import Node, Orders, cpus_of_a_run, make_one, scratch_folder
+from biobench.runs.ray import Orders, cpus_of_a_run, make_one, scratch_folder
 from biobench.runs.result import Reporter, RunName, RunResult
 from biobench.runs.status import folder_state
 from biobench.store import Store
 from tests.helpers.ray_stand_in import LostError, RayStandIn
-from tests.helpers.tiny import make_tiny_encoder
 
 
 class Heard(Reporter):
@@ -34,28 +32,26 @@ class Heard(Reporter):
         self.ends: Counter[int] = Counter()
 
     def finish(self, result: RunResult) -> None:
-        assert result.seed is not None
-        self.ends[result.seed] += 1
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_tiny_encoder(tmp_path_factory.mktemp("models") / "tiny")
+        self.ends[result.seed or 0] += 1
 
 
 @pytest.fixture
 def ray(monkeypatch: pytest.MonkeyPatch) -> RayStandIn:
     """Two nodes of one CPU each, which the command has joined."""
     module = RayStandIn({"CPU": 1.0}, {"CPU": 1.0})
-    execute, turn = on_ray.execute, threading.Lock()
+    turn = threading.Lock()
 
-    def one_by_one(context: Any, items: Any, reporter: Any, **more: Any) -> Iterator[RunResult]:
+    def one_by_one(execute: Any) -> Any:
         """Two runs of one process would share what a network's forward pass keeps; real tasks have processes."""
-        with turn:
-            results = list(execute(context, items, reporter, **more))
-        yield from results
 
-    monkeypatch.setattr(on_ray, "execute", one_by_one)
+        def alone(context: Any, items: Any, reporter: Any, **more: Any) -> Iterator[RunResult]:
+            with turn:
+                results = list(execute(context, items, reporter, **more))
+            yield from results
+
+        return alone
+
+    monkeypatch.setattr(on_ray, "execute", one_by_one(on_ray.execute))
     monkeypatch.setattr(on_ray, "import_module", lambda name: module)
     monkeypatch.setattr(selection, "find_spec", lambda name: object())
     on_ray._context_here.cache_clear()
@@ -63,20 +59,8 @@ def ray(monkeypatch: pytest.MonkeyPatch) -> RayStandIn:
 
 
 @pytest.fixture
-def request_of(tiny: Path, tmp_path: Path) -> RunRequest:
-    return RunRequest(
-        str(tiny),
-        "demo_topic",
-        seeds="1-3",
-        results_dir=tmp_path / "results",
-        device="cpu",
-        parallel=2,
-        executor="ray",
-        overrides="training.epochs=1",
-        limit=20,
-        gate=False,
-        started=time.time(),
-    )
+def request_(request_of: Callable[..., RunRequest]) -> RunRequest:
+    return request_of(seeds="1-3", parallel=2, executor="ray", started=1.0)
 
 
 def made(request: RunRequest, heard: Reporter) -> dict[int, RunResult]:
@@ -84,149 +68,120 @@ def made(request: RunRequest, heard: Reporter) -> dict[int, RunResult]:
     return {result.seed or 0: result for result in run_plan(make_plan(request), heard)}
 
 
-def dying(monkeypatch: pytest.MonkeyPatch, seed: int, times: int) -> None:
-    """Processes that begin this run die, so often."""
-    execute, deaths = on_ray.execute, Counter[int]()
+def instead(monkeypatch: pytest.MonkeyPatch, before: Callable[[Any], Reporter | None]) -> None:
+    """What a task does before its run; it may give another reporter."""
+    execute = on_ray.execute
 
-    def fatal(context: Any, items: Any, reporter: Any, **more: Any) -> Iterator[RunResult]:
-        if items[0].seed == seed and deaths[seed] < times:
-            deaths[seed] += 1
-            raise LostError("The node is gone.\nMore of it.")
-        yield from execute(context, items, reporter, **more)
+    def changed(context: Any, items: Any, reporter: Any, **more: Any) -> Iterator[RunResult]:
+        yield from execute(context, items, before(items[0]) or reporter, **more)
 
-    monkeypatch.setattr(on_ray, "execute", fatal)
+    monkeypatch.setattr(on_ray, "execute", changed)
 
 
-def test_each_run_once_and_as_on_one_machine(ray: RayStandIn, request_of: RunRequest, tmp_path: Path) -> None:
+def test_each_run_once_and_as_on_one_machine(ray: RayStandIn, request_: RunRequest, tmp_path: Path) -> None:
     heard = Heard()
-    results = made(request_of, heard)
+    results = made(request_, heard)
     assert {(r.status, r.reason) for r in results.values()} == {("done", None)}
     assert heard.ends == Counter({1: 1, 2: 1, 3: 1})
     assert [(r["num_cpus"], r["num_gpus"], r["max_retries"]) for r in ray.reserved] == [(1, 0.0, 2)] * 3
     assert not list((tmp_path / "results" / "locks").glob(".seen*"))
-    alone = made(replace(request_of, executor="local", parallel=1, results_dir=tmp_path / "alone"), Reporter())
+    alone = made(replace(request_, executor="local", parallel=1, results_dir=tmp_path / "alone"), Reporter())
     assert {s: r.scores for s, r in results.items()} == {s: r.scores for s, r in alone.items()}
-    assert {r.status for r in made(request_of, Reporter()).values()} == {"skipped"}
+    assert {r.status for r in made(request_, Reporter()).values()} == {"skipped"}
     assert len(ray.reserved) == 3, "nothing was left to hand out"
 
 
 def test_a_run_that_kills_every_process_has_failed(
-    ray: RayStandIn, request_of: RunRequest, monkeypatch: pytest.MonkeyPatch
+    ray: RayStandIn, request_: RunRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dying(monkeypatch, 1, times=9)
-    results = made(request_of, Reporter())
+    def die(item: Any) -> None:
+        if item.seed == 1:
+            raise LostError("The node is gone.\nMore of it.")
+
+    instead(monkeypatch, die)
+    results = made(request_, Reporter())
     assert results[1].status == "failed"
     assert results[1].reason == "3 processes died of it; the last: The node is gone."
     assert [results[2].status, results[3].status] == ["done", "done"]
-    assert folder_state(request_of.results_dir).counts() == {"done": 2, "running": 0, "failed": 1, "stopped": 0}
+    assert folder_state(request_.results_dir).counts() == {"done": 2, "running": 0, "failed": 1, "stopped": 0}
 
 
-def test_nodes_without_the_program(ray: RayStandIn, request_of: RunRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nodes_without_the_program(ray: RayStandIn, request_: RunRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*_: Any) -> None:
         raise ModuleNotFoundError("No module named 'biobench'")
 
     monkeypatch.setattr(on_ray, "make_one", missing)
     with pytest.raises(ClusterError, match=r"demo_topic, seed ., failed on a node: .*No module named 'biobench'"):
-        made(request_of, Reporter())
+        made(request_, Reporter())
 
 
 def test_nodes_that_do_not_see_the_folder(
-    ray: RayStandIn, request_of: RunRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ray: RayStandIn, request_: RunRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(on_ray, "sees", lambda folder, token: False)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "node"))
     (tmp_path / "node").mkdir()
-    results = made(replace(request_of, gate=True), Heard())
+    ray.resources[:] = [{"CPU": 2.0, "GPU": 1.0}]
+    results = made(replace(request_, gate=True, worker_gpus=0.5), Heard())
     assert {(r.status, r.reason) for r in results.values()} == {("done", None)}
-    store = Store(request_of.results_dir)
+    assert [(r["num_cpus"], r["num_gpus"]) for r in ray.reserved] == [(1, 0.5)] * 3
+    store = Store(request_.results_dir)
     assert {r.seed for r in store.records()} == {1, 2, 3}
     for record in store.records():
         store.load_predictions(record)  # proved by their hash
         assert results[record.seed].predictions == str(store.path_of(record))
-    assert len(list(Path(request_of.results_dir).glob("floors/**/*.json"))) == 1, "the gate is asked here"
-    node = scratch_folder(str(Path(request_of.results_dir).resolve()))
+    assert len(list(Path(request_.results_dir).glob("floors/**/*.json"))) == 1, "the gate is asked here"
+    node = scratch_folder(str(Path(request_.results_dir).resolve()))
     assert node.is_relative_to(tmp_path / "node")
     assert Store(node).records() == [], "a node keeps no results"
     on_ray._context_here.cache_clear()
     with pytest.raises(UsageError, match=r"--keep-model: node .* does not see"):
-        made(replace(request_of, seeds="4", keep_model=tmp_path / "kept"), Reporter())
-
-
-def test_a_failure_on_a_node_that_does_not_see_the_folder(
-    ray: RayStandIn, request_of: RunRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(on_ray, "sees", lambda folder, token: False)
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+        made(replace(request_, seeds="4", keep_model=tmp_path / "kept"), Reporter())
     wild = ("training.epochs=1", "training.learning_rate=1e30", "training.max_grad_norm=1e30")
-    results = made(replace(request_of, seeds="1", overrides=wild), Reporter())
-    assert results[1].status == "failed"
-    (run,) = folder_state(request_of.results_dir).runs
-    assert run.state == "failed"
+    on_ray._context_here.cache_clear()
+    assert made(replace(request_, seeds="1", overrides=wild), Reporter())[1].status == "failed"
+    (run,) = [run for run in folder_state(request_.results_dir).runs if run.state == "failed"]
     assert "not finite" in (run.reason or "")
 
 
-def test_a_run_that_does_not_fit_beside_others_is_made_alone(
-    ray: RayStandIn, request_of: RunRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    execute = on_ray.execute
-
-    def narrow(context: Any, items: Any, reporter: Any, **more: Any) -> Iterator[RunResult]:
-        if context.plan.sharing > 1 and items[0].seed == 1:
-            raise MemoryShortError("memory does not suffice beside other runs", hint="run it alone")
-        yield from execute(context, items, reporter, **more)
-
-    monkeypatch.setattr(on_ray, "execute", narrow)
-    ray.resources[:] = [{"CPU": 2.0, "GPU": 1.0}]
-    results = made(replace(request_of, worker_gpus=0.5), Reporter())
-    assert {(r.status, r.reason) for r in results.values()} == {("done", None)}
-    assert Counter((r["num_cpus"], r["num_gpus"]) for r in ray.reserved) == {(1, 0.5): 3, (2, 1.0): 1}
-
-
 def test_a_signal_ends_the_runs_at_savepoints(
-    ray: RayStandIn, request_of: RunRequest, monkeypatch: pytest.MonkeyPatch
+    ray: RayStandIn, request_: RunRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(STOP, "set", False)
-    execute = on_ray.execute
 
-    def signalled(context: Any, items: Any, reporter: Any, **more: Any) -> Iterator[RunResult]:
-        class Stopper(Reporter):
-            def step(self, run: RunName, done: int, total: int, what: str) -> None:
-                STOP.set = total > 0  # not while the model is loaded
+    class Stopper(Reporter):
+        def step(self, run: RunName, done: int, total: int, what: str) -> None:
+            STOP.set = total > 0  # not while the model is loaded
 
-        yield from execute(context, items, Stopper(), **more)
-
-    monkeypatch.setattr(on_ray, "execute", signalled)
-    long = replace(request_of, seeds="1", overrides=("training.epochs=200",), save_every=0.0)
+    instead(monkeypatch, lambda item: Stopper())
+    long = replace(request_, seeds="1", overrides=("training.epochs=200",), save_every=0.0)
     with pytest.raises(RunStoppedError):
         made(long, Reporter())
     (run,) = folder_state(long.results_dir).runs
     assert run.state == "stopped"
 
 
-def test_a_node_that_would_make_other_runs(request_of: RunRequest, tmp_path: Path) -> None:
-    plan = make_plan(replace(request_of, executor="local", parallel=1))
-    orders = Orders(replace(plan.request, results_dir=tmp_path), str(Path.cwd()), "no such token", 1, 1)
+def test_a_node_that_would_make_other_runs(request_: RunRequest, tmp_path: Path) -> None:
+    plan = make_plan(replace(request_, executor="local", parallel=1))
+    orders = Orders(replace(plan.request, results_dir=tmp_path), str(Path.cwd()), "no such token", 1)
     on_ray._context_here.cache_clear()
-    word, error, _ = make_one(orders, "0" * 32)
-    assert word == "refused"
+    before = signal.getsignal(signal.SIGINT)
+    error, _ = make_one(orders, "0" * 32)
+    signal.signal(signal.SIGINT, before)  # which a task takes for the request to stop
     assert "would make other runs than those that are planned" in str(error)
     assert on_ray._context_here(orders)[1] is False
 
 
-def test_a_share_of_a_gpu(ray: RayStandIn, request_of: RunRequest) -> None:
-    with pytest.raises(UsageError, match=r"--worker-gpus 1\.5 is no share"):
-        make_plan(replace(request_of, worker_gpus=1.5))
-    with pytest.raises(UsageError, match="--worker-gpus goes with --executor ray"):
-        make_plan(replace(request_of, executor="local", worker_gpus=0.5))
-
-
-def test_ray_that_is_not_installed(request_of: RunRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_ray_does_not_take(ray: RayStandIn, request_: RunRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    for wrong in ({"worker_gpus": 1.5}, {"worker_gpus": 0.0}, {"executor": "local", "worker_gpus": 0.5}):
+        with pytest.raises(UsageError, match=r"--worker-gpus .* does not apply"):
+            make_plan(replace(request_, **wrong))
     monkeypatch.setattr(selection, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match="ray is not installed"):
-        make_plan(request_of)
+        make_plan(request_)
 
 
-def node(cpus: int, gpus: int = 0) -> Node:
+def node(cpus: int, gpus: int = 0) -> dict[str, float]:
     return {"CPU": float(cpus), **({"GPU": float(gpus)} if gpus else {})}
 
 
@@ -237,13 +192,12 @@ def node(cpus: int, gpus: int = 0) -> Node:
         ([node(2), node(2)], 0.0, 2),
         ([{}, node(4)], 0.0, 4),  # a head node without CPUs
         ([node(8, 2)], 1.0, 4),
-        ([node(8, 1), node(8, 1)], 0.5, 4),
         ([node(8, 1), node(8)], 0.5, 4),
         ([node(8, 2)], 0.4, 1),
         ([node(2, 4)], 1.0, 1),  # each needs a CPU
     ],
 )
-def test_what_a_run_reserves(nodes: list[Node], gpus: float, cpus: int) -> None:
+def test_what_a_run_reserves(nodes: list[dict[str, float]], gpus: float, cpus: int) -> None:
     assert cpus_of_a_run(nodes, gpus) == cpus
 
 

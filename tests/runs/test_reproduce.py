@@ -53,9 +53,8 @@ def rewritten(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
     path.write_text(json.dumps(record))
 
 
-@pytest.mark.parametrize("models", ["models", "models/tiny"])
-def test_the_same_machine_gives_the_same_bits(biobench: Callable[..., Said], stored: Path, models: str) -> None:
-    said = biobench("reproduce", stored, "--models", models, "--json")
+def test_the_same_machine_gives_the_same_bits(biobench: Callable[..., Said], stored: Path) -> None:
+    said = biobench("reproduce", stored, "--models", "models/tiny", "--json")
     (row,) = said.json()
     assert (said.status, row["agreement"], row["again"]) == (0, "identical", row["stored"])
 
@@ -91,23 +90,6 @@ def test_predictions_that_are_not_the_records_are_no_evidence(biobench: Callable
     assert said.status == 1
     assert "not run (" in said.out
     assert "is not the file that was stored with the record" in said.out
-
-
-def test_another_writer_of_the_file_changes_no_bit_of_the_predictions(
-    biobench: Callable[..., Said], stored: Path
-) -> None:
-    import hashlib
-
-    import pyarrow.parquet as pq
-
-    file = stored.with_suffix(".parquet")
-    before = file.read_bytes()
-    pq.write_table(pq.read_table(file), file, compression="none")
-    assert file.read_bytes() != before
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    rewritten(stored, lambda r: r.update(predictions_sha256=digest))
-    (row,) = biobench("reproduce", stored, "--models", "models", "--json").json()
-    assert (row["agreement"], row["same"]) == ("identical", 1.0)
 
 
 def test_what_is_missing_for_one_record_stops_no_other(
@@ -186,12 +168,3 @@ def test_nothing_to_reproduce_is_one_line(biobench: Callable[..., Said], stored:
     for option, value in (("--models", "nowhere"), ("--data-dir", "nowhere"), ("--device", "tpu")):
         said = biobench("reproduce", stored, *({"--models": "models"} | {option: value}).popitem())
         assert (said.status, value in said.err, "hint: " in said.err) == (2, True, True), said.err
-
-
-def test_a_damaged_record_is_named_and_one_beside_it_is_no_matter(biobench: Callable[..., Said], stored: Path) -> None:
-    other = stored.with_name(f"{'0' * 32}.json")
-    other.write_text("{")
-    assert biobench("reproduce", stored, "--models", "models").status == 0
-    for named in (other, stored.parent):
-        said = biobench("reproduce", named, "--models", "models")
-        assert (said.status, other.name in said.err, said.out) == (2, True, ""), said.err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,7 @@ from biobench.report.rescore import rescore_all, run_documents
 from biobench.schema.record import Resampling
 from biobench.stats import compare_seeds, seed_interval
 from biobench.store import Store
-from tests.helpers.cli_make import call
 from tests.helpers.compare_make import save
-from tests.helpers.tiny import make_tiny_encoder
 
 SPEC = """
 id: topics
@@ -93,8 +90,11 @@ def test_folds_lie_in_files(place: Path) -> None:
         load_folds(task, "data")
 
 
-def test_runs_have_keys_of_their_own_and_resume_like_any(place: Path) -> None:
-    path, encoder = write_spec(place), make_tiny_encoder(place / "tiny")
+def test_runs_have_keys_of_their_own_and_resume_like_any(place: Path, tiny: Path) -> None:
+    path, encoder = write_spec(place), tiny
+    planned = biobench.run(encoder, tasks=path, **FAST, dry_run=True)
+    assert [row.fold for row in planned] == [0, 1, 2, 3]
+    assert "topics: 4 splits of one corpus, a training each" in str(planned)
     results = biobench.run(encoder, tasks=path, **FAST)
     assert [(r.status, r.seed, r.fold) for r in results] == [("done", 42 + i, i) for i in range(4)]
     assert len({r.key for r in results}) == 4
@@ -109,20 +109,6 @@ def test_runs_have_keys_of_their_own_and_resume_like_any(place: Path) -> None:
     assert [(r.status, r.fold) for r in again] == [("skipped", 1)]
     with pytest.raises(UsageError, match="99 names no split of topics, whose 4 splits"):
         biobench.run(encoder, tasks=path, seeds="99", **FAST)
-    with pytest.raises(UsageError, match="learned from some of their tests"):
-        biobench.run(encoder, tasks=path, no_training=True, **FAST)
-
-
-def test_a_dry_run_says_how_many_trainings(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    path, encoder = write_spec(place), make_tiny_encoder(place / "tiny")
-    command = ("run", encoder, "--task", path, "--data-dir", "data", "--device", "cpu", "--dry-run")
-    shown = call(monkeypatch, capfd, *command)
-    assert "topics: 4 splits of one corpus, a training each" in shown.out
-    assert "4 runs to make" in shown.out
-    planned = call(monkeypatch, capfd, *command, "--json")
-    assert [row["fold"] for row in json.loads(planned.out)] == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(

@@ -7,18 +7,23 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+import torch
 
 from biobench.errors import UsageError
+from biobench.runs import workers
 from biobench.runs.api import run_plan
 from biobench.runs.plan import RunRequest, make_plan
 from biobench.runs.result import Reporter, RunName, RunResult
 from biobench.runs.workers import worker_count
 from biobench.store import Store
-from tests.helpers.tiny import make_tiny_encoder
+from biobench.store.claims import read_heartbeat
+
+Request = Callable[..., RunRequest]
 
 
 class Notes(Reporter):
@@ -45,67 +50,86 @@ class Notes(Reporter):
         self.finished.append((result.key, result.status))
 
 
-def _request(folder: Path, *overrides: str) -> RunRequest:
-    """Two seeds of a demo task by two workers, a matter of tenths of a second each."""
-    return RunRequest(
-        model=(str(make_tiny_encoder(folder / "tiny")),),
-        tasks=("demo_topic",),
-        seeds="1-2",
-        results_dir=str(folder / "results"),
-        device="cpu",
-        parallel="2",
-        overrides=("training.epochs=1", *overrides),
-        limit=20,
-    )
-
-
-def test_how_many_workers(tmp_path: Path) -> None:
-    request = _request(tmp_path)
-    for parallel, at_once, count in (("auto", "1", 1), ("3", "1", 3), ("2", "2", 4)):
-        assert worker_count(make_plan(replace(request, parallel=parallel, seeds_at_once=at_once))) == count
+def test_how_many_workers(request_of: Request) -> None:
+    for parallel, at_once, count in (("auto", "1", 1), ("3", "1", 3), ("2", 2, 4)):
+        assert worker_count(make_plan(request_of(parallel=parallel, seeds_at_once=at_once))) == count
     for wrong in ("0", "-1", "many"):
-        with pytest.raises(UsageError, match="not a number of workers"):
-            make_plan(replace(request, parallel=wrong))
+        for option in ("parallel", "seeds_at_once"):
+            with pytest.raises(UsageError, match=f"--{option.replace('_', '-')} '{wrong}' is not a number"):
+                make_plan(request_of(**{option: wrong}))
 
 
-def test_two_workers_make_each_run_once(tmp_path: Path) -> None:
-    base = _request(tmp_path)
+@pytest.mark.parametrize(("free", "threads", "count"), [(0, 8, 1), (5 << 30, 8, 2), (64 << 30, 8, 3), (64 << 30, 2, 2)])
+def test_auto_counts_memory_seeds_and_threads(
+    request_of: Request, free: int, threads: int, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "free_memory_bytes", lambda device: free)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    assert worker_count(make_plan(request_of(seeds="1-3", seeds_at_once="auto"))) == count
+    if free == 64 << 30 and threads == 8:
+        run_plan(make_plan(request_of(seeds="1")), Reporter())
+        (record,) = Store(request_of().results_dir).records()
+        monkeypatch.setattr(workers, "free_memory_bytes", lambda device: 2.3 * record.cost.peak_memory_bytes)
+        assert worker_count(make_plan(request_of(seeds="1-3", seeds_at_once="auto"))) == 2, "the measured peak"
 
-    def request(folder: str, parallel: str) -> RunRequest:
-        return replace(base, started=time.time(), seeds="1-3", results_dir=str(tmp_path / folder), parallel=parallel)
+
+def test_two_workers_make_each_run_once_and_as_one_process_does(request_of: Request, tmp_path: Path) -> None:
+    """Dropout on; each run with one thread, so that not even rounding differs. Two kinds of task."""
+
+    def request(folder: str, **more: int) -> RunRequest:
+        return request_of(tasks=("demo_topic", "demo_ner"), started=time.time(), results_dir=tmp_path / folder, **more)
 
     heard = Notes()
-    results = run_plan(make_plan(request("shared", "2")), heard)
-    assert [r.status for r in results] == ["done"] * 3
+    results = run_plan(make_plan(request("shared", seeds_at_once=2, threads=2)), heard)
+    assert [r.status for r in results] == ["done"] * 4
     keys = {r.key for r in results}
     assert {key for key, _, _ in heard.started} == heard.stepped == keys
-    assert [(position, total) for _, position, total in heard.started] == [(1, 3), (2, 3), (3, 3)]
+    assert [(position, total) for _, position, total in heard.started] == [(n, 4) for n in (1, 2, 3, 4)]
     assert sorted(heard.finished) == sorted((key, "done") for key in keys), "each run ends once"
-    records = Store(tmp_path / "shared").records()
-    assert sorted(r.key for r in records) == sorted(r.key or "" for r in results)
-    again = make_plan(request("shared", "2"))
+    again = make_plan(request("shared", parallel=2))
     assert again.undone() == []
-    assert [r.status for r in run_plan(again, Reporter())] == ["skipped"] * 3
-    alone = run_plan(make_plan(request("alone", "1")), Reporter())
-    assert {r.seed: r.scores for r in alone} == {r.seed: r.scores for r in results}
+    assert [r.status for r in run_plan(again, Reporter())] == ["skipped"] * 4
+    before = torch.get_num_threads()
+    run_plan(make_plan(request("alone", threads=1)), Reporter())
+    assert torch.get_num_threads() == before
+    alone, shared = ({r.key: r for r in Store(tmp_path / name).records()} for name in ("alone", "shared"))
+    assert alone.keys() == shared.keys() == keys
+    for key, record in alone.items():
+        assert record.provenance.threads == shared[key].provenance.threads == 1
+        assert record.training == shared[key].training
+        assert (record.scores, record.predictions_sha256) == (shared[key].scores, shared[key].predictions_sha256)
 
 
-def test_what_fails_in_a_worker_is_not_tried_again(tmp_path: Path) -> None:
-    wild = ("training.learning_rate=1e30", "training.max_grad_norm=1e30")
+def test_what_fails_in_a_worker_is_not_tried_again_and_no_script_runs_twice(
+    request_of: Request, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Called from a script without a guard around its call, as users write it."""
+    script = ModuleType("__main__")
+    script.__file__ = str(tmp_path / "script.py")
+    (tmp_path / "script.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    monkeypatch.setitem(sys.modules, "__main__", script)
+    wild = ("training.epochs=1", "training.learning_rate=1e30", "training.max_grad_norm=1e30")
     heard = Notes()
-    results = run_plan(make_plan(_request(tmp_path, *wild)), heard)
+    results = run_plan(make_plan(request_of(overrides=wild, parallel=2)), heard)
     assert [r.status for r in results] == ["failed"] * 2
     assert all("not finite" in (r.reason or "") for r in results), results
     assert len(heard.started) == len(heard.finished) == 2
+    assert not (tmp_path / "ran").exists()
 
 
-def _children(pid: int) -> set[int]:
-    """Processes below `pid` that run Python code of ours (not the bookkeeper of shared memory)."""
-    found = set()
-    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split():
-        if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
-            found.add(int(child))
-    return found
+def test_workers_that_end_early_are_reported(
+    request_of: Request, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(workers, "work", os._exit)
+    results = run_plan(make_plan(request_of(seeds_at_once=2)), Reporter())
+    assert [r.status for r in results] == ["done"] * 2
+    assert "2 of 2 workers ended early; their runs are made here" in caplog.text
+
+
+def _at_work(results: Path) -> set[int]:
+    """The processes that hold a run of the folder."""
+    beats = [read_heartbeat(path) for path in results.glob("locks/*/*.running")]
+    return {beat.pid for beat in beats if beat is not None}
 
 
 def _gone(pid: int) -> bool:
@@ -116,10 +140,9 @@ def _gone(pid: int) -> bool:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc, to look at the workers from outside")
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_workers_end_with_their_parent(tmp_path: Path, how: signal.Signals) -> None:
-    model = make_tiny_encoder(tmp_path / "tiny")
-    words = ["run", str(model), "--task", "demo_topic", "--seeds", "1-2", "--set", "training.epochs=2000"]
+@pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
+def test_workers_end_with_their_parent(tiny: Path, tmp_path: Path, how: signal.Signals) -> None:
+    words = ["run", str(tiny), "--task", "demo_topic", "--seeds", "1-2", "--set", "training.epochs=2000"]
     words += ["--device", "cpu", "--parallel", "2", "--results-dir", str(tmp_path / "results")]
     with (tmp_path / "err").open("w") as err:
         parent = subprocess.Popen(
@@ -131,17 +154,17 @@ def test_workers_end_with_their_parent(tmp_path: Path, how: signal.Signals) -> N
             # What a shell puts into the background ignores SIGINT, and so would all that it starts.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
+    until = time.monotonic() + 240
     try:
-        until = time.monotonic() + 240
         while (tmp_path / "err").read_text(encoding="utf-8").count(": started") < 2:
             assert parent.poll() is None, (tmp_path / "err").read_text(encoding="utf-8")
             assert time.monotonic() < until, "the workers did not start"
             time.sleep(0.1)
-        workers = _children(parent.pid)
-        assert len(workers) == 2
+        children = _at_work(tmp_path / "results") - {parent.pid}
+        assert len(children) == 2
         parent.send_signal(how)
         assert parent.wait(timeout=60) != 0
-        while not all(_gone(pid) for pid in workers):
+        while not all(_gone(pid) for pid in children):
             assert time.monotonic() < until, "a worker outlived its parent"
             time.sleep(0.1)
     finally:

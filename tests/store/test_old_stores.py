@@ -15,7 +15,7 @@ import pytest
 from biobench.schema.baseline import BASELINE_VERSION
 from biobench.schema.record import RECORD_VERSION
 from biobench.store import Store
-from biobench.store.floors import scan_floors
+from biobench.store.baselines import scan_baselines
 from biobench.store.records import REMOVED, canonical_json
 
 GONE = {name for names in REMOVED.values() for name in names}
@@ -41,7 +41,7 @@ def test_every_record_of_an_earlier_version_loads_with_its_predictions(old):
         assert len(gold) == len(said) == record.task.test_documents
         assert record.redacted == (record.task.id == "clinic_notes")
     assert store.briefs()[1] == []
-    floors, damaged = scan_floors(old)
+    floors, damaged = scan_baselines(old)
     assert not damaged
     versions = {json.loads(path.read_bytes())["floor_version"] for path in old.glob("floors/*/*.json")}
     assert versions == {3}

@@ -36,22 +36,6 @@ def test_what_is_saved_comes_back(tmp_path):
     assert saved(Store(tmp_path / "again")).predictions_sha256 == stored.predictions_sha256
 
 
-def test_a_record_from_before_the_counts_of_its_data_opens_with_the_same_key(tmp_path):
-    kept = Store(tmp_path).save(record(), documents(), predictions())
-    path = next(tmp_path.glob("runs/*/*.json"))
-    content = json.loads(path.read_text())
-    del content["unexpressed_gold"], content["count_problems"]
-    path.write_text(json.dumps(content))
-    assert Store(tmp_path).get(kept.task.id, kept.key) == kept
-    assert Store(tmp_path).briefs()[1] == []
-
-
-def test_a_document_without_prediction_stays_without(tmp_path):
-    store = Store(tmp_path)
-    stored = store.save(record(), documents(), predictions()[:2])
-    assert [p.document for p in store.load_predictions(stored)[1]] == ["note-0", "note-1"]
-
-
 def test_predictions_of_unknown_documents_are_refused(tmp_path):
     with pytest.raises(ValueError, match="distinct documents"):
         Store(tmp_path).save(record(), documents()[:1], predictions())
@@ -90,7 +74,6 @@ def test_redacted_runs_of_one_data_set_share_their_names_and_no_others(tmp_path)
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "not JSON"),
         (b"{", "not JSON"),
         (b"\xff\xfe", "not JSON"),
         (b"[" * 100_000, "not JSON"),
@@ -98,7 +81,6 @@ def test_redacted_runs_of_one_data_set_share_their_names_and_no_others(tmp_path)
         (b'{"record_version": 1}', "damaged record"),
         (b'{"record_version": 99}', "newer BioBench"),
         (b'{"seed": NaN}', "NaN is not a finite number"),
-        (b'{"seed": 1' + b"0" * 5_000 + b"}", "not JSON"),
         (b'{"key": "\\uD800"}', "not JSON"),
     ],
 )
@@ -118,7 +100,7 @@ def test_a_damaged_record_is_a_finding_and_the_rest_works(tmp_path, content, sai
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("key", "half \ud800"), ("per_label", {"Drug": {}}), ("per_label", {"Drug": {"f1": 1.0}})],
+    [("key", "half \ud800"), ("per_label", {"Drug": {"f1": 1.0}})],
 )
 def test_a_record_of_which_one_field_is_damaged_is_a_finding_too(tmp_path, field, value):
     """Tables, indexes and views take for granted what is refused here."""
@@ -223,12 +205,9 @@ def test_leftovers_of_dead_processes_go_and_those_of_living_ones_stay(tmp_path):
 
 def test_a_store_knows_which_command_made_a_run(tmp_path):
     store, key = Store(tmp_path), "0" * 32
-    assert (store.command_of("my_task", key), store.command_state("my_task", key)) == (None, None)
+    assert store.command_of("my_task", key) is None
     store.note_command("my_task", key, 1.5)
-    before = store.command_state("my_task", key)
-    assert (store.command_of("my_task", key), before is None) == (1.5, False)
-    store.note_command("my_task", key, 1.5)
-    assert store.command_state("my_task", key) != before, "made again"
+    assert store.command_of("my_task", key) == 1.5
     (tmp_path / "locks" / "my_task" / f"{key}.command").write_bytes(b"[]")
     with pytest.raises(StoreError, match="is not the note of a run"):
         store.command_of("my_task", key)
@@ -267,25 +246,17 @@ def test_keys_name_every_decision():
         run_key(**decided, protocol={"rate": float("inf")})
 
 
-def test_deleted_scores_come_back_identical(tmp_path):
-    store = Store(tmp_path)
-    stored = saved(store)
-    assert [r.outcome for r in rescore(store)] == ["unchanged"]
-    store.update(stored.model_copy(update={"scores": {}, "per_label": {}}))
-    result = rescore(store)
-    assert [r.outcome for r in result] == ["changed"]
-    assert result[0].changed is not None
-    assert result[0].changed["macro_f1"] == (None, stored.scores["macro_f1"])
-    assert store.get("my_task", stored.key) == stored
-
-
 def test_rescoring_goes_on_past_what_it_cannot_score(tmp_path):
     store = Store(tmp_path)
     good, secret, broken = saved(store), saved(store, seed=43, redacted=True), saved(store, seed=44)
+    assert {r.outcome for r in rescore(store)} == {"unchanged", "unavailable"}
     (tmp_path / broken.predictions).write_bytes(b"not parquet")
     store.update(good.model_copy(update={"scores": {"macro_f1": 0.0}}))
     (tmp_path / "runs" / "my_task" / f"{'f' * 32}.json").write_text("{")
-    outcomes = {r.key: r.outcome for r in rescore(store)}
+    rows = {r.key: r for r in rescore(store)}
+    outcomes = {key: row.outcome for key, row in rows.items()}
+    assert rows[good.key].changed["macro_f1"] == (0.0, good.scores["macro_f1"])
+    assert store.get("my_task", good.key) == good, "deleted scores come back identical"
     assert outcomes == {"": "failed", good.key: "changed", secret.key: "unavailable", broken.key: "failed"}
     store.update(secret.model_copy(update={"scores": {}}))
     again = {r.key: r.outcome for r in rescore(store, lambda _record: documents())}

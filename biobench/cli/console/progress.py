@@ -4,41 +4,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 
-from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TaskID, TimeRemainingColumn
-from rich.text import Text
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Column
 
-from biobench.core.progress import QUIET, Display, ProgressNote, in_words
+from biobench.core.progress import QUIET, Display, ProgressNote
 from biobench.runs.result import Reporter, RunName, RunResult
 from biobench.runs.table import percent
-
-_BAR = 6
-_FIXED = _BAR + 22
-"""Columns of the terminal for the bar, the steps, the time that is left and the gaps between all parts of a line."""
-
-
-class _Shortened(ProgressColumn):
-    """A text in its share of the line, so that a long one drives nothing else out. end: letters of its end that stay.
-
-    width: of the terminal, in columns.
-    """
-
-    def __init__(self, width: Callable[[], int], share: float, end: int, text: Callable[[Task], str]) -> None:
-        super().__init__()
-        self.width, self.share, self.end, self.text = width, share, end, text
-
-    def render(self, task: Task) -> Text:
-        """All of it, or what fits."""
-        text, room = self.text(task), max(8, int(self.share * (self.width() - _FIXED)))
-        if len(text) > room:
-            end = min(self.end, room // 2)
-            text = f"{text[: room - end - 1]}…{text[len(text) - end :]}"
-        return Text(text, no_wrap=True)
 
 
 @dataclass
@@ -51,7 +26,7 @@ class _Shown:
 
 
 class _Warnings(logging.Handler):
-    """Warnings of the program as lines among the others, in the log file too."""
+    """Warnings of the program as lines among the others."""
 
     def __init__(self, display: Display) -> None:
         super().__init__(logging.WARNING)
@@ -64,20 +39,17 @@ class _Warnings(logging.Handler):
 
 
 class RunTerminal(Display, Reporter):
-    """A `Reporter` for people; while it stands it also says what the program warns of."""
+    """A `Reporter` for people; while it is open it also shows warnings."""
 
-    def __init__(self, log: Path | None = None) -> None:
-        def width() -> int:
-            return self.console.width
-
-        columns: tuple[ProgressColumn, ...] = (
-            _Shortened(width, 0.7, 24, lambda task: task.description),  # task and seed stand at the end
-            BarColumn(bar_width=_BAR),
+    def __init__(self) -> None:
+        columns = (
+            TextColumn("{task.fields[short]}", table_column=Column(ratio=7, no_wrap=True, overflow="ellipsis")),
+            BarColumn(bar_width=6),
             MofNCompleteColumn(),
             TimeRemainingColumn(),
-            _Shortened(width, 0.3, 0, lambda task: str(task.fields["what"])),
+            TextColumn("{task.fields[what]}", table_column=Column(ratio=3, no_wrap=True, overflow="ellipsis")),
         )
-        super().__init__(*columns, transient=True, log=log)
+        super().__init__(*columns, transient=True, expand=True)
         self.runs: dict[str, _Shown] = {}
         self.warnings = _Warnings(self)
 
@@ -100,8 +72,8 @@ class RunTerminal(Display, Reporter):
         if self.bar is None:
             self.say(f"{shown.label}: started")
         else:
-            self.note(f"{shown.label}: started")
-            shown.bar = self.bar.add_task(shown.label, total=None, what="")
+            short = f"[{position}/{total}] {run.task} · seed {run.seed} · {run.model}"  # of a long line the end is cut
+            shown.bar = self.bar.add_task(shown.label, total=None, what="", short=short)
         self.runs[run.key] = shown
 
     def step(self, run: RunName, done: int, total: int, what: str) -> None:
@@ -112,9 +84,9 @@ class RunTerminal(Display, Reporter):
             self.bar.update(shown.bar, completed=done, total=total or None, what=what)
         if isinstance(what, ProgressNote):
             self.say(line)
-        elif time.monotonic() - shown.last >= QUIET:
+        elif self.bar is None and time.monotonic() - shown.last >= QUIET:
             shown.last = time.monotonic()
-            (self.say if self.bar is None else self.note)(line)
+            self.say(line)
 
     def finish(self, result: RunResult) -> None:
         """A run ended."""
@@ -126,8 +98,6 @@ class RunTerminal(Display, Reporter):
             line += f", {result.primary} {percent(result.scores[result.primary])}"
         if result.status == "done" and result.seconds is not None:
             line += f" in {result.seconds:.1f} s"
-        if result.seconds_left is not None:
-            line += f"; about {in_words(result.seconds_left)} left"
         if result.status in ("failed", "unavailable"):
             line += f" ({result.reason})"
         self.say(line)

@@ -74,7 +74,7 @@ def _passing(path: Path) -> bool:
 
 
 @dataclass(frozen=True)
-class Victim:
+class Target:
     """A command that is killed.
 
     fresh: makes what one chain of kills works on, and gives it. arguments: the command on it. result: what it has
@@ -189,7 +189,7 @@ def _verdict(place: Path) -> Any:
     return {name: value for name, value in verdict.items() if name not in ("made", "seconds")}
 
 
-def victims(shared: Path, server: Server) -> dict[str, Victim]:
+def targets(shared: Path, server: Server) -> dict[str, Target]:
     """By name. shared: a folder for what all chains of kills read."""
     store, tiny = shared / "store", make_tiny_encoder(shared / "tiny")
     run = ("run", tiny, "--task", "demo_topic", *RUN)
@@ -203,7 +203,7 @@ def victims(shared: Path, server: Server) -> dict[str, Victim]:
     return {
         v.name: v
         for v in (
-            Victim(
+            Target(
                 "pretrain",
                 _with_text,
                 lambda p: [*pretrain, "--out", p / "out", "--set", f"corpus.cache={p / 'cache'}", *_sets(p)],
@@ -211,7 +211,7 @@ def victims(shared: Path, server: Server) -> dict[str, Victim]:
                 lambda p: p / "text.jsonl",
                 lambda p, out: [*pretrain, "--out", out, "--set", f"corpus.cache={p / 'cache'}", *_sets(p)],
             ),
-            Victim(
+            Target(
                 "corpus build",
                 _with_text,
                 lambda p: [*build, "--cache", p / "cache", *_sets(p)],
@@ -219,7 +219,7 @@ def victims(shared: Path, server: Server) -> dict[str, Victim]:
                 lambda p: p / "text.jsonl",
                 lambda p, out: [*build, "--cache", out, *_sets(p)],
             ),
-            Victim(
+            Target(
                 "data fetch",
                 _plain,
                 lambda p: ["data", "fetch", spec, "--data-dir", p / "data"],
@@ -227,7 +227,7 @@ def victims(shared: Path, server: Server) -> dict[str, Victim]:
                 lambda p: spec,
                 lambda p, out: ["data", "fetch", spec, "--data-dir", out],
             ),
-            Victim(
+            Target(
                 "rescore",
                 _results(store, _wrong_scores),
                 lambda p: ["rescore", "--results-dir", p / "results"],
@@ -235,7 +235,7 @@ def victims(shared: Path, server: Server) -> dict[str, Victim]:
                 lambda p: next((p / "results/runs").glob("*/*.parquet")),
                 lambda p, out: ["rescore", "--results-dir", out],
             ),
-            Victim(
+            Target(
                 "submit",
                 _results(store),
                 lambda p: ["submit", "org/tiny", "--results-dir", p / "results", "--out", p / "pack"],
@@ -244,7 +244,7 @@ def victims(shared: Path, server: Server) -> dict[str, Victim]:
                 lambda p, out: ["submit", "org/tiny", "--results-dir", p / "results", "--out", out],
                 finished="is not empty",
             ),
-            Victim(
+            Target(
                 "index",
                 _results(store),
                 lambda p: ["report", "--results-dir", p / "results", "--format", "json"],
@@ -252,7 +252,7 @@ def victims(shared: Path, server: Server) -> dict[str, Victim]:
                 lambda p: p / "results" / "runs",
                 lambda p, out: ["report", "--results-dir", p / "results", "--format", "html", "--out", out / "a.html"],
             ),
-            Victim(
+            Target(
                 "run",
                 _plain,
                 lambda p: [*run, "--results-dir", p / "results"],
@@ -260,7 +260,7 @@ def victims(shared: Path, server: Server) -> dict[str, Victim]:
                 lambda p: tiny,
                 lambda p, out: [*run, "--results-dir", out],
             ),
-            Victim(
+            Target(
                 "gate",
                 _plain,
                 lambda p: [*gate, p / "results"],

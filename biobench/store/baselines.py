@@ -2,40 +2,34 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
 from biobench.errors import StoreError
 from biobench.schema.baseline import BASELINE_VERSION, BaselineRecord
-from biobench.store.records import read_record, task_folder, write_record
+from biobench.store.records import read_record, small_record, write_record
 from biobench.store.store import UnusableFile
 
 _AGAIN = "delete the file and repeat `biobench tasks gate`"
 
 
-def floor_key(task_hash: str, data_hash: str) -> str:
-    """The file's stem: 32 hex digits of the SHA-256 over both hashes."""
-    return hashlib.sha256(f"{task_hash}\n{data_hash}".encode()).hexdigest()[:32]
-
-
-def save_floor(results_dir: str | Path, record: BaselineRecord) -> Path:
+def save_baseline(results_dir: str | Path, record: BaselineRecord) -> Path:
     """Write the record, atomically, over an older one of the same task and data. Raises StoreError."""
-    path = task_folder(results_dir, "floors", record.task) / f"{floor_key(record.task_hash, record.data_hash)}.json"
+    path = small_record(results_dir, "floors", record.task, record.task_hash, record.data_hash)
     write_record(path, record)
     return path
 
 
-def find_floor(results_dir: str | Path, task: str, task_hash: str, data_hash: str) -> BaselineRecord | None:
+def find_baseline(results_dir: str | Path, task: str, task_hash: str, data_hash: str) -> BaselineRecord | None:
     """The verdict that holds for this task on this data, None where there is none of this gate version.
 
     The pair itself first. Else the newest of the same task id on the same data: baselines see documents and labels,
     which the data hash covers, and nothing of the training fields that a task hash also holds.
     Raises StoreError where the pair's own file is damaged.
     """
-    file = task_folder(results_dir, "floors", task) / f"{floor_key(task_hash, data_hash)}.json"
-    record = _read(file) if file.is_file() else None
-    return record or latest(scan_floors(results_dir, task)[0], task, data_hash)
+    path = small_record(results_dir, "floors", task, task_hash, data_hash)
+    record = _read(path) if path.is_file() else None
+    return record or latest(scan_baselines(results_dir, task)[0], task, data_hash)
 
 
 def latest(records: Sequence[BaselineRecord], task: str, data_hash: str) -> BaselineRecord | None:
@@ -44,7 +38,7 @@ def latest(records: Sequence[BaselineRecord], task: str, data_hash: str) -> Base
     return max(matching, key=lambda r: r.made, default=None)
 
 
-def scan_floors(results_dir: str | Path, task: str = "*") -> tuple[list[BaselineRecord], list[UnusableFile]]:
+def scan_baselines(results_dir: str | Path, task: str = "*") -> tuple[list[BaselineRecord], list[UnusableFile]]:
     """All readable records of this gate version, in order of file name, and what could not be read."""
     records: list[BaselineRecord] = []
     findings: list[UnusableFile] = []
@@ -63,6 +57,6 @@ def _read(path: Path) -> BaselineRecord | None:
     record = read_record(path, BaselineRecord, ("floor_version", BASELINE_VERSION), _AGAIN)
     if record is None:
         return None
-    if record.task != path.parent.name or floor_key(record.task_hash, record.data_hash) != path.stem:
+    if path != small_record(path.parents[2], "floors", record.task, record.task_hash, record.data_hash):
         raise StoreError(f"holds the baselines of another task ({record.task})", hint=_AGAIN, file=path)
     return record
