@@ -15,7 +15,7 @@ from biobench.comparison.result import PairResult, TaskLine
 from biobench.errors import StoreError, UsageError
 from biobench.report import charts
 from biobench.report.entrants import line_name
-from biobench.report.literature.beside import NAMES
+from biobench.report.literature.comparison import NAMES
 from biobench.report.names import in_sentences, shorten
 from biobench.report.printers import plain_note
 from biobench.report.results import Results
@@ -57,8 +57,8 @@ def show() -> None:
     if comparison is None:
         return
     lines = comparison.verdict
-    # twins come first in it: the result is the headline
-    about = len(comparison.twins)
+    # matched pairs come first in it: the result is the headline
+    about = len(comparison.matched)
     short = in_sentences(comparison.models)
     with st.container(border=True):
         st.subheader(page.text(_named(lines[about], short)), anchor=False)
@@ -88,7 +88,7 @@ def _options(loaded: Results, chosen: Sequence[str]) -> list[str]:
 def _answer(
     chosen: tuple[str, ...], tasks: tuple[str, ...], average: AverageName, loaded: Results
 ) -> Comparison | None:
-    """The comparison, or why there is none, in words; a damaged ledger takes the verdict on twins away, no more."""
+    """The comparison, or why there is none, in words; without that on matched pairs where a ledger is damaged."""
     ledgers = []
     for name in chosen:
         run = page.trained_by(g for g in loaded.groups if line_name(g.model, g.variant) == name)

@@ -233,4 +233,4 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     for task in (p.stem for language in ("en", "fr", "needle") for p in (ROOT / "tasks" / language).glob("*.yaml")):
         assert "Recipe" in (tmp_path / "site" / "tasks" / f"{task}.html").read_text(encoding="utf-8")
     options = (tmp_path / "site" / "reference" / "cli.html").read_text(encoding="utf-8")
-    assert all(option in options for option in ("--keep-model", "--results-dir", "--against-first"))
+    assert all(option in options for option in ("--keep-model", "--results-dir", "--pooled"))

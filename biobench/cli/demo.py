@@ -111,7 +111,7 @@ def print_results(results_dir: str) -> None:
     from biobench.report.results import load
 
     results = load(results_dir)
-    report = build(results, "macro", tasks=TASKS, sources=("run", "baseline"))
+    report = build(results, "paper", tasks=TASKS, sources=("run", "baseline"))
     compared = {str(each) for group in results.groups for each in remark(group)}
     others = [each for each in report.notes if str(each) not in compared]
     print_table(replace(report, notes=(NAMES, *others[:2])))

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from html import escape
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from biobench.comparison.evidence import Drawn, Evidence
-from biobench.comparison.pairs import Options, pair_results
+from biobench.comparison.evidence import Evidence
+from biobench.comparison.matched import matched_pairs
+from biobench.comparison.pairs import SAME_RUNS, SAME_SEEDS, pair_results
 from biobench.comparison.plan import DeclaredPlan, load_plan
-from biobench.comparison.render import to_html, to_json, to_text
-from biobench.comparison.result import Compared, ComparedPart, FailedRun, PairResult, Standing
+from biobench.comparison.render import to_json, to_text
+from biobench.comparison.result import Compared, ComparedPart, FailedRun, PairResult, RankedModel
 from biobench.comparison.tasks import CommonTasks, common_tasks
-from biobench.comparison.twins import compare_ledgers, find_ledgers
-from biobench.comparison.verdict import SAME_RUNS, SAME_SEEDS, sentences
+from biobench.comparison.verdict import sentences
 from biobench.data.catalog import load_task
 from biobench.data.suite import load_suite
 from biobench.errors import UsageError
@@ -47,13 +48,11 @@ class Comparison(Compared):
         """Plain data, numbers as fractions, nothing that is not JSON."""
         return to_json(self)
 
-    def __str__(self) -> str:
-        """As `biobench compare` prints it."""
-        return to_text(self, None)
+    __str__ = text
 
     def _repr_html_(self) -> str:
-        """The verdict and the tables, for notebooks."""
-        return to_html(self)
+        """The same text, for notebooks."""
+        return f"<pre>{escape(self.text())}</pre>"
 
 
 def compare(
@@ -63,11 +62,10 @@ def compare(
     data_dir: str | Path | None = None,
     suite: str | None = None,
     tasks: str | Sequence[str] | None = None,
-    average: AverageName | None = None,
+    average: AverageName = "paper",
     rope: float = 0.0,
     alpha: float = 0.05,
     ledgers: Mapping[str, str | Path] | None = None,
-    against_first: bool = False,
     pooled: bool = False,
     plan: str | Path | None = None,
 ) -> Comparison:
@@ -75,11 +73,10 @@ def compare(
 
     models: names as in the report, folders, or published models. suite, tasks (ids or YAML paths): keep only
     these; a declared suite (blurb, a YAML file) brings its own scores; the path of a spec
-    of one's own also finds gold under an agreement in `data_dir`. average: macro, micro,
-    weighted or paper; by default macro, or paper where a model is known from a publication alone. rope:
-    margin (a fraction) within which two models may be the same. alpha: of the corrected tests; intervals
-    have level 1 - alpha. ledgers: model -> training ledger, besides those found in the models' folders.
-    against_first: test the first model against each other one only. pooled: one verdict over several languages;
+    of one's own also finds gold under an agreement in `data_dir`. average: paper (each task's published one, the
+    only one under which published scores may be compared), macro, micro or weighted. rope: margin (a fraction) within
+    which two models may be the same. alpha: of the corrected tests; intervals have level 1 - alpha. ledgers: model ->
+    training ledger, besides those found in the models' folders. pooled: one verdict over several languages;
     otherwise each has its own. plan: YAML file that declares pairs, average, suite, seeds and alpha; what
     it says replaces the options here, and pairs of other models are marked as exploratory.
     Raises UsageError where a name is unknown, where the runs may not be compared or nothing is shared, and
@@ -90,7 +87,7 @@ def compare(
     if declared is not None:
         requested = [*requested, *(m for m in declared.models if m not in requested)]
         average, suite, alpha = declared.average or average, declared.suite or suite, declared.alpha
-        rope, pooled = declared.rope_fraction, declared.pooled
+        rope, pooled = declared.rope / 100, declared.pooled
     if len(requested) < 2:
         raise UsageError("a comparison needs two models or more", hint="for example: biobench compare A B")
     if not 0 < alpha < 0.5:
@@ -100,10 +97,10 @@ def compare(
     results = load(results_dir)
     terms = None if suite is None else load_suite(suite)
     if terms is not None and suite is not None:
-        if average not in (None, "paper"):
+        if average != "paper":
             raise UsageError(
                 f"--suite {suite} compares each task by the score that it declares, not by {average}",
-                hint="leave --average out",
+                hint="run it without --average",
             )
         results, _ = suite_results(results, terms, suite)
         average, suite = "paper", "all"
@@ -120,7 +117,6 @@ def compare(
         rope=rope,
         alpha=alpha,
         ledgers=ledgers,
-        against_first=against_first,
         pooled=pooled,
         plan=declared,
     )
@@ -129,7 +125,7 @@ def compare(
 def compared(
     results: Results,
     models: Sequence[str],
-    average: AverageName | None,
+    average: AverageName,
     *,
     suite: str | None,
     tasks: Sequence[str] | None,
@@ -137,31 +133,32 @@ def compared(
     rope: float = 0.0,
     alpha: float = 0.05,
     ledgers: Mapping[str, str | Path] | None = None,
-    against_first: bool = False,
     pooled: bool = False,
     plan: DeclaredPlan | None = None,
 ) -> Comparison:
     """`compare` on a results folder that is read already. evidence: reads the predictions."""
-    entrants = find_entrants(models, results, results.floors)
-    twins = compare_ledgers(find_ledgers(models, entrants, ledgers))
-    whole = common_tasks(entrants, results, average, suite=suite, tasks=tasks)
+    entrants = find_entrants(models, results)
+    common = common_tasks(entrants, results, average, suite=suite, tasks=tasks)
     labels = [e.label for e in entrants]
-    pairs = [(0, b) for b in range(1, len(labels))] if against_first else list(combinations(range(len(labels)), 2))
-    planned = None if plan is None else plan.marks([(labels[a], labels[b]) for a, b in pairs])
-    drawn = evidence.drawn(whole)
+    pairs = list(combinations(range(len(labels)), 2))
+    planned = [plan is not None and plan.declares(labels[a], labels[b]) for a, b in pairs]
+    drawn = evidence.drawn(common)
     bars = no_skill(results.floors)
-    languages = dict.fromkeys(info.language for info in whole.tasks)
+    languages = dict.fromkeys(info.language for info in common.tasks)
     parts = []
-    for part in [whole] if pooled or len(languages) == 1 else [whole.of_language(language) for language in languages]:
+    for part in [common] if pooled or len(languages) == 1 else [common.of_language(language) for language in languages]:
         guessing = frozenset(label for i, label in enumerate(labels) if is_guessing(part, i, bars))
-        tested = pair_results(part, pairs, drawn, Options(rope, alpha), guessing, planned)
-        standings = _standings(part, tested, guessing, complete=not against_first)
+        tested = pair_results(part, pairs, drawn, rope=rope, alpha=alpha, guessing=guessing, planned=planned)
         corpora = tuple(dict.fromkeys(info.corpus for info in part.tasks))
         of = tuple(info.id for info in part.tasks)
-        parts.append(ComparedPart(tested[0].language, of, corpora, tested, standings))
-    notes = [*whole.notes, *_notes(whole, pairs), *_unread(drawn)]
+        parts.append(ComparedPart(tested[0].language, of, corpora, tested, _ranking(part, tested, guessing)))
+    notes = [*common.notes, *_seed_notes(common, pairs)]
+    unread: dict[str, dict[str, None]] = {}
+    for (_, task), reason in drawn.reasons.items():
+        unread.setdefault(reason, {})[task] = None
+    notes += [f"test-set noise is unknown on {', '.join(of)}: {reason}" for reason, of in unread.items()]
     if plan is not None:
-        notes += [f"declared before looking: plan {plan.hash}", *plan.outside(whole)]
+        notes += [f"declared before looking: plan {plan.hash}", *plan.departures(common)]
         apart = [f"{r.first} – {r.second}" for r in parts[0].pairs if r.exploratory]
         notes += [f"exploratory, not in the declared plan: {', '.join(apart)}"] if apart else []
     if len(parts) > 1:
@@ -171,20 +168,26 @@ def compared(
     if rope and any(pair.same_p[0] is None for part in parts for pair in part.pairs):
         needs = f"{SAME_SEEDS} seeds on every task and {SAME_RUNS} runs of each model"
         notes.append(f"not tested whether models are the same within {100 * rope:g} points where one has not {needs}")
+    failed = [
+        FailedRun(entrant.label, info.id, seed, score)
+        for entrant, cells in zip(entrants, common.cells, strict=True)
+        for info in common.tasks
+        if (group := (cell := cells[info.id]).group) is not None
+        for seed, score, gone in zip(cell.seeds, cell.scores, group.failed(common.metrics[info.id], bars), strict=True)
+        if gone
+    ]
     return Comparison(
         models=tuple(labels),
-        average=whole.average,
+        average=average,
         alpha=alpha,
-        protocol=whole.protocol,
-        metrics=whole.metrics,
+        protocol=common.protocol,
+        metrics=common.metrics,
         published=tuple(e.label for e in entrants if e.is_published),
-        policies=tuple(e.label for e in entrants if e.is_policy),
         parts=tuple(parts),
-        twins=twins,
-        failed=failed_in(whole, bars),
+        matched=matched_pairs(models, entrants, ledgers or {}),
+        failed=tuple(failed),
         notes=tuple(dict.fromkeys(notes)),
         findings=results.findings,
-        refused=whole.refused,
         plan="" if plan is None else plan.hash,
     )
 
@@ -195,8 +198,6 @@ def is_guessing(common: CommonTasks, who: int, bars: Mapping[tuple[str, str], fl
     bars: (task, metric) -> score of the best policy that does not look at the text; tasks without one are left out.
     Where no task has one, the bar is 0: a model that gets nothing right leads nobody.
     """
-    if common.entrants[who].is_policy:
-        return False
     known = [i for i in common.tasks if (i.id, common.metrics[i.id]) in bars]
     tasks = known or common.tasks
     weights = task_weights([info.corpus for info in tasks])
@@ -207,46 +208,29 @@ def is_guessing(common: CommonTasks, who: int, bars: Mapping[tuple[str, str], fl
     return mean <= (2 * math.sqrt(variance) if known else 0.0)
 
 
-def _standings(
-    common: CommonTasks, pairs: Sequence[PairResult], guessing: frozenset[str], *, complete: bool
-) -> tuple[Standing, ...]:
+def _ranking(common: CommonTasks, pairs: Sequence[PairResult], guessing: frozenset[str]) -> tuple[RankedModel, ...]:
     labels = [e.label for e in common.entrants]
     means = np.array([[mine[info.id].mean for info in common.tasks] for mine in common.cells])
     weights = task_weights([info.corpus for info in common.tasks])
     scores, mean_ranks = means @ weights, task_ranks(means) @ weights
     rounded = np.round(scores, 9)
-    ahead = [(labels.index(r.better), labels.index(r.worse)) for r in pairs if r.verdict.leads]
+    ahead = [(labels.index(r.better), labels.index(r.worse)) for r in pairs if r.verdict.here == "shown"]
     ranks = possible_ranks(len(labels), ahead)
-    order = sorted(range(len(labels)), key=lambda i: (-rounded[i], labels[i]))
     return tuple(
-        Standing(
+        RankedModel(
             labels[i],
             float(scores[i]),
             float(means[i].mean()),
             1 + int((rounded > rounded[i]).sum()),
             float(mean_ranks[i]),
-            ranks[i] if complete else None,
+            ranks[i],
             labels[i] in guessing,
         )
-        for i in order
+        for i in sorted(range(len(labels)), key=lambda i: (-rounded[i], labels[i]))
     )
 
 
-def failed_in(common: CommonTasks, bars: Mapping[tuple[str, str], float]) -> tuple[FailedRun, ...]:
-    """The failed runs among those compared; bars: as of `is_guessing`."""
-    return tuple(
-        FailedRun(entrant.label, info.id, seed, score)
-        for entrant, cells in zip(common.entrants, common.cells, strict=True)
-        for info in common.tasks
-        if (group := cells[info.id].group) is not None
-        for seed, score, gone in zip(
-            cells[info.id].seeds, cells[info.id].scores, group.failed(common.metrics[info.id], bars), strict=True
-        )
-        if gone
-    )
-
-
-def _notes(common: CommonTasks, pairs: Sequence[tuple[int, int]]) -> list[str]:
+def _seed_notes(common: CommonTasks, pairs: Sequence[tuple[int, int]]) -> list[str]:
     """What became of seeds that not both models of a pair have: a line for the tasks and pairs of which it is true."""
     where: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for a, b in pairs:
@@ -261,11 +245,3 @@ def _notes(common: CommonTasks, pairs: Sequence[tuple[int, int]]) -> list[str]:
         named = "" if len(whose) == len(pairs) else f" ({'; '.join(whose[:4])}{'; …' if len(whose) > 4 else ''})"
         lines.append(f"{', '.join(shared)}: {text}{named}")
     return lines
-
-
-def _unread(drawn: Drawn) -> list[str]:
-    """Where test-set noise is unknown, a line a reason."""
-    where: dict[str, dict[str, None]] = {}
-    for (_, task), reason in drawn.reasons.items():
-        where.setdefault(reason, {})[task] = None
-    return [f"test-set noise is unknown on {', '.join(tasks)}: {reason}" for reason, tasks in where.items()]

@@ -25,7 +25,6 @@ from biobench.schema.record import RunRecord
 from biobench.score import GroupCounts, ScoreError, counts, shares
 from biobench.stats import Average, Counts, Redrawn, StatsInputError, TaskRuns, f1_scores, redraw
 from biobench.stats.correlation import Measure, pearson, redraw_numbers, spearman
-from biobench.stats.types import FloatArray
 from biobench.store import Store
 from biobench.store.store import paused_collector
 
@@ -53,7 +52,7 @@ _NUMBERS: dict[str, Measure] = {"pearson": pearson, "spearman": spearman}
 
 
 @dataclass(frozen=True, slots=True)
-class GroupEvidence:
+class GroupCounted:
     """counts: (seeds, groups, labels). average: the one to take, over the labels that are `evaluated` (those with
     gold). groups: the groups' ids."""
 
@@ -64,24 +63,11 @@ class GroupEvidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
-    """A model on a regression task. gold: (documents,); predicted: (seeds, documents); groups of documents."""
-
-    gold: FloatArray
-    predicted: FloatArray
-    groups: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Drawn:
-    """By (entrant, task): what other documents would have given with all the entrant's seeds, or why that is unknown.
+    """By (entrant, task): what other documents would have given with all the entrant's seeds, or why it is unknown."""
 
-    groups: task -> independent documents of its test split.
-    """
-
-    scores: Mapping[tuple[int, str], Redrawn]
-    reasons: Mapping[tuple[int, str], str]
-    groups: Mapping[str, int]
+    scores: dict[tuple[int, str], Redrawn]
+    reasons: dict[tuple[int, str], str]
 
 
 @dataclass(slots=True)
@@ -92,52 +78,44 @@ class Evidence:
     data_dir: Path | None = None
     specs: Mapping[str, Path] = field(default_factory=dict)
     _test: dict[tuple[str, str, int | None, int | None], list[Document]] = field(default_factory=dict)
-    _read: dict[Path, GroupEvidence] = field(default_factory=dict)
+    _read: dict[Path, GroupCounted] = field(default_factory=dict)
 
     def drawn(self, common: CommonTasks) -> Drawn:
         """Every entrant on every task, redrawn once for all pairs, corpus by corpus."""
-        scores: dict[tuple[int, str], Redrawn] = {}
-        reasons: dict[tuple[int, str], str] = {}
-        groups: dict[str, int] = {}
-        for _, members in groupby(common.tasks, key=lambda info: info.corpus):
-            counted: dict[int, dict[str, GroupEvidence]] = {}
-            infos = list(members)
+        drawn = Drawn({}, {})
+        for _, infos in groupby(common.tasks, key=lambda info: info.corpus):
+            counted: dict[int, dict[str, GroupCounted]] = {}
             for info in infos:
-                numbers: dict[int, Numbers] = {}
                 for who in range(len(common.entrants)):
                     stored = self._of(common, who, info)
                     if isinstance(stored, str):
-                        reasons[who, info.id] = stored
-                    elif isinstance(stored, Numbers):
-                        numbers[who] = stored
+                        drawn.reasons[who, info.id] = stored
+                    elif isinstance(stored, Redrawn):
+                        drawn.scores[who, info.id] = stored
                     else:
                         counted.setdefault(who, {})[info.id] = stored
-                for who, one in _numbers_drawn(numbers, common.metrics[info.id]).items():
-                    scores[who, info.id] = one
-                    groups[info.id] = one.groups
             # entrants that have counts of the same tasks of the corpus are drawn together
             for tasks in dict.fromkeys(tuple(mine) for mine in counted.values()):
                 whose = [who for who, mine in counted.items() if tuple(mine) == tasks]
                 try:
                     runs = [_task_runs(task, [counted[who][task] for who in whose]) for task in tasks]
                 except StatsInputError as error:
-                    reasons |= {(who, task): f"{error} ({error.hint})" for who in whose for task in tasks}
+                    drawn.reasons.update({(who, task): f"{error} ({error.hint})" for who in whose for task in tasks})
                     continue
                 for task, row in zip(tasks, redraw(runs), strict=True):
-                    scores |= {(who, task): one for who, one in zip(whose, row, strict=True)}
-                    groups[task] = counted[whose[0]][task].counts.n_groups
-        return Drawn(scores, reasons, groups)
+                    drawn.scores.update({(who, task): one for who, one in zip(whose, row, strict=True)})
+        return drawn
 
-    def _of(self, common: CommonTasks, who: int, info: TaskInfo) -> GroupEvidence | Numbers | str:
+    def _of(self, common: CommonTasks, who: int, info: TaskInfo) -> GroupCounted | Redrawn | str:
         """What is stored of one entrant on one task, or why it is of no use, in words."""
         cell, metric = common.cells[who][info.id], common.metrics[info.id]
         if cell.group is None:
-            return "baselines are stored without predictions" if cell.policy else "printed without spread"
+            return "printed without spread"
         if cell.group.ratio:
             return "each split has a test set of its own, whose noise is part of the corrected t over the splits"
         try:
             if is_numeric(info.type) and metric in _NUMBERS:
-                return self._numbers(cell.group)
+                return self._numbers(cell.group, _NUMBERS[metric])
             stored = self._counts(cell.group, metric)
         except (StoreError, DataUnavailableError, DataFormatError, ScoreError, StatsInputError) as error:
             return f"{error} ({error.hint})"
@@ -147,8 +125,8 @@ class Evidence:
                 return "stored scores are not those of the stored predictions; run `biobench rescore`"
         return stored
 
-    def _numbers(self, group: RunGroup) -> Numbers:
-        """In order of document id."""
+    def _numbers(self, group: RunGroup, measure: Measure) -> Redrawn:
+        """In order of document id: runs that were scored on the same documents see the same draws."""
         rows = []
         for record in group.records:
             gold, predictions = group.store.load_predictions(record, self._full(record))
@@ -158,12 +136,13 @@ class Evidence:
                 raise ScoreError("a document has no prediction", hint="repeat the run")
             rows.append([by_id[d.id] for d in documents])
         truth = np.array([float(d.labels[0]) for d in documents])
-        return Numbers(truth, np.array(rows), tuple(d.group for d in documents))
+        (drawn,) = redraw_numbers(truth, [np.array(rows)], [d.group for d in documents], measure)
+        return drawn
 
-    def _counts(self, group: RunGroup, metric: str) -> GroupEvidence | str:
+    def _counts(self, group: RunGroup, metric: str) -> GroupCounted | str:
         """The counts of all seeds of a group, or why there are none, in words. Raises what damaged records raise.
 
-        They are kept beside the store's index (never those of data under an agreement) until a file of the runs
+        They are stored next to the store's index (never those of data under an agreement) until a file of the runs
         changes: reading predictions takes 50 ms a run, their counts 1 ms a group.
         """
         if metric not in _AVERAGES:
@@ -178,7 +157,7 @@ class Evidence:
             self._read[file] = kept
         return self._read[file]
 
-    def _count(self, group: RunGroup, metric: str) -> GroupEvidence:
+    def _count(self, group: RunGroup, metric: str) -> GroupCounted:
         with paused_collector():  # predictions are many small objects, none of them in a circle
             single = [self._run_counts(group.store, record, metric) for record in group.records]
         first, task = single[0], group.records[0].task
@@ -193,7 +172,7 @@ class Evidence:
         stacked = Counts.of(*(np.stack([getattr(c, name)[:, columns] for c in single]) for name in ("tp", "fp", "fn")))
         gold = set(task.gold_labels)
         mask = [labels[i] in gold or metric in _SHARES for i in columns]
-        return GroupEvidence(stacked, _AVERAGES[metric], mask, first.groups)
+        return GroupCounted(stacked, _AVERAGES[metric], mask, first.groups)
 
     def _run_counts(self, store: Store, record: RunRecord, metric: str) -> GroupCounts:
         gold, predictions = store.load_predictions(record, self._full(record))
@@ -229,17 +208,17 @@ def _kept_file(group: RunGroup, metric: str) -> Path:
     return group.store.counts_folder / f"{name}.npz"
 
 
-def _read_kept(file: Path) -> GroupEvidence | None:
+def _read_kept(file: Path) -> GroupCounted | None:
     try:
         with np.load(file) as arrays:
             counts = Counts(arrays["tp"], arrays["fp"], arrays["fn"])
             groups = tuple(arrays["groups"].tolist())
-            return GroupEvidence(counts, str(arrays["average"]), arrays["evaluated"].tolist(), groups)  # type: ignore[arg-type]
+            return GroupCounted(counts, str(arrays["average"]), arrays["evaluated"].tolist(), groups)  # type: ignore[arg-type]
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):  # none yet, or not whole
         return None
 
 
-def _keep(file: Path, stored: GroupEvidence) -> None:
+def _keep(file: Path, stored: GroupCounted) -> None:
     """A folder that cannot be written goes without."""
     parts = {name: getattr(stored.counts, name) for name in ("tp", "fp", "fn")}
     parts = {name: part.astype(np.min_scalar_type(part.max())) for name, part in parts.items()}
@@ -250,21 +229,10 @@ def _keep(file: Path, stored: GroupEvidence) -> None:
         write_atomic(file, stream.getvalue())
 
 
-def _task_runs(task: str, evidence: Sequence[GroupEvidence]) -> TaskRuns:
+def _task_runs(task: str, evidence: Sequence[GroupCounted]) -> TaskRuns:
     first = evidence[0]
     if any(other.groups != first.groups for other in evidence[1:]):
         raise StatsInputError(f"{task}: the models were scored on other documents", hint="repeat the runs")
     return TaskRuns.of(
         task, [e.counts for e in evidence], first.average, groups=first.groups, evaluated=first.evaluated
     )
-
-
-def _numbers_drawn(numbers: Mapping[int, Numbers], metric: str) -> dict[int, Redrawn]:
-    """Entrants that were scored on the same numbers are drawn together."""
-    by_entrant: dict[int, Redrawn] = {}
-    for who, one in numbers.items():
-        if who not in by_entrant:
-            alike = [i for i, n in numbers.items() if n.groups == one.groups and np.array_equal(n.gold, one.gold)]
-            drawn = redraw_numbers(one.gold, [numbers[i].predicted for i in alike], one.groups, _NUMBERS[metric])
-            by_entrant |= dict(zip(alike, drawn, strict=True))
-    return by_entrant

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,31 +39,23 @@ class DeclaredPlan(Strict):
         return tuple(dict.fromkeys(name for pair in self.pairs for name in pair))
 
     @property
-    def rope_fraction(self) -> float:
-        """The rope as a difference of scores between 0 and 1."""
-        return self.rope / 100
-
-    @property
     def hash(self) -> str:
         """sha256 of what is declared, whatever the layout of the file; its first 16 digits."""
         text = json.dumps(self.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    def marks(self, pairs: Sequence[tuple[str, str]]) -> list[bool]:
-        """Which of these pairs are declared, in either order."""
-        declared = {frozenset(pair) for pair in self.pairs}
-        return [frozenset(pair) in declared for pair in pairs]
+    def declares(self, first: str, second: str) -> bool:
+        """Whether this pair is declared, in either order."""
+        return {first, second} in map(set, self.pairs)
 
-    def outside(self, contest: CommonTasks) -> list[str]:
+    def departures(self, common: CommonTasks) -> list[str]:
         """Where the runs are not those that were declared."""
-        if not self.seeds:
-            return []
         lines = []
-        for entrant, cells in zip(contest.entrants, contest.cells, strict=True):
+        for entrant, cells in zip(common.entrants, common.cells, strict=True) if self.seeds else ():
             tasks = [t for t, cell in cells.items() if cell.group is not None and set(cell.seeds) != set(self.seeds)]
             if tasks:
-                form = "exploratory: {model} has other seeds than the plan declares on {tasks}"
-                lines.append(form.format(model=entrant.label, tasks=", ".join(tasks)))
+                where = f"has other seeds than the plan declares on {', '.join(tasks)}"
+                lines.append(f"exploratory: {entrant.label} {where}")
         return lines
 
 

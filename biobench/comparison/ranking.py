@@ -1,7 +1,7 @@
 """Page one of the board: everybody on a suite's shared tasks, who is best, where the runs stand, what is shown of it.
 
 Each task counts by the average that published scores of it are printed in (`metric.paper`): the only one under which
-published models and runs may share a ranking. Runs under another protocol stand beside and share none.
+published models and runs may share a ranking. Runs under another protocol share none.
 """
 
 from __future__ import annotations
@@ -101,13 +101,17 @@ class Ranking:
     first, then those that lack a shared task or are of another protocol; baseline: the best one of each task."""
 
     view: str
-    title: str
     protocol: str
     columns: tuple[TaskInfo, ...]
     shared: tuple[str, ...]
     entries: tuple[Entry, ...]
     baseline: Mapping[str, Row]
     best_runs: tuple[BestRun, ...]
+
+    @property
+    def title(self) -> str:
+        """As the page heads it."""
+        return title_of(self.view)
 
     @property
     def published(self) -> list[Entry]:
@@ -125,7 +129,7 @@ class Ranking:
 
 
 def view_of(info: TaskInfo) -> str:
-    """The view that a task stands in: its suite, or beside it where it counts in none."""
+    """The view that a task stands in: its suite, or its suite's other tasks where it counts in none."""
     return info.suite if info.in_suite else f"other {info.suite}"
 
 
@@ -137,8 +141,8 @@ def title_of(view: str) -> str:
 
 def views(results: Results) -> list[str]:
     """The views with scores of models, shipped suites first."""
-    scored = {view_of(results.infos[r.task]) for r in cells(results, "paper").rows if r.source in (*TESTABLE, "frozen")}
-    scored |= {view_of(results.infos[r.task]) for r in cells(results, "paper").rows if r.source == "published"}
+    models = [row for row in cells(results, "paper").rows if row.source not in ("baseline", "oracle")]
+    scored = {view_of(results.infos[row.task]) for row in models}
     return sorted(scored, key=lambda view: (list(VIEWS).index(view) if view in VIEWS else len(VIEWS), view))
 
 
@@ -161,14 +165,17 @@ def means(results: Results, rows: Iterable[Row], tasks: Collection[str]) -> dict
     return {row.line: row for row in suite_averages(of, infos)[0]}
 
 
-def shared_tasks(lines: Mapping[Line, Collection[str]]) -> tuple[str, ...]:
-    """The set of tasks with the most scores, tasks times the lines that have all of them; then the most lines."""
+def shared_tasks(
+    lines: Mapping[Line, Collection[str]], order: Iterable[str], chosen: Collection[str] = ()
+) -> tuple[str, ...]:
+    """`chosen`, else the set of tasks with the most scores, tasks times the lines that have all of them; then the most
+    lines. In `order`, as `compare` takes them where none is named: what it draws depends on it."""
     sets = {frozenset(tasks) for tasks in lines.values()}
-    best: tuple[int, int, list[str]] = (0, 0, [])
-    for tasks in sets | {a & b for a in sets for b in sets}:
+    best: tuple[int, int, list[str]] = (0, 0, sorted(chosen))
+    for tasks in sets | {a & b for a in sets for b in sets} if not chosen else ():
         count = sum(tasks <= set(have) for have in lines.values())
         best = max(best, (count * len(tasks), count, sorted(tasks)))
-    return tuple(best[2])
+    return tuple(task for task in order if task in best[2])
 
 
 def ranking(results: Results, view: str, tasks: Sequence[str] = (), protocol: str | None = None) -> Ranking:
@@ -189,81 +196,72 @@ def ranking(results: Results, view: str, tasks: Sequence[str] = (), protocol: st
     if protocol is None:
         known = [under.get(line, "") for line in lines]
         protocol = "" if "" in known else max(sorted(set(known)), key=known.count, default="")
-    eligible = {line: set(have) for line, have in lines.items() if under.get(line, "") == protocol}
+    eligible = {line: have for line, have in lines.items() if under.get(line, "") == protocol}
     columns = tuple(info for task, info in infos.items() if any(task in have for have in lines.values()))
-    suite = [i.id for i in infos.values() if i.in_suite and i.suite == view]
     shared = tuple(task for task in tasks if task in {c.id for c in columns})
     if not shared:
-        whole = suite and any(set(suite) <= have for have in eligible.values())
-        shared = tuple(suite) if whole else _in_order(results, shared_tasks(eligible))
-    kinds: dict[str, list[str]] = {}
-    for info in columns:
-        if info.id in shared and info.type in KINDS:
-            kinds.setdefault(KINDS[info.type], []).append(info.id)
-    by_kind = {kind: means(results, rows, of) for kind, of in kinds.items()} if len(kinds) > 1 else {}
-    mean_of = means(results, rows, shared) if shared else {}
+        suite = tuple(i.id for i in infos.values() if i.in_suite and i.suite == view)
+        whole = suite and any({*suite} <= have.keys() for have in eligible.values())
+        shared = suite if whole else shared_tasks(eligible, infos)
+    by_kind: dict[str, dict[Line, Row]] = {}
+    for kind in dict.fromkeys(KINDS[info.type] for info in columns if info.id in shared and info.type in KINDS):
+        by_kind[kind] = means(results, rows, [i.id for i in columns if i.id in shared and KINDS.get(i.type) == kind])
+    mean_of = means(results, rows, shared)
     order = sorted((line for line in mean_of if line in eligible), key=lambda line: -mean_of[line].mean)
-    ranks = {line: place for place, line in enumerate(order, 1)}
-    rest = sorted((line for line in lines if line not in ranks), key=lambda n: (under.get(n, ""), -len(lines[n]), n))
+    rest = sorted((line for line in lines if line not in order), key=lambda n: (under.get(n, ""), -len(lines[n]), n))
     entries = tuple(
         Entry(
             *line,
             under.get(line, ""),
             lines[line],
             mean_of.get(line),
-            ranks.get(line),
-            {kind: of[line] for kind, of in by_kind.items() if line in of},
+            place if line in order else None,
+            {kind: of[line] for kind, of in by_kind.items() if line in of and len(by_kind) > 1},
             next((row.parameters for row in lines[line].values() if row.parameters), None),
             marks.get(line, ""),
         )
-        for line in (*order, *rest)
+        for place, line in enumerate([*order, *rest], 1)
     )
     best = []
     for one in sorted({under[line] for line in lines if line in under}):
-        candidates = {line: set(have) for line, have in lines.items() if under.get(line) == one and line[2] in TESTABLE}
-        found_best = _best_run(results, view, rows, candidates, one, shared, baseline)
-        best += [] if found_best is None else [found_best]
-    return Ranking(view, title_of(view), protocol, columns, shared, entries, baseline, tuple(best))
-
-
-def _in_order(results: Results, tasks: Collection[str]) -> tuple[str, ...]:
-    """As `compare` takes them where none is named: what it draws depends on the order."""
-    return tuple(task for task in results.infos if task in tasks)
+        candidates = {line: have for line, have in lines.items() if under.get(line) == one and line[2] in TESTABLE}
+        whole = any({*shared} <= have.keys() for have in candidates.values())
+        of = shared_tasks(candidates, infos, shared if whole else ())
+        first = _best_run(results, view, rows, candidates, one, of, baseline)
+        best += [] if first is None else [first]
+    return Ranking(view, protocol, columns, shared, entries, baseline, tuple(best))
 
 
 def _best_run(
     results: Results,
     view: str,
     rows: Sequence[Row],
-    lines: Mapping[Line, Collection[str]],
+    lines: Mapping[Line, Mapping[str, Row]],
     protocol: str,
-    shared: Sequence[str],
+    tasks: tuple[str, ...],
     baseline: Mapping[str, Row],
 ) -> BestRun | None:
-    whole = any(set(shared) <= set(have) for have in lines.values())
-    tasks = _in_order(results, shared if whole else shared_tasks(lines))
-    mean_of = means(results, rows, tasks) if tasks else {}
+    mean_of = means(results, rows, tasks)
     order = sorted((line for line in mean_of if line in lines), key=lambda line: -mean_of[line].mean)
     if not order:
         return None
     first = order[0]
-    scores = {row.task: row for row in rows if row.line == first and row.task in tasks}
+    scores = lines[first]
     judged = [task for task in tasks if task in baseline and not is_error(scores[task].metric)]
     # on a needle no policy has skill: chance is the best of them
     bars = no_skill(results.floors) | {(t, baseline[t].metric): baseline[t].mean for t in judged if view == "needle"}
     bounds = [bar for task in tasks if (bar := bars.get((task, scores[task].metric))) is not None]
     low = mean_of[first].mean if mean_of[first].low is None else mean_of[first].low
-    guessing = len(bounds) == len(tasks) and (low or 0.0) <= sum(bounds) / len(bounds)
     return BestRun(
-        line_name(first[0], first[1]),
+        line_name(*first[:2]),
         protocol,
         tasks,
         mean_of[first],
-        tuple(line_name(line[0], line[1]) for line in order[1:]),
+        tuple(line_name(*line[:2]) for line in order[1:]),
         tuple(sorted((r for line, r in mean_of.items() if line[2] == "published"), key=lambda r: -r.mean)),
         sum(scores[task].mean > baseline[task].mean for task in judged),
         len(judged),
-        guessing,
+        guessing=len(bounds) == len(tasks) and (low or 0.0) <= sum(bounds) / len(bounds),
     )
 
 
@@ -290,20 +288,15 @@ def verdict_on(results: Results, best: BestRun) -> tuple[Comparison, PairResult]
 
 def first_pair(results: Results) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The pair that page one names, and its tasks: the best run and the next, else the best run and the best published
-    model, else the two best published ones."""
+    model; else the best pair under another protocol, else the two best published models."""
     rankings = [ranking(results, view) for view in views(results)]
     runs = sorted((best for one in rankings for best in one.best_runs), key=lambda b: (bool(b.protocol), -len(b.tasks)))
-    for best in runs:
-        if best.rivals:
-            return (best.name, best.rivals[0]), best.tasks
-    for best in runs:
-        if best.published and not best.protocol:
-            top = best.published[0]
-            return (best.name, line_name(top.model, top.variant)), best.tasks
-    for one in rankings:
-        if len(one.published) > 1:
-            return (one.published[0].name, one.published[1].name), one.shared
-    return (), ()
+    full = [best for best in runs if not best.protocol]
+    pairs = [((best.name, best.rivals[0]), best.tasks) for best in full if best.rivals]
+    pairs += [((best.name, best.published[0].name), best.tasks) for best in full if best.published]
+    pairs += [((best.name, best.rivals[0]), best.tasks) for best in runs if best.rivals]
+    pairs += [((one.published[0].name, one.published[1].name), one.shared) for one in rankings if one.published[1:]]
+    return pairs[0] if pairs else ((), ())
 
 
 def over(tasks: Sequence[str]) -> str:

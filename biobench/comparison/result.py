@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
-from biobench.comparison.tasks import Refused
-from biobench.comparison.twins import Twins
 from biobench.report.row import AverageName
 from biobench.stats import Interval, MeanTest, task_weights
 from biobench.store import UnusableFile
@@ -29,37 +27,13 @@ class Verdict:
     equal: bool = False
     guessing: bool = False
 
-    @property
-    def leads(self) -> bool:
-        """Whether the better model leads on these tasks."""
-        return self.here == "shown"
-
-    def decided(
-        self, p_here: float | None, p_beyond: float | None, same_p: tuple[float | None, float | None], alpha: float
-    ) -> Verdict:
-        """The verdict, from corrected p values: that of `compare`, of the board's headline, badge and ranks.
-
-        same_p: of "outside the margin", on these tasks and on tasks like these. The wider question is never the surer.
-        """
-
-        def word(p: float | None) -> Word:
-            if p is None:
-                return "not tested"
-            return "shown" if p <= alpha and not self.guessing and not self.equal else "not shown"
-
-        here, beyond = word(p_here), word(p_beyond)
-        same: Word | None = None if same_p[0] is None else "shown" if same_p[0] <= alpha else "not shown"
-        if beyond == "shown" and here != "shown":
-            beyond = "not shown"
-        return replace(self, here=here, beyond=beyond, same=same)
-
 
 @dataclass(frozen=True, slots=True)
 class TaskLine:
     """First minus second model on one task; scores and differences are fractions.
 
     seeds: other seeds, this test set. documents: these runs, another test set. total: both. Each is None where it is
-    unknown; `note` says why. groups: independent documents of the test split.
+    unknown. n_first, n_second: seeds, 0 for a printed score. groups: independent documents of the test split.
     """
 
     task: str
@@ -70,13 +44,11 @@ class TaskLine:
     difference: float
     n_first: int
     n_second: int
-    published: bool
     paired: bool
     seeds: MeanTest
     documents: MeanTest | None
     total: MeanTest | None
     groups: int | None
-    note: str | None
 
     @property
     def widest(self) -> Interval | None:
@@ -141,9 +113,7 @@ class PairResult:
     def means(self) -> tuple[float, float]:
         """Of the first and the second model, the mean over corpora of their tasks' means."""
         weights = task_weights([line.corpus for line in self.tasks])
-        sides = ([line.first for line in self.tasks], [line.second for line in self.tasks])
-        first, second = (float(weights @ side) for side in sides)
-        return first, second
+        return float(weights @ [line.first for line in self.tasks]), float(weights @ [x.second for x in self.tasks])
 
     @property
     def higher(self) -> int:
@@ -163,12 +133,12 @@ class PairResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RankedModel:
     """score: mean over corpora of their tasks' means; task_mean: plain mean over tasks; both fractions.
 
     rank: by score, 1 is best, ties share the best. mean_rank: of the ranks within tasks, mean over corpora. ranks: best
-    and worst that the Holm-corrected pairs leave possible on these tasks; None unless all pairs were looked at.
-    guessing: the model is not above a baseline without skill.
+    and worst that the Holm-corrected pairs leave possible on these tasks. guessing: the model is not above a baseline
+    without skill.
     """
 
     model: str
@@ -176,14 +146,12 @@ class Standing:
     task_mean: float
     rank: int
     mean_rank: float
-    ranks: tuple[int, int] | None
+    ranks: tuple[int, int]
     guessing: bool
 
     @property
     def shown_ranks(self) -> str:
-        """``2``, ``1–3``, or a dash."""
-        if self.ranks is None:
-            return "–"
+        """``2`` or ``1–3``."""
         low, high = self.ranks
         return str(low) if low == high else f"{low}–{high}"
 
@@ -202,24 +170,23 @@ class FailedRun:
 class ComparedPart:
     """The common tasks in one language (of several: in all, where one verdict over them was asked for).
 
-    pairs: first named against second and so on; standings: best first.
+    pairs: first named against second and so on; ranking: best first.
     """
 
     language: str
     tasks: tuple[str, ...]
     corpora: tuple[str, ...]
     pairs: tuple[PairResult, ...]
-    standings: tuple[Standing, ...]
+    ranking: tuple[RankedModel, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
     """What a comparison shows. Scores and differences are fractions.
 
-    protocol: what the runs were made with in the place of the full protocol. published, policies: which of the models
-    are known from print alone, or are baselines. parts: one a language. notes: what a reader must know; findings:
-    damaged records; refused: runs left out because their task fails its gate.
-    plan: hash of the plan that was declared before looking.
+    protocol: what the runs were made with in the place of the full protocol. published: which of the models
+    are known from print alone. parts: one a language. matched: what training ledgers say, a sentence a pair. notes:
+    what a reader must know; findings: damaged records. plan: hash of the plan that was declared before looking.
     """
 
     models: tuple[str, ...]
@@ -228,13 +195,11 @@ class Compared:
     protocol: str
     metrics: Mapping[str, str]
     published: tuple[str, ...]
-    policies: tuple[str, ...]
     parts: tuple[ComparedPart, ...]
-    twins: tuple[Twins, ...]
+    matched: tuple[str, ...]
     failed: tuple[FailedRun, ...]
     notes: tuple[str, ...]
     findings: tuple[UnusableFile, ...]
-    refused: tuple[Refused, ...] = ()
     plan: str = ""
 
     @property
@@ -243,9 +208,9 @@ class Compared:
         return tuple(pair for part in self.parts for pair in part.pairs)
 
     @property
-    def standings(self) -> tuple[Standing, ...]:
+    def ranking(self) -> tuple[RankedModel, ...]:
         """Of all parts."""
-        return tuple(standing for part in self.parts for standing in part.standings)
+        return tuple(model for part in self.parts for model in part.ranking)
 
     @property
     def tasks(self) -> tuple[str, ...]:

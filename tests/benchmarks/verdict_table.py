@@ -14,8 +14,8 @@ from itertools import combinations, product
 
 import numpy as np
 
+from biobench.comparison.pairs import may_be_same
 from biobench.comparison.ranking import MOST
-from biobench.comparison.verdict import may_be_same
 from biobench.stats import (
     Counts,
     MeanTest,

@@ -41,6 +41,14 @@ def test_tasks_with_a_comma_and_a_run_folder_as_model(biobench: Run, tiny: Path,
     assert [(r["task"], r["status"]) for r in said.json()] == [("demo_ner", "planned"), ("demo_topic", "planned")]
 
 
+def test_a_run_folder_names_its_model_in_results(biobench: Run, tmp_path: Path) -> None:
+    model = tmp_path / "runs" / "mine" / "model"
+    model.mkdir(parents=True)
+    (model / "config.json").write_text("{}", encoding="utf-8")
+    save_run(tmp_path / "results", "mine/model", "gad", 42, 0.8)
+    assert biobench("export", "runs/mine", "--format", "bibtex").status == 0
+
+
 def test_json_and_format_json_are_one(biobench: Run, tmp_path: Path) -> None:
     save_run(tmp_path / "results", "org/m", "gad", 42, 0.8)
     assert biobench("report", "--json").json() == biobench("report", "--format", "json").json()

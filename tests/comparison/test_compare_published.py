@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -48,18 +47,9 @@ def test_every_task_is_there_as_printed(held):
             line = lines.pop(task)
             assert line.corpus == corpus
             assert (100 * line.first, 100 * line.second) == (pytest.approx(a), pytest.approx(b))
-            assert line.published
+            assert (line.n_first, line.n_second) == (0, 0)
             assert line.seeds.p is line.documents is line.total is None
     assert not lines
-
-
-def test_json_is_strict_and_complete(held):
-    data = json.loads(json.dumps(held.as_json(), allow_nan=False))
-    pair = data["pairs"][0]
-    assert pair["verdict"]["here"] == "not tested"
-    assert pair["reason"] == "printed without spread"
-    assert {t["task"] for t in pair["tasks"]} == {t for tasks in PRINTED.values() for t in tasks}
-    assert data["verdict"] == list(held.verdict)
 
 
 def test_the_documented_example_is_what_is_printed(held):
@@ -76,11 +66,3 @@ def test_published_values_stand_only_beside_their_average(tmp_path):
     micro = compare(DETOUR, TWIN, results_dir=tmp_path, average="micro")
     assert "diamed" not in micro.tasks
     assert any("diamed" in note for note in micro.notes)
-
-
-def test_many_published_models_are_ordered_and_untested(tmp_path):
-    names = [DETOUR, TWIN, "DrBERT", "CamemBERT"]
-    held = compare(names, results_dir=tmp_path)
-    assert [s.rank for s in held.standings] == [1, 2, 3, 4]
-    assert {s.ranks for s in held.standings} == {(1, 4)}
-    assert {r.p_here for r in held.pairs} == {None}

@@ -15,7 +15,7 @@ from biobench.comparison.ranking import (
     verdict_on,
     views,
 )
-from biobench.report.frame import build
+from biobench.report.frames import results
 from biobench.report.results import load
 from tests.helpers import compare_make
 from tests.helpers.baselines_make import play
@@ -39,14 +39,14 @@ def test_the_best_run_and_compare_give_one_answer(tmp_path, gap):
     stored(tmp_path, gap)
     first = best(tmp_path)
     comparison, shown = verdict_on(load(tmp_path), first)
-    (pair,) = compare(first.name, first.rivals[0], results_dir=tmp_path, suite="en", average="paper").pairs
+    (pair,) = compare(first.name, first.rivals[0], results_dir=tmp_path).pairs
     assert (shown.here, shown.beyond, shown.tasks) == (pair.here, pair.beyond, pair.tasks)
     assert shown.tested == len(first.rivals)
-    assert shown.verdict.leads == (gap == 0.1)
+    assert (shown.verdict.here == "shown") == (gap == 0.1)
     assert f"{100 * abs(pair.difference):.1f} points" in rival_sentence(shown)
     assert set(comparison.tasks) == set(first.tasks) == set(TASKS)
     assert first_pair(load(tmp_path)) == ((first.name, first.rivals[0]), first.tasks)
-    report = build(tmp_path, "paper", suites=["en"], tasks=TASKS, incomplete=True)
+    report = results(tmp_path).report(suites=["en"], tasks=TASKS, incomplete=True)
     means = {row.model: row.mean for row in report.averages if row.source == "run" and row.tasks == len(pair.tasks)}
     assert means[pair.first] - means[pair.second] == pytest.approx(pair.difference), "the report's means too"
 
@@ -104,6 +104,13 @@ def test_a_single_run_is_paired_with_the_best_published(tmp_path):
     assert first_pair(load(tmp_path)) == (("tiny", "ModernBERT-bio-large CLM detour (50B)"), ("gad",))
 
 
+def test_a_full_run_goes_before_a_pair_of_another_protocol(tmp_path):
+    save_run(tmp_path, "tiny", "gad", 42, 0.5)
+    for model in "ab":
+        save_runs(tmp_path, model, "gad", {42: 0.9, 43: 0.91}, track="tuned")
+    assert first_pair(load(tmp_path))[0] == ("tiny", "ModernBERT-bio-large CLM detour (50B)")
+
+
 def test_tasks_of_no_suite_stand_in_a_view_of_their_own(tmp_path):
     stored(tmp_path, models="ab", tasks=("demo_first", "demo_names"))
     assert views(load(tmp_path)) == ["fr", "en", "other en"]
@@ -120,5 +127,5 @@ def test_the_nearest_rivals_alone_are_read(tmp_path):
 
 def test_shared_tasks_are_those_with_the_most_scores():
     lines = {("a", "", "run"): {"x", "y"}, ("b", "", "run"): {"x", "y", "z"}, ("c", "", "run"): {"z"}}
-    assert shared_tasks(lines) == ("x", "y")
-    assert shared_tasks({}) == ()
+    assert shared_tasks(lines, "zyx") == ("y", "x")
+    assert shared_tasks({}, "xyz") == ()

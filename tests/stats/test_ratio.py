@@ -27,17 +27,6 @@ def test_the_ends_are_the_ratios_that_a_paired_t_just_refuses() -> None:
     assert inside == pytest.approx(1.0)
 
 
-def test_it_holds_the_truth_nineteen_times_in_twenty() -> None:
-    rng = np.random.default_rng(1)
-    held = 0
-    for _ in range(1000):
-        y = 3 + rng.normal(size=5)
-        x = 0.5 * 3 + 0.5 * (y - 3) + rng.normal(size=5)
-        interval = paired_ratio(x, y, estimand=SEEDS).interval
-        held += interval is None or 0.5 in interval  # no interval: the whole line or its outside
-    assert 930 <= held <= 975
-
-
 def test_a_denominator_that_may_be_zero_leaves_no_interval() -> None:
     found = paired_ratio([1.0, 2.0, 3.0], [-1.0, 0.5, 1.5], estimand=SEEDS)
     assert (found.value, found.interval, found.note) == (6.0, None, UNKNOWN)

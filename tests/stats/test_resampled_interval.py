@@ -8,56 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from biobench.data.splits import fold_indices, ratio_indices
-from biobench.schema.source import SplitFolds, SplitRatios
 from biobench.stats import compare_seeds, seed_interval, these_tasks
 from biobench.stats.types import Estimand, StatsInputError
-
-SIZE, FEATURES, REPEATS = 150, 12, 400
-
-
-def accuracies(rng, splits):
-    """Of two nearest-centroid classifiers (all features, the first four) on each split of a corpus drawn anew."""
-    labels = rng.integers(0, 2, SIZE)
-    points = rng.normal(size=(SIZE, FEATURES)) + 0.35 * labels[:, None]
-    scores = []
-    for train, test in splits:
-        row = []
-        for used in (FEATURES, 4):
-            low, high = (points[train][labels[train] == c, :used].mean(axis=0) for c in (0, 1))
-            answers = (points[test][:, :used] - (low + high) / 2) @ (high - low) > 0
-            row.append((answers == labels[test]).mean())
-        scores.append(row)
-    return np.array(scores).T
-
-
-def ten_folds():
-    parts = [fold_indices(SIZE, SplitFolds(folds=10, validation=0.05), i) for i in range(10)]
-    return [(train + validation, test) for train, validation, test in parts]
-
-
-def repeated():
-    splits = [SplitRatios(ratios=(0.75, 0.05, 0.2), seed=i, method="datasets") for i in range(20)]
-    return [(train, test) for train, _, test in (ratio_indices(SIZE, s) for s in splits)]
-
-
-@pytest.mark.parametrize("make", [ten_folds, repeated])
-def test_the_corrected_interval_covers_where_the_plain_one_does_not(make):
-    splits = make()
-    ratio = np.mean([len(test) / len(train) for train, test in splits])
-    rng = np.random.default_rng(7)
-    drawn = [accuracies(rng, splits) for _ in range(REPEATS)]
-    truth = np.mean([scores.mean(axis=1) for scores in drawn], axis=0)
-    difference = truth[0] - truth[1]
-    one = [truth[0] in seed_interval(a, ratio=ratio).interval for a, _ in drawn]
-    two = [difference in compare_seeds(a, b, ratio=ratio).interval for a, b in drawn]
-    plain = [truth[0] in seed_interval(a).interval for a, _ in drawn]
-    # 400 draws: a coverage of 95% gives 92.2% or more in 99 of 100 simulations
-    assert np.mean(one) > 0.922
-    assert np.mean(two) > 0.922
-    assert np.mean(plain) < np.mean(one)
-    if make is repeated:
-        assert np.mean(plain) < 0.75
 
 
 def test_the_formula_is_that_of_nadeau_and_bengio():

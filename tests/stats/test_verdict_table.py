@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from tests.benchmarks.statistics import suite, verdict
 from tests.benchmarks.verdict_table import PARTS, limit_rows
 
 REPEATS = 40
@@ -23,3 +24,7 @@ def test_no_row_is_outside_its_target_by_more_than_chance(part, monkeypatch):
 
 def test_what_the_runs_do_not_hold_is_beyond_any_test_of_them():
     assert all(row.measured > 0.1 for row in limit_rows(np.random.default_rng(8), 100))
+
+
+def test_the_benchmark_of_what_a_verdict_costs_ranks_three_models_as_drawn():
+    assert verdict(suite(3, 2, np.random.default_rng(0))) == ((3, 3), (2, 2), (1, 1))

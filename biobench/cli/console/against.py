@@ -18,9 +18,8 @@ def check_known(against: str, results_dir: str) -> None:
     """
     from biobench.report.entrants import find_entrants
     from biobench.report.results import load
-    from biobench.store.baselines import scan_baselines
 
-    find_entrants([against], load(results_dir), scan_baselines(results_dir)[0])
+    find_entrants([against], load(results_dir))
 
 
 def comparison(results: Sequence[RunResult], against: str, results_dir: str, data_dir: str | None) -> Iterator[str]:

@@ -1,0 +1,37 @@
+"""Matched pretraining pairs: what the training ledgers of two models say, where both have one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+
+from biobench.report.details.ledgers import FILE, ledger_table
+from biobench.report.entrants import Entrant
+
+
+def matched_pairs(
+    names: Sequence[str], entrants: Sequence[Entrant], ledgers: Mapping[str, str | Path]
+) -> tuple[str, ...]:
+    """A sentence for each pair of models with ledgers: those of `ledgers` (by name), else of the models' folders.
+
+    Raises StoreError where a ledger is damaged.
+    """
+    paths: dict[str, Path] = {}
+    for name, entrant in zip(names, entrants, strict=True):
+        folder = Path(os.path.expanduser(name))
+        if name in ledgers:
+            paths[entrant.label] = Path(ledgers[name])
+        elif any(os.path.isfile(folder / part / FILE) for part in ("", "model")):
+            paths[entrant.label] = folder
+    lines = []
+    for a, b in combinations(paths, 2):
+        diff = ledger_table(paths[a], paths[b])
+        if not diff.matched:
+            differing = ", ".join(row.name for row in diff.differing)
+            lines.append(f"Not matched twins: {a} and {b} differ in {differing} (training ledgers).")
+            continue
+        how = "differ in the training seed alone" if diff.noise_pair else "were trained alike but for the objective"
+        lines.append(f"Matched twins: {a} and {b} {how} (training ledgers).")
+    return tuple(lines)
