@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from scipy.sparse import csr_matrix, hstack
@@ -51,21 +51,21 @@ def number_baselines(spec: TaskSpec, data: TaskData) -> list[Baseline]:
         return [mean, numbered("bag of words", "TF-IDF of words and word pairs, ridge regression", values)]
 
     def length_difference(document: Document) -> float:
-        sizes = [len(_WORD.findall(text)) for text in (document.query, document.text)]
-        return float(abs(sizes[0] - sizes[1]))
+        return float(abs(len(_WORD.findall(document.query)) - len(_WORD.findall(document.text))))
 
     def shared(document: Document) -> float:
         first, second = _words(document.query), _words(document.text)
         return len(first & second) / len(first | second) if first | second else 0.0
 
-    fitted = [mean]
-    for name, words, of in (
-        ("length difference", "least squares on the difference of the two lengths in words", length_difference),
-        ("token overlap", "least squares on the share of different words that both texts have", shared),
-    ):
+    def fitted(name: str, words: str, of: Callable[[Document], float]) -> Baseline:
         slope = np.linalg.lstsq(np.array([[1.0, of(d)] for d in data.train]), np.array(train), rcond=None)[0]
-        fitted.append(numbered(name, words, np.array([[1.0, of(d)] for d in data.test]) @ slope))
-    return fitted
+        return numbered(name, f"least squares on {words}", np.array([[1.0, of(d)] for d in data.test]) @ slope)
+
+    return [
+        mean,
+        fitted("length difference", "the difference of the two lengths in words", length_difference),
+        fitted("token overlap", "the share of different words that both texts have", shared),
+    ]
 
 
 def choice_baselines(data: TaskData, seed: int) -> list[Baseline]:

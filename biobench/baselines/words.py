@@ -34,7 +34,7 @@ class Words:
 
     def places(self, spans: Iterable[Span], step: int = 0) -> list[Place]:
         """The spans that begin and end with a word, as word positions, moved by `step` words; the others, and
-        those that would leave the document, are left out."""
+        those that would leave the document, are skipped."""
         first = {start: i + step for i, (start, _) in enumerate(self.offsets)}
         last = {end: i + 1 + step for i, (_, end) in enumerate(self.offsets)}
         on_words = [(first[s.start], last[s.end], s.label) for s in spans if s.start in first and s.end in last]

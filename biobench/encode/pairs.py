@@ -75,7 +75,7 @@ def encode_pairs(
 
     The text's `pieces`, where there are any, stand apart as the two texts do. Where the pair is longer, shorten_longer
     cuts the longer of the two at its end, down to the other's length, then both alike; shorten_text cuts the text
-    alone. Raises ModelError where the tokenizer makes no pair, or no room is left beside a query that stays whole.
+    alone. Raises ModelError where the tokenizer makes no pair, or no room is left next to a query that stays whole.
     """
     form = pair_form(tokenizer)
     room = window - form.added

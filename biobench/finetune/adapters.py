@@ -1,14 +1,14 @@
-"""What of the encoder is trained (all of it, its top layers, or an adapter), and AdamW with each layer's rate.
+"""What of the encoder is trained (all of it, its top layers, or an adapter), and AdamW with the rates of both parts.
 
 The encoder is changed for the time of a run and is itself again at its end, with an adapter's update merged into the
-weights that it stands beside. So nothing behind the loop needs to know of it.
+weights that it adapts. So nothing behind the loop needs to know of it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -18,7 +18,6 @@ from torch import nn
 
 from biobench.errors import TrainingError
 from biobench.finetune.network import Network
-from biobench.models.attention import current_layout
 from biobench.schema.training import Adapter, Training
 
 _LAYER = re.compile(r"(?:^|\.)(?:layer|layers|h|block|blocks)\.(\d+)\.")
@@ -32,8 +31,6 @@ def adapted(network: Network, recipe: Training) -> Iterator[None]:
     tuner: Any = None
     if recipe.top_layers is not None:
         _freeze_below(model, recipe.top_layers)
-    if recipe.gradient_checkpointing:
-        _checkpoint_layers(model)
     try:
         if recipe.adapter is not None:
             tuner = _with_adapter(model, recipe.adapter)
@@ -41,8 +38,6 @@ def adapted(network: Network, recipe: Training) -> Iterator[None]:
     finally:
         if tuner is not None:
             tuner.merge_and_unload()
-        if recipe.gradient_checkpointing:
-            _library_switch(model, "disable")()
         model.requires_grad_(True)
 
 
@@ -56,9 +51,9 @@ def trained_parameters(network: nn.Module, recipe: Training) -> int | None:
 def make_optimizer(network: nn.Module, recipe: Training) -> torch.optim.AdamW:
     """AdamW as the recipe says. A group's `scale` is its rate's ratio to the encoder's."""
     groups = parameter_groups(network, recipe.weight_decay)
-    if recipe.head_learning_rate is not None or recipe.layer_decay != 1.0:
-        scale = (recipe.head_learning_rate or recipe.learning_rate) / recipe.learning_rate
-        groups = _encoder_groups(network.get_submodule("encoder"), recipe)
+    if recipe.head_learning_rate is not None:
+        scale = recipe.head_learning_rate / recipe.learning_rate
+        groups = parameter_groups(network.get_submodule("encoder"), recipe.weight_decay)
         head = parameter_groups(network.get_submodule("head"), recipe.weight_decay)
         groups += [{**group, "scale": scale} for group in head]
     return torch.optim.AdamW(
@@ -77,22 +72,6 @@ def parameter_groups(network: nn.Module, weight_decay: float) -> list[dict[str, 
         {"params": [p for p in trained if p.ndim >= 2], "weight_decay": weight_decay},
         {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
     ]
-
-
-def _encoder_groups(encoder: nn.Module, recipe: Training) -> list[dict[str, object]]:
-    """Groups of the encoder, from the embeddings up (the loop decays unused rows at the first group's rate)."""
-    if recipe.layer_decay == 1.0:
-        return parameter_groups(encoder, recipe.weight_decay)
-    layers = count_layers(encoder)
-    groups: list[dict[str, object]] = []
-    named = [(layer_of(name, layers), p) for name, p in encoder.named_parameters() if p.requires_grad]
-    for height in range(layers + 2):
-        scale = recipe.layer_decay ** (layers - min(height, layers))
-        members = [p for level, p in named if level == height]
-        for decay, matrices in ((recipe.weight_decay, True), (0.0, False)):
-            some = [p for p in members if (p.ndim >= 2) == matrices]
-            groups.append({"params": some, "weight_decay": decay, "scale": scale})
-    return groups
 
 
 def rate(step: int, total: int, recipe: Training) -> float:
@@ -117,8 +96,8 @@ def count_layers(model: nn.Module) -> int:
     shared = getattr(getattr(model, "config", None), "model_type", "") == "albert"
     if not numbers or shared:
         raise TrainingError(
-            "the encoder's layers cannot be told apart by the names of its weights",
-            hint="leave training.top_layers and training.layer_decay out",
+            "the encoder's layers cannot be distinguished by the names of its weights",
+            hint="leave training.top_layers out",
         )
     return max(numbers) + 1
 
@@ -132,25 +111,6 @@ def _freeze_below(model: nn.Module, top: int) -> None:
     for name, parameter in model.named_parameters():
         height = layer_of(name, layers)
         parameter.requires_grad_(height > layers - top if top else False)
-
-
-def _checkpoint_layers(model: Any) -> None:
-    if not getattr(model, "supports_gradient_checkpointing", False):
-        raise TrainingError(
-            "this encoder's family cannot compute its layers anew",
-            hint="leave training.gradient_checkpointing out, or lower protocol.max_length",
-        )
-
-    def contexts() -> tuple[Any, Any]:
-        return nullcontext(), current_layout()  # the second pass runs outside of the block that set the layout
-
-    _library_switch(model, "enable")({"use_reentrant": False, "context_fn": contexts})
-    model.disable_input_require_grads()  # only the reentrant form needs gradients of the embeddings' output
-
-
-def _library_switch(model: Any, what: str) -> Any:
-    """The model library's method, under its present or its former name."""
-    return getattr(model, f"activation_checkpointing_{what}", None) or getattr(model, f"gradient_checkpointing_{what}")
 
 
 def _with_adapter(model: nn.Module, adapter: Adapter) -> Any:

@@ -62,7 +62,7 @@ def load_encoder(checkpoint: Checkpoint, device: torch.device) -> LoadedEncoder:
             encoder = Encoder(model, int(pad)).to(device)
             if device.type in KERNEL_DEVICES:
                 encoder.prove_kernels()
-    except Exception as error:  # the model's code may ask for anything beside token ids
+    except Exception as error:  # the model's code may ask for more than token ids
         if is_out_of_memory(error):
             raise
         raise ModelError(

@@ -26,7 +26,7 @@ from biobench.core.stop import STOP, RunStoppedError
 from biobench.encode.batches import cut_packed, cut_padded, epoch_order, steps_per_epoch
 from biobench.errors import TrainingError
 from biobench.finetune.adapters import make_optimizer, rate, trained_parameters
-from biobench.finetune.network import Network, decide, probabilities
+from biobench.finetune.network import Network, decide, probabilities, threshold_of
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.savepoint import Savepoint
 from biobench.finetune.vocabulary import UsedRows, trained_rows
@@ -65,10 +65,10 @@ class Outcome:
 
 @dataclass(slots=True)
 class _State:
-    """What changes from step to step, besides weights, optimiser and random numbers.
+    """What changes from step to step, except weights, optimiser and random numbers.
 
     losses: of the steps since the last validation. best_score: begins below every score, correlations included.
-    seconds: of killed processes, writing of savepoints left out. resumed: how often the run was resumed from disk.
+    seconds: of killed processes, without writing of savepoints. resumed: how often the run was resumed from disk.
     """
 
     step: int = 0
@@ -251,7 +251,7 @@ class Run:
         if self.rows is not None:
             self.rows.write_back()
         chances = probabilities(self.network, prepared, split, self.precision, self.budget)
-        threshold = prepared.kind.threshold(prepared, split, chances)
+        threshold = threshold_of(prepared, chances)
         scores = prepared.score(split.documents, decide(prepared, split, chances, threshold)).values
         state.curve.append(
             {
@@ -302,7 +302,7 @@ class Run:
         return Outcome(predictions, record, train_seconds, evaluation, state.tokens, *best, state.seconds)
 
     def _seconds(self) -> float:
-        """Of the run so far, by this process and those before it, writing of savepoints left out."""
+        """Of the run so far, by this process and those before it, without writing of savepoints."""
         writing = 0.0 if self.keep is None else self.keep.seconds - self.written
         return self.state.seconds + time.perf_counter() - self.began - writing
 

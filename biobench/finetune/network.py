@@ -88,3 +88,23 @@ def decide(prepared: Prepared, split: Split, answers: Answers, threshold: float)
         )
         for document, places in zip(split.units, split.windows, strict=True)
     ]
+
+
+GRID = tuple(round(0.05 * i, 2) for i in range(1, 20))
+"""The thresholds that are tried."""
+
+
+def threshold_of(prepared: Prepared, answers: Answers) -> float:
+    """The threshold that `predict` is given, from the answers on validation; most kinds use none.
+
+    tuned: that of the grid with the best selection score on validation (ties: nearest 0.5).
+    """
+    declared, split = prepared.spec.head.threshold, prepared.validation
+    if declared != "tuned":
+        return float(declared)
+
+    def score(threshold: float) -> float:
+        scores = prepared.score(split.documents, decide(prepared, split, answers, threshold)).values
+        return scores[prepared.spec.selection]
+
+    return max(GRID, key=lambda threshold: (score(threshold), -abs(threshold - 0.5)))

@@ -12,7 +12,7 @@ from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.record import Windows
 from biobench.schema.task import TaskSpec
 from biobench.score.averages import Scores
-from biobench.score.compute import compute
+from biobench.score.compute import score_task
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -29,15 +29,7 @@ class Prepared(Task):
 
     def score(self, documents: Sequence[Document], predictions: Sequence[Prediction]) -> Scores:
         """All averages of these predictions; the one path by which this task is scored."""
-        return compute(
-            type=self.spec.type,
-            labels=self.data.labels,
-            gold_labels=self.data.gold_labels,
-            gold=documents,
-            predictions=predictions,
-            negative_label=self.spec.metric.negative_label,
-            scale=self.spec.scale,
-        )
+        return score_task(self.spec, self.data, documents, predictions)
 
 
 def prepare(spec: TaskSpec, data: TaskData, tokenizer: PreTrainedTokenizerBase, window: int) -> Prepared:

@@ -112,7 +112,7 @@ def train_probe(features: Features, prepared: Prepared, seed: int, encoder: Enco
         try:
             run.fit()
         except NonFiniteLossError:
-            backoffs.append(f"the loss is not finite at learning rate {learning_rate:g}: left out")
+            backoffs.append(f"the loss is not finite at learning rate {learning_rate:g}: skipped")
             continue
         if best is None or run.state.best_score > best.state.best_score:
             best = run

@@ -241,11 +241,6 @@ class Kind(Traits):
             return list(rows)
         return np.split(rows, np.cumsum([len(e.words) for e in encoded])[:-1])
 
-    def threshold(self, task: Task, validation: Split, answers: Answers) -> float:
-        """The threshold that `predict` is given, from the answers on validation; most kinds use none."""
-        declared = task.spec.head.threshold
-        return 0.5 if declared == "tuned" else float(declared)
-
     def predict(self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float) -> Prediction:
         """The prediction for a document (with its units) from the answers of its windows."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Labels of a whole document: one, or several decided one by one by a threshold."""
+"""Labels of a whole document, a pair of texts or a relation: one, or several decided one by one by a threshold."""
 
 from __future__ import annotations
 
@@ -142,14 +142,6 @@ class MultiLabel(LabelKind):
         """(rows, labels), each label on its own."""
         return logits.sigmoid()
 
-    def threshold(self, task: Task, validation: Split, answers: Answers) -> float:
-        """The spec's, or that on a 0.05 grid with the best selection score on validation (ties: nearest 0.5)."""
-        if task.spec.head.threshold != "tuned":
-            return super().threshold(task, validation, answers)
-        scores = threshold_scores(task, validation, answers)
-        best = max(range(len(GRID)), key=lambda i: (scores[i], -abs(GRID[i] - 0.5)))
-        return GRID[best]
-
     def decided(self, spec: TaskSpec, chances: NDArray[np.float32], threshold: float) -> Sequence[int]:
         """Labels above the threshold; with `fallback: top1` the highest one where none is."""
         passed = np.flatnonzero(chances > threshold)
@@ -167,36 +159,22 @@ class MultiLabel(LabelKind):
         return {"example_f1": total / len(run.gold)}
 
 
-GRID = tuple(round(0.05 * i, 2) for i in range(1, 20))
-"""The thresholds that are tried."""
+@register
+class TextPair(SingleLabel):
+    """One label for two texts: two sentences, or a question with the passage that answers it, which may be empty."""
+
+    name, label_rules, pairs = "text_pair", False, True
+    fields = ("protocol.long_documents", "protocol.pairs")
+
+    def problem(self, spec: TaskSpec, document: Document) -> tuple[str, str, str | None] | None:
+        """No first text."""
+        if document.query.strip():
+            return None
+        return "document {} has no first text", "name its column or field as `first`, or remove the row", document.id
 
 
-def threshold_scores(task: Task, split: Split, chances: Sequence[NDArray[np.float32]]) -> list[float]:
-    """The selection score on a split at each threshold of the grid.
+@register
+class Relation(SingleLabel):
+    """The relation between two mentions that the text marks; with a negative label that does not count."""
 
-    chances: per window, (labels,) sigmoid; windows are merged as the protocol says. A label is predicted when its score
-    is above the threshold; with `fallback: top1` the highest one where none is.
-    """
-    from biobench.stats.counts import check_average, f1_from_sums
-
-    spec, evaluated = task.spec, np.isin(task.outputs, task.data.gold_labels)
-    merged = np.stack([merge_labels([chances[w] for w in places], spec.protocol.merge) for places in split.windows])
-    gold = np.zeros(merged.shape, dtype=np.bool_)
-    for row, document in zip(gold, split.documents, strict=True):
-        row[[task.index[label] for label in document.labels]] = True
-    support, scores = gold.sum(axis=0), list[float]()
-    for threshold in np.asarray(GRID, dtype=np.float32):
-        predicted = merged > threshold
-        if spec.head.fallback == "top1":
-            none = ~predicted.any(axis=1)
-            predicted[none, merged[none].argmax(axis=1)] = True
-        right = predicted & gold
-        if spec.selection == "example_f1":
-            either = gold.sum(axis=1) + predicted.sum(axis=1)
-            each = np.where(either > 0, 2 * right.sum(axis=1) / np.maximum(either, 1), 1.0)
-            scores.append(float(each.cumsum()[-1] / len(each)))
-            continue
-        average = check_average(spec.selection.replace("_f1", ""))
-        sums = right.sum(axis=0), predicted.sum(axis=0) + support, support
-        scores.append(float(f1_from_sums(*sums, average, evaluated)))
-    return scores
+    name, label_rules, heading = "relation", False, "relations"

@@ -1,7 +1,7 @@
 """Needle examples fitted to a model's own tokens: query first, then the document, exactly as long as planned.
 
 Only the haystack is fitted. The needle stays whole, with the planned share of the haystack before it; an
-example that is longer than the model's window is left out, because a score on cut text would say nothing.
+example that is longer than the model's window is skipped, because a score on cut text would say nothing.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _CHUNK = 32
 def encode_needles(
     documents: Sequence[Document], tokenizer: Tokenizer, window: int
 ) -> tuple[list[Document], list[Encoded]]:
-    """The documents that fit `window` tokens, and their ids; the others are left out.
+    """The documents that fit `window` tokens, and their ids; the others are skipped.
 
     fit tokens: each is exactly plan.length long, special tokens included. fit words: as long as its words make
     it. Raises ModelError where the tokenizer cannot make a pair or makes fewer tokens than there are words.

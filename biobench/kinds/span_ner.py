@@ -88,14 +88,9 @@ class SpanNer(SpanKind):
 _WORD = re.compile(r"[^\W\d_]+|\d+|[^\w\s]|_")
 
 
-def word_units(text: str) -> tuple[tuple[int, int], ...]:
-    """Character ranges of the words of `text`."""
-    return tuple(m.span() for m in _WORD.finditer(text))
-
-
 def with_words(documents: Sequence[Document]) -> list[Document]:
     """The documents with words as their tokens."""
-    return [replace(d, tokens=word_units(d.text), tags=()) for d in documents]
+    return [replace(d, tokens=tuple(m.span() for m in _WORD.finditer(d.text)), tags=()) for d in documents]
 
 
 def with_subtokens(documents: Sequence[Document], tokenizer: Tokenizer) -> list[Document]:
@@ -167,7 +162,7 @@ def span_targets(document: Document, encoded: Encoded, index: dict[str, int]) ->
 
 
 def outermost(spans: Ints) -> Ints:
-    """The spans (first, last, type) that a tagger per type can carry: none inside or across another of its type.
+    """The spans (first, last, type) that a tagger per type can express: none inside or across another of its type.
 
     Longer spans go first; of crossing ones the earlier of equal length stays.
     """
@@ -209,8 +204,8 @@ def gold_answers(
     longest: units of the longest span that the scorer sees; a tagger carries longer ones if they are outermost.
     """
     rows = span_targets(document, encoded, index)
-    carried = set(map(tuple, outermost(rows).tolist())) if tagger else set()
-    kept = [row[1] - row[0] < longest or tuple(row) in carried for row in rows.tolist()]
+    expressible = set(map(tuple, outermost(rows).tolist())) if tagger else set()
+    kept = [row[1] - row[0] < longest or tuple(row) in expressible for row in rows.tolist()]
     rows = rows[np.asarray(kept, dtype=bool)]
     units = encoded.words
     answers = np.ones((len(rows), 4), dtype=np.float64)
@@ -242,14 +237,11 @@ def span_loss(scores: SpanScores, targets: Sequence[NDArray[Any]], *, paper: boo
     wanted.index_put_((first, last - first, kind), wanted.new_ones(()))
     cells = binary_cross_entropy_with_logits(scores.logits, wanted, reduction="none")
     total = (cells * scores.inside[..., None]).sum()
-    if scores.crf is None:
+    if scores.tagger is None:
         return total
-    assert scores.emissions is not None
-    assert scores.mask is not None
-    assert scores.sums is not None
-    tags = to_device(bioul_targets(targets, scores.counts, scores.emissions.shape[2]), wanted.device)
-    likelihood = scores.crf.log_likelihood(scores.emissions, scores.mask, tags, scores.sums)
-    return total - likelihood.sum()
+    crf, emissions, mask, sums = scores.tagger
+    tags = to_device(bioul_targets(targets, scores.counts, emissions.shape[2]), wanted.device)
+    return total - crf.log_likelihood(emissions, mask, tags, sums).sum()
 
 
 def bioul_targets(targets: Sequence[NDArray[Any]], counts: Sequence[int], types: int) -> Ints:
@@ -315,9 +307,6 @@ def _sampled_loss(scores: SpanScores, targets: Sequence[NDArray[Any]]) -> Tensor
     return total
 
 
-_THRESHOLD = 0.5
-
-
 def span_answers(scores: SpanScores, encoded: Sequence[Encoded], *, paper: bool) -> list[PlacedSpans]:
     """Per window: (spans, 4) first unit, last unit, type, probability; units counted in the document.
 
@@ -332,10 +321,10 @@ def span_answers(scores: SpanScores, encoded: Sequence[Encoded], *, paper: bool)
         chances = chances[..., 1:]
         best = chances == chances.max(dim=-1, keepdim=True).values
         chances = chances * best
-    at = (chances > _THRESHOLD).nonzero()
+    at = (chances > 0.5).nonzero()
     values = chances[at[:, 0], at[:, 1], at[:, 2]].cpu().numpy()
     rows = at.cpu().numpy()
-    long = _longer(scores) if scores.crf is not None and not paper else [[] for _ in encoded]
+    long = [[] for _ in encoded] if paper else _longer(scores)
     answers: list[PlacedSpans] = []
     begin = 0
     for window, extra, count in zip(encoded, long, scores.counts, strict=True):
@@ -353,17 +342,14 @@ def _longer(scores: SpanScores) -> list[list[tuple[int, int, int, float]]]:
     """Per sequence, the tagger's spans beyond the band; the score is the lesser chance of begin and end."""
     from biobench.models.crf import BEGIN, LAST, UNIT
 
-    assert scores.crf is not None
-    assert scores.emissions is not None
-    assert scores.mask is not None
-    assert scores.sums is not None
     longest = scores.logits.shape[1]
     spans: list[list[tuple[int, int, int, float]]] = [[] for _ in scores.counts]
-    if max(scores.counts) <= longest:
+    if scores.tagger is None or max(scores.counts) <= longest:
         return spans
+    crf, emissions, mask, sums = scores.tagger
     rows = [at for at, count in enumerate(scores.counts) if count > 0]
-    tags = scores.crf.viterbi(scores.emissions, scores.mask).cpu().numpy()
-    chances: Tensor = scores.crf.log_marginals(scores.emissions, scores.sums).exp()
+    tags = crf.viterbi(emissions, mask).cpu().numpy()
+    chances: Tensor = crf.log_marginals(emissions, sums).exp()
     begins = (chances[..., BEGIN] + chances[..., UNIT]).cpu().numpy()
     ends = (chances[..., LAST] + chances[..., UNIT]).cpu().numpy()
     for place, row in enumerate(rows):

@@ -74,7 +74,7 @@ class Synonyms(LabelKind):
         return np.asarray(sorted(task.index[label] for label in document.labels), dtype=np.int64)
 
     def ceiling(self, task: Task, test: Split, tokenizer: Tokenizer, window: int) -> Ceiling:
-        """Not known: a cut surface may still be told."""
+        """Not known: a cut surface may still be recognised."""
         return 0, None
 
     def predict(self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float) -> Prediction:
@@ -97,7 +97,7 @@ class Synonyms(LabelKind):
 def surfaces_of(documents: Documents) -> dict[str, tuple[str, set[str], str]]:
     """Case-folded surface to (surface as it first stands, its concepts, where it first stands).
 
-    Runs of white space are one blank. Concepts that a label rule dropped are left out, and surfaces without any other.
+    Runs of white space are one blank. Concepts that a label rule dropped are skipped, and surfaces without any other.
     """
     result: dict[str, tuple[str, set[str], str]] = {}
     for document in documents:

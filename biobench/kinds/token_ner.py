@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from biobench.encode.merge import merge_words
 from biobench.encode.tokens import Encoded, Ints
@@ -34,7 +33,7 @@ class TokenNer(SpanKind):
 
     def target(self, task: Task, document: Document, encoded: Encoded) -> Ints:
         """(visible words,) tag ids."""
-        return tag_targets(document, encoded, task.index)
+        return np.asarray([task.index[document.tags[w]] for w in encoded.words], dtype=np.int64)
 
     def build_head(self, head: Head, checkpoint: Checkpoint, width: int, outputs: int) -> nn.Module:
         """Dropout and a linear layer on each word's first sub-token."""
@@ -56,23 +55,28 @@ class TokenNer(SpanKind):
         return torch.nn.functional.cross_entropy(logits, wanted, reduction="sum")
 
     def predict(self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float) -> Prediction:
-        """The likeliest tag of each word, from the window that decides on it."""
-        return predict_tags(document, *merge_words(seen, answers), task.outputs, task.decode)
+        """The likeliest tag of each word, from the window that decides on it; a span's score is its words' mean."""
+        encoded, chances = merge_words(seen, answers)
+        best = chances.argmax(axis=1)
+        tags = ["O"] * len(document.tokens)  # words beyond the window
+        sure = np.zeros(len(document.tokens), dtype=np.float64)
+        for row, word in enumerate(encoded.words):
+            tags[word], sure[word] = task.outputs[best[row]], chances[row, best[row]]
+        spans = spans_of_tags(document, tags, task.decode)
+        scores = tuple(round(float(sure[i:j].mean()), 6) for _, i, j in spans)
+        return Prediction(document.id, tuple(span for span, _, _ in spans), span_scores=scores, tags=tuple(tags))
 
     def oracle(self, task: Task, document: Document, encoded: Sequence[Encoded]) -> Prediction:
         """Gold tags of the words that some window shows."""
-        seen, _ = merge_words(encoded, [np.zeros((len(e.words), 0), dtype=np.float32) for e in encoded])
-        return window_oracle(document, seen, task.decode)
+        shown = {word for window in encoded for word in window.words.tolist()}
+        tags = tuple(tag if word in shown else "O" for word, tag in enumerate(document.tags))
+        spans = tuple(span for span, _, _ in spans_of_tags(document, tags, task.decode))
+        return Prediction(document.id, spans, tags=tags)
 
 
 def tag_set(labels: Sequence[str]) -> list[str]:
     """IOB2 tags of a label list: O, then B- and I- of each label in its order."""
     return ["O", *(f"{prefix}-{label}" for label in labels for prefix in ("B", "I"))]
-
-
-def tag_targets(document: Document, encoded: Encoded, index: dict[str, int]) -> Ints:
-    """(visible words,) tag ids of the corpus's own tags."""
-    return np.asarray([index[document.tags[w]] for w in encoded.words], dtype=np.int64)
 
 
 def spans_of_tags(document: Document, tags: Sequence[str], decode: Mode) -> list[tuple[Span, int, int]]:
@@ -81,37 +85,3 @@ def spans_of_tags(document: Document, tags: Sequence[str], decode: Mode) -> list
         (Span(document.tokens[i][0], document.tokens[j - 1][1], label), i, j)
         for i, j, label in decode_tags(tags, decode)
     ]
-
-
-def predict_tags(
-    document: Document, encoded: Encoded, probabilities: NDArray[np.float32], tags: Sequence[str], decode: Mode
-) -> Prediction:
-    """Prediction from per-word tag probabilities (visible words, tags). Words beyond the window are O.
-
-    A span's score is the mean probability of its words' predicted tags.
-    """
-    best = probabilities.argmax(axis=1)
-    predicted = ["O"] * len(document.tokens)
-    sure = np.zeros(len(document.tokens), dtype=np.float64)
-    for row, word in enumerate(encoded.words):
-        predicted[word] = tags[best[row]]
-        sure[word] = probabilities[row, best[row]]
-    spans = spans_of_tags(document, predicted, decode)
-    return Prediction(
-        document=document.id,
-        spans=tuple(span for span, _, _ in spans),
-        span_scores=tuple(round(float(sure[i:j].mean()), 6) for _, i, j in spans),
-        tags=tuple(predicted),
-    )
-
-
-def window_oracle(document: Document, encoded: Encoded, decode: Mode) -> Prediction:
-    """The best that any model could say of this document through this window: gold tags of visible words."""
-    visible = ["O"] * len(document.tokens)
-    for word in encoded.words:
-        visible[word] = document.tags[word]
-    return Prediction(
-        document=document.id,
-        spans=tuple(s for s, _, _ in spans_of_tags(document, visible, decode)),
-        tags=tuple(visible),
-    )

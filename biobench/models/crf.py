@@ -18,53 +18,23 @@ TAGS = 5
 _FORBIDDEN = -1e4
 """Score of a move that the structure does not allow: finite, so that sums of them stay numbers."""
 
-_AFTER = {
-    OUTSIDE: (OUTSIDE, BEGIN, UNIT),
-    INSIDE: (INSIDE, LAST),
-    BEGIN: (INSIDE, LAST),
-    LAST: (OUTSIDE, BEGIN, UNIT),
-    UNIT: (OUTSIDE, BEGIN, UNIT),
-}
-"""Tag to the tags that may follow it."""
 
-_AFTER_OVERLAP = {
-    OUTSIDE: (OUTSIDE, BEGIN, UNIT),
-    INSIDE: (INSIDE, LAST, BEGIN, UNIT),
-    BEGIN: (INSIDE, LAST, BEGIN, UNIT),
-    LAST: (OUTSIDE, BEGIN, UNIT, INSIDE, LAST),
-    UNIT: (OUTSIDE, BEGIN, UNIT, INSIDE, LAST),
-}
-"""The same where a span may begin or end inside another one of its class."""
+def bioul(classes: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """What a group allows: moves (tags, tags), first tags (tags,), last tags (tags,); True is allowed.
 
-
-def bioul() -> tuple[Tensor, Tensor, Tensor]:
-    """What one group of five tags allows: moves (5, 5), first tags (5,), last tags (5,); True is allowed."""
-    moves = torch.zeros(TAGS, TAGS, dtype=torch.bool)
-    for tag, following in _AFTER.items():
-        moves[tag, list(following)] = True
-    first = torch.tensor([True, False, True, False, True])
-    last = torch.tensor([True, False, False, True, True])
-    return moves, first, last
-
-
-def shared_bioul(classes: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The same for one group of 1 + 4 x classes tags (0 outside; 1 + 4c inside, begin, last, unit of class c).
-
-    Spans of one class may overlap; another class may only begin where the one before has ended.
+    Without `classes` the group has the five tags of one class. With it, one group has 1 + 4 x classes tags (0 outside;
+    1 + 4c inside, begin, last, unit of class c): spans of one class may overlap, and another class may only begin
+    where the one before has ended.
     """
-    tags = 1 + 4 * classes
-    moves = torch.zeros(tags, tags, dtype=torch.bool)
-    kind = torch.tensor([0, *[INSIDE, BEGIN, LAST, UNIT] * classes])
-    owner = torch.tensor([-1, *[c for c in range(classes) for _ in range(4)]])
-    for a in range(tags):
-        for b in range(tags):
-            one, two = int(kind[a]), int(kind[b])
-            if owner[a] == owner[b]:
-                moves[a, b] = two in _AFTER_OVERLAP[one]
-            else:
-                moves[a, b] = two in _AFTER[one] and two not in (INSIDE, LAST)
-    begins, ends = torch.tensor([OUTSIDE, BEGIN, UNIT]), torch.tensor([OUTSIDE, LAST, UNIT])
-    return moves, torch.isin(kind, begins), torch.isin(kind, ends)
+    tag = torch.arange(TAGS) if classes is None else torch.tensor([OUTSIDE, *[INSIDE, BEGIN, LAST, UNIT] * classes])
+    open_after = torch.isin(tag, torch.tensor([INSIDE, BEGIN]))
+    open_before = torch.isin(tag, torch.tensor([INSIDE, LAST]))
+    moves = open_after[:, None] == open_before[None]
+    if classes is not None:
+        owner = torch.cat([torch.tensor([-1]), torch.arange(classes).repeat_interleave(4)])
+        same = owner[:, None] == owner[None]
+        moves = torch.where(same, moves | (same & (owner >= 0)), moves & ~open_before[None])
+    return moves, ~open_before, ~open_after
 
 
 class PathSums(NamedTuple):

@@ -34,7 +34,7 @@ def dummy_folder() -> Path:
 def write_untrained(source: str | Path, folder: str | Path, seed: int = 0) -> Path:
     """The architecture and tokenizer of the checkpoint `source` with random weights, in `folder`, which it gives.
 
-    What pretraining brings to `source` is its distance from this encoder. It is there or not: written beside first.
+    What pretraining brings to `source` is its distance from this encoder. The folder is complete or missing.
     """
     import torch
     from transformers import AutoConfig, AutoModel, AutoTokenizer

@@ -48,7 +48,7 @@ class Encoder(nn.Module):
         self.paths: dict[str, str] = {}
         """Accelerators: what computed packed attention in training, and why it was no kernel."""
         self.warned = False
-        """Whether the user was told of `slow_attention`."""
+        """Whether the user was warned of `slow_attention`."""
         # A pooler feeds nothing here; without it no gradient, memory or weight decay is spent on it. Some families
         # call it unasked.
         if hasattr(model, "pooler"):

@@ -1,28 +1,34 @@
-"""Attention of packed documents on a CPU: documents of similar length are computed together.
+"""Attention of packed documents without a kernel: documents of similar length are computed together.
 
-A document alone is too small a call for the kernel, and a whole batch padded to its longest document does
-mostly nothing. Documents are put into groups whose lengths differ by at most a third; a group is one padded
-block that only attention sees. With dropout the whole layer is one autograd node that keeps the
-probabilities, with what was dropped as their signs, and nothing else of size tokens x tokens.
+A document alone is too small a call for a CPU, and a whole batch padded to its longest document does mostly nothing.
+Documents are put into groups whose lengths differ by at most a third; a group is one padded block that only attention
+sees. With dropout the whole layer is one autograd node that keeps the probabilities, with what was dropped as their
+signs, and nothing else of size tokens x tokens. Local attention of long documents runs in blocks of queries.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
+from biobench.core.machine import to_device
 from biobench.models.dropout import signs, threshold
-from biobench.models.local import in_blocks, local_attention
 
-_GROWTH = 4 / 3
+GROWTH = 4 / 3
 """Longest over shortest document of a group, at most."""
 
 _SHORT = 192
 """Tokens of a document up to which fp32 products are the faster ones."""
+
+BLOCK = 256
+"""Queries of local attention that are computed together, at least."""
+_LONG = 4
+"""Blocks in a document from which it pays to compute them one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,16 @@ class Groups:
     gather: Tensor
     heads: int
 
+    def masks(self, window: int | None, *, added: bool) -> list[Tensor | None]:
+        """Of each group (see `visible`). added: what to add to scores, 0 or minus infinity; else documents that are
+        computed in blocks have none."""
+        if not added:
+            return [
+                None if in_blocks(g.length, window) else visible(g, window, self.spread.device) for g in self.groups
+            ]
+        known = (visible(g, window) for g in self.groups)
+        return [None if m is None else torch.zeros(m.shape).masked_fill_(~m, float("-inf")) for m in known]
+
     def blocks(self, rows: Tensor) -> Tensor:
         """rows: (tokens x heads, width). All blocks end to end, (padded rows, width)."""
         return rows.index_select(0, self.spread)
@@ -58,12 +74,12 @@ class Groups:
         return padded[group.begin : group.begin + rows].view(-1, group.length, padded.shape[-1])
 
 
-def make_groups(lengths: list[int], heads: int) -> Groups:
-    """Documents sorted by length and cut where the length has grown by a third."""
+def make_groups(lengths: list[int], heads: int, growth: float = GROWTH, device: torch.device | str = "cpu") -> Groups:
+    """Documents sorted by length and cut where the length has grown by `growth`. Made on the host, kept on `device`."""
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     members: list[list[int]] = []
     for index in order:
-        if not members or lengths[members[-1][0]] > _GROWTH * lengths[index]:
+        if not members or lengths[members[-1][0]] > growth * lengths[index]:
             members.append([])
         members[-1].append(index)
     starts = [0]
@@ -89,7 +105,9 @@ def make_groups(lengths: list[int], heads: int) -> Groups:
             kept = group.real[:, None, :].expand(-1, heads, -1).reshape(-1)
             block = block[kept]
         gather[rows[block]] = block
-    return Groups(tuple(groups), rows, gather, heads)
+    device = torch.device(device)
+    there = (replace(g, real=None if g.real is None else to_device(g.real, device)) for g in groups)
+    return Groups(tuple(there), to_device(rows, device), to_device(gather, device), heads)
 
 
 def visible(group: Group, window: int | None, device: torch.device | None = None) -> Tensor | None:
@@ -103,11 +121,6 @@ def visible(group: Group, window: int | None, device: torch.device | None = None
         band = ((at[:, None] - at[None, :]).abs() < window)[None, None]
         mask = band if mask is None else (band & mask) | (at[:, None] == at[None, :])[None, None]
     return mask
-
-
-def added(mask: Tensor | None) -> Tensor | None:
-    """What makes of scores those under `mask`: 0 where it is True, minus infinity elsewhere."""
-    return None if mask is None else torch.zeros(mask.shape).masked_fill_(~mask, float("-inf"))
 
 
 class Spread(torch.autograd.Function):
@@ -205,6 +218,30 @@ def _compute(states: Tensor, length: int) -> torch.dtype:
     return torch.float32 if length <= _SHORT and states.dtype == torch.bfloat16 else states.dtype
 
 
+def _rows(*states: Tensor) -> Iterator[Tensor]:
+    """(tokens x heads, width) of each of (1, heads, tokens, width), in the precision of autocast."""
+    kind = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else states[0].dtype
+    return (x.to(kind).transpose(1, 2).reshape(-1, x.shape[-1]) for x in states)
+
+
+def dropped_attention(
+    groups: Groups,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    masks: list[Tensor | None],
+    dropout: float,
+    scaling: float | None,
+) -> Tensor:
+    """As `grouped_attention`, on a CPU with dropout. masks: what to add to the scores of each group."""
+    heads, tokens, width = query.shape[1:]
+    rows = _rows(query, key, value)
+    scale = width**-0.5 if scaling is None else scaling
+    with torch.autocast("cpu", enabled=False):  # The node chooses its own precision.
+        out: Tensor = _Attention.apply(*rows, groups, masks, scale, dropout)  # type: ignore[no-untyped-call]
+    return out.view(1, tokens, heads, width)
+
+
 def grouped_attention(
     groups: Groups,
     query: Tensor,
@@ -218,27 +255,57 @@ def grouped_attention(
 ) -> Tensor:
     """query, key, value: (1, heads, tokens, width) of packed documents; result (1, tokens, heads, width).
 
-    masks: of each group (see `visible`); with dropout, what to add to its scores (see `added`). window: that of the
-    masks, where long documents may be computed in blocks; without dropout their masks are not read.
+    masks: of each group (see `visible`). window: that of the masks; long documents are computed in blocks.
     """
     heads, tokens, width = query.shape[1:]
-    if torch.is_autocast_enabled("cpu"):
-        kind = torch.get_autocast_dtype("cpu")
-        query, key, value = query.to(kind), key.to(kind), value.to(kind)
-    q, k, v = (x.transpose(1, 2).reshape(tokens * heads, width) for x in (query, key, value))
-    if dropout > 0.0:
-        scale = width**-0.5 if scaling is None else scaling
-        with torch.autocast("cpu", enabled=False):  # The node chooses its own precision.
-            rows: Tensor = _Attention.apply(q, k, v, groups, masks, scale, dropout)  # type: ignore[no-untyped-call]
-        return rows.view(1, tokens, heads, width)
-    q, k, v = (Spread.apply(x, groups) for x in (q, k, v))  # type: ignore[no-untyped-call]
+    q, k, v = (Spread.apply(x, groups) for x in _rows(query, key, value))  # type: ignore[no-untyped-call]
     parts = []
     for group, mask in zip(groups.groups, masks, strict=True):
         one, two, three = (groups.block(x, group).view(group.count, heads, group.length, width) for x in (q, k, v))
         if window is not None and in_blocks(group.length, window):
-            out = local_attention(one, two, three, window, group.real, scaling)
+            out = local_attention(one, two, three, window, group.real, scaling, dropout)
         else:
-            out = scaled_dot_product_attention(one, two, three, attn_mask=mask, scale=scaling)
+            out = scaled_dot_product_attention(one, two, three, attn_mask=mask, scale=scaling, dropout_p=dropout)
         parts.append(out.reshape(-1, width))
     whole: Tensor = Gather.apply(torch.cat(parts), groups)  # type: ignore[no-untyped-call]
     return whole.view(1, tokens, heads, width)
+
+
+def in_blocks(length: int, window: int | None) -> bool:
+    """Whether documents of this length are computed block by block: long, and with a short window."""
+    return window is not None and length > _LONG * _block(window)
+
+
+def local_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    window: int,
+    real: Tensor | None,
+    scaling: float | None,
+    dropout: float = 0.0,
+) -> Tensor:
+    """query, key, value: (count, heads, length, width); result alike.
+
+    window counts the token itself: |i - j| < window is visible. real: (count, length) bool, None where no
+    document is padded; a padded query sees at least itself.
+    """
+    length, reach = query.shape[2], window - 1
+    size = _block(window)
+    parts = []
+    for begin in range(0, length, size):
+        end = min(begin + size, length)
+        low, high = max(0, begin - reach), min(length, end + reach)
+        places = torch.arange(begin, end, device=query.device)[:, None]
+        columns = torch.arange(low, high, device=query.device)[None, :]
+        mask = ((places - columns).abs() < window)[None, None]
+        if real is not None:
+            mask = (mask & real[:, None, None, low:high]) | (places == columns)[None, None]
+        keys, values = key[:, :, low:high], value[:, :, low:high]
+        rows = query[:, :, begin:end]
+        parts.append(scaled_dot_product_attention(rows, keys, values, attn_mask=mask, scale=scaling, dropout_p=dropout))
+    return torch.cat(parts, 2)
+
+
+def _block(window: int) -> int:
+    return max(BLOCK, 2 * window)

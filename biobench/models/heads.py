@@ -31,21 +31,22 @@ class Units:
     tokens: int | None = None
 
 
-def _starts(lengths: Sequence[int], device: torch.device) -> Tensor:
-    """(sequences,) position of each sequence's first token."""
-    sizes = torch.tensor(lengths)
-    return to_device(sizes.cumsum(0) - sizes, device)
-
-
 def pool(hidden: Tensor, lengths: Sequence[int], pooling: Literal["cls", "mean"]) -> Tensor:
     """(sequences, width): each sequence's first token, or the mean of its tokens (in fp32)."""
-    if pooling == "cls":
-        return hidden[_starts(lengths, hidden.device)]
     counts = torch.tensor(lengths)
+    if pooling == "cls":
+        return hidden[to_device(counts.cumsum(0) - counts, hidden.device)]
     owner = to_device(torch.repeat_interleave(torch.arange(len(lengths)), counts), hidden.device)
     sizes = to_device(counts, hidden.device)
     total = torch.zeros(len(lengths), hidden.shape[1], dtype=torch.float32, device=hidden.device)
     return total.index_add(0, owner, hidden.float()) / sizes[:, None]
+
+
+def _linear(width: int, outputs: int, std: float) -> nn.Linear:
+    layer = nn.Linear(width, outputs)
+    nn.init.normal_(layer.weight, std=std)
+    nn.init.zeros_(layer.bias)
+    return layer
 
 
 class TokenHead(nn.Module):
@@ -53,10 +54,7 @@ class TokenHead(nn.Module):
 
     def __init__(self, width: int, outputs: int, dropout: float, std: float) -> None:
         super().__init__()
-        self.dropout = nn.Dropout(dropout)
-        self.linear = nn.Linear(width, outputs)
-        nn.init.normal_(self.linear.weight, std=std)
-        nn.init.zeros_(self.linear.bias)
+        self.dropout, self.linear = nn.Dropout(dropout), _linear(width, outputs, std)
 
     def forward(self, hidden: Tensor, units: Units) -> Tensor:
         """Logits: (words, outputs) in fp32."""
@@ -69,10 +67,7 @@ class SequenceHead(nn.Module):
     def __init__(self, width: int, outputs: int, dropout: float, std: float, pooling: Literal["cls", "mean"]) -> None:
         super().__init__()
         self.pooling = pooling
-        self.dropout = nn.Dropout(dropout)
-        self.linear = nn.Linear(width, outputs)
-        nn.init.normal_(self.linear.weight, std=std)
-        nn.init.zeros_(self.linear.bias)
+        self.dropout, self.linear = nn.Dropout(dropout), _linear(width, outputs, std)
 
     def forward(self, hidden: Tensor, units: Units) -> Tensor:
         """Logits: (sequences, outputs) in fp32."""
@@ -95,16 +90,11 @@ class ProbeHead(nn.Module):
         self.register_buffer("mean", torch.zeros(width))
         self.register_buffer("scale", torch.ones(width))
         self.direction = nn.Parameter(torch.zeros(width)) if probe.pooling == "attention" else None
+        drop = nn.Dropout(probe.dropout)
         if probe.kind == "linear":
-            self.layers = nn.Sequential(nn.Dropout(probe.dropout), nn.Linear(width, outputs))
+            self.layers = nn.Sequential(drop, nn.Linear(width, outputs))
         else:
-            self.layers = nn.Sequential(
-                nn.Dropout(probe.dropout),
-                nn.Linear(width, hidden),
-                nn.GELU(),
-                nn.Dropout(probe.dropout),
-                nn.Linear(hidden, outputs),
-            )
+            self.layers = nn.Sequential(drop, nn.Linear(width, hidden), nn.GELU(), drop, nn.Linear(hidden, outputs))
 
     def standardise(self, states: Tensor, real: Tensor) -> None:
         """Take mean and standard deviation of each dimension from these states' real vectors."""

@@ -30,9 +30,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 CARD = "README.md"
-_CARD_BYTES = 65_536
-"""Of a card that are read: front matter stands at its top."""
-_LICENCE = re.compile(r"""^license:[ \t]*(["']?)([A-Za-z0-9][A-Za-z0-9.+-]{0,63})\1[ \t]*(?:#.*)?$""", re.MULTILINE)
+_IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]{0,63}")
 _NO_LIMIT = 1_000_000
 """Tokenizers without a declared limit report a huge sentinel; anything beyond this is one."""
 
@@ -53,14 +51,9 @@ class Checkpoint:
     """Hub id, or the folder's name, where `id` is a name that the user gave."""
 
     @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Of the weights in its safetensors files, heads included, from their headers; empty where none can be read."""
-        return _shapes(self.folder, self.stamp)
-
-    @property
     def parameters(self) -> int | None:
-        """How many weights these are; None where there are none."""
-        return sum(math.prod(shape) for shape in self.shapes.values()) or None
+        """Weights in its safetensors files, heads included, from their headers; None where there are none."""
+        return _parameters(self.folder, self.stamp)
 
     @property
     def initial_std(self) -> float:
@@ -83,39 +76,30 @@ class Checkpoint:
 
 
 @lru_cache(maxsize=16)
-def _shapes(folder: Path, _: Stamp) -> dict[str, tuple[int, ...]]:
+def _parameters(folder: Path, _: Stamp) -> int | None:
     """Read anew where the files' stamp is another."""
     from safetensors import SafetensorError, safe_open
 
-    shapes: dict[str, tuple[int, ...]] = {}
+    total = 0
     for path in folder.glob("*.safetensors"):
         try:
             with safe_open(path, framework="numpy") as weights:
-                shapes |= {name: tuple(weights.get_slice(name).get_shape()) for name in weights.keys()}  # noqa: SIM118
+                total += sum(math.prod(weights.get_slice(name).get_shape()) for name in weights.keys())  # noqa: SIM118
         except (OSError, SafetensorError):
-            return {}
-    return shapes
+            return None
+    return total or None
 
 
 def licence_of(folder: Path) -> str | None:
-    """The identifier after `license:` in the card's front matter; None without a card or a single plain identifier.
+    """The identifier after `license:` in the card's front matter; None without a card or a single plain identifier."""
+    from huggingface_hub.repocard import metadata_load
+    from yaml import YAMLError
 
-    The card is a stranger's text: nothing but letters, digits, dot, plus and hyphen is taken from it, and it is not
-    parsed as YAML. A card that cannot be read is as none.
-    """
     try:
-        with (folder / CARD).open("rb") as stream:
-            text = stream.read(_CARD_BYTES).decode("utf-8", errors="replace").removeprefix("\ufeff")
-    except OSError:
+        named = (metadata_load(folder / CARD) or {}).get("license")
+    except (OSError, ValueError, YAMLError):
         return None
-    lines = text.splitlines()
-    if not lines or lines[0].rstrip() != "---":
-        return None
-    end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), None)
-    if end is None:
-        return None
-    named = _LICENCE.findall("\n".join(lines[1:end]))
-    return named[0][1] if len(named) == 1 else None
+    return named if isinstance(named, str) and _IDENTIFIER.fullmatch(named) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +181,7 @@ def check_unchanged(checkpoint: Checkpoint) -> None:
 
 
 def _class_name(name: Any) -> str | None:
-    """The first of a config's texts where it can be a class's name; a stranger's config may hold anything."""
+    """The first of a config's texts where it can be a class's name; a config may hold anything."""
     first = name[0] if isinstance(name, (list, tuple)) and name else None
     return first if isinstance(first, str) and re.fullmatch(r"[A-Za-z_][\w.-]{0,199}", first, re.ASCII) else None
 
@@ -236,16 +220,12 @@ def _locate(model: str, offline: bool) -> tuple[Path, str, str | None]:
 def _not_fetched(error: BaseException, model: str, name: str, revision: str, offline: bool) -> ModelError:
     from huggingface_hub.errors import LocalEntryNotFoundError, OfflineModeIsEnabled
 
-    about = getattr(error.__cause__, "response", None)
     unknown = isinstance(error, LocalEntryNotFoundError) and not is_incomplete(error)
-    if unknown and about is None:
-        why = "the hub cannot be reached"
-        if offline or isinstance(error.__cause__, OfflineModeIsEnabled):
-            why = "the hub was not asked (--offline or HF_HUB_OFFLINE)"
-        return ModelError(
-            f"model '{model}' is neither a local folder nor at hand, and {why}",
-            hint="check the name, or download it where there is a network and give the folder",
-        )
+    if unknown and getattr(error.__cause__, "response", None) is None:
+        asked = not offline and not isinstance(error.__cause__, OfflineModeIsEnabled)
+        why = "the hub cannot be reached" if asked else "the hub was not asked (--offline or HF_HUB_OFFLINE)"
+        what = f"model '{model}' is neither a local folder nor at hand, and {why}"
+        return ModelError(what, hint="check the name, or download it where there is a network and give the folder")
     what, hint = explain(error, name, "model", revision or "main")
     return ModelError(f"model '{model}' could not be fetched: {what}", hint=hint)
 
@@ -285,29 +265,12 @@ def position_limit(config: Any) -> int | None:
     limit = getattr(config, "max_position_embeddings", None)
     if not isinstance(limit, int) or limit <= 0:
         return None
-    if config.model_type in ROBERTA_LIKE:
+    if "roberta" in config.model_type or config.model_type in _ROBERTA_LIKE:
         limit -= int(config.pad_token_id if config.pad_token_id is not None else 1) + 1
     return limit
 
 
-ROBERTA_LIKE = frozenset(
-    {
-        "roberta",
-        "camembert",
-        "xlm-roberta",
-        "xlm-roberta-xl",
-        "longformer",
-        "data2vec-text",
-        "ibert",
-        "mpnet",
-        "roberta-prelayernorm",
-        "xmod",
-        "luke",
-        "esm",
-        "lilt",
-        "markuplm",
-    }
-)
+_ROBERTA_LIKE = ("camembert", "data2vec-text", "esm", "ibert", "longformer", "luke", "mpnet", "xmod")
 
 
 def window(tokenizer: PreTrainedTokenizerBase, config: Any, max_length: int) -> int:

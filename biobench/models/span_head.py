@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from biobench.core.machine import to_device
-from biobench.models.crf import BEGIN, INSIDE, LAST, TAGS, UNIT, LinearCRF, PathSums, bioul, shared_bioul, turn
+from biobench.models.crf import BEGIN, INSIDE, LAST, TAGS, UNIT, LinearCRF, PathSums, bioul, turn
 from biobench.models.heads import Units
 from biobench.schema.training import SpanOptions
 
@@ -25,23 +26,28 @@ _BLOCK = 64
 """Units whose spans are scored by one matrix product."""
 
 
+class Tagged(NamedTuple):
+    """emissions: (sequences, words, groups, tags); mask: (sequences, words)."""
+
+    crf: LinearCRF
+    emissions: Tensor
+    mask: Tensor
+    sums: PathSums
+
+
 @dataclass(frozen=True, slots=True)
 class SpanScores:
     """What the head says of the units of all sequences, end to end (units).
 
     logits: (units, longest, types), of the span that begins at a unit and is 1..longest units long; longest is
     max_span, or the units of the longest sequence if these are fewer. inside: (units, longest), whether that span
-    ends in its own sequence. crf, emissions (sequences, words, groups, tags), mask (sequences, words) and sums: the
-    tagger; None in the variant without one.
+    ends in its own sequence. tagger: None in the variant without one.
     """
 
     logits: Tensor
     inside: Tensor
     counts: Sequence[int]
-    crf: LinearCRF | None = None
-    emissions: Tensor | None = None
-    mask: Tensor | None = None
-    sums: PathSums | None = None
+    tagger: Tagged | None = None
 
 
 class GatedBiLSTM(nn.Module):
@@ -95,7 +101,7 @@ class SpanHead(nn.Module):
             width = options.width
             if options.variant == "paper_variant":
                 self.tagger = nn.Linear(width, 1 + 4 * self.columns)
-                self.crf = LinearCRF(1, shared_bioul(self.columns))
+                self.crf = LinearCRF(1, bioul(self.columns))
             else:
                 self.tagger = nn.Linear(width, TAGS * types)
                 self.crf = LinearCRF(types, bioul())
@@ -122,16 +128,16 @@ class SpanHead(nn.Module):
         rows = to_device(real.view(-1).nonzero()[:, 0], states.device)
         padded = self.context(_padded(self.project(states), rows, real.shape), mask)
         flat = padded.flatten(0, 1)[rows]
-        groups = 1 if self.options.variant == "paper_variant" else self.types
-        emissions = _padded(self.tagger(self.dropout(flat)), rows, real.shape).view(*real.shape, groups, -1)
         paper = self.options.variant == "paper_variant"
+        groups = 1 if paper else self.types
+        emissions = _padded(self.tagger(self.dropout(flat)), rows, real.shape).view(*real.shape, groups, -1)
         with torch.set_grad_enabled(paper and torch.is_grad_enabled()):
             sums = self.crf.sums(emissions, mask)
             marginals = self.crf.log_marginals(emissions, sums).flatten(0, 1)[rows]
             chance = _span_chances(marginals, self.columns if paper else None, inside)
         term = chance if paper else _logit(chance)
         logits = self._biaffine(self.dropout(flat), inside.shape[1]) + term
-        return SpanScores(logits, inside, every, self.crf, emissions, mask, sums)
+        return SpanScores(logits, inside, every, Tagged(self.crf, emissions, mask, sums))
 
     def _biaffine(self, states: Tensor, longest: int) -> Tensor:
         """(units, longest, columns): begin vector of the first unit times end vector of the last."""

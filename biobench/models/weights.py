@@ -1,8 +1,7 @@
-"""Loading the weights of a checkpoint's encoder; what cannot be built, or would not fit, is refused before."""
+"""Loading the weights of a checkpoint's encoder."""
 
 from __future__ import annotations
 
-import copy
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +26,10 @@ def load_base(checkpoint: Checkpoint, dtype: torch.dtype) -> PreTrainedModel:
     architectures = getattr(checkpoint.config, "architectures", None) or [""]
     alone = architectures[0].endswith("EncoderModel")  # the encoder half of T5 and its kind
     loader: Any = AutoModelForTextEncoding if alone else AutoModel
-    if checkpoint.shapes and not checkpoint.trust_remote_code:
-        _check_shapes(checkpoint, loader)
+    needed, free = 4 * (checkpoint.parameters or 0), free_memory_bytes(torch.device("cpu"))
+    if free is not None and needed > free:
+        what = f"the weights need {needed / 2**30:.1f} GiB in fp32, {free / 2**30:.1f} GiB are free"
+        raise ModelError(what, hint=_MORE_MEMORY, file=checkpoint.folder)
     try:
         model, report = loader.from_pretrained(
             checkpoint.folder,
@@ -40,7 +41,11 @@ def load_base(checkpoint: Checkpoint, dtype: torch.dtype) -> PreTrainedModel:
     except Exception as error:  # safetensors, pickle and the model's own code have errors of their own
         raise weights_error(checkpoint.folder, error) from error
     for name, weights, config in sorted(report["mismatched_keys"]):
-        raise _other_shape(checkpoint, name, tuple(weights), tuple(config))
+        raise ModelError(
+            f"the weights '{name}' have shape {tuple(weights)}, by the config it is {tuple(config)}",
+            hint="config and weights come from different checkpoints",
+            file=checkpoint.folder,
+        )
     broken = next((n for n, w in model.named_parameters() if not bool(w.isfinite().all())), None)
     if broken is not None:
         raise ModelError(
@@ -63,58 +68,12 @@ def load_base(checkpoint: Checkpoint, dtype: torch.dtype) -> PreTrainedModel:
     return model  # type: ignore[no-any-return]
 
 
-def _check_shapes(checkpoint: Checkpoint, loader: Any) -> None:
-    """Refuse a config that contradicts the headers of the weights, or whose encoder memory does not hold. ModelError.
-
-    Not by total bytes: fp16, tied, sharded and head-carrying checkpoints are sound. The config is built without
-    memory (device `meta`), after the sizes that could take minutes even so.
-    """
-    config, shapes, file = checkpoint.config, checkpoint.shapes, checkpoint.folder / "config.json"
-    sizes = {size for shape in shapes.values() for size in shape}
-    hint = "config and weights come from different checkpoints"
-    layers = getattr(config, "num_hidden_layers", None)
-    if isinstance(layers, int) and layers > len(shapes) and config.model_type != "albert":  # which shares them
-        raise ModelError(f"the config says {layers} layers, the files hold {len(shapes)} weights", hint=hint, file=file)
-    for name in ("hidden_size", "vocab_size"):
-        size = getattr(config, name, None)
-        if isinstance(size, int) and size not in sizes:
-            raise ModelError(f"the config says {name} {size}, which no weight in the files has", hint=hint, file=file)
-    try:
-        with torch.device("meta"):
-            model = loader.from_config(copy.deepcopy(config))
-    except Exception as error:  # as where the weights are loaded
-        what = f"no encoder can be built from the config: {first_line(error)}"
-        raise ModelError(what, hint="the folder must load with AutoModel.from_pretrained", file=file) from error
-    for name, parameter in model.named_parameters():
-        shape = shapes.get(name, shapes.get(f"{model.base_model_prefix}.{name}"))
-        if shape is not None and shape != tuple(parameter.shape):
-            raise _other_shape(checkpoint, name, shape, tuple(parameter.shape))
-    needed, free = 4 * sum(p.numel() for p in model.parameters()), free_memory_bytes(torch.device("cpu"))
-    if free is not None and needed > free:
-        what = f"the encoder needs {needed / 2**30:.1f} GiB in fp32, {free / 2**30:.1f} GiB are free"
-        raise ModelError(what, hint=_MORE_MEMORY, file=checkpoint.folder)
-
-
-def _other_shape(checkpoint: Checkpoint, name: str, weights: tuple[int, ...], config: tuple[int, ...]) -> ModelError:
-    what = f"the weights '{name}' have shape {weights}, by the config it is {config}"
-    return ModelError(what, hint="config and weights come from different checkpoints", file=checkpoint.folder)
-
-
 def weights_error(folder: Path, error: Exception) -> ModelError:
     """What to say of weights that do not load: the file that is not whole where there is one, else the folder."""
     if is_out_of_memory(error):
         return ModelError("memory does not suffice to load the weights", hint=_MORE_MEMORY, file=folder)
-    broken = broken_file(folder, "*.safetensors", _open_safetensors) or broken_file(folder, "*.bin", _open_pickled)
+    broken = broken_file(folder, "*.safetensors", lambda path: safe_open(path, framework="pt"))
     hint = "the folder must load with AutoModel.from_pretrained"
     if broken is not None:
         hint = "the file is damaged or cut short: copy or download it again, or save the model again"
     return ModelError(f"the weights cannot be loaded: {first_line(error)}", hint=hint, file=broken or folder)
-
-
-def _open_safetensors(path: Path) -> None:
-    with safe_open(path, framework="pt"):
-        pass
-
-
-def _open_pickled(path: Path) -> None:
-    torch.load(path, map_location="meta", weights_only=True)

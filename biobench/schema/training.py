@@ -1,14 +1,13 @@
-"""How a task is learned: window, recipe, adapter, search, head and probe; parts of a spec."""
+"""How a task is learned: window, recipe, adapter, head and probe; parts of a spec."""
 
 from __future__ import annotations
 
-import math
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from biobench.schema.source import fail, later
-from biobench.schema.strict import Strict, plain, suggest
+from biobench.schema.strict import Strict, plain
 
 
 class Protocol(Strict):
@@ -24,9 +23,6 @@ class Protocol(Strict):
     """How the label scores of a document's windows become one."""
     pairs: Literal["shorten_longer", "shorten_text"] = later("shorten_longer")
     """What is cut where a pair is longer than the window: the longer of the two texts, or the second alone."""
-
-
-Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Adapter(Strict):
@@ -49,68 +45,6 @@ class Adapter(Strict):
     def _named(self) -> Adapter:
         if not self.targets:
             raise fail("training.adapter.targets names no module", "use attention, linear, or names of modules")
-        return self
-
-
-class Range(Strict):
-    """Values between two ends; log: drawn evenly on the logarithm's scale."""
-
-    low: int | Finite
-    high: int | Finite
-    log: bool = False
-    """Two whole numbers are the ends of a range of whole numbers."""
-
-
-def _plain_values(values: Any) -> Any:
-    return tuple(plain(value) for value in values) if isinstance(values, list | tuple) else values
-
-
-Choices = Annotated[tuple[bool | int | float | str | None, ...], BeforeValidator(_plain_values)]
-NOT_SEARCHED = (
-    *("grid", "search", "train_fraction", "train_documents", "validation_documents", "encoder", "precision"),
-)
-"""Fields of `training` that a trial may not change: they decide on what data, in what form and how a run is made."""
-
-
-class Search(Strict):
-    """What the tuned track tries, in place of `training.grid`: every point of a grid, or a study.
-
-    The names are fields of `training`, as dotted paths (`learning_rate`, `adapter.rank`), and `head.dropout`.
-    """
-
-    grid: dict[str, Choices] | None = None
-    """Field to its values; every combination is one trial, the last field changing fastest."""
-    study: dict[str, Choices | Range] | None = None
-    """Field to its values or its range; trials are drawn one after the other by `sampler`."""
-    trials: int | None = Field(None, gt=0)
-    """The study's budget; a grid's is the number of its points."""
-    sampler: Literal["tpe", "random"] = "tpe"
-    """tpe: tree-structured Parzen estimator (Bergstra et al. 2011) of optuna (extra `search`)."""
-
-    @property
-    def budget(self) -> int:
-        """How many trials it takes."""
-        return self.trials if self.grid is None else math.prod(map(len, self.grid.values()))  # type: ignore[return-value]
-
-    @model_validator(mode="after")
-    def _one(self) -> Search:
-        if (self.grid is None) == (self.study is None):
-            raise fail("training.search is either a grid or a study", "give one of them")
-        if (self.study is None) != (self.trials is None):
-            raise fail("training.search.trials is the budget of a study", "give it with `study`, and not with `grid`")
-        space = self.grid if self.grid is not None else self.study
-        assert space is not None
-        if not space:
-            raise fail("training.search names no field", "for example {learning_rate: [2e-5, 5e-5]}")
-        for name, values in space.items():
-            if name.split(".")[0] in NOT_SEARCHED:
-                raise fail(f"training.search cannot change '{name}'", "leave it out; it is a field of the task")
-            if isinstance(values, Range):
-                if not values.low < values.high or (values.log and values.low <= 0):
-                    what = f"training.search: the range of '{name}' needs low < high, and with log a low above 0"
-                    raise fail(what, "for example {low: 1e-5, high: 1e-4}")
-            elif not values or len(set(map(repr, values))) < len(values):
-                raise fail(f"training.search: the values of '{name}' must be distinct, at least one", "list each once")
         return self
 
 
@@ -160,17 +94,6 @@ class Training(Strict):
     """Train small weights beside the encoder's frozen ones."""
     top_layers: int | None = Field(None, ge=0, json_schema_extra={"later": True})
     """Train this many layers at the encoder's end, and what follows them; those below and the embeddings stay."""
-    layer_decay: float = Field(1.0, gt=0, le=1, json_schema_extra={"later": True})
-    """Each layer's rate is that of the layer above it times this; the embeddings stand below the first layer."""
-    gradient_checkpointing: bool = later(False)
-    """Compute the layers' states again in the backward pass instead of storing them: less memory, more time."""
-    search: Search | None = later(None)
-    """--track tuned: what is tried instead of `grid`."""
-
-    @property
-    def trials(self) -> int:
-        """How many trials the tuned track gives every model."""
-        return len(self.grid) if self.search is None else self.search.budget
 
     @model_validator(mode="after")
     def _length(self) -> Training:
@@ -180,12 +103,8 @@ class Training(Strict):
             raise fail("training.grid must be distinct positive factors", "for example `grid: [0.4, 1.0, 2.0]`")
         if isinstance(self.evaluate_every, int) and self.evaluate_every < 1:
             raise fail("evaluate_every must be 'epoch' or at least 1 step", "for example `evaluate_every: 500`")
-        for name in () if self.search is None else (self.search.grid or self.search.study or ()):
-            if name.split(".")[0] not in type(self).model_fields and name != "head.dropout":
-                known = [*(n for n in type(self).model_fields if n not in NOT_SEARCHED), "head.dropout"]
-                raise fail(f"training.search: '{name}' is no field of the recipe", suggest(name, known))
-        if self.adapter is not None and (self.top_layers is not None or self.layer_decay != 1.0):
-            raise fail("training.adapter freezes the encoder", "leave top_layers and layer_decay out beside it")
+        if self.adapter is not None and self.top_layers is not None:
+            raise fail("training.adapter freezes the encoder", "leave top_layers out")
         return self
 
 

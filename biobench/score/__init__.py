@@ -5,7 +5,7 @@ recomputed, for the bootstrap; `scored` fills a record's scores; `rescore` recom
 """
 
 from biobench.score.averages import Scores, average_of
-from biobench.score.compute import compute, scored
+from biobench.score.compute import compute, score_task, scored
 from biobench.score.counting import GroupCounts, ScoreError, counts, oracle, shares
 from biobench.score.rescore import Rescored, rescore
 
@@ -19,6 +19,7 @@ __all__ = [
     "counts",
     "oracle",
     "rescore",
+    "score_task",
     "scored",
     "shares",
 ]

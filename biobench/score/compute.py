@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from biobench.kinds.base import Answered, get_kind
-from biobench.schema.document import Document, Prediction
+from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.kind import PLUGIN_METRICS
 from biobench.schema.record import RunRecord
+from biobench.schema.task import TaskSpec
 from biobench.score.averages import Scores, Sums, f1_averages, micro_without, per_label
 from biobench.score.counting import Match, ScoreError, counts, fit_together
 
@@ -55,6 +56,19 @@ def compute(
         if value is not None:
             values[name] = float(value)
     return Scores(values, per_label(exact))
+
+
+def score_task(spec: TaskSpec, data: TaskData, gold: Sequence[Document], predictions: Sequence[Prediction]) -> Scores:
+    """All averages of predictions for `gold`, documents of a task; see `compute`."""
+    return compute(
+        type=spec.type,
+        labels=data.labels,
+        gold_labels=data.gold_labels,
+        gold=gold,
+        predictions=predictions,
+        negative_label=spec.metric.negative_label,
+        scale=spec.scale,
+    )
 
 
 def scored(record: RunRecord, gold: Sequence[Document], predictions: Sequence[Prediction]) -> RunRecord:

@@ -68,9 +68,7 @@ def probabilistic(
         confidence, right, brier = scores[cases, best], truth[cases, best], squares.sum(axis=1).mean()
     else:
         confidence, right, brier = scores.ravel(), truth.ravel(), squares.mean()
-    values = {"ece": expected_calibration_error(confidence, right), "brier": float(brier)}
-    areas = ranking(truth, scores)
-    return values if areas is None else values | {"auroc": areas[0], "auprc": areas[1]}
+    return _measures(confidence, right, float(brier), truth, scores)
 
 
 def _of_spans(truths: dict[str, Document], predictions: Sequence[Prediction]) -> dict[str, float]:
@@ -84,6 +82,10 @@ def _of_spans(truths: dict[str, Document], predictions: Sequence[Prediction]) ->
     if not confidence:
         return {}
     c, r = np.asarray(confidence, dtype=np.float64), np.asarray(right)
-    values = {"ece": expected_calibration_error(c, r), "brier": float(((c - r) ** 2).mean())}
-    areas = ranking(r[:, None], c[:, None])
+    return _measures(c, r, float(((c - r) ** 2).mean()), r[:, None], c[:, None])
+
+
+def _measures(confidence: Floats, right: Floats, brier: float, truth: Floats, scores: Floats) -> dict[str, float]:
+    values = {"ece": expected_calibration_error(confidence, right), "brier": brier}
+    areas = ranking(truth, scores)
     return values if areas is None else values | {"auroc": areas[0], "auprc": areas[1]}

@@ -21,7 +21,7 @@ from biobench.submission.checks import Check, error
 
 TOLERANCE = 1e-9
 """How far a claimed score may lie from the recomputed one: rounding of the arithmetic, no more."""
-ADAPTATION = ("training.adapter", "training.top_layers", "training.layer_decay")
+ADAPTATION = ("training.adapter", "training.top_layers")
 """What may be trained in place of the whole encoder (docs/running.md)."""
 RATES = ("training.learning_rate", "training.head_learning_rate")
 
@@ -29,8 +29,8 @@ RATES = ("training.learning_rate", "training.head_learning_rate")
 def why_not_submitted(run: RunRecord | Brief) -> str:
     """Why no submission holds a run of these conditions; empty where one may.
 
-    Submissions hold runs of the spec as it is, of a declared protocol, of the tracks tuned (with a search of its own)
-    and frozen, and of adapters and partly trained encoders. The board shows each under its conditions.
+    Submissions hold runs of the spec as it is, of a declared protocol, of the tracks tuned and frozen, and of adapters
+    and partly trained encoders. The board shows each under its conditions.
     """
     if run.origin != "run" or run.split != "test":
         return "was not fine-tuned here and scored on the test split"
@@ -41,7 +41,7 @@ def why_not_submitted(run: RunRecord | Brief) -> str:
         return ""
     fields = [text.partition("=")[0].strip() for text in overrides]
     adapted = any(field == part or field.startswith(f"{part}.") for field in fields for part in ADAPTATION)
-    allowed = (*(ADAPTATION + RATES if adapted else ()), *(("training.search",) if run.track == "tuned" else ()))
+    allowed = ADAPTATION + RATES if adapted else ()
     other = [field for field in fields if not any(f"{field}.".startswith(f"{part}.") for part in allowed)]
     return f"sets {', '.join(other)} of the spec; submissions set adapters, or use --protocol or --track" * bool(other)
 

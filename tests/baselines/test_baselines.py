@@ -144,13 +144,6 @@ def test_the_dictionary_uses_the_corpus_tokens_and_gives_tags() -> None:
     assert known(inside).labels == {}, "a mention inside a token is no surface of the tokens"
 
 
-def test_words_and_their_places() -> None:
-    words = Words.of(Document("d", "d", "l'été, 5-HT", "test"))
-    assert words.surfaces == ("l", "'", "été", ",", "5", "-", "HT")
-    assert words.places((Span(2, 5, "T"), Span(3, 5, "T"), Span(7, 11, "C"))) == [(2, 3, "T"), (4, 7, "C")]
-    assert words.span((4, 7, "C")) == Span(7, 11, "C")
-
-
 def test_the_bag_of_words_reads() -> None:
     data = classified(["A", "B", "C"] * 10, ["A", "B", "C"] * 5)
     assert scores(data, bag_of_words(data, 0, single=True), "single_label").values["accuracy"] == 1
@@ -158,12 +151,6 @@ def test_the_bag_of_words_reads() -> None:
     played = bag_of_words(several, 0, single=False)
     assert {p.document: p.labels for p in played.draws[0]}["test2"] == ()
     assert all("C" not in p.labels for p in played.draws[0]), "a label without training documents is never said"
-
-
-def test_the_bag_of_words_survives_texts_without_words() -> None:
-    data = classified(["A", "B"], ["A"])
-    data.documents["train"] = [Document(f"t{i}", f"t{i}", "…", "train", labels=(x,)) for i, x in enumerate("AB")]
-    assert [p.labels for p in bag_of_words(data, 0, single=True).draws[0]] == [("A",)]
 
 
 @pytest.mark.parametrize("type", ["single_label", "multi_label"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.errors import StoreError
 from biobench.report.frame import build
-from biobench.report.results import fingerprint, load
+from biobench.report.results import fingerprint
 from biobench.runs.api import run
 from biobench.schema.baseline import BASELINE_VERSION
 from biobench.schema.document import TaskData
@@ -152,16 +151,3 @@ def test_a_run_on_a_broken_task_is_kept_but_not_shown(tmp_path: Path) -> None:
     report = build(results, tasks=["shuffled"])
     assert {r.source for r in report.rows} == {"baseline", "oracle"}
     assert any(note.startswith("shuffled fails its gate") for note in report.notes)
-
-
-def test_a_refused_task_leaves_the_suite_average(tmp_path: Path) -> None:
-    held = load(tmp_path)
-    whole, less = (build(h, "paper") for h in (held, replace(held, refused=frozenset({"fracco_30"}))))
-    before, after = ({r.line: r for r in report.averages if r.suite == "fr"} for report in (whole, less))
-    assert before
-    for line, row in before.items():
-        own = {r.task: r.mean for r in less.rows if r.line == line and r.suite == "fr" and r.task != "fracco_30"}
-        assert after[line].tasks == row.tasks - 1 == len(own)
-        assert after[line].task_mean == pytest.approx(sum(own.values()) / len(own))
-        shared = (own.pop("fracco_100") + own.pop("cantemist")) / 2  # the same texts
-        assert after[line].mean == pytest.approx((shared + sum(own.values())) / (1 + len(own)))

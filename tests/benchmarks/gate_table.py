@@ -59,15 +59,12 @@ def guesses(rng: np.random.Generator, documents: Sequence[Document], agree: floa
 
 
 def chance_rows(rng: np.random.Generator, repeats: int) -> Iterator[Row]:
-    """Needle tasks without a leak: refused by the gate."""
+    """Needle tasks without a leak that the gate refuses."""
     task = load_task("demo_topic")
     spec = task.spec
     asks = spec.model_copy(update={"labels": list(LABELS), "gate": spec.gate.model_copy(update={"expect": "chance"})})
     task = replace(task, spec=asks)
-    refused = 0
-    for _ in range(repeats):
-        data = needle_data(rng)
-        refused += not gate(task, data).passed
+    refused = sum(not gate(task, needle_data(rng)).passed for _ in range(repeats))
     yield Row("the gate refuses a needle task without a leak", "384 examples", refused / repeats, (0.0, 0.02))
 
 

@@ -1,4 +1,4 @@
-"""Our fine-tuning against the HF Trainer's on the same task, in alternation; and how our cost grows.
+"""Our fine-tuning against the HF Trainer's on the same task, in alternation.
 
     python -m tests.benchmarks.speed_against MODEL --task ncbi_disease_single --data-dir DIR --seeds 42-46
 
@@ -18,12 +18,11 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from shutil import which
 from typing import Any
 
-import numpy as np
 import torch
 import typer
 
@@ -92,17 +91,6 @@ class SpeedRatio:
     def as_good(self) -> bool | None:
         """Whether the noise of seeds explains a score below ours; None where one seed tells nothing of noise."""
         return None if self.interval is None else self.interval[1] >= 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """seconds = fixed + slope x size, by least squares. worst: largest distance of a point, as a share of it."""
-
-    size: str
-    fixed: float
-    slope: float
-    worst: float
-    points: tuple[tuple[float, float], ...]
 
 
 def contenders(device: torch.device) -> dict[str, dict[str, Any] | None]:
@@ -175,38 +163,6 @@ def best_flags(ratios: Sequence[SpeedRatio]) -> tuple[SpeedRatio | None, SpeedRa
     return next((r for r in others if r.as_good), None), next(iter(others), None)
 
 
-def cost_fits(work: Work, report: Callable[[int, Figures], None]) -> list[Fit]:
-    """How our wall seconds grow with training documents, their tokens, seeds and tasks, each in three sizes."""
-    sizes = [max(1, work.documents * share // 4) for share in (1, 2, 4)]
-    first = work.seeds[0]
-    by_size = [(n, replace(work, documents=n, seeds=(first,))) for n in sizes]
-    small = replace(work, documents=sizes[0], seeds=(first,))
-    by_seeds = [(n, replace(small, seeds=tuple(range(first, first + n)))) for n in (1, 2, 4)]
-    by_tasks = [(n, replace(small, tasks=n)) for n in (1, 2, 4)]
-    measured: dict[Work, Figures] = {}
-
-    def of(part: Work) -> Figures:
-        if part not in measured:
-            measured[part] = _in_process(OURS, None, part)
-            report(len(measured), measured[part])
-        return measured[part]
-
-    documents = [(float(n), of(part).wall_seconds) for n, part in by_size]
-    tokens = [(float(of(part).tokens), of(part).wall_seconds) for _, part in by_size]
-    seeds = [(float(n), of(part).wall_seconds) for n, part in by_seeds]
-    tasks = [(float(n), of(part).wall_seconds) for n, part in by_tasks]
-    points = {"documents": documents, "tokens": tokens, "seeds": seeds, "tasks": tasks}
-    return [fit(size, values) for size, values in points.items()]
-
-
-def fit(size: str, points: Sequence[tuple[float, float]]) -> Fit:
-    """The straight line through (size, seconds)."""
-    x, y = (np.array(column) for column in zip(*points, strict=True))
-    slope, fixed = (float(v) for v in np.polyfit(x, y, 1))
-    worst = float(np.max(np.abs(fixed + slope * x - y) / y))
-    return Fit(size, fixed, slope, worst, tuple(points))
-
-
 def _in_process(name: str, flags: dict[str, Any] | None, work: Work) -> Figures:
     # an executor's process may start others, as loaders of data do; a pool's may not
     executor = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=end_with_parent)
@@ -266,11 +222,6 @@ def _theirs(work: Work, device: torch.device, flags: dict[str, Any]) -> tuple[li
     return scores, 0
 
 
-def as_json(lines: Sequence[Figures | SpeedRatio | Fit]) -> list[dict[str, Any]]:
-    """Plain values."""
-    return [asdict(line) for line in lines]
-
-
 def main(
     model: str,
     *,
@@ -282,19 +233,18 @@ def main(
     rounds: int = 3,
     device: str = "auto",
     threads: int | None = None,
-    fits: bool = False,
     offline: bool = False,
     json_only: bool = False,
 ) -> None:
-    """Let the contenders fine-tune in turn. --fits: also how our cost grows; with --rounds 0 that alone."""
+    """Let the contenders fine-tune in turn."""
     quiet_libraries()
     count = threads or torch.get_num_threads()
     work = Work(model, task, data_dir, documents, epochs, tuple(parse_seeds(seeds)), device, count, offline=offline)
-    _compare(work, rounds, fits=fits, json_only=json_only)
+    _compare(work, rounds, json_only=json_only)
 
 
-def _compare(work: Work, rounds: int, *, fits: bool, json_only: bool) -> None:
-    """Run the contenders for so many rounds, then the fits, and print both."""
+def _compare(work: Work, rounds: int, *, json_only: bool) -> None:
+    """Run the contenders for so many rounds and print a line each."""
 
     def report(turn: int, figures: Figures) -> None:
         scores = " ".join(f"{100 * score:.1f}" for score in figures.scores)
@@ -309,12 +259,11 @@ def _compare(work: Work, rounds: int, *, fits: bool, json_only: bool) -> None:
         f"load of the machine at the start: {'not known' if load is None else f'{load:.1f}'}, {work.threads} threads",
         err=True,
     )
-    ratios = compare_speed(work, rounds, report=report) if rounds else []
-    lines = cost_fits(work, report) if fits else []
+    ratios = compare_speed(work, rounds, report=report)
     best, fastest = best_flags(ratios)
     if json_only:
         names = {"best_at_our_score": best and best.contender, "fastest": fastest and fastest.contender}
-        print_json({"ratios": as_json(ratios), **names, "fits": as_json(lines)})
+        print_json({"ratios": [asdict(r) for r in ratios], **names})
         return
     for r in ratios:
         typer.echo(
@@ -327,10 +276,6 @@ def _compare(work: Work, rounds: int, *, fits: bool, json_only: bool) -> None:
             shown = "not known from one seed; give several, such as --seeds 42-46"
         typer.echo(f"best flags with a score not below ours within the noise of seeds: {shown}")
         typer.echo(f"fastest flags whatever the score: {fastest.contender}, {fastest.wall:.2f} times our wall time")
-    for line in lines:
-        typer.echo(
-            f"seconds = {line.fixed:.2f} + {line.slope:.3g} x {line.size} (off by {100 * line.worst:.0f} % at most)"
-        )
 
 
 def _over_ours(ratio: SpeedRatio) -> str:

@@ -78,12 +78,6 @@ def test_one_wrong_label_costs_what_it_is_worth(biobench: Callable[..., Said], t
     assert second["key"] != forced["key"]
 
 
-def test_a_systems_own_run_file_is_read_too(biobench: Callable[..., Said], tmp_path: Path) -> None:
-    first = call(biobench, write(tmp_path / "p.jsonl", gold("demo_ner")), "demo_ner", "--json").json()[0]
-    other = call(biobench, tmp_path / first["predictions"], "demo_ner", "--json", name="copy").json()[0]
-    assert other["scores"] == first["scores"]
-
-
 def test_tags_on_the_corpus_tokens_are_decoded_as_gold_is(biobench: Callable[..., Said], tmp_path: Path) -> None:
     rows = [{"document": d.id, "tags": list(d.tags)} for d in demo("demo_ner").test]
     row = call(biobench, write(tmp_path / "p.jsonl", rows), "demo_ner", "--json").json()[0]
@@ -104,7 +98,6 @@ def first(rows: Rows, **changed: Any) -> Rows:
         ("demo_topic", lambda r: first(r, labels=["Cardio"]), ":1: 'Cardio' is not a label of the task"),
         ("demo_topic", lambda r: first(r, labels=[]), ":1: gives 0 labels in a task of one label"),
         ("demo_topic", lambda r: first(r, lables=["x"]), ":1: 'lables' is not a field"),
-        ("demo_topic", lambda r: first(r, label_scores={}), ":1: 'label_scores' lacks"),
         ("demo_ner", lambda r: first(r, spans=[{"start": 0, "end": 10**6, "label": "Disease"}]), "leaves the text"),
         ("demo_ner", lambda r: first(r, spans=[{"start": 0.5, "end": 3, "label": "Disease"}]), "whole numbers"),
         ("demo_ner", lambda r: first(r, spans=[{"start": 0, "end": 3, "label": "disease"}]), "is not a label"),

@@ -16,8 +16,8 @@ from biobench.errors import UsageError
 from biobench.schema.document import Prediction
 from biobench.score import oracle
 from biobench.store import Store
+from tests.helpers.baselines_make import play
 from tests.helpers.compare_make import SEEDS, constant, documents, save, save_runs
-from tests.helpers.floors_make import play
 
 TASKS = ("gad", "diamed", "meddialog_fr")
 

@@ -18,7 +18,7 @@ from biobench.comparison.ranking import (
 from biobench.report.frames import results
 from biobench.report.results import load
 from tests.helpers import compare_make
-from tests.helpers.floors_make import play
+from tests.helpers.baselines_make import play
 from tests.helpers.report_make import save_run, save_runs
 
 TASKS = ("gad", "anatem", "hoc", "bc5cdr")

@@ -22,7 +22,6 @@ from biobench.kinds.span_ner import (
     touched,
     with_subtokens,
     with_words,
-    word_units,
 )
 from biobench.schema.document import Document, Span
 from tests.helpers.checkpoints import TOKENIZERS, fast_tokenizer
@@ -37,13 +36,17 @@ def _words(count: int) -> str:
     return " ".join(names[i % len(names)] for i in range(count))
 
 
+def _units(text: str) -> tuple[tuple[int, int], ...]:
+    return with_words([_document(text, [])])[0].tokens
+
+
 def _document(text: str, spans: list[Span]) -> Document:
     return Document("d", "d", text, "test", spans=tuple(sorted(set(spans))))
 
 
 @given(st.text(max_size=60))
 def test_words_cover_every_sign_that_is_not_white_space(text: str) -> None:
-    units = word_units(text)
+    units = _units(text)
     assert all(a[1] <= b[0] for a, b in pairwise(units))
     covered = {i for s, e in units for i in range(s, e)}
     assert covered == {i for i, c in enumerate(text) if not c.isspace()}
@@ -51,7 +54,7 @@ def test_words_cover_every_sign_that_is_not_white_space(text: str) -> None:
 
 def test_words_are_runs_of_letters_runs_of_digits_and_single_signs() -> None:
     text = "L'IL-2 à 0,5 µg/ml (n=3)"
-    assert [text[s:e] for s, e in word_units(text)] == [
+    assert [text[s:e] for s, e in _units(text)] == [
         *("L", "'", "IL", "-", "2", "à", "0", ",", "5", "µg", "/", "ml", "(", "n", "=", "3", ")")
     ]
 
@@ -128,7 +131,7 @@ def test_subtoken_units_are_pieces_without_white_space(kind: str) -> None:
 def test_windows_show_every_token_and_no_offset_moves(kind: str, count: int, length: int, data: st.DataObject) -> None:
     """Spans of one to four words at every word, so that some straddle every boundary, all come back exactly."""
     text = _words(count)
-    units = word_units(text)
+    units = _units(text)
     size = data.draw(st.integers(1, 4))
     spans = [
         Span(units[i][0], units[min(i + n, len(units)) - 1][1], "XY"[(i + n) % 2])

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from biobench.encode.tokens import Encoded
-from biobench.kinds.token_ner import predict_tags, tag_set, tag_targets, window_oracle
+from biobench.kinds import get_kind
+from biobench.kinds.token_ner import tag_set
 from biobench.schema.document import Document, Span
 
+KIND: Any = get_kind("token_ner")
 TAGS = ["O", "B-X", "I-X", "B-Y", "I-Y"]
 WORDS = ((0, 2), (3, 5), (6, 8), (9, 11), (12, 14), (15, 17))
 
@@ -27,8 +30,8 @@ def _document(tags: str) -> Document:
 def test_the_outputs_are_o_then_begin_and_inside_of_each_label_in_turn() -> None:
     assert tag_set(["X", "Y"]) == TAGS
     document = _document("O B-Y I-Y O B-X I-X")
-    index = {tag: i for i, tag in enumerate(TAGS)}
-    assert tag_targets(document, _window(1, 2, 4, 5), index).tolist() == [3, 4, 1, 2]
+    task = SimpleNamespace(index={tag: i for i, tag in enumerate(TAGS)})
+    assert KIND.target(task, document, _window(1, 2, 4, 5)).tolist() == [3, 4, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +48,8 @@ def test_a_span_s_score_is_the_mean_chance_of_its_words_tags(decode: Any, spans:
     for row, (tag, chance) in enumerate(best.values()):
         rows[row] = (1 - chance) / 4
         rows[row, TAGS.index(tag)] = chance
-    said = predict_tags(_document("O " * 6), _window(*best), rows, TAGS, decode)
+    task = SimpleNamespace(outputs=TAGS, decode=decode)
+    said = KIND.predict(task, _document("O " * 6), [_window(*best)], [rows], 0.5)
     assert list(said.spans) == spans
     assert said.span_scores == pytest.approx(scores, abs=1e-6)
     assert said.tags == ("I-X", "I-X", "B-Y", "I-Y", "O", "I-X")
@@ -53,7 +57,9 @@ def test_a_span_s_score_is_the_mean_chance_of_its_words_tags(decode: Any, spans:
 
 def test_the_oracle_reads_gold_tags_as_the_task_does() -> None:
     document = _document("I-X I-X O B-Y I-Y I-Y")
-    shown = _window(0, 1, 3, 4)
-    assert window_oracle(document, shown, "strict").spans == (Span(9, 14, "Y"),)
-    assert window_oracle(document, shown, "lenient").spans == (Span(0, 5, "X"), Span(9, 14, "Y"))
-    assert window_oracle(document, _window(), "lenient").spans == ()
+    strict, lenient = (SimpleNamespace(decode=mode) for mode in ("strict", "lenient"))
+    shown = [_window(0, 1, 3), _window(1, 3, 4)]
+    assert KIND.oracle(strict, document, shown).spans == (Span(9, 14, "Y"),)
+    assert KIND.oracle(lenient, document, shown).spans == (Span(0, 5, "X"), Span(9, 14, "Y"))
+    assert KIND.oracle(lenient, document, shown).tags == ("I-X", "I-X", "O", "B-Y", "I-Y", "O")
+    assert KIND.oracle(lenient, document, [_window()]).spans == ()

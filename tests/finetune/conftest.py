@@ -50,17 +50,16 @@ def setup(folders: Callable[[str], Path]) -> Setup:
 @pytest.fixture
 def no_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
     """Dropout that drops nothing, in modules and in attention."""
-    import biobench.models.attention as attention
     import biobench.models.dropout as dropout
     import biobench.models.grouped as grouped
     from biobench.models.dropout import Dropout
 
-    whole = attention.scaled_dot_product_attention
+    whole = grouped.scaled_dot_product_attention
 
     def kept(*arguments: object, **options: object) -> torch.Tensor:
         return whole(*arguments, **{**options, "dropout_p": 0.0})  # type: ignore[arg-type]
 
-    monkeypatch.setattr(attention, "scaled_dot_product_attention", kept)
+    monkeypatch.setattr(grouped, "scaled_dot_product_attention", kept)
     # The node with dropout runs, at a threshold that every draw passes.
     for module in (dropout, grouped):
         monkeypatch.setattr(module, "threshold", lambda rate: (-(1 << 15), 1.0))

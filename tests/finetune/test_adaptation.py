@@ -1,4 +1,4 @@
-"""Adapters, top layers, layer-wise rates and gradient checkpointing: what is trained, and that nothing leaks."""
+"""Adapters and top layers: what is trained, and that nothing leaks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from transformers import AlbertConfig, AlbertModel
 
 from biobench.core.machine import Precision
 from biobench.errors import SpecError, TrainingError
-from biobench.finetune.adapters import adapted, count_layers, layer_of, make_optimizer
+from biobench.finetune.adapters import adapted, count_layers, layer_of
 from biobench.finetune.engine import LoadedEncoder, finetune, new_network
 from biobench.finetune.loop import Outcome
 from biobench.finetune.network import decide, probabilities
@@ -70,7 +70,7 @@ def test_adapters_and_partial_training_exclude_each_other(setup: Setup) -> None:
         setup("bert", "demo_ner", *FAST, "training.adapter.rank=4", "training.top_layers=1")
 
 
-@pytest.mark.parametrize("family", ["bert", "modernbert", "distilbert"])
+@pytest.mark.parametrize("family", ["bert", "modernbert"])
 def test_only_the_top_layer_is_trained(setup: Setup, family: str) -> None:
     loaded, prepared = setup(family, "demo_ner", *FAST, "training.top_layers=1")
     trained(loaded, prepared)
@@ -88,41 +88,5 @@ def test_more_top_layers_than_there_are_is_refused(setup: Setup) -> None:
         trained(loaded, prepared)
     sizes = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 16, "num_hidden_layers": 2}
     albert = AlbertModel(AlbertConfig(vocab_size=20, embedding_size=8, **sizes))
-    with pytest.raises(TrainingError, match="cannot be told apart"):
+    with pytest.raises(TrainingError, match="cannot be distinguished"):
         count_layers(albert)
-
-
-def test_rates_fall_from_layer_to_layer(setup: Setup) -> None:
-    loaded, prepared = setup("bert", "demo_ner", *FAST, "training.layer_decay=0.5")
-    network = new_network(loaded, prepared)
-    optimizer = make_optimizer(network, prepared.spec.training)
-    scale = {id(p): group["scale"] for group in optimizer.param_groups for p in group["params"]}
-    named = dict(network.named_parameters())
-    assert {id(p) for p in named.values()} == set(scale), "every weight has one group"
-    assert scale[id(named["encoder.model.embeddings.word_embeddings.weight"])] == 0.25
-    assert scale[id(named["encoder.model.encoder.layer.0.output.dense.weight"])] == 0.5
-    assert scale[id(named["encoder.model.encoder.layer.1.output.dense.bias"])] == 1.0
-    assert scale[id(named["head.linear.weight"])] == 1.0
-    assert optimizer.param_groups[0]["scale"] == 0.25, "unused rows of the embedding decay at its own rate"
-
-
-@pytest.mark.parametrize("family", ["modernbert", "deberta"])
-def test_gradient_checkpointing_changes_no_gradient(setup: Setup, family: str) -> None:
-    gradients = []
-    for checkpointed in ("false", "true"):
-        overrides = (*FAST, f"training.gradient_checkpointing={checkpointed}", "head.dropout=0.0")
-        loaded, prepared = setup(family, "demo_ner", *overrides)
-        torch.manual_seed(3)
-        network = new_network(loaded, prepared)
-        with adapted(network, prepared.spec.training):
-            network.train()
-            torch.manual_seed(5)
-            encoded = list(prepared.train.encoded[:4])
-            loss = prepared.kind.loss(prepared.spec, network(encoded), list(prepared.train.targets[:4]), None)
-            loss.backward()  # type: ignore[no-untyped-call]
-        gradients.append({n: p.grad for n, p in network.named_parameters() if p.grad is not None})
-        assert not any(getattr(m, "gradient_checkpointing", False) for m in loaded.encoder.model.modules())
-    plain, again = gradients
-    assert plain.keys() == again.keys()
-    for name in plain:
-        torch.testing.assert_close(again[name], plain[name], atol=1e-6, rtol=1e-4)

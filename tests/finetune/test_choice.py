@@ -14,7 +14,6 @@ from biobench.finetune.engine import finetune
 from biobench.finetune.loop import Outcome, Run
 from biobench.finetune.network import Network
 from biobench.finetune.prepare import Prepared
-from biobench.kinds import Kind
 
 SIX = ("training.epochs=2", "training.evaluate_every=1")
 """48 documents in batches of 16: six steps, a validation after each."""
@@ -49,7 +48,7 @@ class Stage:
         patch.setattr(loop, "probabilities", probabilities)
         patch.setattr(loop, "decide", decide)
         if thresholds:
-            patch.setattr(Kind, "threshold", lambda *_: next(given))
+            patch.setattr(loop, "threshold_of", lambda *_: next(given))
         patch.setattr(Prepared, "score", score)
 
 
@@ -68,7 +67,6 @@ def _train(setup: Any, *overrides: str, head: dict[str, Any] | None = None) -> O
         (None, [0.1, 0.2, 0.3, 0.4, 0.5, 0.6], 6, 6),
         (2, [0.1, 0.05, 0.2, 0.1, 0.2], 5, 3),
         (2, [0.0, 0.0, 0.0], 3, 1),
-        (5, [0.5, 0.1, 0.1, 0.1, 0.1, 0.1], 6, 1),
     ],
 )
 def test_the_first_of_the_best_steps_predicts_and_patience_counts_from_it(
@@ -90,7 +88,6 @@ def test_the_first_of_the_best_steps_predicts_and_patience_counts_from_it(
     [
         ({"threshold": "tuned"}, [0.1, 0.2, 0.3, 0.4, 0.6, 0.7], [0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.3]),
         ({"threshold": 0.35}, None, [0.35] * 7),
-        (None, None, [0.5] * 7),
     ],
 )
 def test_the_threshold_of_the_best_step_decides_on_test(
@@ -177,26 +174,3 @@ def test_a_step_that_ran_out_of_memory_half_way_is_made_anew(setup: Any, monkeyp
     for name, value in states[0].items():
         # One AdamW step moves a weight by the sign of its gradient, so the gradients themselves must agree.
         torch.testing.assert_close(states[1][name] - first[name], value - first[name], rtol=2e-2, atol=1e-6)
-
-
-def test_what_a_failed_try_drew_is_drawn_again(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory that gives out before or after the first part was computed: the step repeated is the same."""
-    whole = Network.forward
-    said = []
-    for late in (False, True):
-        calls = [0]
-
-        def fails_once(network: Network, encoded: Any, late: bool = late, calls: list[int] = calls) -> Any:
-            calls[0] += 1
-            if calls[0] == 1:
-                if late:
-                    whole(network, encoded)
-                raise torch.OutOfMemoryError("pretended")
-            return whole(network, encoded)
-
-        monkeypatch.setattr(Network, "forward", fails_once)
-        loaded, prepared = setup("bert", "demo_topic", "training.epochs=1")
-        outcome = finetune(loaded, prepared, 1, "fp32", _silent)
-        assert len(outcome.record.backoffs) == 1
-        said.append((outcome.predictions, [p.train_loss for p in outcome.record.curve]))
-    assert said[0] == said[1]

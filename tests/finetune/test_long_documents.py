@@ -17,18 +17,6 @@ def _silent(done: int, total: int, what: str) -> None:
     """No progress."""
 
 
-def test_tags_of_a_long_document_come_from_its_windows(setup: Any) -> None:
-    _, cut = setup("bert", "demo_ner", "protocol.max_length=16")
-    loaded, prepared = setup("bert", "demo_ner", *SHORT)
-    assert cut.windows.lost_gold > 0
-    assert prepared.windows.lost_gold == prepared.windows.truncated_documents == 0
-    assert prepared.windows.strided_documents == cut.windows.truncated_documents > 0
-    assert prepared.windows.ceiling["macro_f1"] == 1.0
-    outcome = finetune(loaded, prepared, 1, "fp32", _silent)
-    for document, said in zip(prepared.test.documents, outcome.predictions, strict=True):
-        assert len(said.tags) == len(document.tokens)
-
-
 @pytest.mark.parametrize("merge", ["max", "mean"])
 def test_label_scores_of_windows_are_merged_as_declared(setup: Any, merge: str) -> None:
     loaded, prepared = setup("bert", "demo_topic", *SHORT, f"protocol.merge={merge}")
@@ -67,12 +55,3 @@ def test_positive_weights_count_documents_not_windows(setup: Any) -> None:
     assert get_kind("multi_label").weights(prepared.spec, replace(split, targets=own)) is None
     assert weights is not None
     assert weights.tolist() == pytest.approx(((len(split.documents) - support) / np.maximum(support, 1)).tolist())
-
-
-def test_a_window_that_holds_everything_gives_the_same_run(setup: Any) -> None:
-    runs = [
-        finetune(*setup("bert", "demo_ner", "training.epochs=1", *more), 1, "fp32", _silent)
-        for more in ((), ("protocol.long_documents=stride", "protocol.stride=6"))
-    ]
-    assert runs[0].predictions == runs[1].predictions
-    assert runs[0].record.curve == runs[1].record.curve

@@ -67,27 +67,6 @@ def test_a_model_that_reads_no_length_fails_with_the_reason(model: str, task: Pa
     assert "no document of train fits a window of 128 tokens" in (result.reason or "")
 
 
-def test_a_trained_encoder_scores_the_same_cells(model: str, task: Path, tmp_path: Path) -> None:
-    """Half of the 32 examples are longer than the window of 128 tokens; one epoch in batches of 8."""
-    _, (record,) = made(model, task, tmp_path / "out", seeds=42, limit=32, overrides=["training.encoder=trained"])
-    gold, said = Store(tmp_path / "out").load_predictions(record, None)
-    assert {c.length for d in gold if (c := cell_of(d.id))} == {128}
-    assert len(said) == len(gold)
-    assert 1 <= record.training.steps <= 4
-    assert record.scores["accuracy.128"] == record.scores["accuracy"]
-
-
-def test_the_paper_s_variant_runs_as_shipped(tmp_path: Path) -> None:
-    short = make_tiny_encoder(tmp_path / "short", 512)
-    _, (record,) = made(str(short), "needle_fr_paper", tmp_path / "out", seeds=42, limit=225)
-    assert record.training.batch_size == 4
-    assert record.training.steps % 3 == 0
-    assert [round(p.epoch) for p in record.training.curve] == [1, 2, 3]
-    assert 0 < record.training.curve[0].learning_rate < 2e-5
-    gold, _ = Store(tmp_path / "out").load_predictions(record, None)
-    assert {c.length for d in gold if (c := cell_of(d.id))} == {512}
-
-
 def test_a_probe_that_is_missing_or_would_not_be_used_is_refused(model: str, task: Path, tmp_path: Path) -> None:
     for setting in ("probe={kind: linear, pooling: mean}", "probe.epochs=4"):
         with pytest.raises(UsageError, match="is fine-tuned, so no probe is used"):
@@ -108,12 +87,3 @@ def test_states_are_standardised_over_real_vectors_only() -> None:
     rows = ((states[:, :2] - head.mean) * head.scale).reshape(-1, 4)
     assert torch.allclose(rows.mean(0), torch.zeros(4), atol=1e-4)
     assert torch.allclose(rows.std(0), torch.ones(4), atol=1e-2)
-
-
-def test_the_paper_s_probe() -> None:
-    head = ProbeHead(32, 2, Probe(pooling="cls", dropout=0.1, standardise=False))
-    kinds = [type(layer).__name__ for layer in head.layers]
-    assert kinds == ["Dropout", "Linear", "GELU", "Dropout", "Linear"]
-    assert (head.layers[1].in_features, head.layers[1].out_features) == (32, 32)
-    assert head.layers[0].p == head.layers[3].p == 0.1
-    assert head.direction is None

@@ -14,7 +14,7 @@ from torch import nn
 
 from biobench.encode.tokens import Encoded
 from biobench.finetune.adapters import make_optimizer, rate
-from biobench.finetune.network import decide
+from biobench.finetune.network import decide, threshold_of
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.vocabulary import trained_rows
 from biobench.kinds import Split, get_kind
@@ -148,9 +148,9 @@ def test_a_declared_threshold_is_the_one_that_decides() -> None:
     split = _split([[1, 0, 0]])
     for threshold in (0.3, 0.5):
         prepared = _prepared(_multi_label(head={"kind": "sequence", "threshold": threshold}), split)
-        assert prepared.kind.threshold(prepared, split, []) == threshold
+        assert threshold_of(prepared, []) == threshold
     single = _prepared(_multi_label(type="single_label"), split)
-    assert single.kind.threshold(single, split, []) == 0.5
+    assert threshold_of(single, []) == 0.5
 
 
 def test_classes_of_several_windows_are_shares_of_one() -> None:
@@ -177,7 +177,7 @@ def test_tuned_threshold_is_the_best_on_validation() -> None:
     split = _split([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
     chances = [np.asarray(row, dtype=np.float32) for row in ([0.3, 0.1, 0.1], [0.1, 0.28, 0.1], [0.1, 0.2, 0.27])]
     prepared = _prepared(_multi_label(head={"kind": "sequence", "threshold": "tuned"}), split)
-    threshold = prepared.kind.threshold(prepared, split, chances)
+    threshold = threshold_of(prepared, chances)
     assert threshold == pytest.approx(0.25)
     scores = prepared.score(split.documents, decide(prepared, split, chances, threshold))
     assert scores.values["macro_f1"] == 1.0

@@ -6,11 +6,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-import torch
 
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
-from biobench.finetune.engine import finetune, load_encoder
 from biobench.finetune.prepare import Prepared, prepare
 from biobench.models.loading import Checkpoint, find_checkpoint, load_tokenizer, window
 from tests.helpers.checkpoints import fast_tokenizer
@@ -47,43 +45,6 @@ def test_words_express_all_but_mentions_that_end_inside_one_and_the_filter_caps_
     assert windows.ceiling["partial_micro_f1"] > 0.999
     windows = _prepared(minilm, data_dir, task, "head.span.same_type_overlaps=filter").windows
     assert windows.ceiling["micro_recall"] == pytest.approx(recall, abs=0.006)
-
-
-def test_stride_loses_nothing_that_truncation_loses(minilm: Checkpoint, data_dir: Path) -> None:
-    cut = _prepared(minilm, data_dir, "quaero_emea", "protocol.max_length=48").windows
-    strided = _prepared(
-        minilm,
-        data_dir,
-        "quaero_emea",
-        "protocol.max_length=48",
-        "protocol.long_documents=stride",
-        "protocol.stride=24",
-    ).windows
-    assert cut.truncated_documents == strided.strided_documents > 50
-    assert cut.lost_gold > 200
-    assert strided.lost_gold < 10
-
-
-@pytest.mark.slow
-def test_nested_mentions_are_found_after_a_short_run(minilm: Checkpoint, data_dir: Path) -> None:
-    """The light head, 150 steps: nested mentions are found, which a token head cannot do for most of them."""
-    prepared = _prepared(
-        minilm,
-        data_dir,
-        "quaero_medline",
-        "head.span.variant=biaffine",
-        "training.max_steps=150",
-        "training.evaluate_every=150",
-    )
-    outcome = finetune(load_encoder(minilm, torch.device("cpu")), prepared, 1, "fp32", lambda done, total, what: None)
-    said = {(p.document, s) for p in outcome.predictions for s in p.spans}
-    inner = [
-        (d.id, s)
-        for d in prepared.test.documents
-        for s in d.spans
-        if any(o != s and o.start <= s.start and s.end <= o.end for o in d.spans)
-    ]
-    assert sum(x in said for x in inner) / len(inner) > 0.3
 
 
 def test_truncation_hides_labels_of_fracco_and_stride_hides_none(data_dir: Path) -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
 from biobench.data.catalog import load_task
-from biobench.data.hashing import task_hash
 from biobench.data.load import load_data
 from biobench.errors import SpecError
 from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
@@ -42,20 +40,6 @@ def _silent(done: int, total: int, what: str) -> None:
     """No progress."""
 
 
-@pytest.mark.parametrize(
-    ("variant", "pooling"), [("crf_biaffine", "mean"), ("biaffine", "first"), ("paper_variant", "none")]
-)
-def test_every_variant_and_pooling_runs(nested: Nested, variant: str, pooling: str) -> None:
-    loaded, prepared = nested(f"head.span.variant={variant}", f"head.pooling={pooling}", "training.epochs=1")
-    assert prepared.windows.truncated_documents == 0
-    outcome = finetune(loaded, prepared, 1, "fp32", _silent)
-    assert [p.document for p in outcome.predictions] == [d.id for d in prepared.test.documents]
-    for document, said in zip(prepared.test.documents, outcome.predictions, strict=True):
-        assert len(said.spans) == len(set(said.spans)) == len(said.span_scores)
-        assert all(document.text[s.start : s.end] == document.text[s.start : s.end].strip() for s in said.spans)
-    assert all(0.0 <= v <= 1.0 for v in prepared.score(prepared.test.documents, outcome.predictions).values.values())
-
-
 def test_it_learns_nested_spans_and_two_types_on_one(nested: Nested) -> None:
     loaded, prepared = nested("training.epochs=20", "training.learning_rate=2e-3")
     outcome = finetune(loaded, prepared, 1, "fp32", _silent)
@@ -69,20 +53,6 @@ def test_it_learns_nested_spans_and_two_types_on_one(nested: Nested) -> None:
             double += any(o[:2] == s[:2] and {(document.id, s), (document.id, o)} <= said for o in others)
     assert inner > 10
     assert double > 4
-
-
-def test_the_filter_costs_the_oracle_its_same_type_nests(nested: Nested) -> None:
-    _, kept = nested()
-    _, filtered = nested("head.span.same_type_overlaps=filter")
-    assert kept.windows.lost_gold == 0
-    assert kept.windows.ceiling["macro_f1"] == 1.0
-    twice = sum(
-        any(o != s and o.label == s.label and o.start <= s.start and s.end <= o.end for o in d.spans)
-        for d in filtered.test.documents
-        for s in d.spans
-    )
-    assert filtered.windows.lost_gold == twice > 0
-    assert filtered.windows.ceiling["micro_recall"] < 1.0
 
 
 def test_a_window_that_is_too_small_loses_gold_unless_it_strides(nested: Nested) -> None:
@@ -112,16 +82,3 @@ def test_a_window_that_is_too_small_loses_gold_unless_it_strides(nested: Nested)
 def test_what_does_not_fit_is_refused(tmp_path: Path, overrides: list[str], message: str) -> None:
     with pytest.raises(SpecError, match=message):
         load_task(str(make_nested(tmp_path)), overrides)
-
-
-def test_new_fields_enter_the_hash_only_when_they_are_used(tmp_path: Path) -> None:
-    path = str(make_nested(tmp_path))
-    hashes: dict[str, Any] = {
-        text: task_hash(load_task(path, [text] if text else []), "made")
-        for text in (
-            *("", "protocol.stride=128", "protocol.long_documents=stride", "head.span.variant=biaffine"),
-            *("head.pooling=mean", "training.head_learning_rate=1e-3", "protocol.merge=mean"),
-        )
-    }
-    assert hashes.pop("protocol.stride=128") == hashes[""]
-    assert len(set(hashes.values())) == len(hashes)

@@ -13,7 +13,7 @@ from biobench.errors import SpecError
 from biobench.finetune import tuning
 from biobench.finetune.engine import finetune
 from biobench.finetune.loop import Outcome
-from biobench.finetune.tuning import Candidate, changed, tuned
+from biobench.finetune.tuning import changed, tuned
 from biobench.schema.record import TrainingRecord
 
 QUICK = ("training.epochs=2", "training.grid=[0.001, 1.0, 20.0]")
@@ -31,7 +31,7 @@ def test_the_best_trial_on_validation_predicts(setup: Any) -> None:
     assert [t.learning_rate for t in trials] == pytest.approx([rate * f for f in (0.001, 1.0, 20.0)])
     best = max(trials, key=lambda t: t.validation)
     assert best.validation > trials[0].validation
-    alone = finetune(loaded, replace(prepared, spec=changed(prepared.spec, Candidate(best.factor))), 1, "fp32", _silent)
+    alone = finetune(loaded, replace(prepared, spec=changed(prepared.spec, best.factor)), 1, "fp32", _silent)
     assert outcome.predictions == alone.predictions
     assert outcome.record.curve == alone.record.curve
     assert outcome.train_tokens == 3 * alone.train_tokens
@@ -63,11 +63,9 @@ def test_poisoned_test_labels_change_nothing_and_test_is_read_last(setup: Any, m
     [
         ({0.4: 0.5, 1.0: 0.5, 2.0: 0.5}, 1.0),
         ({0.5: 0.5, 2.0: 0.5}, 0.5),
-        ({2.0: 0.5, 0.5: 0.5}, 0.5),
         ({1.5: 0.5, 0.5: 0.5}, 1.5),
         ({0.5: 0.5, 1.5: 0.5}, 0.5),
         ({0.4: 0.1, 1.0: 0.2, 2.0: 0.3}, 2.0),
-        ({0.4: 0.3, 1.0: 0.2, 2.0: 0.1}, 0.4),
     ],
 )
 def test_the_chosen_trial_has_the_highest_score_then_the_nearest_factor_then_the_first_place(
@@ -82,8 +80,7 @@ def test_the_chosen_trial_has_the_highest_score_then_the_nearest_factor_then_the
         network = torch.nn.Linear(1, 1)
         torch.nn.init.constant_(network.weight, factor)
         made = Outcome([], record, 1.0, 2.0, 3, score, threshold=factor / 4, network=network)  # type: ignore[arg-type]
-        trial = Candidate(factor)
-        trials.add(trial, changed(prepared.spec, trial), made)
+        trials.add(factor, changed(prepared.spec, factor), made)
         torch.nn.init.zeros_(network.weight)  # the next trial trains on the same weights
     assert (trials.factor, trials.score, trials.threshold) == (chosen, scores[chosen], chosen / 4)
     assert trials.record is not None
@@ -93,26 +90,9 @@ def test_the_chosen_trial_has_the_highest_score_then_the_nearest_factor_then_the
     assert (trials.train_seconds, trials.evaluation_seconds, trials.tokens) == (count, 2 * count, 3 * count)
 
 
-def test_the_threshold_of_the_chosen_trial_decides_on_test(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded, prepared = setup("bert", "demo_topic", "training.epochs=1", "training.grid=[0.5, 1.0]")
-    given, used, whole, decide = iter([0.2, 0.7]), [], tuning.finetune, tuning.decide
-
-    def trial(*arguments: Any) -> Outcome:
-        return replace(whole(*arguments), threshold=next(given), best_score=0.5)
-
-    def spied(own: Any, split: Any, chances: Any, threshold: float) -> Any:
-        used.append(threshold)
-        return decide(own, split, chances, threshold)
-
-    monkeypatch.setattr(tuning, "finetune", trial)
-    monkeypatch.setattr(tuning, "decide", spied)
-    outcome = tuned(loaded, prepared, 1, "fp32", _silent)
-    assert (used, outcome.threshold) == ([0.7], 0.7)
-
-
 def test_both_rates_are_multiplied(setup: Any) -> None:
     _, prepared = setup("bert", "demo_topic", "training.head_learning_rate=1e-3", "training.learning_rate=1e-4")
-    recipe = changed(prepared.spec, Candidate(0.5)).training
+    recipe = changed(prepared.spec, 0.5).training
     assert (recipe.learning_rate, recipe.head_learning_rate) == pytest.approx((5e-5, 5e-4))
 
 

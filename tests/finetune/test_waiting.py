@@ -30,6 +30,8 @@ WAITS = {
 """Operations whose result the host must know; `repeat_interleave` not where it is told the size of its result."""
 ON_THE_HOST = {"_pack_padded_sequence": 1}
 """Operations one of whose results stays on the host, and its place."""
+MODULES = ("attention", "encoder", "grouped", "heads", "span_head")
+"""Of the models: those that send tensors to the device."""
 READS = ("tolist", "item", "numpy", "cpu", "__bool__", "__float__", "__int__", "__index__", "__len__")
 
 
@@ -93,9 +95,8 @@ def watched(monkeypatch: pytest.MonkeyPatch, *tensors: Tensor) -> Iterator[Devic
         return move(self, *args, **options)
 
     with monkeypatch.context() as patch:
-        for module in ("core.machine", "models.attention", "models.encoder", "models.heads", "finetune.network"):
+        for module in ("core.machine", *(f"models.{m}" for m in MODULES), "finetune.network"):
             patch.setattr(f"biobench.{module}.to_device", sent)
-        patch.setattr("biobench.models.span_head.to_device", sent)
         patch.setattr(Tensor, "to", moved)
         for name in READS:
             whole = getattr(Tensor, name)
@@ -127,11 +128,8 @@ FAST = ("training.epochs=", "training.max_steps=6", "training.evaluate_every=6")
 PATHS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("bert", "demo_ner", ()),
     ("modernbert", "demo_topic", ("head.pooling=mean",)),
-    ("deberta", "demo_topic", ()),
     ("bert", "golden_several", ()),
     ("bert", "golden_numbers", ()),
-    ("bert", "golden_options", ()),
-    ("bert", "nested", ("head={kind: span, span: {variant: biaffine, biaffine_width: 8, max_span: 3}}",)),
     ("bert", "nested", ("head={kind: span, pooling: mean, span: {width: 12, biaffine_width: 8, max_span: 3}}",)),
     ("bert", "nested", ("head={kind: span, span: {variant: paper_variant, width: 12, biaffine_width: 8}}",)),
 )
@@ -139,7 +137,7 @@ PATHS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 
 @pytest.mark.usefixtures("accelerated")
 @pytest.mark.parametrize(
-    ("family", "task", "more", "every", "reads"), [(*PATHS[0], 2, 3), *((*path, 50, 1) for path in PATHS)]
+    ("family", "task", "more", "every", "reads"), [(*PATHS[0], 2, 3), *((*path, 50, 1) for path in PATHS[1:])]
 )
 def test_six_steps_wait_only_to_read_their_losses(
     setup: Any,
@@ -200,20 +198,6 @@ def test_the_watcher_sees_what_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen.count("repeat_interleave") == 1
 
 
-def test_a_cuda_device_fetches_a_pinned_copy(monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[Any] = []
-
-    def pinned(self: Tensor) -> Tensor:
-        done.append("pinned")
-        return self.clone()
-
-    monkeypatch.setattr(Tensor, "pin_memory", pinned)
-    monkeypatch.setattr(Tensor, "to", lambda self, *where, **how: done.append((where, how)) or self)
-    sent = machine.to_device([3, 4], torch.device("cuda"))
-    assert sent.tolist() == [3, 4]
-    assert done == ["pinned", ((torch.device("cuda"),), {"non_blocking": True})]
-
-
 def test_a_step_that_is_repeated_on_cuda_draws_the_devices_numbers_again(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
     run = object.__new__(loop.Run)
@@ -236,14 +220,6 @@ def test_a_step_that_is_repeated_on_cuda_draws_the_devices_numbers_again(monkeyp
     assert run._backward([0, 1]) == wanted
     assert (done, run.budget) == (["emptied", "its state"], 35)
     assert run.backoffs == ["out of memory: micro-batch cut to 35 tokens"]
-
-
-def test_late_reading_changes_no_run(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    prompt = finetune(*setup("bert", "demo_ner", "training.epochs=2"), 1, "fp32", silent)
-    monkeypatch.setattr(machine, "ASYNCHRONOUS", ("cpu",))
-    late = finetune(*setup("bert", "demo_ner", "training.epochs=2"), 1, "fp32", silent)
-    assert late.predictions == prompt.predictions
-    assert late.record == prompt.record
 
 
 @pytest.mark.parametrize("late", [True, False])

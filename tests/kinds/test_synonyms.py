@@ -16,14 +16,9 @@ from biobench.baselines import gate
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.errors import SpecError, UsageError
-from biobench.report.details.mistaken import read_mistakes
-from biobench.report.frame import build
-from biobench.report.results import load as load_results
 from biobench.schema.document import Document, Prediction
 from biobench.score import compute, rescore
 from biobench.store import Store
-from biobench.submission.content import check_predictions
-from biobench.workflows.decontamination import guardable
 from tests.helpers.tiny import make_tiny_encoder
 
 FAST: dict[str, Any] = {"device": "cpu", "parallel": 1, "results_dir": "results", "data_dir": "data"}
@@ -154,26 +149,6 @@ def test_the_scores_are_those_of_a_second_computation(names: Path, tmp_path: Pat
     assert Store("again").load_predictions(Store("again").records()[0], None)[1] == predictions
 
 
-def test_report_compare_mistakes_and_submissions_know_rankings(names: Path, tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        biobench.run(make_tiny_encoder(tmp_path / name), tasks=names, track="frozen", gate=False, **FAST)
-    rows = [r for r in build("results").rows if r.source == "frozen"]
-    assert {(r.task, r.metric) for r in rows} == {("names", "mrr")}
-    found = biobench.compare("one [frozen]", "two [frozen]", results_dir="results")
-    (line,) = found.pairs[0].tasks
-    assert (line.metric, line.groups) == ("mrr", len(STEMS))
-    assert line.documents is not None, "the stored rankings give the score, so the test set's noise is known"
-    mistakes = read_mistakes(load_results("results"), "one [frozen]", "names", data_dir="data")
-    record = next(r for r in Store("results").records() if r.model.id == "one")
-    wrong = sum(one.wrong > 0 for one in mistakes.judged)
-    assert wrong == round((1 - record.scores["accuracy_at_1"]) * len(mistakes.judged))
-    gold, predictions = Store("results").load_predictions(record, None)
-    assert check_predictions(record, "here", gold, predictions) == []
-    for labels in ((), ("D1", "D1"), tuple(record.task.labels) * 2):
-        broken = [replace(predictions[0], labels=labels), *predictions[1:]]
-        assert "different labels in order" in check_predictions(record, "here", gold, broken)[0].what
-
-
 def test_ranks_below_the_depth_count_nothing() -> None:
     labels = [f"C{i}" for i in range(30)]
     gold = [Document(str(i), str(i), "", "test", labels=(label,)) for i, label in enumerate(("C0", "C4", "C19", "C20"))]
@@ -215,8 +190,3 @@ def test_what_does_not_fit_is_refused(names: Path, tmp_path: Path) -> None:
         names.write_text(SPEC.replace(old, new), encoding="utf-8")
         with pytest.raises(SpecError, match=words):
             load_task(names)
-
-
-def test_names_are_no_documents_to_keep_out_of_pretraining() -> None:
-    assert "ncbi_disease" in guardable()
-    assert not [name for name in guardable() if name.endswith("_synonyms")]

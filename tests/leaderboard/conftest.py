@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import compare_make
-from tests.helpers.floors_make import play
+from tests.helpers.baselines_make import play
 from tests.helpers.report_make import save_runs
 from tests.helpers.server_make import CHROMIUM, served
 from tests.helpers.view_make import save_needle, save_pretraining

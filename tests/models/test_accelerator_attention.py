@@ -74,8 +74,8 @@ def test_the_substitutes_have_the_signature_of_torchs_kernel() -> None:
     }
 
 
-@pytest.mark.parametrize("groups", [HEADS, 2, 1])
-@pytest.mark.parametrize("window", [None, 3, 20])
+@pytest.mark.parametrize("groups", [HEADS, 2])
+@pytest.mark.parametrize("window", [None, 3])
 @pytest.mark.parametrize("scaling", [None, 1.0])
 @pytest.mark.parametrize("kernels", [(), (TORCH,), (FLASH,), (Kernel("torch", varlen_attn, groups=False),)])
 def test_values_and_gradients_are_those_of_each_document_alone(

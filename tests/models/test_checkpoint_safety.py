@@ -16,7 +16,7 @@ from biobench.core.stop import RunStoppedError, stoppable
 from biobench.errors import ModelError
 from biobench.finetune import engine
 from biobench.models import weights
-from biobench.models.loading import find_checkpoint, load_tokenizer
+from biobench.models.loading import CARD, find_checkpoint, load_tokenizer
 from biobench.models.weights import load_base
 from tests.helpers.checkpoints import make_checkpoint
 
@@ -112,35 +112,6 @@ def test_links_within_the_folder_and_to_the_blobs_of_the_hubs_entry_are_followed
         find_checkpoint(str(snapshot))
 
 
-@pytest.mark.parametrize(
-    ("family", "changes", "words"),
-    [
-        ("bert", {"num_hidden_layers": 10**6}, "the config says 1000000 layers, the files hold 39 weights"),
-        ("bert", {"hidden_size": 10**9}, "the config says hidden_size 1000000000, which no weight in the files has"),
-        ("bert", {"vocab_size": 10**9}, "the config says vocab_size 1000000000"),
-        ("bert", {"intermediate_size": 10**9}, r"have shape \(48, 32\), by the config it is \(1000000000, 32\)"),
-        (
-            "bert",
-            {"hidden_size": 48, "num_attention_heads": 4},
-            r"have shape \(\d+, 32\), by the config it is \(\d+, 48\)",
-        ),
-        ("modernbert", {"intermediate_size": 64}, r"have shape \(96, 32\), by the config it is \(128, 32\)"),
-    ],
-)
-def test_a_config_that_contradicts_the_weights_is_refused_before_it_is_built(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: str, changes: dict[str, int], words: str
-) -> None:
-    from transformers import AutoModel
-
-    folder = make_checkpoint(family, tmp_path / family)
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | changes))
-    monkeypatch.setattr(AutoModel, "from_pretrained", lambda *_, **__: pytest.fail("it was built"))
-    with pytest.raises(ModelError, match=words) as caught:
-        load_base(find_checkpoint(str(folder)), torch.float32)
-    assert "different checkpoints" in caught.value.hint
-
-
 def test_an_encoder_beyond_the_memory_is_refused_before_it_is_built(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,24 +123,11 @@ def test_an_encoder_beyond_the_memory_is_refused_before_it_is_built(
     load_base(checkpoint, torch.float32)
     monkeypatch.setattr(weights, "free_memory_bytes", lambda _: 3 * checkpoint.parameters)
     monkeypatch.setattr(AutoModel, "from_pretrained", lambda *_, **__: pytest.fail("it was built"))
-    with pytest.raises(ModelError, match=r"the encoder needs 0\.0 GiB in fp32, 0\.0 GiB are free"):
+    with pytest.raises(ModelError, match=r"the weights need 0\.0 GiB in fp32, 0\.0 GiB are free"):
         load_base(checkpoint, torch.float32)
 
 
-def test_pickled_weights_of_other_shapes_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from safetensors.torch import load_file
-
-    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
-    (folder / "model.safetensors").unlink()
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"intermediate_size": 64}))
-    monkeypatch.setenv("BIOBENCH_ALLOW_PICKLE", "some-encoder")
-    with pytest.raises(ModelError, match=r"have shape \(48,.*by the config it is \(64,"):
-        load_base(find_checkpoint(str(folder)), torch.float32)
-
-
-@pytest.mark.parametrize("swallowed", [False, True])
-def test_a_signal_ends_the_building_of_a_model(folder: Path, monkeypatch: pytest.MonkeyPatch, swallowed: bool) -> None:
+def test_a_signal_ends_the_building_of_a_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the code that builds it catches every error."""
     began = time.monotonic()
 
@@ -179,8 +137,7 @@ def test_a_signal_ends_the_building_of_a_model(folder: Path, monkeypatch: pytest
             while time.monotonic() < began + 30:
                 sum(range(1000))
         except RunStoppedError:
-            if not swallowed:
-                raise
+            pass
         raise ValueError("no model")
 
     monkeypatch.setattr(engine, "load_base", endless)
@@ -210,3 +167,25 @@ def test_an_architecture_that_is_no_name_does_not_enter_records(folder: Path, sa
     except ModelError:
         return
     assert identity.architecture in ("bert", "unknown")
+
+
+@pytest.mark.parametrize(
+    ("card", "licence"),
+    [
+        ('\ufeff---\r\ntags:\r\n- x\r\nlicense: "mit" # as the code\r\n---\r\n', "mit"),
+        ("# A model\n\nlicense: mit\n", None),
+        ("---\nlicense: mit\n", None),
+        ("---\nlicense: [mit, apache-2.0]\n---\n", None),
+        ("---\nmodel:\n  license: mit\n---\n", None),
+        ("---\nlicense: <script>alert(1)</script>\n---\n", None),
+        (f"---\nlicense: {'x' * 65}\n---\n", None),
+        ("---\nlicense: {\n---\n", None),
+    ],
+)
+def test_only_a_plain_identifier_of_the_card_is_a_licence(folder: Path, card: str, licence: str | None) -> None:
+    bare = find_checkpoint(str(folder))
+    assert bare.identity(10).licence is None
+    (folder / CARD).write_bytes(card.encode())
+    carded = find_checkpoint(str(folder))
+    assert carded.identity(10).licence == licence
+    assert carded.hash == bare.hash

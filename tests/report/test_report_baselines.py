@@ -10,7 +10,7 @@ from biobench.report.results import load
 from biobench.report.tasks import shipped, task_infos
 from biobench.schema.baseline import GateCheck
 from biobench.store.baselines import save_baseline, scan_baselines
-from tests.helpers.floors_make import play
+from tests.helpers.baselines_make import play
 from tests.helpers.report_make import save_run
 
 METRICS = {"gad": "macro_f1", "diamed": "micro_f1"}

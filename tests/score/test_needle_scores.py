@@ -69,14 +69,6 @@ def test_seeds_do_not_narrow_the_interval_and_whole_pairs_widen_it() -> None:
     assert widened[key].high - widened[key].low > 1.25 * (high - low)
 
 
-def test_an_interval_stands_where_all_is_right() -> None:
-    gold = pairs(8)
-    cells, hits = grid(gold, [said(gold, set())])
-    assert cells[512, "start", None].mean == 1.0
-    assert 0.35 < cells[512, "start", None].low < 0.9
-    assert set(hits.values()) == {1.0}
-
-
 @pytest.mark.parametrize(("right", "of"), [(140, 225), (0, 8), (8, 8), (1, 9), (3.3, 12.7)])
 def test_wilson_equals_statsmodels(right: float, of: float) -> None:
     assert wilson(right / of, of) == pytest.approx(proportion_confint(right, of, method="wilson"))

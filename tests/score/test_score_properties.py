@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import warnings
 
 import numpy as np
@@ -110,24 +109,6 @@ def test_entities_equal_seqeval(mode, rows):
 
 
 @few
-@given(pairs_of_labels(label_sets=True).filter(lambda pair: any(pair[0])), st.integers(0, 99))
-def test_order_of_documents_and_of_labels_changes_nothing(pair, seed):
-    gold, said = classified(*pair)
-    first = compute(type="multi_label", labels=LABELS, gold_labels=gold_of(gold), gold=gold, predictions=said)
-    shuffled = random.Random(seed)
-    labels = shuffled.sample(LABELS, len(LABELS))
-    second = compute(
-        type="multi_label",
-        labels=labels,
-        gold_labels=shuffled.sample(gold_of(gold), len(gold_of(gold))),
-        gold=shuffled.sample(gold, len(gold)),
-        predictions=shuffled.sample(said, len(said)),
-    )
-    assert first.values == pytest.approx(second.values)
-    assert first.per_label == second.per_label
-
-
-@few
 @given(st.lists(spans(), min_size=1, max_size=5).filter(any))
 def test_repeating_the_gold_scores_one(rows):
     gold = [Document(id=f"d{i}", group="g", text="x" * 30, split="test", spans=tuple(r)) for i, r in enumerate(rows)]
@@ -158,28 +139,6 @@ def most_pairs(a, b):
 def test_overlap_matching_equals_brute_force(first, second):
     a, b = [(s.start, s.end) for s in first], [(s.start, s.end) for s in second]
     assert overlap_matches(a, b) == most_pairs(first, second)
-
-
-@few
-@given(st.lists(st.tuples(spans(), spans()), min_size=1, max_size=4).filter(lambda r: any(g for g, _ in r)))
-def test_partial_equals_brute_force_over_documents_and_labels(rows):
-    gold = [
-        Document(id=f"d{i}", group="g", text="x" * 30, split="test", spans=tuple(g)) for i, (g, _) in enumerate(rows)
-    ]
-    said = [Prediction(document=f"d{i}", spans=tuple(p)) for i, (_, p) in enumerate(rows)]
-    values = compute(type="span_ner", labels="XY", gold_labels=gold_of(gold), gold=gold, predictions=said).values
-    tp, support, predicted = dict.fromkeys("XY", 0), dict.fromkeys("XY", 0), dict.fromkeys("XY", 0)
-    for label in "XY":
-        for true, found in rows:
-            a, b = ([s for s in sorted(set(side)) if s.label == label] for side in (true, found))
-            tp[label] += most_pairs(a, b)
-            support[label] += len(a)
-            predicted[label] += len(b)
-    own = {x: 2 * tp[x] / (support[x] + predicted[x]) for x in gold_of(gold)}
-    total = sum(support.values())
-    assert values["partial_micro_f1"] == pytest.approx(2 * sum(tp.values()) / (total + sum(predicted.values())))
-    assert values["partial_macro_f1"] == pytest.approx(sum(own.values()) / len(own))
-    assert values["partial_weighted_f1"] == pytest.approx(sum(own[x] * support[x] for x in own) / total)
 
 
 @few

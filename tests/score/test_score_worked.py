@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from biobench.schema.document import Document, Prediction, Span
 from biobench.schema.tags import tags_to_spans
-from biobench.score import ScoreError, average_of, compute, oracle
-from biobench.score.averages import Sums
-from tests.helpers.score_make import LABELS, classified, one_document
+from biobench.score import ScoreError, compute
+from tests.helpers.score_make import classified, one_document
 
 
 def test_worked_classification():
@@ -61,14 +59,6 @@ def test_partial_matches_each_span_once_and_as_many_as_can_be():
     assert scores.values["partial_micro_f1"] == 1
 
 
-def test_touching_is_not_overlapping():
-    gold, said = one_document([(0, 4, "X")], [(4, 8, "X")])
-    assert (
-        compute(type="span_ner", labels="X", gold_labels="X", gold=gold, predictions=said).values["partial_micro_f1"]
-        == 0
-    )
-
-
 def test_false_positive_on_a_label_without_gold_lowers_micro_not_macro():
     gold, said = classified([["A"], ["B"]], [["A", "C"], ["B"]])
     values = compute(type="multi_label", labels="ABC", gold_labels="AB", gold=gold, predictions=said).values
@@ -110,17 +100,6 @@ def test_example_f1_by_hand():
     assert values["example_f1"] == pytest.approx((2 / 3 + 1 + 0) / 3)
 
 
-def test_each_type_has_its_scores():
-    common = {"macro_f1", "macro_f1_all", "micro_f1", "weighted_f1", "micro_precision", "micro_recall"}
-    gold, said = classified(["A"], ["A"])
-    call = {"labels": LABELS, "gold_labels": "A", "gold": gold, "predictions": said}
-    assert set(compute(type="single_label", **call).values) == common | {"accuracy"}
-    assert set(compute(type="needle", **call).values) == common | {"accuracy"}
-    assert set(compute(type="multi_label", **call).values) == common | {"example_f1"}
-    ner = {"partial_micro_f1", "partial_macro_f1", "partial_weighted_f1"}
-    assert set(compute(type="token_ner", **call | {"gold": gold, "predictions": oracle(gold)}).values) == common | ner
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -142,14 +121,6 @@ def test_what_does_not_fit_is_refused(change, said):
     with pytest.raises(ScoreError, match=said) as caught:
         compute(**call | change)
     assert caught.value.hint
-
-
-def test_macro_over_no_label_is_refused_and_never_a_number():
-    one = np.ones(2, dtype=np.int64)
-    sums = Sums(("A", "B"), one, one, one)
-    with pytest.raises(ScoreError, match="no label has gold"):
-        average_of(sums, "macro", ())
-    assert average_of(sums, "micro", ()) == 0.5
 
 
 def test_empty_spans_and_repeated_gold_are_refused():

@@ -12,7 +12,7 @@ from biobench.store.baselines import save_baseline
 def play(
     results: Path, task: str, score: float, data: str = "d", made: str = "2026-01-01T00:00:00+00:00", why: str = ""
 ) -> None:
-    """A gate record with an oracle and one floor; why: the question that it fails."""
+    """A gate record with an oracle and one baseline; why: the question that it fails."""
     rows = (("oracle", "ceiling", 1.0), ("majority", "floor", score))
     policies = tuple(
         PolicyScores(
