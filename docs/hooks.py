@@ -189,7 +189,7 @@ def published(spec: Any) -> list[str]:
     """The published values that belong to a task, with our reading of their average."""
     from biobench.report.literature.published import load_published
 
-    values = [v for v in load_published().values if v.task == (spec.published_as or "")]
+    values = [v for v in load_published() if v.task == (spec.published_as or "")]
     if not values:
         return []
     rows = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import streamlit as st
@@ -37,6 +38,7 @@ BOTH = "French and English"
 SIZES = {"any size": None, "under 50 M": 50_000_000, "under 150 M": 150_000_000, "under 400 M": 400_000_000}
 """Choice -> the number of parameters that a model stays below."""
 SMALL = SIZES["under 150 M"] or 0
+SMALL_PROTOCOL = "small protocol"
 COSTS = {
     "parameters": "parameters",
     "tokens a second in training": "train_tokens_per_second",
@@ -78,7 +80,8 @@ def show() -> None:
         return
     summary = st.container()
     shown, tasks, protocol, hidden, sort = _choices(loaded, known)
-    rankings = [ranked(view, tuple(tasks), protocol, page.results_state(), loaded) for view in shown]
+    whole = [ranked(view, tuple(tasks), protocol, page.results_state(), loaded) for view in shown]
+    rankings = [without_small_runs(one) for one in whole]
     with summary:
         for place, one in zip(
             st.columns(max(2, len(rankings))) if len(rankings) > 1 else [st.container()], rankings, strict=False
@@ -92,7 +95,7 @@ def show() -> None:
     with st.container(key="bb_cards"):
         for one in rankings:
             show_cards(one, hidden, sort)
-    _about(rankings)
+    _about(rankings, sum(len(one.entries) for one in whole) - sum(len(one.entries) for one in rankings))
     _scatter(rankings)
     _foot(loaded, rankings)
 
@@ -179,7 +182,9 @@ def _headline(one: Ranking, loaded: Results) -> None:
         if tested is not None:
             lines[-1] += f" {_named(rival_sentence(tested[1]), one, short, names)} {_badges(tested[1])}"
     if not one.best_runs:
-        lines.append("No runs here yet" + ("." if is_public() else f": `biobench run MODEL --suite {one.view}`"))
+        ran = any(_in_views(loaded.infos[g.task], [one.view]) for g in loaded.groups)
+        which = "No runs here under this protocol yet" if ran else "No runs here yet"
+        lines.append(which + ("." if is_public() else f": `biobench run MODEL --suite {one.view}`"))
     st.markdown("\n".join(f"- {line}" for line in lines))
 
 
@@ -202,14 +207,27 @@ def _named(sentence: str, one: Ranking, short: Mapping[str, str], names: Mapping
     return re.sub(pattern, lambda match: bold[match.group()], page.literal(sentence))
 
 
-def _about(rankings: Sequence[Ranking]) -> None:
-    """What holds for all tables, once."""
+def without_small_runs(one: Ranking) -> Ranking:
+    """Without the runs under the small protocol, unless it is the one that is ranked."""
+    if SMALL_PROTOCOL in one.protocol:
+        return one
+    entries = tuple(e for e in one.entries if SMALL_PROTOCOL not in e.protocol)
+    columns = tuple(c for c in one.columns if c.id in one.shared or any(c.id in e.cells for e in entries))
+    best = tuple(b for b in one.best_runs if SMALL_PROTOCOL not in b.protocol)
+    return replace(one, entries=entries, columns=columns, best_runs=best)
+
+
+def _about(rankings: Sequence[Ranking], hidden: int) -> None:
+    """What holds for all tables, once. hidden: lines of runs under the small protocol."""
     marks = [
         "Percent. Each task counts by the average that publications print. ± is half the 95% interval over seeds.",
         "Blue rows are runs here; the grey row is the best baseline without a model on each task.",
     ]
     if any(one.published for one in rankings):
         marks.append("Published scores are printed without spread, so no difference to them is tested.")
+    if hidden:
+        lines = "1 line is" if hidden == 1 else f"{hidden} lines are"
+        marks.append(f"Not shown: {lines} under the {SMALL_PROTOCOL}; “Tasks and runs” ranks them on their own.")
     st.caption(" ".join(marks))
 
 

@@ -15,7 +15,7 @@ from biobench.comparison.result import PairResult, TaskLine
 from biobench.errors import StoreError, UsageError
 from biobench.report import charts
 from biobench.report.entrants import line_name
-from biobench.report.literature.beside import NAMES
+from biobench.report.literature.comparison import NAMES
 from biobench.report.names import in_sentences, shorten
 from biobench.report.printers import plain_note
 from biobench.report.results import Results

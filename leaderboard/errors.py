@@ -9,8 +9,8 @@ import streamlit as st
 
 from biobench.errors import UsageError
 from biobench.report.details.marked import to_html
-from biobench.report.details.mistaken import Mistakes, read_mistakes, selected
-from biobench.report.details.mistakes import KINDS, NAMES, SIDES, JudgedDocument, lay_beside, tally, tally_beside
+from biobench.report.details.mistaken import Mistakes, only_labels, read_mistakes, selected
+from biobench.report.details.mistakes import KINDS, NAMES, SIDES, JudgedDocument, by_label, side_by_side, tally
 from biobench.report.entrants import line_name
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
@@ -71,7 +71,7 @@ def _mistakes(predictions: str, seed: int, _group: RunGroup, _loaded: Results) -
 
 def _alone(mistakes: Mistakes) -> None:
     """Counts, or the confusion of single labels, which open their documents; then the documents."""
-    counts = tally(mistakes.judged)
+    counts = by_label(mistakes.judged)
     confusion = mistakes.confusion
     pair = None
     if confusion:
@@ -92,7 +92,8 @@ def _alone(mistakes: Mistakes) -> None:
         )
     if pair is not None:
         st.markdown(f"Gold `{pair[0]}`, predicted `{pair[1]}`")
-        _documents([one for one in mistakes.judged if _labels(one) == pair], mistakes)
+        labels = [(one, only_labels(one) or ("", "")) for one in mistakes.judged]
+        _documents([one for one, (gold, predicted) in labels if (plain(gold), plain(predicted)) == pair], mistakes)
         return
     if confusion:
         _documents(selected(mistakes), mistakes)
@@ -106,31 +107,24 @@ def _alone(mistakes: Mistakes) -> None:
     _documents(selected(mistakes, [shown[k] for k in kinds_shown], None if label == ANY else label), mistakes)
 
 
-def _labels(one: JudgedDocument) -> tuple[str, str]:
-    gold = next((m.gold.label for m in one.marks if m.gold is not None), "")
-    predicted = next((m.predicted.label for m in one.marks if m.predicted is not None), "")
-    return plain(gold), plain(predicted)
-
-
 def _against(first: Mistakes, second: Mistakes, names: tuple[str, str]) -> None:
     """What one model gets right and the other does not, in the run of the same seed where there is one."""
-    shared = lay_beside(first.judged, second.judged)
+    shared = side_by_side(first.judged, second.judged)
     if not shared:
         st.info("These two runs share no test documents.")
         return
-    counts = tally_beside(shared)
+    counts = tally((span.label, side) for one in shared for span, side in one.sides.items())
     st.text(f"A: {plain(names[0])} ({first.seed})\nB: {plain(names[1])} ({second.seed})")
-    headings = dict(zip(SIDES, ("both right", "only A right", "only B right", "neither"), strict=True))
-    show_table(pd.DataFrame([{"label": plain(x)} | {headings[s]: c[s] for s in SIDES} for x, c in counts.items()]))
+    show_table(pd.DataFrame([{"label": plain(x)} | {side: c[side] for side in SIDES} for x, c in counts.items()]))
     st.caption("Counted over the gold of the test documents that both runs share; too much is not counted here.")
     left, right = st.columns((7, 3))
     with left:
-        side = choose("Documents with", ["only_a", "only_b"], "side", {s: f"what {headings[s]}" for s in SIDES})
+        side = choose("Documents with", SIDES[1:3], "side", {s: f"what {s}" for s in SIDES})
     with right:
         label = choose("Label", [ANY, *counts], "label", {ANY: "any label"})
-    of = None if label == ANY else label
+    differing = [one for one in shared if any(s == side and label in (ANY, g.label) for g, s in one.sides.items())]
     # the marks of the one that is wrong say how it is wrong
-    wrong = [one.second if side == "only_a" else one.first for one in shared if one.has(side, of)]  # type: ignore[arg-type]
+    wrong = [one.second if side == SIDES[1] else one.first for one in differing]
     _documents(wrong, first)
 
 

@@ -14,7 +14,7 @@ from biobench.report.details.ledgers import ledger_table
 from biobench.report.escape import plain
 from biobench.report.footnotes import marked
 from biobench.report.groups import RunGroup
-from biobench.report.literature.beside import NAMES
+from biobench.report.literature.comparison import NAMES
 from leaderboard import page
 from leaderboard.board import ranked
 from leaderboard.needle import read_grids, show_maps

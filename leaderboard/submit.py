@@ -76,8 +76,8 @@ def show() -> None:
 def checked(uploaded: IO[bytes], against: Path | None = None) -> Verification:
     """The findings of a zip file, unpacked into a folder that is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="biobench-submission-") as folder:
-        refused = unpack(uploaded, Path(folder))
-        return Verification("", "", tuple(refused)) if refused else verify(folder, None, against)
+        pack, refused = unpack(uploaded, Path(folder, "pack"))
+        return Verification("", "", tuple(refused)) if refused else verify(pack, None, against)
 
 
 def _verdict(verification: Verification) -> None:

@@ -11,7 +11,7 @@ import streamlit as st
 
 from biobench.comparison.ranking import KINDS, PROTOCOLS, Entry, Ranking
 from biobench.report.escape import for_html
-from biobench.report.literature.beside import NAMES
+from biobench.report.literature.comparison import NAMES
 from biobench.report.names import without_revisions
 from biobench.report.tasks import TaskInfo
 from leaderboard import page
@@ -22,6 +22,8 @@ SCREEN = 1_205
 """Pixels that ranks, names and scores share on a screen of 1,280."""
 ROW = 27
 """Pixels of a row: nineteen published models stand on one screen."""
+LONG_HEADING = 9
+"""Letters of a task's id from which on its heading is a part of it."""
 MOST_ROWS = 16
 """Rows that a table shows before it scrolls."""
 HERE, LINE = "background-color: rgba(0, 114, 178, 0.13)", "background-color: rgba(128, 128, 128, 0.18)"
@@ -144,19 +146,31 @@ def show_ranking(one: Ranking, hidden: Callable[[Entry], bool], sort: str, *, se
             st.switch_page(st.session_state["pages"]["Compare"], query_params={"models": chosen})
 
 
+def headings(tasks: Sequence[str]) -> dict[str, str]:
+    """Task -> a heading that no column cuts: the first or last part of a long id where no other task has it."""
+    shown: dict[str, str] = {}
+    for task in tasks:
+        parts = [part for part in (task.split("_")[0], task.split("_")[-1]) if len(part) > 2 and not part.isdigit()]
+        alone = [p for p in parts if sum(p in other.split("_") for other in tasks) == 1]
+        shown[task] = alone[0] if len(task) > LONG_HEADING and alone else task
+    return shown
+
+
 def _columns(frame: pd.DataFrame, order: Sequence[TaskInfo]) -> dict[str, Any]:
-    """Widths after the content, so that every score stands on a screen of 1,280 pixels; names and ranks pinned."""
+    """Widths after content and heading, so that every score stands on a screen of 1,280 pixels: where these are too
+    many, long names of models are cut, never a heading; names and ranks pinned."""
+    short = headings([c.id for c in order])
     longest = {str(name): frame[name].map(lambda cell: len(str(cell)) if cell else 0).max() for name in frame.columns}
     longest["model"] = frame["model"].map(lambda link: len(unquote(str(link).partition("#")[2]))).max()
-    widths: dict[str, int] = {}
-    for most in (110, 84, 68, 54, 46):
-        widths = {name: max(int(5.4 * count) + 17, min(7 * len(name) + 17, most)) for name, count in longest.items()}
-        widths |= {"model": min(int(6 * longest["model"]) + 17, 290), "rank": int(7 * longest["rank"]) + 20}
-        if sum(width for name, width in widths.items() if name not in LAST) < SCREEN:
-            break
-    about = HELP | {c.id: f"{c.name}, {NAMES.get(c.paper, c.paper)}" for c in order}
+    widths = {
+        name: max(int(5.4 * count) + 17, int(5.8 * len(short.get(name, name))) + 19) for name, count in longest.items()
+    }
+    widths["rank"] = int(7 * longest["rank"]) + 20
+    left = SCREEN - sum(width for name, width in widths.items() if name not in (*LAST, "model"))
+    widths["model"] = min(int(6 * longest["model"]) + 17, max(left, 170), 290)
+    about = HELP | {c.id: f"{c.id}: {c.name}, {NAMES.get(c.paper, c.paper)}" for c in order}
     columns: dict[str, Any] = {
-        name: st.column_config.TextColumn(width=width, alignment="right", help=about.get(name))
+        name: st.column_config.TextColumn(short.get(name, name), width=width, alignment="right", help=about.get(name))
         for name, width in widths.items()
     }
     columns["rank"] = st.column_config.TextColumn("#", pinned=True, width=widths["rank"], alignment="right")

@@ -12,7 +12,7 @@ from biobench.report import charts
 from biobench.report.escape import plain
 from biobench.report.frame import build
 from biobench.report.groups import RunGroup
-from biobench.report.literature.beside import NAMES
+from biobench.report.literature.comparison import NAMES
 from biobench.report.names import labels
 from biobench.report.tasks import TaskInfo
 from leaderboard import page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,15 +42,12 @@ def threads_as_before() -> Iterator[None]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how long each marked group took, beside its share of the CI budget (quick 5 min, real 15)."""
-    spent = {"quick": [0.0, 0], "real": [0.0, 0], "slow": [0.0, 0]}
-    for reports in terminalreporter.stats.values():
-        for report in reports:
-            if not isinstance(report, pytest.TestReport):
-                continue
-            kind = next((k for k in ("slow", "real") if k in report.keywords), "quick")
-            spent[kind][0] += report.duration
-            spent[kind][1] += report.when == "call"
-    parts = [f"{kind}: {int(n)} tests in {seconds:.0f} s" for kind, (seconds, n) in spent.items() if n]
-    if parts:
-        terminalreporter.write_line("time by group: " + ", ".join(parts))
+    """Say how long each marked group took, with its share of the CI budget (quick 5 min, real 15)."""
+    spent: dict[str, float] = defaultdict(float)
+    for report in (
+        r for reports in terminalreporter.stats.values() for r in reports if isinstance(r, pytest.TestReport)
+    ):
+        spent[next((kind for kind in ("slow", "real") if kind in report.keywords), "quick")] += report.duration
+    if spent:
+        parts = ", ".join(f"{kind}: {seconds:.0f} s" for kind, seconds in spent.items())
+        terminalreporter.write_line(f"time by group: {parts}")

@@ -6,8 +6,8 @@ import json
 import os
 import re
 import subprocess
+import tomllib
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from typer.main import get_command
@@ -15,157 +15,87 @@ from typer.main import get_command
 from biobench.cli.main import app
 
 ROOT = Path(__file__).resolve().parent.parent
-FILES = ("biobench/Containerfile", "leaderboard/Containerfile")
 KNOWN = {"ARG", "FROM", "WORKDIR", "COPY", "RUN", "ENV", "USER", "EXPOSE", "CMD", "ENTRYPOINT"}
+Steps = list[tuple[str, str]]
+"""(instruction, what follows it), in order."""
 
 
-class Step(NamedTuple):
-    """One instruction with its continued lines joined, and where it begins."""
-
-    word: str
-    rest: str
-    line: int
-
-
-def steps(text: str) -> list[Step]:
-    """Instructions of a container file; comments between continued lines are no part of them. Raises ValueError."""
-    read: list[Step] = []
-    begun: list[str] = []
-    first = 0
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.lstrip().startswith("#") or (not line.strip() and not begun):
-            continue
-        first = first if begun else number
-        begun.append(line.removesuffix("\\"))
-        if line.endswith("\\"):
-            continue
-        word, _, rest = "".join(begun).partition(" ")
-        if word not in KNOWN:
-            raise ValueError(f"line {first}: unknown instruction {word!r}")
-        read.append(Step(word, rest.strip(), first))
-        begun = []
-    if begun:
-        raise ValueError(f"line {first}: the last line is continued")
-    return read
+def steps(file: str) -> Steps:
+    """Each instruction with its continued lines joined; comments between continued lines are no part of them."""
+    lines = (ROOT / file).read_text(encoding="utf-8").splitlines(keepends=True)
+    text = "".join(line for line in lines if line.strip() and not line.lstrip().startswith("#")).replace("\\\n", "")
+    return [(word, rest.strip()) for word, _, rest in (line.partition(" ") for line in text.splitlines())]
 
 
-def stages(file: str) -> list[tuple[str, str | None, list[Step]]]:
-    """Image, name and steps of each stage, with the arguments before the first one put in."""
-    arguments: dict[str, str] = {}
-    parts: list[tuple[str, str | None, list[Step]]] = []
-    for step in steps((ROOT / file).read_text(encoding="utf-8")):
-        if step.word == "FROM":
-            image, _, name = step.rest.partition(" AS ")
-            for argument, value in arguments.items():
-                image = image.replace(f"${{{argument}}}", value)
-            parts.append((image, name or None, []))
-        elif not parts:
-            assert step.word == "ARG", f"{file}:{step.line}: {step.word} before the first FROM"
-            name, _, value = step.rest.partition("=")
-            arguments[name] = value
-        else:
-            parts[-1][2].append(step)
-    return parts
+@pytest.fixture(params=["biobench/Containerfile", "leaderboard/Containerfile"])
+def file(request: pytest.FixtureRequest) -> Steps:
+    return steps(request.param)
 
 
-def of(parts: list[tuple[str, str | None, list[Step]]], word: str) -> list[Step]:
-    return [step for _, _, group in parts for step in group if step.word == word]
+def of(file: Steps, word: str) -> list[str]:
+    return [rest for name, rest in file if name == word]
 
 
-def test_the_reader_refuses_what_a_builder_would() -> None:
-    assert steps("# x\nRUN a \\\n  # y\n  && b\n\nUSER 1") == [Step("RUN", "a   && b", 2), Step("USER", "1", 6)]
-    with pytest.raises(ValueError, match="line 1: unknown instruction 'RUm'"):
-        steps("RUm x")
-    with pytest.raises(ValueError, match="line 2: the last line is continued"):
-        steps("USER 1\nRUN a \\")
+def test_images_are_of_a_version_and_stages_are_known(file: Steps) -> None:
+    assert {word for word, _ in file} <= KNOWN
+    arguments = dict(rest.split("=", 1) for rest in of(file, "ARG") if "=" in rest)
+    names: list[str] = []
+    for word, rest in file:
+        if word == "FROM":
+            image, _, name = re.sub(r"\$\{(\w+)\}", lambda match: arguments[match[1]], rest).partition(" AS ")
+            assert image in names or re.fullmatch(r"[\w./-]+:(?!latest)[\w.-]+", image), image
+            names.append(name)
+        elif match := re.match(r"--from=(\S+)", rest):
+            assert match[1] in names[:-1], f"no stage {match[1]} before"
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_images_are_of_a_version_and_stages_are_known(file: str) -> None:
-    parts = stages(file)
-    names: list[str | None] = []
-    for image, name, group in parts:
-        assert image in names or re.fullmatch(r"[\w./-]+:(?!latest)[\w.-]+", image), image
-        for step in group:
-            if match := re.match(r"--from=(\S+)", step.rest):
-                assert match[1] in names, f"{file}:{step.line}: no stage {match[1]} before"
-        names.append(name)
-
-
-@pytest.mark.parametrize("file", FILES)
-def test_what_is_copied_is_there_and_named(file: str) -> None:
-    """Each path is one that git tracks or has tracked files below it: nothing of a working copy beside them."""
-    copied: list[str] = []
-    for step in of(stages(file), "COPY"):
-        words = step.rest.split()
-        if words[0].startswith("--from"):
-            continue
-        assert len(words) == 2 or words[-1].endswith("/"), f"{file}:{step.line}: several files need a folder"
-        copied += words[:-1]
-    for path in copied:
-        assert (ROOT / path).exists(), path
-        assert not re.search(r"[*?]|^\.*/?$", path), "by name"
+def test_what_is_copied_is_tracked_and_enough_for_a_wheel(file: Steps) -> None:
+    """Each path is one that git tracks or has tracked files below it; all that pyproject.toml names is copied."""
+    copies = [rest.split() for rest in of(file, "COPY") if not rest.startswith("--from")]
+    assert all(len(words) == 2 or words[-1].endswith("/") for words in copies), "several files need a folder"
+    copied = [path for words in copies for path in words[:-1]]
+    assert [path for path in copied if not (ROOT / path).exists() or re.search(r"[*?]|^\.*/?$", path)] == []
     if (ROOT / ".git").exists():
-        tracked = subprocess.run(
-            ["git", "ls-files", "--", *copied], cwd=ROOT, capture_output=True, text=True, check=True
-        ).stdout.splitlines()
-        for path in copied:
-            assert any(name == path or name.startswith(f"{path}/") for name in tracked), path
-
-
-@pytest.mark.parametrize("file", FILES)
-def test_a_wheel_can_be_made_of_what_is_copied(file: str) -> None:
-    """Whatever pyproject.toml names for the wheel is copied before the wheel is made."""
-    import tomllib
-
+        command = ["git", "ls-files", "--", *copied]
+        tracked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+        assert [p for p in copied if not any(name == p or name.startswith(f"{p}/") for name in tracked)] == []
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
-    named = {
-        *wheel["packages"],
-        *wheel["force-include"],
-        project["project"]["readme"],
-        *project["project"]["license-files"],
-    }
-    (first, *_) = stages(file)
-    before = next(step.line for step in first[2] if step.word == "RUN")
-    copied = {w for s in first[2] if s.word == "COPY" and s.line < before for w in s.rest.split()[:-1]}
-    assert named <= copied, named - copied
+    named = {*wheel["packages"], *wheel["force-include"], project["project"]["readme"]}
+    first_run = next(i for i, (word, _) in enumerate(file) if word == "RUN")
+    before = {path for word, rest in file[:first_run] if word == "COPY" for path in rest.split()[:-1]}
+    assert {*named, *project["project"]["license-files"]} <= before
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_a_shell_reads_every_line_and_pip_is_pinned(file: str) -> None:
-    for step in of(stages(file), "RUN"):
-        done = subprocess.run(["sh", "-n"], input=step.rest, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"{file}:{step.line}: {done.stderr}"
-        for command in re.findall(r"pip (?:install|wheel) [^&]*", step.rest):
+def test_a_shell_reads_every_line_and_pip_is_pinned(file: Steps) -> None:
+    for line in of(file, "RUN"):
+        assert subprocess.run(["sh", "-n"], input=line, text=True, check=False).returncode == 0, line
+        for command in re.findall(r"pip (?:install|wheel) [^&]*", line):
             assert "--no-cache-dir" in command
-            assert "--no-deps" in command or "-c /wheels/constraints.txt" in command, f"{file}:{step.line}"
-        assert "apt-get" not in step.rest or "rm -rf /var/lib/apt/lists" in step.rest
+            assert "--no-deps" in command or "-c /wheels/constraints.txt" in command, command
+        assert "apt-get" not in line or "rm -rf /var/lib/apt/lists" in line
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_it_runs_without_rights_and_with_a_command_that_exists(file: str) -> None:
-    *_, (_, _, last) = stages(file)
-    users = [step for step in last if step.word == "USER"]
-    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", users[-1].rest), "a number, so that the host needs no such name"
-    assert users[-1].line > max(step.line for step in last if step.word in ("RUN", "COPY"))
-    (start,) = [step for step in last if step.word in ("CMD", "ENTRYPOINT")]
-    program, *words = json.loads(start.rest)
+def test_it_runs_without_rights_and_with_a_command_that_exists(file: Steps) -> None:
+    last = file[max(i for i, (word, _) in enumerate(file) if word == "FROM") :]
+    words = [word for word, _ in last]
+    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", of(last, "USER")[-1]), "a number, so that the host needs no such name"
+    assert not {"RUN", "COPY"} & set(words[len(words) - words[::-1].index("USER") :])
+    (start,) = (rest for word, rest in last if word in ("CMD", "ENTRYPOINT"))
+    program, *options = json.loads(start)
     assert program == "biobench"
-    if words:
-        commands = get_command(app).commands  # type: ignore[attr-defined]
-        known = {option for parameter in commands[words[0]].params for option in parameter.opts}
-        assert {word for word in words if word.startswith("--")} <= known
-        assert [s.rest for s in last if s.word == "EXPOSE"] == [words[words.index("--port") + 1]]
+    if options:
+        command = get_command(app).commands[options[0]]  # type: ignore[attr-defined]
+        known = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in options if word.startswith("--")} <= known
+        assert of(last, "EXPOSE") == [options[options.index("--port") + 1]]
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_its_variables_are_read_by_the_program(file: str) -> None:
-    names = {n for s in of(stages(file), "ENV") for n in re.findall(r"(\w+)=", s.rest) if n.startswith("BIOBENCH_")}
-    assert names
+def test_its_variables_are_read_by_the_program(file: Steps) -> None:
+    values = dict(re.findall(r"(BIOBENCH_\w+)=(\S+)", " ".join(of(file, "ENV"))))
     sources = "".join(p.read_text(encoding="utf-8") for p in (ROOT / "biobench").rglob("*.py"))
-    assert all(f'"{name}"' in sources for name in names), names
-    assert os.path.isabs(dict(p.split("=", 1) for p in of(stages(file), "ENV")[0].rest.split())["BIOBENCH_RESULTS_DIR"])
+    assert [name for name in values if f'"{name}"' not in sources] == []
+    assert os.path.isabs(values["BIOBENCH_RESULTS_DIR"])
 
 
 def test_every_image_is_built_and_run_in_ci() -> None:
@@ -174,9 +104,8 @@ def test_every_image_is_built_and_run_in_ci() -> None:
     text = script.read_text(encoding="utf-8")
     assert subprocess.run(["bash", "-n", script], check=False).returncode == 0
     built = dict(re.findall(r"^build (\S+) (\S+)$", text, flags=re.MULTILINE))
-    assert sorted(built.values()) == sorted(FILES)
+    assert sorted(built.values()) == ["biobench/Containerfile", "leaderboard/Containerfile"]
     for name in built:
         after = text.partition(f"build {name} ")[2]
         assert re.search(rf"^begin {name}\n(buildah run .*\\?\n)+", after, flags=re.MULTILINE), name
-    workflow = ROOT / ".github" / "workflows" / "ci.yml"
-    assert "bash .ci/images" in workflow.read_text(encoding="utf-8")
+    assert "bash .ci/images" in (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")

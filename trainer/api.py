@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from biobench.core.stop import STOPPED_EXIT
-from trainer.recipe.library import arms_of, load_recipe, recipe_schema, shipped
+from trainer.recipe.library import arms_of as arms_of
+from trainer.recipe.library import load_recipe as load_recipe
+from trainer.recipe.library import recipe_schema as recipe_schema
 
 if TYPE_CHECKING:
     from trainer.corpus.builder import Texts
@@ -21,21 +23,7 @@ if TYPE_CHECKING:
     from trainer.train.progress import Listener, Tick
 
 PREEMPTED_EXIT = STOPPED_EXIT
-"""Exit status of a run that was told to stop and saved its state (sysexits' "try again later")."""
-
-__all__ = [
-    "PREEMPTED_EXIT",
-    "arms_of",
-    "bench",
-    "build_corpus",
-    "checked",
-    "ledger_diff",
-    "load_recipe",
-    "plan",
-    "pretrain",
-    "recipe_schema",
-    "shipped",
-]
+"""Exit status of a run that a signal stopped after its state was saved (sysexits' "try again later")."""
 
 Progress = Literal["auto", "none"] | Callable[["Tick"], None]
 
@@ -49,17 +37,15 @@ def pretrain(
     progress: Progress = "auto",
     exclude: Texts = (),
     unguarded: Sequence[str] | None = None,
-    probe: Callable[[Path], dict[str, float]] | None = None,
     built_corpus: bool = False,
 ) -> PretrainingResult:
     """Train a recipe (path, shipped name, or what `load_recipe` gives) into `out` (default ``runs/NAME``).
 
     resume: continue the run that is there; the result equals that of an uninterrupted one.
     overrides: ``KEY=VALUE`` texts. progress: what reports go to, on the first process.
-    exclude: texts of benchmark documents that must not be trained on, besides the recipe's own list; by task, where
-    the ledger is to tell how many were removed for each.
+    exclude: texts of benchmark documents that must not be trained on, besides the recipe's list; by task, where the
+    ledger counts how many were removed for each.
     unguarded: names of benchmark tasks whose documents are not among them, for the ledger and the card.
-    probe: from an exported model to scores, called as `logging.probe` of the recipe says.
     built_corpus: refuse to begin where `build_corpus` has not been before.
     Under torchrun or accelerate launch all processes call this. The result's status is ``preempted`` when a
     signal stopped the run after saving. Raises BioBenchError with one line on bad input.
@@ -75,7 +61,7 @@ def pretrain(
         StopFlag().watching() as stop,
         _listening(progress if here.first else "none") as listener,
     ):
-        state = State(read, folder, here, listener, stop, exclude, unguarded, probe, built_corpus)
+        state = State(read, folder, here, listener, stop, exclude, unguarded, built_corpus)
         return run(state, resume=resume)
 
 
@@ -106,7 +92,7 @@ def build_corpus(
 
     The recipe's own corpus comes first, then those of phases that have one of their own. A build that was killed
     continues where it was; None when a signal stopped it. Arguments as for `pretrain`, which finds the corpora when
-    its runs stand beside `cache`.
+    its runs are in the folder of `cache`.
     """
     read = load_recipe(recipe, overrides)
     from trainer.corpus.builder import build
@@ -142,7 +128,7 @@ def plan(
 def checked(recipe: Recipe) -> Recipe:
     """The recipe itself. Raises ModelError where its base is on this machine and cannot be pretrained."""
     if recipe.base.model is not None:
-        from trainer.model.base import check_base
+        from trainer.model.network import check_base
 
         check_base(recipe.base.model, recipe.base.revision)
     return recipe

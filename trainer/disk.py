@@ -10,19 +10,11 @@ from typing import Any
 from biobench.core.files import make_folder as _make_folder
 from biobench.core.files import write_atomic
 from biobench.core.files import writing as _writing
-from biobench.errors import StoreError
 
 PLACE = "--out DIR; --resume continues from the last whole checkpoint"
 
 writing = partial(_writing, place=PLACE)
 make_folder = partial(_make_folder, place=PLACE)
-
-
-def check_writable(file: Path) -> None:
-    """Before long work: try to write where the file will be. Raises StoreError."""
-    make_folder(file.absolute().parent)
-    if file.is_dir():
-        raise StoreError("is a folder", hint="name a file", file=file)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -1,4 +1,4 @@
-"""The trained encoder as a folder that AutoModel loads: weights, tokenizer, ledger, and a card that tells of them."""
+"""The trained encoder as a folder that AutoModel loads: weights, tokenizer, ledger, and a card."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from transformers.utils.logging import disable_progress_bar
 from biobench.schema.checkpoint import content_hash
 from trainer.disk import write_json, writing
 from trainer.ledger import Ledger
-from trainer.model.families import copy_rope
 from trainer.model.network import model_from_config
 from trainer.recipe.fields import human
 from trainer.recipe.spec import Recipe
@@ -46,15 +45,14 @@ def export(
 ) -> None:
     """Write `folder` whole or not at all; the first process writes, all must call.
 
-    start: the run's folder with config.json and the tokenizer's files, which are copied. texts: gives the files
-    beside them, name to content, for the export's hash; none by default.
+    start: the run's folder with config.json and the tokenizer's files, which are copied. texts: gives more files,
+    name to content, for the export's hash; none by default.
     Raises StoreError when the disk does not take it.
     """
     weights = full_weights(model)
     if world.first:
         temporary = folder.with_name(f"{folder.name}.tmp")
         plain = model_from_config(start)
-        copy_rope(model.config, plain.config)
         with torch.no_grad():
             for name, p in plain.named_parameters():
                 p.copy_(weights[name])
@@ -103,7 +101,7 @@ def _both_spellings(file: Path) -> None:
 
 def model_card(recipe: Recipe, ledger: Ledger) -> str:
     """README.md of an exported encoder."""
-    masked = "mlm" in recipe.phases[-1].directions
+    masked = recipe.phases[-1].objective == "mlm"
     both_sides = not ledger.base.architecture.endswith("ForCausalLM")
     auto = "AutoModelForMaskedLM" if both_sides else "AutoModelForCausalLM"
     # the hub's task name: one whose pipeline can load the class of the exported model

@@ -1,22 +1,21 @@
 """The ledger: what a run trained on, in numbers; and two of them side by side, whether they are a matched pair.
 
-Written to `ledger.json` beside the exported model. Free of torch.
+Written to `ledger.json` next to the exported model. Free of torch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from biobench.core.text import first_line
 from biobench.errors import StoreError
 from biobench.schema.strict import Strict
-from trainer.recipe.fields import LATER, Growing, human
+from trainer.recipe.fields import LATER, Growing
 
 FILE = "ledger.json"
 VERSION = 1
@@ -34,13 +33,13 @@ class LedgerCorpus(Growing):
     """Benchmark documents on the list of what had to stay out."""
     exclusion_hash: str
     removed_documents: int | None = None
-    """Documents that were left out of the text because of that list; None in older ledgers."""
+    """Documents that were excluded from the text because of that list; None in older ledgers."""
     unguarded: tuple[str, ...] | None = None
     """Benchmark tasks whose documents were not available and so not on the list; None where nobody said."""
     removed_by_task: dict[str, int] | None = Field(None, json_schema_extra=LATER)
     """Of them because of each benchmark task; one document may count for several."""
     cleaned: dict[str, int] | None = Field(None, json_schema_extra=LATER)
-    """Documents that each declared step (`corpus.clean`) left out."""
+    """Documents that each declared step (`corpus.clean`) excluded."""
     revisions: dict[str, str] = {}
     """Commit of each source that was read from the hub."""
 
@@ -83,18 +82,19 @@ class PhaseRecord(Growing):
     """Steps not taken because their gradients were a spike."""
     adopted_from: str | None = None
     """Name of the run that trained the phase, where it was not this one."""
-    causal_share: float | None = Field(None, json_schema_extra=LATER)
-    """Part of a mixed phase's steps that were causal."""
     corpus: LedgerCorpus | None = Field(None, json_schema_extra=LATER)
     """What the phase read, where it was not the run's corpus."""
     sequence_length: int | None = Field(None, json_schema_extra=LATER)
     """Tokens per window, where the phase had its own."""
     batch_sequences: int | None = Field(None, json_schema_extra=LATER)
     """Windows per step, where the phase had its own."""
-    rope_base: float | None = Field(None, json_schema_extra=LATER)
-    """Base of the rotary positions of layers that see the whole window; None: that of the model's config."""
-    validation_losses: dict[str, float] | None = Field(None, json_schema_extra=LATER)
-    """Parts of the validation loss: ``source NAME``, ``language NAME``, ``objective NAME``."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _earlier(cls, value: Any) -> Any:
+        """Ledgers of earlier runs have fields that are gone."""
+        gone = {"causal_share", "rope_base", "validation_losses"}
+        return {name: part for name, part in value.items() if name not in gone} if isinstance(value, dict) else value
 
 
 class LedgerBase(Strict):
@@ -171,11 +171,6 @@ def intact_ledger(file: Path) -> Ledger | None:
         return None
 
 
-_SHORT = 16
-_HASHES = ("corpus manifest", "initial weights", "tokenizer", "sample order", "corpus")
-"""Quantities that are hashes, of which so many characters are shown."""
-
-
 class LedgerRow(NamedTuple):
     """One line: a quantity, its two values, whether twins must agree on it."""
 
@@ -233,102 +228,81 @@ class LedgerDiff:
         return [*table, self.verdict]
 
 
-_RUN: dict[str, Callable[[Ledger], Any]] = {
-    "corpus manifest": lambda run: run.corpus.manifest_hash,
-    "initial weights": lambda run: run.base.init_hash,
-    "tokenizer": lambda run: run.base.tokenizer_hash,
-    "window tokens": lambda run: run.sequence_length,
-    "batch windows": lambda run: run.batch_sequences,
-    "optimiser": lambda run: run.optimizer,
-    "precision": lambda run: run.precision,
-    "dropout": lambda run: run.dropout,
-    "data seed": lambda run: run.seeds.get("data"),
-    "init seed": lambda run: run.seeds.get("init"),
-    "total tokens": lambda run: run.tokens,
-    "total steps": lambda run: run.steps,
-    "phases": lambda run: len(run.phases),
-}
-"""Binding quantities of a run; the init seed only where a phase redraws its head."""
-_MACHINE: dict[str, Callable[[Ledger], Any]] = {
-    "total FLOPs": lambda run: f"{run.flops:.4g}",
-    "training seed": lambda run: run.seeds.get("training"),
-    "attention": lambda run: run.attention,
-    "device": lambda run: run.device,
-    "processes": lambda run: f"{', '.join(map(str, run.world_sizes))} ({run.distributed})",
-    "torch": lambda run: run.packages.get("torch"),
-    "compiled": lambda run: run.compiled,
-    "deterministic": lambda run: run.deterministic,
-    "micro-batch windows": lambda run: run.micro_windows,
-    "code version": lambda run: run.code_version,
-}
-"""Free quantities of a run."""
-_PHASE: dict[str, Callable[[PhaseRecord], Any]] = {
-    "name": lambda phase: phase.name,
-    "objective": lambda phase: phase.objective,
-    "masking": lambda phase: phase.masking,
-    "tokens": lambda phase: phase.tokens,
-    "steps": lambda phase: phase.steps,
-    "samples": lambda phase: f"{phase.first_sample}-{phase.last_sample}",
-    "sample order": lambda phase: phase.order_hash,
-    "peak rate": lambda phase: phase.peak_rate,
-    "final rate": lambda phase: phase.final_rate,
-    "schedule": lambda phase: phase.schedule,
-    "frozen layers": lambda phase: phase.frozen_layers,
-    "head": lambda phase: phase.head,
-    "isolated documents": lambda phase: phase.isolate_documents,
-    "targets": lambda phase: phase.targets,
-    "kernels": lambda phase: phase.kernels,
-    "skipped steps": lambda phase: phase.skipped_steps,
-    "FLOPs": lambda phase: f"{phase.flops:.4g}",
-}
-_FREE = {"name", "objective", "targets", "kernels", "skipped steps", "FLOPs"}
-"""Of a phase; its masking too, where the objectives differ."""
-_PARTICULAR: dict[str, tuple[str, Callable[[Ledger, PhaseRecord], Any]]] = {
-    "corpus": ("corpus", lambda run, phase: (phase.corpus or run.corpus).manifest_hash),
-    "window tokens": ("sequence_length", lambda run, phase: phase.sequence_length or run.sequence_length),
-    "batch windows": ("batch_sequences", lambda run, phase: phase.batch_sequences or run.batch_sequences),
-    "rotary base": ("rope_base", lambda _, phase: phase.rope_base),
-    "causal share": ("causal_share", lambda _, phase: phase.causal_share),
-}
-"""Binding quantities that a phase may have for itself, each with its field; shown where one of two phases has it."""
+_FREE_OF_RUN = ("total FLOPs", "training seed", "init seed", "device", "processes", "code version")
+_FREE_OF_PHASE = ("name", "objective", "targets", "kernels", "FLOPs")
+
+
+def _quantities(run: Ledger) -> dict[str, Any]:
+    """What is compared, by name; of a phase, corpus, window and batch only where it has its own. Hashes are cut."""
+    values: dict[str, Any] = {
+        "corpus manifest": run.corpus.manifest_hash[:16],
+        "initial weights": run.base.init_hash[:16],
+        "tokenizer": run.base.tokenizer_hash[:16],
+        "window tokens": run.sequence_length,
+        "batch windows": run.batch_sequences,
+        "optimiser": run.optimizer,
+        "precision": run.precision,
+        "dropout": run.dropout,
+        "data seed": run.seeds.get("data"),
+        "total tokens": run.tokens,
+        "total steps": run.steps,
+        "phases": len(run.phases),
+        "total FLOPs": f"{run.flops:.4g}",
+        "training seed": run.seeds.get("training"),
+        "init seed": run.seeds.get("init"),
+        "device": run.device,
+        "processes": f"{', '.join(map(str, run.world_sizes))} ({run.distributed})",
+        "code version": run.code_version,
+    }
+    for number, phase in enumerate(run.phases, 1):
+        particular = {
+            "corpus manifest": None if phase.corpus is None else phase.corpus.manifest_hash[:16],
+            "window tokens": phase.sequence_length,
+            "batch windows": phase.batch_sequences,
+        }
+        of_phase = {
+            "name": phase.name,
+            "objective": phase.objective,
+            "masking": phase.masking,
+            "tokens": phase.tokens,
+            "steps": phase.steps,
+            "samples": f"{phase.first_sample}-{phase.last_sample}",
+            "sample order": phase.order_hash[:16],
+            "peak rate": phase.peak_rate,
+            "final rate": phase.final_rate,
+            "schedule": phase.schedule,
+            "frozen layers": phase.frozen_layers,
+            "head": phase.head,
+            "isolated documents": phase.isolate_documents,
+            "targets": phase.targets,
+            "kernels": phase.kernels,
+            "FLOPs": f"{phase.flops:.4g}",
+            **{name: value for name, value in particular.items() if value is not None},
+        }
+        values |= {f"phase {number} {name}": value for name, value in of_phase.items()}
+    return values
 
 
 def compare(a: Ledger, b: Ledger) -> LedgerDiff:
-    """Compare two runs.
+    """Compare two runs: every quantity binds but the free ones.
 
-    Binding: corpus manifest, window length, batch, optimiser, precision, dropout, initial weights, tokenizer,
-    data seed, and per phase tokens, steps, samples and their order, rates and schedule, frozen layers, head,
-    document isolation, and where a phase has its own its corpus, window length, batch, rotary base and share of causal
-    steps; the init seed where a phase redraws its head; the masking of a phase that has one objective
-    in both. Shown and free: objective, masking elsewhere, targets, FLOPs, training seed, the init seed elsewhere (the
-    initial weights speak for it), and the machine: device, processes, torch, kernels, compilation, micro-batch.
+    Free are objectives with what follows from them (masking where the objectives differ, targets, FLOPs), the training
+    seed, the init seed (the initial weights speak for it), and the machine.
     """
-    redrawn = any(p.head == "reinit" for p in (*a.phases, *b.phases))
-    rows = [_row(name, get(a), get(b), name != "init seed" or redrawn) for name, get in _RUN.items()]
-    same_objectives = True
-    for number, (p, q) in enumerate(zip_longest(a.phases, b.phases), 1):
-        alike = p is not None and q is not None and p.objective == q.objective
-        same_objectives &= alike and p.masking == q.masking
-        for name, value in _PHASE.items():
-            first, second = (None if phase is None else value(phase) for phase in (p, q))
-            binding = name not in _FREE and (name != "masking" or alike)
-            rows.append(_row(f"phase {number} {name}", first, second, binding))
-        for name, (field, particular) in _PARTICULAR.items():
-            if any(phase is not None and getattr(phase, field) is not None for phase in (p, q)):
-                first, second = (None if side[1] is None else particular(*side) for side in ((a, p), (b, q)))
-                rows.append(_row(f"phase {number} {name}", first, second, True))
-    rows += [_row(name, get(a), get(b), False) for name, get in _MACHINE.items()]
+    first, second = _quantities(a), _quantities(b)
+    rows = []
+    for name in first | second:
+        short = re.sub(r"^phase \d+ ", "", name)
+        prefix = name.removesuffix(short)
+        one, other = (_text(side.get(name, side.get(short))) for side in (first, second))
+        free = short in (_FREE_OF_PHASE if prefix else _FREE_OF_RUN)
+        if short == "masking":
+            free = first.get(f"{prefix}objective") != second.get(f"{prefix}objective")
+        rows.append(LedgerRow(name, one, other, not free))
+    alike = [(p.objective, p.masking) for p in a.phases] == [(p.objective, p.masking) for p in b.phases]
     matched = all(r.equal for r in rows if r.binding)
-    noise = matched and same_objectives and a.seeds.get("training") != b.seeds.get("training")
+    noise = matched and alike and a.seeds.get("training") != b.seeds.get("training")
     return LedgerDiff(a.name, b.name, tuple(rows), noise)
-
-
-def _row(name: str, first: Any, second: Any, binding: bool) -> LedgerRow:
-    """A row of two values as text; hashes are cut, unless the cut would hide that they differ."""
-    texts = [_text(first), _text(second)]
-    if name.endswith(_HASHES) and (texts[0] == texts[1] or texts[0][:_SHORT] != texts[1][:_SHORT]):
-        texts = [text[:_SHORT] for text in texts]
-    return LedgerRow(name, texts[0], texts[1], binding)
 
 
 def _text(value: Any) -> str:
@@ -336,6 +310,4 @@ def _text(value: Any) -> str:
         return "-"
     if isinstance(value, dict):
         return " ".join(f"{key}={item}" for key, item in sorted(value.items())) or "-"
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 10_000_000:
-        return f"{value} ({human(value)})"
-    return repr(value) if isinstance(value, float) else str(value)
+    return str(value)

@@ -7,10 +7,8 @@ checkpoint and goes the same way, so its result is that of an uninterrupted run.
 from __future__ import annotations
 
 import contextlib
-import logging
 import math
 import resource
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +22,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from biobench.core.machine import keep_freed_memory
 from biobench.core.tokenizer import load_tokenizer
-from biobench.errors import BioBenchError, TrainingError, UsageError
+from biobench.errors import TrainingError, UsageError
 from trainer.corpus.builder import Texts
 from trainer.corpus.cleaning import check_packages
 from trainer.corpus.shards import Corpus
@@ -42,7 +40,7 @@ from trainer.train.checkpoint import Progress, latest_checkpoint, prune, read_pr
 from trainer.train.distributed import StoppedError, World, determinism
 from trainer.train.optimizer import factor
 from trainer.train.phase import PreparedPhase, prepare
-from trainer.train.progress import Listener, Metrics, Tick, Tracker, before_training, check_tracker
+from trainer.train.progress import Listener, Metrics, Tick, before_training
 from trainer.train.record import phase_record, run_ledger
 from trainer.train.run_folder import (
     START,
@@ -60,7 +58,7 @@ from trainer.train.step import held_out_loss, train_step
 
 @dataclass(frozen=True)
 class PretrainingResult:
-    """A run's outcome. model: the exported encoder's folder; both None when it was told to stop before."""
+    """A run's outcome. model: the exported encoder's folder; both None when a signal stopped it before."""
 
     status: Literal["done", "preempted"]
     out: Path
@@ -70,10 +68,10 @@ class PretrainingResult:
 
 @dataclass
 class State:
-    """A run as one process holds it; what stands below `progress` is known once `_setup` is through.
+    """A run as one process holds it; the fields from `progress` on are set by `_setup`.
 
-    exclude: texts that must not be trained on, besides the recipe's own list. unguarded: for the ledger. probe: scores
-    an exported model. built: corpora must be there already. progress: where training stands; saved: its checkpoint.
+    exclude: texts that must not be trained on, in addition to the recipe's list. unguarded: for the ledger. built:
+    corpora must be there already. progress: how far training is; saved: its checkpoint.
     """
 
     recipe: Recipe
@@ -83,7 +81,6 @@ class State:
     stop: Callable[[], bool]
     exclude: Texts = ()
     unguarded: Sequence[str] | None = None
-    probe: Callable[[Path], dict[str, float]] | None = None
     built: bool = False
     progress: Progress = field(init=False)
     saved: Path | None = field(init=False)
@@ -113,9 +110,6 @@ def pretrain(run: State, *, resume: bool) -> PretrainingResult:
             return _finish(run, training)
         except StoppedError:
             return preempted
-        finally:
-            if run.metrics is not None:
-                run.metrics.close()
 
 
 def _setup(run: State, *, resume: bool) -> None:
@@ -136,7 +130,6 @@ def _setup(run: State, *, resume: bool) -> None:
     else:
         keep_freed_memory()
     if world.first:
-        check_tracker(recipe.logging.tracker)
         for spec in recipe.corpora:
             check_packages(spec.clean)
         open_run(recipe, out, resume=resume)
@@ -160,13 +153,11 @@ def _setup(run: State, *, resume: bool) -> None:
         sizes = (*run.progress.world_sizes, world.size)
         run.progress = run.progress.model_copy(update={"world_sizes": sizes})
     if world.first:
-        kind, fields = recipe.logging.tracker, recipe.model_dump(mode="json")
-        tracker = None if kind == "none" else Tracker(kind, out, recipe.name, fields)
-        run.metrics = Metrics(out, from_step=run.progress.total_steps, tracker=tracker)
+        run.metrics = Metrics(out, from_step=run.progress.total_steps)
 
 
 def _train_phase(run: State) -> PreparedPhase | None:
-    """Train the phase under way to its end, record, export and save it; None when the run was told to stop.
+    """Train the phase under way to its end, record, export and save it; None when a signal stopped the run.
 
     Raises TrainingError when the loss is not finite.
     """
@@ -174,24 +165,21 @@ def _train_phase(run: State) -> PreparedPhase | None:
     phase = recipe.phases[index]
     data = run.corpora[recipe.corpora.index(recipe.corpus_of(phase))]
     model, run.model = run.model or model_from_config(run.out / START), None
-    fresh = run.progress.step == 0
-    if fresh:
+    if run.progress.step == 0:
         drawn = 0 if phase.data == "restart" else _drawn(run)
         begun = {"drawn": drawn, "first_sample": drawn, "order_hash": "", "targets": 0}
         run.progress = run.progress.model_copy(update=begun)
-    training = prepare(recipe, index, model, run.saved, world, fresh=fresh)
+    training = prepare(recipe, index, model, run.saved, world)
     trained = training.module.model
     fixed = world.device.type == "cuda" or recipe.engine.compiles("cpu")
     vocabulary = vocabulary_of(run.tokenizer, model.config.vocab_size)
-    batches = Batches(recipe, index, data, vocabulary, world, fixed=fixed, first=run.progress.first_sample)
+    batches = Batches(recipe, index, data, vocabulary, world, fixed=fixed)
     cost = phase_cost(model, phase, length=recipe.length_of(phase)).total
     try:
         loss = _loop(run, phase, training, batches, cost)
         if loss is None:
             return None
         validation = _evaluate(run, training, batches)
-        if recipe.logging.probe is not None:
-            _probe(run, training)
     finally:
         batches.close()
     record = phase_record(recipe, run.progress, data, training, cost, loss, validation)
@@ -214,12 +202,11 @@ def _drawn(run: State) -> int:
 
 
 def _loop(run: State, phase: Phase, training: PreparedPhase, batches: Batches, cost: float) -> float | None:
-    """The steps of a phase that are left: its last loss, or None when the run was told to stop, and is saved."""
+    """The steps of a phase that are left: its last loss, or None when a signal stopped the run, which is saved."""
     recipe, world = run.recipe, run.world
     steps, step_tokens = recipe.steps(phase), recipe.step_tokens_of(phase)
     save_every = recipe.every(recipe.checkpoints.every, phase)
     evaluate_every = recipe.every(recipe.logging.evaluate, phase)
-    probe_every = None if recipe.logging.probe is None else recipe.every(recipe.logging.probe.every, phase)
     began, seconds = time.perf_counter(), run.progress.seconds
     clock = _Clock(began, run.progress.step)
     loss = math.nan
@@ -255,8 +242,6 @@ def _loop(run: State, phase: Phase, training: PreparedPhase, batches: Batches, c
         with clock.paused():
             if evaluate_every is not None and run.progress.step % evaluate_every == 0:
                 _evaluate(run, training, batches)
-            if probe_every is not None and run.progress.step % probe_every == 0:
-                _probe(run, training)
             if due or stopping:
                 name = f"step-{run.progress.total_steps:08d}"
                 if recipe.exports_at(run.progress.step, phase):
@@ -290,7 +275,7 @@ class _Clock:
 def _report(
     run: State, phase: Phase, loss: float, norm: float, *, targets: int, rate: float, speed: float, cost: float
 ) -> None:
-    """Tell of a step on the display and in the metrics. speed: tokens a second of all processes; cost: FLOPs a token.
+    """Report a step on the display and in the metrics. speed: tokens a second of all processes; cost: FLOPs a token.
 
     Raises TrainingError when the loss is not finite.
     """
@@ -312,7 +297,7 @@ def _report(
     _write(
         run,
         "train",
-        objective=phase.direction(at.step - 1),
+        objective=phase.objective,
         loss=loss,
         learning_rate=rate,
         gradient_norm=norm,
@@ -332,31 +317,12 @@ def _write(run: State, event: str, **fields: Any) -> None:
         run.metrics.write({"event": event, "total_step": at.total_steps, **where, **fields})
 
 
-def _evaluate(run: State, training: PreparedPhase, batches: Batches) -> tuple[float | None, dict[str, float]]:
-    """The held-out loss and its parts, which the metrics get as well."""
-    loss, targets, parts = held_out_loss(training, batches)
+def _evaluate(run: State, training: PreparedPhase, batches: Batches) -> float | None:
+    """The held-out loss, which the metrics get as well."""
+    loss, targets = held_out_loss(training, batches)
     if loss is not None:
-        more = {"losses": parts} if parts else {}
-        _write(run, "evaluation", objective=batches.phase.directions[-1], loss=loss, targets=targets, **more)
-    return loss, parts
-
-
-def _probe(run: State, training: PreparedPhase) -> None:
-    """Score the model as it is; the first process does, the others wait."""
-    if run.world.any(run.world.first and run.probe is None):
-        return
-    folder = run.out / "probe"
-    export(training.module.model, run.out / START, folder, run.world)
-    if run.world.first and run.probe is not None:
-        try:
-            with torch.random.fork_rng():
-                scores = run.probe(folder)
-        except BioBenchError as error:  # no reason to lose a run of days; the metrics have no scores then
-            logging.getLogger("trainer").warning("no probe at step %d: %s", run.progress.step, error.what)
-            scores = {}
-        _write(run, "probe", scores=scores)
-        shutil.rmtree(folder, ignore_errors=True)
-    run.world.barrier()
+        _write(run, "evaluation", objective=batches.phase.objective, loss=loss, targets=targets)
+    return loss
 
 
 def _save(run: State, training: PreparedPhase, name: str) -> None:
@@ -377,7 +343,7 @@ def _finish(run: State, training: PreparedPhase | None) -> PretrainingResult:
     ledger = earlier or run_ledger(recipe, run.progress, run.start, run.corpora[0], world, run.unguarded)
     if training is None:
         assert run.model is not None
-        training = prepare(recipe, len(recipe.phases) - 1, run.model, run.saved, world, fresh=False)
+        training = prepare(recipe, len(recipe.phases) - 1, run.model, run.saved, world)
 
     def texts(model_hash: str) -> dict[str, str]:
         final = ledger.model_copy(update={"model_hash": model_hash})

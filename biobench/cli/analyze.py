@@ -2,40 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from biobench.cli.console.common import DataDir, Json, ResultsDir, Threads, percent, print_json, several
 from biobench.cli.console.options import takes_request
 from biobench.core.packages import check_ours
-from biobench.errors import StoreError, UsageError
+from biobench.errors import UsageError
 from biobench.runs.options import RunRequest
+from biobench.schema.protocols import FROZEN
 
 if TYPE_CHECKING:
     from biobench.stats import MeanTest
-    from biobench.workflows.mechanism import Standings
+    from biobench.workflows.mechanism import PairedReport
     from trainer.analysis.cka import CkaReport, Value
+    from trainer.analysis.transplant import Part
 
 Task = Annotated[list[str], typer.Option("--task", callback=several, metavar="TASK", help="Task id or YAML file.")]
-Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]
-ENDINGS = (".svg", ".png", ".html", ".json")
-
-
-def _endings(paths: list[str]) -> list[str]:
-    for path in paths:
-        if Path(path).suffix.lower() not in ENDINGS:
-            what = f"no figure can be written as '{Path(path).name}'"
-            raise UsageError(what, hint="end the name in " + ", ".join(ENDINGS))
-    return paths
-
-
-Figure = Annotated[
-    list[str], typer.Option("--figure", callback=_endings, metavar="FILE", help="Write a chart: .svg, .png, .html.")
-]
 _SCORING = {"tasks", "seeds", "overrides", "limit", "data_dir", "results_dir", "device", "threads"}
 scored_by = takes_request(only=_SCORING)
 """Gives a command the options of `run` that say what models are scored on."""
@@ -57,43 +44,32 @@ def cka(
         tuple[str, str] | None,
         typer.Option("--noise", metavar="C D", help="Two checkpoints that differ by the training seed alone."),
     ] = None,
-    series: Annotated[
-        list[str], typer.Option("--series", metavar="A1=B1", help="An earlier pair of the same runs; repeatable.")
-    ] = [],  # noqa: B006
     n: Annotated[int, typer.Option("--n", min=5, help="Texts in each drawing.")] = 500,
     seeds: Annotated[str, typer.Option("--seeds", help="Seeds of the drawings.")] = "42,43,44",
     max_length: Annotated[int, typer.Option("--max-length", min=8, help="Longest text in tokens.")] = 512,
-    field: Annotated[str, typer.Option("--field", help="Column or key that holds the text.")] = "text",
-    device: Device = "auto",
+    device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto",
     threads: Threads = None,
-    estimator: Annotated[Literal["debiased", "biased"], typer.Option(help="Of the chart.")] = "debiased",
-    figure: Figure = [],  # noqa: B006
     as_json: Json = False,
 ) -> None:
     """Divergence (1 - CKA) of two checkpoints' states, layer by layer, compared with seed noise."""
     _prepare()
-    from biobench.report.details.mechanism import cka_chart
+    from biobench.schema.task import parse_seeds
     from trainer.analysis.cka import compare
     from trainer.analysis.states import sample
 
     try:
-        drawings = list(dict.fromkeys(int(part) for part in seeds.split(",")))
+        drawings = parse_seeds(seeds)
     except ValueError:
         raise UsageError(f"seeds '{seeds}' are not understood", hint="write 42,43,44") from None
-    pairs = [(one, other) for one, _, other in (text.partition("=") for text in series)]
-    if not all(one and other for one, other in pairs):
-        raise UsageError("--series needs pairs", hint="write --series FIRST=SECOND")
     report = compare(
         first,
         second,
-        lambda: sample(texts, n, drawings, field),
+        lambda: sample(texts, n, drawings),
         noise=noise,
-        series=pairs,
         max_length=max_length,
         device=device,
         notify=lambda line: typer.echo(line, err=True),
     )
-    _save(figure, lambda: cka_chart(report.as_json(), estimator=estimator))
     if as_json:
         print_json(report.as_json())
     else:
@@ -109,46 +85,48 @@ def transplant(
     *,
     out: Annotated[str, typer.Option("--out", help="Folder of the hybrid; of several, each in a folder below.")],
     layers: Annotated[list[str], typer.Option("--layers", help="0-7, 0,2,8-14, all or none; repeatable.")] = [],  # noqa: B006
-    modules: Annotated[list[str], typer.Option("--modules", help="attention or mlp, of all layers.")] = [],  # noqa: B006
-    keep_rest: Annotated[bool, typer.Option("--keep-rest", help="Keep A's embeddings, norm and head always.")] = False,
+    modules: Annotated[Literal["attention", "mlp"] | None, typer.Option("--modules", help="Only these parts.")] = None,
     probe: Annotated[bool, typer.Option("--probe", help="Score by a linear probe, not by fine-tuning.")] = False,
-    figure: Figure = [],  # noqa: B006
     as_json: Json = False,
 ) -> None:
-    """Copy B's layers or modules into A; with --task, score A, B and the hybrids."""
-    from biobench.report.details.mechanism import standings_chart
-    from biobench.workflows.mechanism import PROBE, check_runs, hybrids, standings
-
-    if (probe or figure) and not how.tasks:
-        raise UsageError("nothing is scored without a task", hint="add --task ID, or leave out --probe and --figure")
+    """Copy B's layers, or parts of them, into A; with --task, score A, B and the hybrids."""
+    if probe and not how.tasks:
+        raise UsageError("nothing is scored without a task", hint="add --task ID, or leave out --probe")
     _prepare()
+    from biobench.workflows.mechanism import check_runs, paired_report
     from trainer.analysis.transplant import transplant as make
+    from trainer.recipe.phases import parse_layers
 
-    wanted = hybrids(layers, modules)
+    parts: tuple[Part, ...] = ("attention", "mlp") if modules is None else (modules,)
+    wanted: dict[str, list[int] | None] = {}
+    for text in layers or ["all"]:
+        try:
+            wanted[text] = None if text == "all" else [] if text == "none" else parse_layers(text)
+        except ValueError:
+            raise UsageError(f"layers '{text}' are not understood", hint="write 0-7, 0,2,8-14, all or none") from None
     if probe:
-        how = replace(how, overrides=(*PROBE, *how.overrides))
+        how = replace(how, overrides=(*FROZEN, *how.overrides))
     if how.tasks:
         check_runs([recipient, donor], how)
     copies = []
-    for name, chosen, parts in wanted:
-        folder = Path(out) if len(wanted) == 1 else Path(out) / name
-        copies.append(make(recipient, donor, folder, layers=chosen, parts=parts, keep_rest=keep_rest))
+    for name, chosen in wanted.items():
+        folder = Path(out) if len(wanted) == 1 else Path(out) / f"layers-{name.replace(',', '_')}"
+        copies.append(make(recipient, donor, folder, layers=chosen, parts=parts))
     report = None
     if how.tasks:
         scores = _scored([recipient, donor, *(str(m.folder) for m in copies)], how)
         twin, reference, *_ = scores
-        report = standings(scores, reference=reference, twin=twin, roles=("donor", "recipient", "hybrid"))
-        _save(figure, lambda: standings_chart(report.as_json()))
+        report = paired_report(scores, reference=reference, twin=twin, roles=("donor", "recipient", "hybrid"))
     if as_json:
         notes = [{"folder": str(m.folder), "rest": m.rest, **m.note} for m in copies]
         by = "linear probe" if probe else "fine-tuning"
-        print_json({"hybrids": notes, "by": by, "scores": None if report is None else report.as_json()})
+        print_json({"hybrids": notes, "by": by, "scores": None if report is None else asdict(report)})
         return
     for m in copies:
         rest = ", embeddings, final norm and head too" if m.rest else ""
         typer.echo(f"{m.folder}: {m.copied:,} of {m.total:,} parameters are {donor}'s{rest}")
     if report is not None:
-        print_standings(report, "recovered")
+        _print_paired(report, "recovered")
         if probe:
             typer.echo("by a linear probe on frozen states: seeds differ by the probe's start and order alone")
 
@@ -161,25 +139,22 @@ def freeze_report(
     ],
     task: Task = [],  # noqa: B006
     results_dir: ResultsDir = "results",
-    figure: Figure = [],  # noqa: B006
     as_json: Json = False,
 ) -> None:
     """The detour, its twin and runs with frozen layers, side by side with paired intervals."""
     check_ours("trainer")
-    from biobench.report.details.mechanism import standings_chart
-    from biobench.workflows.mechanism import frozen_layers, standings, stored_scores
+    from biobench.workflows.mechanism import frozen_layers, paired_report, stored_scores
 
     if len(runs) < 3:
         raise UsageError("a reference, its twin and one frozen run or more are needed", hint="give three models")
     scores = stored_scores(runs, results_dir, task)
     names = list(scores)
     frozen = {name: frozen_layers(run) for name, run in zip(names, runs, strict=True)}
-    report = standings(scores, reference=names[0], twin=names[1], frozen=frozen)
-    _save(figure, lambda: standings_chart(report.as_json()))
+    report = paired_report(scores, reference=names[0], twin=names[1], frozen=frozen)
     if as_json:
-        print_json(report.as_json())
+        print_json(asdict(report))
     else:
-        print_standings(report, "kept")
+        _print_paired(report, "kept")
 
 
 @app.command()
@@ -207,23 +182,17 @@ def stability(
     at_rate = {rate: replace(how, overrides=(*how.overrides, f"training.learning_rate={rate!r}")) for rate in asked}
     for one in at_rate.values():
         check_runs(models, one)
-    tasks, shared_seeds, spreads = summarise({rate: _scored(models, one) for rate, one in at_rate.items()})
+    tasks, seeds, spreads = summarise({rate: _scored(models, one) for rate, one in at_rate.items()})
     if as_json:
-        print_json({"tasks": tasks, "seeds": shared_seeds, "spreads": [asdict(s) for s in spreads]})
+        print_json({"tasks": tasks, "seeds": seeds, "spreads": [asdict(s) for s in spreads]})
         return
     head = ("model", *(f"{rate:g}" for rate in spreads[0].by_rate), "best rate", "range", "sd over rates", "to first")
-    rows = [
-        (
-            s.model,
-            *(percent(v) for v in s.by_rate.values()),
-            f"{s.best_rate:g}",
-            percent(s.range),
-            _cells(s.test)[0].replace("+", ""),
-            " p ".join(cell for cell in _cells(s.to_first) if cell != "–") or "–",
-        )
-        for s in spreads
-    ]
-    over = f"{', '.join(tasks)}; seeds {', '.join(map(str, shared_seeds))}; points; sd over rates: within each seed "
+    rows = []
+    for s in spreads:
+        first = " p ".join(cell for cell in _cells(s.to_first) if cell != "–") or "–"
+        spread = _cells(s.test)[0].replace("+", "")
+        rows.append((s.model, *map(percent, s.by_rate.values()), f"{s.best_rate:g}", percent(s.range), spread, first))
+    over = f"{', '.join(tasks)}; seeds {', '.join(map(str, seeds))}; points; sd over rates: within each seed "
     _print(head, rows, f"{over}and task, then the mean; 95% intervals over other seeds")
 
 
@@ -274,7 +243,7 @@ def _prepare() -> None:
 
 
 def _scored(models: Sequence[str], how: RunRequest) -> dict[str, dict[str, dict[int, float]]]:
-    """The scores of models on what `how` says, runs under way on the terminal."""
+    """The scores of models on what `how` says; runs are reported on the terminal."""
     from biobench.cli.console.progress import RunTerminal
     from biobench.workflows.mechanism import run_scores
 
@@ -282,34 +251,10 @@ def _scored(models: Sequence[str], how: RunRequest) -> dict[str, dict[str, dict[
         return run_scores(models, how, reporter)
 
 
-def _save(paths: Sequence[str], chart: Callable[[], Any]) -> None:
-    """Write a chart; SVG and PNG are drawn without a browser. Raises StoreError."""
-    for file in map(Path, paths):
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            chart().save(str(file), **({"scale_factor": 2} if file.suffix.lower() == ".png" else {}))
-        except OSError as error:
-            raise StoreError(f"the figure cannot be written: {error}", hint="give another place", file=file) from error
+def _print(head: Sequence[str], rows: Sequence[Sequence[str]], *notes: str) -> None:
+    from biobench.report.printers import grid
 
-
-def _print(head: Sequence[str], rows: Iterable[Sequence[str]], *notes: str, left: int = 1) -> None:
-    """A table whose first `left` columns hold names, and lines below it; 150 columns where there is no terminal."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console()
-    if not console.is_terminal:
-        console.width = max(console.width, 150)
-    table = Table(box=None)
-    for number, name in enumerate(head):
-        column: Mapping[str, Any] = {"overflow": "fold"} if number < left else {"justify": "right", "no_wrap": True}
-        table.add_column(name, **column)
-    for row in rows:
-        table.add_row(*map(Text, row))
-    console.print(table)
-    for note in notes:
-        console.print(note, markup=False, highlight=False, soft_wrap=True)
+    typer.echo("\n".join([grid(head, rows), *notes]))
 
 
 def _print_cka(report: CkaReport) -> None:
@@ -330,14 +275,6 @@ def _print_cka(report: CkaReport) -> None:
         f"{report.texts} texts in all, {report.tokens} tokens; brackets: 95% jackknife intervals over texts",
         *report.notes,
     )
-    if report.series:
-        typer.echo("Along the series (debiased divergence in percent)")
-        places = ("low", "mid", "late", "all")
-        later = []
-        for pair, lines in (*((p.pair, p.lines) for p in report.series), (report.pair, report.lines)):
-            debiased = {line.where: line.divergence for line in lines if line.estimator == "debiased"}
-            later.append((" : ".join(pair), *(_span(debiased.get(place)) for place in places)))
-        _print(("pair", *places), later)
 
 
 def _span(value: Value | None, scale: float = 100) -> str:
@@ -347,7 +284,7 @@ def _span(value: Value | None, scale: float = 100) -> str:
     return f"{scale * value.value:.2f} [{scale * value.low:.2f}, {scale * value.high:.2f}]"
 
 
-def print_standings(report: Standings, share: str) -> None:
+def _print_paired(report: PairedReport, share: str) -> None:
     """The table of a freeze report or of transplants; scores and differences in percent and points."""
     rows, notes = [], []
     for row in report.rows:
@@ -365,7 +302,6 @@ def print_standings(report: Standings, share: str) -> None:
         f"{', '.join(report.tasks)}; seeds {', '.join(map(str, report.seeds))}; 95% intervals over other seeds, "
         "paired, these tasks and test sets; p values are not corrected for the number of rows",
         *dict.fromkeys(notes),
-        left=2,
     )
 
 

@@ -63,30 +63,24 @@ def inspect(
     corpus = _open(folder)
     corpus.verify()
     if window is None:
-        manifest = corpus.manifest
         typer.echo(f"corpus {corpus.hash[:16]}: all shards are whole")
         for split in ("train", "held_out"):
-            part = manifest[split]
+            part = corpus.manifest[split]
             typer.echo(
-                f"{split}: {part['windows']:,} windows of {corpus.length:,} tokens in {len(part['shards'])} shards, "
-                f"{part['documents']:,} documents, {part['dropped_tokens']:,} tokens dropped at the end"
+                f"{split}: {part['windows']:,} windows of {corpus.length:,} tokens, {part['documents']:,} documents"
             )
-        listed = manifest["exclusion"]
+        listed = corpus.manifest["exclusion"]
         typer.echo(f"documents to exclude: {listed['documents']:,}, by runs of {listed['ngram']} words")
         return
     import numpy as np
 
+    from biobench.core.tokenizer import load_tokenizer
     from biobench.errors import UsageError
 
     if window >= len(corpus.train):
         raise UsageError(f"there is no window {window}", hint=f"give one below {len(corpus.train):,}")
     ids = corpus.train.read(np.array([window]))[0].tolist()
-    if tokenizer is None:
-        typer.echo(" ".join(map(str, ids)))
-        return
-    from biobench.core.tokenizer import load_tokenizer
-
-    typer.echo(load_tokenizer(tokenizer).decode(ids))
+    typer.echo(" ".join(map(str, ids)) if tokenizer is None else load_tokenizer(tokenizer).decode(ids))
 
 
 def stats(folder: Folder, as_json: Json = False) -> None:
@@ -102,10 +96,8 @@ def stats(folder: Folder, as_json: Json = False) -> None:
             "share": s["share"],
             "repeats": round(s["drawn_documents"] / max(s["documents"], 1), 3),
             "removed": sum(s["excluded"].values()),
-            "of them whole": s["excluded"]["same"],
-            "revision": s.get("revision"),
             "removed by step": s.get("cleaned", {}),
-            "removed by task": by_task.get(s["id"], {}),
+            "removed by task": {task: count for task, count in by_task.get(s["id"], {}).items() if count},
         }
         for s in corpus.manifest["sources"]
     ]
@@ -114,14 +106,12 @@ def stats(folder: Folder, as_json: Json = False) -> None:
         return
     import pandas as pd
 
-    table = pd.DataFrame(rows).iloc[:, :8]
+    table = pd.DataFrame(rows).iloc[:, :7]
     typer.echo(table.map(lambda cell: f"{cell:,}" if isinstance(cell, int) else cell).to_string(index=False))
     for row in rows:
-        if steps := [f"{name.replace('_', ' ')} {count:,}" for name, count in row["removed by step"].items()]:
-            typer.echo(f"{row['source']}: removed: {', '.join(steps)}")
-        for task, count in sorted(row["removed by task"].items()):
-            if count:
-                typer.echo(f"{row['source']}: {count:,} documents removed because of {task}")
+        steps = {name.replace("_", " "): count for name, count in row["removed by step"].items()}
+        for reason, count in (*steps.items(), *sorted(row["removed by task"].items())):
+            typer.echo(f"{row['source']}: {count:,} documents removed because of {reason}")
 
 
 def _open(folder: Path) -> Corpus:

@@ -37,16 +37,16 @@ def status_(
     from dataclasses import asdict
 
     from biobench.data.catalog import list_tasks, load_task
-    from biobench.data.status import in_a_line, status
+    from biobench.data.status import status
     from biobench.data.suite import suite_tasks
 
     loaded = [load_task(t) for t in tasks] + ([] if suite is None else suite_tasks(suite))
-    states = status(loaded or list_tasks(), data_dir)
+    states = [status(task, data_dir) for task in loaded or list_tasks()]
     if as_json:
         print_json([asdict(state) for state in states])
         return
     for state in states:
-        typer.echo(in_a_line(state))
+        typer.echo(state.line)
         for number, step in enumerate(state.steps if steps else (), start=1):
             typer.echo(f"  {number}. {step}")
         for address in state.fetch if steps else ():
@@ -70,7 +70,7 @@ def fetch_(
     from biobench.data.catalog import load_task
     from biobench.data.fetch import fetch
 
-    fetched = [fetch(load_task(task), data_dir, source, _Bytes()) for task in tasks]
+    fetched = [fetch(load_task(task), data_dir, source, _print_progress) for task in tasks]
     if as_json:
         print_json([asdict(f) for f in fetched])
     for done in fetched if not as_json else ():
@@ -111,37 +111,26 @@ def verify_(
         raise typer.Exit(1)
 
 
-_MOST_COUNTS = 120
-"""Counts of a split that are printed; `--json` has all."""
-
-
 def _print_report(report: DataReport) -> None:
     """Hashes, counts and findings; below alarms the line that makes them known."""
     from biobench.data.counts import unexpressed_in_words
     from biobench.errors import visible
 
-    typer.echo(f"{report.task}: {'clean' if report.clean else 'NOT clean'} (source {report.source}, {report.folder})")
-    typer.echo(f"  documents {report.documents_hash[:16]}")
-    if report.release is not None:
-        typer.echo(f"  release: equals {report.release}")
-    elif report.release_problem is not None:
-        typer.echo(f"  ! {report.release_problem}; data hash {report.data_hash}")
+    lines = [f"{report.task}: {'clean' if report.clean else 'NOT clean'} (source {report.source}, {report.folder})"]
+    lines.append(f"  data {report.data_hash[:16]}" + (f", release {report.release}" if report.release else ""))
     for split, counts in report.counts.items():
-        numbers = [f"{name} {n}" for name, n in counts.items()]
-        more = f" and {len(numbers) - _MOST_COUNTS} more labels" if len(numbers) > _MOST_COUNTS else ""
-        typer.echo(f"  {split}: " + visible(f"{', '.join(numbers[:_MOST_COUNTS])}{more}"))
-    if lost := unexpressed_in_words(report.unexpressed):
-        typer.echo(f"  - {visible(lost)}")
-    for problem in report.count_problems:
-        typer.echo(f"  ! {visible(problem)}")
+        lines.append(f"  {split}: {', '.join(f'{name} {n}' for name, n in counts.items())}")
+    lines += [f"  - {lost}"] if (lost := unexpressed_in_words(report.unexpressed)) else []
+    lines += [f"  ! {problem}" for problem in report.problems]
     for finding in report.findings:
         known = "known" if not finding.alarms else f"the spec knows {finding.known}"
         examples = f"; {', '.join(finding.examples)}" if finding.alarms and finding.examples else ""
         mark = "!" if finding.alarms else "-"
-        typer.echo(f"  {mark} " + visible(f"{finding.name}: {finding.number} {finding.what} ({known}{examples})"))
+        lines.append(f"  {mark} {finding.name}: {finding.number} {finding.what} ({known}{examples})")
     if any(finding.alarms for finding in report.findings):
         findings = ", ".join(f"{finding.name}: {finding.number}" for finding in report.findings)
-        typer.echo(f"  what is so in the corpus itself is declared in the spec: findings: {{{findings}}}")
+        lines.append(f"  what is so in the corpus itself is declared in the spec: findings: {{{findings}}}")
+    typer.echo("\n".join(map(visible, lines)))
 
 
 @data.command("export")
@@ -198,25 +187,15 @@ def bundle_(
         return
     typer.echo(f"{packed.path}: {len(packed.tasks)} tasks, {packed.files} files, {packed.bytes / 2**20:.1f} MiB")
     for name, reason in packed.left_out.items():
-        typer.echo(f"  left out {name}: {reason}")
+        typer.echo(f"  skipped {name}: {reason}")
 
 
-class _Bytes:
-    """Download progress on stderr: a bar on a terminal, a line every 64 MiB otherwise."""
-
-    def __init__(self) -> None:
-        self._printed = 0
-
-    def __call__(self, what: str, done: int, total: int | None) -> None:
-        """`done` of `total` bytes of `what` are here."""
-        terminal = sys.stderr.isatty()
-        if not terminal and done - self._printed < 2**26 and done != total:
-            return
-        self._printed = 0 if done == total else done
+def _print_progress(what: str, done: int, total: int | None) -> None:
+    """`done` of `total` bytes of `what` are here: one live line on a terminal, a line for each file otherwise."""
+    live = sys.stderr.isatty()
+    if live or done == total:
         share = "" if not total else f" of {total / 2**20:.1f}"
-        end = "\r" if terminal and done != total else "\n"
-        sys.stderr.write(f"{what}: {done / 2**20:.1f}{share} MiB{end}")
-        sys.stderr.flush()
+        sys.stderr.write(f"{what}: {done / 2**20:.1f}{share} MiB" + ("\r" if live and done != total else "\n"))
 
 
 data.command("overlap", hidden=True)(overlap)  # its place until 0.1.0

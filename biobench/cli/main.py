@@ -6,6 +6,7 @@ Exit status: 0 done; 1 some run failed; 2 the input was wrong; 130 Ctrl-C. Heavy
 from __future__ import annotations
 
 import errno
+import os
 import signal
 import sys
 import traceback
@@ -80,7 +81,9 @@ def main() -> None:
     try:
         prepare_threads()
         # Outside standalone mode typer gives back the status of `raise typer.Exit` and leaves errors to us.
-        sys.exit(app(standalone_mode=False) or 0)
+        status = app(standalone_mode=False) or 0
+        sys.stdout.flush()
+        sys.exit(status)
     except _CommandLineError as error:
         if debug:
             traceback.print_exc()
@@ -96,13 +99,16 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(0)
     except OSError as error:
-        if error.errno not in _OF_A_NAME or error.filename is None:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        if not full and (error.errno not in _OF_A_NAME or error.filename is None):
             raise
         if debug:
             traceback.print_exc()
-        sys.stderr.write(
-            f"{visible(f'{error.filename}: {error.strerror}')}\nhint: check the name, and whether you may read it\n"
-        )
+        what = visible(f"{error.filename or 'the output'}: {error.strerror}")
+        hint = "free space, or write elsewhere" if full else "check the name, and whether you may read it"
+        sys.stderr.write(f"{what}\nhint: {hint}\n")
+        if full:  # else the interpreter tries once more when it ends
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(2)
     except KeyboardInterrupt:
         # Ctrl-C before a command has begun, while the parser is made; within one typer gives this status itself.

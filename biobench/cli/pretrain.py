@@ -84,15 +84,6 @@ def pretrain(
     read = api.checked(api.load_recipe(recipe, overrides, arms))
     say = stderr if first else silent
     excluded, missing = guard(read, data_dir, exclude_tasks=exclude_tasks, require_tasks=require_tasks, say=say)
-    wanted = read.logging.probe
-    scores = None
-    if wanted is not None and first:
-        from biobench.core.machine import resolve_device
-        from biobench.workflows.probe import check_tasks, probe
-
-        check_tasks(wanted.tasks, data_dir)
-        device = resolve_device(read.engine.device, "engine.device").type
-        scores = probe(wanted.tasks, documents=wanted.documents, seed=wanted.seed, data_dir=data_dir, device=device)
     result = api.pretrain(
         read,
         out=out,
@@ -100,7 +91,6 @@ def pretrain(
         progress="none" if quiet else "auto",
         exclude=texts_by_task(excluded),
         unguarded=missing,
-        probe=scores,
         built_corpus=built_corpus,
     )
     model = exported(result, "--resume continues it", say=first)
@@ -115,7 +105,8 @@ def new(
     corpus: Annotated[str, typer.Argument(metavar="CORPUS", help="File or folder of text (.txt, .jsonl, .csv, ...).")],
     base: Annotated[str, typer.Option("--base", help="Checkpoint to start from: hub id or folder.")],
     *,
-    twin: Annotated[bool, typer.Option("--twin", help="With an arm `twin`, the masked twin.")] = False,
+    twin: Annotated[bool, typer.Option("--twin", help="Show how to run the masked twin too.")] = False,
+    field: Annotated[str, typer.Option("--field", help="Key or column of the text.")] = "text",
     tokens: Annotated[
         str | None, typer.Option("--tokens", help="Of the first phase, such as 2B (default: all).")
     ] = None,
@@ -126,15 +117,12 @@ def new(
     check_ours("trainer")
     from trainer.recipe.scaffold import write_recipe
 
-    path = write_recipe(Path(corpus), base, Path(out), name, twin=twin, tokens=tokens)
-    runs = [f"runs/{name}", *([f"runs/{name}_twin"] if twin else [])]
-    typer.echo(f"{path}: read it through, then")
-    typer.echo(f"  biobench pretrain plan {path}")
-    typer.echo(f"  biobench pretrain {path} --out {runs[0]}")
-    if twin:
-        typer.echo(f"  biobench pretrain {path} --arm twin --out {runs[1]}")
-        typer.echo(f"  biobench ledger {' '.join(runs)}")
-    typer.echo(f"  biobench run {' '.join(f'{run}/model' for run in runs)} --suite fr")
+    path = write_recipe(Path(corpus), base, Path(out), name, field=field, tokens=tokens)
+    arms = {f"runs/{name}": "", **({f"runs/{name}_twin": " --arm twin"} if twin else {})}
+    lines = [f"{path}: read it, then", f"  biobench pretrain plan {path}"]
+    lines += [f"  biobench pretrain {path}{arm} --out {run}" for run, arm in arms.items()]
+    lines += [f"  biobench ledger {' '.join(arms)}"] if twin else []
+    typer.echo("\n".join([*lines, f"  biobench run {' '.join(f'{run}/model' for run in arms)} --suite fr"]))
 
 
 def stderr(line: str) -> None:
@@ -169,7 +157,7 @@ def plan(
     from trainer import api
 
     planned = api.plan(api.load_recipe(recipe, overrides, arms), gpu=gpu, gpus=gpus)
-    _show(planned.as_dict() if as_json else planned.lines())
+    _show(asdict(planned) if as_json else planned.lines())
 
 
 def _show(shown: list[str] | dict[str, Any]) -> None:
@@ -191,7 +179,7 @@ def bench(
     from trainer import api
 
     speed = api.bench(api.load_recipe(recipe, overrides, arms), steps=steps)
-    _show(speed.model_dump(mode="json") if as_json else speed.lines())
+    _show(asdict(speed) if as_json else speed.lines())
 
 
 def schema() -> None:
@@ -234,7 +222,16 @@ def study(
     """Pretrain every arm of a declared study, check the pairs and benchmark the encoders; run it again to resume."""
     check_ours("trainer")
     from biobench.models.loading import quiet_libraries
-    from biobench.workflows.study import cost, load_study, mismatches, planned_runs, pretrain_run, scores_of, table
+    from biobench.workflows.study import (
+        check_benchmark,
+        load_study,
+        mismatches,
+        planned_runs,
+        pretrain_run,
+        scores_of,
+        table,
+    )
+    from trainer import api
 
     quiet_libraries()
     declared = load_study(folder)
@@ -242,10 +239,12 @@ def study(
     if dry_run:
         for run in runs:
             typer.echo(f"{run.name}: {run.budget:,} tokens")
-        tokens, operations = cost(runs)
+        operations = sum(phase.flops for run in runs for phase in api.plan(run.recipe()).phases)
+        tokens = sum(run.budget for run in runs)
         typer.echo(f"{len(runs)} runs, {tokens:,} tokens, {operations:.2e} floating-point operations")
         return
     if not table_only:
+        check_benchmark(declared, data_dir)
         for number, run in enumerate(runs, 1):
             stderr(f"[{number}/{len(runs)}] {run.name}")
             result = pretrain_run(run, out, data_dir, stderr)
@@ -259,7 +258,7 @@ def study(
         print_json({"study": declared.name, "rows": rows_out, "runs": scores})
         return
     for line in mismatches(declared, runs, out):
-        typer.echo(f"not matched: {line}")
+        typer.echo(line)
     _print_study(declared, rows)
 
 
@@ -269,7 +268,7 @@ def _score(declared: Study, run: StudyRun, out: Path, data_dir: str | None, devi
 
     make_runs(
         str(out / "runs" / run.name / "model"),
-        tasks=declared.benchmark.all_tasks,
+        tasks=(*declared.benchmark.tasks, *declared.benchmark.beside),
         seeds=declared.benchmark.seeds,
         protocol=declared.benchmark.protocol,
         overrides=declared.benchmark.overrides,
@@ -281,16 +280,17 @@ def _score(declared: Study, run: StudyRun, out: Path, data_dir: str | None, devi
 
 
 def _print_study(declared: Study, rows: Sequence[ArmRow]) -> None:
-    typer.echo(declared.question)
-    typer.echo(f"{'arm':<16} {'tokens':>12}  {'mean':>6}  {'sd':>5}  seeds  difference to {declared.reference}")
+    from biobench.report.printers import grid
+
+    cells = []
     for row in rows:
-        spread = "–" if row.spread is None else percent(row.spread)
         difference = "–" if row.difference is None else f"{100 * row.difference:+.2f}"
         if row.low is not None and row.high is not None:
             difference += f" [{100 * row.low:+.2f}, {100 * row.high:+.2f}]"
-        typer.echo(
-            f"{row.arm:<16} {row.budget:>12,}  {percent(row.mean):>6}  {spread:>5}  {len(row.scores):>5}  {difference}"
-        )
+        scores = (percent(row.mean), percent(row.spread), str(len(row.scores)), difference)
+        cells.append((row.arm, f"{row.budget:,}", *scores))
+    head = ("arm", "tokens", "mean", "sd", "seeds", f"difference to {declared.reference}")
+    typer.echo(f"{declared.question}\n{grid(head, cells)}")
     typer.echo(
         f"mean: over {len(declared.benchmark.tasks)} tasks, then over pretraining seeds; sd, interval (95%, t): over "
         "pretraining seeds, paired by seed"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,10 +16,8 @@ if TYPE_CHECKING:
 _WORDS = {
     "identical": "agrees, the same predictions bit for bit",
     "within": "agrees, within the stored score's 95% interval over test documents",
-    "outside": "does not agree: outside the stored score's 95% interval over test documents",
-    "other": "not run, it would be another run",
-    "unavailable": "not run",
-    "failed": "the run failed",
+    "outside": "does not agree",
+    "not run": "not run",
 }
 
 
@@ -60,28 +57,31 @@ def reproduce(
     store, records = stored_runs(record or submission or Path())
     counts = {r.provenance.threads for r in records}
     if threads is None and len(counts) == 1:
-        prepare_threads(*counts)
+        (threads,) = counts
+        prepare_threads(threads)
     from biobench.models.loading import quiet_libraries
 
     quiet_libraries()
-    again = Again(results_dir=results_dir, models=models, data_dir=data_dir, specs=task, device=device, offline=offline)
+    again = Again(
+        results_dir=results_dir, models=models, data_dir=data_dir, specs=task, device=device, offline=offline,
+        threads=threads,
+    )  # fmt: skip
     if submission is not None:
         _draw(submission, against, again, as_json=as_json)
         return
     if not as_json:
-        seconds = sum(r.cost.seconds for r in records)
-        typer.echo(f"{_number(len(records))}, {seconds:,.0f} s when made", err=True)
+        typer.echo(f"{len(records)} runs, {sum(r.cost.seconds for r in records):,.0f} s when made", err=True)
     rows = []
     for row in make_again(store, records, again):
         rows.append(row)
         if not as_json:
             typer.echo(_line(row))
     if as_json:
-        print_json([asdict(row) | {"agrees": row.agrees} for row in rows])
+        print_json([row._asdict() | {"agrees": row.agrees} for row in rows])
     elif len(rows) > 1:
-        agree, same = sum(row.agrees for row in rows), sum(row.agreement == "identical" for row in rows)
-        idle = sum(row.agreement in ("other", "unavailable") for row in rows)
-        typer.echo(f"{agree} of {_number(len(rows))} agree, {same} bit for bit" + (f", {idle} not run" if idle else ""))
+        same, idle = (sum(row.agreement == word for row in rows) for word in ("identical", "not run"))
+        agree = f"{sum(row.agrees for row in rows)} of {len(rows)} runs agree, {same} bit for bit"
+        typer.echo(agree + (f", {idle} not run" if idle else ""))
     if not all(row.agrees for row in rows):
         raise typer.Exit(1)
 
@@ -92,16 +92,15 @@ def _draw(submission: Path, against: Path | None, again: Again, *, as_json: bool
     from biobench.submission.guard import verify
     from biobench.workflows.reproduce import draw
 
-    lies = submission.resolve().parent
-    results = against or (lies.parent if lies.name == "submitted" else None)
+    folder = submission.resolve().parent
+    results = against or (folder.parent if folder.name == "submitted" else None)
     if results is None or not results.is_dir():
         raise UsageError(f"{submission}: no results that it would join", hint="name their folder with --against")
     verification = verify(submission, again.data_dir, results)
     errors = [c for c in verification.checks if c.grade == "error" and c.code != "W02"]
     if errors:
-        raise UsageError(
-            f"the submission is refused: {errors[0].where}: {errors[0].what}", hint="see `biobench verify-submission`"
-        )
+        what = f"the submission is refused: {errors[0].where}: {errors[0].what}"
+        raise UsageError(what, hint="see `biobench verify-submission`")
     waiting = {c.where.removeprefix("runs/") for c in verification.checks if c.code in ("W01", "W02")}
     statement = draw(submission, waiting, again)
     path = save_statement(submission, results, statement)
@@ -119,23 +118,14 @@ def _draw(submission: Path, against: Path | None, again: Again, *, as_json: bool
         raise typer.Exit(1)
 
 
-def _number(runs: int) -> str:
-    return "1 run" if runs == 1 else f"{runs} runs"
-
-
 def _line(row: Reproduction) -> str:
-    scores, words = f"{row.metric} {percent(row.stored)}", _WORDS[row.agreement]
+    scores = f"{row.metric} {percent(row.stored)}"
     if row.again is not None:
         scores += f", again {percent(row.again)}"
-        if row.low is not None and row.agreement != "identical":
-            scores += f" (interval {percent(row.low)} to {percent(row.high)})"
+        scores += "" if row.low is None else f" (interval {percent(row.low)} to {percent(row.high)})"
     if row.same is not None and row.same < 1:
         scores += f", {row.same:.1%} of documents predicted alike"
-    if row.agreement == "outside" and row.reason is not None:
-        words = "does not agree"
-    elif row.low is None and row.agreement in ("outside", "within"):
-        other = "does not agree: another score, and no interval can be computed from the record"
-        words = other if row.agreement == "outside" else "agrees, the same score"
-    machine = row.machine if row.agreement != "identical" else ()
-    reason = "; ".join((*([row.reason] if row.reason else []), *machine))
+    exact = row.agreement == "within" and row.low is None
+    words = "agrees, the same score" if exact else _WORDS[row.agreement]
+    reason = "; ".join((*([row.reason] if row.reason else []), *(() if row.agreement == "identical" else row.machine)))
     return f"{row.model} · {row.task} · seed {row.seed}: {scores}: {words}" + (f" ({reason})" if reason else "")

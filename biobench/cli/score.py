@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -84,16 +84,23 @@ def rescore(
     check_results_dir(context, results_dir)
     from biobench.report.rescore import rescore_all
 
-    rows = rescore_all(results_dir, data_dir, task)
+    results = rescore_all(results_dir, data_dir, task)
+    rows = []
+    for result in results:
+        record = result.record
+        scores = {} if record is None or result.outcome in ("failed", "unavailable") else record.scores
+        row: dict[str, Any] = {"model": "", "task": result.task, "seed": None, "primary": "macro_f1"}
+        if record is not None:
+            row |= {"model": record.model.id, "seed": record.seed, "primary": record.task.primary}
+        row |= {name: getattr(result, name) for name in ("key", "outcome", "reason", "hint")}
+        rows.append(row | {"scores": scores, "changed": result.changed or {}})
+        seed = "" if record is None else f" · seed {record.seed}"
+        message = f", {row['primary']} {percent(scores.get(row['primary']))}" if scores else ""
+        if result.reason:
+            message += f" ({result.reason}; {result.hint})" if result.hint else f" ({result.reason})"
+        if not as_json:
+            typer.echo(f"{row['model'] or 'record'} · {result.task or result.key}{seed}: {result.outcome}{message}")
     if as_json:
-        print_json([row.as_json() for row in rows])
-    for row in rows if not as_json else ():
-        seed = "" if row.seed is None else f" · seed {row.seed}"
-        message = f": {row.outcome}"
-        if row.scores:
-            message += f", {row.primary} {percent(row.scores.get(row.primary))}"
-        if row.reason:
-            message += f" ({row.reason}; {row.hint})" if row.hint else f" ({row.reason})"
-        typer.echo(f"{row.model or 'record'} · {row.task or row.key}{seed}{message}")
-    if any(row.outcome == "failed" for row in rows):
+        print_json(rows)
+    if any(result.outcome == "failed" for result in results):
         raise typer.Exit(1)

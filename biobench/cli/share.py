@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +19,7 @@ from biobench.cli.console.common import (
 )
 
 if TYPE_CHECKING:
-    from biobench.submission.repository import SentSubmission
+    from biobench.submission.checks import Verification
 Repository = Annotated[
     str,
     typer.Argument(metavar="REPOSITORY", help="Address or folder of a git repository, or hub:owner/name (a dataset)."),
@@ -48,10 +47,6 @@ def submit(
         Path | None, typer.Option("--out", help="Folder to make (default: submissions/<name of the model>).")
     ] = None,
     notes: Annotated[str, typer.Option("--notes", help="A few words about the model.")] = "",
-    open_pr: Annotated[
-        str | None,
-        typer.Option("--open-pr", metavar="REPOSITORY", help="Send it too: a branch and the request's text."),
-    ] = None,
     as_json: Json = False,
 ) -> None:
     """Pack a model's runs of one set of conditions (records and predictions) as a submission."""
@@ -61,19 +56,11 @@ def submit(
 
     folder = pack(model, results_dir, out, notes=notes)
     submission = examine(folder)
-    if not as_json:
-        typer.echo(f"{folder}: {submission.records} run{'s' * (submission.records != 1)} packed")
-        for check in submission.checks:
-            typer.echo(f"{check.code} {check.grade}: {check.where}: {check.what}")
-    request = None
-    if open_pr is not None and submission.state != "refused":
-        from biobench.submission.repository import push
-
-        request = push(open_pr, folder)
     if as_json:
-        print_json(submission.as_json() | ({} if request is None else {"request": asdict(request)}))
-    elif request is not None:
-        print_sent(request)
+        print_json(submission.as_json())
+    else:
+        typer.echo(f"{folder}: {submission.records} run{'s' * (submission.records != 1)} packed")
+        print_checks(submission)
     if submission.state == "refused":
         raise typer.Exit(1)
 
@@ -110,11 +97,18 @@ def verify_submission(
     if as_json:
         print_json(verification.as_json())
     else:
-        for check in verification.checks:
-            typer.echo(f"{check.code} {check.grade}: {plain(check.where)}: {check.what}")
+        print_checks(verification)
         typer.echo(verification.summary())
     if not verification.accepted:
         raise typer.Exit(1)
+
+
+def print_checks(verification: Verification) -> None:
+    """A line a finding."""
+    from biobench.report.escape import plain
+
+    for check in verification.checks:
+        typer.echo(f"{check.code} {check.grade}: {plain(check.where)}: {check.what}")
 
 
 def pull(
@@ -125,14 +119,12 @@ def pull(
     With --data-dir they are scored again on your data. Exit 1 where one is refused; the others are kept.
     """
     from biobench.submission import repository as remote
-    from biobench.submission.git import without_password
 
     commit, pulled = remote.pull(repository, results_dir, data_dir)
     if as_json:
-        rows = [{"name": one.name, "outcome": one.outcome, "reason": one.reason} for one in pulled]
-        print_json([{"commit": commit, "submissions": rows}])
+        print_json([{"commit": commit, "submissions": [one._asdict() for one in pulled]}])
     else:
-        typer.echo(f"{without_password(repository)} at {commit[:12]}: {len(pulled)} submissions")
+        typer.echo(f"{remote.without_password(repository)} at {commit[:12]}: {len(pulled)} submissions")
         for one in pulled:
             typer.echo(f"  {one.name}: {one.outcome}" + (f" ({one.reason})" if one.reason else ""))
         shown = "" if results_dir == "results" else f" --results-dir {results_dir}"
@@ -152,17 +144,12 @@ def push(
     """
     from biobench.submission import repository as remote
 
-    submission = remote.push(repository, folder)
+    request = remote.push(repository, folder)
     if as_json:
-        print_json(asdict(submission))
+        print_json(request._asdict())
     else:
-        print_sent(submission)
-
-
-def print_sent(submission: SentSubmission) -> None:
-    """Say where a submission went and what stands in its request."""
-    typer.echo(f"branch {submission.branch}" + (f": open the request at {submission.page}" if submission.page else ""))
-    typer.echo(f"\n{submission.text}", nl=False)
+        page = f": open the request at {request.page}" if request.page else ""
+        typer.echo(f"branch {request.branch}{page}\n\n{request.text}")
 
 
 def export(
@@ -172,7 +159,7 @@ def export(
     ],
     *,
     format_: Annotated[
-        str, typer.Option("--format", help="model-card, eval-results, every-eval-ever, bibtex, csv or latex.")
+        str, typer.Option("--format", help="model-card, eval-results, every-eval-ever or bibtex.")
     ] = "model-card",
     dataset: Annotated[
         str | None, typer.Option("--dataset", metavar="ORG/NAME", help="eval-results: the benchmark's hub dataset.")
@@ -188,7 +175,7 @@ def export(
     results_dir: ResultsDir = "results",
     output: Output = None,
 ) -> None:
-    """A model's results as metadata for the model hub, as Every Eval Ever JSON, as a table, or its tasks' BibTeX."""
+    """A model's results as metadata for the model hub, as Every Eval Ever JSON, or its tasks' BibTeX."""
     check_results_dir(context, results_dir)
     from biobench.export.formats import export as run
 

@@ -28,13 +28,13 @@ def register(app: typer.Typer) -> None:
 def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
     """All shipped tasks and where their data stands."""
     from biobench.data.catalog import list_tasks
-    from biobench.data.validate import data_state
+    from biobench.data.status import status
 
     columns = ("id", "data", "language", "type", "access", "version", "name")
-    rows = [
-        {name: data_state(t, data_dir) if name == "data" else getattr(t.spec, name) for name in columns}
-        for t in list_tasks()
-    ]
+    rows = []
+    for task in list_tasks():
+        state = status(task, data_dir).state.replace("generated", "ready")
+        rows.append({name: state if name == "data" else getattr(task.spec, name) for name in columns})
     if as_json:
         print_json(rows)
         return
@@ -49,6 +49,8 @@ def show(
     task: Annotated[str, typer.Argument(metavar="ID_OR_YAML")], data_dir: DataDir = None, as_json: Json = False
 ) -> None:
     """Describe a task: what it is, labels, licence, citation, and samples where the data is available."""
+    import yaml
+
     from biobench.data.catalog import load_task
     from biobench.data.describe import describe
 
@@ -56,8 +58,9 @@ def show(
     if as_json:
         print_json(described)
     else:
-        deviations = {d["aspect"]: f"here: {d['here']}; compared: {d['compared']}" for d in described["deviations"]}
-        print_described(described | {"deviations": deviations or "none known"})
+        described["deviations"] = described["deviations"] or "none known"
+        shown = {name: value for name, value in described.items() if value not in (None, [], {}, "")}
+        typer.echo(yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, width=120), nl=False)
 
 
 @tasks.command()
@@ -72,7 +75,7 @@ def validate(
 ) -> None:
     """Check specs, and open their data where --data-dir has it. Exit 2 when something is wrong.
 
-    Data that is not there is wrong for a spec that is named itself with --data-dir; of a folder of specs it is told.
+    Missing data is wrong for a spec that is named itself with --data-dir; of a folder of specs it is shown.
     """
     from biobench.data.catalog import load_task
     from biobench.data.counts import unexpressed_in_words
@@ -94,35 +97,26 @@ def validate(
                 task = load_task(file)
             row = asdict(validate_task(task, data_dir))
             if explicit and file in paths and row["state"] != "ready":
-                row["problems"].append(f"data {_state(row)}")
-                row["hint"] = row["remedy"]
-            rows.append({"valid": not row["problems"], **row})
+                row["problems"].append(f"data {row['state']}")
+            problems = [f"{file}: {problem}" for problem in row["problems"]]
+            rows.append({"valid": not problems, **row, "problems": problems})
         except BioBenchError as error:
             # A data file's error names that file; one without a place gets the spec's.
             problem = str(error) if error.file else f"{file}: {error}"
-            rows.append({"valid": False, "path": str(file), "problems": [problem], "hint": error.hint, "placed": True})
+            rows.append({"valid": False, "path": str(file), "problems": [problem], "remedy": error.hint})
     if as_json:
         print_json(rows)
     for row in rows:
         if not as_json and row["valid"]:
-            typer.echo(visible(f"{row['path']}: valid, data {_state(row)}"))
-            for warning in row["warnings"]:
-                typer.echo(f"  - {warning}")
-            if lost := unexpressed_in_words(row["unexpressed"]):
-                typer.echo(f"  - {lost}")
+            typer.echo(visible(f"{row['path']}: valid, data {row['state']}"))
+            for line in filter(None, (row["remedy"], unexpressed_in_words(row["unexpressed"]))):
+                typer.echo(f"  - {visible(line)}")
         elif not row["valid"]:
             for problem in row["problems"]:
-                where = "" if row.get("placed") or problem.startswith(row["path"]) else f"{row['path']}: "
-                sys.stderr.write(f"{visible(where + problem)}\n")
-            sys.stderr.write(f"hint: {row.get('hint') or 'correct the spec, or the data that it describes'}\n")
+                sys.stderr.write(f"{visible(problem)}\n")
+            sys.stderr.write(f"hint: {row['remedy'] or 'correct the spec, or the data that it describes'}\n")
     if not all(row["valid"] for row in rows):
         raise typer.Exit(2)
-
-
-def _state(row: dict[str, Any]) -> str:
-    """The state of a validated spec's data and, where it is not there, the folders that were looked for."""
-    state = "needs an agreement" if row["state"] == "agreement" else row["state"]
-    return state + (f", looked for {' and '.join(row['looked_for'])}" if row["looked_for"] else "")
 
 
 @tasks.command()
@@ -137,9 +131,6 @@ def schema() -> None:
 def new(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="A data file of the new task, or its folder.")],
     task_id: Annotated[str, typer.Option("--id", help="Id of the new task.")],
-    type_: Annotated[
-        str | None, typer.Option("--type", help="token_ner, span_ner, single_label or multi_label (default: detected).")
-    ] = None,
     text: Annotated[str | None, typer.Option("--text", help="Column or field of the text.")] = None,
     label: Annotated[str | None, typer.Option("--label", help="Column or field of the label.")] = None,
     group: Annotated[str | None, typer.Option("--group", help="Column of what belongs together (a patient).")] = None,
@@ -160,30 +151,10 @@ def new(
     if os.path.exists(target) and not force:
         raise UsageError(f"{target} exists already", hint="choose another --output, or --force")
     named = Wanted(text, label, group, separator)
-    draft = scaffold(data, task_id, type_, language=language, wanted=named)
-    write_output(target, draft)
+    draft = scaffold(data, task_id, language=language, wanted=named)
+    write_output(target, draft.text)
     typer.echo("\n".join(["detected:", *(f"  {visible(line)}" for line in draft.detected)]))
     here, folder = Path.cwd().resolve(), draft.data_dir
     below = folder.relative_to(here) if folder.is_relative_to(here) else folder
     next_ = shlex.join(["biobench", "tasks", "validate", str(target), "--data-dir", str(below)])
     typer.echo(f"{target}: written; fill in what it leaves open, then `{next_}`")
-
-
-def print_described(described: dict[str, Any], indent: int = 0) -> None:
-    """A description as indented lines; nested mappings one level deeper."""
-    pad = " " * indent
-    for name, value in described.items():
-        if value in (None, [], {}, ""):
-            continue
-        if isinstance(value, dict):
-            typer.echo(f"{pad}{name}:")
-            print_described(value, indent + 2)
-        elif isinstance(value, list) and value and isinstance(value[0], dict):
-            typer.echo(f"{pad}{name}:")
-            for item in value:
-                typer.echo(f"{pad}  -")
-                print_described(item, indent + 4)
-        elif isinstance(value, list):
-            typer.echo(f"{pad}{name}: {(' ' if name == 'notes' else ', ').join(map(str, value))}")
-        else:
-            typer.echo(f"{pad}{name}: {value}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -19,10 +20,10 @@ def matched_pairs(
     """
     paths: dict[str, Path] = {}
     for name, entrant in zip(names, entrants, strict=True):
-        folder = Path(name).expanduser()
+        folder = Path(os.path.expanduser(name))
         if name in ledgers:
             paths[entrant.label] = Path(ledgers[name])
-        elif any((folder / part / FILE).is_file() for part in ("", "model")):
+        elif any(os.path.isfile(folder / part / FILE) for part in ("", "model")):
             paths[entrant.label] = folder
     lines = []
     for a, b in combinations(paths, 2):

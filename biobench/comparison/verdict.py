@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from scipy import special
 
 from biobench.comparison.result import Compared, ComparedPart, PairResult
-from biobench.report.literature.beside import NAMES
+from biobench.report.literature.comparison import NAMES
 from biobench.stats import Interval
 
 MOST_NAMED = 6

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -14,7 +13,7 @@ from biobench.core.packages import TASKS, plugins
 from biobench.data.readers import ReaderOptions, formats, get_reader
 from biobench.errors import SpecError, UsageError
 from biobench.schema.source import Source
-from biobench.schema.strict import Strict, apply_overrides, json_schema, plain, suggest, validate
+from biobench.schema.strict import Strict, apply_overrides, json_schema, suggest, validate
 from biobench.schema.task import Metric, TaskSpec
 from biobench.schema.training import Head, Protocol, Training
 from biobench.schema.yaml12 import LocatedYaml, Path_, parse_file
@@ -100,37 +99,12 @@ def load_task(path_or_id: str | Path, overrides: Sequence[str] = ()) -> LoadedTa
     elif not path.is_file():
         raise UsageError(f"there is no file '{text}'", hint="give a task id (`biobench tasks list`) or a YAML path")
     written = parse_file(path)
-    overrides = overrides_of(written, overrides)
     located = apply_overrides(written, overrides)
     try:
         spec = validate(located, TaskSpec)
         return LoadedTask(spec, located, path, _reader_options(located, spec), tuple(overrides))
     except SpecError as error:
         raise _blamed(error, written, overrides) from None
-
-
-_OF_A_TASK = re.compile(r"([a-z0-9_]+):([^=:]+=.*)", re.DOTALL)
-"""``TASK:KEY=VALUE``."""
-
-
-def overrides_of(written: LocatedYaml, overrides: Sequence[str]) -> tuple[str, ...]:
-    """The overrides that mean this task: those of no task, then its own ones, which win."""
-    name = str(plain(written.data.get("id"))) if isinstance(written.data, dict) else ""
-    parts = [(_OF_A_TASK.fullmatch(text), text) for text in overrides]
-    return (
-        *(text for match, text in parts if match is None),
-        *(match[2] for match, _ in parts if match is not None and match[1] == name),
-    )
-
-
-def check_override_tasks(overrides: Sequence[str], tasks: Iterable[str]) -> None:
-    """Raises UsageError for an override of a task that is not among `tasks`."""
-    known = sorted(set(tasks))
-    for text in overrides:
-        match = _OF_A_TASK.fullmatch(text)
-        if match is not None and match[1] not in known:
-            hint = suggest(match[1], known)
-            raise UsageError(f"--set {text}: '{match[1]}' is not one of the tasks of this run", hint=hint)
 
 
 def split_names(names: Iterable[str | Path]) -> list[str]:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from biobench.data.catalog import LoadedTask
 from biobench.data.load import read_counted
 from biobench.errors import DataUnavailableError
 from biobench.schema.document import Document
-from biobench.schema.task import SPLITS
 
 _SHOWN = (
     *("id", "version", "name", "language", "type", "corpus", "unit", "labels", "seeds", "protocol", "training", "head"),
@@ -26,7 +22,7 @@ def describe(task: LoadedTask, data_dir: str | Path | None = None, samples: int 
 
     Keys: the spec's descriptive fields, `deviations` from the compared protocol (empty: none known), protocol,
     labels (or their rule, until the data is read), declared counts, `data` (state, source, folder, remedy), and with
-    available data `counts` (per split, label supports included), `lengths` (of texts), `unexpressed` (mentions that
+    available data `counts` (per split, label supports included), `unexpressed` (mentions that
     are in no score), `count_problems` and `samples` (from train: text, mentions or labels). Samples of data under an
     agreement are left out.
     """
@@ -52,21 +48,9 @@ def describe(task: LoadedTask, data_dir: str | Path | None = None, samples: int 
         "data": {"state": "ready", "source": read.place.source.id, "folder": str(read.place.folder)},
         "labels": list(read.labels),
         "counts": read.counts,
-        "lengths": {name: lengths(read.documents[name]) for name in SPLITS},
         "unexpressed": read.unexpressed,
         "count_problems": read.problems,
         "samples": [sample(d) for d in shown[:samples]],
-    }
-
-
-def lengths(documents: Sequence[Document]) -> dict[str, dict[str, int]]:
-    """Of the texts, both of a pair together: median, 95th percentile and maximum of their words and characters."""
-    counted = {"words": [len(d.reading.split()) for d in documents], "characters": [len(d.reading) for d in documents]}
-    shares = {"median": 0.5, "p95": 0.95, "max": 1.0}
-    return {
-        unit: {name: round(float(np.quantile(values, share))) for name, share in shares.items()}
-        for unit, values in counted.items()
-        if values
     }
 
 

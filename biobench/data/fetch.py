@@ -19,8 +19,7 @@ from filelock import FileLock
 from biobench.core.hub import client_errors, damage, explain, patiently, set_patience
 from biobench.data.catalog import LoadedTask
 from biobench.data.download import Progress, download, not_written
-from biobench.data.locate import data_folder, locate, patterns_of, preferred, urls
-from biobench.data.status import agreement_steps
+from biobench.data.locate import data_folder, locate, patterns_of, preferred, steps, urls
 from biobench.data.unpack import DamagedArchiveError, unpack
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
 from biobench.schema.source import FOLD, HubSource, Source, UrlSource
@@ -66,8 +65,8 @@ def fetch(
         why = f"source '{source.id}' has no address"
         if task.spec.access != "open":
             why = f"the data cannot be downloaded without you ({task.spec.access})"
-        steps = " ".join(f"({n}) {s}" for n, s in enumerate(agreement_steps(task, source, folder), start=1))
-        raise DataUnavailableError(f"task {task.id}: {why}", hint=steps, access=task.spec.access)
+        hint = " ".join(f"({n}) {step}" for n, step in enumerate(steps(task, source, folder), start=1))
+        raise DataUnavailableError(f"task {task.id}: {why}", hint=hint, access=task.spec.access)
     work = folder / WORK
     try:
         work.mkdir(parents=True, exist_ok=True)

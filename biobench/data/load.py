@@ -28,29 +28,25 @@ _LIMIT_SEED = 20250101
 """Seed of the shuffle behind `limit`: the same documents for every model and every training seed."""
 
 
-def load_data(
-    task: LoadedTask, data_dir: str | Path | None, limit: int | None = None, offline: bool = False
-) -> TaskData:
+def load_data(task: LoadedTask, data_dir: str | Path | None, limit: int | None = None) -> TaskData:
     """The task's documents from the first source at hand below `data_dir` (None: the default folder).
 
     limit keeps that many training documents after a fixed shuffle, validation and test in proportion (at
     least one each; needle examples in whole pairs); `hash`, `gold_labels` and what was counted are those of the full
-    data all the same. Nothing is downloaded; `offline` only words the remedy. Raises DataUnavailableError when no
+    data all the same. Nothing is downloaded. Raises DataUnavailableError when no
     source is at hand and DataFormatError when the files are not what the spec says.
     """
-    return load_folds(task, data_dir, limit, offline)[task.fold]
+    return load_folds(task, data_dir, limit)[task.fold]
 
 
-def load_folds(
-    task: LoadedTask, data_dir: str | Path | None, limit: int | None = None, offline: bool = False
-) -> list[TaskData]:
+def load_folds(task: LoadedTask, data_dir: str | Path | None, limit: int | None = None) -> list[TaskData]:
     """As `load_data`, for each of the splits where the spec asks for several; else a single one.
 
     `hash` is of all splits together, so that the runs of one protocol name the same data.
     """
     folder = data_folder(data_dir)
-    place = choose(task, folder, offline=offline)
-    parts, digest = hashed_parts(task, place, folder, offline=offline)
+    place = choose(task, folder)
+    parts, digest = hashed_parts(task, place, folder)
     if place.source.expect not in (None, digest):
         raise DataFormatError(
             f"task {task.id}: the data is not what the spec expects (hash {digest}, expected {place.source.expect})",
@@ -86,9 +82,7 @@ Part = tuple[tuple[str, ...], dict[str, list[Document]]]
 """Labels in order, and all documents by split."""
 
 
-def hashed_parts(
-    task: LoadedTask, place: LocatedFiles, data_dir: Path, *, offline: bool = False
-) -> tuple[list[Part], str]:
+def hashed_parts(task: LoadedTask, place: LocatedFiles, data_dir: Path) -> tuple[list[Part], str]:
     """What a source holds, once for each of the splits that the spec asks for, and the data hash of them together.
 
     Raises DataUnavailableError where the files of a further split are not there, and DataFormatError.
@@ -96,12 +90,9 @@ def hashed_parts(
     resampled = task.spec.resampled(place.source)
     if resampled is None:
         parts = [read_source(task, place)]
-    elif place.source.has_folds:
-        folds = [replace(task, fold=i) for i in range(resampled.count)]
-        parts = [read_source(fold, choose(fold, data_dir, offline=offline)) for fold in folds]
     else:
-        labels, documents = _read(task, place)
-        parts = [(labels, _split(replace(task, fold=i), place, documents)) for i in range(resampled.count)]
+        folds = [replace(task, fold=i) for i in range(resampled.fold_files)]
+        parts = [read_source(fold, choose(fold, data_dir)) for fold in folds]
     digests = [
         documents_hash((d for name in SPLITS for d in documents[name]), place.source.id) for _, documents in parts
     ]
@@ -139,7 +130,7 @@ def read_counted(task: LoadedTask, data_dir: str | Path | None) -> CountedSource
 def data_of(record: RunRecord, task: LoadedTask, data_dir: str | Path | None) -> TaskData:
     """The data at hand that `record`'s run saw, if they are still the same (`hash` tells); raises as `load_data`."""
     fold = 0 if record.resampling is None else record.resampling.fold
-    return load_data(replace(task, fold=fold), data_dir, record.limit, offline=True)
+    return load_data(replace(task, fold=fold), data_dir, record.limit)
 
 
 def without_test(data: TaskData) -> TaskData:
@@ -153,20 +144,11 @@ def without_test(data: TaskData) -> TaskData:
 
 def read_source(task: LoadedTask, place: LocatedFiles) -> Part:
     """(labels in order, all documents by split) of one source. Raises DataFormatError."""
-    labels, documents = _read(task, place)
-    return labels, _split(task, place, documents)
-
-
-def _read(task: LoadedTask, place: LocatedFiles) -> tuple[tuple[str, ...], list[Document]]:
-    """(labels in order, documents that have one of them or need none) before any split."""
     options, redact = task.options[place.source.id], task.spec.access == "agreement"
     request = Request(options, place.files, task.spec, redact, original=place.original)
     read = get_reader(options.format).read
-    return apply_rule(task.spec.labels, list(_checked(request, read(request))))
-
-
-def _split(task: LoadedTask, place: LocatedFiles, all_documents: list[Document]) -> dict[str, list[Document]]:
-    split = assign_splits(all_documents, task.spec.splits_of(place.source), task.folder, task.fold)
+    labels, every = apply_rule(task.spec.labels, list(_checked(request, read(request))))
+    split = assign_splits(every, task.spec.splits_of(place.source), task.folder)
     documents = get_kind(task.spec.type).arranged(split)
     for name in SPLITS:
         if not documents[name]:
@@ -180,7 +162,7 @@ def _split(task: LoadedTask, place: LocatedFiles, all_documents: list[Document])
             hint="without gold there is no score; check the label column, the type map, or take another split",
             file=Path(documents["test"][0].origin.rpartition(":")[0] or "generated data"),
         )
-    return documents
+    return labels, documents
 
 
 def _checked(request: Request[Any], documents: Iterable[Document]) -> Iterator[Document]:

@@ -61,30 +61,17 @@ def _resolve(folder: Path, named: Mapping[str, str | list[str]], fold: str) -> t
     files: dict[str, list[Path]] = {}
     missing: list[str] = []
     for role, patterns in named.items():
-        paths: list[Path] = []
+        files[role] = []
         for pattern in (p.replace(FOLD, fold) for p in patterns_of({role: patterns})):
-            matches = _matches(folder, pattern)
-            if not matches:
-                missing.append(pattern)
-            paths += matches
-        files[role] = paths
+            is_pattern = any(sign in pattern for sign in "*?[")
+            paths = [p for p in (folder.glob(pattern) if is_pattern else [folder / pattern]) if p.is_file()]
+            matches = [p for p in paths if not (is_pattern and (p.name[:2] == "._" or "__MACOSX" in p.parts))]
+            missing += [] if matches else [pattern]
+            files[role] += sorted(matches, key=lambda p: (p.name, p))
     return files, missing
 
 
-def _matches(folder: Path, pattern: str) -> list[Path]:
-    """The files that a name or a pattern stands for, by name."""
-    if not any(c in pattern for c in "*?["):
-        return [folder / pattern] if (folder / pattern).is_file() else []
-    files = [p for p in folder.glob(pattern) if p.is_file() and not _resource_fork(p, folder)]
-    return sorted(files, key=lambda p: (p.name, p))
-
-
-def _resource_fork(path: Path, folder: Path) -> bool:
-    parts = path.relative_to(folder).parts
-    return parts[-1].startswith("._") or "__MACOSX" in parts
-
-
-def choose(task: LoadedTask, data_dir: Path, *, offline: bool = False) -> LocatedFiles:
+def choose(task: LoadedTask, data_dir: Path) -> LocatedFiles:
     """The first source whose files are all at hand.
 
     Raises DataFormatError when a source is there in part only, DataUnavailableError (with the remedy)
@@ -94,29 +81,31 @@ def choose(task: LoadedTask, data_dir: Path, *, offline: bool = False) -> Locate
     for place in places:
         if place.complete:
             return place
-    help_text = remedy(task, data_dir, offline)
     for place in places:
         if place.partial:
+            at: Path_ = ("sources", task.spec.all_sources.index(place.source)) if task.spec.sources else ("source",)
+            named = place.source.files.items()
+            role = next((role for role, names in named if place.missing[0] in patterns_of({role: names})), "")
             raise DataFormatError(
                 f"task {task.id}: file '{place.folder / place.missing[0]}' is missing, others of source "
                 f"'{place.source.id}' are there",
-                hint=f"complete the folder, or remove it so that another source is used; {help_text}",
+                hint=f"complete the folder, or remove it so that another source is used; {remedy(task, data_dir)}",
                 file=task.path,
-                line=_line_of(task, place.source, place.missing[0]),
+                line=task.located.line_of((*at, "files", role)),
             )
-    raise DataUnavailableError(f"task {task.id}: no data below {data_dir}", hint=help_text, access=task.spec.access)
+    hint = remedy(task, data_dir)
+    raise DataUnavailableError(f"task {task.id}: no data below {data_dir}", hint=hint, access=task.spec.access)
 
 
-def _line_of(task: LoadedTask, source: Source, pattern: str) -> int | None:
-    """Line of the spec that names the file."""
-    at: Path_ = ("sources", task.spec.sources.index(source)) if task.spec.sources else ("source",)
-    for role, patterns in source.files.items():
-        if pattern in patterns_of({role: patterns}):
-            return task.located.line_of((*at, "files", role))
-    return task.located.line_of(at)
+def find(task: LoadedTask, data_dir: str | Path | None) -> LocatedFiles | None:
+    """The source that a run would use, or None. Raises DataFormatError for a folder that is there in part."""
+    try:
+        return choose(task, data_folder(data_dir))
+    except DataUnavailableError:
+        return None
 
 
-def remedy(task: LoadedTask, data_dir: Path, offline: bool = False) -> str:
+def remedy(task: LoadedTask, data_dir: Path) -> str:
     """What to do to get the data: fetch it, or which files to put where, and the agreement if there is one."""
     spec, source = task.spec, preferred(task)
     put = f"put {by_hand(source, data_dir)}"
@@ -125,13 +114,25 @@ def remedy(task: LoadedTask, data_dir: Path, offline: bool = False) -> str:
         steps = f"`biobench data status {task.id} --steps` has the steps"
         return f"the data needs {kind}: see {spec.homepage}, then {put} ({steps})"
     places = ", ".join(addresses(source))
-    if not places:
-        return f"{put} (from {spec.homepage})"
-    if offline:
-        return f"{put} (from {places}; --offline downloads nothing)"
-    if task.path.is_relative_to(data_dir):
-        return f"{put} (from {places})"
-    return f"run `biobench data fetch {task.id}`, or {put} (from {places})"
+    return (
+        f"run `biobench data fetch {task.id}`, or {put} (from {places})" if places else f"{put} (from {spec.homepage})"
+    )
+
+
+def steps(task: LoadedTask, source: Source, data_dir: Path) -> list[str]:
+    """What to do to get the data of this source, from the first page to the check that all is in place."""
+    spec, put = task.spec, f"ut {by_hand(source, data_dir)}"
+    if spec.access == "open" and (source.url or source.hub):
+        return [f"biobench data fetch {task.id} --data-dir {data_dir}", f"Or by hand: p{put}"]
+    if spec.obtain is None:
+        first = [f"Ask for the data or download it: {spec.homepage}"]
+    else:
+        first = [f"The data needs {spec.obtain.needs}."] if spec.obtain.needs else []
+        first += [f"Open {', then '.join(spec.obtain.pages)}", *spec.obtain.steps]
+    last = [f"P{put}", f"Check that all is well: biobench tasks validate {task.id} --data-dir {data_dir}"]
+    if spec.access == "agreement":
+        last.append("Keep the files in that folder. BioBench writes no text and no gold of this task anywhere else.")
+    return first + last
 
 
 def preferred(task: LoadedTask) -> Source:

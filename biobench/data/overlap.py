@@ -6,13 +6,16 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import cast
 
-from biobench.core.text import first_line, folded, runs, words
-from biobench.data.readers.files import decoded
+from biobench.core.text import folded, runs, words
+from biobench.data.readers.base import ReaderOptions, Request
+from biobench.data.readers.files import decoded, parquet_rows
 from biobench.data.verify import normalised
 from biobench.errors import DataFormatError, UsageError
 from biobench.schema.contamination import SplitOverlap
 from biobench.schema.document import Document
+from biobench.schema.task import TaskSpec
 
 N = 13
 """Words in a row that count as seen; the length that contamination studies of language models use."""
@@ -113,20 +116,11 @@ def _texts(file: Path) -> Iterator[str]:
     if file.suffix == ".txt":
         yield file.read_text(encoding="utf-8", errors="replace")
     elif file.suffix == ".parquet":
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        try:
-            table = pq.ParquetFile(file)
-            if "text" not in table.schema_arrow.names:
-                raise DataFormatError("has no column 'text'", hint="name the text column 'text'", file=file)
-            for batch in table.iter_batches(columns=["text"]):
-                yield from (str(text) for text in batch.column(0).to_pylist() if text)
-        except (pa.ArrowException, OSError) as error:
-            what = f"is not a whole parquet file ({first_line(error)})"
-            raise DataFormatError(what, hint="make it anew", file=file) from None
+        request = Request(ReaderOptions(format="texts"), {"all": [file]}, cast(TaskSpec, None))
+        for row in parquet_rows(request, ["text"]):
+            yield str(row.values["text"] or "")
     else:
-        with file.open("rb") as stream:
+        with file.open("rb") as stream:  # a training text may be larger than the memory
             for number, raw in enumerate(stream, start=1):
                 line = decoded(file, raw, line=number)
                 try:

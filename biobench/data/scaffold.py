@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import tempfile
-import unicodedata
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from biobench.data.catalog import LoadedTask, list_tasks, load_task
 from biobench.data.load import read_counted
-from biobench.data.sniff import NOTHING_NAMED, Sniffed, Wanted, flow, looks_like_ids, sniff, sniff_brat
+from biobench.data.sniff import Sniffed, Wanted, flow, sniff, sniff_brat
 from biobench.data.verify import audit
 from biobench.errors import BioBenchError, DataFormatError, UsageError
 from biobench.schema.task import SPLITS
@@ -20,100 +19,76 @@ _SPLIT_NAMES = {"train": "train", "training": "train", "test": "test"} | dict.fr
 )
 _ENDINGS = (".tsv", ".csv", ".txt", ".conll", ".iob", ".iob2", ".bio", ".jsonl", ".ndjson", ".parquet")
 """Of data files in a folder that stands for a split."""
-TYPES = ("token_ner", "span_ner", "single_label", "multi_label")
-"""Types of tasks of which a first spec can be made from data files."""
+_Part = tuple[str, list[Path]]
+"""The files of a split: their name or pattern below the task's folder, and the files themselves."""
 
 
-class _Part(NamedTuple):
-    """The files of a split: their name or pattern below the task's folder, and the files themselves."""
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A first spec. detected: what the data was taken for, one line each. data_dir: for the next commands."""
 
-    pattern: str
-    paths: list[Path]
-
-
-class Scaffold(str):
-    """The YAML. detected: what the data was taken for, one line each. data_dir: for the next commands."""
-
+    text: str
     detected: tuple[str, ...]
     data_dir: Path
 
 
-def scaffold(
-    path: str | Path,
-    task_id: str | None = None,
-    type_: str | None = None,
-    *,
-    language: str = "en",
-    wanted: Wanted = NOTHING_NAMED,
-) -> Scaffold:
-    """YAML of a task for the data file, or the folder, at `path`, with the counts and findings of a first reading.
+def scaffold(path: str | Path, task_id: str, *, language: str = "en", wanted: Wanted | None = None) -> Draft:
+    """A task for the data file, or the folder, at `path`, with the counts and findings of a first reading.
 
     Known: token files with IOB or IOBES tags; delimited rows, JSON lines or a parquet table with a text and a label;
-    parquet tables of tokens and tags; BRAT, where one text or .ann stands for its folder and sub-folders are read too.
-    Files or folders called train, dev and test are taken as splits; without a dev part, validation is cut from the end
-    of train; a single file is split 80/10/10. type_: what the task is; wanted: its columns, not to be guessed. Raises
-    UsageError when there is no such file, `task_id` is none, or a spec of the type cannot be made, DataFormatError
-    when the files' format is not recognised or is not that of the type.
+    JSON lines with mentions; lists of tokens and tags; BRAT, where one text or .ann stands for its folder and
+    sub-folders are read too. Files or folders called train, dev and test are taken as splits; without a dev part,
+    validation is cut from the end of train; a single file is split 80/10/10. wanted: columns, not to be guessed.
+    Raises UsageError when there is no such file or `task_id` is none, DataFormatError when the format is not
+    recognised.
     """
     path = Path(path)
-    if type_ is not None and type_ not in TYPES:
-        hint = f"known here: {', '.join(TYPES)}; docs/tasks.md shows how a spec of another type is written"
-        raise UsageError(f"--type '{type_}' cannot be read from data files", hint=hint)
-    if task_id is not None:
-        check_task_id(task_id)
+    check_task_id(task_id)
     if not path.exists():
         raise UsageError(f"there is no file '{path}'", hint="give a data file or a folder with train, dev and test")
     folder, parts = _parts(path)
-    sniffed = _sniffed([file for part in parts.values() for file in part.paths], wanted)
-    shown = sorted(sniffed.labels)[:5]
-    words = f"{len(sniffed.labels)}: {', '.join(shown)}{', …' if len(sniffed.labels) > len(shown) else ''}"
-    if type_ == "multi_label" and sniffed.type == "single_label":
-        sniffed.type = type_
-    if type_ is not None and sniffed.type != type_:
-        what = f"looks like {sniffed.type} ({words}), not {type_}"
-        raise DataFormatError(what, hint=f"give --type {sniffed.type}, or write the spec by hand", file=path)
-    task = task_id or _as_task_id(folder.resolve().name)
-    remarks = [sniffed.remark] if sniffed.remark else []
-    if sniffed.head != "sequence" and not remarks and looks_like_ids(sniffed.labels):
-        remarks.append(f"{len(sniffed.labels)} labels that look like concept ids")
+    sniffed, units = _sniffed([file for _, files in parts.values() for file in files], wanted or Wanted())
     data_dir = folder.resolve().parent
-    text = _filled_in(task, language, folder.resolve(), parts, sniffed, remarks)
-    facts, text = _facts(text, task, data_dir, sniffed)
-    merged = {p.name for part in parts.values() for file in part.paths for p in file.relative_to(folder).parents}
-    merged = {name for name in merged if _SPLIT_NAMES.get(name.lower())} if set(parts) == {"all"} else set()
-    if merged:
-        remarks.append(f"the folders {', '.join(sorted(merged))} are read as one; `files` can name them as splits")
-    for other in list_tasks():
-        same = isinstance(other.spec.labels, list) and set(other.spec.labels) == sniffed.labels
-        if same and (other.spec.language, other.spec.type) == (language, sniffed.type):
-            remarks.append(f"the shipped task {other.id} has the same labels: is it the same corpus?")
-    draft = Scaffold(text + facts)
-    lines = [f"type: {sniffed.type}", f"reader: {flow(sniffed.reader)}", f"labels: {words}"]
-    lines += [f"splits: {', '.join(f'{name} = {part.pattern}' for name, part in parts.items())}"]
-    lines += [f"columns: {', '.join(sniffed.columns)}"] if sniffed.columns else []
-    lines += [f"not read: {', '.join(sniffed.unused)}"] if sniffed.unused else []
-    draft.detected, draft.data_dir = (*lines, *(f"check: {remark}" for remark in remarks)), data_dir
-    return draft
-
-
-def _filled_in(
-    task: str, language: str, folder: Path, parts: dict[str, _Part], sniffed: Sniffed, remarks: list[str]
-) -> str:
-    """The template, without counts."""
-    ner = sniffed.head != "sequence"
-    unused = f"; not read: {', '.join(sniffed.unused)}" if sniffed.unused else ""
-    remark = f"  # check: {'; '.join(remarks)}" if remarks else ""
     if "validation" in parts:
         splits = "official"
     elif "train" in parts:
-        each = (sniff(path, NOTHING_NAMED, tokens=ner).units for path in parts["train"].paths)
-        size = len(parts["train"].paths) if sniffed.reader["format"] == "brat" else sum(each)
-        splits = f"{{validation_from_train_tail: {max(1, size // 10)}}}"
-        splits += "  # check: the end of train, about a tenth"
+        tail = max(1, sum(units[file] for file in parts["train"][1]) // 10)
+        splits = f"{{validation_from_train_tail: {tail}}}  # check: the end of train, about a tenth"
     else:
         grouped = "group" in sniffed.reader or "group" in sniffed.reader.get("columns", ())
-        by = ", by: group" if grouped else ""
-        splits = f"{{ratios: [0.8, 0.1, 0.1], seed: 42, method: datasets{by}}}"
+        splits = f"{{ratios: [0.8, 0.1, 0.1], seed: 42, method: datasets{', by: group' if grouped else ''}}}"
+    files = {name: pattern for name, (pattern, _) in parts.items()}
+    text, facts_ = _facts(
+        _filled_in(task_id, language, folder.resolve(), files, sniffed, splits), task_id, data_dir, sniffed
+    )
+    shown = sorted(sniffed.labels)[:5]
+    lines = [f"type: {sniffed.type}", f"reader: {flow(sniffed.reader)}"]
+    lines += [f"labels: {len(sniffed.labels)}: {', '.join(shown)}{', …' if len(sniffed.labels) > len(shown) else ''}"]
+    lines += [f"splits: {', '.join(f'{name} = {pattern}' for name, pattern in files.items())}"]
+    lines += [f"columns: {', '.join(sniffed.columns)}"] if sniffed.columns else []
+    lines += [f"not read: {', '.join(sniffed.unused)}"] if sniffed.unused else []
+    if set(parts) == {"all"}:
+        above = {p.name for file in parts["all"][1] for p in file.relative_to(folder).parents}
+        if merged := sorted(name for name in above if name.lower() in _SPLIT_NAMES):
+            lines.append(f"check: the folders {', '.join(merged)} are read as one; `files` can name them as splits")
+    for other in list_tasks():
+        same = isinstance(other.spec.labels, list) and set(other.spec.labels) == sniffed.labels
+        if same and (other.spec.language, other.spec.type) == (language, sniffed.type):
+            lines.append(f"check: the shipped task {other.id} has the same labels: is it the same corpus?")
+    return Draft(text + facts_, tuple(lines), data_dir)
+
+
+def check_task_id(text: str) -> None:
+    """Raises UsageError where `text` is no task id."""
+    if not re.fullmatch(r"[a-z0-9_]+", text):
+        raise UsageError(f"'{text}' is not a task id", hint="use lower-case letters, digits and underscores")
+
+
+def _filled_in(task: str, language: str, folder: Path, files: dict[str, str], sniffed: Sniffed, splits: str) -> str:
+    """The template, without counts."""
+    head = {"token_ner": "token", "span_ner": "span"}.get(sniffed.type, "sequence")
+    ner = head != "sequence"
+    unused = f"; not read: {', '.join(sniffed.unused)}" if sniffed.unused else ""
     return f"""# Made by `biobench tasks new`; run it with --data-dir {folder.parent}
 id: {task}
 version: 1
@@ -122,15 +97,15 @@ language: {language}            # check
 type: {sniffed.type}
 source:
   folder: {flow(folder.name)}
-  files: {flow({name: part.pattern for name, part in parts.items()})}
+  files: {flow(files)}
 reader: {flow(sniffed.reader)}  # check{unused}
-labels: {flow(sorted(sniffed.labels))}{remark}
+labels: {flow(sorted(sniffed.labels))}
 splits: {splits}
-unit: {"document" if sniffed.head == "span" else "sentence"}
+unit: {"document" if head == "span" else "sentence"}
 seeds: 42-46
 protocol: {{max_length: 512, long_documents: truncate}}
 training: {{epochs: {20 if ner else 10}, learning_rate: 5e-5, batch_size: 16, weight_decay: 0.01}}
-head: {{kind: {sniffed.head}}}
+head: {{kind: {head}}}
 metric: {{primary: macro_f1, paper: {"micro_f1" if ner else "macro_f1"}}}
 gate: {{expect: text_informative}}
 access: open
@@ -141,7 +116,7 @@ citation: unknown       # fill in
 
 
 def _facts(text: str, task_id: str, data_dir: Path, sniffed: Sniffed) -> tuple[str, str]:
-    """(counts and findings, the spec with `ids` where its ids repeat); a comment where the data cannot be read."""
+    """(the spec, with `ids` where its ids repeat; counts and findings, or why the data cannot be read so)."""
     reader, error = f"reader: {flow(sniffed.reader)}", None
     with tempfile.TemporaryDirectory() as aside:
         spec = Path(aside) / f"{task_id}.yaml"
@@ -156,10 +131,10 @@ def _facts(text: str, task_id: str, data_dir: Path, sniffed: Sniffed) -> tuple[s
                     break
             else:
                 sniffed.reader |= ids
-                return counted, draft
+                return draft, counted
     message = str(error).replace(f"{spec}:", "line ").replace("\n", " ")
     hint = "" if error is None else error.hint
-    return f"# counts and findings: not made, the data cannot be read so: {message}; {hint}\n", text
+    return text, f"# counts and findings: not made, the data cannot be read so: {message}; {hint}\n"
 
 
 def facts(task: LoadedTask, data_dir: Path) -> str:
@@ -183,94 +158,56 @@ def recounted(task: LoadedTask, data_dir: Path) -> str:
     return "".join(kept).rstrip("\n") + "\n" + facts(task, data_dir)
 
 
-def check_task_id(text: str) -> None:
-    """Raises UsageError, with an id that could stand instead, where `text` is no task id."""
-    if not re.fullmatch(r"[a-z0-9_]+", text):
-        hint = f"use lower-case letters, digits and underscores, such as {_as_task_id(text)}"
-        raise UsageError(f"'{text}' is not a task id", hint=hint)
-
-
-def _as_task_id(text: str) -> str:
-    bare = unicodedata.normalize("NFKD", text.lower())
-    bare = "".join(c for c in bare if not unicodedata.combining(c))
-    return re.sub(r"[^a-z0-9]+", "_", bare).strip("_") or "my_task"
-
-
 def _parts(path: Path) -> tuple[Path, dict[str, _Part]]:
     """(the task's folder, its files by split)."""
-    if path.is_file() and path.suffix in (".ann", ".txt") and path.with_suffix(".ann").is_file():
+    if path.with_suffix(".ann").is_file() and path.with_suffix(".txt").is_file():
         path = path.parent
-        above = path.resolve().parent
-        if path.resolve().name.lower() in _SPLIT_NAMES and {"train", "test"} <= set(_named(above, None)):
-            path = above
     folder = path if path.is_dir() else path.parent
-    parts = _named(folder, None if path.is_dir() else path.suffix)
-    ordered: dict[str, _Part] = {name: parts[name] for name in SPLITS if name in parts}
-    named = path.is_dir() or any(path in part.paths for part in ordered.values())
-    if named and {"train", "test"} <= set(ordered):
-        return folder, ordered
-    if not path.is_dir():
-        return folder, {"all": _Part(path.name, [path])}
-    texts = _brat_texts(path)
-    if texts is None:
-        raise UsageError(f"'{path}' holds no train and test files", hint="give one data file")
-    return folder, {"all": texts}
-
-
-def _named(folder: Path, suffix: str | None) -> dict[str, _Part]:
-    """The files (of this ending; None: of any) and, where None, folders that are called like splits."""
     parts: dict[str, _Part] = {}
     for entry in sorted(folder.iterdir()):
-        name = entry.stem if entry.is_file() else entry.name
-        split = _SPLIT_NAMES.get(name.lower())
+        split = _SPLIT_NAMES.get((entry.stem if entry.is_file() else entry.name).lower())
         if split is None or split in parts:
             continue
-        if entry.is_file() and suffix in (None, entry.suffix) and entry.suffix in _ENDINGS:
-            parts[split] = _Part(entry.name, [entry])
-        elif entry.is_dir() and suffix is None:
-            texts = _brat_texts(entry)
+        if entry.is_file() and entry.suffix in (_ENDINGS if path.is_dir() else (path.suffix,)):
+            parts[split] = entry.name, [entry]
+        elif entry.is_dir() and path.is_dir():
             files = sorted(p for p in entry.iterdir() if p.is_file() and p.suffix in _ENDINGS and p.name[0] != ".")
-            if texts is not None:
-                parts[split] = _Part(f"{entry.name}/{texts.pattern}", texts.paths)
-            elif files:
-                kind = files[0].suffix
-                parts[split] = _Part(f"{entry.name}/*{kind}", [p for p in files if p.suffix == kind])
-    return parts
+            alike = [p for p in files if p.suffix == files[0].suffix]
+            if (texts := _brat_texts(entry)) is not None:
+                parts[split] = f"{entry.name}/{texts[0]}", texts[1]
+            elif alike:
+                parts[split] = f"{entry.name}/*{alike[0].suffix}", alike
+    if {"train", "test"} <= set(parts) and (path.is_dir() or any(path in files for _, files in parts.values())):
+        return folder, {name: parts[name] for name in SPLITS if name in parts}
+    whole = _brat_texts(path) if path.is_dir() else (path.name, [path])
+    if whole is None:
+        raise UsageError(f"'{path}' holds no train and test files", hint="give one data file")
+    return folder, {"all": whole}
 
 
 def _brat_texts(folder: Path) -> _Part | None:
-    """The texts in the folder and in the folders below it, of which some has an .ann beside it; None where none has.
-
-    Of a folder below, all texts belong to it or none.
-    """
+    """The texts in the folder and below it, in folders where some has an .ann beside it; None where none has."""
     every = sorted(folder.rglob("*.txt"))
     every = [p for p in every if not any(part.startswith((".", "__")) for part in p.relative_to(folder).parts)]
     inside = {p.parent for p in every if p.with_suffix(".ann").is_file()}
     texts = [p for p in every if p.parent in inside]
     depths = {len(p.relative_to(folder).parts) - 1 for p in texts}
-    if not texts:
-        return None
-    return _Part("*/" * depths.pop() + "*.txt" if len(depths) == 1 else "**/*.txt", texts)
+    return ("*/" * depths.pop() + "*.txt" if len(depths) == 1 else "**/*.txt", texts) if texts else None
 
 
-def _sniffed(paths: list[Path], wanted: Wanted) -> Sniffed:
-    """What the files are, judged by the largest, with the labels of all that are the same."""
-    largest = max(paths, key=lambda p: p.stat().st_size)
-    for path in paths:
-        if path.suffix != largest.suffix:
-            what = f"ends otherwise than {largest.name}"
-            raise DataFormatError(what, hint="bring all splits into one format", file=path)
+def _sniffed(paths: list[Path], wanted: Wanted) -> tuple[Sniffed, dict[Path, int]]:
+    """What the files are, judged by the largest, with the labels of all; and how many units each has."""
     if any(path.suffix == ".txt" and path.with_suffix(".ann").is_file() for path in paths):
-        return sniff_brat(paths)
-    whole = sniff(largest, wanted)
-    for path in paths:
-        more = sniff(path, wanted, tokens=whole.type == "token_ner") if path != largest else whole
+        return sniff_brat(paths), dict.fromkeys(paths, 1)
+    paths = sorted(paths, key=lambda p: -p.stat().st_size)
+    whole, *others = (sniff(path, wanted) for path in paths)
+    for path, more in zip(paths[1:], others, strict=True):
         if {more.type, whole.type} == {"single_label", "multi_label"}:
             whole.type, whole.reader = "multi_label", (more if more.type == "multi_label" else whole).reader
-        elif more.type != whole.type:
-            what = f"looks like {more.type}, {largest.name} like {whole.type}"
-            raise DataFormatError(what, hint="give one data file, or write the spec by hand", file=path)
+        elif more.type != whole.type or path.suffix != paths[0].suffix:
+            what = f"looks like {more.type}, {paths[0].name} like {whole.type}"
+            raise DataFormatError(what, hint="bring all splits into one format, or give one data file", file=path)
         whole.labels |= more.labels
         if more.reader.get("scheme") == "IOBES":
             whole.reader["scheme"] = "IOBES"
-    return whole
+    return whole, {path: one.units for path, one in zip(paths, [whole, *others], strict=True)}

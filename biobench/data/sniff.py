@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, permutations
 from pathlib import Path
 from typing import Any, cast
 
 from biobench.data.readers.base import FileLine, ReaderOptions, Request
-from biobench.data.readers.brat import note_of
+from biobench.data.readers.brat import parse_brat
 from biobench.data.readers.files import delimited, json_rows, missing, parquet_table, read_lines
 from biobench.errors import DataFormatError
 from biobench.schema.strict import suggest
@@ -28,31 +27,22 @@ _GROUP = re.compile(
     r"\s*(patient|subject|group|pmid|article|document|doc|report|note|hadm|case)(_?id|_?name)?\s*", re.IGNORECASE
 )
 _PAIRS = (
-    *(("sentence1", "sentence2"), ("sentence_1", "sentence_2"), ("text1", "text2"), ("text_1", "text_2")),
-    *(("text_a", "text_b"), ("premise", "hypothesis"), ("question1", "question2"), ("question", "answer")),
-    ("query", "passage"),
+    *(("sentence1", "sentence2"), ("text1", "text2"), ("text_a", "text_b"), ("premise", "hypothesis")),
+    *(("question1", "question2"), ("question", "answer"), ("query", "passage")),
 )
 """Names of columns that hold two texts to be read together, the first before the second."""
 SAMPLE = 200_000
 """Rows that are looked at in each file."""
-_FILLED, _MOSTLY_FILLED = 0.5, 0.9
-"""A column counts where this share of its cells holds a value; as a label, a mostly filled one comes first."""
-_MANY = 100
-"""So many types are no classes, whatever they are called."""
-_ID = re.compile(r"[A-Za-z]{0,5}[:_-]?[A-Za-z]?\d[\d./:-]{2,}\w*")
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The columns, and what parts several labels of a cell, as the user named them; None: to be found."""
+    """The columns, and what parts several labels of a cell, as the user named them; None: to be detected."""
 
     text: str | None = None
     label: str | None = None
     group: str | None = None
     separator: str | None = None
-
-
-NOTHING_NAMED = Wanted()
 
 
 @dataclass(slots=True)
@@ -65,60 +55,30 @@ class Sniffed:
     units: int
     columns: list[str] = field(default_factory=list)
     """Of the file, all of them."""
-    unused: list[str] = field(default_factory=list)
-    """Columns that the reader does not read."""
-    remark: str = ""
-    """What is to be known of the labels."""
+    read: Collection[str] = ()
+    """Those that the reader reads."""
 
     @property
-    def head(self) -> str:
-        """`head.kind` of the task."""
-        return {"token_ner": "token", "span_ner": "span"}.get(self.type, "sequence")
+    def unused(self) -> list[str]:
+        """Columns that the reader does not read."""
+        return [name for name in self.columns if self.read and name not in self.read]
 
 
-@dataclass(slots=True)
-class _Table:
-    """Rows of a file. names: column to what its integers stand for."""
-
-    path: Path
-    reader: dict[str, Any]
-    items: list[dict[str, Any]]
-    names: dict[str, list[str]]
-
-    @property
-    def every(self) -> list[str]:
-        """Names of all columns."""
-        return list(dict.fromkeys(name for item in self.items for name in item))
-
-    def columns(self) -> dict[str, list[Any]]:
-        """Name to values that are not null, of the columns that enough rows fill."""
-        cells = {name: [v for item in self.items if not missing(v := item.get(name))] for name in self.every}
-        return {name: values for name, values in cells.items() if len(values) > _FILLED * len(self.items)}
-
-    def sniffed(self, type_: str, reader: dict[str, Any], labels: Collection[str], read: Collection[str]) -> Sniffed:
-        """As a task of this type, of which the columns `read` are read."""
-        unused = [name for name in self.every if name not in read]
-        return Sniffed(type_, reader, set(labels), len(self.items), self.every, unused)
+def _place(path: Path) -> FileLine:
+    return FileLine(Request(ReaderOptions(format="sniffed"), {"all": [path]}, cast(TaskSpec, None)), "", path)
 
 
-def sniff(path: Path, wanted: Wanted, *, tokens: bool = False) -> Sniffed:
-    """Format and contents of one data file. Raises DataFormatError where it is not recognised.
-
-    tokens: the file belongs to token files, so it is one too where all its tags are O.
-    """
-    place = FileLine(Request(ReaderOptions(format="sniffed"), {"all": [path]}, cast(TaskSpec, None)), "", path)
+def sniff(path: Path, wanted: Wanted) -> Sniffed:
+    """Format and contents of one data file. Raises DataFormatError where it is not recognised."""
+    place = _place(path)
     if path.suffix == ".parquet":
         rows = parquet_table(place)
-        table = _Table(path, {"format": "parquet"}, rows.slice(0, SAMPLE).to_pylist(), _class_names(rows.schema))
-    elif path.suffix in (".jsonl", ".ndjson"):
+        return _table(path, {"format": "parquet"}, rows.slice(0, SAMPLE).to_pylist(), wanted, _class_names(rows.schema))
+    if path.suffix in (".jsonl", ".ndjson"):
         items = [row.values for row in islice(json_rows(place.request, "lines"), SAMPLE)]
-        table = _Table(path, {"format": "json", "layout": "lines"}, items, {})
-    else:
-        tagged = _token_lines([line for _, line in islice(read_lines(path), SAMPLE)], outside=tokens)
-        if tagged is not None:
-            return tagged
-        table = _delimited(place)
-    return _mentions(table) or _tagged(table) or _labelled(table, wanted)
+        return _table(path, {"format": "json", "layout": "lines"}, items, wanted, {})
+    tagged = _token_lines([line for _, line in islice(read_lines(path), SAMPLE)])
+    return tagged or _table(path, *_delimited(place), wanted, {})
 
 
 def _class_names(schema: Any) -> dict[str, list[str]]:
@@ -131,14 +91,12 @@ def _class_names(schema: Any) -> dict[str, list[str]]:
         return {}
 
 
-def _delimited(place: FileLine) -> _Table:
-    """The rows with the header's names, or numbers from 0 where some cell of the first row stands again below it."""
+def _delimited(place: FileLine) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """(reader, rows) with the header's names, or numbers where some cell of the first row stands again below it."""
     for name in ("tab", "semicolon", "comma"):
         try:
             rows = [row for _, row in islice(delimited(place, name, strict=False), SAMPLE)]
-        except DataFormatError as error:
-            if "UTF" in error.what or "NUL" in error.what:
-                raise
+        except DataFormatError:
             continue
         if len(rows) < 3 or len({len(row) for row in rows}) != 1 or len(rows[0]) < 2:
             continue
@@ -146,125 +104,112 @@ def _delimited(place: FileLine) -> _Table:
         header = all(cell.strip() and cell not in {row[c] for row in body} for c, cell in enumerate(first))
         keys = first if header and len(set(first)) == len(first) else [str(c) for c in range(len(first))]
         items = [dict(zip(keys, row, strict=True)) for row in (body if header else rows)]
-        return _Table(place.path, {"format": "tsv", "separator": name, "header": header}, items, {})
+        return {"format": "tsv", "separator": name, "header": header}, items
     what = "is neither a token file with IOB or IOBES tags nor rows with a text and a label"
     raise place.bad(what, "see the formats in docs/tasks.md and write the spec by hand")
 
 
-def _token_lines(lines: list[str], *, outside: bool) -> Sniffed | None:
+def _token_lines(lines: list[str]) -> Sniffed | None:
     rows = [line for line in lines if line.strip() and not line.startswith(("-DOCSTART-", "###MEDLINE:"))]
     for name, separator in (("tab", "\t"), ("space", " "), ("whitespace", None)):
         fields = [row.split(separator) for row in rows]
-        tags = [f[-1] for f in fields]
+        tags = {f[-1] for f in fields}
         if len({len(f) for f in fields}) != 1 or len(fields[0]) < 2 or not all(map(_TAG.fullmatch, tags)):
-            continue
-        if not outside and set(tags) == {"O"}:
             continue
         columns = ["token", *(f"skip{i}" for i in range(1, len(fields[0]) - 1)), "tag"]
         column = [line.split(separator)[-1] if line.strip() else "O" for line in lines]
-        first = {tag[0] for previous, tag in zip(["O", *column], column, strict=False) if previous == "O"}
-        scheme = "IOBES" if _has_ends(tags) else "IOB1" if "I" in first and "B" not in first else "IOB2"
+        begins = {tag[0] for previous, tag in zip(["O", *column], column, strict=False) if previous == "O"}
+        scheme = "IOB1" if "I" in begins and "B" not in begins else _scheme(tags)
         reader = {"format": "iob", "columns": columns, "separator": name, "scheme": scheme, "decode": "strict"}
         sentences = sum(1 for a, b in zip(["", *lines], lines, strict=False) if b.strip() and not a.strip())
         return Sniffed("token_ner", reader, {t[2:] for t in tags if t != "O"}, sentences, columns)
     return None
 
 
-def _has_ends(tags: Collection[str]) -> bool:
-    """Whether the tags are of scheme IOBES."""
-    return any(tag[0] in "ESUL" for tag in tags)
+def _scheme(tags: Collection[str]) -> str:
+    return "IOBES" if any(tag[0] in "ESUL" for tag in tags) else "IOB2"
 
 
-def _texts(columns: Mapping[str, list[Any]]) -> list[str]:
-    return [n for n, cells in columns.items() if all(isinstance(cell, str) for cell in cells)]
-
-
-def _mentions(table: _Table) -> Sniffed | None:
-    """Objects with a text and a list of mentions, each with start, end and label."""
-    columns = table.columns()
-    text = max(_texts(columns), key=lambda n: sum(map(len, columns[n])), default=None)
-    for name, cells in columns.items() if text else ():
-        mentions = [m for cell in cells if isinstance(cell, list) for m in cell]
+def _table(
+    path: Path, reader: dict[str, Any], items: list[dict[str, Any]], wanted: Wanted, names: Mapping[str, list[str]]
+) -> Sniffed:
+    """Rows of texts with mentions, of words with tags, or of texts with labels. names: what integers mean."""
+    every = list(dict.fromkeys(name for item in items for name in item))
+    cells: dict[str, list[Any]] = {n: [v for item in items if not missing(v := item.get(n))] for n in every}
+    columns = {name: values for name, values in cells.items() if 2 * len(values) > len(items)}
+    texts = [n for n, values in columns.items() if all(isinstance(v, str) for v in values)]
+    text = wanted.text or max(texts, key=lambda n: sum(map(len, columns[n])), default=None)
+    lists = {n: values for n, values in columns.items() if all(isinstance(v, list) for v in values)}
+    for name, values in lists.items() if text and reader["format"] == "json" else ():
+        mentions = [m for cell in values for m in cell]
         parts = [[m.get(k) for k in ("start", "end", "label")] if isinstance(m, dict) else m for m in mentions]
-        whole = all(isinstance(p, list) and [type(x) for x in p] == [int, int, str] for p in parts)
-        if mentions and whole and all(isinstance(cell, list) for cell in cells):
-            reader = {"format": "json_spans", "text": text, "spans": name}
-            return table.sniffed("span_ner", reader, [str(p[2]) for p in parts], [str(text), name])
-    return None
+        if parts and all(isinstance(p, list) and [type(x) for x in p] == [int, int, str] for p in parts):
+            spans = {"format": "json_spans", "text": text, "spans": name}
+            return Sniffed("span_ner", spans, {str(p[2]) for p in parts}, len(items), every, [str(text), name])
+    for words, tags in permutations(lists, 2):
+        known = names.get(tags) or list(dict.fromkeys(x for row in lists[tags] for x in row))
+        aligned = list(map(len, lists[words])) == list(map(len, lists[tags]))
+        if aligned and known and all(isinstance(tag, str) and _TAG.fullmatch(tag) for tag in known):
+            fields: dict[str, Any] = {"tokens": words, "tags": tags}
+            parquet = reader["format"] == "parquet"
+            options = {"format": "parquet", "columns": fields} if parquet else {"format": "json_tokens", **fields}
+            options |= {"scheme": _scheme(known)} | ({"names": names[tags]} if tags in names else {})
+            labels = {tag[2:] for tag in known if tag != "O"}
+            return Sniffed("token_ner", options, labels, len(items), every, [words, tags])
+    return _labelled(path, reader, columns, texts, text, wanted, names, Sniffed("", {}, set(), len(items), every))
 
 
-def _tagged(table: _Table) -> Sniffed | None:
-    """Rows with a list of words and one of as many tags."""
-    lists = {name: cells for name, cells in table.columns().items() if all(isinstance(cell, list) for cell in cells)}
-    texts = [n for n, rows in lists.items() if rows and all(isinstance(x, str) for row in rows for x in row)]
-    pairs = [(a, b) for a in texts for b in lists if a != b and list(map(len, lists[a])) == list(map(len, lists[b]))]
-    for words, tags in pairs:
-        known = set(table.names.get(tags) or (str(x) for row in lists[tags] for x in row))
-        if tags in texts and not all(map(_TAG.fullmatch, known)):
-            continue
-        fields: dict[str, Any] = {"tokens": words, "tags": tags}
-        parquet = table.reader["format"] == "parquet"
-        options = {"format": "parquet", "columns": fields} if parquet else {"format": "json_tokens", **fields}
-        if tags not in texts and tags not in table.names:
-            what = f"has numbers in its column of tags, '{tags}', and does not name them"
-            example = flow(options | {"names": ["O", "B-...", "I-...", "..."]})
-            hint = f"write the spec by hand with `reader: {example}`"
-            raise DataFormatError(what, hint=hint, file=table.path)
-        options |= {"names": table.names[tags]} if tags in table.names else {}
-        options |= {"scheme": "IOBES"} if _has_ends(known) else {}
-        return table.sniffed("token_ner", options, {t[2:] for t in known if t != "O"}, [words, tags])
-    return None
-
-
-def _labelled(table: _Table, wanted: Wanted) -> Sniffed:
-    """Rows with a text and a label, or several."""
-    columns, rows = table.columns(), len(table.items)
+def _labelled(
+    path: Path,
+    reader: dict[str, Any],
+    columns: Mapping[str, list[Any]],
+    texts: list[str],
+    text: str | None,
+    wanted: Wanted,
+    names: Mapping[str, list[str]],
+    sniffed: Sniffed,
+) -> Sniffed:
+    """Rows with a text and a label, or several; `sniffed` is completed. texts: the columns of texts alone."""
     for name in filter(None, (wanted.text, wanted.label, wanted.group)):
         if name not in columns:
             hint = suggest(name, list(columns))
-            raise DataFormatError(f"has no column '{name}'", hint=hint, file=table.path, line=1)
-    texts = _texts(columns)
+            raise DataFormatError(f"has no column '{name}'", hint=hint, file=path, line=1)
     pairs = [(a, b) for a, b in _PAIRS if a in texts and b in texts and wanted.text in (None, b)]
-    first, text = pairs[0] if pairs else (None, wanted.text)
-    text = text or max(texts, key=lambda n: sum(map(len, columns[n])), default=None)
+    first, text = pairs[0] if pairs else (None, text)
     labels: dict[str, tuple[str | None, set[str]]] = {}  # what parts the labels of a cell, and the labels
     for name, cells in columns.items():
         if name not in (first, text) and not any(isinstance(v, (dict, float)) for v in cells):
             values = [str(x).strip() for v in cells for x in (v if isinstance(v, list) else [v]) if not missing(x)]
             part = wanted.separator if name == wanted.label else None
-            part = _separator(values) if wanted.separator is None and name in texts else part
-            each = {p.strip() for v in values for p in (v.split(part) if part else [v])}
-            if name == wanted.label or 2 <= len(each) <= max(2, min(200, rows // 2)):
-                labels[name] = part, each - ({""} if part else set())
+            part = part or (_separator(values) if wanted.separator is None and name in texts else None)
+            each = {p.strip() for v in values for p in (v.split(part) if part else [v])} - {""}
+            if name == wanted.label or 2 <= len(each) <= max(2, min(200, sniffed.units // 2)):
+                labels[name] = part, each
     if text is None or not labels:
-        hint = f"name them with --text and --label; its columns: {', '.join(columns)}"
-        if any(isinstance(v, float) for cells in columns.values() for v in cells):
-            hint += "; a label is a class, and a task that predicts a decimal number is written by hand"
-        raise DataFormatError("has no text field with a label field", hint=hint, file=table.path, line=1)
-    lists = {n for n in labels if any(isinstance(v, list) and len(v) != 1 for v in columns[n])}
-    label = wanted.label or min(
-        labels,
-        key=lambda n: (
-            len(columns[n]) < _MOSTLY_FILLED * rows,
-            not _LABEL.fullmatch(n),
-            n not in lists,
-            len(labels[n][1]),
-        ),
-    )
+        hint = f"name them with --text and --label; its columns: {', '.join(columns)}; a label is a class, no number"
+        raise DataFormatError("has no text field with a label field", hint=hint, file=path, line=1)
+    label = wanted.label or min(labels, key=lambda n: (not _LABEL.fullmatch(n), len(labels[n][1])))
     groups = [n for n in columns if n not in (first, text, label) and _GROUP.fullmatch(n)]
     group = wanted.group or next((n for n in groups if 1 < len(set(map(str, columns[n]))) < len(columns[n])), None)
-    reader, (separator, known) = table.reader, labels[label]
-    fields = {"text": text, "labels" if reader["format"] == "parquet" else "label": label}
-    fields |= ({"group": group} if group else {}) | ({"first": first} if first else {})
+    separator, known = labels[label]
+    named = {
+        "text": text,
+        "labels" if reader["format"] == "parquet" else "label": label,
+        "group": group,
+        "first": first,
+    }
+    fields = {role: column for role, column in named.items() if column}
     if reader["format"] == "json":
         reader = reader | fields
     else:
         numbered = reader.get("header") is False
         reader = reader | {"columns": {k: int(v) if numbered else v for k, v in fields.items()}}
-    reader |= {"names": table.names[label]} if label in table.names else {}
+    reader |= {"names": names[label]} if label in names else {}
     reader |= {"label_separator": separator} if separator else {}
-    kind = "multi_label" if label in lists or separator else "single_label"
-    return table.sniffed(kind, reader, table.names.get(label) or known, fields.values())
+    several = bool(separator) or any(isinstance(v, list) and len(v) != 1 for v in columns[label])
+    sniffed.type, sniffed.reader = "multi_label" if several else "single_label", reader
+    sniffed.labels, sniffed.read = set(names.get(label) or known), list(fields.values())
+    return sniffed
 
 
 def _separator(values: Sequence[str]) -> str | None:
@@ -279,36 +224,18 @@ def _separator(values: Sequence[str]) -> str | None:
 
 
 def sniff_brat(texts: Sequence[Path]) -> Sniffed:
-    """Labels and reader options of these texts with the .ann beside them. Raises DataFormatError for a bad line."""
-    types, notes = set[str](), Counter[str]()
+    """Types of these texts with the .ann beside them. Raises DataFormatError for a bad line."""
     reader: dict[str, Any] = {"format": "brat"}
+    types = set[str]()
     for text in texts:
-        ann = text.with_suffix(".ann")
-        if not ann.is_file():
+        raw = parse_brat(_place(text), "skip")
+        if raw is None:
             reader["missing_ann"] = "skip"
-            continue
-        for number, line in read_lines(ann):
-            fields = line.split("\t", 2)
-            if line.startswith("T"):
-                if len(fields) < 2 or " " not in fields[1]:
-                    what = "is not a text-bound line: T<n>, tab, TYPE START END, tab, text"
-                    raise DataFormatError(what, hint="repair the line", file=ann, line=number)
-                types.add(fields[1].split(" ", 1)[0])
-                if ";" in fields[1]:
-                    reader["discontinuous"] = "hull"
-            elif line[:1] in ("#", "N") and (note := note_of(fields)) is not None:
-                notes[note[0]] += 1
-    remark = ""
-    if looks_like_ids(types):
-        remark = f"{len(types)} types that look like concept ids: map them by reader.types"
-        if notes:
-            remark += f", or take the label from a note ({', '.join(notes)}) by reader.label_note and label_match"
-    return Sniffed("span_ner", reader, types, len(texts), remark=remark)
-
-
-def looks_like_ids(labels: Collection[str]) -> bool:
-    """Whether most of the labels are made like concept ids (C0018787, D003920, 8500/3), or they are too many."""
-    return len(labels) >= _MANY or 2 * sum(_ID.fullmatch(label) is not None for label in labels) > len(labels)
+        for mention in () if raw is None else raw.mentions:
+            types.add(mention.label)
+            if len(mention.fragments) > 1:
+                reader["discontinuous"] = "hull"
+    return Sniffed("span_ner", reader, types, len(texts))
 
 
 _PLAIN = re.compile(r"(?!(?i:true|false|null)\Z)[A-Za-z_][\w.-]*")
@@ -320,6 +247,4 @@ def flow(value: Any) -> str:
         return "{" + ", ".join(f"{flow(key)}: {flow(item)}" for key, item in value.items()) + "}"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(flow, value))}]"
-    if isinstance(value, str) and _PLAIN.fullmatch(value):
-        return value
-    return json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) and _PLAIN.fullmatch(value) else json.dumps(value, ensure_ascii=False)

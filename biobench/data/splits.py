@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Literal
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document
@@ -24,32 +25,22 @@ from biobench.schema.source import (
     SplitApart,
     SplitCarve,
     SplitFoldFiles,
-    SplitFolds,
     SplitIds,
     SplitRatios,
-    SplitRepeats,
     Splits,
     SplitShuffled,
 )
-from biobench.schema.strict import Strict
 from biobench.schema.task import SPLITS
 
 
-def assign_splits(
-    documents: Sequence[Document], splits: Splits, folder: Path | None, fold: int = 0
-) -> dict[str, list[Document]]:
+def assign_splits(documents: Sequence[Document], splits: Splits, folder: Path | None) -> dict[str, list[Document]]:
     """The documents by split, each with its `split` set. `folder` holds the ids file of `SplitIds`.
-
-    fold: which split is meant where there are several, from 0.
 
     Order: as drawn for ratios, as read for all others. What ratios draw depends on the order read (method random: on
     that of the ids, as texts), and so does what is cut from the end of train. Raises DataFormatError
     when a document has no split or a split would be empty.
     """
-    if isinstance(splits, SplitRepeats):
-        seed = splits.seed + fold
-        splits = SplitRatios(ratios=splits.ratios, seed=seed, method="datasets", by=splits.by)
-    elif isinstance(splits, SplitFoldFiles) and splits.validation_from_train_tail is not None:
+    if isinstance(splits, SplitFoldFiles) and splits.validation_from_train_tail is not None:
         splits = SplitCarve(validation_from_train_tail=splits.validation_from_train_tail)
     if isinstance(splits, SplitRatios):
         result = _by_ratios(documents, splits)
@@ -59,8 +50,6 @@ def assign_splits(
         result = _shuffled(documents, splits)
     elif isinstance(splits, SplitCarve):
         result = _carved(documents, splits)
-    elif isinstance(splits, SplitFolds):
-        result = _fold(documents, splits, fold)
     else:
         result = _official(documents)
     if isinstance(splits, SplitApart):
@@ -130,34 +119,6 @@ def _by_ratios(documents: Sequence[Document], splits: SplitRatios) -> dict[str, 
     names = sorted(units) if splits.method == "random" else list(units)
     parts = ratio_indices(len(names), splits)
     return {name: [d for i in part for d in units[names[i]]] for name, part in zip(SPLITS, parts, strict=True)}
-
-
-def fold_indices(n: int, splits: SplitFolds, fold: int) -> tuple[list[int], list[int], list[int]]:
-    """Positions of train, validation and test of one fold among n items.
-
-    Of one permutation (numpy default_rng(seed)) each fold takes every k-th item; what is validated on is drawn from
-    the others by default_rng([seed, fold]).
-    """
-    import numpy as np
-
-    order = permutation(n, splits.seed, "datasets")
-    tested = order[fold :: splits.folds]
-    others = sorted(set(order) - set(tested))
-    drawn = np.random.default_rng([splits.seed, fold]).permutation(len(others))
-    validated = {others[int(i)] for i in drawn[: max(1, round(splits.validation * len(others)))]}
-    return [i for i in others if i not in validated], sorted(validated), sorted(tested)
-
-
-def _fold(documents: Sequence[Document], splits: SplitFolds, fold: int) -> dict[str, list[Document]]:
-    units = _units(documents, splits.by)
-    if len(units) < max(3, splits.folds):
-        raise DataFormatError(
-            f"{len(units)} {splits.by}s cannot make {splits.folds} folds",
-            hint="take fewer folds, or `by: document` where documents of a group may be parted",
-        )
-    rows = list(units.values())
-    parts = fold_indices(len(rows), splits, fold)
-    return {name: [d for i in part for d in rows[i]] for name, part in zip(SPLITS, parts, strict=True)}
 
 
 def shuffled_order(n: int, splits: SplitShuffled) -> list[int]:
@@ -240,25 +201,17 @@ def _by_ids(documents: Sequence[Document], splits: SplitIds, folder: Path | None
     return result
 
 
-class _Ids(Strict):
-    """Content of an ids file: the groups of each split."""
-
-    train: list[str]
-    validation: list[str]
-    test: list[str]
-
-
 def _read_ids(path: Path) -> dict[str, str]:
     """Group to split. Raises SpecError."""
     hint = 'a JSON object {"train": [...], "validation": [...], "test": [...]} of id texts'
     try:
-        content = _Ids.model_validate_json(path.read_bytes()).model_dump()
+        content = TypeAdapter(dict[Literal["train", "validation", "test"], list[str]]).validate_json(path.read_bytes())
     except FileNotFoundError:
         what = f"splits.ids_file {path.name} does not exist"
         raise SpecError(what, hint="put it beside the spec", file=path) from None
     except ValidationError as error:
         raise SpecError(f"holds no ids by split: {error.errors()[0]['msg']}", hint=hint, file=path) from None
-    where = {name: split for split, ids in content.items() for name in ids}
+    where = {name: str(split) for split, ids in content.items() for name in ids}
     if len(where) < sum(map(len, content.values())):
         raise SpecError("an id stands twice", hint=hint, file=path)
     return where

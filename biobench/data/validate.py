@@ -8,10 +8,7 @@ from typing import Literal
 
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import read_counted
-from biobench.data.locate import LocatedFiles, choose, data_folder, locate
 from biobench.errors import DataUnavailableError
-
-State = Literal["ready", "missing", "agreement"]
 
 
 @dataclass(slots=True)
@@ -20,18 +17,14 @@ class Validation:
 
     task: str
     path: str
-    state: State
+    state: Literal["ready", "missing", "agreement"] = "ready"
     source: str | None = None
     labels: list[str] = field(default_factory=list)
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
     unexpressed: dict[str, dict[str, int]] = field(default_factory=dict)
     """Split to label to mentions of the corpus that are in no score."""
     problems: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    """What may become wrong without a change of the spec: hub revisions that are names."""
     remedy: str | None = None
-    looked_for: list[str] = field(default_factory=list)
-    """Where the data was looked for and is not: the folder of each source."""
 
 
 def validate(path_or_id: str | Path, data_dir: str | Path | None = None) -> Validation:
@@ -44,35 +37,10 @@ def validate_task(task: LoadedTask, data_dir: str | Path | None) -> Validation:
 
     A missing corpus is a state, not a problem. Raises DataFormatError when files are there and are wrong.
     """
-    result = Validation(task.id, str(task.path), "ready")
-    result.warnings = [
-        f"source '{s.id}': revision '{s.hub.revision}' of hub dataset {s.hub.repo} can move; "
-        "name its commit (40 hex digits, which `biobench data fetch` prints)"
-        for s in task.spec.all_sources
-        if s.hub is not None and not s.hub.pinned
-    ]
     try:
         read = read_counted(task, data_dir)
     except DataUnavailableError as error:
-        result.state, result.remedy = data_state(task, data_dir), error.hint
-        places = (locate(source, data_folder(data_dir)).folder for source in task.spec.all_sources)
-        result.looked_for = list(dict.fromkeys(map(str, places)))
-        return result
-    result.source, result.labels, result.counts = read.place.source.id, list(read.labels), read.counts
-    result.unexpressed, result.problems = read.unexpressed, read.problems
-    return result
-
-
-def data_state(task: LoadedTask, data_dir: str | Path | None) -> State:
-    """ready, missing or agreement, judged by the presence of files alone (nothing is read, nothing raised)."""
-    if any(locate(source, data_folder(data_dir)).complete for source in task.spec.all_sources):
-        return "ready"
-    return "missing" if task.spec.access == "open" else "agreement"
-
-
-def find(task: LoadedTask, data_dir: str | Path | None) -> LocatedFiles | None:
-    """The source that a run would use, or None. Raises DataFormatError for a folder that is there in part."""
-    try:
-        return choose(task, data_folder(data_dir))
-    except DataUnavailableError:
-        return None
+        state: Literal["missing", "agreement"] = "missing" if task.spec.access == "open" else "agreement"
+        return Validation(task.id, str(task.path), state, remedy=error.hint)
+    labels, source = list(read.labels), read.place.source.id
+    return Validation(task.id, str(task.path), "ready", source, labels, read.counts, read.unexpressed, read.problems)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from biobench.data.catalog import LoadedTask
-from biobench.data.hashing import documents_hash, release_of, release_problem
+from biobench.data.hashing import release_of, release_problem
 from biobench.data.load import counted, hashed_parts
 from biobench.data.locate import choose, data_folder
 from biobench.schema.document import Document
@@ -87,22 +87,21 @@ class DataReport:
     task: str
     source: str
     folder: str
-    documents_hash: str
     data_hash: str
     """As in records: that of the documents, or of those of all splits together where the spec asks for several."""
     release: str | None
     """The known release that the documents are; None where they are none, or the spec knows none."""
-    release_problem: str | None
     counts: dict[str, dict[str, int]]
     unexpressed: dict[str, dict[str, int]]
     """Split to label to mentions of the corpus that are in no score."""
-    count_problems: list[str]
+    problems: list[str]
+    """How counts and release contradict the spec, one line each."""
     findings: list[Finding]
 
     @property
     def clean(self) -> bool:
-        """Counts and release agree. What is found beside them may be so in the official release."""
-        return self.release_problem is None and not self.count_problems
+        """Counts and release agree. Findings may be so in the official release."""
+        return not self.problems
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
@@ -129,13 +128,11 @@ def verify(task: LoadedTask, data_dir: str | Path | None) -> DataReport:
         task=task.id,
         source=place.source.id,
         folder=str(place.folder),
-        documents_hash=documents_hash((d for name in SPLITS for d in read.documents[name]), place.source.id),
         data_hash=digest,
         release=release_of(task, place.source.id, digest),
-        release_problem=release_problem(task, place.source.id, digest),
         counts=read.counts,
         unexpressed=read.unexpressed,
-        count_problems=read.problems,
+        problems=[*filter(None, [release_problem(task, place.source.id, digest)]), *read.problems],
         findings=findings,
     )
 

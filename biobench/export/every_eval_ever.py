@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from biobench.export.results import TaskResult
-from biobench.report.literature.beside import NAMES
+from biobench.report.literature.comparison import NAMES
 from biobench.report.row import Row
 from biobench.schema.kind import is_possible
 

@@ -7,7 +7,6 @@ runs on the shipped or named specs are exported; limited and overridden ones nev
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -21,16 +20,14 @@ from biobench.export.every_eval_ever import every_eval_ever
 from biobench.export.push import REPOSITORY
 from biobench.export.results import AVERAGES, TaskResult, model_results
 from biobench.report.escape import for_markdown, plain
-from biobench.report.frame import build
-from biobench.report.literature.beside import NAMES
-from biobench.report.printers import render
+from biobench.report.literature.comparison import NAMES
 from biobench.report.results import load
 from biobench.report.row import METRICS, Row
 from biobench.report.sheets import percent
 from biobench.schema.kind import has_f1, traits_of
 from biobench.schema.strict import suggest
 
-Format = Literal["model-card", "eval-results", "every-eval-ever", "bibtex", "csv", "latex"]
+Format = Literal["model-card", "eval-results", "every-eval-ever", "bibtex"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 BENCHMARK = "biobench/biobench"
 """Dataset repository that stands for the benchmark on the hub unless another is named. The hub shows result
@@ -42,21 +39,15 @@ def export(model: str, format: str, results_dir: str | Path = "results", *, data
 
     model-card: YAML head with a `model-index`, and a table, to be put into a README.md. eval-results: a file
     for `.eval_results/`; dataset: the benchmark's dataset repository on the hub. every-eval-ever: JSON.
-    bibtex: the works that the tasks cite. csv, latex: rows as in the report.
+    bibtex: the works that the tasks cite.
     Raises UsageError for an unknown model or format.
     """
     if format not in FORMATS:
         raise UsageError(f"unknown format '{plain(format)}'", hint=suggest(format, list(FORMATS)))
     if dataset is not None and not REPOSITORY.fullmatch(dataset):
         raise UsageError(f"'{plain(dataset)}' is not a dataset repository", hint="write --dataset ORGANISATION/NAME")
-    results = load(results_dir)
-    of_model = model_results(results, model)
+    of_model = model_results(load(results_dir), model)
     name = of_model[0].group.model
-    if format in ("csv", "latex"):
-        tasks = [result.info.id for result in of_model]
-        report = build(results, models=[name], tasks=tasks, sources=["run", "external", "submitted"])
-        whole = tuple(row for row in report.rows if row.variant in {result.group.variant for result in of_model})
-        return render(replace(report, rows=whole), format)
     if format == "bibtex":
         return bibtex(result.info for result in of_model)
     if format == "every-eval-ever":

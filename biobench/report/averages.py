@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from biobench.report.row import Row
 from biobench.report.tasks import TaskInfo
 from biobench.stats import Estimand, pooled_df, t_from_se, task_ranks, task_weights
 
+COSTS = ("seconds", "energy_kwh", "train_tokens_per_second")
+"""Fields of what runs cost that are means over them."""
 Lines = Mapping[tuple[str, tuple[str, str, Source]], Sequence[Row]]
 """(suite, line) -> its rows."""
 
@@ -92,16 +95,16 @@ def _average(suite: str, rows: Sequence[Row], needed: int, weights: Sequence[flo
     failed = sum(r.failed for r in rows)
     seeds = min(r.n_seeds for r in rows)
     sd = low = high = None
-    if all(r.sd is not None and r.n_seeds - r.failed > 1 for r in rows):
-        variances = [(w * (r.sd or 0.0)) ** 2 for w, r in zip(weights, rows, strict=True)]
-        counts = [r.n_seeds - r.failed for r in rows]
-        parts = [(v * (1 / n + r.ratio), n - 1.0) for v, n, r in zip(variances, counts, rows, strict=True)]
-        sd = math.sqrt(sum(variances))
-        error = math.sqrt(sum(v for v, _ in parts))
-        test = t_from_se(trained, error, pooled_df(parts), n=seeds, estimand=Estimand.THESE_TEST_SETS)
+    parts = [(w * r.sd, r.n_seeds - r.failed, r.ratio) for w, r in zip(weights, rows, strict=True) if r.sd is not None]
+    if len(parts) == len(rows) and all(n > 1 for _, n, _ in parts):
+        variances = [(spread**2 * (1 / n + ratio), n - 1.0) for spread, n, ratio in parts]
+        sd = math.sqrt(sum(spread**2 for spread, *_ in parts))
+        error = math.sqrt(sum(v for v, _ in variances))
+        test = t_from_se(trained, error, pooled_df(variances), n=seeds, estimand=Estimand.THESE_TEST_SETS)
         # where one task's spread is unknown (its seeds gave equal scores), so is the spread of the mean
         if test.interval is not None and all(r.low is not None for r in rows):
             low, high = max(float(test.interval.low), 0.0), min(float(test.interval.high), 1.0)
+    costs: dict[str, Any] = {name: known_mean([getattr(r, name) for r in rows]) for name in COSTS}
     metrics = {r.metric for r in rows}
     complete = len(rows) == needed
     part = f"{rows[0].model}: average over {len(rows)} of {needed} {suite} tasks"
@@ -125,9 +128,7 @@ def _average(suite: str, rows: Sequence[Row], needed: int, weights: Sequence[flo
         complete=complete,
         only_likely=any(r.only_likely for r in rows),
         parameters=rows[0].parameters,
-        seconds=known_mean([r.seconds for r in rows]),
         peak_memory_bytes=max((r.peak_memory_bytes for r in rows if r.peak_memory_bytes is not None), default=None),
-        energy_kwh=known_mean([r.energy_kwh for r in rows]),
-        train_tokens_per_second=known_mean([r.train_tokens_per_second for r in rows]),
+        **costs,
         notes=() if complete else (part,),
     )

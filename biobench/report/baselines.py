@@ -20,6 +20,9 @@ MODELS: tuple[Source, ...] = ("run", "submitted", "external")
 #: Policies that look at the text, its length or the order of the documents, and so may have skill.
 SKILLED = ("bag of words", "training dictionary", "length difference", "token overlap", "option words", LENGTH, ORDER)
 
+POLICY_SOURCES: dict[str, Source] = {"floor": "baseline", "ceiling": "oracle"}
+"""A stored policy's kind, as it is spelled on disk -> the source of its rows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
@@ -69,16 +72,11 @@ def baseline_rows(
     """A row a policy of each task; metrics: task -> the score to show. Policies without that score have none, nor
     has the one by ids and order."""
     return [
-        _policy_row(
-            policy.name,
-            infos[record.task],
-            metrics[record.task],
-            policy.scores[metrics[record.task]],
-            "baseline" if policy.kind == "floor" else "oracle",
-        )
+        _policy_row(policy.name, infos[record.task], metric, policy.scores[metric], POLICY_SOURCES[policy.kind])
         for record in shown(records, groups, infos)
+        for metric in [metrics[record.task]]
         for policy in record.policies
-        if metrics[record.task] in policy.scores and policy.name != ORDER
+        if metric in policy.scores and policy.name != ORDER
     ]
 
 

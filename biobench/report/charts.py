@@ -40,12 +40,9 @@ def ends(row: Row) -> dict[str, float | None]:
     """score, low and high of a row in percent; the last two None where they would rest on too few seeds, or where a
     run failed: the interval is then about the others, and the mean may lie outside.
     """
-    known = row.n_seeds >= FEW_SEEDS and not row.failed
-    return {
-        "score": 100 * row.mean,
-        "low": _percent(row.low) if known else None,
-        "high": _percent(row.high) if known else None,
-    }
+    known = row.low is not None and row.high is not None and row.n_seeds >= FEW_SEEDS and not row.failed
+    low, high = (100 * row.low, 100 * row.high) if known else (None, None)  # type: ignore[operator]
+    return {"score": 100 * row.mean, "low": low, "high": high}
 
 
 def scatter(rows: Sequence[Mapping[str, Any]], cost: str, ink: str = INK) -> Any:
@@ -72,9 +69,9 @@ def scatter(rows: Sequence[Mapping[str, Any]], cost: str, ink: str = INK) -> Any
         if (best or row["here"]) and all(abs(row["score"] - other["score"]) > 0.07 * height for other in named):
             named.append(row)
     layers = [dots]
+    middle = (low * high) ** 0.5 if log else (low + high) / 2
     for right in (True, False):
-        part = [row for row in named if (row["cost"] <= ((low * high) ** 0.5 if log else (low + high) / 2)) == right]
-        if part:
+        if part := [row for row in named if (row["cost"] <= middle) == right]:
             mark = alt.Chart(pd.DataFrame(part)).mark_text(
                 align="left" if right else "right", dx=8 if right else -8, color=ink
             )
@@ -117,14 +114,8 @@ def differences(rows: Sequence[Mapping[str, Any]], ink: str = INK) -> Any:
     known = frame.dropna()
     lines = alt.Chart(known).mark_rule(size=2).encode(x="low:Q", x2="high:Q", y=y, color=colour)
     tips = ["task:N", *(alt.Tooltip(f"{c}:Q", format="+.1f") for c in ("difference", "low", "high"))]
-    dots = alt.Chart(frame).mark_point(size=70, opacity=1)
-    dots = dots.encode(
-        x=x,
-        y=y,
-        tooltip=tips,
-        color=colour,
-        fill=alt.condition("datum.sure", alt.value(BLUE), alt.value("transparent")),
-    )
+    fill = alt.condition("datum.sure", alt.value(BLUE), alt.value("transparent"))
+    dots = alt.Chart(frame).mark_point(size=70, opacity=1).encode(x=x, y=y, tooltip=tips, color=colour, fill=fill)
     return alt.layer(zero, *([lines] if len(known) else []), dots).properties(height=alt.Step(24))
 
 
@@ -146,11 +137,10 @@ def lengths(rows: Sequence[Mapping[str, Any]], unit: str, ink: str = INK) -> Any
     )
     name = chance.mark_text(align="left", dy=9, color=ink).encode(x=x, y="chance:Q", text="text:N")
     layers = [rule, name, alt.Chart(frame).mark_line().encode(x=x, y=y, color=colour)]
-    full, hollow = frame[frame["read"]], frame[~frame["read"]]
-    if len(full):
-        layers.append(alt.Chart(full).mark_circle(size=70, opacity=1).encode(x=x, y=y, color=colour, tooltip=tips))
-    if len(hollow):
-        layers.append(alt.Chart(hollow).mark_point(size=60).encode(x=x, y=y, color=colour, tooltip=tips))
+    for part, filled in ((frame[frame["read"]], True), (frame[~frame["read"]], False)):
+        if len(part):
+            marks = alt.Chart(part).mark_point(size=65, opacity=1, filled=filled)
+            layers.append(marks.encode(x=x, y=y, color=colour, tooltip=tips))
     # the height is that of the whole picture: a line of the legend must not flatten the curves
     return alt.layer(*layers).properties(height=260 + 18 * len(ordered))
 
@@ -176,7 +166,3 @@ def over_tokens(runs: Sequence[TrainingRun], field: str, title: str, format: str
     lines = base.mark_line().transform_filter("datum.event == 'train'")
     dots = base.mark_point(size=55, filled=True, shape="diamond").transform_filter("datum.event == 'evaluation'")
     return alt.layer(lines, dots).properties(height=260)
-
-
-def _percent(value: float | None) -> float | None:
-    return None if value is None else 100 * value

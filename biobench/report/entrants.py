@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -76,30 +77,24 @@ def _find(name: str, results: Results) -> Entrant:
         label = name if any(g.variant and name == line_name(g.model, g.variant) for g in kept) else model
         notes = [f"{plain(label)}: its {source} scores are left aside" for source in sources[1:]]
         if any(v.model == name for v in results.published):
-            form = "{model}: the published scores of the same name are left aside, its runs are used"
-            notes.append(form.format(model=plain(label)))
+            notes.append(f"{plain(label)}: the published scores of the same name are left aside, its runs are used")
         tasks = {task: tuple(members) for task, members in by_task.items()}
         return Entrant(plain(label), model, sources[0], tasks, notes=tuple(notes))
     values = [v for v in results.published if name in (v.model, line_name(v.model, v.variant))]
+    lines = sorted({line_name(v.model, v.variant) for v in values})
+    if len(lines) > 1:
+        hint = "name one: " + ", ".join(f"'{plain(line)}'" for line in lines)
+        raise UsageError(f"{len(lines)} papers print values of '{plain(name)}'", hint=hint)
     if values:
-        lines = sorted({line_name(v.model, v.variant) for v in values})
-        if len(lines) > 1:
-            raise UsageError(
-                f"{len(lines)} papers print values of '{plain(name)}'",
-                hint="name one: " + ", ".join(f"'{plain(line)}'" for line in lines),
-            )
-        published = {
-            info.id: value for value in values for info in results.infos.values() if info.published_as == value.task
-        }
+        of = {v.task: v for v in values}
+        published = {i.id: of[i.published_as] for i in results.infos.values() if i.published_as in of}
         return Entrant(plain(name), name, "published", {}, published)
     refused = _matching(name, [r.group for r in results.refusals])
     if refused:
         failing = ", ".join(sorted({g.task for g in refused}))
         reasons = dict.fromkeys(text for r in results.refusals if r.group in refused for text in r.reasons)
-        raise UsageError(
-            f"all runs of '{plain(name)}' ({failing}) are on data that fails its gate, and are not compared",
-            hint="; ".join(reasons),
-        )
+        what = f"all runs of '{plain(name)}' ({failing}) are on data that fails its gate, and are not compared"
+        raise UsageError(what, hint="; ".join(reasons))
     known = {text for g in results.groups for text in (g.model, line_name(g.model, g.variant))}
     known |= {text for v in results.published for text in (v.model, line_name(v.model, v.variant))}
     hint = suggest(name, [plain(k) for k in sorted(known)])
@@ -109,27 +104,25 @@ def _find(name: str, results: Results) -> Entrant:
 
 
 def _matching(name: str, groups: Sequence[RunGroup]) -> list[RunGroup]:
-    """The groups that the name means. Raises UsageError where it means several models."""
-    for wanted in _readings(name):
+    """The groups that the name means: also a folder by the ids that its runs may carry, a branch or tag by its commit.
+
+    Raises UsageError where it means several models.
+    """
+    path = os.path.expanduser(name)
+    model, _, revision = name.partition("@")
+    names = [name]
+    if os.path.isdir(path):  # unlike a Path's, it raises nothing for names of any length
+        resolved = model_folder(Path(path)).resolve()
+        names += [f"{resolved.parent.name}/{resolved.name}", resolved.name]
+    elif revision and (commit := cached_commit(model, revision)) is not None:
+        names.append(f"{model}@{commit}")
+    for wanted in names:
         named = [g for g in groups if wanted in (g.model, line_name(g.model, g.variant))]
         named = named or [g for g in groups if wanted == g.model.partition("@")[0]]
         models = sorted({g.model for g in named})
         if len(models) > 1:
-            raise UsageError(
-                f"'{plain(name)}' is the name of {len(models)} models",
-                hint="name the revision: " + ", ".join(plain(m) for m in models),
-            )
+            hint = "name the revision: " + ", ".join(plain(m) for m in models)
+            raise UsageError(f"'{plain(name)}' is the name of {len(models)} models", hint=hint)
         if named:
             return named
     return []
-
-
-def _readings(name: str) -> list[str]:
-    """The name itself; for a folder also the ids that its runs may carry, for a branch or tag the commit's."""
-    path = Path(name).expanduser()
-    if not path.is_dir():
-        model, _, revision = name.partition("@")
-        commit = cached_commit(model, revision) if revision else None
-        return [name] if commit is None else [name, f"{model}@{commit}"]
-    resolved = model_folder(path).resolve()
-    return [name, f"{resolved.parent.name}/{resolved.name}", resolved.name]

@@ -9,7 +9,6 @@ from biobench.report.groups import RunGroup
 from biobench.schema.contamination import Contamination
 from biobench.schema.kind import traits_of
 from biobench.stats import without_failed
-from biobench.store import Brief
 
 MARK = "†"
 """Beside a score on a test set part of which was in the model's training text."""
@@ -24,6 +23,17 @@ def footnotes(group: RunGroup, scores: Sequence[float], lost: Sequence[bool], sd
             "corrected for the training documents that they share"
         )
     data = f"{group.task}, source {first.source}"
+    hidden = ""
+    if traits_of(first.type).spans:
+        if first.lost_gold:
+            hidden = f"; {first.lost_gold} gold mentions lie beyond it and count as missed"
+    elif not first.ceiling:
+        hidden = "; the corpus does not say which labels that hides"
+    else:
+        hidden = (
+            f"; {first.lost_gold} gold labels have no mention in it, the others alone give micro F1 "
+            f"{100 * first.ceiling['micro_f1']:.1f} (no bound: a label can be told without its mention)"
+        )
     problems = tuple(dict.fromkeys(line for brief in group.briefs for line in brief.count_problems))
     if problems:
         notes.append(f"warning: {data}: {len(problems)} counts of the data contradict its spec ({problems[0]})")
@@ -38,7 +48,7 @@ def footnotes(group: RunGroup, scores: Sequence[float], lost: Sequence[bool], sd
     elif first.truncated_documents:
         notes.append(
             f"{what}: {first.truncated_documents} of {first.test_documents} test documents are longer than its window "
-            f"of {first.max_length} tokens{_hidden(first)}"
+            f"of {first.max_length} tokens{hidden}"
         )
     if sd == 0:
         notes.append(
@@ -55,18 +65,6 @@ def footnotes(group: RunGroup, scores: Sequence[float], lost: Sequence[bool], sd
     return [*notes, *remark(group)]
 
 
-def _hidden(brief: Brief) -> str:
-    """What the window hides of the gold."""
-    if traits_of(brief.type).spans:
-        return f"; {brief.lost_gold} gold mentions lie beyond it and count as missed" if brief.lost_gold else ""
-    if not brief.ceiling:
-        return "; the corpus does not say which labels that hides"
-    return (
-        f"; {brief.lost_gold} gold labels have no mention in it, the others alone give micro F1 "
-        f"{100 * brief.ceiling['micro_f1']:.1f} (no bound: a label can be told without its mention)"
-    )
-
-
 def _contamination(group: RunGroup) -> Contamination | None:
     """The worst of what the group's records say of the training text; None where they say nothing."""
     records = [Contamination.model_validate(b.contamination) for b in group.briefs if b.contamination is not None]
@@ -78,24 +76,18 @@ def contamination_fields(group: RunGroup) -> dict[str, Any] | None:
     known = _contamination(group)
     if known is None:
         return None
-    fields = {
+    test = known.test
+    fields: dict[str, Any] = {
         "corpus": known.corpus,
         "base": known.base,
         "excluded": known.excluded,
-        "measured": known.test is not None,
+        "measured": test is not None,
     }
-    if known.test is None:
-        return fields
-    test = known.test
-    return fields | {
-        "documents": test.documents,
-        "seen": test.seen,
-        "share": _share(test.seen, test.documents),
-        "exact": test.exact,
-        "ngram": test.touched,
-        "ngram_share": _share(test.ngrams_seen, test.ngrams),
-        "short": test.short,
-    }
+    if test is not None:
+        fields |= {"documents": test.documents, "seen": test.seen, "share": _share(test.seen, test.documents)}
+        fields |= {"exact": test.exact, "ngram": test.touched}
+        fields |= {"ngram_share": _share(test.ngrams_seen, test.ngrams), "short": test.short}
+    return fields
 
 
 def marked(fields: Mapping[str, Any] | None) -> bool:

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from biobench.report.averages import known_mean, suite_averages
+from biobench.report.averages import COSTS, known_mean, suite_averages
 from biobench.report.baselines import Remark, baseline_rows, below_baselines, no_skill, oracle_rows
 from biobench.report.footnotes import contamination_fields, footnotes
 from biobench.report.groups import RunGroup
-from biobench.report.literature.beside import (
+from biobench.report.literature.comparison import (
     deviation_notes,
     likely_note,
     other_scores,
-    printed_means,
-    printed_note,
     published_rows,
 )
-from biobench.report.literature.experiments import PublishedExperiments, of_suites
 from biobench.report.results import Results, load, metric_of
 from biobench.report.row import AverageName, Row
 from biobench.report.tasks import TaskInfo
@@ -46,32 +43,26 @@ class Report:
     columns: tuple[TaskInfo, ...]
     notes: tuple[str, ...] = ()
     findings: tuple[UnusableFile, ...] = ()
-    groups: tuple[RunGroup, ...] = field(default=(), repr=False)
     caption: str = ""
     """What the numbers are, where `average` does not say it."""
     title: str = ""
     """Over the table, where it is not the suite's id."""
-    experiments: tuple[PublishedExperiments, ...] = field(default=(), repr=False)
-    """Published results beyond the task tables, those that the report's filters leave."""
 
     @cached_property
     def frame(self) -> pd.DataFrame:
         """The tidy table: a column a field of `Row`, tasks first, then averages. Scores are fractions (0-1)."""
         import pandas as pd
 
-        rows = (*self.rows, *self.averages)
-        whole = {"peak_memory_bytes", "truncated_documents", "lost_gold", "parameters"}
-        columns = {name: [getattr(row, name) for row in rows] for name in Row.__dataclass_fields__}
-        kind = {name: "Int64" if name in whole else None for name in columns}
-        return pd.DataFrame({name: pd.Series(cells, dtype=kind[name]) for name, cells in columns.items()})
+        frame = pd.DataFrame(self.as_json(), columns=list(Row.__dataclass_fields__))
+        counts = ("peak_memory_bytes", "truncated_documents", "lost_gold", "parameters")
+        return frame.astype(dict.fromkeys(counts, "Int64"))
 
     def as_json(self) -> list[dict[str, Any]]:
         """All rows as plain data."""
         return [asdict(row) for row in (*self.rows, *self.averages)]
 
 
-@dataclass(frozen=True, slots=True)
-class Cells:
+class Cells(NamedTuple):
     """The rows of all tasks under one average, and what is to be said of them."""
 
     rows: tuple[Row, ...]
@@ -126,7 +117,6 @@ def build(
     means, part_notes = suite_averages(
         [r for r in rows if r.task in ranked], ranked, incomplete=incomplete, asked=tasks
     )
-    printed = printed_means(rows, means, loaded.printed) if average == "paper" and tasks is None else ()
     published = {r.task for r in rows if r.source == "published"}
     present = {r.task for r in rows}
     notes = [
@@ -135,31 +125,21 @@ def build(
         *(text for source, task, text in everything.remarks if wanted(task, source)),
         *other_scores(rows, infos),
         *likely_note(rows),
-        *printed_note(printed),
         *deviation_notes([info for info in infos.values() if info.id in published]),
         *part_notes,
-        *_left_out(means, [infos[t] for t in sorted(loaded.refused) if infos[t].in_suite]),
     ]
-    # experiments are of the publications: where tasks or models are picked, nothing was asked of them
-    whole = tasks is None and models is None and (sources is None or "published" in sources)
+    for suite in dict.fromkeys(row.suite for row in means):
+        refused = [t for t in sorted(loaded.refused) if infos[t].in_suite and infos[t].suite == suite]
+        words = "for every line, published ones too: the gate refuses the runs here"
+        notes += [f"the {suite} average leaves out {', '.join(refused)} {words}"] if refused else []
     return Report(
         average=average,
         rows=tuple(rows),
-        averages=(*means, *printed),
+        averages=means,
         columns=tuple(info for info in infos.values() if info.id in present),
-        experiments=of_suites(loaded.experiments, suites) if whole else (),
         notes=tuple(dict.fromkeys(notes)),
         findings=loaded.findings,
-        groups=loaded.groups,
     )
-
-
-def _left_out(averages: Sequence[Row], refused: Sequence[TaskInfo]) -> list[str]:
-    """What the averages shown leave out because a task fails its gate."""
-    suites = dict.fromkeys(row.suite for row in averages)
-    left = {suite: ", ".join(info.id for info in refused if info.suite == suite) for suite in suites}
-    form = "the {} average leaves out {} for every line, published ones too: the gate refuses the runs here"
-    return [form.format(suite, tasks) for suite, tasks in left.items() if tasks]
 
 
 def run_rows(
@@ -179,7 +159,13 @@ def run_rows(
             remarks.append((group.source, group.task, text))
             continue
         lost = group.failed(metric, baselines)
-        first = group.briefs[0]
+        first, runs = group.briefs[0], group.briefs
+        # predictions that were made elsewhere say nothing of what they cost and what a window hides
+        costs: dict[str, Any] = {}
+        if first.origin != "outside":
+            costs = {name: known_mean([getattr(b, name) for b in runs]) for name in COSTS}
+            costs |= {name: getattr(first, name) for name in ("truncated_documents", "lost_gold", "parameters")}
+            costs["peak_memory_bytes"] = max(b.peak_memory_bytes for b in runs)
         kind = KINDS.get(first.type)
         # what one document is worth where a document is an answer
         whole = kind is None or not (kind.spans or not kind.single or kind.numeric)
@@ -208,25 +194,9 @@ def run_rows(
                 suite=info.suite,
                 seeds=group.seeds,
                 values=tuple(scores),
-                **_costs(group),
+                **costs,
                 contamination=contamination_fields(group),
                 notes=tuple(footnotes(group, scores, lost, summary.sd)),
             )
         )
     return rows, remarks
-
-
-def _costs(group: RunGroup) -> dict[str, Any]:
-    """The row's fields on what a run costs and what its window hides; none where the predictions are external."""
-    runs = group.briefs
-    if runs[0].origin == "outside":
-        return {}
-    return {
-        "seconds": known_mean([b.seconds for b in runs]),
-        "peak_memory_bytes": max(b.peak_memory_bytes for b in runs),
-        "energy_kwh": known_mean([b.energy_kwh for b in runs]),
-        "train_tokens_per_second": known_mean([b.train_tokens_per_second for b in runs]),
-        "truncated_documents": runs[0].truncated_documents,
-        "lost_gold": runs[0].lost_gold,
-        "parameters": runs[0].parameters,
-    }

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from biobench.errors import UsageError
+from biobench.kinds import get_kind
 from biobench.report.baselines import no_skill
-from biobench.report.details.mistaken import Mistakes, as_data, read_mistakes
-from biobench.report.details.mistakes import KINDS
+from biobench.report.details.mistaken import read_mistakes
 from biobench.report.frame import Report, build
+from biobench.report.rescore import run_documents
 from biobench.report.results import Results, load
 from biobench.report.row import AverageName
+from biobench.score.probabilistic import probabilistic
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,6 +32,8 @@ def tidy(
     results: Results,
     *,
     labels: bool = False,
+    probabilities: bool = False,
+    data_dir: str | Path | None = None,
     tasks: Collection[str] | None = None,
     suites: Collection[str] | None = None,
     models: Collection[str] | None = None,
@@ -37,8 +41,10 @@ def tidy(
 ) -> list[dict[str, Any]]:
     """A row a run and metric, all averages that the record holds; with `labels`, also a row a run, label and metric.
 
-    Only what was run or submitted has seeds: published values are in `report.frame.build`. tasks, suites, models,
-    sources: keep only these. Raises StoreError where a record is gone or damaged.
+    probabilities: also how good the stored probabilities are (`score.probabilistic`), where the run has some; runs
+    on data under an agreement need it below `data_dir`. Only what was run or submitted has seeds: published values are
+    in `report.frame.build`. tasks, suites, models, sources: keep only these. Raises StoreError where a
+    record is gone or damaged.
     """
     rows: list[dict[str, Any]] = []
     for group in results.groups:
@@ -54,6 +60,11 @@ def tidy(
             for label, of_label in group.records[i].per_label.items() if labels else ():
                 measured = [m for m in ("precision", "recall", "f1") if m in of_label]
                 scores += [(m, label, of_label[m], int(of_label["support"])) for m in measured]
+            record = group.records[i] if probabilities else None
+            if record is not None and (kind := get_kind(record.task.type)).counted:
+                documents = run_documents(record, data_dir) if record.redacted else None
+                stored = group.store.load_predictions(record, documents)
+                scores += [(m, "", v, None) for m, v in probabilistic(kind, record.task.labels, *stored).items()]
             for metric, label, value, support in scores:
                 cells = (*line, brief.seed, metric, label, value, support, brief.key, failed[i])
                 rows.append(dict(zip(COLUMNS, cells, strict=True)))
@@ -91,7 +102,7 @@ class ResultsFolder:
         """
         import pandas as pd
 
-        mistakes = self._mistakes(model, task, seed)
+        mistakes = read_mistakes(self.results, model, task, seed=seed, data_dir=self.data_dir)
         rows = []
         for one in mistakes.judged:
             sides = {
@@ -102,17 +113,6 @@ class ResultsFolder:
             text = mistakes.texts.get(one.document.id)
             rows.append({"document": one.document.id, "text": text, **shown, "wrong": one.wrong})
         return pd.DataFrame(rows, columns=["document", "text", "gold", "said", "wrong"])
-
-    def errors(self, model: str, task: str, *, seed: int | None = None) -> pd.DataFrame:
-        """One row a mistake of one run: its kind and both sides, as `biobench errors --json` prints them."""
-        import pandas as pd
-
-        columns = ["model", "task", "seed", "document", "kind"]
-        columns += [f"{side}_{what}" for side in ("gold", "said") for what in ("label", "start", "end", "text")]
-        return pd.DataFrame(as_data(self._mistakes(model, task, seed), KINDS[:-1], None), columns=columns)
-
-    def _mistakes(self, model: str, task: str, seed: int | None) -> Mistakes:
-        return read_mistakes(self.results, model, task, seed=seed, data_dir=self.data_dir)
 
 
 def results(results_dir: str | Path = "results", *, data_dir: str | Path | None = None) -> ResultsFolder:

@@ -130,7 +130,14 @@ class RunGroup:
     @cached_property
     def records(self) -> tuple[RunRecord, ...]:
         """The records themselves, read when first asked for. Raises StoreError where one is gone or damaged."""
-        return tuple(map(self._record, self.briefs))
+        records = []
+        for brief in self.briefs:
+            record = self.store.get(brief.task, brief.key)
+            if record is None:
+                what = f"the record of {brief.task}, seed {brief.seed} is gone since the folder was read"
+                raise StoreError(what, hint="read the results folder again", file=self.store.root)
+            records.append(record)
+        return tuple(records)
 
     @property
     def unit(self) -> float:
@@ -140,16 +147,6 @@ class RunGroup:
         """
         answers = self.briefs[0].answers
         return 1 / answers if answers else 0.0
-
-    def _record(self, brief: Brief) -> RunRecord:
-        record = self.store.get(brief.task, brief.key)
-        if record is None:
-            raise StoreError(
-                f"the record of {brief.task}, seed {brief.seed} is gone since the folder was read",
-                hint="read the results folder again",
-                file=self.store.root,
-            )
-        return record
 
     @property
     def folds(self) -> int:
@@ -170,8 +167,8 @@ class RunGroup:
     def scores(self, metric: str) -> tuple[float, ...] | None:
         """The metric per seed; None where a record does not have it."""
         if metric not in self._scores:
-            values = tuple(b.scores[metric] for b in self.briefs if metric in b.scores)
-            self._scores[metric] = values if len(values) == len(self.briefs) else None
+            whole = all(metric in b.scores for b in self.briefs)
+            self._scores[metric] = tuple(b.scores[metric] for b in self.briefs) if whole else None
         return self._scores[metric]
 
     @cached_property
@@ -241,15 +238,11 @@ def group_runs(
             of = "external" if b.origin == "outside" else "frozen" if b.track == "frozen" else "run"
         members[of, b.task, name, variant, b.weights, b.spec, b.data] += runs
     groups = []
-    for (of, task, name, variant, *_), runs in sorted(members.items(), key=_place):
-        kept, notes = _one_a_seed(runs)
+    order = sorted(members, key=lambda key: (key[1], key[2], str(key[3]), *key[4:], key[0]))
+    for of, task, name, variant, *hashes in order:
+        kept, notes = _one_a_seed(members[of, task, name, variant, *hashes])
         groups.append(RunGroup(of, name, variant, task, tuple(kept), store, tuple(notes)))
     return groups
-
-
-def _place(item: tuple[tuple[Any, ...], list[Brief]]) -> tuple[str, ...]:
-    source, task, name, variant, *hashes = item[0]
-    return (task, name, str(variant), *hashes, source)
 
 
 def _of_spec(variant: Variant, brief: Brief, shipped: str | None, *, several: bool) -> Variant:
@@ -272,30 +265,27 @@ def apart(groups: Iterable[RunGroup]) -> tuple[RunGroup, ...]:
     checked that they are of one model, and parts of a suite from different hands are not one whole. Groups that
     still share a name say what else differs: their weights, spec or data.
     """
-    named = list(groups)
+    groups = list(groups)
     folders: dict[str, set[str]] = defaultdict(set)
-    for g in named:
+    for g in groups:
         if g.source == "submitted":
             folders[g.model].add(g.store.root.name)
-    several = {model for model, names in folders.items() if len(names) > 1}
-    for place, g in enumerate(named):
-        if g.source == "submitted" and g.model in several:
-            named[place] = replace(g, departures=replace(g.departures, submission=plain(g.store.root.name)))
-    alike: dict[tuple[str, ...], list[RunGroup]] = defaultdict(list)
+    named = [
+        replace(g, departures=replace(g.departures, submission=plain(g.store.root.name)))
+        if g.source == "submitted" and len(folders[g.model]) > 1
+        else g
+        for g in groups
+    ]
+    alike: dict[tuple[str, ...], list[Brief]] = defaultdict(list)
     for g in named:
-        alike[g.source, g.model, g.variant, g.task].append(g)
+        alike[g.source, g.model, g.variant, g.task].append(g.briefs[0])
     for place, g in enumerate(named):
-        others = alike[g.source, g.model, g.variant, g.task]
-        if len(others) > 1:
-            unlike = _unlike([other.briefs[0] for other in others], g.briefs[0])
+        briefs = alike[g.source, g.model, g.variant, g.task]
+        if len(briefs) > 1:
+            differs = [n for n in ("weights", "spec", "data") if len({getattr(b, n) for b in briefs}) > 1]
+            unlike = tuple((name, getattr(g.briefs[0], name)) for name in differs)
             named[place] = replace(g, departures=replace(g.departures, unlike=unlike))
     return tuple(named)
-
-
-def _unlike(briefs: Sequence[Brief], brief: Brief) -> tuple[tuple[str, str], ...]:
-    """The hashes of `brief` that the briefs do not share."""
-    names = ("weights", "spec", "data")
-    return tuple((name, getattr(brief, name)) for name in names if len({getattr(b, name) for b in briefs}) > 1)
 
 
 def _one_a_seed(runs: list[Brief]) -> tuple[list[Brief], list[str]]:
@@ -303,16 +293,12 @@ def _one_a_seed(runs: list[Brief]) -> tuple[list[Brief], list[str]]:
     by_precision: dict[str, list[Brief]] = defaultdict(list)
     for b in runs:
         by_precision[b.precision].append(b)
-    what = {"model": runs[0].model, "task": runs[0].task}
-    repeated = len({b.seed for b in runs}) < len(runs)
-    if not repeated:
-        notes = []
-        if len(by_precision) > 1:
-            form = "{model} on {task}: seeds were run in different precisions ({precisions})"
-            notes.append(form.format(**what, precisions=", ".join(sorted(by_precision))))
-        return sorted(runs, key=lambda b: b.seed), notes
+    what = f"{runs[0].model} on {runs[0].task}"
+    if len({b.seed for b in runs}) == len(runs):
+        several = f"{what}: seeds were run in different precisions ({', '.join(sorted(by_precision))})"
+        return sorted(runs, key=lambda b: b.seed), [several] if len(by_precision) > 1 else []
     best = min(by_precision, key=lambda p: (-len({b.seed for b in by_precision[p]}), p))
     # two records of one seed and precision differ in nothing that a key knows; the newer one stands
     unique = {b.seed: b for b in sorted(by_precision[best], key=lambda b: (b.started, b.key))}
-    form = "{model} on {task}: some seeds were run more than once; the {count} in {precision} are shown"
-    return [unique[seed] for seed in sorted(unique)], [form.format(**what, count=len(unique), precision=best)]
+    more = f"{what}: some seeds were run more than once; the {len(unique)} in {best} are shown"
+    return [unique[seed] for seed in sorted(unique)], [more]

@@ -17,11 +17,10 @@ from rich.table import Table
 from rich.text import Text
 
 from biobench.errors import UsageError
-from biobench.report.details.needle import needle_section
 from biobench.report.escape import LONGEST, for_csv, for_html, for_latex, for_markdown, plain, words
 from biobench.report.frame import Report
 from biobench.report.row import Row
-from biobench.report.sheets import Sheet, caption, experiment_sheets, sheets
+from biobench.report.sheets import Sheet, caption, sheets
 from biobench.schema.strict import suggest
 
 Format = Literal["table", "md", "csv", "latex", "json", "html"]
@@ -32,7 +31,6 @@ CSV_COLUMNS = tuple(
 )
 """The fields of a row that are one number or text."""
 EMPTY = "No results yet. `biobench run MODEL --suite fr` makes some; `biobench demo` shows how, in minutes."
-TITLE = "Published beyond the task tables"
 FILE_WIDTH = 240
 """Columns of a table that goes to a file or pipe: wide enough for a suite."""
 MOST_NOTES = 3
@@ -64,8 +62,7 @@ small { opacity: .75; }
 def render(report: Report, format: str) -> str:
     """The report in one of the formats, ending with a line break. Raises UsageError for an unknown format.
 
-    The table is the short one (`to_text` has the options); Markdown, LaTeX and HTML hold every note and the published
-    experiments.
+    The table is the short one (`to_text` has the options); Markdown, LaTeX and HTML hold every note.
     """
     if format not in _WRITERS:
         raise UsageError(f"unknown format '{format}'", hint=suggest(format, list(get_args(Format))))
@@ -98,45 +95,35 @@ def _notes(report: Report) -> list[str]:
 
 def _markdown(report: Report) -> str:
     def table(sheet: Sheet) -> list[str]:
-        rows = [sheet.columns, *sheet.lines()]
+        rows = [sheet.columns, *sheet.rows]
         head, *body = ["| " + " | ".join(map(for_markdown, row)) + " |" for row in rows]
-        rule = "| " + " | ".join(["---"] * sheet.texts + ["---:"] * len(sheet.headings)) + " |"
-        below = [f"- {words(line, for_markdown)}" for line in sheet.below]
-        return [f"### {words(sheet.title, for_markdown)}", "", head, rule, *body, "", *below, *([""] if below else [])]
+        rule = "| " + " | ".join(["---"] * 2 + ["---:"] * (len(sheet.columns) - 2)) + " |"
+        return [f"### {words(sheet.title, for_markdown)}", "", head, rule, *body, ""]
 
     out = [line for sheet in sheets(report) for line in table(sheet)]
     out.append(caption(report) if out else EMPTY)
     out += ["", *(f"- {words(note, for_markdown)}" for note in _notes(report)), ""]
-    if report.experiments:
-        tables, absent = experiment_sheets(report.experiments)
-        out += [f"## {TITLE}", "", *(line for sheet in tables for line in table(sheet))]
-        out += [f"- {words(line, for_markdown)}" for line in absent]
     return "\n".join(out).rstrip("\n") + "\n"
 
 
 def _latex(report: Report) -> str:
     """A booktabs table a suite; needs \\usepackage{booktabs,textcomp} and T1 fonts."""
 
-    def table(sheet: Sheet, below: str) -> list[str]:
-        head, *body = [" & ".join(map(for_latex, row)) + r" \\" for row in [sheet.columns, *sheet.lines()]]
+    def table(sheet: Sheet) -> list[str]:
+        head, *body = [" & ".join(map(for_latex, row)) + r" \\" for row in [sheet.columns, *sheet.rows]]
         return [
             *(r"\begin{table}", r"\centering"),
-            rf"\begin{{tabular}}{{{'l' * sheet.texts}{'r' * len(sheet.headings)}}}",
+            rf"\begin{{tabular}}{{ll{'r' * (len(sheet.columns) - 2)}}}",
             *(r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}"),
-            rf"\caption{{{words(sheet.title, for_latex)}. {words(below, for_latex)}}}",
+            rf"\caption{{{words(sheet.title, for_latex)}. {words(caption(report), for_latex)}}}",
             *(r"\end{table}", ""),
         ]
 
-    def listed(lines: Sequence[str]) -> list[str]:
-        items = [rf"\item {words(line, for_latex)}" for line in lines]
-        return [r"\begin{itemize}", *items, r"\end{itemize}", ""] if items else []
-
     out = [r"% \usepackage[T1]{fontenc}\usepackage{booktabs,textcomp}"]
-    out += [line for sheet in sheets(report) for line in table(sheet, caption(report))]
-    out += listed(_notes(report))
-    tables, absent = experiment_sheets(report.experiments)
-    out += [line for sheet in tables for line in table(sheet, " ".join(sheet.below))]
-    return "\n".join([*out, *listed(absent)]).rstrip("\n") + "\n"
+    out += [line for sheet in sheets(report) for line in table(sheet)]
+    if items := [rf"\item {words(line, for_latex)}" for line in _notes(report)]:
+        out += [r"\begin{itemize}", *items, r"\end{itemize}"]
+    return "\n".join(out).rstrip("\n") + "\n"
 
 
 def html_page(title: str, body: str) -> str:
@@ -171,60 +158,37 @@ def html_table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str
 
 
 def _html(report: Report) -> str:
-    def table(sheet: Sheet) -> str:
-        return html_table(sheet.title, sheet.columns, sheet.lines(), sheet.texts) + listed("", sheet.below)
-
     def listed(title: str, lines: Sequence[str]) -> str:
         items = "".join(f"<li>{words(line, for_html)}</li>" for line in lines)
-        above = f"<h2>{title}</h2>\n" if title else ""
-        return f'{above}<ul class="notes">{items}</ul>\n' if items else ""
+        return f'<h2>{title}</h2>\n<ul class="notes">{items}</ul>\n' if items else ""
 
-    types = {info.id: info.type for info in report.columns}
-    grids = needle_section(report.groups, types, {(row.task, *row.line) for row in report.rows})
-    tables, absent = experiment_sheets(report.experiments)
+    tables = [html_table(sheet.title, sheet.columns, sheet.rows, 2) for sheet in sheets(report)]
     body = [
-        *(map(table, sheets(report)) if report.rows else ["<p>No results yet.</p>\n"]),
-        f'<p class="notes">{words(caption(report), for_html)}</p>\n{grids}\n',
+        *(tables if report.rows else ["<p>No results yet.</p>\n"]),
+        f'<p class="notes">{words(caption(report), for_html)}</p>\n',
         listed("Notes", report.notes),
-        f"<h2>{TITLE}</h2>\n" if report.experiments else "",
-        *map(table, tables),
-        listed("", absent),
         listed("Findings", [f"{f}. {f.hint}" for f in report.findings]),
     ]
     return html_page("BioBench results", "".join(body))
 
 
-def print_table(
-    report: Report, console: Console | None = None, *, notes: bool = False, experiments: bool = False
-) -> None:
-    """The terminal table, on stdout unless told otherwise.
-
-    notes: every note in full, not only what fits a few lines. experiments: the published tables beyond the tasks.
-    """
+def print_table(report: Report, console: Console | None = None, *, notes: bool = False) -> None:
+    """The terminal table, on stdout by default. notes: every note in full, not only what fits a few lines."""
     console = console or Console()
     width = console.width
     parts: list[Table | Text] = [t for sheet in sheets(report) for t in _tables(sheet, width)]
     parts.append(Text(caption(report) if parts else EMPTY))
     parts += [Text(f"* {plain_note(note)}") for note in (report.notes if notes else _few(report.notes))]
-    if experiments:
-        tables, absent = experiment_sheets(report.experiments)
-        parts += [Text(f"\n{TITLE}")] if report.experiments else []
-        for sheet in tables:
-            parts += [*_tables(sheet, width), *(Text(f"* {words(line, plain)}") for line in sheet.below)]
-        parts += [Text(f"* {words(line, plain)}") for line in absent]
-    elif count := sum(len(paper.experiments) for paper in report.experiments):
-        more = "1 more published table" if count == 1 else f"{count} more published tables"
-        parts.append(Text(f"* {more} (needle, freezing, layers and the like): `biobench report --experiments`"))
     parts += [Text(f"! {plain_note(str(f))}; {plain_note(f.hint)}") for f in report.findings]
     console.print(Group(*parts))
 
 
-def to_text(report: Report, *, notes: bool = False, experiments: bool = False, width: int | None = None) -> str:
+def to_text(report: Report, *, notes: bool = False, width: int | None = None) -> str:
     """As `print_table`, as text without colours. width: in columns; None: as `COLUMNS` asks, else `FILE_WIDTH`."""
     asked = os.environ.get("COLUMNS", "")
     width = width or (max(int(asked), 40) if asked.isdecimal() else FILE_WIDTH)
     stream = io.StringIO()
-    print_table(report, Console(file=stream, width=width, color_system=None), notes=notes, experiments=experiments)
+    print_table(report, Console(file=stream, width=width, color_system=None), notes=notes)
     return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
 
 
@@ -266,28 +230,21 @@ def _without_middle(word: str) -> str:
 
 
 def _few(notes: Sequence[str]) -> Iterator[str]:
-    """The first notes on runs, and a line that counts each other kind."""
-    runs = [note for note in notes if not note.startswith(("Published values", *_PROTOCOL))]
-    for note in runs[:MOST_NOTES]:
-        yield shorten(note, LONGEST_NOTE, placeholder=" …")
-    rest = len(runs) - MOST_NOTES
-    more = [f"{rest} more remark{'s' if rest > 1 else ''}"] if rest > 0 else []
-    if any(note.startswith("Published values") for note in notes):
-        more.append("which averages the published values are")
-    if any(note.startswith(_PROTOCOL) for note in notes):
-        more.append("where this protocol is not that of the publications")
-    if more:
-        yield f"{'; '.join(more)}: `biobench report --notes`"
+    """The first notes on runs, and a line that counts the others."""
+    runs = [note for note in notes if not note.startswith(("Published values", *_PROTOCOL))][:MOST_NOTES]
+    yield from (shorten(note, LONGEST_NOTE, placeholder=" …") for note in runs)
+    if rest := len(notes) - len(runs):
+        yield f"{rest} more remark{'s' if rest > 1 else ''}: `biobench report --notes`"
 
 
 def _tables(sheet: Sheet, width: int) -> Iterator[Table]:
     """The sheet in as few tables as fit `width`."""
     name_width = min(max((len(plain(name)) for name, *_ in sheet.rows), default=0), max(28, width // 3))
-    titles = ["_\n".join(plain(h).split("_")) for h in sheet.headings]
+    titles = ["_\n".join(plain(h).split("_")) for h in sheet.columns[2:]]
     pieces: list[list[int]] = [[]]
     left = room = width - name_width - 2
     for i, title in enumerate(titles):
-        wide = 2 + max(max(map(len, title.splitlines()), default=1), *(len(row[i + 1]) for row in sheet.rows))
+        wide = 2 + max(max(map(len, title.splitlines()), default=1), *(len(row[i + 2]) for row in sheet.rows))
         if wide > left and pieces[-1]:
             pieces.append([])
             left = room
@@ -303,7 +260,7 @@ def _tables(sheet: Sheet, width: int) -> Iterator[Table]:
         for i in columns:
             table.add_column(Text(titles[i]), justify="right", overflow="fold", vertical="bottom")
         section = ""
-        for (name, *cells), source in zip(sheet.rows, sheet.sections, strict=True):
+        for name, source, *cells in sheet.rows:
             if all(cells[i] == "–" for i in columns):
                 continue  # nothing in this piece: the line stands in another one
             if source != section:

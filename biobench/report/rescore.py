@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from biobench.data.catalog import load_task
 from biobench.data.load import data_of
@@ -13,34 +11,13 @@ from biobench.errors import DataUnavailableError, SpecError, UsageError
 from biobench.report.escape import plain
 from biobench.schema.document import Document, TaskData
 from biobench.schema.record import RunRecord
-from biobench.score import rescore
+from biobench.score import Rescored, rescore
 from biobench.store import Store
-
-
-@dataclass(frozen=True, slots=True)
-class RescoreRow:
-    """What became of one record. outcome: unchanged, changed, unavailable or failed; reason and hint for the
-    last two. changed: score -> (before, after)."""
-
-    model: str
-    task: str
-    seed: int | None
-    key: str
-    outcome: str
-    primary: str = "macro_f1"
-    scores: dict[str, float] = field(default_factory=dict)
-    changed: dict[str, tuple[float | None, float | None]] = field(default_factory=dict)
-    reason: str | None = None
-    hint: str | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return asdict(self)
 
 
 def rescore_all(
     results_dir: str | Path, data_dir: str | Path | None = None, tasks: Sequence[str | Path] = ()
-) -> list[RescoreRow]:
+) -> list[Rescored]:
     """Score every stored run again and replace the records whose scores differ.
 
     tasks: ids or paths of specs; only their runs, where any is named. Damaged records and data that is not at hand
@@ -51,35 +28,17 @@ def rescore_all(
         hint = "give the folder of your runs with --results-dir; `biobench run` makes one"
         raise UsageError(f"{plain(str(results_dir))}: there is no results folder", hint=hint)
     store = Store(results_dir)
-    known = {r.key: r for r in store.records()}
-
+    stored = {r.task.id for r in store.records()}
     specs = {load_task(task).id: task for task in tasks}
     for task_id, task in specs.items():
-        if all(r.task.id != task_id for r in known.values()):
+        if task_id not in stored:
             hint = "`biobench report` shows the tasks that have results"
             raise UsageError(f"{plain(str(results_dir))} holds no run of {plain(str(task))}", hint=hint)
 
     def documents(record: RunRecord) -> Sequence[Document]:
         return run_documents(record, data_dir, specs.get(record.task.id))
 
-    rows = []
-    for result in rescore(store, documents, tasks=specs or None):
-        record = result.record or known.get(result.key)
-        rows.append(
-            RescoreRow(
-                model="" if record is None else record.model.id,
-                task=result.task,
-                seed=None if record is None else record.seed,
-                key=result.key,
-                outcome=result.outcome,
-                primary="macro_f1" if record is None else record.task.primary,
-                scores={} if result.record is None else dict(result.record.scores),
-                changed=result.changed or {},
-                reason=result.reason,
-                hint=result.hint,
-            )
-        )
-    return rows
+    return rescore(store, documents, tasks=specs or None)
 
 
 def run_data(record: RunRecord, data_dir: str | Path | None, spec: str | Path | None = None) -> TaskData:

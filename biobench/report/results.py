@@ -10,7 +10,7 @@ from typing import Any
 from biobench.report.baselines import Refusal, Remark, judge
 from biobench.report.groups import RunGroup, Source, apart, group_runs
 from biobench.report.literature.experiments import PublishedExperiments, experiments_for
-from biobench.report.literature.published import PrintedAverage, PublishedValue, published_for, published_state
+from biobench.report.literature.published import PublishedValue, published_for, published_state
 from biobench.report.row import METRICS, AverageName
 from biobench.report.tasks import TaskInfo, task_infos
 from biobench.schema.baseline import BaselineRecord
@@ -40,7 +40,6 @@ class Results:
     judged: tuple[Remark, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     experiments: tuple[PublishedExperiments, ...] = ()
-    printed: tuple[PrintedAverage, ...] = ()
     cells: dict[AverageName, Any] = field(default_factory=dict, repr=False, compare=False)
     """What `frame.cells` has computed."""
 
@@ -54,7 +53,7 @@ def load(results_dir: str | Path) -> Results:
     folder = Path(results_dir)
     # tens of thousands of small objects, none of them in a circle: the collector would go over them again and again
     with paused_collector():
-        published, printed = published_for(folder)
+        published = published_for(folder)
         scanned = [(source, store, *store.briefs()) for source, store in _stores(folder)]
         floors, damaged = scan_floors(results_dir)
         infos = task_infos([b for _, _, briefs, _ in scanned for b in briefs], published, floors)
@@ -64,7 +63,6 @@ def load(results_dir: str | Path) -> Results:
             groups=kept,
             infos=infos,
             published=published,
-            printed=printed,
             findings=(*(f for *_, problems in scanned for f in problems), *damaged),
             floors=tuple(floors),
             refused=frozenset(r.group.task for r in refusals) - {g.task for g in kept},

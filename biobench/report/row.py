@@ -70,8 +70,6 @@ class Row:
     truncated_documents: int | None = None
     lost_gold: int | None = None
     parameters: int | None = None
-    printed: bool = False
-    """For an average: the publication's own, not one of the rows beside it."""
     contamination: Mapping[str, Any] | None = None
     """Test documents in the model's training text, where that is known (see `report.footnotes`)."""
     notes: tuple[str, ...] = ()

@@ -1,16 +1,14 @@
-"""The table as people read it: models down, tasks across, one sheet of texts a suite or published experiment."""
+"""The table as people read it: models down, tasks across, one sheet of texts a suite."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from biobench.report.entrants import line_name
 from biobench.report.footnotes import MARK, marked
 from biobench.report.frame import Report
 from biobench.report.groups import Source
-from biobench.report.literature.beside import LIKELY
-from biobench.report.literature.experiments import PublishedExperiments
+from biobench.report.literature.comparison import LIKELY
 from biobench.report.row import METRICS, Row
 
 SUITES = {"fr": "French", "en": "English", "needle": "Needle in a haystack"}
@@ -19,30 +17,12 @@ SOURCES = ("run", "frozen", "external", "submitted", "published", "baseline", "o
 """The sources in the order of printed tables."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sheet:
-    """A table of texts as every format shows it. rows: name and cells; sections: of each row, its source."""
+class Sheet(NamedTuple):
+    """A table of texts as every format shows it: columns and rows begin with the model and its source."""
 
     title: str
-    headings: list[str]
+    columns: list[str]
     rows: list[list[str]]
-    sections: list[str]
-    below: list[str]
-
-    @property
-    def columns(self) -> list[str]:
-        """All headings: names, sources where there are any, and the cells'."""
-        return ["model" if any(self.sections) else "", *(["source"] if any(self.sections) else []), *self.headings]
-
-    def lines(self) -> Iterator[list[str]]:
-        """The rows below `columns`."""
-        for (name, *cells), source in zip(self.rows, self.sections, strict=True):
-            yield [name, *([source] if source else []), *cells]
-
-    @property
-    def texts(self) -> int:
-        """How many columns hold words."""
-        return len(self.columns) - len(self.headings)
 
 
 def sheets(report: Report) -> list[Sheet]:
@@ -68,20 +48,9 @@ def _of_suite(report: Report, suite: str) -> Sheet:
         mean = averages.get(line)
         by_task = "–" if mean is None or mean.task_mean is None else f"{100 * mean.task_mean:.1f}"
         first = [percent(mean), by_task] if has_average else []
-        rows.append([line_name(*line[:2]), *first, *(percent(cells[line].get(task)) for task in tasks)])
-    headings = [*(["average", "by task"] if has_average else []), *tasks]
-    return Sheet(report.title or SUITES.get(suite, suite), headings, rows, [line[2] for line in lines], [])
-
-
-def experiment_sheets(published: Sequence[PublishedExperiments]) -> tuple[list[Sheet], list[str]]:
-    """A sheet a published experiment, and a line for each baseline without values."""
-    tables = [
-        Sheet(one.title, one.headings, [[x.name, *one.cells(x)] for x in one.lines], [""] * len(one.lines), below)
-        for paper in published
-        for one in paper.experiments
-        for below in [paper.below(one)]
-    ]
-    return tables, [line for paper in published for line in paper.absent]
+        rows.append([line_name(*line[:2]), line[2], *first, *(percent(cells[line].get(task)) for task in tasks)])
+    columns = ["model", "source", *(["average", "by task"] if has_average else []), *tasks]
+    return Sheet(report.title or SUITES.get(suite, suite), columns, rows)
 
 
 def percent(row: Row | None) -> str:

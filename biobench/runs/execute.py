@@ -96,7 +96,7 @@ class RunContext:
         assert entry.data is not None
         whole = None
         if request.limit is not None:
-            whole = partial(load_data, entry.loaded, request.data_dir, offline=request.offline)
+            whole = partial(load_data, entry.loaded, request.data_dir)
         ensure(entry.loaded, entry.data, request.results_dir, full=whole)
         self._gated.add(task_id)
 
@@ -299,7 +299,7 @@ def _record(
 ) -> RunRecord:
     task, data, request, resampling = item.task, prepared.data, plan.request, None
     if task.resampled is not None:
-        resampling = Resampling(fold=task.loaded.fold, folds=task.resampled.count, train_documents=len(data.train))
+        resampling = Resampling(fold=task.loaded.fold, folds=task.resampled.fold_files, train_documents=len(data.train))
     speed = outcome.train_tokens / outcome.train_seconds if outcome.train_seconds else 0
     return RunRecord(
         key=item.key,

@@ -117,11 +117,7 @@ class RunRequest:
     protocol: Option[str | None, str | None] = Option(
         None, "--protocol", help="small: capped training documents and epochs, whole test splits; its own rows."
     )
-    overrides: Several = _several(
-        "--set",
-        "[TASK:]KEY=VALUE",
-        "Change a field of the spec, e.g. training.epochs=1; of one task alone: gad:training.epochs=1.",
-    )
+    overrides: Several = _several("--set", "KEY=VALUE", "Change a field of the spec, e.g. training.epochs=1.")
     dry_run: Switch = _switch("--dry-run", "Print the plan and stop.")
     name: Several = _several(
         "--name",

@@ -19,7 +19,7 @@ from biobench.runs.selection import Selection, seeds_of, select
 from biobench.schema.baseline import BaselineRecord
 from biobench.schema.document import TaskData
 from biobench.schema.record import TaskIdentity
-from biobench.schema.source import Resampled
+from biobench.schema.source import SplitFoldFiles
 from biobench.store import Store, run_key
 from biobench.store.floors import find_floor
 
@@ -68,7 +68,7 @@ class TaskEntry:
     data: TaskData | None
     unavailable: DataUnavailableError | None = None
     hash: str = ""
-    resampled: Resampled | None = None
+    resampled: SplitFoldFiles | None = None
     precision: Precision = "fp32"
 
     @property
@@ -191,7 +191,7 @@ def _entries(task: LoadedTask, request: RunRequest) -> list[TaskEntry]:
     """The task with its data: once, or where it has several splits once for each."""
     folder = Path(request.data_dir) if request.data_dir else None
     try:
-        folds = load_folds(task, folder, request.limit, offline=request.offline)
+        folds = load_folds(task, folder, request.limit)
     except DataUnavailableError as error:
         if request.strict:
             raise
@@ -201,14 +201,14 @@ def _entries(task: LoadedTask, request: RunRequest) -> list[TaskEntry]:
         return [_entry(task, folds[0], request)]
     if request.no_training:
         raise UsageError(
-            f"--no-training: {task.id} has {resampled.count} splits, and a checkpoint learned from some of their tests",
+            f"--no-training: {task.id} has several splits, and a checkpoint learned from some of their tests",
             hint="name a task with one split",
         )
     every = [_entry(replace(task, fold=i), data, request, resampled) for i, data in enumerate(folds)]
     if request.seeds is None:
         return every
     seeds = seeds_of(task, request)
-    known = range(resampled.seed, resampled.seed + resampled.count)
+    known = range(resampled.seed, resampled.seed + resampled.fold_files)
     if unknown := [seed for seed in seeds if seed not in known]:
         raise UsageError(
             f"--seeds: {unknown[0]} names no split of {task.id}, whose {len(known)} splits have a seed each",
@@ -217,7 +217,7 @@ def _entries(task: LoadedTask, request: RunRequest) -> list[TaskEntry]:
     return [entry for seed, entry in zip(known, every, strict=True) if seed in seeds]
 
 
-def _entry(task: LoadedTask, data: TaskData, request: RunRequest, resampled: Resampled | None = None) -> TaskEntry:
+def _entry(task: LoadedTask, data: TaskData, request: RunRequest, resampled: SplitFoldFiles | None = None) -> TaskEntry:
     if request.strict and data.count_problems:
         raise DataFormatError(
             f"task {task.id}: the data contradict the spec in {len(data.count_problems)} counts; the first is "

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import get_args
 
-from biobench.data.catalog import LoadedTask, check_override_tasks, load_task
+from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.locate import choose, data_folder
 from biobench.data.suite import left_out, matching, picked, pool, suite_tasks, trained
 from biobench.errors import DataUnavailableError, UsageError
@@ -49,7 +49,7 @@ def select(request: RunRequest) -> Selection:
     tasks, lines, named = _tasks(request)
     for task in tasks:
         seeds_of(task, request)
-    check_data([task for task in tasks if task.id in named], request.data_dir, offline=request.offline)
+    check_data([task for task in tasks if task.id in named], request.data_dir)
     models = {
         model: locate(model, offline=request.offline, trust_remote_code=request.trust_remote_code)
         for model in dict.fromkeys(request.model)
@@ -180,7 +180,6 @@ def _tasks(request: RunRequest) -> tuple[list[LoadedTask], list[str], set[str]]:
     if not loaded:
         raise UsageError(f"suite '{request.suite}' holds no task yet", hint="see `biobench tasks list`")
     ids = [task.id for task in loaded]
-    check_override_tasks(request.overrides, ids)
     if twice := [name for name in ids if ids.count(name) > 1]:
         raise UsageError(f"two of the tasks have the id '{twice[0]}'", hint="give each spec its own id")
     return [_under(task, request, share) for task in loaded for share in request.train_fractions], lines, named
@@ -229,13 +228,13 @@ def seeds_of(task: LoadedTask, request: RunRequest) -> list[int]:
         raise UsageError(f"--seeds: {error.what}", hint=error.hint) from None
 
 
-def check_data(tasks: Sequence[LoadedTask], data_dir: str | None, *, offline: bool = False) -> None:
+def check_data(tasks: Sequence[LoadedTask], data_dir: str | None) -> None:
     """Raises DataUnavailableError that lists the tasks without data, each with the steps to get it."""
     folder = data_folder(data_dir)
     missing: dict[str, DataUnavailableError] = {}
     for task in tasks:
         try:
-            choose(task, folder, offline=offline)
+            choose(task, folder)
         except DataUnavailableError as error:
             missing[task.id] = error
     if missing:

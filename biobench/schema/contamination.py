@@ -1,4 +1,4 @@
-"""What of a task's validation and test text stands in a model's training text; and what was kept out of it.
+"""What of a task's validation and test text stands in a model's training text; and what was excluded from it.
 
 Counts and hashes alone: no text and no document ids, so it may be kept for agreement-bound data too.
 """
@@ -11,7 +11,7 @@ OVERLAP_VERSION = 2
 """Bumped by hand when what is counted changes; older measurements are made anew."""
 
 EXCLUSION_FILE = "exclusion.json"
-"""Name of the `Exclusions` beside a pretraining run's ledger."""
+"""Name of the `Exclusions` that lies with a pretraining run's ledger."""
 
 
 class SplitOverlap(Strict):
@@ -51,7 +51,7 @@ class Contamination(Strict):
 
 
 class OverlapRecord(Strict):
-    """A measurement kept beside the results, for one model on one state of a task's data."""
+    """A measurement kept with the results, for one model on one state of a task's data."""
 
     overlap_version: int = OVERLAP_VERSION
     task: str
@@ -65,16 +65,16 @@ class OverlapRecord(Strict):
 
 
 class ExcludedTask(Strict):
-    """One task whose validation and test documents were kept out."""
+    """One task whose validation and test documents were excluded."""
 
     data_hash: str
     documents: Count
     removed: Count | None = None
-    """Documents of the training text that were left out because of it; null where they were not counted by task."""
+    """Documents of the training text that were excluded because of it; null where they were not counted by task."""
 
 
 class Exclusions(Strict):
-    """Which tasks' documents a pretraining run was told to keep out; written beside its ledger."""
+    """Which tasks' documents a pretraining run was asked to exclude; written with its ledger."""
 
     version: int = 1
     exclusion_hash: str
@@ -82,4 +82,4 @@ class Exclusions(Strict):
     ngram: int
     tasks: dict[str, ExcludedTask]
     not_guarded: tuple[str, ...] = ()
-    """Tasks whose documents were not at hand, so that nothing kept them out."""
+    """Tasks whose documents were not at hand, so that nothing excluded them."""

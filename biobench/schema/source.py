@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from biobench.schema.strict import FieldError, Strict, suggest
 
@@ -48,13 +48,6 @@ def below(value: str, what: str) -> str:
     return value
 
 
-def web_address(value: str) -> str:
-    """`value` itself when it is an http(s) address; else ValueError."""
-    if not re.fullmatch(r"https?://\S+", value):
-        raise fail(f"'{value}' is not an http(s) address", "write the whole address, from https:// on")
-    return value
-
-
 def _files_below(value: dict[str, str | list[str]]) -> dict[str, str | list[str]]:
     for patterns in value.values():
         for pattern in [patterns] if isinstance(patterns, str) else patterns:
@@ -76,25 +69,12 @@ def _rising(value: tuple[float, ...]) -> tuple[float, ...]:
     return value
 
 
-def _data_hash(value: str) -> str:
-    if not re.fullmatch(r"[0-9a-f]{64}", value):
-        raise fail(f"'{value[:80]}' is not a data hash", "64 hex digits, as a record's task.data_hash")
-    return value
-
-
-def _release(value: str) -> str:
-    if not value.strip() or len(value) > _NAME:
-        raise fail(f"'{value[:80]}' is not a release's name", f"1 to {_NAME} characters")
-    return value
-
-
-_NAME = 120
-"""Characters of a release's name."""
-Address = Annotated[str, AfterValidator(web_address)]
+Address = Annotated[str, StringConstraints(pattern=r"^https?://\S+$")]
 Folder = Annotated[str, AfterValidator(lambda value: below(value, "folder"))]
 Files = Annotated[dict[str, str | list[str]], AfterValidator(_files_below)]
 Ratios = Annotated[tuple[float, ...], AfterValidator(_three)]
-DataHash = Annotated[str, AfterValidator(_data_hash)]
+DataHash = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
+Release = Annotated[str, StringConstraints(pattern=r"\S", max_length=120)]
 
 
 class UrlSource(Strict):
@@ -192,40 +172,6 @@ class SplitShuffled(Strict):
     cuts: Annotated[tuple[float, ...], AfterValidator(_rising)]
 
 
-class SplitFolds(Strict):
-    """Every document is tested once, in one of k folds. Splits that the files name are not regarded.
-
-    Each fold is a run of its own, trained with `seed` + its number (from 0).
-    """
-
-    folds: int = Field(ge=2, le=100)
-    seed: int = Field(42, ge=0)
-    """Draws the folds, and counts the training seeds from here on."""
-    validation: float = Field(0.1, gt=0, lt=1)
-    """Share of the documents outside a fold that are validated on."""
-    by: Literal["document", "group"] = "group"
-    """What is drawn: single documents, or whole groups (all documents of a patient, a note, a report)."""
-
-    @property
-    def count(self) -> int:
-        """How many runs."""
-        return self.folds
-
-
-class SplitRepeats(Strict):
-    """Repeated random splits; each is a run of its own, drawn and trained with `seed` + its number (from 0)."""
-
-    repeats: int = Field(ge=2, le=100)
-    ratios: Ratios
-    seed: int = Field(42, ge=0)
-    by: Literal["document", "group"] = "group"
-
-    @property
-    def count(self) -> int:
-        """How many runs."""
-        return self.repeats
-
-
 class SplitFoldFiles(Strict):
     """The corpus brings its folds as files: `{fold}` in the names of `files` stands for 1, 2, ... `fold_files`.
 
@@ -237,20 +183,12 @@ class SplitFoldFiles(Strict):
     validation_from_train_tail: int | None = Field(None, gt=0)
     """Documents at the end of a fold's training file that are validated on; null: `files` names a validation file."""
 
-    @property
-    def count(self) -> int:
-        """How many runs."""
-        return self.fold_files
 
-
-Resampled = SplitFolds | SplitRepeats | SplitFoldFiles
-"""Splits of which there are several, each a run of its own."""
 FOLD = "{fold}"
 """In a file's name: the fold's number, from 1."""
 
 Splits = (
-    Literal["official"] | SplitRatios | SplitIds | SplitCarve | SplitApart | SplitShuffled
-    | SplitFolds | SplitRepeats | SplitFoldFiles
+    Literal["official"] | SplitRatios | SplitIds | SplitCarve | SplitApart | SplitShuffled | SplitFoldFiles
 )  # fmt: skip
 
 
@@ -304,7 +242,7 @@ class Source(Strict):
     """Counted facts of this source; null: the task's `counts`, unless its `counts_source` names another source."""
     expect: DataHash | None = descriptive(None)
     """Hash of the documents as read (`data_hash` of a record); data with another one is refused before training."""
-    releases: dict[Annotated[str, AfterValidator(_release)], DataHash] = descriptive({})
+    releases: dict[Release, DataHash] = descriptive({})
     """Name of a known release to the hash of its documents as read; data that equal none are warned of."""
     notes: str | None = descriptive(None)
 

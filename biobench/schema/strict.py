@@ -24,7 +24,6 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
-from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticCustomError, PydanticKnownError
 from pydantic_core.core_schema import no_info_after_validator_function
 
@@ -74,21 +73,10 @@ class Strict(BaseModel):
         for key in unknown[:1] or missing[:1]:
             what, hint = f"unknown key {str(key)[:80]!r}", suggest(str(key)[:80], sorted(fields))
             if not unknown:
-                values = _choices(fields[key])
-                hint = f"add `{key}: {values[0]}`, or {', '.join(values[1:])}" if values else f"add `{key}: ...`"
-                what = f"'{key}' is missing"
+                what, hint = f"'{key}' is missing", f"add `{key}: ...`"
             context = {"what": what, "hint": hint, "key": key, "count": len(unknown) + len(missing)}
             raise PydanticCustomError("shape", "{what}", context)
         return {key: resolve(value, fields[key].annotation if key in fields else Any) for key, value in data.items()}
-
-
-def _choices(field: FieldInfo) -> list[str]:
-    """The values that the field may have, where it is a choice between texts."""
-    known = next((m.known() for m in field.metadata if isinstance(m, OneOf)), None)
-    values = (
-        known if known is not None else get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
-    )
-    return [str(value) for value in values] if len(values) > 1 else []
 
 
 def _members(annotation: Any) -> list[Any]:
@@ -313,6 +301,4 @@ def apply_overrides(located: LocatedYaml, overrides: Sequence[str]) -> LocatedYa
 
 def json_schema(model: type[BaseModel]) -> dict[str, Any]:
     """JSON Schema (draft 2020-12) of `model`, for editor completion."""
-    schema = model.model_json_schema()
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    return schema
+    return model.model_json_schema() | {"$schema": "https://json-schema.org/draft/2020-12/schema"}

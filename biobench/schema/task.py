@@ -8,14 +8,13 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
 from biobench.schema.kind import KINDS, kind_names, metric_names
 from biobench.schema.source import (
     Address,
     Labels,
     ReaderSpec,
-    Resampled,
     Source,
     SplitFoldFiles,
     Splits,
@@ -29,6 +28,7 @@ from biobench.schema.training import Head, Probe, Protocol, Training
 
 TaskType = Annotated[str, OneOf(kind_names)]
 """Name of a kind of task (`biobench/kinds/`)."""
+TaskId = Annotated[str, StringConstraints(pattern="^[a-z0-9_]+$")]
 Access = Literal["open", "registration", "agreement"]
 SPLITS = ("train", "validation", "test")
 MetricName = Annotated[str, OneOf(metric_names)]
@@ -116,10 +116,10 @@ def _seeds(value: str) -> str:
 class TaskSpec(Strict):
     """A benchmark task. JSON Schema: `biobench tasks schema`."""
 
-    id: str
+    id: TaskId
     version: int = Field(ge=1)
     name: str = descriptive()
-    language: str
+    language: Annotated[str, StringConstraints(pattern="^[a-z]{2}$")]
     """ISO 639-1 code."""
     type: TaskType
     corpus: str | None = None
@@ -164,20 +164,6 @@ class TaskSpec(Strict):
     variant_of: str | None = descriptive(None)
     """Id of the task that this one varies; variants are run by name and stay out of the suites."""
 
-    @field_validator("id")
-    @classmethod
-    def _id(cls, value: str) -> str:
-        if not re.fullmatch(r"[a-z0-9_]+", value):
-            raise fail(f"'{value}' is not a task id", "use lower-case letters, digits and underscores")
-        return value
-
-    @field_validator("language")
-    @classmethod
-    def _language(cls, value: str) -> str:
-        if not re.fullmatch(r"[a-z]{2}", value):
-            raise fail(f"'{value}' is not an ISO 639-1 code", "two lower-case letters, such as en or fr")
-        return value
-
     @field_validator("labels")
     @classmethod
     def _labels(cls, value: Labels) -> Labels:
@@ -205,7 +191,7 @@ class TaskSpec(Strict):
         if any(s.reader is None for s in self.all_sources) and (self.sources or self.reader is None):
             raise fail("a source has no reader", "add `reader: {format: ...}` to it")
         if self.sources and self.reader is not None:
-            raise fail("reader stands beside several sources", "put a reader into each source")
+            raise fail("`reader` does not go with several sources", "put a reader into each source")
         for source in self.all_sources:
             if isinstance(self.splits_of(source), SplitFoldFiles) != source.has_folds:
                 what = "no file of" if not source.has_folds else "without splits.fold_files, a file of"
@@ -252,7 +238,7 @@ class TaskSpec(Strict):
         """How `source` is split."""
         return source.splits if source.splits is not None else self.splits
 
-    def resampled(self, source: Source) -> Resampled | None:
+    def resampled(self, source: Source) -> SplitFoldFiles | None:
         """The rule by which `source` is split several times; None where it has one split."""
         splits = self.splits_of(source)
-        return splits if isinstance(splits, Resampled) else None
+        return splits if isinstance(splits, SplitFoldFiles) else None

@@ -22,7 +22,8 @@ Outcome = Literal["unchanged", "changed", "unavailable", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Rescored:
-    """What became of one record. changed: score name -> (before, after); None before: it was not there."""
+    """What became of one record. record: with the scores of today, the stored one where there are none, None where
+    that is damaged. changed: score name -> (before, after); None before: it was not there."""
 
     task: str
     key: str
@@ -66,9 +67,9 @@ def _one(store: Store, record: RunRecord, data_loader: DataLoader | None) -> Res
         gold, predictions = store.load_predictions(record, documents)
         after = scored(record, gold, predictions)
     except DataUnavailableError as error:
-        return Rescored(task, key, "unavailable", reason=str(error), hint=error.hint)
+        return Rescored(task, key, "unavailable", record, reason=str(error), hint=error.hint)
     except (StoreError, ScoreError, DataFormatError) as error:
-        return Rescored(task, key, "failed", reason=str(error), hint=error.hint)
+        return Rescored(task, key, "failed", record, reason=str(error), hint=error.hint)
     if after.scores == record.scores and after.per_label == record.per_label:
         return Rescored(task, key, "unchanged", after, {})
     names = sorted(record.scores.keys() | after.scores.keys())

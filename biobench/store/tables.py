@@ -47,13 +47,6 @@ SCHEMA = pa.schema(
 )
 """`predicted` is false where the model said nothing of the document; gold columns are empty when redacted."""
 
-TEXTS = (
-    *("document", "group", "split", "gold_spans.list.element.label", "spans.list.element.label"),
-    *(f"{name}.list.element" for name in ("gold_labels", "gold_tags", "tags", "labels")),
-)
-"""The columns of texts, as parquet names them."""
-
-
 _ANSWERS = ("span_scores", "tags", "labels", "label_scores")
 """Columns that are fields of a `Prediction` as they stand."""
 

@@ -11,13 +11,18 @@ Grade = Literal["error", "person", "warning"]
 State = Literal["verified", "consistent", "person", "refused"]
 """verified: scored again on the data, with the claimed result. consistent: nothing contradicts it, but the data was not
 there to score it again. person: a maintainer has to look at a finding first. refused: something is wrong."""
-STATES: tuple[State, ...] = ("verified", "consistent", "person", "refused")
+_WORDS: dict[State, str] = {
+    "verified": "verified",
+    "consistent": "consistent, but not scored again",
+    "person": "waits for a maintainer",
+    "refused": "refused",
+}
+STATES: tuple[State, ...] = tuple(_WORDS)
 """From best to worst."""
-_WORDS = ("verified", "consistent, but not scored again", "waits for a maintainer", "refused")
 
 
 class Check(NamedTuple):
-    """A coded finding. grade: an error refuses the submission, `person` needs one, a warning is shown beside it."""
+    """A coded finding. grade: an error refuses the submission, `person` needs one, a warning is only shown."""
 
     code: str
     grade: Grade
@@ -36,9 +41,19 @@ class RunState(NamedTuple):
     """Whether its predictions were scored again on the data, with the claimed result."""
 
 
+def error(code: str, where: str, what: str) -> Check:
+    """A finding that refuses."""
+    return Check(code, "error", where, what)
+
+
+def is_refused(checks: list[Check]) -> bool:
+    """Whether one of them is an error."""
+    return any(check.grade == "error" for check in checks)
+
+
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was found in one submission. reproduced: a maintainer's statement stands for what leads in it."""
+    """The findings in one submission. reproduced: a maintainer's statement stands for what leads in it."""
 
     folder: str
     model: str
@@ -49,10 +64,10 @@ class Verification:
     @property
     def state(self) -> State:
         """That of the submission: of its worst run, and no better than its findings allow."""
-        grades = {c.grade for c in self.checks}
-        if "error" in grades or not self.runs:
+        if is_refused([*self.checks]) or not self.runs:
             return "refused"
-        return "person" if "person" in grades else max((run.state for run in self.runs), key=STATES.index)
+        waits = any(check.grade == "person" for check in self.checks)
+        return "person" if waits else max((run.state for run in self.runs), key=STATES.index)
 
     @property
     def accepted(self) -> bool:
@@ -77,27 +92,13 @@ class Verification:
 
     def summary(self) -> str:
         """The state in a line."""
-        words = dict(zip(STATES, _WORDS, strict=True))
-        numbers = ", ".join(f"{self.count(s)} {words[s]}" for s in STATES if self.count(s))
+        numbers = ", ".join(f"{self.count(state)} {words}" for state, words in _WORDS.items() if self.count(state))
         mark = f"; the board marks it {self.mark}" if self.accepted else ""
-        return f"{words[self.state]}: {self.records} runs" + (f" ({numbers})" if numbers else "") + mark
+        return f"{_WORDS[self.state]}: {self.records} runs" + (f" ({numbers})" if numbers else "") + mark
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
-        return {
-            "folder": self.folder,
-            "model": self.model,
-            "state": self.state,
-            "mark": self.mark,
-            "accepted": self.accepted,
-            "records": self.records,
-            "verified": self.count("verified"),
-            "runs": [r._asdict() for r in self.runs],
-            "findings": [c._asdict() for c in self.checks],
-        }
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Verification:
-        """Back from `as_json`."""
-        checks, runs = (Check(**c) for c in data["findings"]), (RunState(**r) for r in data["runs"])
-        return cls(data["folder"], data["model"], tuple(checks), tuple(runs), data["mark"] == "reproduced")
+        names = ("folder", "model", "state", "mark", "accepted", "records")
+        runs, findings = [run._asdict() for run in self.runs], [check._asdict() for check in self.checks]
+        shown = {name: getattr(self, name) for name in names}
+        return {**shown, "verified": self.count("verified"), "runs": runs, "findings": findings}

@@ -11,11 +11,10 @@ import os
 import signal
 import subprocess
 import sys
-import traceback
 from pathlib import Path
 
 import biobench
-from biobench.submission.checks import Check, Verification
+from biobench.submission.checks import Check, RunState, Verification, error, is_refused
 from biobench.submission.layout import check_layout
 from biobench.submission.verify import examine
 
@@ -23,38 +22,36 @@ SECONDS = 600
 """Processor time of one check, reading the owner's data and results included; the shipped runs take 0.34 s each."""
 MEMORY = 3 * 2**29
 """Bytes of address space, beyond what the process has before it opens anything."""
-WALL_SECONDS = 1_800.0
+WALL_SECONDS = 1_800
 
 
 def verify(folder: str | Path, data_dir: str | Path | None = None, against: str | Path | None = None) -> Verification:
     """`examine` under limits; whatever the submission holds, this gives findings and no error of a library."""
-    if any(c.grade == "error" for c in check_layout(Path(folder))):
+    if is_refused(check_layout(Path(folder))):
         return examine(folder)  # nothing is opened
     words = [str(folder), *("" if p is None else str(p) for p in (data_dir, against)), str(SECONDS), str(MEMORY)]
     # The submission's folder may be the current one, and must not bring modules of its own: -P, and no relative path.
     paths = [str(Path(biobench.__file__).parents[1]), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     # Each thread would reserve memory.
-    single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "ARROW_NUM_THREADS"), "1")
-    safe = {"PYTHONPATH": os.pathsep.join(filter(os.path.isabs, paths)), "ARROW_DEFAULT_MEMORY_POOL": "system"}
+    safe = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "ARROW_NUM_THREADS"), "1")
+    safe |= {"PYTHONPATH": os.pathsep.join(filter(os.path.isabs, paths)), "ARROW_DEFAULT_MEMORY_POOL": "system"}
+    command = [sys.executable, "-P", "-m", "biobench.submission.guard", *words]
     try:
         done = subprocess.run(
-            [sys.executable, "-P", "-m", "biobench.submission.guard", *words],
-            env={**os.environ, **single, **safe},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=WALL_SECONDS,
-            check=False,
+            command, env={**os.environ, **safe}, stdin=subprocess.DEVNULL, capture_output=True, timeout=WALL_SECONDS
         )
     except subprocess.TimeoutExpired:
-        ended = f"takes more than {WALL_SECONDS:g} s"
+        ended = f"takes more than {WALL_SECONDS} s"
     else:
         if done.returncode == 0:
-            return Verification.from_json(json.loads(done.stdout))
+            name, model, checks, runs, reproduced = json.loads(done.stdout)
+            parts = tuple(Check(*c) for c in checks), tuple(RunState(*r) for r in runs)
+            return Verification(name, model, *parts, reproduced)
         reason = (done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason"])[-1][:200]
         if done.returncode < 0:
             reason = f"{signal.Signals(-done.returncode).name} ended the process"
         ended = f"cannot be checked in {SECONDS} s of processor time and {MEMORY} bytes of memory: {reason}"
-    return Verification(str(folder), "", (Check("L07", "error", ".", ended),))
+    return Verification(str(folder), "", (error("L07", ".", ended),))
 
 
 def _main() -> None:
@@ -68,12 +65,8 @@ def _main() -> None:
         pages = int(size.read_text().split()[0]) if size.is_file() else 2**22
         most = pages * os.sysconf("SC_PAGE_SIZE") + int(memory)
         resource.setrlimit(resource.RLIMIT_AS, (most, resource.getrlimit(resource.RLIMIT_AS)[1]))
-    try:
-        verification = examine(folder, data_dir or None, against or None)
-    except Exception as error:
-        print("".join(traceback.format_exception_only(error)).strip(), file=sys.stderr)
-        sys.exit(1)
-    print(json.dumps(verification.as_json()), flush=True)
+    v = examine(folder, data_dir or None, against or None)
+    print(json.dumps([v.folder, v.model, v.checks, v.runs, v.reproduced]), flush=True)
 
 
 if __name__ == "__main__":

@@ -22,22 +22,27 @@ class Leading(NamedTuple):
     what: str
 
 
+def by_conditions(records: Iterable[RunRecord]) -> dict[tuple[str, str, str], list[RunRecord]]:
+    """The runs of each (task, hash of its spec with overrides, track), in their order."""
+    groups: dict[tuple[str, str, str], list[RunRecord]] = defaultdict(list)
+    for record in records:
+        groups[record.task.id, record.task.hash, record.track].append(record)
+    return groups
+
+
 def leading(records: Sequence[RunRecord], earlier: Iterable[RunRecord]) -> list[Leading]:
     """Where the mean over seeds lies above the best published value, or above every other model's mean.
 
     earlier: runs of the results folder on the same tasks and data. Other models are those that ran under the same
     conditions, or where none did, under any. Each average by which the board ranks the task counts.
     """
-    groups: dict[tuple[str, str, str], list[RunRecord]] = defaultdict(list)
-    for record in records:
-        groups[record.task.id, record.task.hash, record.track].append(record)
     rivals: dict[tuple[str, ...], list[RunRecord]] = defaultdict(list)
     names = {record.model.id for record in records}
     for record in earlier:
         if record.model.id not in names and (record.origin, record.split) == ("run", "test"):
             rivals[record.task.id, record.task.hash, record.track, record.model.id, record.model.hash].append(record)
     leads = []
-    for (task, spec, track), runs in groups.items():
+    for (task, spec, track), runs in by_conditions(records).items():
         others = [key for key in rivals if key[0] == task]
         others = [key for key in others if key[1:3] == (spec, track)] or others
         for metric in dict.fromkeys((runs[0].task.primary, runs[0].task.paper, "micro_f1")):
@@ -59,8 +64,8 @@ def _mean(runs: Sequence[RunRecord], metric: str) -> float | None:
 
 
 def _published(task: str, metric: str) -> float | None:
-    info = shipped().get(task)
-    if info is None:  # a task of one's own, which no paper has a value for
-        return None
-    values = [v.value for v in load_published().values if (v.task, v.comparable) == (info.published_as, metric)]
+    info = shipped().get(task)  # of a task of one's own no paper has a value
+    values = [
+        v.value for v in load_published() if info and (v.task, v.comparable) == (info.published_as, metric)
+    ]
     return max(values, default=None)

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from pathlib import Path
 
@@ -82,36 +83,34 @@ def submit(model: str, results_dir: str | Path = "results", out: str | Path | No
 
 def packed_files(folder: Path) -> list[Path]:
     """The files of a submission besides its manifest, sorted."""
-    return sorted(p for part in ("runs", "floors") for p in folder.glob(f"{part}/*/*") if p.is_file())
+    return sorted(p for p in folder.glob("runs/*/*") if p.is_file())
 
 
 def submitted_groups(results: Results, model: str) -> list[RunGroup]:
     """The runs that a name means: of one set of weights, under one set of conditions. Raises UsageError."""
-    allowed = [
-        g
-        for g in results.groups
-        if g.source in ("run", "frozen") and not (why_not_submitted(g.briefs[0]) or g.departures.version)
-        and g.departures.engine is None
-    ]  # fmt: skip
-    names = [(line_name(g.model, g.variant), g.model, g.model.partition("@")[0]) for g in allowed]
-    for reading in (model, Path(model).expanduser().resolve().name):
-        for form in range(3):
-            lines = sorted({named[0] for named in names if named[form] == reading})
-            if len(lines) == 1:
-                return [g for g, named in zip(allowed, names, strict=True) if named[form] == reading]
-            if lines:
-                raise UsageError(
-                    f"'{plain(reading)}' was run with {len(lines)} weights or conditions here",
-                    hint="name one: " + ", ".join(f"'{plain(line)}'" for line in lines),
-                )
-    for g in results.groups:
-        if model in (g.model, line_name(g.model, g.variant)) and g.source not in ("submitted", "published"):
-            reason = why_not_submitted(g.briefs[0]) or "was run on another spec or by another engine"
-            raise UsageError(f"no run of '{plain(model)}' can be submitted: {g.task} {plain(reason)}",
-                             hint="run it in full, with --track, --protocol small or an adapter")  # fmt: skip
-    raise UsageError(
-        f"'{plain(model)}' has no full runs here", hint=suggest(plain(model), sorted({plain(g.model) for g in allowed}))
-    )
+    groups = [(g, line_name(g.model, g.variant)) for g in results.groups if g.source != "submitted"]
+    folder = os.path.basename(os.path.abspath(os.path.expanduser(model)))
+    named = [g for g, line in groups if line == model]
+    named = named or [g for g, _ in groups if g.model in (model, folder) or g.model.partition("@")[0] == model]
+    reasons = [
+        why_not_submitted(g.briefs[0])
+        or "was run on another spec or by another engine" * bool(g.departures.version or g.departures.engine)
+        for g in named
+    ]
+    allowed = [g for g, reason in zip(named, reasons, strict=True) if not reason]
+    lines = sorted({plain(line_name(g.model, g.variant)) for g in allowed})
+    if len(lines) > 1:
+        raise UsageError(
+            f"'{plain(model)}' was run with {len(lines)} weights or conditions here",
+            hint="name one: " + ", ".join(f"'{line}'" for line in lines),
+        )
+    if named and not allowed:
+        what = f"no run of '{plain(model)}' can be submitted: {named[0].task} {plain(reasons[0])}"
+        raise UsageError(what, hint="run it in full, with --track, --protocol small or an adapter")
+    if not allowed:
+        hint = suggest(plain(model), sorted({plain(g.model) for g, _ in groups}))
+        raise UsageError(f"'{plain(model)}' has no full runs here", hint=hint)
+    return allowed
 
 
 def slug(name: str) -> str:

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-
-import numpy as np
 
 from biobench.core.files import canonical
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.hashing import task_hash
 from biobench.errors import SpecError
 from biobench.report.tasks import shipped
-from biobench.schema.kind import has_f1, is_possible, traits_of
+from biobench.schema.kind import is_possible, traits_of
 from biobench.schema.protocols import FROZEN, protocol_named_by
 from biobench.schema.record import ENGINE_VERSION, RunRecord
 from biobench.schema.source import TopLabels
 from biobench.schema.task import TaskSpec
-from biobench.score import ScoreError
-from biobench.score.averages import Sums, f1_averages, per_label
 from biobench.store import Brief, run_key
-from biobench.submission.checks import Check
+from biobench.submission.checks import Check, error
 
-ENGINES = (ENGINE_VERSION,)
-"""Versions of the engine whose scores are those of this one."""
 TOLERANCE = 1e-9
 """How far a claimed score may lie from the recomputed one: rounding of the arithmetic, no more."""
 ADAPTATION = ("training.adapter", "training.top_layers", "training.layer_decay")
@@ -57,34 +49,34 @@ def why_not_submitted(run: RunRecord | Brief) -> str:
 def check_record(record: RunRecord, model: str) -> list[Check]:
     """R and T codes, and contradictions between costs. model: the name in the manifest."""
     where = f"runs/{record.task.id}/{record.key}.json"
-
-    def error(code: str, what: str) -> Check:
-        return Check(code, "error", where, what)
-
-    checks = [error("R02", f"{name}: no run can have this value") for name in _impossible(record)]
-    if record.engine_version not in ENGINES:
-        checks.append(error("R03", f"was made by engine {record.engine_version}, this is engine {ENGINE_VERSION}"))
+    checks = [error("R02", where, f"{name}: no run can have this value") for name in _impossible(record)]
+    if record.engine_version != ENGINE_VERSION:
+        what = f"was made by engine {record.engine_version}, this is engine {ENGINE_VERSION}"
+        checks.append(error("R03", where, what))
     if record.key not in _keys(record):
-        checks.append(error("R05", "the key does not follow from what the record says"))
+        checks.append(error("R05", where, "the key does not follow from what the record says"))
     if model != (record.model.id if record.model.revision is None else f"{record.model.id}@{record.model.revision}"):
-        checks.append(error("R06", "is of another model than the manifest names"))
+        checks.append(error("R06", where, "is of another model than the manifest names"))
     if record.task.id not in shipped():
-        return [*checks, error("T01", f"task {record.task.id} is not shipped")]
+        return [*checks, error("T01", where, f"task {record.task.id} is not shipped")]
     if reason := why_not_submitted(record) or "maps the labels of another head" * bool(record.label_map):
-        return [*checks, error("R04", reason)]
+        return [*checks, error("R04", where, reason)]
     try:
         task = _task(record.task.id, record.overrides)
         source = task.source(record.task.source)
+        same_spec = task_hash(task, source.id) == record.task.hash
     except (SpecError, KeyError):
-        return [*checks, error("T02", "was run on another spec than the shipped one")]
-    if task_hash(task, source.id) != record.task.hash:
-        checks.append(error("T02", "was run on another spec than the shipped one"))
+        same_spec = False
+    if not same_spec:
+        checks.append(error("T02", where, "was run on another spec than the shipped one"))
     elif source.expect not in (None, record.task.data_hash):
-        checks.append(error("D02", "was made on other data than the spec expects"))
+        checks.append(error("D02", where, "was made on other data than the spec expects"))
     elif _says_otherwise(record, task.spec):
-        checks.append(error("T03", "labels, split, protocol, metric, type or language are not those of the spec"))
+        what = "labels, split, protocol, metric, type or language are not those of the spec"
+        checks.append(error("T03", where, what))
     else:
-        checks += [error("S06", f"{what} contradict each other") for what in _contradictions(record, task.spec)]
+        of_costs = _contradictions(record, task.spec)
+        checks += [error("S06", where, f"{what} contradict each other") for what in of_costs]
     if record.contamination is not None:
         what = "what it says of the model's training text is the submitter's word: nothing here shows it"
         checks.append(Check("C04", "warning", where, what))
@@ -107,34 +99,18 @@ def _impossible(record: RunRecord) -> list[str]:
         "windows": record.windows.truncated_documents > record.task.test_documents
         or not all(0 <= value <= 1 for value in record.windows.ceiling.values()),
         "model.parameters": record.model.parameters < 1,
-        "provenance.started": datetime.fromisoformat(record.provenance.started) > datetime.now(UTC) + timedelta(days=1),
     }
     return [name for name, impossible in claims.items() if impossible]
 
 
 def _contradictions(record: RunRecord, spec: TaskSpec) -> Iterator[str]:
-    """Costs that cannot stand together, and scores that the counts of labels do not give."""
+    """Costs that cannot stand together."""
     cost = record.cost
     if not cost.seconds or cost.peak_memory_bytes < 2 * record.model.parameters:
         yield "a run and its time or memory"
     # a frozen encoder's states are computed once for several seeds; their seconds stand in each of these runs
     if spec.training.encoder == "trained" and cost.train_seconds + cost.evaluation_seconds > 1.1 * cost.seconds + 1e-3:
         yield "seconds of training and evaluation, and those of the run,"
-    if not record.redacted or not has_f1(record.task.type):
-        return  # scored again from the gold of its predictions file, or of the data
-    labels, rows = record.task.labels, record.per_label
-    # redacted predictions stand beside no gold; how many there are of a label is held against the file (content)
-    try:
-        counts = np.array([[rows[label][n] for n in ("tp", "predicted", "support")] for label in labels], np.int64)
-        tp, predicted, support = counts.T
-        sums = Sums(labels, tp, predicted - tp, support - tp)
-        averages, computed = f1_averages(sums, record.task.gold_labels), per_label(sums)
-        counted = rows.keys() == {*labels} and all(equal(rows[label], computed[label]) for label in labels)
-        shown = {name: record.scores.get(name, math.inf) for name in averages}
-        if not counted or not equal(shown, averages) or (tp > np.minimum(predicted, support)).any():
-            yield "scores and the counts of labels"
-    except (KeyError, ValueError, ScoreError):
-        yield "labels and their counts"
 
 
 def equal(claimed: dict[str, float], computed: dict[str, float]) -> bool:
@@ -166,7 +142,10 @@ def _says_otherwise(record: RunRecord, spec: TaskSpec) -> bool:
     if rule is None or claimed is None:
         split = rule is None and claimed is None
     else:
-        split = (claimed.folds, record.seed) == (rule.count, rule.seed + claimed.fold) and claimed.fold < rule.count
+        split = (claimed.folds, record.seed) == (
+            rule.fold_files,
+            rule.seed + claimed.fold,
+        ) and claimed.fold < rule.fold_files
     return (
         not split
         or not fits(task.labels, spec)

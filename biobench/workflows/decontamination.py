@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from biobench.core.files import write_atomic
 from biobench.data import catalog
 from biobench.data.load import load_data
-from biobench.data.validate import find
+from biobench.data.locate import find
 from biobench.errors import DataUnavailableError, StoreError, UsageError
 from biobench.kinds import get_kind
 from biobench.schema.contamination import EXCLUSION_FILE, ExcludedTask, Exclusions
@@ -34,35 +34,31 @@ def guard(
 ) -> tuple[dict[str, TaskData], list[str] | None]:
     """The tasks whose documents a recipe's corpus excludes, and the ids of those that are not guarded.
 
-    None for the second where the package makes the text itself. say: prints both. Raises UsageError and
-    DataUnavailableError where tasks are required that are not available.
+    None for the second where the package makes the text itself. require_tasks: ids with commas between them, or
+    `all`. say: prints both. Raises UsageError and DataUnavailableError where required tasks cannot be excluded.
     """
     generated = all(s.embedded is not None for spec in recipe.corpora for s in spec.sources)
-    guarded = exclude_tasks and not generated
-    if generated and require_tasks is None:
+    if require_tasks is not None and (generated or not exclude_tasks):
+        why = "the package makes the text itself" if generated else "--no-exclude-tasks lets all documents in"
+        raise UsageError(f"--require-tasks asks for a guard, but {why}", hint="drop one of the two")
+    if generated:
         return {}, None
     known = guardable()
-    tasks = [task for task in catalog.list_tasks() if task.id in known]
-    missing = [task.id for task in tasks if not (guarded and find(task, data_dir) is not None)]
-    if require_tasks is not None:
-        names = [name for name in require_tasks.replace(" ", "").split(",") if name]
-        wrong = [name for name in names or [require_tasks] if name not in (*known, "all")]
-        if not guarded:
-            why = "the package makes the text itself" if generated else "--no-exclude-tasks lets all documents in"
-            raise UsageError(f"--require-tasks asks for a guard, but {why}", hint="leave one of the two out")
-        if wrong:
-            hint = "give ids of `biobench tasks list`, or all"
-            raise UsageError(f"--require-tasks names an unknown task '{wrong[0]}'", hint=hint)
-        if absent := [name for name in missing if name in names or "all" in names]:
-            raise DataUnavailableError(
-                f"the documents of {', '.join(absent)} are not available, so the corpus cannot exclude them",
-                hint="give the folder that holds them with --data-dir, or ask for fewer with --require-tasks",
-            )
-    excluded = benchmark_documents(data_dir, only=known) if guarded else {}
+    excluded = benchmark_documents(data_dir, only=known) if exclude_tasks else {}
+    missing = [name for name in known if name not in excluded]
+    required = [] if require_tasks is None else require_tasks.replace(" ", "").split(",")
+    if wrong := [name for name in required if name not in (*known, "all")]:
+        hint = "give ids of `biobench tasks list`, or all"
+        raise UsageError(f"--require-tasks names an unknown task '{wrong[0]}'", hint=hint)
+    if absent := [name for name in missing if name in required or "all" in required]:
+        raise DataUnavailableError(
+            f"the documents of {', '.join(absent)} are not available, so the corpus cannot exclude them",
+            hint="give the folder that holds them with --data-dir, or ask for fewer with --require-tasks",
+        )
     for name, data in excluded.items():
         say(f"guarded: the corpus excludes {len(data.validation) + len(data.test)} documents of {name}")
     if missing:
-        why = "their documents are not available (--data-dir DIR)" if guarded else "--no-exclude-tasks"
+        why = "their documents are not available (--data-dir DIR)" if exclude_tasks else "--no-exclude-tasks"
         say(f"{len(missing)} task{'s' * (len(missing) > 1)} NOT guarded, {why}: {', '.join(missing)}")
     return excluded, missing
 
@@ -112,25 +108,25 @@ def record_exclusions(
 
     assert result.model is not None
     assert result.ledger is not None
-    by_task = result.ledger.corpus.removed_by_task
+    corpus = result.ledger.corpus
+    removed = corpus.removed_by_task or {}
     exclusions = Exclusions(
-        exclusion_hash=result.ledger.corpus.exclusion_hash,
+        exclusion_hash=corpus.exclusion_hash,
         ngram=read_recipe(result.out).corpus.exclude.ngram,
         tasks={
             name: ExcludedTask(
                 data_hash=data.hash,
                 documents=len(data.validation) + len(data.test),
-                removed=None if by_task is None else by_task.get(name, 0),
+                removed=removed.get(name, 0) if removed else None,
             )
             for name, data in tasks.items()
         },
         not_guarded=tuple(missing),
     )
-    for name, count in (by_task or {}).items():
+    for name, count in removed.items():
         if count:
             say(f"removed from the corpus because of {name}: {count:,} documents")
-    removed = result.ledger.corpus.removed_documents
-    if removed is not None and tasks:
-        say(f"removed from the corpus: {removed:,} documents that hold text of a guarded task")
+    if tasks and corpus.removed_documents is not None:
+        say(f"removed from the corpus: {corpus.removed_documents:,} documents that hold text of a guarded task")
     for folder in (result.out, result.model):
         write_atomic(folder / EXCLUSION_FILE, (exclusions.model_dump_json(indent=1) + "\n").encode())

@@ -7,9 +7,8 @@ tasks are held fixed and their test sets too, so the intervals are about other f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,15 +21,10 @@ from biobench.stats import Estimand, MeanTest, Ratio, compare_seeds, mean_test, 
 
 Scores = dict[str, dict[str, dict[int, float]]]
 """Model -> task -> seed -> score (fraction)."""
-PROBE = (
-    "training.encoder=frozen",
-    "probe={kind: linear, pooling: mean, dropout: 0.0, learning_rates: [3e-4, 1e-3, 3e-3, 1e-2], epochs: 20}",
-)
-"""Settings that put a linear probe on frozen states in the place of fine-tuning; later --set may change them."""
 
 
 @dataclass(frozen=True)
-class PairedStanding:
+class PairedScores:
     """One model compared with the twin and the reference; differences are fractions, first minus the other.
 
     kept: (this - twin) / (reference - twin), the share of the reference's gain that is there. frozen: which
@@ -48,18 +42,14 @@ class PairedStanding:
 
 
 @dataclass(frozen=True)
-class Standings:
+class PairedReport:
     """tasks, seeds: what all models share, and what every number is over. reference, twin: their roles' words."""
 
     tasks: tuple[str, ...]
     seeds: tuple[int, ...]
-    rows: tuple[PairedStanding, ...]
+    rows: tuple[PairedScores, ...]
     reference: str
     twin: str
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -78,33 +68,11 @@ class RateSpread:
     to_first: MeanTest | None
 
 
-def hybrids(layers: Sequence[str], modules: Sequence[str]) -> list[tuple[str, list[int] | None, tuple[Any, ...]]]:
-    """(folder name, layer numbers or None for all, parts) of each hybrid that was asked for. Raises UsageError."""
-    from trainer.recipe.phases import parse_layers
-
-    chosen: list[tuple[str, list[int] | None, tuple[Any, ...]]] = []
-    for text in dict.fromkeys(layers):
-        try:
-            numbers = None if text == "all" else [] if text == "none" else parse_layers(text)
-        except ValueError:
-            raise UsageError(f"layers '{text}' are not understood", hint="write 0-7, 0,2,8-14, all or none") from None
-        chosen.append((f"layers-{text.replace(',', '_')}" if numbers else text, numbers, ("attention", "mlp")))
-    for text in dict.fromkeys(modules):
-        if text not in ("attention", "mlp"):
-            raise UsageError(f"unknown modules '{text}'", hint="attention or mlp")
-        chosen.append((text, None, (text,)))
-    if not chosen:
-        raise UsageError("nothing to copy", hint="give --layers 0-7 or --modules attention")
-    return chosen
-
-
 def check_runs(models: Sequence[str], how: RunRequest) -> None:
     """Raise, before anything is made, what `run_scores` would raise: bad arguments, missing models and data."""
     from biobench.runs.plan import make_plan
 
-    for entry in make_plan(replace(how, model=tuple(models))).tasks:
-        if entry.unavailable is not None:
-            raise UsageError(f"{entry.id}: {entry.unavailable}", hint=entry.unavailable.hint)
+    make_plan(replace(how, model=tuple(models)))
 
 
 def run_scores(models: Sequence[str], how: RunRequest, reporter: Reporter) -> Scores:
@@ -168,14 +136,14 @@ def shared(scores: Scores) -> tuple[tuple[str, ...], tuple[int, ...]]:
     return tasks, tuple(sorted(seeds))
 
 
-def standings(
+def paired_report(
     scores: Scores,
     *,
     reference: str,
     twin: str,
     frozen: Mapping[str, str] | None = None,
     roles: tuple[str, str, str] = ("reference", "twin", "frozen"),
-) -> Standings:
+) -> PairedReport:
     """Every model compared with `twin` and `reference`, which must be among them.
 
     frozen: frozen layers, per model. roles: words for the reference, the twin and the others.
@@ -192,20 +160,14 @@ def standings(
         above, gain = ((by_seed[m] - by_seed[twin]).mean(axis=0) for m in (model, reference))
         return paired_ratio(above, gain, estimand=Estimand.THESE_TEST_SETS)
 
-    rows = [
-        PairedStanding(
-            model,
-            {reference: roles[0], twin: roles[1]}.get(model, roles[2]),
-            (frozen or {}).get(model, ""),
-            float(values.mean()),
-            {task: float(row.mean()) for task, row in zip(tasks, values, strict=True)},
-            difference(model, twin),
-            difference(model, reference),
-            kept(model),
-        )
-        for model, values in by_seed.items()
-    ]
-    return Standings(tasks, seeds, tuple(rows), roles[0], roles[1])
+    rows = []
+    for model, values in by_seed.items():
+        role = {reference: roles[0], twin: roles[1]}.get(model, roles[2])
+        means = dict(zip(tasks, values.mean(axis=1).tolist(), strict=True))
+        tests = difference(model, twin), difference(model, reference)
+        row = PairedScores(model, role, (frozen or {}).get(model, ""), float(values.mean()), means, *tests, kept(model))
+        rows.append(row)
+    return PairedReport(tasks, seeds, tuple(rows), roles[0], roles[1])
 
 
 def stability(scores: Mapping[float, Scores]) -> tuple[tuple[str, ...], tuple[int, ...], list[RateSpread]]:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
 from biobench import __version__
 from biobench.core.packages import check_ours
-from biobench.data import catalog
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.data.overlap import Digested, corpus_texts, overlap
-from biobench.data.validate import find
 from biobench.models.loading import find_checkpoint
 from biobench.schema.contamination import Contamination, OverlapRecord, SplitOverlap
-from biobench.schema.document import TaskData
 from biobench.store.overlaps import note_in_records, save_overlap
 from biobench.workflows.decontamination import benchmark_documents, guardable, guarded_by, texts_by_task
 
@@ -30,11 +27,12 @@ def measure(
     model: trained on the corpus; a run names its own. Where it is known, the result is kept in `results_dir`.
     Raises BioBenchError for a corpus, a task or a model that cannot be read.
     """
-    known = () if tasks else guardable()
-    loaded = [load_task(t) for t in tasks] or [t for t in catalog.list_tasks() if t.id in known and find(t, data_dir)]
     folder = None if data_dir is None else Path(data_dir)
-    data = {t.id: load_data(t, folder) for t in loaded}
-    excluded, base, ledger = None, None, None
+    if tasks:
+        data = {task.id: load_data(task, folder) for task in map(load_task, tasks)}
+    else:
+        data = benchmark_documents(data_dir, only=guardable())
+    run = None
     if corpus.name == "ledger.json" or (corpus / "ledger.json").is_file():
         check_ours("trainer")
         from trainer.train.reread import reread, run_folder
@@ -46,33 +44,24 @@ def measure(
             return list(dict.fromkeys(chain(*by_task.values())))
 
         run = reread(corpus, excluded_texts)
-        excluded, base, ledger = run.excluded, run.ledger.base.source, run.ledger
-        texts = Digested(run.documents())
         model = model or str(run.model)
-    else:
-        texts = Digested(corpus_texts(corpus))
+    texts = Digested(corpus_texts(corpus) if run is None else run.documents())
     rows = overlap(texts, {name: task.documents for name, task in data.items()})
     measured = {
         task: Contamination(
-            corpus=corpus.resolve().name if ledger is None else ledger.name,
-            corpus_hash=texts.hexdigest if ledger is None else ledger.corpus.manifest_hash,
-            base=base,
-            excluded=excluded is not None
-            and all(excluded.why(d.reading) == "same" for d in (*data[task].validation, *data[task].test)),
+            corpus=corpus.resolve().name if run is None else run.ledger.name,
+            corpus_hash=texts.hexdigest if run is None else run.ledger.corpus.manifest_hash,
+            base=None if run is None else run.ledger.base.source,
+            excluded=run is not None
+            and all(run.excluded.why(d.reading) == "same" for d in (*data[task].validation, *data[task].test)),
             validation=rows[task, "validation"],
             test=rows[task, "test"],
         )
         for task in data
     }
-    return rows, measured, None if model is None else (model, _keep(measured, data, model, results_dir))
-
-
-def _keep(
-    measured: Mapping[str, Contamination], data: Mapping[str, TaskData], model: str, results_dir: str | Path
-) -> int:
-    """Store the measurements of a model; how many records of its runs were changed."""
-    checkpoint = find_checkpoint(model)
-    changed = 0
+    if model is None:
+        return rows, measured, None
+    checkpoint, changed = find_checkpoint(model), 0
     for task, contamination in measured.items():
         record = OverlapRecord(
             task=task,
@@ -85,4 +74,4 @@ def _keep(
         )
         save_overlap(results_dir, record)
         changed += note_in_records(results_dir, task, checkpoint.hash, record.data_hash)
-    return changed
+    return rows, measured, (model, changed)

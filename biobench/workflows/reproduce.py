@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from scipy import special
 
-from biobench.errors import BioBenchError, ModelError, StoreError, UsageError
+from biobench.errors import BioBenchError, ModelError, UsageError
+from biobench.runs.result import Reporter
 from biobench.schema.document import Prediction
 from biobench.schema.record import ENGINE_VERSION, RunRecord
 from biobench.score import counts
@@ -22,22 +21,20 @@ from biobench.stats import Average, Counts, document_interval
 from biobench.stats.counts import check_average
 from biobench.store import Store
 from biobench.store.statements import Draw, Statement, make_statement
+from biobench.submission.leading import by_conditions
 
 if TYPE_CHECKING:
     from biobench.runs.plan import Item, RunPlan
-from biobench.runs.result import Reporter
 
-Agreement = Literal["identical", "within", "outside", "other", "unavailable", "failed"]
+Agreement = Literal["identical", "within", "outside", "not run"]
 """identical: the same predictions, bit for bit, and the same score. within: the score lies in the stored score's 95%
-interval over test documents. outside: it does not, or the record's score is not that of its predictions. other: model,
-task, data, engine or precision are not those of the record, so nothing was run. unavailable: checkpoint, data,
-spec or the record's own predictions are missing or damaged, so nothing was run. failed: the run did not end."""
+interval over test documents. outside: it does not, or the record's score is not that of its predictions. not run:
+checkpoint, task, data, engine or precision are missing, damaged or not those of the record, or the run failed."""
 LEAST_SEEDS = 3
 """Submitted seeds from which the spread of one more can be told."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reproduction:
+class Reproduction(NamedTuple):
     """What became of one record. stored, again: the primary score. low, high: its interval, None where the record's
     gold is not stored. same: share of test documents whose predictions are equal. reason: why it does not agree.
     machine: in what the machine of the record and this one differ, as texts `threads 1 then, 2 now`."""
@@ -46,13 +43,13 @@ class Reproduction:
     task: str
     seed: int
     metric: str
-    agreement: Agreement
     stored: float
+    agreement: Agreement = "not run"
+    reason: str | None = None
     again: float | None = None
     low: float | None = None
     high: float | None = None
     same: float | None = None
-    reason: str | None = None
     machine: tuple[str, ...] = ()
 
     @property
@@ -66,8 +63,9 @@ class Again:
     """How runs are made again, and where.
 
     results_dir: of the new runs; what it holds is not run twice. models: a folder of checkpoints by the records' names,
-    or one checkpoint; None: the hub, by id and revision. specs: YAML files of tasks that are not shipped. Raises
-    UsageError where `models`, `data_dir` or `device` is wrong for all runs.
+    or one checkpoint; None: the hub, by id and revision. specs: YAML files of tasks that are not shipped. threads: of
+    torch, whatever the environment says; None: as it is. Raises UsageError where `models`, `data_dir` or `device` is
+    wrong for all runs.
     """
 
     results_dir: str | Path
@@ -76,6 +74,7 @@ class Again:
     specs: Sequence[str | Path] = ()
     device: str = "auto"
     offline: bool = False
+    threads: int | None = None
     _paths: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -101,11 +100,10 @@ class Again:
         from biobench.runs.options import RunRequest
         from biobench.runs.plan import make_plan
 
-        answered = record.origin == "checkpoint"
         request = RunRequest(
             self.model_of(record),
             tasks=[self._paths.get(record.task.id, record.task.id)],
-            seeds=None if answered else seed,
+            seeds=seed,
             overrides=record.overrides,
             limit=record.limit,
             track=record.track,
@@ -113,16 +111,23 @@ class Again:
             results_dir=self.results_dir,
             device=self.device,
             offline=self.offline,
+            threads=self.threads,
             parallel=1,
             gate=False,
             no_test=record.split == "validation",
-            no_training=answered,
-            label_map=[f"{name}={label}" for name, label in record.label_map.items()],
         )
-        plan = make_plan(request)
-        if (missing := plan.tasks[0].unavailable) is not None:
-            raise missing
-        return plan
+        return make_plan(request)
+
+    def run(self, plan: RunPlan) -> tuple[RunRecord, list[Prediction]]:
+        """The record of the one run of a plan and its predictions. Raises UsageError where it fails."""
+        from biobench.runs.api import run_plan
+
+        (result,) = run_plan(plan, Reporter())
+        store, item = Store(self.results_dir), plan.items[0]
+        record = store.get(item.task.id, item.key)
+        if record is None:
+            raise UsageError(f"the run failed: {result.reason}", hint="see `biobench status`")
+        return record, store.stored_predictions(record)[1]
 
 
 def stored_runs(path: str | Path) -> tuple[Store, list[RunRecord]]:
@@ -131,24 +136,13 @@ def stored_runs(path: str | Path) -> tuple[Store, list[RunRecord]]:
     In order of task, model and seed. Raises UsageError where there is none, StoreError where one of them is damaged.
     """
     named = Path(path).absolute()
-    root = next((p for p in (named, *named.parents) if (p / "runs").is_dir()), None)
-    nothing = UsageError(
-        f"{path}: there is no record here", hint="give results/runs/TASK/KEY.json, or a results folder"
-    )
-    if root is None or not named.exists():
-        raise nothing
+    root = next((p for p in (named, *named.parents) if (p / "runs").is_dir()), named)
     store = Store(root)
-    records, damaged = store.scan()
-
-    def is_below(file: Path) -> bool:
-        return named in (file, root, *file.parents)
-
-    for unusable in damaged:
-        if is_below(Path(unusable.file).absolute()):
-            raise StoreError(unusable.what, hint=unusable.hint, file=unusable.file)
-    records = [r for r in records if is_below(root / "runs" / r.task.id / f"{r.key}.json")]
+    files = [p for p in root.glob("runs/*/[!.]*.json") if named in (p, *p.parents)]
+    records = [record for p in files if (record := store.get(p.parent.name, p.stem)) is not None]
     if not records:
-        raise nothing
+        hint = "give results/runs/TASK/KEY.json, or a results folder"
+        raise UsageError(f"{path}: there is no record here", hint=hint)
     return store, sorted(records, key=lambda r: (r.task.id, r.model.id, r.seed))
 
 
@@ -159,86 +153,64 @@ def reproduce(store: Store, records: Sequence[RunRecord], again: Again) -> Itera
     would be stored in the records' own folder.
     """
     if Path(again.results_dir).absolute() == store.root.absolute():
-        raise UsageError(
-            f"{again.results_dir}: the records lie here, so their runs would not be made again",
-            hint="give another --results-dir",
-        )
+        what = f"{again.results_dir}: the records lie here, so their runs would not be made again"
+        raise UsageError(what, hint="give another --results-dir")
     for record in records:
-        yield _repeated(store, record, again)
+        metric = record.task.primary
+        row = Reproduction(record.model.id, record.task.id, record.seed, metric, record.scores[metric])
+        try:
+            yield row._replace(**_repeated(store, record, again))
+        except BioBenchError as error:
+            by_name = again.models is None and isinstance(error, ModelError)
+            hint = "name its folder with --models" if by_name else error.hint
+            yield row._replace(reason=f"{error}; {hint}")
 
 
-def _repeated(store: Store, record: RunRecord, again: Again) -> Reproduction:
-    metric = record.task.primary
-    score = record.scores[metric]
-    row = partial(
-        Reproduction, model=record.model.id, task=record.task.id, seed=record.seed, metric=metric, stored=score
-    )
-    if record.origin == "outside":
-        return row(agreement="other", reason="its predictions were made elsewhere; `biobench score` reads them")
-    try:
-        before = None if record.redacted else store.stored_predictions(record)[1]
-        low, high = _interval(store, record) or (None, None)
-        plan = again.plan(record, record.seed)
-    except BioBenchError as error:
-        by_name = again.models is None and isinstance(error, ModelError)
-        hint = "name its folder with --models" if by_name else error.hint
-        return row(agreement="unavailable", reason=f"{error}; {hint}")
+def _repeated(store: Store, record: RunRecord, again: Again) -> dict[str, Any]:
+    """The fields that a repeated run adds. Raises BioBenchError where it cannot be made."""
+    if record.origin != "run":
+        return {"reason": "its predictions were made elsewhere; `biobench score` reads them"}
+    before = store.stored_predictions(record)[1]
+    low, high = _interval(store, record) or (None, None)
+    plan = again.plan(record, record.seed)
     differences = _differences(record, plan.items[0])
     if not differences and plan.items[0].key != record.key:
         # no single part: the record was written by hand, or another program decided its key
-        differences = [f"key {plan.items[0].key[:12]} instead of {record.key[:12]}"]
+        differences = f"key {plan.items[0].key[:12]} instead of {record.key[:12]}"
     if differences:
-        return row(agreement="other", reason=", ".join(differences))
-    repeated, after, reason = _run_again(plan, again)
-    if repeated is None:
-        return row(agreement="failed", low=low, high=high, reason=reason)
-    same = None if before is None or after is None else alike(record, before, after)
-    new = repeated.scores[metric]
-    row = partial(row, again=new, low=low, high=high, machine=_machine(record, repeated))
-    # a file's bytes depend on the library that wrote it too
-    if record.predictions_sha256 == repeated.predictions_sha256 or (before is not None and before == after):
-        if new == score:
-            return row(agreement="identical", same=1.0)
-        reason = "the predictions are the same, the record's score is not theirs"
-        return row(agreement="outside", same=same, reason=reason)
-    within = new == score if low is None or high is None else low <= new <= high
-    return row(agreement="within" if within else "outside", same=same)
+        return {"reason": differences}
+    now, after = again.run(plan)
+    then, new = record.scores[record.task.primary], now.scores[record.task.primary]
+    packages = now.provenance.packages
+    machine = [
+        ("device", record.provenance.device, now.provenance.device),
+        ("threads", record.provenance.threads, now.provenance.threads),
+        *((name, old, packages.get(name)) for name, old in record.provenance.packages.items()),
+    ]
+    fields: dict[str, Any] = {"again": new, "low": low, "high": high, "same": alike(record, before, after)}
+    fields["machine"] = tuple(f"{name} {old} then, {new} now" for name, old, new in machine if old != new)
+    if before == after:
+        if new == then:
+            return fields | {"agreement": "identical", "same": 1.0}
+        return fields | {
+            "agreement": "outside",
+            "reason": "the predictions are the same, the record's score is not theirs",
+        }
+    within = new == then if low is None or high is None else low <= new <= high
+    return fields | {"agreement": "within" if within else "outside"}
 
 
-def _run_again(plan: RunPlan, again: Again) -> tuple[RunRecord | None, list[Prediction] | None, str | None]:
-    """The record of the one run of a plan and its predictions; None and why where it failed."""
-    from biobench.runs.api import run_plan
-
-    (result,) = run_plan(plan, Reporter())
-    fresh = Store(again.results_dir)
-    record = fresh.get(plan.items[0].task.id, plan.items[0].key)
-    if record is None:
-        return None, None, result.reason
-    return record, None if record.redacted else list(fresh.stored_predictions(record)[1]), None
-
-
-def _differences(record: RunRecord, item: Item) -> list[str]:
+def _differences(record: RunRecord, item: Item) -> str:
     """What is not as it was, so that another run would be repeated."""
-    data = item.task.data
-    assert data is not None
+    assert item.task.data is not None
     parts = (
         ("weights", record.model.hash, item.checkpoint.hash),
         ("spec", record.task.hash, item.task.hash),
-        ("data", record.task.data_hash, data.hash),
+        ("data", record.task.data_hash, item.task.data.hash),
         ("precision", record.training.precision, item.task.precision),
         ("engine", str(record.engine_version), str(ENGINE_VERSION)),
     )
-    return [f"{name} {now[:12]} instead of {then[:12]}" for name, then, now in parts if then != now]
-
-
-def _machine(then: RunRecord, now: RunRecord) -> tuple[str, ...]:
-    """What of the machine and the libraries differs between the two runs: where nothing does, bits are to be equal."""
-    parts = [
-        ("device", then.provenance.device, now.provenance.device),
-        ("threads", then.provenance.threads, now.provenance.threads),
-        *((name, old, now.provenance.packages.get(name)) for name, old in then.provenance.packages.items()),
-    ]
-    return tuple(f"{name} {old} then, {new} now" for name, old, new in parts if old != new)
+    return ", ".join(f"{name} {now[:12]} instead of {then[:12]}" for name, then, now in parts if then != now)
 
 
 def _interval(store: Store, record: RunRecord) -> tuple[float, float] | None:
@@ -256,14 +228,13 @@ def _interval(store: Store, record: RunRecord) -> tuple[float, float] | None:
     return None if interval is None else (interval.low, interval.high)
 
 
-def alike(record: RunRecord, one: Sequence[Prediction], other: Sequence[Prediction]) -> float | None:
-    """Share of test documents that both predict alike, whatever the probabilities; None where nobody can tell."""
+def alike(record: RunRecord, one: Sequence[Prediction], other: Sequence[Prediction]) -> float:
+    """Share of test documents that both predict alike, whatever the probabilities; 0 for other documents."""
     if not one or {p.document for p in one} != {p.document for p in other}:
-        return None
-    by_id = {p.document: p for p in other}
-    if not record.task.labels:  # numbers are predicted
-        return float(np.mean([p == by_id[p.document] for p in one]))
-    return float(np.mean([(p.labels, p.spans) == (by_id[p.document].labels, by_id[p.document].spans) for p in one]))
+        return 0.0
+    by_id, numbers = {p.document: p for p in other}, not record.task.labels
+    pairs = ((p, by_id[p.document]) for p in one)
+    return float(np.mean([p == q if numbers else (p.labels, p.spans) == (q.labels, q.spans) for p, q in pairs]))
 
 
 def draw(submission: str | Path, waiting: Collection[str], again: Again) -> Statement:
@@ -274,9 +245,7 @@ def draw(submission: str | Path, waiting: Collection[str], again: Again) -> Stat
     run cannot be made as the submitted ones were.
     """
     store, records = stored_runs(submission)
-    groups: dict[tuple[str, str, str], list[RunRecord]] = defaultdict(list)
-    for record in records:
-        groups[record.task.id, record.task.hash, record.track].append(record)
+    groups = by_conditions(records)
     chosen = [key for key in groups if key[0] in waiting] or [secrets.choice(list(groups))]
     draws = tuple(_drawn(store, groups[key], again) for key in chosen)
     return make_statement(Path(submission), "reproduced" if all(d.agrees for d in draws) else "claimed", draws)
@@ -289,41 +258,25 @@ def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
         seed = first.seed - folds.fold + secrets.randbelow(folds.folds)
     others = [run for run in runs if run.seed != seed]
     if len(others) < LEAST_SEEDS:
-        raise UsageError(
-            f"{first.task.id}: {len(others)} submitted seeds do not tell what one more would score",
-            hint=f"ask the submitter for {LEAST_SEEDS} seeds or more",
-        )
+        what = f"{first.task.id}: {len(others)} submitted seeds do not tell what one more would score"
+        raise UsageError(what, hint=f"ask the submitter for {LEAST_SEEDS} seeds or more")
     plan = again.plan(first, seed)
     if differences := _differences(first, plan.items[0]):
-        raise UsageError(
-            f"{first.task.id}: {', '.join(differences)}",
-            hint="name the submitted checkpoint with --models, on a machine of that precision",
-        )
-    repeated, answers, reason = _run_again(plan, again)
-    if repeated is None or answers is None:
-        raise UsageError(f"{first.task.id}, seed {seed}: the run failed: {reason}", hint="see `biobench status`")
+        hint = "name the submitted checkpoint with --models, on a machine of that precision"
+        raise UsageError(f"{first.task.id}: {differences}", hint=hint)
+    repeated, answers = again.run(plan)
     metric, number = first.task.primary, first.task.test_documents
     scores = np.array([run.scores[metric] for run in others])
     low, high = prediction_interval(scores.mean(), scores, 1 / number**2)
     submitted = [store.stored_predictions(run)[1] for run in others]
-    pairs = np.array([[1.0 if a is b else alike(first, a, b) or 0.0 for b in submitted] for a in submitted])
-    new = float(np.mean([alike(first, answers, other) or 0.0 for other in submitted]))
+    pairs = np.array([[alike(first, a, b) for b in submitted] for a in submitted])
+    share = float(np.mean([alike(first, answers, other) for other in submitted]))
     alike_low, alike_high = agreement_interval(pairs, number)
-    agrees = low <= repeated.scores[metric] <= high and (folds is not None or alike_low <= new <= alike_high)
-    return Draw(
-        task=first.task.id,
-        task_hash=first.task.hash,
-        track=first.track,
-        seed=seed,
-        metric=metric,
-        score=repeated.scores[metric],
-        low=low,
-        high=high,
-        alike=new,
-        alike_low=alike_low,
-        alike_high=alike_high,
-        agrees=bool(agrees),
-    )
+    score = repeated.scores[metric]
+    agrees = low <= score <= high and (folds is not None or alike_low <= share <= alike_high)
+    drawn = {"task": first.task.id, "task_hash": first.task.hash, "track": first.track, "seed": seed, "metric": metric}
+    drawn |= {"score": score, "low": low, "high": high, "alike": share, "alike_low": alike_low}
+    return Draw.model_validate(drawn | {"alike_high": alike_high, "agrees": bool(agrees)})
 
 
 def prediction_interval(centre: float, values: np.ndarray, noise: float) -> tuple[float, float]:

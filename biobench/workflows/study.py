@@ -13,15 +13,15 @@ from fractions import Fraction
 from itertools import product
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, field_validator
 
 from biobench.data.catalog import load_task
 from biobench.errors import SpecError, UsageError
-from biobench.schema.protocols import PROTOCOLS, protocol_named_by
+from biobench.schema.protocols import protocol_named_by
 from biobench.schema.record import RunRecord
-from biobench.schema.strict import FieldError, Strict, suggest, validate
+from biobench.schema.strict import Strict, suggest, validate
 from biobench.schema.task import parse_seeds
 from biobench.schema.yaml12 import parse_file
 from biobench.stats import seed_interval
@@ -32,48 +32,29 @@ if TYPE_CHECKING:
     from trainer.recipe.spec import Recipe
 
 SPEC = "study.yaml"
-_NAMED = 3
-"""Differences of two ledgers that a line names; `biobench ledger` prints all."""
 
 
 class Benchmark(Strict):
     """How every encoder of the study is scored."""
 
     tasks: tuple[str, ...] = Field(min_length=1)
-    """Ids, or YAML files beside the declaration. Their mean is what arms are compared by."""
+    """Ids, or YAML files in the declaration's folder. Their mean is what arms are compared by."""
     beside: tuple[str, ...] = ()
-    """Tasks that are scored and shown too, and do not enter the mean."""
+    """Secondary tasks: scored and shown, outside the mean."""
     seeds: str = "42"
-    protocol: str | None = None
+    protocol: Literal["small"] | None = None
     overrides: tuple[str, ...] = ()
-    """``KEY=VALUE`` texts; none beside a protocol."""
-
-    @property
-    def all_tasks(self) -> tuple[str, ...]:
-        """As they are run."""
-        return (*self.tasks, *self.beside)
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """Of the tasks whose mean counts. Raises SpecError or UsageError for a task that is none."""
-        return self.all_ids[: len(self.tasks)]
+    """``KEY=VALUE`` texts; a protocol takes none."""
 
     @property
     def all_ids(self) -> tuple[str, ...]:
-        """Those beside the mean last."""
-        return tuple(load_task(task).id if task.endswith(".yaml") else task for task in self.all_tasks)
+        """Of the tasks, those outside the mean last. Raises SpecError for a file that is no task."""
+        return tuple(load_task(t).id if t.endswith(".yaml") else t for t in (*self.tasks, *self.beside))
 
     @field_validator("seeds")
     @classmethod
     def _seeds(cls, value: str) -> str:
         parse_seeds(value)
-        return value
-
-    @field_validator("protocol")
-    @classmethod
-    def _protocol(cls, value: str | None) -> str | None:
-        if value is not None and value not in PROTOCOLS:
-            raise FieldError(f"'{value}' is not a declared protocol", suggest(value, list(PROTOCOLS)))
         return value
 
 
@@ -83,7 +64,7 @@ class Study(Strict):
     name: str
     question: str
     base: str
-    """The recipe that declares the arms: a file beside the declaration, or the name of a shipped one."""
+    """The recipe that declares the arms: a file in the declaration's folder, or the name of a shipped one."""
     arms: tuple[str, ...] = Field(min_length=1)
     """Names of arms of the base."""
     reference: str
@@ -143,7 +124,7 @@ class ArmRow:
 
 
 def load_study(folder: str | Path) -> Study:
-    """The declaration below `folder`, or in the file of that name, with the paths of what lies beside it.
+    """The declaration below `folder`, or in the file of that name, with the paths of the files that it names.
 
     Raises UsageError where there is none, SpecError where it is wrong.
     """
@@ -153,8 +134,8 @@ def load_study(folder: str | Path) -> Study:
     if not path.is_file():
         raise UsageError(f"{folder} holds no {SPEC}", hint="name the folder of a study, such as results/study")
     study = validate(parse_file(path), Study)
-    beside = path.parent / study.base
-    base = str(beside) if beside.is_file() else study.base
+    file = path.parent / study.base
+    base = str(file) if file.is_file() else study.base
     known = arms_of(base)
     for arm in study.arms:
         if arm not in known:
@@ -162,11 +143,12 @@ def load_study(folder: str | Path) -> Study:
             raise SpecError(f"the base {study.base} has no arm '{arm}'", hint=hint, file=path)
     if study.reference not in study.arms:
         raise SpecError(f"reference '{study.reference}' is no arm", hint="name one of the arms", file=path)
-    here = {
-        name: tuple(str(path.parent / t) if t.endswith(".yaml") else t for t in getattr(study.benchmark, name))
-        for name in ("tasks", "beside")
-    }
-    return study.model_copy(update={"base": base, "benchmark": study.benchmark.model_copy(update=here)})
+    tasks, beside = (
+        tuple(str(path.parent / task) if task.endswith(".yaml") else task for task in named)
+        for named in (study.benchmark.tasks, study.benchmark.beside)
+    )
+    benchmark = study.benchmark.model_copy(update={"tasks": tasks, "beside": beside})
+    return study.model_copy(update={"base": base, "benchmark": benchmark})
 
 
 def planned_runs(study: Study, data_dir: str | None) -> list[StudyRun]:
@@ -189,12 +171,11 @@ def planned_runs(study: Study, data_dir: str | None) -> list[StudyRun]:
     return runs
 
 
-def cost(runs: Sequence[StudyRun]) -> tuple[int, float]:
-    """Tokens and floating-point operations of training all these runs, by the planner's count."""
-    from trainer.api import plan
+def check_benchmark(study: Study, data_dir: str | None) -> None:
+    """Before anything is trained: raise DataUnavailableError for tasks without data, as `biobench run` does."""
+    from biobench.runs.selection import check_data
 
-    plans = [plan(run.recipe()) for run in runs]
-    return sum(run.budget for run in runs), sum(phase.flops for p in plans for phase in p.phases)
+    check_data([load_task(task) for task in (*study.benchmark.tasks, *study.benchmark.beside)], data_dir)
 
 
 def pretrain_run(
@@ -236,7 +217,7 @@ def scores_of(study: Study, runs: Sequence[StudyRun], out: Path) -> dict[str, di
 
 
 def _declared(benchmark: Benchmark, record: RunRecord) -> bool:
-    """Whether the study asks for this run of a task; beside it may lie others of the same encoder."""
+    """Whether the study asks for this run of a task; the folder may hold others of the same encoder."""
     if record.seed not in parse_seeds(benchmark.seeds) or record.limit is not None or record.track != "fixed":
         return False
     if benchmark.protocol is not None:
@@ -252,10 +233,9 @@ def mismatches(study: Study, runs: Sequence[StudyRun], out: Path) -> Iterator[st
         reference = StudyRun(study.reference, run.budget, run.seed, run.base, ()).name
         folders = [out / "runs" / name for name in (reference, run.name)]
         if run.arm != study.reference and all((f / "ledger.json").is_file() for f in folders):
-            what = [row.name for row in ledger_diff(*folders).differing]
-            if what:
-                more = f" and {len(what) - _NAMED} more" if len(what) > _NAMED else ""
-                yield f"{reference} and {run.name}: {', '.join(what[:_NAMED])}{more} differ"
+            diff = ledger_diff(*folders)
+            if not diff.matched:
+                yield f"{reference} and {run.name} are {diff.verdict}"
 
 
 def table(study: Study, runs: Sequence[StudyRun], scores: dict[str, dict[str, float]]) -> list[ArmRow]:
@@ -263,7 +243,7 @@ def table(study: Study, runs: Sequence[StudyRun], scores: dict[str, dict[str, fl
 
     A run counts where all tasks of the study have a score.
     """
-    tasks = study.benchmark.ids
+    tasks = study.benchmark.all_ids[: len(study.benchmark.tasks)]
     whole = {
         (run.budget, run.arm, run.seed): fmean(scores[run.name][task] for task in tasks)
         for run in runs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.helpers.cli_make import Said, process
+from tests.helpers.cli_make import SCRIPT, Said, process
 
 BAD = Path(__file__).resolve().parent.parent / "fixtures" / "bad"
 CASES: list[dict[str, Any]] = yaml.safe_load((BAD / "cases.yaml").read_text(encoding="utf-8"))
@@ -103,6 +104,17 @@ def test_a_results_folder_that_cannot_be_written(biobench: Callable[..., Said], 
     assert "Not a directory" in said.err
     assert said.err.splitlines()[-1].startswith("hint: ")
     assert "Traceback" not in said.err
+
+
+def test_a_full_disk_behind_the_output_is_one_line() -> None:
+    """Before, it ended in a traceback."""
+    command = [SCRIPT, "tasks", "schema"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr.splitlines()) == (
+        2,
+        ["the output: No space left on device", "hint: free space, or write elsewhere"],
+    )
 
 
 def test_a_damaged_record_is_named(biobench: Callable[..., Said], tiny: Path) -> None:

@@ -57,7 +57,7 @@ def test_a_run_folder_names_its_model_in_results(biobench: Run, tmp_path: Path) 
     model.mkdir(parents=True)
     (model / "config.json").write_text("{}", encoding="utf-8")
     save_run(tmp_path / "results", "mine/model", "gad", 42, 0.8)
-    assert biobench("export", "runs/mine", "--format", "csv").status == 0
+    assert biobench("export", "runs/mine", "--format", "bibtex").status == 0
 
 
 def test_json_and_format_json_are_one(biobench: Run, tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_documents_kept_out_of_the_text_are_said_to_be(biobench: Callable[..., S
     ask = ("analyze", "overlap", "clean", "--task", "diamed", "--data-dir", data)
     cases = (exclusions := data / "DiaMED" / "splits" / "validation.json").read_text(encoding="utf-8")
     exclusions.write_text(cases.replace('"clinical_case": "', '"clinical_case": "Ajout. ', 1), encoding="utf-8")
-    assert "not those that the run kept out" in biobench(*ask).refusal()
+    assert "not those that the run excluded" in biobench(*ask).refusal()
     exclusions.write_text(cases, encoding="utf-8")
     with Path("text.jsonl").open("a") as stream:
         stream.write('{"text": "One line more."}\n')

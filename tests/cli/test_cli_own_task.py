@@ -7,55 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from tests.helpers.cli_make import FAST, Said
-
-SPEC = """\
-id: my_chemicals
-version: 1
-name: BC5CDR chemicals
-language: en
-type: token_ner
-corpus: bc5cdr
-source:
-  id: mtl
-  folder: mtl_bc5cdr_chem_iob
-  files: {train: train.tsv, validation: devel.tsv, test: test.tsv}
-reader: {format: iob, columns: [token, tag], scheme: IOB2, decode: strict}
-labels: [Chemical]
-unit: sentence
-training: {epochs: 2, learning_rate: 1e-3}
-head: {kind: token}
-metric: {primary: macro_f1, paper: micro_f1}
-access: open
-licence: CC BY 4.0 (token files)
-homepage: https://github.com/cambridgeltl/MTL-Bioinformatics-2016
-citation: Crichton, Pyysalo, Chiu, Korhonen. BMC Bioinformatics, 2017.
-counts:
-  train: {documents: 4560, mentions: 5203}
-  validation: {documents: 4581, mentions: 5347}
-  test: {documents: 4797, mentions: 5385}
-"""
-
-
-@pytest.mark.real
-def test_a_spec_outside_the_project_runs(
-    biobench: Callable[..., Said], data_dir: Path, tiny: Path, tmp_path: Path
-) -> None:
-    spec = tmp_path / "elsewhere" / "my_chemicals.yaml"
-    spec.parent.mkdir()
-    spec.write_text(SPEC, encoding="utf-8")
-    valid = biobench("tasks", "validate", spec, "--data-dir", data_dir)
-    assert valid.status == 0, valid.err
-    assert "valid, data ready" in valid.out
-    arguments = ("--task", spec, "--data-dir", data_dir, "--limit", "80", "--seeds", "1", "--json")
-    said = biobench("run", tiny, *arguments)
-    assert said.status == 0, said.err
-    (row,) = said.json()
-    assert (row["task"], row["status"], row["primary"]) == ("my_chemicals", "done", "macro_f1")
-    assert row["scores"]["macro_f1"] == row["scores"]["micro_f1"], "one label: the averages agree"
-    assert Path(tmp_path / row["predictions"]).is_file()
 
 
 def test_from_a_data_file_to_a_run(biobench: Callable[..., Said], tiny: Path, fixtures: Path, tmp_path: Path) -> None:

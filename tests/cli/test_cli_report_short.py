@@ -37,8 +37,8 @@ def results(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("width", [80, 120])
-def test_the_published_table_of_a_fresh_checkout(width: int, tmp_path: Path) -> None:
+def test_the_published_table_of_a_fresh_checkout(tmp_path: Path) -> None:
+    width = 80
     held = load(tmp_path)
     text = to_text(build(held, "paper"), width=width)
     lines = text.splitlines()
@@ -48,18 +48,18 @@ def test_the_published_table_of_a_fresh_checkout(width: int, tmp_path: Path) -> 
     same_as_golden(text, f"report_published_{width}.txt")
 
 
-@pytest.mark.parametrize("width", [80, 120])
-def test_own_runs_beside_published_ones(width: int, results: Path) -> None:
+def test_own_runs_beside_published_ones(results: Path) -> None:
+    width = 80
     text = to_text(build(results, "paper", tasks=["gad", "hoc"]), width=width)
     assert max(map(len, text.splitlines())) <= width
     same_as_golden(text, f"report_own_{width}.txt")
 
 
-@pytest.mark.parametrize("width", [80, 120])
 @pytest.mark.parametrize("suite", ["blurb", "drbenchmark"])
 def test_a_declared_suite_folds_at_the_width(
-    suite: str, width: int, biobench: Run, results: Path, monkeypatch: pytest.MonkeyPatch
+    suite: str, biobench: Run, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    width = 80
     save_runs(results, "my-org/my-encoder", "quaero_medline", {42: 0.601, 43: 0.611})
     monkeypatch.setenv("COLUMNS", str(width))
     text = biobench("report", "--suite", suite).out
@@ -81,27 +81,7 @@ def test_own_rows_come_first_and_published_ones_for_their_tasks_alone(
     assert "jnlpba" in biobench("report", "--source", "published", "--average", "paper", "--format", format_).out
 
 
-def test_notes_and_experiments_on_demand(biobench: Run, tmp_path: Path) -> None:
-    short = biobench("report").out
-    assert "Not as in the protocol" not in short
-    assert "beyond the task tables" not in short
-    assert "`biobench report --notes`" in short
-    assert "`biobench report --experiments`" in short
-    assert "Not as in the protocol" in biobench("report", "--notes").out
-    assert "Published beyond the task tables" in biobench("report", "--experiments").out
-    own = "* published values of"
-    assert own not in short
-
-
-@pytest.mark.parametrize("command", [["report"], ["export", "x"]])
-def test_a_results_folder_that_is_not_there(command: list[str], biobench: Run, tmp_path: Path) -> None:
-    assert biobench(*command, "--results-dir", "reslts").refusal() == "there is no results folder 'reslts'"
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_all_averages_seeds_and_labels_as_data(biobench: Run, results: Path) -> None:
-    rows = biobench("report", "--average", "all", "--source", "run", "--format", "json").json()
-    assert {row["metric"] for row in rows if row["task"] == "gad"} == {"macro_f1", "micro_f1", "weighted_f1"}
+def test_seeds_and_labels_as_data(biobench: Run, results: Path) -> None:
     rows = biobench("report", "--per-seed", "--format", "json").json()
     mine = [r for r in rows if (r["model"], r["task"], r["metric"]) == ("my-org/my-encoder", "gad", "macro_f1")]
     assert [(r["seed"], r["value"]) for r in mine] == [(42, 0.790), (43, 0.801), (44, 0.795)]
@@ -113,22 +93,9 @@ def test_all_averages_seeds_and_labels_as_data(biobench: Run, results: Path) -> 
     assert all(r["support"] for r in labelled)
 
 
-@pytest.mark.parametrize("option", [["--per-seed"], ["--per-label"], ["--average", "all"]])
+@pytest.mark.parametrize("option", [["--per-seed"], ["--per-label"], ["--probabilities"]])
 def test_what_only_data_formats_hold_is_refused_elsewhere(option: list[str], biobench: Run, results: Path) -> None:
     assert biobench("report", *option).refusal() == f"{' '.join(option)} has no place in a table"
-
-
-def test_latex_and_csv_from_export(biobench: Run, results: Path) -> None:
-    save_runs(results, "my-org/my-encoder", "hoc", {42: 0.1}, limit=10)
-    latex = biobench("export", "my-org/my-encoder", "--format", "latex").out
-    assert r"\toprule" in latex
-    assert "limit" not in latex
-    assert "baseline" not in latex
-    rows = list(csv.DictReader(io.StringIO(biobench("export", "my-org/my-encoder", "--format", "csv").out)))
-    assert {(r["model"], r["task"], r["n_seeds"]) for r in rows} == {
-        ("my-org/my-encoder", "gad", "3"),
-        ("my-org/my-encoder", "hoc", "3"),
-    }
 
 
 def test_out_is_output(biobench: Run, results: Path, tmp_path: Path) -> None:

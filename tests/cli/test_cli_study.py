@@ -72,10 +72,14 @@ def test_a_study_is_made_once_and_its_table_comes_from_what_is_stored(
     assert all(
         p.stat().st_mtime_ns == t for p, t in times.items() if p.name in ("ledger.json",) or "results" in p.parts
     )
-    others = ("--seeds", "4", "--set", "training.epochs=2", "--set", "training.train_documents=32", "--device", "cpu")
-    model = ("run", "study/runs/twin-6k-s1/model", "--task", "demo_topic", "--results-dir", "study/results")
-    assert biobench(*model, *others).status == 0
-    assert biobench("study", folder, "--table", "--json").json() == first.json(), "other runs of its encoders"
+    declared = folder / "study.yaml"
+    declared.write_text(DECLARED.replace("[demo_topic]", "[demo_topic, diamed]"))
+    (tmp_path / "empty").mkdir()
+    refused = biobench("study", folder, "--out", "new", "--data-dir", tmp_path / "empty")
+    assert refused.status == 2
+    assert "diamed" in refused.err
+    assert not (tmp_path / "new").exists(), "nothing is trained for a benchmark without data"
+    declared.write_text(DECLARED)
     text = biobench("study", folder, "--table").out
     assert "not matched" not in text, "only the objective of the first phase differs"
     assert max(map(len, text.splitlines())) <= 120
@@ -105,13 +109,13 @@ def test_the_table_takes_whole_runs_only_and_pairs_by_seed() -> None:
             "reference": "twin",
             "seeds": [1, 2, 3],
             "budgets": [10],
-            "benchmark": {"tasks": ["a", "b"]},
+            "benchmark": {"tasks": ["demo_ner", "demo_topic"]},
         }
     )
     runs = [StudyRun(arm, 10, seed, "r.yaml", ()) for arm in study.arms for seed in study.seeds]
-    scores = {f"twin-0.01k-s{s}": {"a": 0.1 * s, "b": 0.3} for s in (1, 2, 3)}
-    scores |= {f"detour-0.01k-s{s}": {"a": 0.1 * s + 0.02 * s, "b": 0.3} for s in (1, 2)}
-    scores["detour-0.01k-s3"] = {"a": 0.9}
+    scores = {f"twin-0.01k-s{s}": {"demo_ner": 0.1 * s, "demo_topic": 0.3} for s in (1, 2, 3)}
+    scores |= {f"detour-0.01k-s{s}": {"demo_ner": 0.1 * s + 0.02 * s, "demo_topic": 0.3} for s in (1, 2)}
+    scores["detour-0.01k-s3"] = {"demo_ner": 0.9}
     twin, detour = table(study, runs, scores)
     assert (twin.arm, twin.difference, len(twin.scores)) == ("twin", None, 3)
     assert sorted(detour.scores) == [1, 2], "a run without all tasks does not count"
@@ -119,7 +123,7 @@ def test_the_table_takes_whole_runs_only_and_pairs_by_seed() -> None:
     # t interval of 0.01 and 0.02: sd 0.00707, half-width 12.706 * 0.005
     assert detour.high is not None
     assert detour.high - 0.015 == pytest.approx(12.7062 * 0.005, rel=1e-4)
-    assert ArmRow("a", 1, {1: 0.5}, None, None, None).spread is None
+    assert ArmRow("demo_ner", 1, {1: 0.5}, None, None, None).spread is None
 
 
 def test_what_is_wrong_is_named(folder: Path, tmp_path: Path) -> None:
@@ -152,12 +156,3 @@ def test_the_shipped_studies_are_valid_and_their_arms_spend_the_same_tokens(decl
         spent.add((run.budget, sum(p.tokens for p in phases), phases[0].schedule.warmup))
     assert len(spent) == len(study.budgets), spent
     assert all(abs(total - budget) <= 4 for budget, total, _ in spent)
-
-
-def test_a_declaration_beside_study_yaml_lays_its_overrides_over_every_recipe(folder: Path) -> None:
-    wide = DECLARED.replace("seeds: [1, 2]", "seeds: [1]\noverrides: [corpus.sequence_length=48]")
-    (folder / "short.yaml").write_text(wide)
-    study = load_study(folder / "short.yaml")
-    recipes = [run.recipe() for run in planned_runs(study, None)]
-    assert [r.corpus.sequence_length for r in recipes] == [48, 48]
-    assert {run.recipe().corpus.sequence_length for run in planned_runs(load_study(folder), None)} == {64}

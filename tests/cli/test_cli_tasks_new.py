@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from tests.helpers.cli_make import Said
 
 Run = Callable[..., Said]
@@ -59,16 +57,3 @@ def test_short_texts_with_ids_are_still_documents(biobench: Run, tmp_path: Path)
     rows = [f"{'fièvre' if i % 2 else 'toux'} {i}\t{'R50' if i % 2 else 'R05'}\tdoc{i}" for i in range(40)]
     (tmp_path / "codes.tsv").write_text("text\tcode\tdoc_id\n" + "\n".join(rows) + "\n", encoding="utf-8")
     assert biobench("tasks", "new", "codes.tsv", "--id", "codes").status == 0
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ("token_ner", "all.tsv: looks like single_label (2: routine, urgent), not token_ner"),
-        ("relation", "--type 'relation' cannot be read from data files"),
-    ],
-)
-def test_another_type_is_refused(given: str, said: str, biobench: Run, tmp_path: Path) -> None:
-    notes(tmp_path / "triage")
-    refusal = biobench("tasks", "new", "triage/all.tsv", "--id", "triage", "--type", given).refusal()
-    assert refusal.endswith(said)

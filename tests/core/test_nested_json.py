@@ -12,7 +12,6 @@ from biobench.report.details.pretraining import read_pretraining
 from biobench.runs.provenance import contamination
 from biobench.store import Store
 from biobench.store.claims import read_heartbeat
-from biobench.submission.repository import _STATE, _state
 
 NESTED = "[" * 100_000
 KEY = "a" * 32
@@ -49,9 +48,3 @@ def test_a_note_about_a_run_is_named(tmp_path: Path, suffix: str) -> None:
     with pytest.raises(StoreError, match="is not the note of a run") as caught:
         store.command_of("gad", KEY) if suffix == ".command" else store.failure("gad", KEY)
     assert caught.value.file == str(note)
-
-
-def test_what_was_pulled_is_named(tmp_path: Path) -> None:
-    (tmp_path / _STATE).write_text(NESTED)
-    with pytest.raises(StoreError, match="nobody can say what was pulled"):
-        _state(tmp_path)

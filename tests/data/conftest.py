@@ -88,13 +88,15 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 def task_at(make_task: Callable[..., LoadedTask]) -> Callable[..., LoadedTask]:
     """A token task whose source has the given `url:` value."""
 
-    def make(url: str, folder: str = "corpus", files: str = IOB_FILES, **more: str) -> LoadedTask:
+    def make(
+        url: str, folder: str = "corpus", files: str = IOB_FILES, reader: str = "{format: iob}", **more: str
+    ) -> LoadedTask:
         return make_task(
             type="token_ner",
             folder=folder,
             labels="[Disease]",
             files=f"{files}\n  url: {url}",
-            reader="{format: iob}",
+            reader=reader,
             **more,
         )
 

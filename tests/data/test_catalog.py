@@ -1,4 +1,4 @@
-"""Finding, overriding, hashing, describing and scaffolding tasks."""
+"""Finding, overriding, hashing and describing tasks."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from biobench.data.catalog import LoadedTask, list_tasks, load_task, spec_paths,
 from biobench.data.describe import describe
 from biobench.data.hashing import task_hash, task_identity
 from biobench.data.load import load_data
-from biobench.data.scaffold import scaffold
 from biobench.data.validate import validate_task
-from biobench.errors import DataFormatError, DataUnavailableError, SpecError, UsageError
+from biobench.errors import DataUnavailableError, SpecError, UsageError
 from biobench.schema.task import SPLITS
 
 
@@ -79,9 +78,6 @@ def test_unavailable_data_says_what_to_do(tmp_path: Path) -> None:
     assert str(tmp_path / "mtl_ncbi_disease_iob") in caught.value.hint
     assert "https://" in caught.value.hint
     assert "biobench data fetch" in caught.value.hint
-    with pytest.raises(DataUnavailableError) as caught:
-        load_data(load_task("ncbi_disease_single"), tmp_path, offline=True)
-    assert "biobench data fetch" not in caught.value.hint
 
 
 def test_the_second_source_is_used_when_the_first_is_not_there(tmp_path: Path) -> None:
@@ -134,33 +130,3 @@ def test_describe_with_and_without_data(fixtures: Path) -> None:
     missing = describe(load_task("hoc"), fixtures)
     assert missing["data"]["state"] == "missing"
     assert missing["licence"] == "GPL-3.0"
-
-
-def test_a_scaffold_runs_as_it_is(tmp_path: Path, fixtures: Path) -> None:
-    spec = tmp_path / "spec.yaml"
-    spec.write_text(scaffold(fixtures / "iob", "my_task"), encoding="utf-8")
-    data = load_data(load_task(spec), fixtures)
-    assert len(data.train) == 2
-    with pytest.raises(DataFormatError, match="neither"):
-        scaffold(fixtures / "paired" / "text" / "11.txt")
-    with pytest.raises(UsageError, match="no file"):
-        scaffold(fixtures / "nothing.tsv")
-
-
-UNPINNED = {"gad", "hoc", "meddialog_fr", "ncbi_disease_single"}
-"""Shipped tasks with a hub source at a name that can move: no hub could be asked for the commit."""
-
-
-def test_validation_warns_of_a_revision_that_can_move(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
-    def warnings(revision: str) -> list[str]:
-        task = make_task(
-            type="single_label",
-            labels="[yes, no]",
-            files=f"{{train: t.tsv, test: e.tsv}}\n  hub: {{repo: a/b, revision: {revision}}}",
-            reader="{format: tsv, columns: {text: text, label: label}}",
-        )
-        return validate_task(task, tmp_path).warnings
-
-    assert warnings("0123456789abcdef0123456789abcdef01234567") == []
-    (warning,) = warnings("main")
-    assert "revision 'main' of hub dataset a/b can move" in warning

@@ -53,33 +53,61 @@ def test_a_zip_with_a_subfolder_and_resource_forks(
     assert load_data(task, data).source == "local"
 
 
-def test_a_broken_download_is_continued(server: Server, tmp_path: Path) -> None:
-    content = os.urandom(300_000)
-    url = server.put("big.bin", content)
-    server.cut["/big.bin"] = [100_000]
-    target = download(url, tmp_path / "d" / "big.bin", hashlib.sha256(content).hexdigest())
-    assert target.read_bytes() == content
-    assert [wanted for _, wanted in server.asked] == [None, "bytes=100000-"]
+CONTENT = os.urandom(300_000)
+DIGEST = hashlib.sha256(CONTENT).hexdigest()
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Seconds that downloads waited, without waiting."""
+    seen: list[float] = []
+    monkeypatch.setattr("biobench.data.download.time.sleep", seen.append)
+    return seen
+
+
+def test_a_broken_download_is_continued_where_a_hash_guards_it(
+    server: Server, waits: list[float], tmp_path: Path
+) -> None:
+    url = server.put("big.bin", CONTENT)
+    server.cut["/big.bin"] = [100_000, 0, 0]
+    with pytest.raises(DataUnavailableError, match="cut off: 100000 of 300000 bytes"):
+        download(url, tmp_path / "d" / "big.bin", DIGEST)
+    assert not (tmp_path / "d" / "big.bin").exists()
+    assert download(url, tmp_path / "d" / "big.bin", DIGEST).read_bytes() == CONTENT
+    assert [wanted for _, wanted in server.asked] == [None, *["bytes=100000-"] * 3]
     assert not parts(tmp_path)
+    server.cut["/big.bin"] = [100_000]
+    assert download(url, tmp_path / "other.bin").read_bytes() == CONTENT
+    assert [wanted for _, wanted in server.asked[-2:]] == [None, None], "another version would go unseen"
 
 
-def test_a_download_that_stays_cut_off_says_so_and_is_continued_later(server: Server, tmp_path: Path) -> None:
-    content = os.urandom(5000)
-    url = server.put("big.bin", content)
-    server.cut["/big.bin"] = [1000, 0, 0]
-    with pytest.raises(DataUnavailableError, match="cut off: 1000 of 5000 bytes"):
-        download(url, tmp_path / "big.bin")
-    assert not (tmp_path / "big.bin").exists()
-    assert download(url, tmp_path / "big.bin").read_bytes() == content
-    assert server.asked[-1][1] == "bytes=1000-"
+@pytest.mark.parametrize("fault", ["no ranges", "shifted", "longer", "another version"])
+def test_a_part_that_does_not_fit_is_not_joined(fault: str, server: Server, waits: list[float], tmp_path: Path) -> None:
+    url = server.put("big.bin", CONTENT)
+    server.ranges, server.shift = fault != "no ranges", 8 * (fault == "shifted")
+    (tmp_path / "big.bin.part").write_bytes(CONTENT[:1000] + b"x" * (400_000 if fault == "longer" else 0))
+    if fault == "another version":
+        (tmp_path / "big.bin.part").write_bytes(b"x" * 1000)
+        with pytest.raises(DataUnavailableError, match="the SHA-256 is"):
+            download(url, tmp_path / "big.bin", DIGEST)
+    assert download(url, tmp_path / "big.bin", DIGEST).read_bytes() == CONTENT
+    assert [p.name for p in tmp_path.iterdir()] == ["big.bin"]
 
 
-def test_a_server_without_ranges_starts_again(server: Server, tmp_path: Path) -> None:
-    content = os.urandom(5000)
-    url = server.put("big.bin", content)
-    server.ranges = False
-    server.cut["/big.bin"] = [1000]
-    assert download(url, tmp_path / "big.bin").read_bytes() == content
+def test_a_busy_server_is_asked_three_times_and_a_closed_one_once(
+    server: Server, waits: list[float], tmp_path: Path
+) -> None:
+    url = server.put("big.bin", CONTENT)
+    server.busy = [429, 503]
+    assert download(url, tmp_path / "big.bin").read_bytes() == CONTENT
+    assert waits == [1, 2]
+    server.busy = [503, 503, 503]
+    with pytest.raises(DataUnavailableError, match="answers 503 Service Unavailable"):
+        download(url, tmp_path / "other.bin")
+    server.busy, server.asked = [403], []
+    with pytest.raises(DataUnavailableError, match="answers 403 Forbidden"):
+        download(url, tmp_path / "other.bin")
+    assert len(server.asked) == 1
 
 
 def test_wrong_hash_missing_file_and_missing_member(
@@ -119,9 +147,28 @@ def test_a_full_disk_leaves_nothing(
     refused(task, tmp_path / "two", "the disk of .* is full", DataUnavailableError)
 
 
-def test_a_host_that_is_not_there(task_at: Callable[..., LoadedTask], tmp_path: Path) -> None:
+def test_a_host_that_is_not_there(waits: list[float], task_at: Callable[..., LoadedTask], tmp_path: Path) -> None:
     task = task_at('{url: "http://127.0.0.1:9/c.zip", unpack: zip}')
-    refused(task, tmp_path / "store", "cannot be reached", DataUnavailableError)
+    refused(task, tmp_path / "store", "cannot be downloaded", DataUnavailableError)
+
+
+@pytest.mark.parametrize("place", ["all.txt", "gone.txt"])
+def test_the_original_release_goes_into_its_own_folder(
+    place: str, server: Server, task_at: Callable[..., LoadedTask], tmp_path: Path
+) -> None:
+    urls = [server.put(f"{name}.tsv", GOOD.encode()) for name in NAMES]
+    original = server.put("all.txt", b"x").replace("all.txt", place)
+    files = "{train: all.txt, validation: all.txt, test: all.txt}"
+    release = f"\n  original: {{folder: release, files: {files}, url: {original}}}"
+    listed = ", ".join(f'{{url: "{url}"}}' for url in urls)
+    task = task_at(f"[{listed}]{release}", reader="{format: projected, original: pubtator, take: ids}")
+    if place == "gone.txt":
+        with pytest.raises(DataUnavailableError, match="404"):
+            fetch(task, tmp_path)
+        assert not (tmp_path / "release").exists()
+    else:
+        fetch(task, tmp_path)
+        assert left_behind(tmp_path)[-4:] == [*(f"corpus/{n}.tsv" for n in sorted(NAMES)), "release/all.txt"]
 
 
 def test_agreement_tasks_give_their_steps_and_ask_nobody(tmp_path: Path) -> None:
@@ -130,26 +177,25 @@ def test_agreement_tasks_give_their_steps_and_ask_nobody(tmp_path: Path) -> None
     assert caught.value.access == "agreement"
     for word in ("(1)", "physionet.org", "id.text, id.res", str(tmp_path / "deid"), "biobench tasks validate deid"):
         assert word in caught.value.hint
-    (state,) = status([load_task("phenotype")], tmp_path)
+    state = status(load_task("phenotype"), tmp_path)
     assert state.state == "agreement"
     assert any("CITI" in step for step in state.steps)
     assert any("ACTdb102003.csv, NOTEEVENTS.csv*" in step for step in state.steps)
 
 
 def test_status_of_ready_missing_and_generated(tmp_path: Path, fixtures: Path) -> None:
-    states = {s.task: s for s in status([load_task(n) for n in ("gad", "demo_ner", "cantemist", "diamed")], tmp_path)}
+    states = {n: status(load_task(n), tmp_path) for n in ("gad", "demo_ner", "cantemist", "diamed")}
     assert states["demo_ner"].state == "generated"
     assert states["gad"].state == "missing"
     assert states["gad"].fetch[0].startswith("https://")
     assert "biobench data fetch gad" in states["gad"].steps[0]
-    assert states["gad"].lacking == [str(tmp_path / "gad_10fold/1/train.tsv"), str(tmp_path / "gad_10fold/1/test.tsv")]
     assert states["cantemist"].fetch == []
     assert any("FRASIMED" in step for step in states["cantemist"].steps)
     folder = tmp_path / "gad_blurb"
     folder.mkdir()
     for name in ("train", "dev", "test"):
         (folder / f"{name}.tsv").write_text("x")
-    (ready,) = status([load_task("gad")], tmp_path)
+    ready = status(load_task("gad"), tmp_path)
     assert (ready.state, ready.source, ready.files, ready.bytes) == ("ready", "blurb", 3, 3)
 
 

@@ -10,18 +10,15 @@ import pytest
 
 from biobench.data.catalog import LoadedTask
 from biobench.data.load import load_data
-from biobench.data.locate import locate
-from biobench.data.readers import Request, get_reader
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
+from tests.helpers.reading import documents_of
 
 
 def read(make_task: Callable[..., LoadedTask], folder: Path, reader: str, files: str, **spec: str) -> list[Document]:
     shared = {"type": "span_ner", "labels": "[X, Y]", "splits": "{validation_from_train_tail: 1}"}
     task = make_task(reader=reader, files=files, **(shared | spec))
-    options = task.options["local"]
-    request = Request(options, locate(task.spec.all_sources[0], folder).files, task.spec)
-    return list(get_reader(options.format).read(request))
+    return documents_of(task, folder)
 
 
 def put(folder: Path, **files: str) -> None:

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from biobench.data.catalog import LoadedTask
-from biobench.data.locate import locate
-from biobench.data.readers import Request, get_reader
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document, Span
+from tests.helpers.reading import documents_of
 
 
 def json_spans(folder: Path, rows: list[dict[str, Any]], make_task: Callable[..., LoadedTask], **more: str) -> Any:
@@ -29,8 +28,7 @@ def json_spans(folder: Path, rows: list[dict[str, Any]], make_task: Callable[...
         splits="{ratios: [0.4, 0.3, 0.3], seed: 1, method: datasets}",
         reader=f"{{format: json_spans{more.get('reader', '')}}}",
     )
-    request = Request(task.options["local"], locate(task.spec.all_sources[0], folder).files, task.spec)
-    return list(get_reader("json_spans").read(request))
+    return documents_of(task, folder)
 
 
 TEXT = " Goutte 🦶 sévère\r\net fièvre."
@@ -59,8 +57,8 @@ def test_json_with_mentions_as_annotation_tools_write_them(
     ("mention", "what"),
     [
         ({"start": 22, "end": 28, "label": "S", "text": "fièvre"}, "characters 22-28 are not 'fièvre'"),
-        ({"start": 22, "end": 99, "label": "S"}, "mention 22-99 leaves the text"),
-        ({"start": 3, "end": 3, "label": "S"}, "mention 3-3 leaves the text"),
+        ({"start": 22, "end": 99, "label": "S"}, "offsets 22-99 leave the text"),
+        ({"start": 3, "end": 3, "label": "S"}, "offsets 3-3 leave the text"),
         ({"start": "3", "end": 5, "label": "S"}, "no whole numbers"),
         ({"begin": 3, "end": 5, "label": "S"}, "a mention has no field 'start'"),
         ({"start": 0, "end": 1, "label": "S"}, "characters 0-1 are not"),
@@ -86,8 +84,7 @@ def json_tokens(folder: Path, text: str, make_task: Callable[..., LoadedTask], r
         splits="{ratios: [0.4, 0.3, 0.3], seed: 1, method: datasets}",
         reader=f"{{format: json_tokens{reader}}}",
     )
-    request = Request(task.options["local"], locate(task.spec.all_sources[0], folder).files, task.spec)
-    return list(get_reader("json_tokens").read(request))
+    return documents_of(task, folder)
 
 
 WORDS = ["Goutte", "🦶", "sévère", "et", "fièvre"]

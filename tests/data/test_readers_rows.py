@@ -10,16 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from biobench.data.catalog import LoadedTask
-from biobench.data.locate import locate
-from biobench.data.readers import Request, get_reader
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document, Span, TaskData
-
-
-def _documents(task: LoadedTask, folder: Path) -> list[Document]:
-    options = task.options["local"]
-    request = Request(options, locate(task.spec.all_sources[0], folder).files, task.spec)
-    return list(get_reader(options.format).read(request))
+from tests.helpers.reading import documents_of
 
 
 def test_paired_quirks(make_task: Callable[..., LoadedTask], fixtures: Path) -> None:
@@ -31,7 +24,7 @@ def test_paired_quirks(make_task: Callable[..., LoadedTask], fixtures: Path) -> 
         labels=labels,
         reader="{format: paired}",
     )
-    found = _documents(task, fixtures)
+    found = documents_of(task, fixtures)
     assert [(d.id, d.group) for d in found] == [("11_0", "11"), ("11_1", "11"), ("11_2", "11"), ("12_0", "12")]
     assert found[0].labels == ("enabling replicative immortality", "sustaining proliferative signaling")
     assert found[1].labels == ("inducing angiogenesis",)
@@ -50,7 +43,7 @@ def test_line_ends_inside_a_quoted_field_are_text(make_task: Callable[..., Loade
         splits="{validation_from_train_tail: 1}",
         reader="{format: tsv, columns: {text: text, label: label}}",
     )
-    assert [(d.text, d.labels) for d in _documents(task, tmp_path)] == [("one\ntwo", ("0",)), ("one\rtwo", ("1",))]
+    assert [(d.text, d.labels) for d in documents_of(task, tmp_path)] == [("one\ntwo", ("0",)), ("one\rtwo", ("1",))]
 
 
 def test_tsv_with_a_layout_per_split_and_a_carved_validation(read: Callable[..., TaskData], fixtures: Path) -> None:
@@ -82,7 +75,7 @@ def test_csv_quotes_line_numbers_and_label_map(make_task: Callable[..., LoadedTa
         reader="{format: tsv, separator: comma, columns: {id: key, text: note, label: class, group: who},"
         ' label_map: {"yes": positive, "no": negative}}',
     )
-    found = _documents(task, fixtures)
+    found = documents_of(task, fixtures)
     assert [(d.id, d.group, d.labels) for d in found] == [
         ("n1", "p1", ("negative",)),
         ("n2", "p1", ("positive",)),
@@ -105,7 +98,7 @@ def test_parquet_text_view(make_task: Callable[..., LoadedTask], tmp_path: Path)
         reader="{format: parquet, columns: {id: document_id, group: document_id, text: text, labels: labels},"
         " group_pattern: before_underscore, label_map: {none: null}}",
     )
-    first, second = _documents(task, tmp_path)
+    first, second = documents_of(task, tmp_path)
     assert (first.id, first.group, first.text, first.labels) == ("11_0", "11", "first", ())
     assert second.labels == ("a", "b")
 
@@ -120,11 +113,11 @@ def test_parquet_token_view_with_class_numbers(make_task: Callable[..., LoadedTa
         "labels": "[Disease]",
         "reader": "{format: parquet, columns: {tokens: tokens, tags: ner_tags}, names: [O, B-Disease, I-Disease]}",
     }
-    (only,) = _documents(make_task(**spec), tmp_path)
+    (only,) = documents_of(make_task(**spec), tmp_path)
     assert only.spans == (Span(3, 12, "Disease"),)
     spec["reader"] = spec["reader"].replace(", I-Disease", "")
     with pytest.raises(DataFormatError, match="not an index"):
-        _documents(make_task(**spec), tmp_path)
+        documents_of(make_task(**spec), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +160,7 @@ def test_a_column_that_stands_twice_is_refused_by_name_and_read_by_number(
             splits="{ratios: [0.4, 0.3, 0.3], seed: 1, method: datasets}",
             reader=f"{{format: tsv, columns: {{text: {text}, label: label}}}}",
         )
-        return _documents(task, tmp_path)
+        return documents_of(task, tmp_path)
 
     with pytest.raises(DataFormatError, match="the header has column 'text' 2 times") as caught:
         made("text")

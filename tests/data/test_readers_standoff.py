@@ -6,12 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from biobench.data.catalog import LoadedTask
-from biobench.data.locate import locate
-from biobench.data.readers import Request, get_reader
+from biobench.data.readers.brat import BratOptions
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document
+from tests.helpers.reading import documents_of
 
 TEXT = "Douleur du genou\r\ngauche et droit .\n\nPas de fièvre .\n"
 ANN = (
@@ -37,8 +38,7 @@ def write(folder: Path, name: str, text: str, ann: str | None) -> None:
 def brat(make_task: Callable[..., LoadedTask], folder: Path, options: str, **more: str) -> list[Document]:
     spec = {"type": "span_ner", "labels": "[ANAT, DISO, PHYS]", "files": '{all: "*.txt"}'} | more
     task = make_task(reader=f"{{format: brat{options}}}", splits="{validation_from_train_tail: 1}", **spec)
-    request = Request(task.options["local"], locate(task.spec.all_sources[0], folder).files, task.spec)
-    return list(get_reader("brat").read(request))
+    return documents_of(task, folder)
 
 
 def surfaces(d: Document) -> list[tuple[str, str]]:
@@ -172,8 +172,7 @@ def pubtator(make_task: Callable[..., LoadedTask], folder: Path, text: str, opti
         reader=f"{{format: pubtator{options}}}",
         splits="{validation_from_train_tail: 1}",
     )
-    request = Request(task.options["local"], locate(task.spec.all_sources[0], folder).files, task.spec)
-    return list(get_reader("pubtator").read(request))
+    return documents_of(task, folder)
 
 
 def test_pubtator_quirks(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
@@ -219,9 +218,7 @@ def projected(make_task: Callable[..., LoadedTask], folder: Path, iob: str, take
         "    files: {train: train.txt, validation: devel.txt, test: test.txt}",
         reader=f"{{format: projected, original: pubtator, take: {take}}}",
     )
-    place = locate(task.spec.all_sources[0], folder)
-    request = Request(task.options["local"], place.files, task.spec, original=place.original)
-    return [d for d in get_reader("projected").read(request) if d.split == "train"]
+    return [d for d in documents_of(task, folder) if d.split == "train"]
 
 
 IOB = (
@@ -261,9 +258,7 @@ def _read(make_task: Callable[..., LoadedTask], folder: Path, name: str, reader:
         reader=reader,
         splits="{validation_from_train_tail: 1}",
     )
-    options = task.options["local"]
-    request = Request(options, locate(task.spec.all_sources[0], folder).files, task.spec)
-    return list(get_reader(options.format).read(request))
+    return documents_of(task, folder)
 
 
 def test_xmi_offsets_are_utf16(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
@@ -304,26 +299,17 @@ def test_json_lines_and_lists(make_task: Callable[..., LoadedTask], tmp_path: Pa
         _read(make_task, tmp_path, "x.jsonl", reader, **spec)
 
 
-def test_codes_of_mentions_that_are_not_at_their_offsets(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
-    """Refused as a sign of another text; taken, without a claim on what a window hides, where the spec says so."""
-    (tmp_path / "coded").mkdir()
-    (tmp_path / "coded" / "a.txt").write_text("gout today", encoding="utf-8")
-    (tmp_path / "coded" / "a.ann").write_text("T1\tD 90 94\tgout\n#1\tICD T1\tM10\n", encoding="utf-8")
+def test_codes_of_mentions_and_where_they_end(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
+    write(tmp_path / "data", "a", "gout today", "T1\tD 0 4\tgout\n#1\tICD T1\tM10\n")
+    spec = {"type": "multi_label", "labels": "[M10, M11]"}
+    (document,) = _read(make_task, tmp_path, "a.txt", "{format: brat_codes, note: ICD}", **spec)
+    assert (document.labels, document.evidence) == (("M10",), (("M10", 4),))
+    write(tmp_path / "data", "a", "gout today", "T1\tD 90 94\tgout\n#1\tICD T1\tM10\n")
+    with pytest.raises(DataFormatError, match="leave the text"):
+        _read(make_task, tmp_path, "a.txt", "{format: brat_codes, note: ICD}", **spec)
 
-    def read(more: str) -> list[Document]:
-        task = make_task(
-            type="multi_label",
-            folder="coded",
-            files="{all: a.txt}",
-            labels="[M10, M11]",
-            splits="{ratios: [0.4, 0.3, 0.3], seed: 1, method: datasets}",
-            reader=f"{{format: brat_codes, note: ICD{more}}}",
-        )
-        request = Request(task.options["local"], locate(task.spec.all_sources[0], tmp_path).files, task.spec)
-        return list(get_reader("brat_codes").read(request))
 
-    with pytest.raises(DataFormatError, match="leave the text") as caught:
-        read("")
-    assert caught.value.hint.endswith("`reader.offsets: ignore` reads past it")
-    (document,) = read(", offsets: ignore")
-    assert (document.labels, document.evidence) == (("M10",), ())
+@pytest.mark.parametrize("match", ["(", "no group", "(a)(b)"])
+def test_a_match_that_gives_no_single_group_is_refused(match: str) -> None:
+    with pytest.raises(ValidationError, match=r"regular expression|groups"):
+        BratOptions(format="brat", label_match=match)

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from biobench.data.catalog import LoadedTask
-from biobench.data.locate import locate
-from biobench.data.readers import Request, get_reader
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document, Span, TaskData
+from tests.helpers.reading import documents_of
 
 FILES = "{train: train.tsv, validation: devel.tsv, test: test.tsv}"
 
@@ -81,9 +80,7 @@ def _one_file(make_task: Callable[..., LoadedTask], fixtures: Path, name: str, *
     task = make_task(
         type="token_ner", folder="iob", files=f"{{all: {name}}}", splits="{validation_from_train_tail: 1}", **spec
     )
-    source = task.spec.all_sources[0]
-    request = Request(task.options["local"], locate(source, fixtures).files, task.spec)
-    return list(get_reader("iob").read(request))
+    return documents_of(task, fixtures)
 
 
 def test_iob1_with_docstart_ids_and_extra_columns(make_task: Callable[..., LoadedTask], fixtures: Path) -> None:
@@ -151,13 +148,8 @@ def test_a_split_of_several_files_numbers_on(read: Callable[..., TaskData], tmp_
             (tmp_path / "many" / split / f"{name}.tsv").write_text("gout\tB-D\n\nbad\tO\n", encoding="utf-8")
     files = "{train: train/*.tsv, validation: validation/*.tsv, test: test/*.tsv}"
 
-    def ids(group: str) -> list[tuple[str, str]]:
-        reader = f"{{format: iob, group: {group}}}"
-        data = read(tmp_path, folder="many", type="token_ner", labels="[D]", files=files, reader=reader)
-        return [(d.id, d.group) for d in data.test]
-
-    assert ids("unit") == [(f"test-{i}", f"test-{i}") for i in (1, 2, 3, 4)]
-    assert ids("file") == [("test-1", "one"), ("test-2", "one"), ("test-3", "two"), ("test-4", "two")]
+    data = read(tmp_path, folder="many", type="token_ner", labels="[D]", files=files, reader="{format: iob}")
+    assert [(d.id, d.group) for d in data.test] == [(f"test-{i}", f"test-{i}") for i in (1, 2, 3, 4)]
 
 
 def test_iobes_and_bilou_say_what_iob2_says(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:

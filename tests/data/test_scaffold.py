@@ -1,4 +1,4 @@
-"""What a scaffold makes of imperfect files: nulls, byte order marks, other encodings, ids that are none."""
+"""What a scaffold makes of data files: formats, columns, labels, splits, imperfect files, counts and findings."""
 
 from __future__ import annotations
 
@@ -12,111 +12,110 @@ import pytest
 
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import load_data
-from biobench.data.scaffold import check_task_id, scaffold
+from biobench.data.scaffold import Draft, scaffold
 from biobench.data.sniff import Wanted
+from biobench.data.verify import verify
 from biobench.errors import DataFormatError, UsageError
 
-
-def rows(count: int = 60) -> list[dict[str, Any]]:
-    return [{"note": f"a longer text number {i}", "class": "no" if i % 3 else "yes"} for i in range(count)]
+Rows = list[dict[str, Any]]
 
 
-def json_lines(path: Path, items: list[dict[str, Any]], encoding: str = "utf-8") -> Path:
-    path.write_text("".join(json.dumps(item, ensure_ascii=False) + "\n" for item in items), encoding=encoding)
+def write(path: Path, items: Rows, encoding: str = "utf-8") -> Path:
+    """The rows in the format of the path's ending."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(items), path)
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in items), encoding=encoding)
+    else:
+        sign = {".csv": ",", ".tsv": "\t"}[path.suffix]
+        lines = [sign.join(items[0]), *(sign.join(map(str, row.values())) for row in items)]
+        path.write_text("\n".join(lines) + "\n", encoding=encoding)
     return path
 
 
+def rows(count: int = 60) -> Rows:
+    return [{"note": f"a longer text number {i}", "class": "no" if i % 3 else "yes"} for i in range(count)]
+
+
+def brat(folder: Path, name: str, text: str = "gout here", ann: str = "T1\tD 0 4\tgout\n") -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.txt").write_text(f"{text}\n", encoding="utf-8")
+    (folder / f"{name}.ann").write_text(ann, encoding="utf-8")
+
+
+def made(path: Path, draft: Draft | None = None) -> LoadedTask:
+    """The task that the scaffold gives, loaded; its data must be read as it stands."""
+    draft = draft or scaffold(path, "made")
+    spec = draft.data_dir / "made.yaml"
+    spec.write_text(draft.text, encoding="utf-8")
+    task = load_task(spec)
+    load_data(task, draft.data_dir)
+    return task
+
+
 @pytest.mark.parametrize("null", [{"class": None}, {"note": None}, {"class": float("nan")}])
-@pytest.mark.parametrize("at", [0, 30])
-def test_json_lines_with_a_null(null: dict[str, Any], at: int, tmp_path: Path) -> None:
+def test_json_lines_with_a_null(null: dict[str, Any], tmp_path: Path) -> None:
     items = rows()
-    items[at] |= null
-    made = scaffold(json_lines(tmp_path / "all.jsonl", items))
-    assert "text: note, label: class" in made
-    assert "labels: [no, yes]" in made
+    items[30] |= null
+    text = scaffold(write(tmp_path / "all.jsonl", items), "made").text
+    assert "text: note, label: class" in text
+    assert "labels: [no, yes]" in text
 
 
 def test_a_sparse_field_is_not_taken_for_the_label(tmp_path: Path) -> None:
     many = [row | {"class": f"c{i % 5}", "flag": "ab"[i % 2] if i % 3 else None} for i, row in enumerate(rows())]
-    assert "label: class" in scaffold(json_lines(tmp_path / "all.jsonl", many))
+    assert "label: class" in scaffold(write(tmp_path / "all.jsonl", many), "made").text
 
 
 @pytest.mark.parametrize("name", ["all.jsonl", "all.csv"])
 def test_a_byte_order_mark_is_dropped(name: str, tmp_path: Path) -> None:
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    if name == "all.jsonl":
-        json_lines(folder / name, rows(), "utf-8-sig")
-    else:
-        lines = ["note,class", *(f"{row['note']},{row['class']}" for row in rows())]
-        (folder / name).write_text("\r\n".join(lines), encoding="utf-8-sig")
-    spec = tmp_path / "made.yaml"
-    spec.write_text(scaffold(folder / name, "made"), encoding="utf-8")
-    task = load_task(spec)
+    task = made(write(tmp_path / "corpus" / name, rows(), "utf-8-sig"))
     assert task.spec.labels == ["no", "yes"]
     assert sum(len(part) for part in load_data(task, tmp_path).documents.values()) == 60
 
 
-@pytest.mark.parametrize("name", ["all.jsonl", "all.tsv"])
-def test_another_encoding_is_refused_with_its_line(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "line"), [("all.jsonl", 5), ("all.tsv", 6)])
+def test_another_encoding_is_refused_with_its_line(name: str, line: int, tmp_path: Path) -> None:
     items = rows()
     items[4]["class"] = "fièvre"
-    if name == "all.jsonl":
-        json_lines(tmp_path / name, items, "latin-1")
-    else:
-        (tmp_path / name).write_text("".join(f"{r['note']}\t{r['class']}\n" for r in items), encoding="latin-1")
     with pytest.raises(DataFormatError, match="byte 0xe8 is not UTF-8") as caught:
-        scaffold(tmp_path / name)
-    assert (caught.value.file, caught.value.line) == (str(tmp_path / name), 5)
-    assert caught.value.hint == "save the file as UTF-8"
+        scaffold(write(tmp_path / name, items, "latin-1"), "made")
+    assert (caught.value.file, caught.value.line) == (str(tmp_path / name), line)
 
 
-@pytest.mark.parametrize(
-    ("id", "instead"), [("My Task", "my_task"), ("Santé-2", "sante_2"), ("", "my_task"), ("x/y", "x_y"), ("a\n", "a")]
-)
-def test_an_id_that_is_none_is_refused(id: str, instead: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is not a task id") as caught:
-        scaffold(json_lines(tmp_path / "all.jsonl", rows()), id)
-    assert caught.value.hint.endswith(f"such as {instead}")
-    check_task_id(instead)
-
-
-def made(folder: Path, spec: Path) -> LoadedTask:
-    """The task that the scaffold of a folder gives, loaded; its data must be read as it stands."""
-    spec.write_text(scaffold(folder, "made"), encoding="utf-8")
-    task = load_task(spec)
-    load_data(task, folder.parent if folder.is_dir() else folder.parent.parent)
-    return task
+@pytest.mark.parametrize("id", ["My Task", "", "x/y", "a\n"])
+def test_an_id_that_is_none_is_refused(id: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is not a task id"):
+        scaffold(write(tmp_path / "all.jsonl", rows()), id)
 
 
 def test_train_and_test_without_dev_keep_their_test(tmp_path: Path) -> None:
-    (tmp_path / "two").mkdir()
     for name, size in (("train", 50), ("test", 20)):
-        lines = ["note\tclass", *(f"{name} {r['note']}\t{r['class']}" for r in rows(size))]
-        (tmp_path / "two" / f"{name}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        write(tmp_path / "two" / f"{name}.tsv", [{**r, "note": f"{name} {r['note']}"} for r in rows(size)])
     for given in (tmp_path / "two", tmp_path / "two" / "train.tsv"):
-        assert "splits: {validation_from_train_tail: 5}" in scaffold(given)
-    data = load_data(made(tmp_path / "two", tmp_path / "made.yaml"), tmp_path)
+        assert "splits: {validation_from_train_tail: 5}" in scaffold(given, "made").text
+    data = load_data(made(tmp_path / "two"), tmp_path)
     assert [len(data.documents[s]) for s in ("train", "validation", "test")] == [45, 5, 20]
 
 
-def test_iobes_is_a_token_file(tmp_path: Path) -> None:
-    (tmp_path / "iobes").mkdir()
+@pytest.mark.parametrize(
+    ("lines", "scheme"),
+    [("gout\tS-D\nis\tO\n\nlung\tB-D\ncancer\tE-D\n", "IOBES"), ("lung\tI-D\nis\tO\n\ngout\tI-D\n\n", "IOB1")],
+)
+def test_the_scheme_of_token_files(lines: str, scheme: str, tmp_path: Path) -> None:
+    (tmp_path / "tags").mkdir()
     for name in ("train", "dev", "test"):
-        rest = "gout\tS-D\nis\tO\n\nlung\tB-D\ncancer\tE-D\n" * 5
-        (tmp_path / "iobes" / f"{name}.tsv").write_text(rest, encoding="utf-8")
-    task = made(tmp_path / "iobes", tmp_path / "made.yaml")
+        (tmp_path / "tags" / f"{name}.tsv").write_text(lines * 5, encoding="utf-8")
+    task = made(tmp_path / "tags")
     assert (task.spec.type, task.spec.labels) == ("token_ner", ["D"])
-    assert task.options["local"].scheme == "IOBES"  # type: ignore[attr-defined]
+    assert task.options["local"].scheme == scheme  # type: ignore[attr-defined]
 
 
 def test_brat_folders_that_number_their_files_anew(tmp_path: Path) -> None:
     for name in ("train", "dev", "test"):
-        (tmp_path / "brat" / name).mkdir(parents=True)
-        (tmp_path / "brat" / name / "1.txt").write_text(f"gout in {name}.\n", encoding="utf-8")
-        (tmp_path / "brat" / name / "1.ann").write_text("T1\tD 0 4\tgout\n", encoding="utf-8")
-    task = made(tmp_path / "brat", tmp_path / "made.yaml")
-    data = load_data(task, tmp_path)
+        brat(tmp_path / "brat" / name, "1", f"gout in {name}.")
+    data = load_data(made(tmp_path / "brat"), tmp_path)
     assert [(d.id, d.group) for d in (*data.train, *data.test)] == [("train/1", "train/1"), ("test/1", "test/1")]
     spec = (tmp_path / "made.yaml").read_text(encoding="utf-8").replace(", ids: split_and_name", "")
     (tmp_path / "made.yaml").write_text(spec, encoding="utf-8")
@@ -125,89 +124,93 @@ def test_brat_folders_that_number_their_files_anew(tmp_path: Path) -> None:
     assert "set `reader.ids: split_and_name`" in caught.value.hint
 
 
+def test_brat_sub_folders_are_read_and_one_file_means_its_folder(tmp_path: Path) -> None:
+    for part in ("a", "b"):
+        for i in range(8):
+            ann = "T1\tD 0 4;5 9\tgout here\n" if i else "T1\tE 0 4\tgout\n"
+            brat(tmp_path / "corpus" / part, f"{part}{i}", f"gout here {part}{i if i > 1 else 0}", ann)
+    draft = scaffold(tmp_path / "corpus", "made")
+    assert 'files: {all: "*/*.txt"}' in draft.text
+    assert "discontinuous: hull" in draft.text
+    task = made(tmp_path / "corpus", draft)
+    assert (task.spec.type, task.spec.labels) == ("span_ner", ["D", "E"])
+    assert task.spec.findings["twice.train"] == 2
+    assert sum(c["mentions"] for c in task.spec.counts.values()) == 16
+    assert verify(task, tmp_path).clean
+    (tmp_path / "corpus" / "a" / "a0.ann").write_text("", encoding="utf-8")
+    assert not verify(task, tmp_path).clean
+    for name in ("a2.txt", "a2.ann"):
+        part = tmp_path / "corpus" / "a"
+        assert scaffold(part / name, "made") == scaffold(part, "made")
+
+
+def test_a_spec_whose_data_cannot_be_read_says_so_instead_of_counts(tmp_path: Path) -> None:
+    items = rows()
+    items[7]["note"] = " "
+    text = scaffold(write(tmp_path / "corpus" / "all.tsv", items), "made").text
+    assert "counts and findings: not made" in text
+    assert "all.tsv:9: document 'all-8' has no text" in text
+    brat(tmp_path / "brat", "1", ann="T1\tD 3 7\tgout\n")
+    with pytest.raises(DataFormatError, match=r"1\.ann:1: characters 3-7 are not 'gout'"):
+        scaffold(tmp_path / "brat", "made")
+
+
 @pytest.mark.parametrize("field", ["spans", "label"])
 def test_json_lines_with_mentions(field: str, tmp_path: Path) -> None:
     mention = [7, 11, "D"] if field == "label" else {"start": 7, "end": 11, "label": "D"}
-    items: list[dict[str, Any]] = [{"id": i, "text": f"severe gout {i}", field: [mention]} for i in range(12)]
+    items: Rows = [{"id": i, "text": f"severe gout {i}", field: [mention]} for i in range(12)]
     items[3][field] = []
-    (tmp_path / "spans").mkdir()
-    task = made(json_lines(tmp_path / "spans" / "all.jsonl", items), tmp_path / "made.yaml")
+    task = made(write(tmp_path / "spans" / "all.jsonl", items))
     assert (task.spec.type, task.spec.labels) == ("span_ner", ["D"])
 
 
-def test_parquet_of_tokens_with_named_tags(tmp_path: Path) -> None:
-    (tmp_path / "hub").mkdir()
+def test_tables_of_tokens_and_tags(tmp_path: Path) -> None:
     names = ["O", "B-D", "I-D"]
     features = {"tags": {"feature": {"names": names, "_type": "ClassLabel"}, "_type": "Sequence"}}
     table = pa.table({"id": ["1", "2"], "words": [["lung", "cancer"], ["well"]], "tags": [[1, 2], [0]]})
+    table = table.replace_schema_metadata({b"huggingface": json.dumps({"info": {"features": features}}).encode()})
+    (tmp_path / "hub").mkdir()
     for name in ("train", "validation", "test"):
         pq.write_table(table, tmp_path / "hub" / f"{name}.parquet")
-    with pytest.raises(DataFormatError, match="does not name them") as caught:
-        scaffold(tmp_path / "hub")
-    assert "tokens: words, tags: tags" in caught.value.hint
-    told = table.replace_schema_metadata({b"huggingface": json.dumps({"info": {"features": features}}).encode()})
-    for name in ("train", "validation", "test"):
-        pq.write_table(told, tmp_path / "hub" / f"{name}.parquet")
-    task = made(tmp_path / "hub", tmp_path / "made.yaml")
-    (first, _) = load_data(task, tmp_path).test
-    assert (task.spec.type, first.tags) == ("token_ner", ("B-D", "I-D"))
+        items = [{"words": w, "tags": [names[t] for t in tags]} for w, tags in ((["lung"], [1]), (["well"], [0]))]
+        write(tmp_path / "lines" / f"{name}.jsonl", items)
+    for folder, tags in (("hub", ("B-D", "I-D")), ("lines", ("B-D",))):
+        task = made(tmp_path / folder)
+        assert (task.spec.type, load_data(task, tmp_path).test[0].tags) == ("token_ner", tags)
 
 
 def test_a_column_called_label_is_the_label_and_a_patient_groups(tmp_path: Path) -> None:
     many = [{"text": f"a note {i} with words", "sex": "fm"[i % 2], "label": "abc"[i % 3], "patient_id": f"p{i // 4}"}
             for i in range(60)]  # fmt: skip
-    lines = ["\t".join(many[0]), *("\t".join(row.values()) for row in many)]
-    (tmp_path / "all.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    for said in (scaffold(tmp_path / "all.tsv"), scaffold(json_lines(tmp_path / "all.jsonl", many))):
-        assert "label: label, group: patient_id" in said
-        assert "# check; not read: sex" in said
-        assert "splits: {ratios: [0.8, 0.1, 0.1], seed: 42, method: datasets, by: group}" in said
+    for name in ("all.tsv", "all.jsonl"):
+        text = scaffold(write(tmp_path / name, many), "made").text
+        assert "label: label, group: patient_id" in text
+        assert "# check; not read: sex" in text
+        assert "splits: {ratios: [0.8, 0.1, 0.1], seed: 42, method: datasets, by: group}" in text
 
 
-def test_pairs_of_texts_are_read_where_their_columns_say_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", ["tsv", "jsonl", "parquet"])
+def test_pairs_of_texts_are_read_where_their_columns_say_so(ending: str, tmp_path: Path) -> None:
     pairs = [{"premise": f"a long first text {i}", "hypothesis": f"it {i}", "label": "yn"[i % 2]} for i in range(20)]
-    lines = ["\t".join(pairs[0]), *("\t".join(row.values()) for row in pairs)]
-    (tmp_path / "pairs").mkdir()
-    (tmp_path / "pairs" / "all.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    json_lines(tmp_path / "pairs" / "all.jsonl", pairs)
-    pq.write_table(pa.Table.from_pylist(pairs), tmp_path / "pairs" / "all.parquet")
-    for name in ("all.tsv", "all.jsonl", "all.parquet"):
-        first = min(load_data(made(tmp_path / "pairs" / name, tmp_path / "made.yaml"), tmp_path).train,
-                    key=lambda d: d.query)  # fmt: skip
-        assert (first.query[:17], first.text[:3]) == ("a long first text", "it ")
-        assert first.reading == f"{first.query}\n{first.text}"
+    first = load_data(made(write(tmp_path / "pairs" / f"all.{ending}", pairs)), tmp_path).train[0]
+    assert (first.query[:17], first.text[:3]) == ("a long first text", "it ")
 
 
 def test_a_second_text_is_said_to_be_left_out_and_numbers_are_no_labels(tmp_path: Path) -> None:
     pairs = [{"one": f"a first text {i}", "two": f"another {i}", "label": "yn"[i % 2]} for i in range(20)]
-    assert "# check; not read: two" in scaffold(json_lines(tmp_path / "all.jsonl", pairs))
+    assert "# check; not read: two" in scaffold(write(tmp_path / "all.jsonl", pairs), "made").text
     scores = [{"text": f"a first text {i}", "score": i / 7} for i in range(20)]
-    with pytest.raises(DataFormatError) as caught:
-        scaffold(json_lines(tmp_path / "scores.jsonl", scores))
-    assert "decimal number" in caught.value.hint
-
-
-JOINED = ["cardio", "neuro", "cardio|neuro", "onco", "onco|cardio", "neuro|onco|cardio"]
-
-
-def joined_rows() -> list[dict[str, Any]]:
-    """MORFITT's shape: labels joined by a bar, in a column whose name says nothing."""
-    return [{"identifier": f"p{i}", "abstract": f"an abstract {i} of some words", "specialities": JOINED[i % 6]}
-            for i in range(60)]  # fmt: skip
+    with pytest.raises(DataFormatError, match="no text field with a label field"):
+        scaffold(write(tmp_path / "scores.jsonl", scores), "made")
 
 
 @pytest.mark.parametrize("ending", ["tsv", "jsonl", "parquet"])
 def test_labels_joined_by_a_sign_are_several(ending: str, tmp_path: Path) -> None:
-    (tmp_path / "morfitt").mkdir()
-    path, items = tmp_path / "morfitt" / f"all.{ending}", joined_rows()
-    if ending == "parquet":
-        pq.write_table(pa.Table.from_pylist(items), path)
-    elif ending == "jsonl":
-        json_lines(path, items)
-    else:
-        lines = ["\t".join(items[0]), *("\t".join(row.values()) for row in items)]
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    task = made(path, tmp_path / "made.yaml")
+    """MORFITT's shape: labels joined by a bar, in a column whose name says nothing."""
+    joined = ["cardio", "neuro", "cardio|neuro", "onco", "onco|cardio", "neuro|onco|cardio"]
+    items = [{"identifier": f"p{i}", "abstract": f"an abstract {i} of some words", "specialities": joined[i % 6]}
+             for i in range(60)]  # fmt: skip
+    task = made(write(tmp_path / "morfitt" / f"all.{ending}", items))
     assert (task.spec.type, task.spec.labels) == ("multi_label", ["cardio", "neuro", "onco"])
     assert {d.labels for d in load_data(task, tmp_path).train} >= {("cardio",), ("neuro", "onco", "cardio")}
 
@@ -215,15 +218,13 @@ def test_labels_joined_by_a_sign_are_several(ending: str, tmp_path: Path) -> Non
 def test_named_columns_are_taken(tmp_path: Path) -> None:
     items = [{"title": f"t{i}", "body": f"a much longer text {i}", "sex": "fm"[i % 2], "stage": f"s{i % 5}",
               "who": f"p{i // 3}"} for i in range(60)]  # fmt: skip
-    path = json_lines(tmp_path / "all.jsonl", items)
-    named = Wanted(text="title", label="stage", group="who")
-    said = scaffold(path, "made", language="fr", wanted=named)
-    assert "text: title, label: stage, group: who" in said
-    assert "language: fr" in said
-    assert "columns: title, body, sex, stage, who" in said.detected
-    commas = [{"text": f"text {i}", "kinds": "a,b" if i % 2 else "a"} for i in range(20)]
-    parted = scaffold(json_lines(tmp_path / "b.jsonl", commas), "made", wanted=Wanted(label="kinds", separator=","))
-    assert "labels: [a, b]" in parted
+    path = write(tmp_path / "all.jsonl", items)
+    draft = scaffold(path, "made", language="fr", wanted=Wanted(text="title", label="stage", group="who"))
+    assert "text: title, label: stage, group: who" in draft.text
+    assert "language: fr" in draft.text
+    assert "columns: title, body, sex, stage, who" in draft.detected
+    commas = write(tmp_path / "b.jsonl", [{"text": f"text {i}", "kinds": "a,b" if i % 2 else "a"} for i in range(20)])
+    assert "labels: [a, b]" in scaffold(commas, "made", wanted=Wanted(label="kinds", separator=",")).text
     with pytest.raises(DataFormatError, match="has no column 'titel'") as caught:
         scaffold(path, "made", wanted=Wanted(text="titel"))
     assert "'title'" in caught.value.hint
@@ -231,20 +232,18 @@ def test_named_columns_are_taken(tmp_path: Path) -> None:
 
 def test_split_folders_that_are_merged_are_named(tmp_path: Path) -> None:
     for name in ("train", "dev"):
-        (tmp_path / "brat" / name).mkdir(parents=True)
         for i in range(6):
-            (tmp_path / "brat" / name / f"{name}{i}.txt").write_text(f"gout {i}", encoding="utf-8")
-            (tmp_path / "brat" / name / f"{name}{i}.ann").write_text("T1\tD 0 4\tgout\n", encoding="utf-8")
+            brat(tmp_path / "brat" / name, f"{name}{i}")
     (remark,) = [line for line in scaffold(tmp_path / "brat", "made").detected if line.startswith("check:")]
     assert "the folders dev, train are read as one" in remark
 
 
 def test_documents_that_stand_again_are_read_by_their_splits(tmp_path: Path) -> None:
+    (tmp_path / "iob").mkdir()
     for name in ("train", "dev", "test"):
-        (tmp_path / "iob").mkdir(exist_ok=True)
         rest = "-DOCSTART- (7)\n\ngout\tB-D\n\n" * (2 if name == "train" else 1)
         (tmp_path / "iob" / f"{name}.tsv").write_text(rest, encoding="utf-8")
-    task = made(tmp_path / "iob", tmp_path / "made.yaml")
+    task = made(tmp_path / "iob")
     assert task.options["local"].ids == "repeated"  # type: ignore[attr-defined]
     assert [d.id for d in load_data(task, tmp_path).train] == ["train/7/1", "train/7#2/1"]
 
@@ -252,5 +251,4 @@ def test_documents_that_stand_again_are_read_by_their_splits(tmp_path: Path) -> 
 def test_labels_of_a_shipped_task_are_noticed(tmp_path: Path) -> None:
     for name in ("train", "dev", "test"):
         (tmp_path / f"{name}.tsv").write_text("gout\tB-Disease\nnow\tO\n", encoding="utf-8")
-    lines = scaffold(tmp_path, "made").detected
-    assert any("the shipped task ncbi_disease" in line for line in lines)
+    assert any("the shipped task ncbi_disease" in line for line in scaffold(tmp_path, "made").detected)

@@ -11,7 +11,7 @@ import pytest
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data, read_source
 from biobench.data.locate import choose
-from biobench.data.readers.relations import Replacement, marked
+from biobench.data.readers.relations import Replacement, masked
 from biobench.data.splits import assign_splits, shuffled_order
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document
@@ -93,9 +93,6 @@ def test_ddi_pairs_are_masked_by_the_declared_rule(tmp_path: Path) -> None:
     assert texts["0.p1"] == ("Aspirin and @DRUG-DRUG$ or warfarin raise the risk.", ("false",))
     assert texts["0.p2"] == ("@DRUG$ and oral @DRUG$ or warfarin raise the risk.", ("int",)), "true without a type"
     assert {d.group for d in ddi_documents(tmp_path)} == {"One drug_ddi", "11", "12"}
-    marked_texts = {d.id: d.text for d in ddi_documents(tmp_path, "source.reader.style=markers")}
-    assert marked_texts["0.p0"] == "[E1] Aspirin [/E1] and [E2] oral heparin [/E2] or warfarin raise the risk."
-    assert marked_texts["0.p1"] == "Aspirin and [E1] oral heparin [/E1] or warfarin raise the risk."
     left = ddi_documents(tmp_path, "source.reader.untyped=null")
     assert "0.p2" not in {d.id for d in left}
 
@@ -103,10 +100,9 @@ def test_ddi_pairs_are_masked_by_the_declared_rule(tmp_path: Path) -> None:
 def test_masks_do_not_depend_on_which_mention_comes_first() -> None:
     a, b = Replacement(0, 4, "@G$"), Replacement(10, 14, "@D$")
     text = "gene and  dise end"
-    assert marked(text, a, b, "mask", "@B$") == marked(text, b, a, "mask", "@B$") == "@G$ and  @D$ end"
-    assert marked(text, a, b, "mask_markers", "@B$") == "[E1] @G$ [/E1] and  [E2] @D$ [/E2] end"
-    assert marked(text, a, Replacement(2, 6, "@D$"), "mask", "@B$") == "@B$nd  dise end"
-    assert marked(text, a, b, "plain", "@B$") == text
+    assert masked(text, a, b, "@B$") == masked(text, b, a, "@B$") == "@G$ and  @D$ end"
+    assert masked(text, a, Replacement(2, 6, "@D$"), "@B$") == "@B$nd  dise end"
+    assert masked(text, a, Replacement(4, 6, "@D$"), "@B$") == "@G$@D$nd  dise end"
 
 
 @pytest.mark.parametrize(

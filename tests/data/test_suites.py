@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import csv
 from collections import defaultdict
 from pathlib import Path
 
@@ -11,15 +11,14 @@ from typer.testing import CliRunner
 
 import biobench
 from biobench.cli.main import app
-from biobench.data.catalog import list_tasks, load_task, suite
+from biobench.data.catalog import load_task
 from biobench.data.suite import left_out, load_suite, matching, picked, pool, suite_tasks
 from biobench.errors import SpecError, UsageError
 from biobench.report.literature.published import SUITE_FOLDER, load_published, published_folder
 from biobench.report.results import load
-from biobench.report.suite import build_suite, suite_mean
+from biobench.report.suite import build_suite, cluster
+from biobench.stats import task_weights
 from tests.helpers.tiny import make_tiny_encoder
-
-DOCS = Path(__file__).parent.parent.parent / "docs" / "tasks.md"
 
 
 def test_the_suites_have_their_tasks_and_each_has_a_spec_or_a_reason() -> None:
@@ -35,12 +34,6 @@ def test_the_suites_have_their_tasks_and_each_has_a_spec_or_a_reason() -> None:
                 assert loaded.spec.access == member.access, member.name
                 assert member.metric is not None
     assert sizes == {"blurb": 13, "drbenchmark": 20}
-
-
-def test_the_nineteen_are_as_before_and_no_suite_adds_to_them() -> None:
-    shipped = {t.id for name in ("fr", "en") for t in suite(name)}
-    assert len(shipped) == 19
-    assert not shipped & {t.id for t in list_tasks() if t.path.parent.name in ("blurb", "drbenchmark")}
 
 
 def test_what_a_suite_leaves_out_is_named() -> None:
@@ -83,26 +76,27 @@ def test_printed_blurb_means_are_those_of_the_printed_values() -> None:
     published = load_published(published_folder() / SUITE_FOLDER)
     metric = {m.name: m.metric for m in declared.tasks}
     scores: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
-    for value in published.values:
+    for value in published:
         if metric.get(value.task) == value.likely:
             scores[value.paper, value.model][value.task] = value.value
     whole = {key: own for key, own in scores.items() if len(own) == 13}
     assert len(whole) == 15
     means = defaultdict(list)
     for (_, model), own in whole.items():
-        means[model].append(suite_mean(declared, own))
-    printed = [a for a in published.averages if any(a.model == model for _, model in whole)]
-    assert len(printed) >= 15
-    for average in printed:
-        if average.value > 0.5 and average.model in means:
-            nearest = min(abs(average.value - mean) for mean in means[average.model])
-            assert nearest <= 0.00065 or average.model == "PubMedBERT-abstracts", average
+        weights = task_weights([cluster(declared, m) for m in declared.tasks])
+        means[model].append(float(weights @ [own[m.name] for m in declared.tasks]))
+    files = (published_folder() / SUITE_FOLDER).glob("*.csv")
+    rows = [row for file in files for row in csv.DictReader(file.read_text(encoding="utf-8").splitlines())]
+    printed = [(r["model"], float(r["value_percent"]) / 100) for r in rows if r["task"].startswith("avg_")]
+    assert sum(model in means for model, _ in printed) >= 15
+    for model, value in printed:
+        if value > 0.5 and model in means:
+            nearest = min(abs(value - mean) for mean in means[model])
+            assert nearest <= 0.00065 or model == "PubMedBERT-abstracts", model
 
 
 def test_the_published_cells_are_those_of_the_sheet() -> None:
-    values = {
-        (v.paper, v.model, v.task, v.likely): v.value for v in load_published(published_folder() / SUITE_FOLDER).values
-    }
+    values = {(v.paper, v.model, v.task, v.likely): v.value for v in load_published(published_folder() / SUITE_FOLDER)}
     assert values["gu2021", "BERT-base-uncased", "biosses", "pearson"] == 0.8268
     assert values["gu2021", "BioBERT-v1.1", "gad", "micro_f1_positive"] == 0.8236
     assert values["linkbert", "BioLinkBERT-base", "pubmedqa", "accuracy"] == 0.702
@@ -148,17 +142,3 @@ def test_a_part_of_a_suite_has_no_average_unless_asked_for(tmp_path: Path) -> No
     assert partial
     assert all("of 13 blurb tasks" in r.notes[0] for r in partial)
     assert any("ebm_pico cannot be run" in note for note in whole.notes)
-
-
-def test_the_page_of_the_suites_names_every_task_with_its_state() -> None:
-    page = DOCS.read_text(encoding="utf-8").partition("## Suites")[2].partition("\n## ")[0]
-    names = ("Ours", "BLURB", "DrBenchmark")
-    ours, blurb, drbenchmark = (" ".join(page.split(f"**{name}**")[1].split("\n\n")[0].split()) for name in names)
-    for name, text in (("blurb", blurb), ("drbenchmark", drbenchmark)):
-        declared = load_suite(name)
-        assert declared is not None
-        same, differs, none = re.split(r"(?:It differs|These differ): |(?:It has|These have) no spec: ", text)
-        for member in declared.tasks:
-            assert f"`{member.name}`" in (none if member.task is None else differs if member.differs else same), member
-    for task in (*suite("fr"), *suite("en")):
-        assert f"`{task.id}`" in ours

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from typing import Any
 
 import jsonschema
 import pytest
@@ -20,82 +21,48 @@ from tests.helpers.report_make import save_run, save_runs
 
 SEEDS = {42: 0.60, 43: 0.64, 44: 0.62}
 
-STRINGS = {"type": "object", "additionalProperties": {"type": "string"}}
-SCHEMA = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": [
-        *("schema_version", "evaluation_id", "retrieved_timestamp", "source_metadata", "model_info"),
-        *("eval_library", "evaluation_results"),
-    ],
-    "properties": {
-        **{
-            name: {"type": "string"}
-            for name in ("schema_version", "evaluation_id", "evaluation_timestamp", "retrieved_timestamp")
-        },
-        "source_metadata": {
-            "required": ["source_type", "source_organization_name", "evaluator_relationship"],
-            "properties": {
-                "source_type": {"enum": ["documentation", "evaluation_run"]},
-                "evaluator_relationship": {"enum": ["first_party", "third_party", "collaborative", "other"]},
-            },
-        },
-        "eval_library": {"required": ["name", "version"]},
-        "model_info": {
-            "required": ["name", "id", "additional_details"],
-            "properties": {
-                "additional_details": {
-                    **STRINGS,
-                    "required": ["deployment_type", "model_availability"],
-                    "properties": {
-                        "deployment_type": {"enum": ["self_deployed", "externally_managed", "unknown"]},
-                        "model_availability": {"enum": ["open_weights", "closed_weights", "unknown"]},
-                    },
-                }
-            },
-        },
-        "evaluation_results": {
-            "type": "array",
-            "items": {
-                "required": ["evaluation_name", "source_data", "metric_config", "score_details"],
-                "properties": {
-                    "source_data": {
-                        "required": ["dataset_name", "source_type"],
-                        "oneOf": [
-                            {
-                                "properties": {
-                                    "source_type": {"const": "url"},
-                                    "url": {"type": "array", "minItems": 1},
-                                },
-                                "required": ["url"],
-                            },
-                            {"properties": {"source_type": {"const": "hf_dataset"}}},
-                            {"properties": {"source_type": {"const": "other"}}},
-                        ],
-                    },
-                    "metric_config": {
-                        "required": ["lower_is_better", "min_score", "max_score"],
-                        "properties": {"score_type": {"const": "continuous"}},
-                    },
-                    "score_details": {
-                        "required": ["score"],
-                        "properties": {
-                            "score": {"type": "number"},
-                            "details": STRINGS,
-                            "uncertainty": {
-                                "properties": {
-                                    "standard_error": {"required": ["value"]},
-                                    "confidence_interval": {"required": ["lower", "upper"]},
-                                    "num_samples": {"type": "integer"},
-                                }
-                            },
-                        },
-                    },
-                },
-            },
-        },
-    },
-}
+
+def of(required: str, **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "required": required.split(), "properties": properties}
+
+
+TEXT = {"type": "string"}
+STRINGS = {"type": "object", "additionalProperties": TEXT}
+SOURCES = [
+    of("url", source_type={"const": "url"}, url={"type": "array", "minItems": 1}),
+    of("", source_type={"const": "hf_dataset"}),
+    of("", source_type={"const": "other"}),
+]
+RESULT = of(
+    "evaluation_name source_data metric_config score_details",
+    source_data=of("dataset_name source_type") | {"oneOf": SOURCES},
+    metric_config=of("lower_is_better min_score max_score", score_type={"const": "continuous"}),
+    score_details=of(
+        "score",
+        score={"type": "number"},
+        details=STRINGS,
+        uncertainty=of(
+            "", standard_error=of("value"), confidence_interval=of("lower upper"), num_samples={"type": "integer"}
+        ),
+    ),
+)
+DETAILS = of(
+    "deployment_type model_availability",
+    deployment_type={"enum": ["self_deployed", "externally_managed", "unknown"]},
+    model_availability={"enum": ["open_weights", "closed_weights", "unknown"]},
+)
+SCHEMA = {"additionalProperties": False} | of(
+    "schema_version evaluation_id retrieved_timestamp source_metadata model_info eval_library evaluation_results",
+    **dict.fromkeys(("schema_version", "evaluation_id", "evaluation_timestamp", "retrieved_timestamp"), TEXT),
+    source_metadata=of(
+        "source_type source_organization_name evaluator_relationship",
+        source_type={"enum": ["documentation", "evaluation_run"]},
+        evaluator_relationship={"enum": ["first_party", "third_party", "collaborative", "other"]},
+    ),
+    eval_library=of("name version"),
+    model_info=of("name id additional_details", additional_details=STRINGS | DETAILS),
+    evaluation_results={"type": "array", "items": RESULT},
+)
 """What the published schema asks of the fields that we write, in our own transcription."""
 
 

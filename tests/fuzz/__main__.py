@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
+import resource
 import subprocess
 import sys
 import time
@@ -25,17 +25,20 @@ MEMORY = 4 * 2**30
 SECONDS = 5.0
 """Processor time for one input, all of which are small; more is a finding."""
 PIECES = [b"", b"\0", b"\xff", b"\xff\xff\xff\xff", b"\n", b"\r\n", b'"', b"{", b"]", b"\t", b"-1", b"9" * 30, b"1e999"]
+PIECES += [b"NaN", b"null", b"\xef\xbb\xbf", "\u202e\u0301".encode(), b"\xed\xa0\x80", b"../", b"PK\x03\x04"]
 PIECES += [
-    b"NaN",
-    b"null",
-    b"\xef\xbb\xbf",
-    "\u202e\u0301".encode(),
-    b"\xed\xa0\x80",
-    b"../",
-    b"PK\x03\x04",
     b"PK\x01\x02",
+    b"PK\x05\x06",
+    b"PAR1",
+    b"*a",
+    b"&a",
+    b"!!python/object",
+    b": ",
+    b"- ",
+    b"\x80",
+    b"A" * 5_000,
+    b"[" * 3_000,
 ]
-PIECES += [b"PK\x05\x06", b"PAR1", b"*a", b"&a", b"!!python/object", b": ", b"- ", b"\x80", b"A" * 5_000, b"[" * 3_000]
 
 
 def edits() -> st.SearchStrategy[list[tuple[float, int, bytes]]]:
@@ -54,8 +57,8 @@ def edited(content: bytes, changes: list[tuple[float, int, bytes]]) -> bytes:
     return bytes(made)
 
 
-def fuzz(name: str, inputs: int, number: int) -> dict[str, object]:
-    """Give a target that many inputs; the first finding, made small, and the slowest input."""
+def fuzz(name: str, inputs: int, number: int, out: Path) -> bool:
+    """Give a target that many inputs; whether something was found. The first finding is made small and written."""
     target = targets()[name]
     tried, slowest, finding = 0, (0.0, b""), b""
     with suppress(BioBenchError):
@@ -93,22 +96,11 @@ def fuzz(name: str, inputs: int, number: int) -> dict[str, object]:
         failure = f"{type(error).__name__}: {error}"
     if not failure and slowest[0] > SECONDS:
         failure, finding = f"an input of {len(slowest[1])} bytes took {slowest[0]:.1f} s", slowest[1]
-    return {
-        "target": name,
-        "inputs": tried,
-        "slowest_seconds": slowest[0],
-        "failure": failure,
-        "finding": finding.hex(),
-    }
-
-
-def _child(name: str, inputs: int, number: int) -> None:
-    import resource
-
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    result = fuzz(name, inputs, number)
-    result["peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps(result))
+    print(f"{name}: {tried} inputs, slowest {slowest[0]:.2f} s of processor time {failure[:300]}", flush=True)
+    if failure:
+        out.mkdir(exist_ok=True)
+        (out / f"{name}-{hashlib.sha256(finding).hexdigest()[:12]}").write_bytes(finding)
+    return bool(failure)
 
 
 def main() -> int:
@@ -119,34 +111,21 @@ def main() -> int:
     parser.add_argument("--target", action="append")
     parser.add_argument("--out", type=Path, default=Path("fuzz-findings"))
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
-    given_ = parser.parse_args()
-    if given_.child:
-        _child(given_.target[0], given_.inputs, given_.seed)
-        return 0
-    found = total = 0
-    shares = {name: target.share for name, target in targets().items()}
-    for name in given_.target or shares:
-        inputs = max(1, given_.inputs * (100 if given_.target else shares[name]) // 100)
-        command = [sys.executable, "-m", "tests.fuzz", "--child", "--target", name]
-        done = subprocess.run([*command, "--inputs", str(inputs), "--seed", str(given_.seed)], capture_output=True)
-        if done.returncode:
-            found += 1
-            print(f"{name}: the process ended with {done.returncode}: {done.stderr[-600:].decode(errors='replace')}")
-            continue
-        result = json.loads(done.stdout.splitlines()[-1])
-        total += result["inputs"]
-        print(
-            f"{name}: {result['inputs']} inputs, slowest {result['slowest_seconds']:.2f} s of processor time, "
-            f"peak {result['peak_bytes'] / 2**20:.0f} MiB{'; ' + result['failure'][:300] if result['failure'] else ''}",
-            flush=True,
-        )
-        if result["failure"]:
-            found += 1
-            content = bytes.fromhex(result["finding"])
-            given_.out.mkdir(exist_ok=True)
-            (given_.out / f"{name}-{hashlib.sha256(content).hexdigest()[:12]}").write_bytes(content)
-    print(f"{total} inputs, {found} findings (seed {given_.seed})")
-    return 1 if found else 0
+    options = parser.parse_args()
+    if options.child:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        return fuzz(options.target[0], options.inputs, options.seed, options.out)
+    findings, shares = 0, {name: target.share for name, target in targets().items()}
+    for name in options.target or shares:
+        inputs = max(1, options.inputs * (100 if options.target else shares[name]) // 100)
+        words = ["--child", "--target", name, "--inputs", str(inputs), "--seed", str(options.seed)]
+        command = [sys.executable, "-m", "tests.fuzz", *words, "--out", str(options.out)]
+        status = subprocess.run(command, check=False).returncode
+        findings += status != 0
+        if status not in (0, 1):
+            print(f"{name}: the process ended with {status}", flush=True)
+    print(f"{findings} findings (seed {options.seed})")
+    return int(findings > 0)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.feather as feather
 import pyarrow.parquet as pq
 
 from biobench.data.catalog import load_task
@@ -85,7 +84,8 @@ def of_pretraining(folder: Path) -> Damaged:
     for name, content in contents.items():
         (folder / name).write_bytes(content)
     pq.write_table(table, folder / "a.parquet")
-    feather.write_feather(table, str(folder / "a.arrow"))
+    with pa.ipc.new_stream(str(folder / "a.arrow"), table.schema) as stream:
+        stream.write_table(table)
     return Damaged([(path, partial(_all, path)) for path in sorted(folder.iterdir())])
 
 

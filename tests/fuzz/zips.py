@@ -59,17 +59,8 @@ def crafted() -> Iterator[tuple[str, bytes]]:
     yield "zip64 without its field", _set(good, CENTRAL, 24, "<I", 2**32 - 1)
     extra = struct.pack("<HHQQ", 1, 16, 2**63, 2**63)
     name = good.index(CENTRAL) + 46 + len("train.tsv")
-    yield (
-        "zip64 sizes of 2^63",
-        _set(
-            _set(good[:name] + extra + good[name:], CENTRAL, 30, "<H", len(extra)),
-            CENTRAL,
-            20,
-            "<II",
-            2**32 - 1,
-            2**32 - 1,
-        ),
-    )
+    long = _set(good[:name] + extra + good[name:], CENTRAL, 30, "<H", len(extra))
+    yield "zip64 sizes of 2^63", _set(long, CENTRAL, 20, "<II", 2**32 - 1, 2**32 - 1)
     end = good.index(END)
     locator = struct.pack("<4sIQI", b"PK\x06\x07", 0, 2**62, 1)
     yield "zip64 locator to nowhere", good[:end] + locator + good[end:]

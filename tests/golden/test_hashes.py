@@ -28,7 +28,7 @@ def spec_hashes() -> dict[str, str]:
 def data_state(task_id: str, data_dir: Path) -> list[Any]:
     """Source at hand, data hash, documents of each split, labels with gold in the test split."""
     task = next(t for t in list_tasks() if t.id == task_id)
-    data = load_data(task, data_dir, offline=True)
+    data = load_data(task, data_dir)
     assert data.count_problems == [], task_id
     return [data.source, data.hash, {name: len(d) for name, d in data.documents.items()}, list(data.gold_labels)]
 

@@ -22,11 +22,13 @@ GOOD = "Mild\tO\nasthma\tB-Disease\n\n"
 
 
 class Server:
-    """Serves byte strings; can cut a reply short, and can refuse ranges."""
+    """Serves byte strings; can be busy, cut a reply short, shift a range and refuse ranges."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
         self.cut: dict[str, list[int]] = {}
+        self.busy: list[int] = []
+        self.shift = 0
         self.ranges = True
         self.asked: list[tuple[str, str | None]] = []
         outer = self
@@ -36,8 +38,8 @@ class Server:
                 wanted = self.headers.get("Range")
                 outer.asked.append((self.path, wanted))
                 content = outer.files.get(self.path)
-                if content is None:
-                    self.send_error(404)
+                if content is None or outer.busy:
+                    self.send_error(404 if content is None else outer.busy.pop(0))
                     return
                 match = re.fullmatch(r"bytes=(\d+)-(\d*)", wanted or "") if outer.ranges else None
                 first, last = 0, len(content) - 1
@@ -48,7 +50,7 @@ class Server:
                         self.send_error(416)
                         return
                     self.send_response(206)
-                    self.send_header("Content-Range", f"bytes {first}-{last}/{len(content)}")
+                    self.send_header("Content-Range", f"bytes {first + outer.shift}-{last}/{len(content)}")
                 else:
                     self.send_response(200)
                 body = content[first : last + 1]

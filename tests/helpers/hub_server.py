@@ -26,14 +26,12 @@ _DATE = "2026-01-01T00:00:00.000Z"
 
 
 class HubServer(Traffic):
-    """Repositories, accounts and plain files behind two ports of the loopback address."""
+    """Repositories and accounts behind two ports of the loopback address."""
 
     def __init__(self) -> None:
         super().__init__()
         self.repositories: dict[tuple[str, str], Repository] = {}
         self.accounts: dict[str, Account] = {}
-        self.files: dict[str, bytes] = {}
-        """Plain files of another web server, at `/files/NAME`; `/moved/NAME` redirects there."""
         self._servers = {name: self._listen(kind) for name, kind in (("hub", HubHandler), ("cdn", CdnHandler))}
         self.address, self.cdn = (f"http://127.0.0.1:{server.server_port}" for server in self._servers.values())
 
@@ -54,11 +52,6 @@ class HubServer(Traffic):
         """A user with this token."""
         self.accounts[token] = Account(fields.pop("name", "someone"), **fields)
         return self.accounts[token]
-
-    def file(self, name: str, content: bytes, *, moved: bool = False) -> str:
-        """Put a plain file on the server; its address."""
-        self.files[name] = content
-        return f"{self.address}/{'moved' if moved else 'files'}/{name}"
 
     def close(self) -> None:
         """Stop both servers; their ports refuse connections from here on."""
@@ -101,17 +94,13 @@ class CdnHandler(WireHandler):
 
 
 class HubHandler(WireHandler):
-    """The hub's API, its files, and the plain files of another web server."""
+    """The hub's API and its files."""
 
     role = "hub"
     outer: HubServer
 
     def route(self, segments: list[str]) -> None:
         match segments:
-            case ["files", *rest]:
-                self._plain("/".join(rest))
-            case ["moved", *rest]:
-                self.send(b"", 302, {"Location": f"{self.outer.address}/files/{'/'.join(rest)}"})
             case ["api", "whoami-v2"]:
                 account = self._account()
                 if account is None:
@@ -134,12 +123,6 @@ class HubHandler(WireHandler):
                 self._batch(self._repository(kind, "/".join(place[-2:]).removesuffix(".git"), write=True))
             case _:
                 raise RefusedRequest(404, "", f"no such page: {self.path}")
-
-    def _plain(self, name: str) -> None:
-        content = self.outer.files.get(name)
-        if content is None:
-            raise RefusedRequest(404, "", "no such file")
-        self.content(content, {"ETag": f'"{hashlib.sha256(content).hexdigest()}"'})
 
     def _account(self) -> Account | None:
         if self.token is None:

@@ -15,9 +15,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, Literal
 from urllib.parse import parse_qs, unquote, urlsplit
 
-FaultKind = Literal[
-    "cut", "stall", "drop", "status", "size", "etag", "body", "meet", "packed", "whole", "shifted", "then"
-]
+FaultKind = Literal["cut", "stall", "drop", "status", "size", "etag", "body", "packed", "then"]
 
 
 @dataclass
@@ -27,10 +25,8 @@ class Fault:
     cut: the connection is closed after `value` bytes of the body. stall: nothing comes for `value` seconds.
     drop: the connection is closed before any answer. status: this status is answered, with `body` as Retry-After where
     there is one. size: the file is announced with `value` bytes. etag: it is announced under the entity tag of `body`.
-    body: `body` is sent in its place. meet: nothing comes until `value` such requests wait at the same time. packed:
-    the file comes as gzip, which nobody asked for, and `body` names the encoding. whole: a range is answered with the
-    whole file. shifted: it is answered with one that begins `value` bytes later. then: after the answer `action` is
-    called.
+    body: `body` is sent in its place. packed: the file comes as gzip, which nobody asked for, and `body` names the
+    encoding. then: after the answer `action` is called.
     """
 
     pattern: str
@@ -60,13 +56,9 @@ class Traffic:
     faults: list[Fault] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
-    meeting: threading.Barrier = field(default_factory=lambda: threading.Barrier(1))
 
     def fault(self, pattern: str, kind: FaultKind, value: int = 0, *, body: bytes = b"", times: int = 1) -> None:
         """Let something go wrong, see `Fault`."""
-        if kind == "meet":
-            self.meeting = threading.Barrier(value, timeout=30)
-            times = value
         self.faults.append(Fault(pattern, kind, value, body, times))
 
     def after(self, pattern: str, action: Callable[[], object]) -> None:
@@ -132,8 +124,6 @@ class WireHandler(BaseHTTPRequestHandler):
         try:
             if fault := self.traffic.take(self.line, "stall"):
                 time.sleep(fault.value)
-            if self.traffic.take(self.line, "meet"):
-                self.traffic.meeting.wait()
             if self.traffic.take(self.line, "drop"):
                 raise _Dropped
             if fault := self.traffic.take(self.line, "status"):
@@ -145,7 +135,7 @@ class WireHandler(BaseHTTPRequestHandler):
         except RefusedRequest as refused:
             about = {"Content-Type": "application/json", **refused.headers}
             self.send(json.dumps({"error": str(refused)}).encode(), refused.status, about)
-        except (_Dropped, threading.BrokenBarrierError):
+        except _Dropped:
             self._hang_up()
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
@@ -203,14 +193,10 @@ class WireHandler(BaseHTTPRequestHandler):
         if fault := self.traffic.take(self.line, "packed"):
             self.send(gzip.compress(content), 200, {"Content-Encoding": fault.body.decode(), **_without_size(headers)})
             return
-        if wanted is not None and self.traffic.take(self.line, "whole"):
-            wanted = None
         if wanted is None or (condition is not None and condition != headers.get("ETag")):
             self.send(content, 200, {"Accept-Ranges": "bytes", **headers})
             return
         first, last = int(wanted[1]), int(wanted[2] or len(content) - 1)
-        if fault := self.traffic.take(self.line, "shifted"):
-            first, last = first + fault.value, last + fault.value
         if first >= len(content):
             raise RefusedRequest(416, "", "no such range", Content_Range=f"bytes */{len(content)}")
         part = content[first : last + 1]

@@ -52,29 +52,13 @@ def private_tasks(folder: Path, documents: int = 300, access: str = _AGREEMENT) 
     own.mkdir(parents=True)
     (own / "all.tsv").write_text("".join(rows), encoding="utf-8")
     (own / "all.jsonl").write_text("".join(json.dumps(o) + "\n" for o in objects), encoding="utf-8")
-    notes, spans_spec = folder / "own_notes.yaml", folder / "own_spans.yaml"
-    notes.write_text(
-        _SPEC.format(
-            id="own_notes",
-            type="single_label",
-            file="all.tsv",
-            reader="{format: tsv, columns: {id: id, group: who, text: text, label: label}}",
-            labels="[A, B]",
-            head="sequence",
-            access=access,
-        ),
-        encoding="utf-8",
-    )
-    spans_spec.write_text(
-        _SPEC.format(
-            id="own_spans",
-            type="token_ner",
-            file="all.jsonl",
-            reader="{format: json_spans, id: id, group: who, tokens: words}",
-            labels="[Sign, Name]",
-            head="token",
-            access=access,
-        ),
-        encoding="utf-8",
-    )
-    return [notes, spans_spec]
+    columns = "{id: id, group: who, text: text, label: label}"
+    spans_reader = "{format: json_spans, id: id, group: who, tokens: words}"
+    kinds = {
+        "own_notes": ("single_label", "all.tsv", f"{{format: tsv, columns: {columns}}}", "[A, B]", "sequence"),
+        "own_spans": ("token_ner", "all.jsonl", spans_reader, "[Sign, Name]", "token"),
+    }
+    for name, (type_, file, reader, labels, head) in kinds.items():
+        spec = _SPEC.format(id=name, type=type_, file=file, reader=reader, labels=labels, head=head, access=access)
+        (folder / f"{name}.yaml").write_text(spec, encoding="utf-8")
+    return [folder / f"{name}.yaml" for name in kinds]

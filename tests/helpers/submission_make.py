@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,114 +14,93 @@ from biobench.data.catalog import load_task
 from biobench.data.hashing import task_identity
 from biobench.data.load import load_data
 from biobench.report.tasks import shipped
-from biobench.schema.document import Prediction, TaskData
+from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.record import RunRecord
-from biobench.schema.task import TaskSpec
 from biobench.score import scored
 from biobench.store import Store, run_key
-from biobench.store.records import canonical_json
-from biobench.submission.pack import MANIFEST
+from biobench.submission.checks import Verification
+from biobench.submission.pack import MANIFEST, submit
 from biobench.submission.verify import examine
 from tests.helpers.store_make import record
 
 TASK = "demo_topic"
 
 
-@lru_cache(maxsize=8)
-def _data(task: str, data_dir: Path | None) -> TaskData:
-    return load_data(load_task(task), data_dir)
+@lru_cache(maxsize=1)
+def demo_data() -> TaskData:
+    return load_data(load_task(TASK), None)
 
 
 def honest_run(
-    results: Path,
-    seed: int = 42,
-    model: str = "org/tiny",
-    weights: str | None = None,
-    on: str = TASK,
-    data_dir: Path | None = None,
-    **fields,
-):
-    """A run on a task's real documents, right on two thirds of them (or half a point off), under its true key."""
-    data = _data(on, data_dir)
-    info = shipped()[on]
-    base = record(model=model, task=on, seed=seed, score=False, **fields)
-    task = base.task.model_copy(
+    results: Path, seed: int = 42, model: str = "org/tiny", weights: str | None = None, **fields: Any
+) -> RunRecord:
+    """A run on the task's real documents, right on two thirds of them, under its true key."""
+    data, info, base = demo_data(), shipped()[TASK], record(model=model, task=TASK, seed=seed, score=False, **fields)
+    identity = {"hash": info.hashes[data.source], "data_hash": data.hash, "source": data.source, "type": info.type}
+    identity |= {"labels": data.labels, "gold_labels": data.gold_labels, "test_documents": len(data.test)}
+    assert info.spec is not None
+    identity |= {"paper": info.paper, "corpus": info.corpus, "primary": info.spec.metric.primary}
+    made = base.model_copy(
         update={
-            "hash": info.hashes[data.source],
-            "data_hash": data.hash,
-            "source": data.source,
-            "type": info.type,
-            "labels": data.labels,
-            "gold_labels": data.gold_labels,
-            "test_documents": len(data.test),
-            "paper": info.paper,
-            "corpus": info.corpus,
-            "primary": info.spec.metric.primary,
+            "task": base.task.model_copy(update=identity),
+            "protocol": task_identity(load_task(TASK), data.source),
+            "cost": base.cost.model_copy(update={"peak_memory_bytes": 10**8}),
+            "model": base.model if weights is None else base.model.model_copy(update={"hash": weights}),
         }
     )
-    base = base.model_copy(update={"protocol": task_identity(load_task(on), data.source)} | course(base, info.spec))
-    if weights is not None:
-        base = base.model_copy(update={"model": base.model.model_copy(update={"hash": weights})})
+    return save_rekeyed(results, made, imperfect(data.test, data.labels, f"{model} {weights} {seed}"), data.test)
+
+
+def save_rekeyed(
+    results: Path,
+    run: RunRecord,
+    predictions: Sequence[Prediction] | None = None,
+    gold: Sequence[Document] | None = None,
+    seed: int | None = None,
+    **model: Any,
+) -> RunRecord:
+    """The run under other weights, seed or predictions, with the key, scores and hashes that follow."""
+    if gold is None or predictions is None:
+        stored = Store(results).load_predictions(run)
+        gold, predictions = stored[0] if gold is None else gold, stored[1] if predictions is None else predictions
+    seed = run.seed if seed is None else seed
+    run = run.model_copy(update={"seed": seed, "model": run.model.model_copy(update=model)})
     key = run_key(
-        model_hash=base.model.hash,
-        task_hash=task.hash,
-        data_hash=data.hash,
-        seed=seed,
-        precision="fp32",
-        limit=base.limit,
-    )
-    who = f"{model} {weights} {seed}"
-    said = near(data.test, base.scale, who) if base.scale else imperfect(data.test, data.labels, who)
-    made = base.model_copy(update={"task": task, "key": key})
-    return Store(results).save(scored(made, data.test, said), data.test, said)
+        model_hash=run.model.hash, task_hash=run.task.hash, data_hash=run.task.data_hash, seed=seed, precision="fp32",
+        track=run.track, limit=run.limit,
+    )  # fmt: skip
+    return Store(results).save(scored(run.model_copy(update={"key": key}), gold, predictions), gold, predictions)
 
 
-def course(base: RunRecord, spec: TaskSpec) -> dict[str, Any]:
-    """Training, cost and window as a run of that spec has them, which got better with each epoch."""
-    epochs = spec.training.epochs or 1
-    points = tuple(
-        base.training.curve[0].model_copy(
-            update={
-                "step": 10 * epoch,
-                "epoch": float(epoch),
-                "validation": {spec.selection: epoch / 1000},
-                "learning_rate": spec.training.learning_rate / 2,
-            }
-        )
-        for epoch in range(1, epochs + 1)
-    )
-    steps = points[-1].step
-    training = {"steps": steps, "best_step": steps, "curve": points, "batch_size": spec.training.batch_size}
-    return {
-        "training": base.training.model_copy(update=training),
-        "cost": base.cost.model_copy(update={"peak_memory_bytes": 10**8}),
-        "windows": base.windows.model_copy(update={"max_length": min(128, spec.protocol.max_length)}),
-    }
-
-
-def near(documents, scale: tuple[float, float], who: str) -> list[Prediction]:
-    """Numbers that miss the gold by a part that all runs share and by a part of their own."""
-    chance, said = random.Random(who), []
-    for document in documents:
-        off = random.Random(document.id).gauss(0, 0.4) + chance.gauss(0, 0.3)
-        number = min(max(float(document.labels[0]) + off, scale[0]), scale[1])
-        said.append(Prediction(document=document.id, label_scores=(round(number, 6),)))
-    return said
-
-
-def imperfect(documents, labels, who: str) -> list[Prediction]:
+def imperfect(documents: Sequence[Document], labels: Sequence[str], who: str) -> list[Prediction]:
     """Predictions with scores, other ones for each name `who`, as trainings from different seeds give them.
 
     One document in three is hard, for everybody, and the errors are there.
     """
-    chance, said = random.Random(who), []
+    chance, predictions = random.Random(who), []
     for document in documents:
         hard = random.Random(document.id).random() < 1 / 3
         label = chance.choice(labels) if hard or chance.random() < 0.03 else document.labels[0]
         raw = [chance.random() + (1.0 if name == label else 0.0) for name in labels]
         scores = tuple(round(score / sum(raw), 6) for score in raw)
-        said.append(Prediction(document=document.id, labels=(label,), label_scores=scores))
-    return said
+        predictions.append(Prediction(document=document.id, labels=(label,), label_scores=scores))
+    return predictions
+
+
+def checked(results: Path, name: str = "pack", model: str = "org/tiny", **options: Any) -> Verification:
+    """The findings in the model's runs, packed beside the results."""
+    return examine(submit(model, results, results.parent / name), **options)
+
+
+def codes(verification: Verification, grade: str = "error") -> set[str]:
+    return {check.code for check in verification.checks if check.grade == grade}
+
+
+def refused(folder: Path, **options: Any) -> set[str]:
+    """The codes of the errors that refuse a submission."""
+    verification = examine(folder, **options)
+    assert verification.state == "refused"
+    return codes(verification)
 
 
 def relist(folder: Path) -> None:
@@ -128,30 +108,19 @@ def relist(folder: Path) -> None:
     manifest = json.loads((folder / MANIFEST).read_text())
     manifest["files"] = [
         {
-            "path": p.relative_to(folder).as_posix(),
-            "size": p.stat().st_size,
-            "sha256": hashlib.sha256(p.read_bytes()).hexdigest(),
+            "path": path.relative_to(folder).as_posix(),
+            "size": path.stat().st_size,
+            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         }
-        for part in ("runs", "floors")
-        for p in sorted(folder.glob(f"{part}/*/*"))
+        for path in sorted(folder.glob("runs/*/*"))
     ]
     (folder / MANIFEST).write_text(json.dumps(manifest))
 
 
-def codes(folder, **options) -> set[str]:
-    found = examine(folder, **options)
-    assert found.state == "refused"
-    return {c.code for c in found.checks if c.grade == "error"}
-
-
-def change_record(folder: Path, change) -> None:
-    path = next(folder.glob("runs/*/*.json"))
+def change_record(folder: Path, change: Callable[[dict[str, Any]], object], path: Path | None = None) -> None:
+    """Change a record of a submission (the first), and its manifest with it."""
+    path = path or next(folder.glob("runs/*/*.json"))
     data = json.loads(path.read_text())
     change(data)
     path.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     relist(folder)
-
-
-def rewrite(path: Path, **fields) -> None:
-    """The record with other fields, written as ours are."""
-    path.write_bytes(canonical_json(json.loads(path.read_text()) | fields))

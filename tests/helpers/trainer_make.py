@@ -1,9 +1,8 @@
-"""Models, ledgers, tokenizers and a recipe made by hand for the trainer's tests."""
+"""Models, tokenizers and a recipe made by hand for the trainer's tests."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
@@ -16,42 +15,6 @@ from transformers import (
 
 from trainer.corpus.embedded import documents
 from trainer.corpus.shards import train_tokenizer
-from trainer.ledger import Ledger
-
-
-def ledger(init: int, head: str) -> Ledger:
-    """A ledger of one phase, made by hand."""
-    phase: dict[str, Any] = {
-        **dict.fromkeys(("tokens", "steps", "targets", "first_sample", "last_sample"), 1),
-        **dict.fromkeys(("epochs", "peak_rate", "final_rate", "flops", "leak", "train_loss"), 1.0),
-        **dict.fromkeys(("masking", "frozen_layers", "validation_loss")),
-        "name": "a",
-        "objective": "mlm",
-        "order_hash": "o",
-        "schedule": {},
-        "head": head,
-        "data": "continue",
-        "isolate_documents": False,
-        "reach": {},
-    }
-    base = {"source": "m", "revision": None, "architecture": "M", "parameters": 1, "init_hash": "i"}
-    corpus = {"manifest_hash": "m", "windows": 1, "tokens": 1, "sources": {}, "excluded_documents": 0}
-    return Ledger.model_validate(
-        {
-            **dict.fromkeys(("sequence_length", "batch_sequences", "step_tokens", "tokens", "steps"), 1),
-            **dict.fromkeys(("dropout", "flops", "seconds"), 1.0),
-            **dict.fromkeys(("name", "recipe_hash", "precision", "attention", "distributed"), "x"),
-            "base": {**base, "tokenizer_hash": "t"},
-            "corpus": {**corpus, "exclusion_hash": ""},
-            "optimizer": {},
-            "world_sizes": (1,),
-            "phases": (phase,),
-            "packages": {},
-            "seeds": {"data": 1, "training": 1, "init": init},
-            "finished": "",
-            "code_version": "",
-        }
-    )
 
 
 def write(folder: Path, *, seed: int, vocabulary: int = 400, moved: float = 0.0, **changes: int) -> Path:

@@ -26,7 +26,7 @@ def two_processes(out: Path, overrides: list[str], *more: str) -> None:
         "--nproc-per-node",
         "2",
         "-m",
-        "trainer",
+        "biobench",
         "pretrain",
         "toy_detour",
         "--out",

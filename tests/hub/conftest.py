@@ -28,7 +28,7 @@ def _commands(_server: HubServer, tmp_path_factory: pytest.TempPathFactory) -> I
 @pytest.fixture
 def hub(_server: HubServer) -> Iterator[HubServer]:
     """The server without repositories; no token may ever have reached the CDN."""
-    for content in (_server.repositories, _server.accounts, _server.files):
+    for content in (_server.repositories, _server.accounts):
         content.clear()
     _server.forget()
     yield _server

@@ -1,11 +1,9 @@
-"""`data fetch` of hub and web sources, `results push` and `results pull`, against a server with the hub's protocol."""
+"""`data fetch` of hub sources, `results push` and `results pull`, against a server with the hub's protocol."""
 
 from __future__ import annotations
 
 import hashlib
 import io
-import json
-import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +12,6 @@ import yaml
 
 from biobench.submission.pack import submit
 from tests.helpers.cli_make import Said
-from tests.helpers.fetch_make import zipped
 from tests.helpers.hub_commands import HubCommands
 from tests.helpers.hub_repo import Repository
 from tests.helpers.hub_server import HubServer
@@ -166,66 +163,6 @@ def test_sources_on_the_hub_are_fetched_at_their_commit(hub: HubServer, command:
     assert not hub.seen
 
 
-def test_sources_on_the_web_are_fetched_whole_and_checked(hub: HubServer, command: HubCommands, tmp_path: Path) -> None:
-    archive = zipped({f"in/{s}.tsv": tsv(s) for s in SPLITS} | {"in/figures.bin": os.urandom(300_000)})
-    digest = hashlib.sha256(archive).hexdigest()
-    plain = [hub.file(f"{s}.tsv", tsv(s), moved=True) for s in SPLITS]
-    packed, ranges, cut, other = (hub.file(f"{n}.zip", archive) for n in ("whole", "members", "cut", "other"))
-    hub.fault("GET /files/cut.zip", "cut", 1000)
-    hub.fault("GET /files/whole.zip", "status", 500)
-    flipped = bytearray(archive)
-    flipped[40] ^= 255
-    hub.fault("GET /files/bits.zip", "body", body=bytes(flipped))
-    bits = hub.file("bits.zip", archive)
-    hub.fault("GET /files/stale.zip", "cut", 1000, times=3)
-    stale = hub.file("stale.zip", zipped({"in/train.tsv": b"of yesterday" + os.urandom(9000)}))
-    members = "[" + ", ".join(f"{s}.tsv" for s in SPLITS) + "]"
-    sources = {
-        "plain": "[" + ", ".join(f'{{url: "{url}"}}' for url in plain) + "]",
-        "whole": f'{{url: "{packed}", sha256: {digest}, unpack: zip, subfolder: in}}',
-        "cut": f'{{url: "{cut}", unpack: zip, subfolder: in}}',
-        "members": f'{{url: "{ranges}", unpack: zip, subfolder: in, members: {members}}}',
-        "other": f'{{url: "{other}", sha256: {"0" * 64}, unpack: zip, subfolder: in}}',
-        "gone": f'{{url: "{hub.address}/files/gone.zip", unpack: zip}}',
-        "bits": f'{{url: "{bits}", unpack: zip, subfolder: in}}',
-        "stale": f'{{url: "{stale}", unpack: zip, subfolder: in}}',
-    }
-    specs = {id: spec(tmp_path, id, f"url: {where}", "tsv", TSV) for id, where in sources.items()}
-    # beside token files the release that they were made from, in a folder of its own
-    release = "{" + ", ".join(f"{s}: {s}.txt" for s in SPLITS) + "}"
-    texts = "[" + ", ".join(f'{{url: "{hub.file(f"{s}.txt", tsv(s), moved=True)}"}}' for s in SPLITS) + "]"
-    for id, folder in (("beside", "release"), ("halved", "half")):
-        there = texts if id == "beside" else f'"{hub.address}/files/no.txt"'
-        where = f"url: {sources['plain']}\n    original: {{folder: {folder}, files: {release}, url: {there}}}"
-        specs[id] = spec(tmp_path, id, where, "tsv", "{format: projected, original: pubtator, take: ids}")
-    data = ("--data-dir", tmp_path / "data")
-    answers = dict(zip(specs, command.several(*(("data", "fetch", s, *data) for s in specs.values())), strict=True))
-    for id in ("plain", "whole", "cut", "members"):
-        assert answers[id].status == 0, (id, answers[id].err)
-        assert sorted(p.name for p in (tmp_path / "data" / id).iterdir() if p.suffix == ".tsv") == [
-            f"{s}.tsv" for s in sorted(SPLITS)
-        ]
-        assert (tmp_path / "data" / id / "test.tsv").read_bytes() == tsv("test")
-    assert answers["beside"].status == 0, answers["beside"].err
-    for name, ending in (("beside", "tsv"), ("release", "txt")):
-        folder = tmp_path / "data" / name
-        assert {p.name: p.read_bytes() for p in folder.iterdir()} == {f"{s}.{ending}": tsv(s) for s in SPLITS}
-    assert "no.txt: the server answers 404" in refusal(answers["halved"])
-    assert not (tmp_path / "data" / "half").exists()
-    assert [s.range for s in hub.requests("cut.zip")] == [None, "bytes=1000-"]
-    assert f"the SHA-256 is {digest}" in refusal(answers["other"])
-    assert "the server answers 404" in refusal(answers["gone"])
-    assert "cut off: " in refusal(answers["stale"])
-    assert "the archive is damaged" in refusal(answers["bits"])
-    # a file that has changed since it was begun is begun anew, and not joined with its earlier version
-    hub.forget()
-    hub.file("stale.zip", archive)
-    again = command.several(*(("data", "fetch", specs[id], *data) for id in ("stale", "bits")))
-    assert [answer.status for answer in again] == [0, 0], [answer.err for answer in again]
-    assert [(s.range, s.status) for s in hub.requests("stale.zip")][-1] == ("bytes=3000-", 200)
-    assert not list((tmp_path / "data").rglob("*.part*"))
-
-
 def test_results_go_to_a_dataset_as_one_open_request_and_come_back(
     hub: HubServer, command: HubCommands, tmp_path: Path
 ) -> None:
@@ -261,8 +198,6 @@ def test_results_go_to_a_dataset_as_one_open_request_and_come_back(
     assert [s["outcome"] for s in second.json()[0]["submissions"]] == ["unchanged"]
     assert not hub.requests("load.py")
     assert "hub dataset org/none: it does not exist, or is private" in refusal(none)
-    state = json.loads((tmp_path / "theirs" / "submitted" / ".pulled.json").read_text())
-    assert state["first"]["commit"] == repository.refs["main"]
 
 
 def test_a_models_results_are_sent_to_its_repository(hub: HubServer, command: HubCommands, tmp_path: Path) -> None:
@@ -277,7 +212,7 @@ def test_a_models_results_are_sent_to_its_repository(hub: HubServer, command: Hu
         ("token=writer", *export, "org/first"),
         ("token=writer", *export, "org/first", "--format", "eval-results"),
         ("token=writer", *export, "org/bare"),
-        (*export, "org/first", "--format", "csv"),
+        (*export, "org/first", "--format", "bibtex"),
         ("token=writer", *export, "org/gone"),
     )
     assert "hub model org/first: the hub wants a token" in refusal(nobody)
@@ -295,5 +230,5 @@ def test_a_models_results_are_sent_to_its_repository(hub: HubServer, command: Hu
     assert whole.status == 0, whole.err
     assert b"## Results with BioBench" in bare.commits[bare.refs["refs/pr/1"]]["README.md"]
     assert bare.commits[bare.refs["main"]] == {"config.json": b"{}"}, "nothing changes before the owners merge"
-    assert "format 'csv' is nothing for a model's repository" in table.refusal()
+    assert "format 'bibtex' is nothing for a model's repository" in table.refusal()
     assert "hub model org/gone: it does not exist" in refusal(gone)

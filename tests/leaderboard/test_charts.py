@@ -46,12 +46,6 @@ def test_differences_stand_by_size_and_say_which_are_sure():
     assert {row["task"]: row["sure"] for row in held} == {"a": False, "b": True, "c": False}
 
 
-def test_long_names_are_cut_in_the_middle():
-    names = ["org/" + 40 * "x" + f" [weights {end}]" for end in ("0a1b", "ffff")]
-    assert len({charts.cut(name) for name in names}) == 2
-    assert all(len(charts.cut(name)) <= charts.MOST_LETTERS for name in names)
-
-
 def test_an_interval_that_is_drawn_holds_its_dot():
     sound = Row("a", "gad", "macro_f1", 0.60, 0.01, 0.58, 0.62, 4, "run")
     # one of four runs failed: the interval is about the three others, the mean about all
@@ -60,18 +54,3 @@ def test_an_interval_that_is_drawn_holds_its_dot():
         ends = charts.ends(row)
         assert ends["low"] is None or ends["low"] <= ends["score"] <= ends["high"]
     assert charts.ends(sound)["low"] == pytest.approx(58)
-
-
-def test_curves_over_lengths_keep_their_height_below_the_names():
-    lengths = (512, 1024, 4096)
-    heights = []
-    for count in (1, 6):
-        rows = [
-            {"model": f"model {n}", "length": length, "score": 80.0, "read": True}
-            for n in range(count)
-            for length in lengths
-        ]
-        spec = charts.lengths(rows, "tokens").to_dict()
-        assert spec["layer"][2]["encoding"]["x"]["axis"]["values"] == list(lengths)
-        heights.append(spec["height"])
-    assert heights[1] - heights[0] >= 5 * 15, "a name takes at least 15 pixels"

@@ -6,6 +6,7 @@ import io
 import re
 import zipfile
 
+import pandas as pd
 import pytest
 
 from biobench.comparison.compare import compare
@@ -14,10 +15,12 @@ from biobench.report.details.needle import map_html, needle_grids
 from biobench.report.frame import build
 from biobench.report.frames import results
 from biobench.report.results import load
+from biobench.report.tasks import shipped
 from biobench.submission.pack import submit
 from biobench.submission.verify import examine
 from leaderboard import page
 from leaderboard.submit import checked
+from leaderboard.table import _columns, headings
 from tests.helpers.app_make import PATHS, board, bodies, open_app, texts
 from tests.helpers.report_make import save_run, save_runs
 from tests.helpers.submission_make import honest_run
@@ -97,16 +100,25 @@ def test_ranks_stay_when_rows_are_hidden_and_other_protocols_have_none(monkeypat
     assert whole["rank"][whole["result"].str.contains("limit")].tolist() == ["limit"]
 
 
-def test_a_run_with_every_task_is_ranked_among_the_published(monkeypatch, tmp_path):
-    english = [i.id for i in load(tmp_path).infos.values() if i.in_suite and i.suite == "en"]
-    for task in english:
-        save_runs(tmp_path, "tiny", task, {42: 0.845, 43: 0.846, 44: 0.844})
-    frame = board(open_app(monkeypatch, tmp_path, suite="English"))
-    means = frame["mean"].str.split().str[0].astype(float)
-    better = sum(means > means["tiny"])
-    assert 0 < better < 9
-    assert frame.loc["tiny", "rank"] == str(better + 1)
-    assert list(means) == sorted(means, reverse=True)
+def test_small_protocol_runs_stand_under_their_own_choice(monkeypatch, stores):
+    """Page one leaves them out and counts them; the choice of protocol ranks them among themselves."""
+    whole = open_app(monkeypatch, stores["shipped"], suite="English")
+    assert not board(whole)["result"].str.contains("small").any()
+    (count,) = re.findall(r"Not shown: (\d+) lines are under the small protocol", texts(whole))
+    small = board(open_app(monkeypatch, stores["shipped"], suite="English", protocol="small protocol"))
+    own = small[small["result"] == "run here, small protocol"]
+    assert len(own) == int(count)
+    assert own["rank"].dropna().str.isdigit().any()
+    assert small.loc["PubMedBERT", "rank"] == "full"
+
+
+def test_no_heading_is_cut_and_none_is_given_twice():
+    tasks = ["quaero_medline", "quaero_emea", "fracco_100", "fracco_30", "ncbi_disease", "anatem"]
+    shown = headings(tasks)
+    assert list(shown.values()) == ["medline", "emea", "fracco_100", "fracco_30", "ncbi", "anatem"]
+    frame = pd.DataFrame([dict.fromkeys(("rank", "model", *tasks), "61.1 ±0.4")])
+    widths = _columns(frame, [shipped()[t] for t in tasks if t in shipped()])
+    assert all(widths[task]["width"] > 5.5 * len(widths[task]["label"] or task) for task in tasks)
 
 
 def test_a_model_page_has_its_scores_and_the_best_under_its_protocol(monkeypatch, runs):
@@ -173,26 +185,11 @@ def test_pretraining_shows_ledgers_and_published_experiments(monkeypatch, runs):
     assert len(app.table) == len(load(runs).experiments[0].experiments)
 
 
-def test_new_records_are_seen(monkeypatch, tmp_path):
-    save_run(tmp_path / "board", "tiny", "bc5cdr", 42, 0.6)
-    app = open_app(monkeypatch, tmp_path / "board", suite="English")
-    save_run(tmp_path / "board", "late", "bc5cdr", 42, 0.8)
-    app.run()
-    assert board(app).loc["late", "bc5cdr"] == "80.0"
-
-
 def test_messages_do_not_tell_where_the_folder_lies(monkeypatch, tmp_path):
     monkeypatch.setenv(page.RESULTS_VARIABLE, str(tmp_path))
     monkeypatch.setenv(page.PRETRAINING_VARIABLE, str(tmp_path / "training"))
     assert page.text(f"{tmp_path}/runs/a.json: not JSON") == "runs/a.json\\: not JSON"
     assert str(tmp_path) not in page.text(f"{tmp_path}/training/detour/metrics.jsonl:3")
-
-
-def test_a_public_board_names_no_command(monkeypatch):
-    note = "anatem: no gate verdict on the data of its runs; `biobench tasks gate anatem` gives one"
-    assert page.without_commands(note) == note
-    monkeypatch.setattr(page, "is_public", lambda: True)
-    assert page.without_commands(note) == "anatem: no gate verdict on the data of its runs"
 
 
 def test_a_pack_is_checked_here_and_as_an_upload(monkeypatch, tmp_path):

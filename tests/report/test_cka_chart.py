@@ -22,11 +22,10 @@ def line(where: str, value: float, noise: float | None, high: float | None = 3.0
     }
 
 
-def analysis(noise: float | None = None, high: float | None = 3.0, *, series: bool = False) -> dict[str, Any]:
-    """Two layers and their groups; with `series` one earlier pair."""
+def analysis(noise: float | None = None, high: float | None = 3.0) -> dict[str, Any]:
+    """Two layers and their groups."""
     lines = [line(where, 0.2 + 0.1 * n, noise, high) for n, where in enumerate(("0", "1", "low", "all"))]
-    earlier = [{"pair": ["a1", "b1"], "lines": lines[2:]}] if series else []
-    return {"pair": ["a", "b"], "lines": lines, "series": earlier, "texts": 40, "states": "mean"}
+    return {"pair": ["a", "b"], "lines": lines, "texts": 40, "states": "mean"}
 
 
 def drawn(chart: Any) -> dict[str, Any]:
@@ -44,13 +43,11 @@ def test_a_pair_alone_has_its_layers_in_percent() -> None:
     assert (rows[1]["low"], rows[1]["high"]) == (pytest.approx(29), pytest.approx(31))
 
 
-def test_noise_adds_its_line_and_the_ratio_and_a_series_its_panel() -> None:
-    found = drawn(cka_chart(json.loads(json.dumps(analysis(0.1, series=True)))))
+def test_noise_adds_its_line_and_the_ratio() -> None:
+    found = drawn(cka_chart(json.loads(json.dumps(analysis(0.1)))))
     text = json.dumps(found)
     assert text.count('"seed noise"') >= 3
     assert "pair / noise" in text
-    assert "a1 : b1" in text
-    assert found["resolve"]["scale"]["color"] == "independent"
 
 
 def test_an_end_that_is_not_bounded_is_drawn_to_the_axis() -> None:

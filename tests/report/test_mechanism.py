@@ -12,11 +12,10 @@ import pytest
 
 from biobench.cli.main import app
 from biobench.errors import SpecError, TrainingError, UsageError
-from biobench.report.details.mechanism import standings_chart
 from biobench.runs.options import RunRequest
 from biobench.runs.result import RunResult
 from biobench.stats import Estimand, mean_test
-from biobench.workflows.mechanism import frozen_layers, stability, standings, stored_scores
+from biobench.workflows.mechanism import frozen_layers, paired_report, stability, stored_scores
 from tests.helpers.ledger_make import ledger, write
 from tests.helpers.report_make import save_runs
 
@@ -37,8 +36,8 @@ def scores(level: float, wobble: float = 0.002) -> dict[str, dict[int, float]]:
 TABLE = {"detour": scores(0.62), "twin": scores(0.58), "low": scores(0.59), "mid": scores(0.615)}
 
 
-def test_standings_are_paired_over_seeds_and_tasks() -> None:
-    report = standings(TABLE, reference="detour", twin="twin", frozen={"low": "layers 0-7 in detour"})
+def test_scores_are_paired_over_seeds_and_tasks() -> None:
+    report = paired_report(TABLE, reference="detour", twin="twin", frozen={"low": "layers 0-7 in detour"})
     assert report.seeds == tuple(SEEDS)
     rows = {row.model: row for row in report.rows}
     assert [rows[m].role for m in TABLE] == ["reference", "twin", "frozen", "frozen"]
@@ -65,17 +64,17 @@ def test_standings_are_paired_over_seeds_and_tasks() -> None:
 
 def test_only_shared_seeds_and_tasks_count() -> None:
     fewer = {**TABLE, "low": {"demo_ner": {s: v for s, v in TABLE["low"]["demo_ner"].items() if s != 42}}}
-    report = standings(fewer, reference="detour", twin="twin")
+    report = paired_report(fewer, reference="detour", twin="twin")
     assert (report.tasks, report.seeds) == (("demo_ner",), (43, 44, 45, 46))
     with pytest.raises(UsageError, match="no task in common"):
-        standings({**TABLE, "low": {"other": {42: 0.5}}}, reference="detour", twin="twin")
+        paired_report({**TABLE, "low": {"other": {42: 0.5}}}, reference="detour", twin="twin")
     with pytest.raises(UsageError, match="no seed in common"):
-        standings({**TABLE, "low": {"demo_ner": {1: 0.5}}}, reference="detour", twin="twin")
+        paired_report({**TABLE, "low": {"demo_ner": {1: 0.5}}}, reference="detour", twin="twin")
 
 
 def test_a_gain_that_may_be_nothing_leaves_recovery_without_interval() -> None:
     flat = {"donor": scores(0.60, 0.03), "recipient": scores(0.601, 0.03), "hybrid": scores(0.61)}
-    kept = standings(flat, reference="donor", twin="recipient").rows[2].kept
+    kept = paired_report(flat, reference="donor", twin="recipient").rows[2].kept
     assert kept is not None
     assert kept.interval is None
     assert kept.note
@@ -110,13 +109,10 @@ def test_freeze_report_reads_the_store(results: Path, capsys: pytest.CaptureFixt
     found = stored_scores(["detour", "low"], results, ["demo_ner"])
     assert found["low"]["demo_ner"] == pytest.approx(TABLE["low"]["demo_ner"])
     command = ["analyze", "freeze-report", "detour", "twin", "low", "mid", "--results-dir", str(results)]
-    figure = results / "dots.json"
-    app([*command, "--json", "--figure", str(figure)], standalone_mode=False)
+    app([*command, "--json"], standalone_mode=False)
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert [r["model"] for r in rows] == ["detour", "twin", "low", "mid"]
     assert rows[3]["kept"]["value"] > rows[2]["kept"]["value"]
-    drawn = json.loads(figure.read_text(encoding="utf-8"))
-    assert "layer" in drawn
     app(command, standalone_mode=False)
     assert "to twin" in capsys.readouterr().out
     with pytest.raises(UsageError, match="one frozen run or more are needed"):
@@ -185,10 +181,3 @@ def test_a_rate_that_cannot_be_trained_is_refused_before_any_run(monkeypatch: py
     with pytest.raises(SpecError, match="should be greater than 0"):
         app(command, standalone_mode=False)
     assert found == ["some/model"]  # the good rate was planned
-
-
-def test_the_dot_plot_leaves_the_twin_to_the_zero_line() -> None:
-    chart = json.dumps(standings_chart(standings(TABLE, reference="detour", twin="twin").as_json()).to_dict())
-    assert "low (frozen)" in chart
-    assert "detour (reference)" in chart
-    assert "twin (twin)" not in chart

@@ -14,7 +14,6 @@ from biobench.report.frame import Report
 from tests.helpers.floors_make import play
 from tests.helpers.report_make import save_runs
 from tests.helpers.submission_make import honest_run
-from tests.helpers.tiny import make_tiny_encoder
 
 PUBLIC = {"run", "compare", "load_task", "results", "predictions", "validate", "report"}
 
@@ -55,19 +54,6 @@ def test_runs_of_a_task_that_fails_its_gate_are_not_missing_in_silence(folder: P
         assert biobench.results(folder).to_dataframe().empty
 
 
-def test_a_run_from_python_draws_no_bars(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    from transformers.utils import logging
-
-    encoder = make_tiny_encoder(tmp_path / "tiny")
-    logging.enable_progress_bar()  # type: ignore[no-untyped-call]
-    capfd.readouterr()
-    small = {"limit": 24, "overrides": "training.epochs=1", "gate": False, "parallel": 1, "device": "cpu"}
-    biobench.run(encoder, "demo_topic", seeds=42, results_dir=tmp_path / "r", **small)
-    shown = capfd.readouterr()
-    assert shown.out + shown.err == ""
-    assert logging.is_progress_bar_enabled()  # type: ignore[no-untyped-call]
-
-
 def test_the_report_is_that_of_the_command(folder: Path) -> None:
     report = biobench.report(str(folder), models=["org/mine"])
     assert isinstance(report, Report)
@@ -84,8 +70,6 @@ def test_predictions_with_text_and_errors(tmp_path: Path) -> None:
     assert frame["text"].str.len().min() > 0
     wrong = frame[frame["wrong"] > 0]
     assert all(set(g) != set(s) for g, s in zip(wrong["gold"], wrong["said"], strict=True))
-    errors = biobench.results(tmp_path).errors("org/tiny", record.task.id)
-    assert len(errors) == frame["wrong"].sum()
 
 
 def test_a_spec_is_validated(tmp_path: Path) -> None:

@@ -8,8 +8,7 @@ from biobench.report.baselines import baseline_rows, no_skill, shown
 from biobench.report.frame import build
 from biobench.report.results import load
 from biobench.report.tasks import shipped, task_infos
-from biobench.schema.baseline import GateCheck
-from biobench.store.floors import save_floor, scan_floors
+from biobench.store.floors import scan_floors
 from tests.helpers.floors_make import play
 from tests.helpers.report_make import save_run
 
@@ -77,16 +76,6 @@ def test_policies_with_skill_or_with_order_and_length_are_no_bar_for_failed_runs
         assert no_skill([record.model_copy(update={"policies": (*record.policies, other)})])["gad", "macro_f1"] == bar
     ordered = record.model_copy(update={"policies": (*record.policies, floor.model_copy(update={"name": "id order"}))})
     assert "id order" not in {r.model for r in baseline_rows([ordered], (), shipped(), METRICS)}
-
-
-def test_what_the_gate_flags_is_a_note_of_the_report(tmp_path):
-    save_run(tmp_path, "m", "gad", 42, 0.5)
-    play(tmp_path, "gad", 0.3)
-    (record,) = scan_floors(tmp_path)[0]
-    flag = GateCheck(name="overlap", passed=True, words="of 60 test documents 9 are of groups", flagged=True)
-    save_floor(tmp_path, record.model_copy(update={"checks": (flag,)}))
-    notes = [n for n in build(tmp_path, "macro", tasks=["gad"]).notes if "the gate flags gad" in n]
-    assert notes == ["the gate flags gad: of 60 test documents 9 are of groups"]
 
 
 def test_models_below_a_floor_are_named_first(tmp_path):

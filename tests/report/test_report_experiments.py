@@ -1,4 +1,4 @@
-"""Published experiments are whole, strictly typed, and stand in every format that prints tables."""
+"""Published experiments are whole, strictly typed, and are read with the folder."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ import pytest
 
 from biobench.data.catalog import load_task
 from biobench.errors import SpecError
-from biobench.report.frame import build
 from biobench.report.literature.experiments import experiments_for
-from biobench.report.printers import render, to_text
-from biobench.report.results import fingerprint
+from biobench.report.results import fingerprint, load
 from trainer.api import load_recipe
 
 GOOD = """\
@@ -59,45 +57,20 @@ def test_what_goes_beside_exists(shipped):
                     assert load_task(value)
 
 
-@pytest.mark.parametrize("format", ["table", "latex", "html"])
-def test_every_format_with_tables_shows_them_with_source_and_baselines(tmp_path, format):
-    report = build(tmp_path, "paper")
-    text = to_text(report, experiments=True) if format == "table" else render(report, format)
-    for number in ("62.2", "51.6", "58.9", "59.3", "39.9", "56.5", "67.2", "71.6", "73.5"):
-        assert number in text, number
-    for word in ("2507.00994", "Of ours beside it", "BioBERT: no published values", "SciBERT: no published values"):
-        assert word in " ".join(text.split()), word
-
-
-def test_filters_leave_what_was_asked_for(tmp_path):
-    def ids(**filters):
-        return {e.id for p in build(tmp_path, "paper", **filters).experiments for e in p.experiments}
-
-    assert ids(suites=["needle"]) == {"needle"}
-    assert "freezing" in ids(suites=["fr"])
-    assert "needle" not in ids(suites=["fr"])
-    assert ids(tasks=["diamed"]) == ids(models=["DrBERT"]) == ids(sources=["run"]) == set()
-    assert ids() == ids(sources=["published"]) > ids(suites=["fr"])
-
-
 def add(results, text, name="mine"):
     folder = results / "published" / "experiments"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
 
 
-def test_a_results_folder_brings_its_own_and_no_name_breaks_out(tmp_path):
+def test_a_results_folder_brings_its_own_with_its_cells_as_printed(tmp_path):
     before = fingerprint(tmp_path)
-    add(tmp_path, GOOD.replace("name: A,", 'name: "<b>|A|_$</b>",'))
+    add(tmp_path, GOOD)
     assert fingerprint(tmp_path) != before
-    report = build(tmp_path, "paper")
-    assert report.experiments[-1].experiments[0].cells(report.experiments[-1].experiments[0].lines[0]) == [
-        "71.2",
-        "0.50",
-    ]
-    assert "<b>" not in render(report, "html")
-    assert r"\<b\>\|A\|\_\$" in render(report, "md")
-    assert r"\textless{}b\textgreater{}" in render(report, "latex")
+    (one,) = experiments_for(tmp_path)[-1].experiments
+    assert [one.cells(line) for line in one.lines] == [["71.2", "0.50"], ["60.0", "–"]]
+    assert one.headings == ["score, %", "p, probability"]
+    assert experiments_for(tmp_path)[-1].below(one)[-1] == "Source: Someone 2027."
 
 
 @pytest.mark.parametrize(
@@ -110,8 +83,7 @@ def test_a_results_folder_brings_its_own_and_no_name_breaks_out(tmp_path):
     ],
 )
 def test_damage_is_refused_with_its_file(tmp_path, old, new, said):
-    assert old in GOOD
     add(tmp_path, GOOD.replace(old, new, 1))
     with pytest.raises(SpecError, match=r"mine\.yaml") as caught:
-        build(tmp_path, "paper")
+        load(tmp_path)
     assert said in str(caught.value)

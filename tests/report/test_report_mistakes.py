@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biobench.report.details.mistakes import judge, tally
+from biobench.report.details.mistakes import by_label, judge
 from biobench.schema.document import Document, Prediction, Span
 from biobench.score import counts
 
@@ -35,7 +35,7 @@ def test_classification():
     judged = judge(gold, [Prediction("a", labels=("P", "R")), Prediction("b", labels=("P",))])
     assert [j.document.id for j in judged] == ["a", "b"]
     assert judged[0].wrong == 2
-    assert tally(judged) == {"P": {"right": 2}, "Q": {"missed": 1}, "R": {"spurious": 1}}
+    assert by_label(judged) == {"P": {"right": 2}, "Q": {"missed": 1}, "R": {"spurious": 1}}
 
 
 span = st.tuples(st.integers(0, 14), st.integers(1, 6), st.sampled_from("XY")).map(

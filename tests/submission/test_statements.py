@@ -17,7 +17,7 @@ from biobench.submission.pack import submit
 from biobench.submission.verify import examine
 from biobench.workflows.reproduce import agreement_interval, prediction_interval
 from tests.helpers.cli_make import Said, call
-from tests.helpers.submission_make import TASK, honest_run
+from tests.helpers.submission_make import TASK, honest_run, save_rekeyed
 from tests.helpers.tiny import make_tiny_encoder
 
 
@@ -32,10 +32,9 @@ def biobench(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
 
 def weak_rival(board: Path) -> None:
     """A model on the board that gives one answer to everything."""
-    made = honest_run(board, model="org/weak")
-    gold, said = Store(board).load_predictions(made)
-    one = [replace(p, labels=("cardiology",), label_scores=(1.0, 0.0, 0.0, 0.0)) for p in said]
-    Store(board).save(scored(made, gold, one), gold, one)
+    run = honest_run(board, model="org/weak")
+    predictions = Store(board).load_predictions(run)[1]
+    save_rekeyed(board, run, [replace(p, labels=("cardiology",), label_scores=(1.0, 0, 0, 0)) for p in predictions])
 
 
 def invent(results: Path) -> None:
@@ -61,15 +60,15 @@ def test_a_drawn_seed_lets_an_honest_leader_in_and_an_invented_one_out(
 ) -> None:
     """Before, gold with a few errors was verified like any training: no file of a submission tells them apart."""
     make_tiny_encoder(tmp_path / "models" / "tiny")
-    options = ("--seeds", "42-44", "--device", "cpu", "--parallel", "1", "--no-gate")
+    options = ("--seeds", "42-44", "--track", "frozen", "--device", "cpu", "--parallel", "1", "--no-gate")
     assert biobench("run", "models/tiny", "--task", TASK, *options, "--results-dir", "mine").status == 0
     weak_rival(tmp_path / "board")
-    honest = submit("tiny", tmp_path / "mine", tmp_path / "board" / "submitted" / "honest")
+    honest = submit("tiny [frozen]", tmp_path / "mine", tmp_path / "board" / "submitted" / "honest")
     (invented_runs := tmp_path / "invented").mkdir()
     for made in list(Store(tmp_path / "mine").records()):
         Store(invented_runs).copy(Store(tmp_path / "mine"), made)
     invent(invented_runs)
-    cheat = submit("tiny", invented_runs, tmp_path / "cheat")
+    cheat = submit("tiny [frozen]", invented_runs, tmp_path / "cheat")
     for pack in (honest, cheat):
         waits = biobench("verify-submission", pack, "--against", "board")
         assert waits.status == 1

@@ -11,9 +11,10 @@ import pytest
 
 from biobench.cli.main import app
 from biobench.errors import ModelError, UsageError
-from tests.helpers.trainer_make import TEXTS, ledger, write
+from tests.helpers.ledger_make import ledger
+from tests.helpers.trainer_make import TEXTS, write
 from trainer.analysis.cka import compare, groups
-from trainer.analysis.states import draw, layer_states, sample
+from trainer.analysis.states import draw, layer_states
 
 
 @pytest.fixture(scope="module")
@@ -23,17 +24,11 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: write(root / name, seed=5, moved=moved) for name, moved in (("a", 0.0), ("near", 0.05), ("far", 0.5))}
 
 
-def test_a_checkpoint_with_itself_has_no_divergence(models: dict[str, Path]) -> None:
-    report = compare(models["a"], models["a"], lambda: draw(TEXTS, 40, [42]), max_length=64)
-    for line in report.lines:
-        assert abs(line.divergence.value) < 1e-12
-
-
-def test_report_with_noise_and_series(models: dict[str, Path]) -> None:
+def test_report_with_noise(models: dict[str, Path]) -> None:
     a, near, far = models["a"], models["near"], models["far"]
     drawn = draw(TEXTS, 40, [42, 43])
     assert len(drawn.texts) > 40
-    report = compare(a, far, lambda: drawn, noise=(a, near), series=[(a, near)], max_length=64)
+    report = compare(a, far, lambda: drawn, noise=(a, near), max_length=64)
     assert [x.where for x in report.lines if x.estimator == "biased"] == [*"0123", "low", "mid", "late", "all"]
     for line in report.lines:
         assert line.noise is not None
@@ -47,16 +42,17 @@ def test_report_with_noise_and_series(models: dict[str, Path]) -> None:
     assert every.ratio is not None
     assert every.noise is not None
     assert every.ratio.value == pytest.approx(every.divergence.value / every.noise.value)
-    assert {x.where for x in report.series[0].lines} == {"low", "mid", "late", "all"}
-    first = next(x for x in report.series[0].lines if x.where == "all" and x.estimator == "debiased")
-    assert first.divergence.value == pytest.approx(every.noise.value)
+    alone = compare(a, near, lambda: drawn, max_length=64).of("all", "debiased")
+    assert alone.divergence.value == pytest.approx(every.noise.value)
+    assert alone.noise is None
+    assert abs(compare(a, a, lambda: drawn, max_length=64).of("all", "biased").divergence.value) < 1e-12
 
 
 def test_a_noise_pair_that_its_ledgers_deny_is_named(models: dict[str, Path], tmp_path: Path) -> None:
     def run(name: str, *, training: int, steps: int = 1) -> Path:
         folder = shutil.copytree(models["a"], tmp_path / name)
         seeds = {"data": 1, "training": training, "init": 1}
-        held = ledger(1, "keep").model_copy(update={"seeds": seeds, "steps": steps})
+        held = ledger("a").model_copy(update={"seeds": seeds, "steps": steps})
         (folder / "ledger.json").write_text(held.model_dump_json(), encoding="utf-8")
         return folder
 
@@ -103,33 +99,15 @@ def test_drawings_are_reproducible_and_without_replacement() -> None:
         draw(texts[:3], 100, [1])
 
 
-def test_texts_come_from_folders(tmp_path: Path) -> None:
-    for number in range(6):
-        (tmp_path / f"{number}.txt").write_text(f"text {number}", encoding="utf-8")
-    assert sample(str(tmp_path), 10, [1]).available == 6
-    lines = tmp_path / "more.jsonl"
-    lines.write_text("".join(f'{{"body": "line {n}"}}\n' for n in range(7)), encoding="utf-8")
-    assert sample(str(lines), 10, [1], "body").texts[6] == "line 6"
-
-
-def test_the_command_prints_json_and_writes_figures(
-    models: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_prints_json_and_a_table(models: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
     a, near, far = (str(models[name]) for name in ("a", "near", "far"))
-    options = f"--noise {a} {near} --series {a}={near} --texts embedded --n 12 --seeds 42,43 --max-length 48"
+    options = f"--noise {a} {near} --texts embedded --n 12 --seeds 42,43 --max-length 48"
     arguments = ["analyze", "cka", a, far, *options.split()]
-    figures = [tmp_path / f"figure{ending}" for ending in (".svg", ".json")]
-    app([*arguments, "--json", *(x for f in figures for x in ("--figure", str(f)))], standalone_mode=False)
+    app([*arguments, "--json"], standalone_mode=False)
     found = json.loads(capsys.readouterr().out)
     assert found["per_seed"] == 12
     assert len(found["lines"]) == 16
-    assert figures[0].read_text(encoding="utf-8").lstrip().startswith("<svg")
-    chart = json.loads(figures[1].read_text(encoding="utf-8"))
-    assert len(chart["vconcat"]) >= 2
-    assert chart["resolve"]["scale"]["color"] == "independent"  # or the series is drawn without its colours
     app(arguments, standalone_mode=False)
     printed = capsys.readouterr().out
     assert "noise (debiased)" in printed
     assert "95% jackknife intervals over texts" in printed
-    with pytest.raises(UsageError, match=r"no figure can be written as 'a\.bmp'"):
-        app([*arguments, "--figure", "a.bmp"], standalone_mode=False)

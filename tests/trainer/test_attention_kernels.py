@@ -70,20 +70,6 @@ def test_rotary_families_reach_the_kernel_under_autocast(kind: str, causal: bool
     torch.testing.assert_close(kept.float(), whole.float(), rtol=0.1, atol=0.1)
 
 
-@pytest.mark.parametrize("kind", ["gemma3_text", "eurobert", "modernbert", "bert"])
-def test_queries_keys_and_values_have_one_type(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: set[tuple[torch.dtype, ...]] = set()
-    plain = attention._sdpa
-    monkeypatch.setattr(
-        attention, "_sdpa", lambda q, k, v, *a: (seen.add((q.dtype, k.dtype, v.dtype)), plain(q, k, v, *a))[1]
-    )
-    model = tiny(kind)
-    ids = guard.probe_tokens(model, torch.device("cpu"))
-    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
-        Trainee(model).hidden(ids, causal=True)
-    assert seen == {(torch.bfloat16,) * 3}
-
-
 def noted(kind: str, precision: str, dropout: float, *, isolated: bool = False) -> dict[str, str]:
     model = tiny(kind)
     set_dropout(model, dropout)
@@ -121,26 +107,6 @@ def test_on_a_cpu_nothing_is_warned_of(caplog: pytest.LogCaptureFixture) -> None
     with caplog.at_level(logging.WARNING, "trainer"):
         assert noted("modernbert", "fp32", 0.0) == {"full_attention": "sdpa", "sliding_attention": "dense"}
     assert not caplog.records
-
-
-@pytest.mark.parametrize(
-    ("able", "name"), [(("cudnn", "flash"), "cudnn"), (("flash", "efficient"), "flash"), ((), "math")]
-)
-def test_the_backend_of_torchs_attention_is_named(
-    able: tuple[str, ...], name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[Any] = []
-    monkeypatch.setattr(attention, "DEVICES", ("cuda", "cpu"))
-    for backend in ("cudnn", "flash", "efficient"):
-
-        def answer(params: Any, backend: str = backend) -> bool:
-            asked.append(params)
-            return backend in able
-
-        monkeypatch.setattr(torch.backends.cuda, f"can_use_{backend}_attention", answer)
-    assert noted("eurobert", "bf16", 0.0) == {"full_attention": name}
-    assert asked[0].is_causal
-    assert asked[0].enable_gqa
 
 
 def test_the_order_of_backends_is_set_on_a_gpu_alone(monkeypatch: pytest.MonkeyPatch) -> None:

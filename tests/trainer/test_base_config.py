@@ -46,10 +46,6 @@ def test_names_and_values_of_the_config(
     assert "\n" not in str(caught.value)
 
 
-def test_a_plan_takes_ids_that_a_recipe_names(small: list[str]) -> None:
-    assert api.plan("toy_detour", overrides=[*small, "base.config.pad_token_id=0"]).parameters > 0
-
-
 def test_ids_of_a_config_must_be_the_tokenizer_s() -> None:
     with pytest.raises(ModelError, match=r"sep_token_id is 2 by base\.config and 3 by the tokenizer"):
         new_model({**SIZES, "sep_token_id": 2}, TOKENIZER, 1)
@@ -86,16 +82,3 @@ def test_without_a_tokenizer_beside_it_the_config_speaks(tmp_path: Path) -> None
     moved.sep_token = "[PAD]"
     with pytest.raises(ModelError, match="sep_token_id is 3 by the checkpoint's config and 0 by the tokenizer"):
         check_own_ids(folder, moved)
-
-
-def test_a_run_refuses_it(small: list[str], tmp_path: Path) -> None:
-    folder = checkpoint(tmp_path / "model", TOKENIZER)
-    train_tokenizer([t.upper() for t in TEXTS], 400, 64).save_pretrained(tmp_path / "other")
-    fields = [o for o in small if not o.startswith("base.")]
-    with pytest.raises(ModelError, match=r"base.tokenizer is not the checkpoint's"):
-        api.pretrain(
-            "toy_detour",
-            out=tmp_path / "run",
-            overrides=[*fields, f"base={{model: {folder}, tokenizer: {tmp_path / 'other'}}}"],
-            progress="none",
-        )

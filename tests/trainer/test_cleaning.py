@@ -1,4 +1,4 @@
-"""Declared steps of a corpus: languages, quality, duplicates, caps on repeats, and removals counted by task."""
+"""Duplicates that a corpus excludes, and removals counted by task."""
 
 from __future__ import annotations
 
@@ -14,18 +14,15 @@ from typer.testing import CliRunner
 from biobench.cli.main import app
 from biobench.errors import BioBenchError
 from trainer.corpus import cleaning as cleaning_module
-from trainer.corpus import tokenised
 from trainer.corpus.builder import build
-from trainer.corpus.cleaning import Cleaner, duplicates, is_good
+from trainer.corpus.cleaning import Fingerprints, duplicates
 from trainer.corpus.shards import Corpus, train_tokenizer
-from trainer.recipe.corpus import Cleaning, CorpusSpec, NearDuplicates, Quality
+from trainer.recipe.corpus import Cleaning, CorpusSpec, NearDuplicates
 
 WORDS = [
     a + b for a in ("car", "neur", "gastr", "derm", "hepat", "nephr") for b in ("itis", "osis", "ology", "al", "o")
 ]
-FRENCH = "Le patient se plaint depuis trois jours d'une toux avec de la fièvre et une douleur dans la poitrine {}."
-ENGLISH = "The patient has been complaining for three days of a cough with fever and of pain in the chest {}."
-TOKENIZER = train_tokenizer([FRENCH, ENGLISH, " ".join(WORDS)], 400, 64)
+TOKENIZER = train_tokenizer([" ".join(WORDS)], 400, 64)
 
 
 def document(seed: int, words: int = 120) -> str:
@@ -41,11 +38,10 @@ def changed(text: str, places: int) -> str:
 
 def corpus(folder: Path, sources: dict[str, list[str]], **fields: Any) -> Corpus:
     exclude = fields.pop("exclude", None)
-    shares = fields.pop("shares", {})
     for name, texts in sources.items():
         lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
         (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
-    listed = [{"id": name, "path": f"{name}.jsonl", "share": shares.get(name)} for name in sources]
+    listed = [{"id": name, "path": f"{name}.jsonl"} for name in sources]
     spec = CorpusSpec.model_validate(
         {"sources": listed, "sequence_length": 16, "root": str(folder), "held_out": 0, **fields}
     )
@@ -81,77 +77,14 @@ def test_near_duplicates_go_and_different_texts_stay(tmp_path: Path) -> None:
 
 
 def test_the_chance_to_go_rises_with_the_similarity() -> None:
-    cleaner = Cleaner(Cleaning(near_duplicates=NearDuplicates(similarity=0.8)))
+    cleaner = Fingerprints(Cleaning(near_duplicates=NearDuplicates(similarity=0.8)))
     found = {}
     for places in (1, 12):
         pairs = [(document(n, 300), changed(document(n, 300), places)) for n in range(30)]
-        hashes = [cleaner.hashes(pair) for pair in pairs]
+        hashes = [cleaner.of(pair) for pair in pairs]
         found[places] = sum(bool((h[0] == h[1]).any()) for h in hashes)
     assert found[1] >= 28, "97 of 100 runs shared"
     assert found[12] <= 15, "two thirds shared"
-
-
-def test_languages_and_quality_are_counted_by_step(tmp_path: Path) -> None:
-    texts = [FRENCH.format(n) for n in range(5)] + [ENGLISH.format(n) for n in range(3)] + ["12 34 # # 56 78", "a b"]
-    built = corpus(
-        tmp_path, {"a": texts}, clean={"languages": ["fr"], "quality": {"min_words": 5, "symbol_share": 0.1}}
-    )
-    source = built.manifest["sources"][0]
-    assert source["cleaned"] == {
-        "quality": 2,
-        "language": 3,
-    }
-    assert source["documents"] == 5
-    assert "complaining" not in text_of(built)
-
-
-@pytest.mark.parametrize(
-    ("text", "good"),
-    [
-        ("words that are quite ordinary in every way " * 3, True),
-        ("too few", False),
-        ("1 2 3 4 5 6 7 8 9 10 " * 3, False),
-        ("aaaaaaaaaaaaaaaaaaaaaaaaaaa " * 20, False),
-        ("and so on ... and then ... or # this # that " * 3, False),
-        ("the same line again\n" * 10, False),
-        ("", False),
-    ],
-)
-def test_quality_rules(text: str, good: bool) -> None:
-    assert is_good(text, Quality(min_words=10)) == good
-
-
-def test_the_number_of_processes_and_a_kill_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = [document(n % 37, 40) for n in range(90)]
-    clean = {"exact_duplicates": True, "near_duplicates": {}}
-    for name in ("whole", "cut"):
-        (tmp_path / name).mkdir()
-    whole = corpus(tmp_path / "whole", {"a": texts}, clean=clean)
-    assert whole.manifest["sources"][0]["drawn_documents"] == 37
-    monkeypatch.setattr(tokenised, "DOCUMENTS", 10)
-    make, made = tokenised.Encoding.make, list[int]()
-
-    def dying(self: tokenised.Encoding, batch: list[str]) -> tokenised.EncodedBatch:
-        made.append(len(batch))
-        if len(made) == 4:
-            raise KeyboardInterrupt
-        return make(self, batch)
-
-    monkeypatch.setattr(tokenised, "ALONE", 99)
-    monkeypatch.setattr(tokenised.Encoding, "make", dying)
-    with pytest.raises(KeyboardInterrupt):
-        corpus(tmp_path / "cut", {"a": texts}, clean=clean)
-    monkeypatch.setattr(tokenised.Encoding, "make", make)
-    monkeypatch.setattr(tokenised, "ALONE", 1)  # other processes make the rest
-    assert corpus(tmp_path / "cut", {"a": texts}, clean=clean).hash == whole.hash
-
-
-def test_repeats_are_capped_and_the_shares_realised_are_recorded(tmp_path: Path) -> None:
-    sources = {"large": [document(n) for n in range(40)], "small": [document(100 + n) for n in range(2)]}
-    built = corpus(tmp_path, sources, shares={"large": 0.5, "small": 0.5}, most_repeats=4)
-    small = built.manifest["sources"][1]
-    assert small["drawn_documents"] == 8
-    assert small["share"] == pytest.approx(8 / 48, abs=0.03)
 
 
 def test_removals_are_counted_for_each_task(tmp_path: Path) -> None:
@@ -178,23 +111,17 @@ def test_a_missing_package_is_named_before_anything_is_built(tmp_path: Path, mon
         corpus(tmp_path, {"a": [document(1)]}, clean={"near_duplicates": {}})
 
 
-def test_a_corpus_whose_documents_all_go_names_the_steps(tmp_path: Path) -> None:
-    with pytest.raises(BioBenchError, match="2 were excluded") as error:
-        corpus(tmp_path, {"a": ["too short", "this too"]}, clean={"quality": {}})
-    assert "corpus.clean" in error.value.hint
-
-
 def test_the_command_tells_what_each_step_and_task_removed(tmp_path: Path) -> None:
     task = document(50, 30)
-    texts = [FRENCH.format(n) for n in range(6)] + [ENGLISH.format(1), FRENCH.format(2), f"{task} and more"]
-    clean = {"languages": ["fr"], "exact_duplicates": True}
-    built = corpus(tmp_path, {"notes": texts}, clean=clean, exclude={"demo_ner": [task], "demo_topic": []})
+    texts = [document(n) for n in range(6)] + [document(2), f"{task} and more"]
+    exclude = {"demo_ner": [task], "demo_topic": []}
+    built = corpus(tmp_path, {"notes": texts}, clean={"exact_duplicates": True}, exclude=exclude)
     shown = CliRunner().invoke(app, ["corpus", "stats", str(built.folder)])
     assert shown.exit_code == 0, shown.output
-    assert "notes: removed: quality 0, language 1, exact duplicates 1, near duplicates 0" in shown.output
+    assert "notes: 1 documents removed because of exact duplicates" in shown.output
     assert "notes: 1 documents removed because of demo_ner" in shown.output
     assert "demo_topic" not in shown.output
     assert max(map(len, shown.output.splitlines())) <= 80
     row = json.loads(CliRunner().invoke(app, ["corpus", "stats", str(built.folder), "--json"]).output)[0]
-    assert row["removed by task"] == {"demo_ner": 1, "demo_topic": 0}
-    assert row["removed by step"]["language"] == 1
+    assert row["removed by task"] == {"demo_ner": 1}
+    assert row["removed by step"] == {"exact_duplicates": 1, "near_duplicates": 0}

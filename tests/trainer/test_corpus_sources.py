@@ -1,15 +1,16 @@
-"""What text can be read from: compressed files, tables, Arrow, folders of parts, the hub in parallel."""
+"""What text can be read from: every form gives the same documents; damage is one line with its file and place."""
 
 from __future__ import annotations
 
 import csv
 import gzip
 import json
+import math
 import os
 import shutil
-import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import datasets
@@ -18,21 +19,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from biobench.errors import BioBenchError, DataFormatError, DataUnavailableError
+from biobench.errors import DataFormatError, DataUnavailableError
 from tests.helpers.trainer_make import TEXTS
-from trainer.corpus import hub
+from trainer.corpus import hub, sources
 from trainer.corpus.builder import build, corpus_folder, excluded_documents
 from trainer.corpus.shards import train_tokenizer
-from trainer.corpus.sources import Digests, ReadMeter, texts
+from trainer.corpus.sources import ReadMeter, digests, texts
 from trainer.recipe.corpus import CorpusSource, CorpusSpec
 
 AWKWARD = [*TEXTS, 'a "quoted" finding,\nwith a comma and a second line', "été, 39 °C; 𝒳 positive\ttab"]
 TOKENIZER = train_tokenizer(TEXTS, 400, 64)
-
-
-def zstd(data: bytes) -> bytes:
-    packed: bytes = pa.compress(data, codec="zstd", asbytes=True)
-    return packed
 
 
 def source(path: str | Path, field: str = "body", **more: Any) -> CorpusSource:
@@ -41,114 +37,132 @@ def source(path: str | Path, field: str = "body", **more: Any) -> CorpusSource:
 
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
-    """The texts in every form; the documents of each file are AWKWARD."""
-    lines = "".join(json.dumps({"body": t}) + "\n" for t in AWKWARD).encode()
+    """The texts in every form."""
+    lines = "".join(json.dumps({"body": t}) + "\n\n" for t in AWKWARD).encode()
+    (tmp_path / "a.jsonl").write_bytes(lines)
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(lines[:2000]) + gzip.compress(lines[2000:]))
-    (tmp_path / "a.jsonl.zst").write_bytes(zstd(lines[:2000]) + zstd(lines[2000:]))
+    packed = [pa.compress(part, codec="zstd", asbytes=True) for part in (lines[:2000], lines[2000:])]
+    (tmp_path / "a.jsonl.zst").write_bytes(b"".join(packed))
     for name, delimiter in (("a.csv", ","), ("a.tsv", "\t")):
         with (tmp_path / name).open("w", newline="", encoding="utf-8-sig") as file:
-            table = csv.writer(file, delimiter=delimiter)
-            table.writerow(["number", "body"])
-            table.writerows(enumerate(AWKWARD))
-    (tmp_path / "a.csv.gz").write_bytes(gzip.compress((tmp_path / "a.csv").read_bytes()))
+            csv.writer(file, delimiter=delimiter).writerows([["number", "body"], *enumerate(AWKWARD)])
     datasets.Dataset.from_dict({"body": AWKWARD}).save_to_disk(tmp_path / "saved")
-    with pa.ipc.new_file(tmp_path / "b.arrow", pa.schema([("n", pa.int64()), ("body", pa.string())])) as file:
-        for n, text in enumerate(AWKWARD):
-            file.write_batch(pa.record_batch([[n], [text]], names=["n", "body"]))
-    parts = tmp_path / "all.parquet"
-    parts.mkdir()
+    (tmp_path / "all.parquet").mkdir()
     for n, start in enumerate(range(0, len(AWKWARD), 25)):
-        pq.write_table(pa.table({"body": AWKWARD[start : start + 25]}), parts / f"part-{n:05d}.snappy.parquet")
-    for extra in ("_SUCCESS", "._SUCCESS.crc"):
-        (parts / extra).write_bytes(b"")
+        part = tmp_path / "all.parquet" / f"part-{n:05d}.snappy.parquet"
+        pq.write_table(pa.table({"body": AWKWARD[start : start + 25]}), part)
+    (tmp_path / "all.parquet" / "_SUCCESS").write_bytes(b"")
+    (tmp_path / "txt").mkdir()
+    for number, text in enumerate(AWKWARD):
+        (tmp_path / "txt" / f"{number:03d}.txt").write_text(text)
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "path", ["a.jsonl.gz", "a.jsonl.zst", "a.csv", "a.tsv", "a.csv.gz", "saved", "b.arrow", "all.parquet"]
-)
+FORMS = ("a.jsonl", "a.jsonl.gz", "a.jsonl.zst", "a.csv", "a.tsv", "saved", "all.parquet", "txt", "txt/*.txt")
+
+
+@pytest.mark.parametrize("path", FORMS)
 def test_every_form_gives_the_same_documents(path: str, written: Path) -> None:
     meter = ReadMeter()
+    assert math.isnan(meter.fraction)
     seen = [(text, meter.fraction) for text in texts(source(path), written, meter)]
     assert [text for text, _ in seen] == AWKWARD
     shares = [share for _, share in seen]
-    assert shares == sorted(shares)
     assert 0 < shares[0] <= shares[-1] <= 1
+    assert shares == sorted(shares) or "parquet" in path
 
 
-@pytest.mark.parametrize("name", ["a.jsonl.gz", "a.jsonl.zst", "b.arrow"])
-def test_a_file_that_is_cut_short_is_one_line(name: str, written: Path) -> None:
+def test_lines_are_documents_where_asked(tmp_path: Path) -> None:
+    (tmp_path / "all.txt").write_text("\n".join(TEXTS) + "\n")
+    assert list(texts(source("all.txt", format="lines"), tmp_path)) == TEXTS
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "what"),
+    [
+        ("a.csv", "number,text\n1,a\n", ":1: no text under 'body' (it has: number, text)"),
+        ("a.csv", "number,body\n1,a\n2,b,c\n", ":3: not a readable csv file: 3 cells in a table of 2 columns"),
+        ("a.csv", 'number,body\n1,"a"b\n', ":2: not a readable csv"),
+        ("a.csv", 'number,body\n1,a\n2,"never closed\n', ":3: not a readable csv"),
+        ("a.jsonl", '{"body": "x"}\n{"txt": "y"}\n', ":2: no text under 'body' (it has: txt)"),
+        ("a.jsonl", '{"body": "x"}\n{oops\n', ":2: not a readable jsonl file: Expecting property name"),
+        ("a.jsonl", '\n{"body": "half \\ud83d of it"}', ":2: not a readable jsonl"),
+        ("a.jsonl", '{"\\ud83d": "x"}', ":1: no text under 'body'"),
+        ("a.jsonl", '{"body": "x", "n": ' + "9" * 5000 + "}", ":1: not a readable jsonl file: Exceeds the limit"),
+        ("a.jsonl", "[" * 100_000 + "]" * 100_000, ":1: not a readable jsonl file: maximum recursion"),
+        ("a.jsonl.gz", b"not packed at all", ": not a readable jsonl"),
+        ("a.txt", b"caf\xe9", ": not a readable text file: 'utf-8' codec"),
+        ("a.parquet", b"nothing", ": not a readable parquet"),
+    ],
+)
+def test_damage_is_one_line_with_its_place(name: str, content: str | bytes, what: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(DataFormatError) as caught:
+        list(texts(source(name), tmp_path))
+    assert str(caught.value).startswith(f"{tmp_path / name}{what}")
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).encode()
+    assert caught.value.hint
+
+
+def test_a_whole_surrogate_pair_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"body": "\\ud83d\\ude00"}\n')
+    assert list(texts(source("a.jsonl"), tmp_path)) == ["\U0001f600"]
+
+
+@pytest.mark.parametrize("name", ["a.jsonl.gz", "a.jsonl.zst", "saved/data-00000-of-00001.arrow"])
+def test_a_file_that_is_cut_short_is_named(name: str, written: Path) -> None:
     whole = (written / name).read_bytes()
     (written / name).write_bytes(whole[: len(whole) * 2 // 3])
     with pytest.raises(DataFormatError) as caught:
         list(texts(source(name), written))
     assert caught.value.file == str(written / name)
-    assert caught.value.hint
 
 
-@pytest.mark.parametrize(
-    ("table", "said", "line"),
-    [
-        ("number,text\n1,a\n", "no column 'body' (columns: number, text)", 1),
-        ("number,body\n1,a\n2,b,c\n", "3 cells in a table of 2 columns", 3),
-        ('number,body\n1,"a"b\n', "not a table", 2),
-        ('number,body\n1,a\n2,"never closed\n', "not a table", 3),
-    ],
-)
-def test_a_damaged_table_names_the_line(table: str, said: str, line: int, tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text(table)
-    with pytest.raises(DataFormatError, match=said.replace("(", r"\(").replace(")", r"\)")) as caught:
-        list(texts(source("a.csv"), tmp_path))
-    assert caught.value.line == line
-
-
-class Rows:
-    """A streamed dataset of `shards`; only as many are read at once as are asked for."""
-
-    def __init__(self, shards: list[list[str]], gate: threading.Barrier | None = None) -> None:
-        self.shards, self.gate = shards, gate
-        self.num_shards = len(shards)
-
-    def shard(self, num_shards: int, index: int) -> Rows:
-        assert num_shards <= self.num_shards
-        per = len(self.shards) // num_shards
-        return Rows(self.shards[index * per : (index + 1) * per], self.gate)
-
-    def __iter__(self) -> Iterator[dict[str, str]]:
-        if self.gate is not None:
-            self.gate.wait(timeout=10)  # passes only when all are being read
-        for shard in self.shards:
-            for text in shard:
-                if text == "broken":
-                    raise ConnectionError("connection reset")
-                yield {"body": text}
+def test_damaged_columns_of_a_parquet_file_are_named(tmp_path: Path) -> None:
+    bytes_as_text = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff\xfe"], pa.binary()).buffers())
+    pq.write_table(pa.table({"body": bytes_as_text}), tmp_path / "bytes.parquet")
+    rows = pa.table({"body": [f"document {n} {n * n}" for n in range(3000)]})
+    pq.write_table(rows, tmp_path / "pages.parquet", compression="snappy", use_dictionary=False)
+    content = bytearray((tmp_path / "pages.parquet").read_bytes())
+    content[200:8000] = b"\xff" * 7800
+    (tmp_path / "pages.parquet").write_bytes(bytes(content))
+    for name in ("bytes.parquet", "pages.parquet"):
+        with pytest.raises(DataFormatError, match="not a readable parquet file") as caught:
+            list(texts(source(name), tmp_path))
+        assert caught.value.file == str(tmp_path / name)
 
 
 HUB = CorpusSource(id="h", hub="someone/texts", name="fr", revision="a" * 40, field="body")
 
 
-def test_a_dataset_of_many_shards_is_streamed_in_parallel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    asked: list[dict[str, Any]] = []
-    shards = [[f"{s} {n}" for n in range(1 + 300 * s)] for s in range(4)]
+def test_a_dataset_on_the_hub_is_streamed_and_what_fails_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[Any] = []
 
-    def load(repository: str, **given: Any) -> Rows:
-        asked.append(given)
-        return Rows(shards, threading.Barrier(4))
+    def rows() -> Iterator[dict[str, str]]:
+        yield from ({"body": text} for text in TEXTS)
+        raise ConnectionError("connection reset")
+
+    def load(*given: Any, **more: Any) -> Iterator[dict[str, str]]:
+        asked.append((given, more))
+        return rows()
 
     monkeypatch.setattr(datasets, "load_dataset", load)
-    found = list(texts(HUB, tmp_path))
-    assert asked == [{"name": "fr", "revision": "a" * 40, "split": "train", "streaming": True}]
-    assert sorted(found) == sorted(t for s in shards for t in s)
-    assert found[:5] == ["0 0", "1 0", "2 0", "3 0", "1 1"], "they take turns"
-    assert found == list(texts(HUB, tmp_path)), "in the same order every time"
-    for _ in zip(texts(HUB, tmp_path), range(3), strict=False):
-        pass
-    assert not [t for t in threading.enumerate() if t.name == "hub" and not t.daemon]
-
-
-def test_a_dataset_that_breaks_off_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: Rows([["a", "broken"], ["b", "c"]]))
+    stream = texts(HUB, tmp_path)
+    assert [next(stream) for _ in TEXTS] == TEXTS
+    assert asked == [(("someone/texts", "fr"), {"revision": "a" * 40, "split": "train", "streaming": True})]
     with pytest.raises(DataUnavailableError, match="broke off: connection reset"):
+        next(stream)
+    with pytest.raises(DataFormatError, match="no text under 'text'"):
+        list(texts(HUB.model_copy(update={"field": "text"}), tmp_path))
+
+    def fail(*_: object, **__: object) -> None:
+        raise ConnectionError("no network")
+
+    monkeypatch.setattr(datasets, "load_dataset", fail)
+    with pytest.raises(DataUnavailableError, match="'someone/texts' is not available: no network"):
         list(texts(HUB, tmp_path))
 
 
@@ -157,36 +171,23 @@ def spec(root: Path, *given: CorpusSource) -> CorpusSpec:
 
 
 def test_the_commit_of_a_dataset_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    asked: list[Any] = []
+    def info(_: object, repository: str, *, revision: str | None, timeout: float) -> Any:
+        if repository == "hidden/texts":
+            raise ConnectionError("no network")
+        return SimpleNamespace(sha="c" * 40)
 
-    class Api:
-        def dataset_info(self, repository: str, *, revision: str | None, timeout: float) -> Any:
-            if revision == "gone":
-                raise OSError("404")
-            if repository == "hidden/texts":
-                raise OSError("no network")
-            return type("Info", (), {"sha": "c" * 40})
-
-    def load(repository: str, **given: Any) -> Rows:
-        asked.append(given["revision"])
-        return Rows([TEXTS])
-
-    monkeypatch.setattr(huggingface_hub, "HfApi", Api)
-    monkeypatch.setattr(datasets, "load_dataset", load)
     hub.commit.cache_clear()
-    moving = HUB.model_copy(update={"revision": None})
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", info)
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: [{"body": text} for text in TEXTS])
+    moving = HUB.model_copy(update={"revision": "main"})
     corpus = build(spec(tmp_path, moving), TOKENIZER, tmp_path / "c")
     assert corpus.manifest["sources"][0]["revision"] == "c" * 40
-    assert asked == ["c" * 40]
-    fixed = corpus_folder(
-        spec(tmp_path, HUB.model_copy(update={"revision": "c" * 40})),
-        TOKENIZER,
-        tmp_path / "c",
-        excluded_documents(spec(tmp_path, HUB), []),
-    )
-    assert fixed == corpus.folder
+    fixed = spec(tmp_path, moving.model_copy(update={"revision": "c" * 40}))
+    assert corpus_folder(fixed, TOKENIZER, tmp_path / "c", excluded_documents(fixed, [])) == corpus.folder
+    assert hub.commit("hidden/texts", "v1") == "v1", "the hub does not answer: as the recipe says"
     with pytest.raises(DataUnavailableError, match="does not tell the revision of dataset 'hidden/texts'"):
-        build(spec(tmp_path, moving.model_copy(update={"hub": "hidden/texts"})), TOKENIZER, tmp_path / "c")
+        hub.commit("hidden/texts", None)
+    hub.commit.cache_clear()
 
 
 def test_a_corpus_is_found_again_wherever_its_text_lies(tmp_path: Path) -> None:
@@ -210,43 +211,27 @@ def test_a_corpus_is_found_again_wherever_its_text_lies(tmp_path: Path) -> None:
 
 def test_files_are_hashed_once_and_again_when_they_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
-    hashing = Digests.of.__globals__["file_hash"]
-    monkeypatch.setitem(Digests.of.__globals__, "file_hash", lambda f: (read.append(f.name), hashing(f))[1])
-    files = [tmp_path / f"{n}.bin" for n in range(12)]
+    hashing = sources.file_hash
+    monkeypatch.setattr(sources, "file_hash", lambda f: (read.append(f.name), hashing(f))[1])
+    files = [tmp_path / f"{n}.bin" for n in range(4)]
     for number, file in enumerate(files):
         file.write_bytes(bytes([number]))
-        os.utime(file, (1000, 1000))
-    first = Digests(tmp_path / "m.json").of(files)
+    first = digests(files, tmp_path / "m.json")
     assert first == [hashing(f) for f in files]
     assert sorted(read) == sorted(f.name for f in files)
     read.clear()
-    assert Digests(tmp_path / "m.json").of(files[::-1]) == first[::-1]
+    assert digests(files[::-1], tmp_path / "m.json") == first[::-1]
     assert read == []
-    files[3].write_bytes(b"x")
-    changed = Digests(tmp_path / "m.json").of(files)
+    files[3].write_bytes(b"xy")
+    changed = digests(files, tmp_path / "m.json")
     assert read == ["3.bin"]
     assert [n for n, (a, b) in enumerate(zip(first, changed, strict=True)) if a != b] == [3]
-    read.clear()
-    Digests(tmp_path / "m.json").of(files)
-    assert read == ["3.bin"], "it was changed a moment ago and may change again within a tick of the clock"
     (tmp_path / "m.json").write_text("torn")
-    assert Digests(tmp_path / "m.json").of(files) == changed
+    assert digests(files, tmp_path / "m.json") == changed
 
 
 def test_a_start_does_not_read_shards_that_are_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = spec(tmp_path, CorpusSource.model_validate({"id": "e", "embedded": {"documents": 60}}))
-    corpus = build(made, TOKENIZER, tmp_path / "c")
-    for file in corpus.folder.glob("*.bin"):
-        os.utime(file, (1000, 1000))
     build(made, TOKENIZER, tmp_path / "c")
-    hashed: list[Path] = []
-    monkeypatch.setitem(Digests.of.__globals__, "file_hash", lambda f: hashed.append(f))
+    monkeypatch.setattr(sources, "file_hash", lambda f: pytest.fail(f"{f} was read"))
     build(made, TOKENIZER, tmp_path / "c")
-    assert not hashed
-
-
-def test_errors_are_of_ours(written: Path) -> None:
-    for name in ("a.jsonl.gz", "a.jsonl.zst"):
-        (written / name).write_bytes(b"not packed at all")
-        with pytest.raises(BioBenchError):
-            list(texts(source(name), written))

@@ -1,4 +1,4 @@
-"""Options of the engine: bf16 between layers and between processes, and what the ledger holds of the machine."""
+"""Options of the engine: bf16 between layers, dropout, and what the ledger holds of the machine."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.helpers.two_processes import GOLDEN, curve, two_processes
+from tests.helpers.trainer_make import write
+from tests.helpers.two_processes import GOLDEN, curve
 from trainer import api
 from trainer.ledger import compare, read_ledger
 from trainer.model.families import layers_of
+from trainer.model.network import load_model
+from trainer.recipe.library import load_recipe
 from trainer.train import phase as phase_module
 from trainer.train.distributed import World
+from trainer.train.phase import prepare
 
 
 def test_a_step_waits_for_no_gpu_to_count_targets(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,10 +70,12 @@ def test_states_between_layers_are_bf16_where_asked(
     assert [row.name for row in compare(*ledgers).differing] == ["precision"]
 
 
-@pytest.mark.slow
-def test_weights_sent_in_bf16_train_and_are_named(small: list[str], tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    options = ["engine.distributed=fsdp2", "engine.precision=bf16", "engine.gather=bf16"]
-    two_processes(out, [*small, *options])
-    assert curve(out) == pytest.approx(GOLDEN, abs=0.05)
-    assert read_ledger(out).distributed == "fsdp2, weights sent in bf16"
+def test_a_model_that_was_loaded_to_be_evaluated_is_trained(small: list[str], tmp_path: Path) -> None:
+    """`from_pretrained` turns dropout off; a phase turns it on again, at the recipe's rate."""
+    write(tmp_path / "model", seed=1)
+    model = load_model(tmp_path / "model").eval()
+    recipe = load_recipe("toy_detour", [*small, "engine.dropout=0.25"])
+    training = prepare(recipe, 0, model, None, World(0, 1, torch.device("cpu")))
+    assert all(m.training for m in training.module.modules())
+    assert {m.p for m in model.modules() if isinstance(m, torch.nn.Dropout)} == {0.25}
+    assert {m.attention_dropout for m in model.modules() if hasattr(m, "attention_dropout")} == {0.25}

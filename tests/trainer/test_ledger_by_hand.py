@@ -18,7 +18,6 @@ OVERRIDES = [
     "phases.0.schedule={shape: linear, warmup: 1000, cooldown: 1536, final: 0.5, peak: 0.5}",
     "phases.0.isolate_documents=true",
     "phases.0.freeze={layers: '0,2'}",
-    "phases.1.head=reinit",
     "phases.1.data=restart",
     "phases.1.schedule={shape: 1-sqrt, final: 0.1, peak: 2}",
     "phases.1.masking={rate: 0.3, rule: mask}",
@@ -95,7 +94,7 @@ def test_what_was_asked_for(ledger: Ledger) -> None:
     names = ("name", "objective", "masking", "frozen_layers", "head", "data", "isolate_documents", "adopted_from")
     assert [[getattr(phase, name) for name in names] for phase in ledger.phases] == [
         ["detour", "clm", None, "0,2", "keep", "continue", True, None],
-        ["decay", "mlm", {"rate": 0.3, "rule": "mask", "special": "protected"}, None, "reinit", "restart", False, None],
+        ["decay", "mlm", {"rate": 0.3, "rule": "mask", "special": "protected"}, None, "keep", "restart", False, None],
     ]
     rates = {"learning_rate": 3e-3, "beta1": 0.9, "beta2": 0.98, "epsilon": 1e-6, "weight_decay": 1e-5}
     assert ledger.optimizer == rates | {"gradient_clip": 0.25}

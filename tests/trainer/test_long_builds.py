@@ -66,6 +66,7 @@ def test_a_killed_process_is_one_line(
 ) -> None:
     monkeypatch.setattr(tokenised, "DOCUMENTS", 30)
     monkeypatch.setattr(tokenised, "ALONE", 0)
+    monkeypatch.setattr("loky.cpu_count", lambda: 1)
     encoding = Encoding(tokenizer, (), 3, "uint16", Deadly([]))
     with pytest.raises(TrainingError, match="was killed") as caught:
         tokenise([("e", iter(TEXTS), ReadMeter())], encoding, tmp_path, nothing)

@@ -58,44 +58,37 @@ def test_the_stock_model_in_its_own_direction_gives_the_same(kind: str, stock: s
         assert torch.equal(ours, theirs)
 
 
+def local_windows(model: PreTrainedModel) -> tuple[Reach, Reach]:
+    """Measured in a causal and in a bidirectional phase."""
+    module = Trainee(model)
+    causal, both = (guard.check(model, directed(module, causal=c), causal=c).reaches for c in (True, False))
+    assert (causal["full_attention"], both["full_attention"]) == (Reach(-1, 0), Reach(-1, -1))
+    return causal["sliding_attention"], both["sliding_attention"]
+
+
 def test_window_reach_is_64_back_and_self_or_64_each_way() -> None:
     model = tiny("modernbert")
-    module = Trainee(model)
     assert model.config.local_attention == 16
-    causal = guard.check(model, directed(module, causal=True), causal=True)
-    both = guard.check(model, directed(module, causal=False), causal=False)
-    assert causal.reaches == {"full_attention": Reach(-1, 0), "sliding_attention": Reach(8, 0)}
-    assert both.reaches == {"full_attention": Reach(-1, -1), "sliding_attention": Reach(8, 8)}
+    assert local_windows(model) == ((8, 0), (8, 8))
     model.config.local_attention = 128
     for layer in model.model.layers:
         if layer.attn.sliding_window is not None:
             layer.attn.sliding_window = 65
     model.config.max_position_embeddings = 512
-    wide = guard.check(model, directed(module, causal=True), causal=True)
-    assert wide.tokens > 256
-    assert wide.reaches["sliding_attention"] == Reach(64, 0)
-    assert guard.check(model, directed(module, causal=False), causal=False).reaches["sliding_attention"] == (64, 64)
+    assert local_windows(model) == ((64, 0), (64, 64))
 
 
-def test_gemma_windows_keep_their_number_of_keys() -> None:
-    model = tiny("gemma3_text")
-    module = Trainee(model)
-    assert guard.check(model, directed(module, causal=True), causal=True).reaches["sliding_attention"] == (15, 0)
-    assert guard.check(model, directed(module, causal=False), causal=False).reaches["sliding_attention"] == (8, 8)
-
-
-def test_a_gemma_that_is_bidirectional_by_its_config_keeps_its_own_window(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gemma_windows_keep_their_number_of_keys_or_their_own_where_the_config_is_bidirectional(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert local_windows(tiny("gemma3_text")) == ((15, 0), (8, 8))
     monkeypatch.setitem(CONFIGS["gemma3_text"], "use_bidirectional_attention", True)
     model, reference = tiny("gemma3_text"), tiny("gemma3_text", "eager")
-    module = Trainee(model)
     ids = long_ids(model)
     with torch.no_grad():
-        torch.testing.assert_close(
-            module.logits(ids, causal=False), reference(input_ids=ids).logits, rtol=1e-5, atol=1e-5
-        )
-    half = 16 // 2
-    assert guard.check(model, directed(module, causal=False), causal=False).reaches["sliding_attention"] == (half, half)
-    assert guard.check(model, directed(module, causal=True), causal=True).reaches["sliding_attention"] == (half, 0)
+        ours, theirs = Trainee(model).logits(ids, causal=False), reference(input_ids=ids).logits
+    torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
+    assert local_windows(model) == ((8, 0), (8, 8))
 
 
 @pytest.mark.parametrize("stock", ["sdpa", "eager"])
@@ -109,25 +102,6 @@ def test_the_naive_flag_leaks_and_the_guard_bites(stock: str) -> None:
         assert guard.leak(naive, long_ids(model), 97) > 0.01
     with pytest.raises(ModelError, match="leaks"):
         guard.check(model, naive, causal=True)
-
-
-def test_the_naive_flag_passes_a_short_test_which_is_why_the_guard_uses_long_ones() -> None:
-    model = tiny("modernbert", "sdpa")
-
-    def naive(ids: Tensor) -> Tensor:
-        return model(input_ids=ids, is_causal=True).logits
-
-    short = torch.arange(3, 9)[None]
-    assert guard.leak(naive, short, 97) == 0.0
-    assert guard.leak(naive, long_ids(model), 97) > 0.0
-
-
-def test_the_guard_names_a_wrong_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = tiny("modernbert")
-    module = Trainee(model)
-    monkeypatch.setattr(guard, "reach", lambda *_, causal: Reach(7, 0 if causal else 7))
-    with pytest.raises(ModelError, match="reaches"):
-        guard.check(model, directed(module, causal=True), causal=True)
 
 
 @pytest.mark.parametrize("kind", ["modernbert", "bert", "gemma3_text"])

@@ -58,7 +58,6 @@ def test_freezing_thawing_and_isolation_are_the_same_on_two_processes(
     overrides = [
         *small,
         "phases.0.freeze={layers: '0-1'}",
-        "phases.1.head=reinit",
         "phases.1.isolate_documents=true",
         f"engine.distributed={strategy}",
     ]

@@ -6,24 +6,24 @@ import errno
 import json
 import math
 import os
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
-from transformers import AutoTokenizer
 
 from biobench.errors import BioBenchError, ModelError, StoreError, TrainingError, UsageError
 from tests.helpers.pretrain_models import tiny
+from tests.helpers.trainer_make import numbered
 from trainer import api
-from trainer import pretrain as pretrain_module
+from trainer.model.network import load_model
+from trainer.model.tokens import check_fit
 from trainer.pretrain import PretrainingResult, State, _Clock, _report
 from trainer.recipe.library import load_recipe
 from trainer.train.checkpoint import Progress
 from trainer.train.distributed import World
-from trainer.train.progress import Metrics, Tick, Tracker, TrainingDisplay, before_training, read_metrics, silent
+from trainer.train.progress import Metrics, Tick, TrainingDisplay, before_training, read_metrics, silent
+from trainer.train.run_folder import claimed, read_recipe
 
 
 def train(out: Path, overrides: list[str], *, resume: bool = False) -> PretrainingResult:
@@ -60,34 +60,44 @@ def test_a_full_disk_keeps_the_last_checkpoint(
     assert train(out, [*small, "checkpoints.every=800"], resume=True).status == "done"
 
 
+def test_a_folder_takes_one_process_at_a_time(small: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with claimed(out), pytest.raises(UsageError, match="another process is at work in"):
+        train(out, small)
+    assert [p.name for p in out.iterdir()] == [".lock"]
+    with claimed(out):
+        pass
+
+
+def test_a_phase_end_that_is_not_there_cannot_be_reused(small: list[str], tmp_path: Path) -> None:
+    donor = tmp_path / "donor"
+    train(donor, [*small, "checkpoints.keep_phases=false"])
+    with pytest.raises(UsageError, match="has no state at the end of phase 'detour'") as caught:
+        train(tmp_path / "branch", [*small, f"reuse={{run: {donor}, through: detour}}"])
+    assert "checkpoints.keep_phases=true" in caught.value.hint
+
+
+@pytest.mark.parametrize("content", [None, "{", "{}"])
+def test_a_recipe_that_cannot_be_read_is_one_line(content: str | None, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "recipe.json").write_text(content)
+    with pytest.raises(StoreError, match="recipe cannot be read") as caught:
+        read_recipe(tmp_path)
+    one_line(caught.value)
+
+
+def test_a_recipe_of_an_earlier_run_is_read(tmp_path: Path) -> None:
+    recipe = load_recipe("toy_detour")
+    fields = recipe.model_dump(mode="json")
+    fields["logging"]["tracker"] = "none"
+    (tmp_path / "recipe.json").write_text(json.dumps(fields))
+    assert read_recipe(tmp_path) == recipe
+
+
 def test_a_start_that_failed_leaves_its_folder_free(small: list[str], tmp_path: Path) -> None:
     with pytest.raises(ModelError):
         train(tmp_path / "run", [*small, "base.config.hidden_size=33"])
     assert train(tmp_path / "run", small).status == "done"
-
-
-def test_a_tokenizer_that_does_not_fit_is_refused(small: list[str], tmp_path: Path) -> None:
-    donor = train(tmp_path / "donor", small)
-    folder = tmp_path / "small_model"
-    tiny("modernbert").save_pretrained(folder)
-    checkpoint = [f"base={{model: {folder}, tokenizer: {donor.model}}}", *[o for o in small if "base." not in o]]
-    with pytest.raises(ModelError, match="does not fit the model: it has ids up to 499, the model 97 rows") as caught:
-        train(tmp_path / "run", checkpoint)
-    one_line(caught.value)
-
-
-def test_a_tokenizer_without_a_mask_is_refused_for_masked_phases(small: list[str], tmp_path: Path) -> None:
-    donor = train(tmp_path / "donor", small)
-    assert donor.model is not None
-    tokenizer = AutoTokenizer.from_pretrained(donor.model)
-    tokenizer.mask_token = None
-    tokenizer.save_pretrained(donor.model)
-    if AutoTokenizer.from_pretrained(donor.model).mask_token is not None:
-        config = json.loads((donor.model / "tokenizer_config.json").read_text())
-        config.pop("mask_token", None)
-        (donor.model / "tokenizer_config.json").write_text(json.dumps(config))
-    with pytest.raises(ModelError, match="no mask token"):
-        train(tmp_path / "run", [f"base={{model: {donor.model}}}", *[o for o in small if "base." not in o]])
 
 
 @pytest.mark.parametrize(
@@ -107,18 +117,6 @@ def test_bases_that_cannot_be_are_one_line(override: str, message: str, small: l
     one_line(caught.value)
 
 
-def test_a_checkpoint_without_a_head_is_refused(small: list[str], tmp_path: Path) -> None:
-    model = tiny("modernbert")
-    folder = tmp_path / "headless"
-    model.model.save_pretrained(folder)
-    donor = train(tmp_path / "donor", small)
-    with pytest.raises(ModelError, match="lacks weights"):
-        train(
-            tmp_path / "run",
-            [f"base={{model: {folder}, tokenizer: {donor.model}}}", *[o for o in small if "base." not in o]],
-        )
-
-
 def test_a_loss_that_is_not_finite_stops_before_it_is_saved(small: list[str], tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match="not finite") as caught:
         train(tmp_path / "run", [*small, "optimizer.learning_rate=1e30", "checkpoints.every=384"])
@@ -128,22 +126,7 @@ def test_a_loss_that_is_not_finite_stops_before_it_is_saved(small: list[str], tm
     assert len(saved) <= 2
 
 
-def test_a_missing_gpu_or_tracker_is_said(small: list[str], tmp_path: Path) -> None:
-    import torch
-
-    if not torch.cuda.is_available():
-        with pytest.raises(UsageError, match="no CUDA device"):
-            train(tmp_path / "run", [*small, "engine.device=cuda"])
-    with pytest.raises(UsageError, match="not installed"):
-        train(tmp_path / "run", [*small, "logging.tracker=trackio", f"corpus.cache={tmp_path / 'corpora'}"])
-    assert not (tmp_path / "corpora").exists(), "said before a corpus is built"
-    with pytest.raises(UsageError, match="no figures for GPU 'Z80'"):
-        api.plan("toy_detour", gpu="Z80")
-
-
 def test_processes_that_cannot_share_a_step_are_refused(small: list[str], tmp_path: Path) -> None:
-    import torch
-
     from trainer.pretrain import pretrain
     from trainer.train.distributed import StopFlag
 
@@ -157,27 +140,33 @@ def test_processes_that_cannot_share_a_step_are_refused(small: list[str], tmp_pa
         pretrain(run, resume=False)
 
 
-def test_metrics_drop_what_a_resume_repeats_and_reach_a_tracker(tmp_path: Path) -> None:
+def test_metrics_drop_what_a_resume_repeats(tmp_path: Path) -> None:
     file = tmp_path / "metrics.jsonl"
-    lines = [json.dumps({"event": "train", "total_step": n, "loss": 1.0}) + "\n" for n in range(5)]
+    lines = [json.dumps({"event": "train", "total_step": n}) + "\n" for n in range(5)]
     file.write_text("".join(lines) + '{"ev')
-    taken: list[tuple[dict[str, float], int]] = []
-
-    class Other(Tracker):
-        def __init__(self) -> None:
-            """Writes nowhere."""
-
-        def log(self, values: dict[str, float], step: int) -> None:
-            taken.append((values, step))
-
-        def close(self) -> None:  # type: ignore[override]
-            taken.append(({}, -1))
-
-    metrics = Metrics(tmp_path, from_step=2, tracker=Other())
-    metrics.write({"event": "train", "total_step": 3, "loss": 0.5, "phase": "x"})
-    metrics.close()
+    Metrics(tmp_path, from_step=2).write({"event": "train", "total_step": 3, "loss": 0.5})
     assert [line["total_step"] for line in read_metrics(file)] == [0, 1, 2, 3]
-    assert taken == [({"train/loss": 0.5}, 3), ({}, -1)]
+
+
+def test_a_model_or_tokenizer_without_what_masks_need_is_refused(tmp_path: Path) -> None:
+    model = tiny("modernbert")
+    model.model.save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match="lacks weights"):
+        load_model(tmp_path)
+    tokenizer = numbered(5)
+    with pytest.raises(ModelError, match="no mask token"):
+        check_fit(model, tokenizer, masked=True)
+    check_fit(model, tokenizer, masked=False)
+    with pytest.raises(ModelError, match="does not fit the model: it has ids up to 97, the model 97 rows"):
+        check_fit(model, numbered(97), masked=False)
+
+
+def test_a_missing_gpu_is_named(small: list[str], tmp_path: Path) -> None:
+    if not torch.cuda.is_available():
+        with pytest.raises(UsageError, match="no CUDA device"):
+            train(tmp_path / "run", [*small, "engine.device=cuda"])
+    with pytest.raises(UsageError, match="no figures for GPU 'Z80'"):
+        api.plan("toy_detour", gpu="Z80")
 
 
 def test_plain_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
@@ -201,32 +190,6 @@ def test_the_logged_speed_leaves_out_what_is_no_training(monkeypatch: pytest.Mon
     assert clock.steps_a_second(10) == 1.0
     now[0] = 1008.0
     assert clock.steps_a_second(11) == 0.5
-
-
-def test_a_run_s_evaluations_and_checkpoints_are_no_training(
-    small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each takes a second of a clock on which a step takes none, but for a thousandth a look."""
-    now = [0.0]
-
-    def look() -> float:
-        now[0] += 1e-3
-        return now[0]
-
-    def slow(real: Any) -> Any:
-        def waiting(*a: Any, **k: Any) -> Any:
-            now[0] += 1000.0
-            return real(*a, **k)
-
-        return waiting
-
-    monkeypatch.setattr("trainer.pretrain.time.perf_counter", look)
-    for name in ("held_out_loss", "save_checkpoint"):
-        monkeypatch.setattr(pretrain_module, name, slow(getattr(pretrain_module, name)))
-    train(tmp_path / "run", [*small, "checkpoints.every=768", "logging.evaluate=1152"])
-    lines = [x for x in read_metrics(tmp_path / "run" / "metrics.jsonl") if x["event"] == "train"]
-    assert len(lines) == 20
-    assert min(line["tokens_per_second"] for line in lines) > 8 * 48 / 0.1
 
 
 def test_a_long_build_says_how_far_it_is(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,33 +218,3 @@ def test_a_loss_or_a_gradient_alone_stops_the_run(loss: float, norm: float, tmp_
     _report(run, recipe.phases[0], 5.0, 1.0, **figures)  # type: ignore[arg-type]
     with pytest.raises(TrainingError, match="phase 'detour' is not finite at step 1"):
         _report(run, recipe.phases[0], loss, norm, **figures)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("kind", ["wandb", "trackio"])
-def test_a_resumed_run_goes_on_in_its_tracker(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Substitutes with the arguments that both trackers document: wandb resumes by id, trackio by name."""
-    started: list[dict[str, Any]] = []
-    module = ModuleType(kind)
-
-    def wandb_init(*, project: str, name: str, config: dict[str, Any], id: str, resume: str) -> None:
-        started.append({"key": id, "resume": resume, "name": name})
-
-    def trackio_init(project: str, name: str | None = None, config: dict[str, Any] | None = None,
-                     resume: str = "never") -> None:  # fmt: skip
-        started.append({"key": name, "resume": resume, "name": name})
-
-    module.log, module.finish = print, print  # type: ignore[attr-defined]
-    module.init = wandb_init if kind == "wandb" else trackio_init  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, kind, module)
-    monkeypatch.setattr("trainer.train.progress.find_spec", lambda _: object())
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "recipe.json").write_text("{}")
-    for name in ("a", "a", "b"):
-        Tracker(kind, tmp_path / name, "mine", {})
-    os.utime(tmp_path / "a" / "recipe.json", (1, 1))  # another run, begun in the same folder
-    Tracker(kind, tmp_path / "a", "mine", {})
-    first, second, other, later = started
-    assert first["key"] == second["key"]
-    assert len({s["key"] for s in (first, other, later)}) == 3
-    assert {s["resume"] for s in started} == {"allow"}

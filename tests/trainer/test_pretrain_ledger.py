@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,8 +11,7 @@ import torch
 
 from biobench.errors import StoreError
 from trainer import api
-from trainer.ledger import Ledger, read_ledger
-from trainer.recipe.library import load_recipe
+from trainer.ledger import read_ledger
 from trainer.recipe.phases import Phase, Schedule
 from trainer.recipe.spec import Optimizer
 from trainer.train.optimizer import factor, make_optimizer, set_rate
@@ -30,49 +27,27 @@ def detour(tmp_path_factory: pytest.TempPathFactory, small: list[str]) -> Path:
     return train(tmp_path_factory.mktemp("ledger") / "detour", "toy_detour", small)
 
 
-def test_detour_and_twin_match_and_say_what_is_free(detour: Path, small: list[str], tmp_path: Path) -> None:
-    diff = api.ledger_diff(detour, train(tmp_path / "twin", "toy_mlm_twin", small))
-    assert diff.matched
-    assert diff.verdict == "matched"
+def test_detour_twin_and_noise_twin_match_and_say_what_is_free(detour: Path, small: list[str], tmp_path: Path) -> None:
+    twin, noise = (train(tmp_path / name, f"toy_{name}", small) for name in ("mlm_twin", "noise_twin"))
+    diff = api.ledger_diff(detour, twin)
+    assert diff.verdict == diff.lines()[-1] == "matched"
     assert not diff.noise_pair
-    assert {r.name for r in diff.rows if not r.equal} == {
-        "phase 1 name",
-        "phase 1 objective",
-        "phase 1 masking",
-        "phase 1 targets",
-        "phase 1 FLOPs",
-        "total FLOPs",
-    }
-    assert diff.lines()[-1] == "matched"
+    free = ("phase 1 name", "phase 1 objective", "phase 1 masking", "phase 1 targets", "phase 1 FLOPs", "total FLOPs")
+    assert {r.name for r in diff.rows if not r.equal} == set(free)
+    assert api.ledger_diff(twin, noise).noise_pair
+    first, second = read_ledger(twin).phases[0], read_ledger(noise).phases[0]
+    assert first.order_hash == second.order_hash
+    assert first.targets != second.targets
 
 
-@pytest.mark.parametrize(
-    ("changed", "named"),
-    [
-        ("seeds.data=7", {"data seed", "phase 1 sample order"}),
-        ("seeds.init=3", {"initial weights"}),
-        ("corpus.seed=1", {"corpus manifest"}),
-        ("phases.1.freeze={layers: '0'}", {"phase 2 frozen layers"}),
-        ("phases.1.data=restart", {"phase 2 samples"}),
-    ],
-)
-def test_a_changed_line_is_named(changed: str, named: set[str], detour: Path, small: list[str], tmp_path: Path) -> None:
-    """What a run writes down; which lines bind is `test_twin_rows`."""
-    diff = api.ledger_diff(detour, train(tmp_path / "other", "toy_mlm_twin", [*small, changed]))
-    assert named <= {r.name for r in diff.differing}
+def test_what_a_run_writes_down_is_compared(detour: Path, small: list[str], tmp_path: Path) -> None:
+    """Which lines bind is `test_twin_rows`."""
+    other = [*small, "seeds.data=7", "corpus.seed=1", "phases.1.freeze={layers: '0'}", "phases.1.data=restart"]
+    diff = api.ledger_diff(detour, train(tmp_path / "other", "toy_mlm_twin", [*other, "seeds.init=3"]))
+    named = {r.name for r in diff.differing}
+    assert {"data seed", "phase 1 sample order", "initial weights", "corpus manifest"} <= named
+    assert {"phase 2 frozen layers", "phase 2 samples"} <= named
     assert all(any(line.startswith("!") and name in line for line in diff.lines()) for name in named)
-
-
-def test_another_training_seed_is_a_noise_pair(small: list[str], tmp_path: Path) -> None:
-    a = train(tmp_path / "a", "toy_mlm_twin", small)
-    b = train(tmp_path / "b", "toy_noise_twin", small)
-    diff = api.ledger_diff(a, b)
-    assert diff.matched
-    assert diff.noise_pair
-    assert "noise pair" in diff.verdict
-    first, second = read_ledger(a), read_ledger(b)
-    assert first.phases[0].order_hash == second.phases[0].order_hash
-    assert first.phases[0].targets != second.phases[0].targets
 
 
 def test_ledgers_are_read_from_anywhere_and_damage_is_named(detour: Path, tmp_path: Path) -> None:
@@ -84,20 +59,6 @@ def test_ledgers_are_read_from_anywhere_and_damage_is_named(detour: Path, tmp_pa
     (tmp_path / "ledger.json").write_text(json.dumps(values))
     with pytest.raises(StoreError, match="damaged"):
         read_ledger(tmp_path)
-
-
-def test_ledger_modules_do_not_load_torch() -> None:
-    modules = "trainer.ledger, trainer.recipe.library"
-    code = f"import sys, {modules}; print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
-
-
-def test_flops_are_those_of_the_plan(detour: Path, small: list[str]) -> None:
-    ledger: Ledger = read_ledger(detour)
-    plan = api.plan("toy_detour", overrides=small)
-    assert ledger.flops == pytest.approx(sum(p.flops for p in plan.phases))
-    assert ledger.base.parameters == plan.parameters
 
 
 def phase(shape: str, **more: object) -> Phase:
@@ -132,13 +93,8 @@ def test_adamw_is_the_paper_s_decoupled_rule() -> None:
         torch.testing.assert_close(p.detach(), expected[name], rtol=1e-10, atol=1e-12)
 
 
-def test_the_recipe_s_steps_reach_its_tokens() -> None:
-    recipe = load_recipe("fr_base_detour")
-    assert [recipe.steps(p) for p in recipe.phases] == [3179, 318]
-
-
 @pytest.mark.parametrize("shape", ["1-sqrt", "linear", "cosine"])
-@pytest.mark.parametrize(("warmup", "cooldown"), [(0, None), (95, None), (100, 300), (0, 1000), (105, 40)])
+@pytest.mark.parametrize(("warmup", "cooldown"), [(0, None), (95, None), (100, 300), (105, 40)])
 def test_every_step_has_the_rate_that_tokens_give_it(shape: str, warmup: int, cooldown: int | None) -> None:
     """By the tokens that are read: at a step's end while the rate rises, before the step while it falls."""
     p = phase(shape, warmup=warmup, cooldown=cooldown, final=0.2)

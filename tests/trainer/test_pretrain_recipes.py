@@ -12,7 +12,7 @@ from trainer import api
 from trainer.recipe.library import load_recipe
 from trainer.train.run_folder import training_fields
 
-TOYS = ("toy_detour", "toy_random_order", "toy_freeze_low", "toy_antlm", "toy_adapt", "toy_gemma_reverse")
+TOYS = ("toy_detour", "toy_random_order", "toy_freeze_low", "toy_antlm", "toy_biphasic", "toy_gemma_reverse")
 """One of each way to be trained; the others differ from these in lengths, seeds and the order of phases."""
 PLANNED = ("fr_base_twin", "fr_large_detour", "gemma_reverse", "biphasic_scratch", "antlm")
 SHRINK = [
@@ -28,10 +28,7 @@ SHRINK = [
 
 @pytest.mark.parametrize("name", [*PLANNED, *TOYS])
 def test_recipes_are_planned_without_network(name: str) -> None:
-    recipe = load_recipe(name)
-    if recipe.base.model is not None and recipe.base.model.startswith("runs/"):
-        return
-    plan = api.plan(name)
+    recipe, plan = load_recipe(name), api.plan(name)
     assert [p.steps for p in plan.phases] == [recipe.steps(p) for p in recipe.phases]
     assert plan.memory_bytes > plan.state_bytes > 15 * plan.parameters
     assert any("FLOP" in line for line in plan.lines())
@@ -41,17 +38,6 @@ def test_recipes_are_planned_without_network(name: str) -> None:
 def test_every_toy_recipe_trains(name: str, corpora: Path, tmp_path: Path) -> None:
     recipe = load_recipe(name)
     overrides = [*SHRINK, f"corpus.cache={corpora}"]
-    if recipe.base.model is not None:
-        donor = api.pretrain(
-            "toy_biphasic",
-            out=tmp_path / "donor",
-            progress="none",
-            overrides=[
-                *(*overrides, "phases.0.tokens=800", "phases.0.schedule.warmup=0"),
-                *("phases.1.tokens=800", "phases.1.schedule.cooldown=400"),
-            ],
-        )
-        overrides = [f"base.model={donor.model}", *overrides[4:]]
     for number in range(len(recipe.phases)):
         overrides += [f"phases.{number}.tokens=800", f"phases.{number}.schedule.warmup=0"]
         if recipe.phases[number].schedule.cooldown is not None:
@@ -79,15 +65,7 @@ def test_plans_give_the_fact_sheets_figures(size: str, tokens: float, flops: tup
     assert [round(p.flops_per_token / 1e6) for p in plan.phases] == pytest.approx(flops, abs=1)
 
 
-@pytest.mark.parametrize(
-    ("detour", "twin"),
-    [
-        ("fr_base_detour", "fr_base_twin"),
-        ("fr_base_halves", "fr_base_reversed"),
-        ("toy_detour", "toy_mlm_twin"),
-    ],
-)
-def test_twins_differ_in_objective_and_masking_only(detour: str, twin: str) -> None:
+def test_twins_differ_in_objective_and_masking_only() -> None:
     def bare(name: str) -> dict[str, object]:
         fields = training_fields(load_recipe(name))
         for phase in fields["phases"]:
@@ -95,9 +73,12 @@ def test_twins_differ_in_objective_and_masking_only(detour: str, twin: str) -> N
                 phase.pop(free)
         return fields
 
-    assert bare(detour) == bare(twin)
-    noise = training_fields(load_recipe(twin.replace("reversed", "twin").replace("mlm_twin", "noise_twin")))
-    assert noise["seeds"]["data"] == 42
+    for detour, twin in (
+        ("fr_base", "fr_base_twin"),
+        ("fr_base_halves", "fr_base_reversed"),
+        ("toy_detour", "toy_mlm_twin"),
+    ):
+        assert bare(detour) == bare(twin)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +88,7 @@ def test_twins_differ_in_objective_and_masking_only(detour: str, twin: str) -> N
         ("tokens: 10k", "tokens: 10 kilo", 9, "not an amount of tokens"),
         ("masking: {rate: 0.3}, ", "", 9, "mlm without masking"),
         ("objective: mlm", "objective: clm", 9, "clm with masking"),
-        ("{id: a, path", "{id: fr/emb, path", 4, "'fr/emb' is not a source id"),
+        ("{id: a, path", "{id: fr/emb, path", 4, "'fr/emb' is not a name"),
         ("tokens: 10k}", "tokens: 10k, schedule: {warmup: -5}}", 9, "warmup"),
         ("path: texts", "embedded: {documents: 20}, path: texts", 4, "exactly one of"),
         ("base: {model: somewhere}", "base: {model: somewhere, config: {model_type: bert}}", 2, "either a model"),

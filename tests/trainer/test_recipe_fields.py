@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +20,7 @@ MAY_CHANGE = {
     *("name", "description", "reuse", "reuse.run", "reuse.through", "corpus.root", "corpus.cache", "batch.micro"),
     *("engine.device", "engine.distributed", "engine.compile", "engine.activation_checkpointing", "engine.precision"),
     *("checkpoints.every", "checkpoints.keep", "checkpoints.keep_phases", "checkpoints.export"),
-    *("logging.every", "logging.evaluate", "logging.tracker"),
+    *("logging.every", "logging.evaluate"),
 }
 """What says where and how fast, not what is trained."""
 REUSE = "reuse={run: x, through: detour}"
@@ -38,11 +37,9 @@ def leaves(value: Any, at: str = "") -> Iterator[str]:
         yield at
 
 
-@pytest.mark.parametrize("more", [[], [REUSE]])
-def test_a_resume_compares_all_other_fields(more: list[str]) -> None:
-    recipe = load_recipe("toy_detour", more)
-    everything = set(leaves(recipe.model_dump(mode="json")))
-    compared = set(leaves(training_fields(recipe)))
+def test_a_resume_compares_all_other_fields() -> None:
+    recipe = load_recipe("toy_detour", [REUSE])
+    everything, compared = (set(leaves(fields)) for fields in (recipe.model_dump(mode="json"), training_fields(recipe)))
     assert compared == everything - MAY_CHANGE
     assert {"seeds.training", "engine.dropout", "optimizer.gradient_clip", "phases.1.masking.rate"} <= compared
 
@@ -117,7 +114,7 @@ def test_amounts_are_written_with_a_unit() -> None:
     assert [parse_amount(t) for t in ("10B", "2.5M", "1_000", "3k", 12)] == [10**10, 2_500_000, 1000, 3000, 12]
     assert human(3_145_728) == "3.15M"
     for wrong in (0, "-5", "10 kilo", "0.5"):
-        with pytest.raises(ValidationError, match=r"amount|whole number"):
+        with pytest.raises(ValidationError):
             phase(wrong)  # type: ignore[arg-type]
 
 
@@ -129,18 +126,12 @@ def test_layers_are_ranges_with_both_ends() -> None:
             parse_layers(wrong)
 
 
-SOURCES = "sources: [{id: a, path: a, share: 0.5}, {id: b, path: b%s}]"
-
-
-@pytest.mark.parametrize(("rest", "good"), [(", share: 0.5", True), (", share: 0.45", False), ("", False)])
-def test_shares_are_for_all_sources_and_sum_to_one(rest: str, good: bool, tmp_path: Path) -> None:
-    file = tmp_path / "r.yaml"
-    file.write_text(f"extends: toy_detour\nname: r\ncorpus: {{{SOURCES % rest}}}\n")
-    if good:
-        assert [s.share for s in load_recipe(file).corpus.sources] == [0.5, 0.5]
-        return
-    with pytest.raises(SpecError, match="do not sum to 1"):
-        load_recipe(file)
+def test_shares_are_for_all_sources_and_sum_to_one() -> None:
+    sources = "corpus.sources=[{id: a, path: a, share: 0.5}, {id: b, path: b%s}]"
+    assert [s.share for s in load_recipe("toy_detour", [sources % ", share: 0.5"]).corpus.sources] == [0.5, 0.5]
+    for rest in (", share: 0.45", ""):
+        with pytest.raises(SpecError, match="do not sum to 1"):
+            load_recipe("toy_detour", [sources % rest])
 
 
 def test_a_branch_trains_something_itself() -> None:

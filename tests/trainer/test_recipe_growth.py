@@ -44,11 +44,11 @@ def test_every_older_recipe_is_an_arm_with_the_same_hash_and_its_older_name() ->
         assert old.description
 
 
-@pytest.mark.parametrize("base", sorted(shipped()))
-def test_every_arm_is_valid_under_a_name_of_its_own(base: str) -> None:
-    recipes = [load_recipe(base, arms=[arm]) for arm in arms_of(base)]
-    assert len({r.name for r in recipes}) == len(recipes)
-    assert all(r.name.startswith(base) or r.name == "toy_biphasic" for r in recipes)
+def test_every_arm_is_valid_under_a_name_of_its_own() -> None:
+    for base in shipped():
+        recipes = [load_recipe(base, arms=[arm]) for arm in arms_of(base)]
+        assert len({r.name for r in recipes}) == len(recipes)
+        assert all(r.name.startswith(base) or r.name == "toy_biphasic" for r in recipes)
 
 
 BASE = """\

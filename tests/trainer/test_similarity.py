@@ -61,21 +61,11 @@ def test_independent_noise_is_zero_debiased_and_far_from_it_biased() -> None:
     rng = np.random.default_rng(1)
     found = linear_cka(rng.normal(size=(500, 768)), rng.normal(size=(500, 768)))
     low, high = found.debiased.interval()
-    assert low < 0 < high
-    assert high - low < 0.03
+    assert low < 0 < high < low + 0.03
     assert found.biased.value == pytest.approx(0.61, abs=0.01)
 
 
-def test_the_interval_of_independent_noise_holds_zero_about_nineteen_times_in_twenty() -> None:
-    rng = np.random.default_rng(2)
-    inside = 0
-    for _ in range(200):
-        low, high = linear_cka(rng.normal(size=(60, 10)), rng.normal(size=(60, 12))).debiased.interval()
-        inside += low < 0 < high
-    assert 178 <= inside <= 200
-
-
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**31), st.floats(1e-3, 1e3), st.floats(-50, 50))
 def test_orthogonal_maps_scalings_and_shifts_change_nothing(seed: int, scale: float, shift: float) -> None:
     rng = np.random.default_rng(seed)
@@ -117,13 +107,6 @@ def test_drawings_that_share_texts_share_their_errors() -> None:
     halves = [cka(gram(x[p]), gram(y[p]), texts=p, total=40).debiased for p in (rows[:20], rows[20:])]
     both = mean_of(halves)
     assert both.se == pytest.approx(np.sqrt(halves[0].se ** 2 + halves[1].se ** 2) / 2)
-
-
-def test_the_ratio_of_a_divergence_to_itself_is_one_without_error() -> None:
-    x, y = related()
-    divergence = linear_cka(x, y).debiased.complement()
-    assert divergence.over(divergence) == pytest.approx((1.0, 1.0, 1.0))
-    assert divergence.over(Estimate(0.0, divergence.deviations, 30)) is None
 
 
 def test_too_few_or_equal_texts_are_refused() -> None:

@@ -13,10 +13,9 @@ from transformers import AutoModel, RobertaConfig
 
 from biobench.errors import ModelError
 from tests.helpers.trainer_make import TEXTS, write
-from trainer.analysis.states import EMBEDDED_SEED, draw, layer_states, token_ids
+from trainer.analysis.states import draw, layer_states, token_ids
 from trainer.corpus.embedded import documents
 from trainer.corpus.shards import train_tokenizer
-from trainer.recipe.corpus import EmbeddedText
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +65,6 @@ def test_texts_are_cut_at_the_model_s_positions_and_counted(model: Path, tmp_pat
     RobertaConfig(max_position_embeddings=34, vocab_size=400).save_pretrained(roberta)
     train_tokenizer(documents(100, seed=1), 400, 128).save_pretrained(roberta)
     assert {len(x) for x in token_ids([roberta], TEXTS[:9], 512)[0]} == {32}, "two rows are for padding"
-
-
-def test_texts_of_the_analysis_are_not_those_of_training() -> None:
-    ours = set(documents(200, seed=EMBEDDED_SEED))
-    assert len(ours & set(documents(200, seed=EmbeddedText(documents=10).seed))) < 3
 
 
 def test_two_tokens_that_changed_places_are_another_tokenizer(model: Path, tmp_path: Path) -> None:

@@ -1,20 +1,13 @@
-"""Special tokens that a text spells out stay text; text that cannot be written is one line."""
+"""Special tokens that a text spells out are no control tokens."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
-import numpy as np
 import pytest
 from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from biobench.errors import DataFormatError, StoreError
-from trainer.corpus import builder as corpus_module
-from trainer.corpus.builder import build
+from tests.helpers.trainer_make import numbered
 from trainer.corpus.shards import control_ids, encode, tokenizer_hash, train_tokenizer
-from trainer.recipe.corpus import CorpusSource, CorpusSpec
 
 ODD = "a [SEP] b[MASK] c [PAD][CLS] </s> a<s> <mask>b <pad> [UNK] c"
 BRACKETS = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
@@ -25,13 +18,11 @@ def byte_level() -> PreTrainedTokenizerBase:
     return train_tokenizer([ODD, "a b c d"] * 20, 300, 64)
 
 
-def word_piece(*, split: bool = True) -> PreTrainedTokenizerBase:
+def word_piece() -> PreTrainedTokenizerBase:
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     pieces = [*special, *"[]abc<>/", "##s", "s", "sep", "mask", "pad", "cls", "S", "E", "P"]
     made = Tokenizer(models.WordPiece({t: i for i, t in enumerate(pieces)}, unk_token="[UNK]"))
-    if split:
-        made.normalizer = normalizers.BertNormalizer()
-    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer() if split else pre_tokenizers.WhitespaceSplit()
+    made.normalizer, made.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
     made.add_special_tokens(special)
     return PreTrainedTokenizerFast(tokenizer_object=made, mask_token="[MASK]", **BRACKETS)
 
@@ -48,12 +39,7 @@ def unigram() -> PreTrainedTokenizerBase:
     )
 
 
-TOKENIZERS = {
-    "byte level": byte_level(),
-    "word pieces": word_piece(),
-    "whole words": word_piece(split=False),
-    "unigram": unigram(),
-}
+TOKENIZERS = {"byte level": byte_level(), "word pieces": word_piece(), "unigram": unigram()}
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
@@ -71,54 +57,21 @@ def test_no_control_token_comes_from_text(name: str) -> None:
     assert encode([], tokenizer) == []
 
 
-def test_nothing_of_the_text_is_lost() -> None:
+def test_what_is_spelled_like_a_special_token_is_encoded_as_any_text() -> None:
     tokenizer = TOKENIZERS["byte level"]
     assert tokenizer.decode(encode([ODD], tokenizer)[0]) == ODD
+    text = f"before {tokenizer.sep_token} and {tokenizer.mask_token}, after"
+    (ids,) = encode([text], tokenizer)
+    model = tokenizer.backend_tokenizer.model
+    assert ids == [model.token_to_id(t) for t in tokenizer.tokenize(text, split_special_tokens=True)]
+    letters = [i for one in text for i in encode([one], tokenizer)[0]]
+    assert len(ids) < len(letters), "in the tokenizer's own pieces"
+
+
+def test_a_control_token_among_a_model_s_pieces_goes() -> None:
     pieces = TOKENIZERS["unigram"].convert_ids_to_tokens(encode(["a </s> b"], TOKENIZERS["unigram"])[0])
-    assert "".join(pieces) == "▁a▁</s>▁b"
+    assert "".join(pieces) == "▁a▁▁b"
 
 
-def spec(root: Path, file: str) -> CorpusSpec:
-    source = CorpusSource.model_validate({"id": "s", "path": file, "format": "jsonl"})
-    return CorpusSpec.model_validate({"sources": [source], "sequence_length": 16, "held_out": 0.1, "root": str(root)})
-
-
-def write(root: Path, texts: list[str]) -> None:
-    (root / "a.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in texts))
-
-
-def test_documents_end_where_they_end_and_old_caches_are_not_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write(tmp_path, [f"{ODD} {i}" for i in range(20)])
-    tokenizer = TOKENIZERS["byte level"]
-    built = build(spec(tmp_path, "a.jsonl"), tokenizer, tmp_path / "cache")
-    tokens = built.train.read(np.arange(len(built.train))).ravel()
-    assert (tokens == tokenizer.sep_token_id).sum() <= built.manifest["train"]["documents"]
-    assert not {tokenizer.mask_token_id, tokenizer.pad_token_id, tokenizer.cls_token_id} & set(tokens.tolist())
-    monkeypatch.setattr(corpus_module, "ENCODING", 1)
-    assert build(spec(tmp_path, "a.jsonl"), tokenizer, tmp_path / "cache").folder != built.folder
-
-
-def test_half_a_character_is_one_line(tmp_path: Path) -> None:
-    write(tmp_path, ["good", "bad \ud800 half"])
-    for exclude in ([], ["some excluded text"]):
-        with pytest.raises(DataFormatError) as caught:
-            build(spec(tmp_path, "a.jsonl"), TOKENIZERS["byte level"], tmp_path / "cache", exclude=exclude)
-        assert "a.jsonl" in str(caught.value)
-        assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("file", ["parts/documents.tokens", "parts/documents.lengths", "tmp/train-00000.bin"])
-def test_a_full_disk_is_called_full(file: str, tmp_path: Path) -> None:
-    """/dev/full takes nothing."""
-    tokenizer = TOKENIZERS["byte level"]
-    write(tmp_path, ["a b c " * 500] * 20)
-    made = spec(tmp_path, "a.jsonl")
-    none = corpus_module.excluded_documents(made, [])
-    folder = corpus_module.corpus_folder(made, tokenizer, tmp_path / "cache", none)
-    full = folder.with_suffix(f".{file.split('/')[0]}") / file.split("/")[1]
-    full.parent.mkdir(parents=True)
-    full.symlink_to("/dev/full")
-    with pytest.raises(StoreError, match="the disk is full"):
-        build(made, tokenizer, tmp_path / "cache")
+def test_words_that_a_tokenizer_does_not_know_stay_unknown() -> None:
+    assert encode(["low strange high", ""], numbered(9)) == [[3, 1, 9], []]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForMaskedLM, AutoTokenizer
+from transformers import AutoTokenizer
 
 from biobench.cli.main import app
 from biobench.errors import ModelError, StoreError, UsageError
@@ -51,15 +51,6 @@ def test_all_layers_give_the_donor_and_none_the_recipient(two: tuple[Path, Path]
     none = transplant(*two, tmp_path / "none", layers=())
     assert set(source_of(none.folder, two).values()) <= {"a", "both"}
     assert none.copied == 0
-    ids = torch.arange(5, 45)[None]
-    with torch.no_grad():
-        logits = {
-            folder: AutoModelForMaskedLM.from_pretrained(folder).eval()(input_ids=ids).logits
-            for folder in (*two, every.folder, none.folder)
-        }
-    assert torch.equal(logits[every.folder], logits[two[1]])
-    assert torch.equal(logits[none.folder], logits[two[0]])
-    assert not torch.equal(logits[two[0]], logits[two[1]])
 
 
 def test_a_range_copies_those_blocks_alone(two: tuple[Path, Path], tmp_path: Path) -> None:
@@ -72,12 +63,6 @@ def test_a_range_copies_those_blocks_alone(two: tuple[Path, Path], tmp_path: Pat
     for name, who in source_of(made.folder, two).items():
         place = block_of(name)
         assert who in (("b", "both") if place and place[0] < 2 else ("a", "both")), name
-
-
-def test_the_rest_can_stay_with_the_recipient(two: tuple[Path, Path], tmp_path: Path) -> None:
-    sources = source_of(transplant(*two, tmp_path / "kept", keep_rest=True).folder, two)
-    assert {who for name, who in sources.items() if block_of(name) is None} <= {"a", "both"}
-    assert {who for name, who in sources.items() if block_of(name)} <= {"b", "both"}
 
 
 @pytest.mark.parametrize(
@@ -141,6 +126,12 @@ def test_what_does_not_fit_is_one_clear_line(two: tuple[Path, Path], tmp_path: P
         transplant(two[0], two[0].parent / "." / two[0].name, tmp_path / "out", layers=(0,))
     with pytest.raises(ModelError, match="no such folder"):
         transplant(two[0], tmp_path / "nowhere", tmp_path / "out")
+    more = shutil.copytree(two[1], tmp_path / "more")
+    held = {**weights(more), "model.layers.0.attn.more.weight": torch.zeros(3)}
+    save_file(held, more / "model.safetensors", metadata={"format": "pt"})
+    for pair in ((two[0], more), (more, two[0])):
+        with pytest.raises(ModelError, match=r"'model\.layers\.0\.attn\.more\.weight' is in one of them alone"):
+            transplant(*pair, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -164,10 +155,6 @@ def test_a_probe_scores_the_ends_alike_and_prints_what_is_recovered(
     records, _ = Store(tmp_path / "results").scan()
     assert len(records) == 3 * 2 * 2
     assert all("training.encoder=frozen" in r.overrides for r in records)
-    app([*command, "--layers", "none", "--out", str(tmp_path / "again")], standalone_mode=False)
-    printed = capsys.readouterr().out
-    assert "recovered" in printed
-    assert "by a linear probe on frozen states" in printed
     with pytest.raises(UsageError, match="--seeds"):
         app([*command, "--layers", "0", "--out", str(tmp_path / "x"), "--seeds", "x"], standalone_mode=False)
     assert not (tmp_path / "x").exists()
@@ -196,17 +183,6 @@ def test_blocks_that_would_compute_otherwise_are_refused(
     for pair in ((two[0], other), (other, two[0])):
         with pytest.raises(ModelError, match=f"do not fit: .*{field}|have other {field}"):
             transplant(*pair, tmp_path / "out", layers=(1,))
-
-
-@pytest.mark.parametrize("swap", [False, True])
-def test_a_weight_that_one_alone_has_is_refused(two: tuple[Path, Path], tmp_path: Path, swap: bool) -> None:
-    other = tmp_path / "other"
-    shutil.copytree(two[1], other)
-    more = {**weights(other), "model.layers.0.attn.more.weight": torch.zeros(3)}
-    save_file(more, other / "model.safetensors", metadata={"format": "pt"})
-    pair = (other, two[0]) if swap else (two[0], other)
-    with pytest.raises(ModelError, match=r"'model\.layers\.0\.attn\.more\.weight' is in one of them alone"):
-        transplant(*pair, tmp_path / "out", layers=(1,))
 
 
 def test_parts_of_all_but_one_layer_leave_the_rest(two: tuple[Path, Path], tmp_path: Path) -> None:

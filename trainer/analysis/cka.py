@@ -1,12 +1,12 @@
 """How far two checkpoints' states have come apart, layer by layer, compared with what another seed does.
 
-Divergence is 1 - CKA. Every number stands with a jackknife interval over texts: what other texts of the same
+Divergence is 1 - CKA. Every number has a jackknife interval over texts: what other texts of the same
 kind would change. The noise pair (same data and order, other training seed) says what training itself changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -55,14 +55,6 @@ class CkaCurve:
     ratio: Value | None = None
 
 
-@dataclass(frozen=True)
-class CkaPoint:
-    """One pair of checkpoints of a series: the divergence of all layers and of each group."""
-
-    pair: Pair
-    lines: tuple[CkaCurve, ...]
-
-
 @dataclass(frozen=True, kw_only=True)
 class CkaReport:
     """What `compare` gives. tokens: of all texts; cut: how many texts were longer than `max_length`."""
@@ -70,7 +62,6 @@ class CkaReport:
     pair: Pair
     noise: Pair | None
     lines: tuple[CkaCurve, ...]
-    series: tuple[CkaPoint, ...]
     texts: int
     per_seed: int
     available: int
@@ -95,7 +86,6 @@ def compare(
     drawn: Callable[[], Sample],
     *,
     noise: Pair | None = None,
-    series: Sequence[Pair] = (),
     max_length: int = 512,
     device: str = "auto",
     notify: Callable[[str], None] = lambda _: None,
@@ -103,11 +93,11 @@ def compare(
     """Divergence of `first` and `second` on the drawn texts, per layer, group and overall.
 
     drawn: gives the texts, called once the checkpoints are known to fit. noise: a pair that differs by the training
-    seed alone. series: earlier pairs, in order, as for the checkpoints of a decay. notify: told which checkpoint is
-    read. Raises ModelError for checkpoints whose depth, width or tokenizer differ.
+    seed alone. notify: gets the checkpoint that is read, in words. Raises ModelError for
+    checkpoints whose depth, width or tokenizer differ.
     """
     resolve_device(device)
-    pairs: list[Pair] = [(str(a), str(b)) for a, b in ((first, second), *([noise] if noise else []), *series)]
+    pairs: list[Pair] = [(str(a), str(b)) for a, b in ((first, second), *([noise] if noise else []))]
     checkpoints = list(dict.fromkeys(name for pair in pairs for name in pair))
     check_shapes(checkpoints)
     sample = drawn()
@@ -127,15 +117,10 @@ def compare(
         notes += _no_noise(*pairs[1])
     if cut:
         notes.append(f"{cut} of {len(ids)} texts are longer than {max_length} tokens and were cut")
-    earlier = len(pairs) - len(series)
     return CkaReport(
         pair=pairs[0],
         noise=pairs[1] if noise else None,
         lines=_lines(tables[0], tables[1] if noise else None, depth),
-        series=tuple(
-            CkaPoint(pair, tuple(x for x in _lines(table, None, depth) if x.where in (*GROUPS, "all")))
-            for pair, table in zip(pairs[earlier:], tables[earlier:], strict=True)
-        ),
         texts=len(sample.texts),
         per_seed=len(next(iter(sample.drawn.values()))),
         available=sample.available,

@@ -55,7 +55,7 @@ class Estimate:
             min(self.n, other.n),
         )
         low, high = log.interval()
-        # Where a divergence is nearly nothing beside its error the upper end leaves the range of floats.
+        # Where a divergence is far below its error the upper end leaves the range of floats.
         return self.value / other.value, math.exp(low), math.exp(high) if high < 700 else math.inf
 
 

@@ -25,7 +25,7 @@ from biobench.core.checkpoint_safety import only_safetensors
 from biobench.core.machine import resolve_device
 from biobench.core.text import first_line
 from biobench.core.tokenizer import load_tokenizer
-from biobench.errors import DataFormatError, DataUnavailableError, ModelError, UsageError
+from biobench.errors import DataUnavailableError, ModelError, UsageError
 from trainer.analysis.similarity import FEWEST
 from trainer.corpus.sources import texts as read_source
 from trainer.model.families import FAMILIES
@@ -73,25 +73,21 @@ def draw(texts: Iterable[str], count: int, seeds: Sequence[int]) -> Sample:
     return Sample(tuple(union.values()), drawn, available)
 
 
-def sample(where: str, count: int, seeds: Sequence[int], field: str = "text") -> Sample:
+def sample(where: str, count: int, seeds: Sequence[int]) -> Sample:
     """`draw` from ``embedded``, a file or folder (txt, jsonl, parquet), or ``hub:owner/name``.
 
-    Raises DataUnavailableError and DataFormatError with the command's options.
+    Documents of jsonl and parquet are under `text`. Raises DataUnavailableError and DataFormatError.
     """
     if where == "embedded":
         source = CorpusSource(id="texts", embedded=EmbeddedText(documents=EMBEDDED_COUNT, seed=EMBEDDED_SEED))
     elif where.startswith("hub:"):
-        source = CorpusSource(id="texts", hub=where.removeprefix("hub:"), field=field)
+        source = CorpusSource(id="texts", hub=where.removeprefix("hub:"))
     else:
-        source = CorpusSource(id="texts", path=where, field=field)
+        source = CorpusSource(id="texts", path=where)
     try:
         return draw(read_source(source, Path()), count, seeds)
-    except (DataUnavailableError, DataFormatError) as error:
-        # the corpus reader speaks of a recipe's fields
-        if "corpus.root" in error.hint:
-            error.hint = "--texts takes a file, a folder (txt, jsonl, parquet), hub:ID or embedded"
-        elif "`field`" in error.hint:
-            error.hint = "name the column or key that holds the text with --field"
+    except DataUnavailableError as error:  # the corpus reader's remedy is a recipe's field
+        error.hint = "--texts takes a file, a folder (txt, jsonl, parquet), hub:ID or embedded"
         raise
 
 

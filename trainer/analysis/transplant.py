@@ -35,10 +35,10 @@ Part = Literal["attention", "mlp"]
 _BLOCK = re.compile(r"(?:^|\.)(?:layers|layer|h|blocks)\.(\d+)\.(.+)$")
 _ATTENTION = re.compile(r"attn|attention")
 _BEFORE_ATTENTION = {"input_layernorm", "ln_1", "norm1", "sa_layer_norm"}
-"""Norms of the attention in whose names it does not stand."""
+"""Norms of the attention whose names do not contain the word."""
 _NOTE = "transplant.json"
 _ABOUT_TRAINING = ("ledger.json", _NOTE, "model.safetensors.index.json")
-"""Files that would tell of the recipient's weights, not the hybrid's."""
+"""Files that describe the recipient's weights, not the hybrid's."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Transplant:
 
     @property
     def note(self) -> dict[str, Any]:
-        """What is written beside the hybrid's weights."""
+        """What the hybrid's folder says of it."""
         return {
             "recipient": self.recipient,
             "donor": self.donor,
@@ -94,15 +94,14 @@ def transplant(
     *,
     layers: Iterable[int] | None = None,
     parts: Sequence[Part] = ("attention", "mlp"),
-    keep_rest: bool = False,
 ) -> Transplant:
     """Write the recipient with the donor's `parts` of `layers` to the folder `out`.
 
     layers: None for all. Embeddings, final norm and head are the recipient's; they go along only when every
-    block is copied whole, so that all layers give the donor exactly (`keep_rest` leaves them). No layers give
-    the recipient exactly. A folder that holds this very hybrid already is taken as it is. Raises ModelError for
-    checkpoints whose depth, width, parameter names or vocabulary differ, UsageError for layers that are not there
-    and for one checkpoint in both places, StoreError when `out` holds anything else.
+    block is copied whole, so that all layers give the donor exactly. No layers give the recipient exactly. A folder
+    that holds this very hybrid already is taken as it is. Raises ModelError for checkpoints whose depth, width,
+    parameter names or vocabulary differ, UsageError for layers that are not there and for one checkpoint in both
+    places, StoreError when `out` holds anything else.
     """
     a, b, target = Path(recipient), Path(donor), Path(out)
     if not parts:
@@ -121,7 +120,7 @@ def transplant(
         raise UsageError(
             f"layer {chosen[-1]} cannot be copied: the model has layers 0-{depth - 1}", hint="correct --layers"
         )
-    rest = len(chosen) == depth and set(parts) == {"attention", "mlp"} and not keep_rest
+    rest = len(chosen) == depth and set(parts) == {"attention", "mlp"}
     transplanted = {
         name for name, place in places.items() if (rest if place is None else place[0] in chosen and place[1] in parts)
     }

@@ -1,1 +1,1 @@
-"""From text to memory-mapped shards of tokens, with the benchmark's documents kept out."""
+"""From text to memory-mapped shards of tokens, with the benchmark's documents excluded."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import math
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,9 +21,9 @@ from transformers import PreTrainedTokenizerBase
 
 from biobench.core.files import canonical
 from biobench.errors import DataFormatError
-from trainer.corpus.cleaning import Cleaner, Excluded, check_packages, duplicates
+from trainer.corpus.cleaning import Excluded, Fingerprints, check_packages, duplicates
 from trainer.corpus.shards import DETAILS, MANIFEST, Corpus, tokenizer_hash, write_shards
-from trainer.corpus.sources import Digests, ReadMeter, identity, pinned, texts
+from trainer.corpus.sources import ReadMeter, identity, pinned, texts
 from trainer.corpus.tokenised import REASONS, Encoding, StageReport, Tokenised, tokenise
 from trainer.disk import make_folder, write_json, writing
 from trainer.model.tokens import end_token
@@ -63,7 +62,7 @@ def build(
 ) -> Corpus:
     """The corpus of `spec` below `cache`: built, or opened and verified when it is there already.
 
-    exclude: documents that must not be trained on, besides the recipe's own list.
+    exclude: documents that must not be trained on, in addition to the recipe's list.
     verify: compare the shards with their hashes. Raises DataUnavailableError, DataFormatError and StoreError.
     """
     say = report or (lambda what, done: None)
@@ -91,10 +90,10 @@ def is_built(spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, cache: Path, 
 
 def corpus_folder(spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, cache: Path, excluded: Excluded) -> Path:
     """Where the corpus lies below `cache` once it is built: a name by its content, and by that of its sources."""
-    spec, root, digests = pinned(spec), Path(spec.root), Digests(cache / "sources.json")
+    spec, root = pinned(spec), Path(spec.root)
     described = spec.model_dump(mode="json", exclude={"root", "cache", "exclude"})
     described["sources"] = [{k: v for k, v in s.items() if k != "path"} for s in described["sources"]]
-    sources = [identity(s, root, digests) for s in spec.sources]
+    sources = [identity(s, root, cache / "sources.json") for s in spec.sources]
     parts = [[FORMAT, ENCODING], described, sources, tokenizer_hash(tokenizer), excluded.hash, excluded.n]
     return cache / hashlib.sha256(canonical(parts).encode()).hexdigest()[:20]
 
@@ -107,16 +106,16 @@ def _build(
     start = () if spec.start_token != "cls" or tokenizer.cls_token_id is None else (tokenizer.cls_token_id,)
     end = end_token(tokenizer)
     assert end is not None
-    encoding = Encoding(tokenizer, start, end, dtype, excluded, None if spec.clean is None else Cleaner(spec.clean))
+    fingerprints = None if spec.clean is None else Fingerprints(spec.clean)
+    encoding = Encoding(tokenizer, start, end, dtype, excluded, fingerprints)
     meters = {source.id: ReadMeter() for source in spec.sources}
     read = ((s.id, texts(s, Path(spec.root), meters[s.id]), meters[s.id]) for s in spec.sources)
     tokenised = tokenise(read, encoding, work, say)
     building = make_folder(folder.with_name(f"{folder.name}.tmp"))
-    manifest, held_out = _assemble(spec, tokenizer, tokenised, building, encoding, say)
-    by_task = {
-        source: {task: counts[f"task {task}"] for task in excluded.tasks} for source, counts in tokenised.counts.items()
-    }
-    write_json(building / DETAILS, {"held_out_tokens": held_out, "removed_by_task": by_task})
+    manifest = _assemble(spec, encoding, tokenised, building, say)
+    counts = tokenised.counts
+    by_task = {s: {task: counts[s][f"task {task}"] for task in excluded.tasks} for s in counts}
+    write_json(building / DETAILS, {"removed_by_task": by_task})
     write_json(building / MANIFEST, manifest)
     with writing(folder):
         if folder.exists():
@@ -126,26 +125,29 @@ def _build(
 
 
 def _assemble(
-    spec: CorpusSpec,
-    tokenizer: PreTrainedTokenizerBase,
-    documents: Tokenised,
-    folder: Path,
-    encoding: Encoding,
-    say: StageReport,
-) -> tuple[dict[str, Any], list[tuple[str, int]]]:
-    """Hold out, repeat, shuffle and join the documents: (the manifest, held-out tokens of each source)."""
+    spec: CorpusSpec, encoding: Encoding, documents: Tokenised, folder: Path, say: StageReport
+) -> dict[str, Any]:
+    """Hold out, repeat, shuffle and join the documents: the manifest."""
     lengths, excluded = documents.lengths, encoding.excluded
-    staying, cleaned = _staying(spec, documents)
+    ends = np.cumsum([documents.counts[s.id]["documents"] for s in spec.sources])
+    verdicts = np.split(_duplicates(spec, documents), ends[:-1])
+    staying = [first + np.flatnonzero(part == 0) for first, part in zip([0, *ends], verdicts, strict=False)]
+    tokens = [int(lengths[numbers].sum()) for numbers in staying]
+    # with shares, the source that is most plentiful for its share is read once; all others are repeated
+    total = max(size / (s.share or 1.0) for s, size in zip(spec.sources, tokens, strict=True))
     rows: list[dict[str, Any]] = []
     train: list[Numbers] = []
     validation: list[Numbers] = []
-    for source, numbers, repeats in zip(spec.sources, staying, _repeats(spec, staying, lengths), strict=True):
+    for source, numbers, size, verdict in zip(spec.sources, staying, tokens, verdicts, strict=True):
         counts = documents.counts[source.id]
-        removed = {why: counts[why] for why in REASONS[:2]}
+        repeats = source.repeat or 1.0 if source.share is None else total * source.share / max(size, 1)
+        kinds = enumerate(("exact_duplicates", "near_duplicates") if documents.hashes is not None else (), 1)
+        cleaned = {name: int((verdict == kind).sum()) for kind, name in kinds}
+        removed = {why: counts[why] for why in REASONS}
         if len(numbers) == 0:
-            out_of_it = sum(removed.values()) + sum(cleaned[source.id].values())
             raise DataFormatError(
-                f"corpus source '{source.id}' has no documents left ({out_of_it} were excluded)",
+                f"corpus source '{source.id}' has no documents left "
+                f"({sum(removed.values()) + sum(cleaned.values())} were excluded)",
                 hint="check its path, format and field, the exclusion list, and corpus.clean",
             )
         order = numbers[shuffled(len(numbers), "held out", spec.seed, source.id)]
@@ -164,7 +166,7 @@ def _assemble(
                 "drawn_tokens": sum(int(lengths[some].sum()) for some in drawn),
                 "share": 0.0,
                 "excluded": removed,
-                **({"cleaned": cleaned[source.id]} if spec.clean is not None else {}),
+                **({"cleaned": cleaned} if spec.clean is not None else {}),
                 **({"revision": source.revision} if source.hub is not None and source.revision else {}),
             }
         )
@@ -183,52 +185,26 @@ def _assemble(
             f"the corpus holds less than one window of {spec.sequence_length} tokens",
             hint="add text, or make corpus.sequence_length smaller",
         )
-    manifest = {
+    return {
         "format": FORMAT,
         "sequence_length": spec.sequence_length,
         "dtype": encoding.dtype,
         "seed": spec.seed,
-        "tokenizer": tokenizer_hash(tokenizer),
-        "vocabulary": len(tokenizer),
+        "tokenizer": tokenizer_hash(encoding.tokenizer),
+        "vocabulary": len(encoding.tokenizer),
         "end_token": encoding.end,
         "start_token": spec.start_token,
         "sources": rows,
         "exclusion": {"documents": excluded.count, "ngram": excluded.n, "hash": excluded.hash},
         **splits,
     }
-    held_out = [(s.id, int(lengths[out].sum())) for s, out in zip(spec.sources, validation, strict=True)]
-    return manifest, held_out
 
 
-def _staying(spec: CorpusSpec, documents: Tokenised) -> tuple[list[Numbers], dict[str, dict[str, int]]]:
-    """(numbers of each source's documents that are no duplicates, how many the declared steps took out of it)."""
-    ends = list(itertools.accumulate(documents.counts[s.id]["documents"] for s in spec.sources))
-    verdict = np.zeros(ends[-1], dtype=np.int8)
-    if spec.clean is not None and documents.hashes is not None:
-        verdict = duplicates(documents.hashes, exact=spec.clean.exact_duplicates)
-    numbers: list[Numbers] = []
-    cleaned: dict[str, dict[str, int]] = {}
-    for source, first, end in zip(spec.sources, [0, *ends], ends, strict=False):
-        numbers.append(first + np.flatnonzero(verdict[first:end] == 0))
-        cleaned[source.id] = {why: documents.counts[source.id][why] for why in REASONS[2:]}
-        if documents.hashes is not None:
-            for kind, name in enumerate(("exact_duplicates", "near_duplicates"), 1):
-                cleaned[source.id][name] = int((verdict[first:end] == kind).sum())
-    return numbers, cleaned
-
-
-def _repeats(spec: CorpusSpec, staying: list[Numbers], lengths: Numbers) -> list[float]:
-    """How often each source is read: as given, or so that the shares come out with nothing left out.
-
-    The source that is most plentiful for its share is read once; all others are repeated, `most_repeats` times at most.
-    """
-    most = spec.most_repeats or math.inf
-    if spec.sources[0].share is None:
-        return [min(s.repeat or 1.0, most) for s in spec.sources]
-    tokens = [int(lengths[numbers].sum()) for numbers in staying]
-    total = max(t / (s.share or 1.0) for s, t in zip(spec.sources, tokens, strict=True))
-    repeats = [total * (s.share or 0.0) / max(t, 1) for s, t in zip(spec.sources, tokens, strict=True)]
-    return [min(r, most) for r in repeats]
+def _duplicates(spec: CorpusSpec, documents: Tokenised) -> NDArray[np.int8]:
+    """Of each document: 0 stays, 1 is an exact and 2 a near duplicate."""
+    if spec.clean is None or documents.hashes is None:
+        return np.zeros(len(documents.lengths), dtype=np.int8)
+    return duplicates(documents.hashes, exact=spec.clean.exact_duplicates)
 
 
 def _join(

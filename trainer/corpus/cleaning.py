@@ -1,21 +1,17 @@
-"""Declared steps that take documents out of a corpus: languages, quality, exact and near duplicates.
+"""Documents that a corpus excludes: the benchmark's own, and with `corpus.clean` exact and near duplicates.
 
-Language and quality are judged document by document while they are tokenised, in all processes. For duplicates each
-document leaves a few 64-bit hashes beside its length: one of its words in order, and one for each band of a MinHash
-signature (datasketch). Once all sources are tokenised, a document goes whose hash an earlier document has, earlier in
-the order of sources and documents; so the result does not depend on the number of processes.
+For duplicates each document leaves a few 64-bit hashes next to its length: one of its words in order, and one for each
+band of a MinHash signature (datasketch). Once all sources are tokenised, a document goes whose hash an earlier document
+has, earlier in the order of sources and documents; so the result does not depend on the number of processes.
 """
 
 from __future__ import annotations
 
 import hashlib
 import itertools
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,7 +20,7 @@ from numpy.typing import NDArray
 from biobench.core.text import Hashes, hash_of, words
 from biobench.core.text import runs as word_runs
 from biobench.errors import UsageError
-from trainer.recipe.corpus import Cleaning, NearDuplicates, Quality
+from trainer.recipe.corpus import Cleaning
 
 
 class _Prints:
@@ -71,7 +67,7 @@ class Excluded:
         return [name for name, prints in self.tasks.items() if whole in prints.whole or prints.shares(runs)]
 
     def why(self, text: str) -> str | None:
-        """``same`` or ``overlap`` when `text` must be left out, else None."""
+        """``same`` or ``overlap`` when `text` is excluded, else None."""
         if not self.count:
             return None
         tokens = words(text)
@@ -82,20 +78,17 @@ class Excluded:
 
 Columns = NDArray[np.uint64]
 """(documents, columns) hashes; equal ones in a column make duplicates."""
-_PACKAGES = {"near_duplicates": "datasketch", "languages": "py3langid"}
 
 
 def check_packages(spec: Cleaning | None) -> None:
-    """Raise UsageError where a declared step needs a package that is not installed."""
-    for name, package in _PACKAGES.items():
-        if spec is not None and getattr(spec, name) is not None and find_spec(package) is None:
-            raise UsageError(
-                f"corpus.clean.{name} needs {package}, which is not installed", hint="pip install 'biobench[corpus]'"
-            )
+    """Raise UsageError where near duplicates are to go and datasketch is not installed."""
+    if spec is not None and spec.near_duplicates is not None and find_spec("datasketch") is None:
+        hint = "pip install 'biobench[corpus]'"
+        raise UsageError("corpus.clean.near_duplicates needs datasketch, which is not installed", hint=hint)
 
 
-class Cleaner:
-    """The steps of a spec, ready to be applied; can be sent to other processes."""
+class Fingerprints:
+    """The hashes that duplicates are recognised by; can be sent to other processes. columns: hashes of a document."""
 
     def __init__(self, spec: Cleaning) -> None:
         self.spec = spec
@@ -105,68 +98,30 @@ class Cleaner:
             lsh = import_module("datasketch").MinHashLSH(threshold=near.similarity, num_perm=near.permutations)
             self._bands, self._rows = int(lsh.b), int(lsh.r)
         self.columns = int(spec.exact_duplicates) + self._bands
-        """Hashes of a document."""
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_identifier"}
-
-    @cached_property
-    def _identifier(self) -> Any:
-        """A language identifier of this object's own; its languages are all that the model knows."""
-        module = import_module("py3langid.langid")
-        return module.LanguageIdentifier.from_model_file(module.MODEL_FILE, norm_probs=True)
-
-    def why(self, text: str) -> str | None:
-        """``language`` or ``quality`` when `text` must be left out, else None."""
-        if self.spec.quality is not None and not is_good(text, self.spec.quality):
-            return "quality"
-        if self.spec.languages is not None:
-            language, probability = self._identifier.classify(text)
-            if language not in self.spec.languages or probability < self.spec.language_probability:
-                return "language"
-        return None
-
-    def hashes(self, texts: Sequence[str]) -> Columns:
-        """(texts, columns) what duplicates are recognised by. A text of fewer words than a run has its own hashes."""
+    def of(self, texts: Sequence[str]) -> Columns:
+        """(texts, columns) hashes. All bands of a text with fewer words than a run are of its words in order."""
         result = np.zeros((len(texts), self.columns), dtype=np.uint64)
+        near = self.spec.near_duplicates
         for row, text in enumerate(texts):
             tokens = words(text)
             same = hash_of(" ".join(tokens))
             if self.spec.exact_duplicates:
                 result[row, 0] = same
-            if self.spec.near_duplicates is not None:
-                result[row, -self._bands :] = [
-                    int.from_bytes(hashlib.blake2b(part, digest_size=8, salt=b"%d" % band).digest(), "little")
-                    for band, part in enumerate(self._parts(tokens, same, self.spec.near_duplicates))
-                ]
+            if near is None:
+                continue
+            parts = [b"%d" % same] * self._bands
+            if len(tokens) >= near.ngram:
+                minhash = import_module("datasketch").MinHash(num_perm=near.permutations, seed=1)
+                runs = {" ".join(tokens[i : i + near.ngram]) for i in range(len(tokens) - near.ngram + 1)}
+                minhash.update_batch([run.encode("utf-8", "surrogatepass") for run in sorted(runs)])
+                bands = np.split(minhash.hashvalues[: self._bands * self._rows], self._bands)
+                parts = [band.tobytes() for band in bands]
+            result[row, -self._bands :] = [
+                int.from_bytes(hashlib.blake2b(part, digest_size=8, salt=b"%d" % band).digest(), "little")
+                for band, part in enumerate(parts)
+            ]
         return result
-
-    def _parts(self, tokens: list[str], same: int, near: NearDuplicates) -> list[bytes]:
-        """The bands of a text's MinHash signature."""
-        if len(tokens) < near.ngram:
-            return [b"%d" % same] * self._bands
-        minhash = import_module("datasketch").MinHash(num_perm=near.permutations, seed=1)
-        runs = {" ".join(tokens[i : i + near.ngram]) for i in range(len(tokens) - near.ngram + 1)}
-        minhash.update_batch([run.encode("utf-8", "surrogatepass") for run in sorted(runs)])
-        values: NDArray[np.uint64] = minhash.hashvalues
-        return [values[at : at + self._rows].tobytes() for at in range(0, self._bands * self._rows, self._rows)]
-
-
-def is_good(text: str, quality: Quality) -> bool:
-    """Whether a text passes the quality rules, those of MassiveText (arXiv 2112.11446, table A1) by default."""
-    tokens = text.split()
-    if not quality.min_words <= len(tokens) <= quality.max_words:
-        return False
-    mean = sum(map(len, tokens)) / len(tokens)
-    if not quality.min_word_length <= mean <= quality.max_word_length:
-        return False
-    if sum(any(c.isalpha() for c in token) for token in tokens) < quality.alphabetic_share * len(tokens):
-        return False
-    if sum(text.count(mark) for mark in ("#", "...", "…")) > quality.symbol_share * len(tokens):
-        return False
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    repeated = sum(count - 1 for count in Counter(lines).values())
-    return repeated <= quality.repeated_lines * len(lines)
 
 
 def duplicates(hashes: Columns, *, exact: bool) -> NDArray[np.int8]:

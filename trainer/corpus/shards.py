@@ -15,7 +15,7 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from biobench.core.files import canonical
 from biobench.core.text import first_line
 from biobench.errors import StoreError
-from trainer.corpus.sources import Digests
+from trainer.corpus.sources import digests
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
@@ -81,7 +81,8 @@ def encode(batch: list[str], tokenizer: PreTrainedTokenizerBase) -> list[list[in
         "input_ids"
     ]
     control = control_ids(tokenizer)
-    return [ids if control.isdisjoint(ids) else _spelled(ids, control, tokenizer) for ids in encoded]
+    # a Unigram model holds its control tokens among its pieces and finds them in the text whatever it is told
+    return [ids if control.isdisjoint(ids) else [i for i in ids if i not in control] for ids in encoded]
 
 
 def control_ids(tokenizer: PreTrainedTokenizerBase) -> set[int]:
@@ -92,24 +93,9 @@ def control_ids(tokenizer: PreTrainedTokenizerBase) -> set[int]:
     return named | ({*special, *tokenizer.all_special_ids} - {tokenizer.unk_token_id})
 
 
-def _spelled(ids: list[int], control: set[int], tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """`ids` with every control id written out character by character.
-
-    A Unigram model holds its control tokens among its pieces and finds them in the text whatever it is told.
-    """
-    result: list[int] = []
-    for one in ids:
-        if one not in control:
-            result.append(one)
-            continue
-        letters = [tokenizer.convert_tokens_to_ids(letter) for letter in str(tokenizer.convert_ids_to_tokens(one))]
-        result += [i for i in letters if isinstance(i, int) and i not in control]
-    return result
-
-
 MANIFEST = "manifest.json"
 DETAILS = "details.json"
-"""Held-out tokens of each source in their order, and removed documents by task; not part of the corpus's hash."""
+"""Excluded documents by task; not part of the corpus's hash."""
 _REBUILD = "delete the folder; the corpus is built again from its sources"
 
 
@@ -177,27 +163,15 @@ class Corpus:
             what = f"the corpus manifest is missing or damaged: {first_line(error)}"
             raise StoreError(what, hint=_REBUILD, file=folder / MANIFEST) from error
 
-    def held_out_sources(self) -> dict[str, range]:
-        """The held-out windows that hold text of one source alone, by source; of corpora built since that is kept."""
-        windows: dict[str, range] = {}
-        begin = 0
-        for source, tokens in self._details().get("held_out_tokens", []):
-            first, last = -(-begin // self.length), min((begin + int(tokens)) // self.length, len(self.held_out))
-            if last > first:
-                windows[source] = range(first, last)
-            begin += int(tokens)
-        return windows
-
     def removed_by_task(self) -> dict[str, dict[str, int]]:
-        """Documents that were left out because of each benchmark task, by source; one may count for several tasks."""
-        removed: dict[str, dict[str, int]] = self._details().get("removed_by_task", {})
-        return removed
+        """Documents that were excluded because of each benchmark task, by source; one may count for several tasks.
 
-    def _details(self) -> dict[str, Any]:
-        """What is known beside the manifest; nothing of corpora that were built before it was kept."""
+        Empty for corpora that were built before it was kept.
+        """
         file = self.folder / DETAILS
         details: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-        return details
+        removed: dict[str, dict[str, int]] = details.get("removed_by_task", {})
+        return removed
 
     def verify(self) -> None:
         """Compare every shard with its hash, unless it is as it was when that was last done.
@@ -206,6 +180,6 @@ class Corpus:
         """
         shards = [shard for part in ("train", "held_out") for shard in self.manifest[part]["shards"]]
         files = [self.folder / shard["file"] for shard in shards]
-        for file, shard, result in zip(files, shards, Digests(self.folder / "verified.json").of(files), strict=True):
+        for file, shard, result in zip(files, shards, digests(files, self.folder / "verified.json"), strict=True):
             if result != shard["sha256"]:
                 raise StoreError("corpus shard is damaged: its content has changed", hint=_REBUILD, file=file)

@@ -1,8 +1,8 @@
 """The documents of all sources as tokens end to end in one file, which a build that is started again continues.
 
 Documents are handled in batches; a batch counts once its line stands in the journal, which is written last. A large
-source has its batches made by as many processes as there are cores: keeping the benchmark's documents out costs
-Python time, which threads would not share.
+source has its batches made by as many processes as there are cores: excluding the benchmark's documents costs Python
+time, which threads would not share.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase
 
 from biobench.errors import TrainingError
-from trainer.corpus.cleaning import Cleaner, Columns, Excluded
+from trainer.corpus.cleaning import Columns, Excluded, Fingerprints
 from trainer.corpus.shards import encode
 from trainer.corpus.sources import ReadMeter
 from trainer.disk import writing
@@ -34,8 +34,8 @@ CHARACTERS = 1 << 25
 """A batch ends with the document that reaches them, so that books do not fill the memory."""
 ALONE = 4
 """Batches of a source that are made by this process alone; a source with more is worth starting others."""
-REASONS = ("same", "overlap", "quality", "language")
-"""Why a document is left out: it is the benchmark's, shares a run of words with it, or fails a declared step."""
+REASONS = ("same", "overlap")
+"""Why a document is excluded: it is the benchmark's, or shares a run of words with it."""
 StageReport = Callable[[str, float], None]
 """Called with what is being done and which fraction of it is done (nan: unknown)."""
 
@@ -65,36 +65,28 @@ class EncodedBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class Encoding:
-    """How documents become tokens: ids before and after each, their type on disk, what is kept out."""
+    """How documents become tokens: ids before and after each, their type on disk, what is excluded."""
 
     tokenizer: PreTrainedTokenizerBase
     start: tuple[int, ...]
     end: int
     dtype: str
     excluded: Excluded
-    cleaner: Cleaner | None = None
-
-    @property
-    def columns(self) -> int:
-        """Hashes that each document leaves, for duplicates to be recognised by."""
-        return 0 if self.cleaner is None else self.cleaner.columns
+    fingerprints: Fingerprints | None = None
 
     def make(self, texts: Sequence[str]) -> EncodedBatch:
         """The batch of these documents."""
         counts: Counter[str] = Counter()
         allowed = []
         for text in texts:
-            why = self.excluded.why(text) or (None if self.cleaner is None else self.cleaner.why(text))
-            if why is None:
+            if (why := self.excluded.why(text)) is None:
                 allowed.append(text)
-                continue
-            counts[why] += 1
-            if why in REASONS[:2]:
-                counts.update(f"task {name}" for name in self.excluded.tasks_of(text))
+            else:
+                counts.update((why, *(f"task {name}" for name in self.excluded.tasks_of(text))))
         rows = [np.array([*self.start, *ids, self.end], dtype=self.dtype) for ids in encode(allowed, self.tokenizer)]
         lengths = np.array([len(row) for row in rows], dtype=np.int64)
         counts.update(documents=len(rows), tokens=int(lengths.sum()))
-        hashes = self.cleaner.hashes(allowed).tobytes() if self.cleaner is not None and self.columns else b""
+        hashes = b"" if self.fingerprints is None else self.fingerprints.of(allowed).tobytes()
         return EncodedBatch(b"".join(row.tobytes() for row in rows), lengths.tobytes(), hashes, counts)
 
 
@@ -134,8 +126,8 @@ def tokenise(
                     log.write(json.dumps(line) + "\n")
     lengths = np.fromfile(files[1], dtype=np.int64)
     hashes: Columns | None = None
-    if encoding.columns and len(lengths):
-        hashes = np.memmap(files[2], dtype="<u8", mode="r", shape=(len(lengths), encoding.columns))
+    if encoding.fingerprints is not None and encoding.fingerprints.columns and len(lengths):
+        hashes = np.memmap(files[2], dtype="<u8", mode="r", shape=(len(lengths), encoding.fingerprints.columns))
     return Tokenised(files[0], lengths, counts, hashes)
 
 

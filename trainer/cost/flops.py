@@ -8,7 +8,7 @@ where it is not.
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
@@ -73,19 +73,9 @@ def token_cost(model: PreTrainedModel, *, length: int, causal: bool, predicted: 
 
 
 def phase_cost(model: PreTrainedModel, phase: Phase, *, length: int) -> TokenCost:
-    """Cost of a training token of a phase, the mean over the steps of a mixed one; masks at their mean rate."""
-    masking = phase.masking
-    rate = 1.0 if masking is None else (masking.rate + (masking.final_rate or masking.rate)) / 2
-    costs = {
-        d: token_cost(model, length=length, causal=d == "clm", predicted=1.0 if d == "clm" else rate)
-        for d in phase.directions
-    }
-    causal, masked = costs.get("clm"), costs.get("mlm")
-    if causal is None or masked is None:
-        return next(iter(costs.values()))
-    share = phase.causal_share or 0.0
-    parts = zip(astuple(causal), astuple(masked), strict=True)
-    return TokenCost(*(share * first + (1 - share) * second for first, second in parts))
+    """Cost of a training token of a phase."""
+    rate = 1.0 if phase.masking is None else phase.masking.rate
+    return token_cost(model, length=length, causal=phase.objective == "clm", predicted=rate)
 
 
 def peak_of(device_name: str) -> float | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 import transformers
-from torch import Tensor, nn
+from torch import nn
 from transformers import AutoConfig, PreTrainedModel
 
 from biobench.core.progress import in_words
@@ -20,7 +20,6 @@ from trainer.model.loss import CHUNK_LOGITS
 from trainer.model.network import config_values, make_config
 from trainer.model.tokens import ROLES
 from trainer.recipe.fields import human
-from trainer.recipe.phases import Phase
 from trainer.recipe.spec import Recipe, TokenizerTraining
 
 _MODERNBERT: dict[str, Any] = {
@@ -51,10 +50,7 @@ sheet's estimate for base and large at 8,192 tokens spans 0.28-0.43. An assumpti
 
 @dataclass(frozen=True)
 class PhasePlan:
-    """One phase that is trained. flops: operations of the phase; linear, attention, head: the parts of one token's.
-
-    seconds is an estimate on the named GPUs.
-    """
+    """One phase that is trained. flops: operations of the phase; seconds: an estimate on the named GPUs."""
 
     name: str
     objective: str
@@ -62,9 +58,6 @@ class PhasePlan:
     steps: int
     flops: float
     flops_per_token: float
-    linear: float
-    attention: float
-    head: float
     seconds: float
 
 
@@ -80,12 +73,9 @@ class TrainingPlan:
     gpu: str
     gpus: int
     memory_bytes: int
+    """An estimate: `state_bytes`, what one micro-batch keeps for its backward pass, and one chunk of logits."""
     state_bytes: int
     """Weights, gradients and both moments in float32, and the weights' copies in bf16."""
-    activation_bytes: int
-    """Kept for the backward pass of one micro-batch; an estimate."""
-    loss_bytes: int
-    """One chunk of logits with its gradient, and the projection's gradient."""
     steps: int
     tokens: int
     flops: float
@@ -93,40 +83,25 @@ class TrainingPlan:
     phases: tuple[PhasePlan, ...]
     reused: tuple[str, ...]
     """Names of the phases that are taken over from another run; nothing above counts them."""
-    reused_from: str | None
-    """That run's folder."""
-    utilisation: float = UTILISATION
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for ``--json``."""
-        return asdict(self)
 
     def lines(self) -> list[str]:
         """The plan as text."""
-        state, activations, loss = (b / 2**30 for b in (self.state_bytes, self.activation_bytes, self.loss_bytes))
-        lines = [
-            f"{self.recipe}: {self.architecture}, {human(self.parameters)} parameters, {human(self.step_tokens)} "
-            f"tokens a step",
-        ]
-        if self.reused:
-            lines.append(f"  taken over from {self.reused_from}, not trained again: {', '.join(self.reused)}")
-        lines += [
-            f"  {p.name} ({p.objective}): {human(p.tokens)} tokens, {p.steps} steps, "
-            f"{p.flops_per_token / 1e6:.0f} MFLOP a token (linear {p.linear / 1e6:.0f}, attention "
-            f"{p.attention / 1e6:.0f}, head {p.head / 1e6:.0f}), {p.flops:.3g} FLOP, about {in_words(p.seconds)}"
-            for p in self.phases
-        ]
         return [
-            *lines,
-            f"  memory a GPU, micro-batch of {self.micro_windows} windows: about {self.memory_bytes / 2**30:.1f} GiB "
-            f"(state {state:.1f}, activations {activations:.1f}, loss {loss:.1f})",
-            f"  time on {self.gpus} x {self.gpu}: about {in_words(self.seconds)}, at {UTILISATION:.0%} of peak "
-            f"(assumed)",
+            f"{self.recipe}: {self.architecture}, {human(self.parameters)} parameters, "
+            f"{human(self.step_tokens)} tokens a step",
+            *(f"  {name}: taken over, not trained again" for name in self.reused),
+            *(
+                f"  {p.name} ({p.objective}): {human(p.tokens)} tokens, {p.steps} steps, {p.flops:.3g} FLOP, "
+                f"about {in_words(p.seconds)}"
+                for p in self.phases
+            ),
+            f"  memory a GPU, micro-batch of {self.micro_windows} windows: about {self.memory_bytes / 2**30:.1f} GiB",
+            f"  time on {self.gpus} x {self.gpu}: about {in_words(self.seconds)}, at {UTILISATION:.0%} of peak",
         ]
 
 
 def skeleton(recipe: Recipe) -> PreTrainedModel:
-    """The recipe's model without weights. Raises ModelError when its architecture is not at hand."""
+    """The recipe's model without weights. Raises ModelError when its architecture is unknown."""
     base = recipe.base
     if base.config is not None:
         fields = {k: v for k, v in base.config.items() if v is not None}
@@ -139,7 +114,7 @@ def skeleton(recipe: Recipe) -> PreTrainedModel:
             config = AutoConfig.from_pretrained(str(base.model), revision=base.revision)
         except (OSError, ValueError) as error:
             raise ModelError(
-                f"the architecture of '{base.model}' is not at hand",
+                f"the architecture of '{base.model}' is not available",
                 hint="give a hub id that can be reached, or a folder with config.json",
             ) from error
         return _empty(config)
@@ -174,32 +149,23 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> TrainingPlan:
     model = skeleton(recipe)
     check_phases(model, recipe)
     count = 0 if recipe.reuse is None else [p.name for p in recipe.phases].index(recipe.reuse.through) + 1
-    trained = recipe.phases[count:]
-    phases = []
-    for phase in trained:
-        steps = recipe.steps(phase)
+    phases, windows = [], []
+    for phase in recipe.phases[count:]:
         freeze(model, phase.freeze)
-        cost = phase_cost(model, phase, length=recipe.length_of(phase))
-        tokens = steps * recipe.step_tokens_of(phase)
-        seconds = cost.total * tokens / (PEAK[gpu] * UTILISATION * gpus)
-        parts = (cost.total * tokens, cost.total, cost.linear, cost.attention, cost.head)
-        phases.append(PhasePlan(phase.name, phase.objective, tokens, steps, *parts, seconds))
+        cost, steps = phase_cost(model, phase, length=recipe.length_of(phase)).total, recipe.steps(phase)
+        tokens, batch = steps * recipe.step_tokens_of(phase), recipe.batch_of(phase)
+        seconds = cost * tokens / (PEAK[gpu] * UTILISATION * gpus)
+        phases.append(PhasePlan(phase.name, phase.objective, tokens, steps, cost * tokens, cost, seconds))
+        micro = min(batch.micro or batch.sequences, batch.sequences // gpus)
+        predicted = 1.0 if phase.masking is None else phase.masking.rate
+        windows.append((micro * recipe.length_of(phase), micro, predicted))
     parameters = sum(p.numel() for p in model.parameters())
-
-    def micro_of(phase: Phase) -> int:
-        """Windows of a forward pass on one GPU."""
-        batch = recipe.batch_of(phase)
-        return min(batch.micro or batch.sequences, batch.sequences // gpus)
-
-    widest = max(trained, key=lambda phase: micro_of(phase) * recipe.length_of(phase))
-    micro, length = micro_of(widest), recipe.length_of(widest)
     vocabulary, width = model.config.vocab_size, model.config.hidden_size
-    predicted = max(1.0 if "clm" in p.directions or p.masking is None else p.masking.rate for p in trained)
     state = 16 * parameters // (gpus if recipe.engine.distributed == "fsdp2" else 1)
     state += 0 if recipe.engine.precision == "fp32" else 2 * parameters
-    activations = int(micro * length * _activation_bytes(recipe, model))
-    loss = 8 * max(CHUNK_LOGITS["cuda"], 64 * vocabulary) + 4 * vocabulary * width
-    loss += int(2 * predicted * micro * length * width * 2)
+    kept, micro, _ = max(windows)
+    logits = 8 * max(CHUNK_LOGITS["cuda"], 64 * vocabulary) + 4 * vocabulary * width
+    logits += int(4 * max(predicted for _, _, predicted in windows) * kept * width)
     return TrainingPlan(
         recipe=recipe.name,
         architecture=model.config.model_type,
@@ -208,50 +174,30 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> TrainingPlan:
         micro_windows=micro,
         gpu=gpu,
         gpus=gpus,
-        memory_bytes=state + activations + loss,
+        memory_bytes=state + int(kept * activation_bytes(recipe, model)) + logits,
         state_bytes=state,
-        activation_bytes=activations,
-        loss_bytes=loss,
         steps=sum(p.steps for p in phases),
         tokens=sum(p.tokens for p in phases),
         flops=sum(p.flops for p in phases),
         seconds=sum(p.seconds for p in phases),
         phases=tuple(phases),
         reused=tuple(p.name for p in recipe.phases[:count]),
-        reused_from=None if recipe.reuse is None else recipe.reuse.run,
     )
 
 
-def _activation_bytes(recipe: Recipe, model: PreTrainedModel) -> float:
-    """Bytes kept per token for the backward pass; under activation checkpointing each layer's input and one layer."""
-    layers, width = layers_of(model), model.config.hidden_size
-    size = 4 if recipe.engine.precision == "fp32" else 2
-    each = [kept_bytes(model.config, layer, size, compiled=recipe.engine.compiles("cuda")) for layer in layers]
-    if recipe.engine.activation_checkpointing:
-        return float(4 * width * len(layers) + max(each))
-    return float(sum(each))
+def activation_bytes(recipe: Recipe, model: PreTrainedModel) -> float:
+    """Bytes kept per token for the backward pass; under activation checkpointing each layer's input and one layer.
 
-
-def kept_bytes(config: Any, layer: nn.Module, size: int, *, compiled: bool) -> float:
-    """Bytes that one layer keeps per token, with matrix products in `size` bytes a number.
-
-    Two inputs of norms in float32, two of matrix products, six vectors of the attention and what the MLP's matrices
-    are wide together. Not compiled, norms keep their parts. Within -10% and +30% of what autograd saves in ModernBERT,
-    BERT, CamemBERT, EuroBERT and Gemma-3 of base width (measured on a CPU); a GPU's kernels may keep other copies.
+    An estimate for compiled layers: each keeps two inputs of norms in float32, two of matrix products, six vectors of
+    the attention and what the MLP's matrices are wide together.
     """
-    width: int = config.hidden_size
-    one = head_width(config)
-    heads: int = config.num_attention_heads
-    pairs: int = getattr(config, "num_key_value_heads", None) or heads
-    linear = sum(m.weight.numel() for m in layer.modules() if isinstance(m, nn.Linear))
+    config, layers = model.config, layers_of(model)
+    width, size = config.hidden_size, 4 if recipe.engine.precision == "fp32" else 2
+    one, heads = head_width(config), config.num_attention_heads
+    pairs = getattr(config, "num_key_value_heads", None) or heads
+    linear = sum(m.weight.numel() for m in layers[0].modules() if isinstance(m, nn.Linear))
     inner = linear / width - 2 * one * (heads + pairs)
-    stored = (8 + 2 * size) * width + 6 * size * one * heads + size * inner
-    if compiled:
-        return float(stored)
-    for module in layer.modules():
-        if "Norm" in type(module).__name__ and isinstance(module.weight, Tensor):
-            entries = module.weight.numel()
-            # queries and keys are normed head by head; RMS norms are composed of single operations
-            entries *= heads if entries == one < width else 1
-            stored += entries * (1.25 * size if isinstance(module, nn.LayerNorm) else 9)
-    return float(stored)
+    each = (8 + 2 * size) * width + 6 * size * one * heads + size * inner
+    if recipe.engine.activation_checkpointing:
+        return float(4 * width * len(layers) + each)
+    return float(each * len(layers))

@@ -132,7 +132,7 @@ def attention(
         out = _varlen(query, key, value, window, scaling, dropout, detour_boundaries, detour_longest)
     if _noted is not None:
         kind = "full_attention" if sliding_window is None else "sliding_attention"
-        _noted[kind] = _backend(query, key, value, window, dropout) if path == SDPA else path
+        _noted[kind] = path
     return out, None
 
 
@@ -156,7 +156,7 @@ def path_of(query: Tensor, window: Reach, *, isolated: bool, dropout: float) -> 
 
 @contextmanager
 def noting() -> Iterator[dict[str, str]]:
-    """What computes the layers of forward passes inside: kind of layer to path, or to the backend of torch's own."""
+    """What computes the layers of forward passes inside: kind of layer to path."""
     global _noted
     _noted = {}
     try:
@@ -172,20 +172,6 @@ ORDER = (SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFI
 def preferred(device: torch.device) -> AbstractContextManager[Any]:
     """Where torch's attention asks its backends in `ORDER`; a CPU has a single one for each case."""
     return sdpa_kernel(list(ORDER), set_priority=True) if device.type == "cuda" else nullcontext()
-
-
-def _backend(query: Tensor, key: Tensor, value: Tensor, window: Reach, dropout: float) -> str:
-    """The first of `ORDER` that takes these tensors; ``sdpa`` on a CPU."""
-    if query.device.type not in DEVICES:
-        return SDPA
-    grouped = query.shape[1] != key.shape[1]
-    request = torch.backends.cuda.SDPAParams(query, key, value, None, dropout, window.right == 0, grouped)
-    takes = {
-        "cudnn": torch.backends.cuda.can_use_cudnn_attention,
-        "flash": torch.backends.cuda.can_use_flash_attention,
-        "efficient": torch.backends.cuda.can_use_efficient_attention,
-    }
-    return next((name for name, able in takes.items() if able(request)), "math")
 
 
 def _sdpa(

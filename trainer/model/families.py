@@ -1,14 +1,13 @@
-"""Where each supported architecture keeps its layers, head, projection and rotary positions."""
+"""Where each supported architecture keeps its layers, head and projection."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import PreTrainedConfig, PreTrainedModel
+from transformers import PreTrainedModel
 
 from biobench.errors import ModelError
 
@@ -17,8 +16,8 @@ from biobench.errors import ModelError
 class Family:
     """Paths (dotted attribute names) and functions of one architecture.
 
-    body: input ids to hidden states. head: modules between body and projection ('' for none), what a
-    re-initialised head draws anew. transform: applies them to (tokens, width). decoder: the projection.
+    body: input ids to hidden states. head: modules between body and projection. transform: applies them to (tokens,
+    width). decoder: the projection.
     """
 
     body: str
@@ -37,17 +36,13 @@ def _roberta(model: PreTrainedModel, hidden: Tensor) -> Tensor:
     return transformed
 
 
-def _identity(_: PreTrainedModel, hidden: Tensor) -> Tensor:
-    return hidden
-
-
 def _bert(model: PreTrainedModel, hidden: Tensor) -> Tensor:
     transformed: Tensor = model.cls.predictions.transform(hidden)  # type: ignore[operator,union-attr]
     return transformed
 
 
 _BERT_HEAD = ("cls.predictions.transform",)
-_PLAIN = Family("model", "model.layers", (), _identity, "lm_head")
+_PLAIN = Family("model", "model.layers", (), lambda _, hidden: hidden, "lm_head")
 _ROBERTA = Family(
     "roberta",
     "roberta.encoder.layer",
@@ -105,47 +100,3 @@ def check_windows(model: PreTrainedModel, length: int) -> None:
             f"windows of {length} tokens are longer than the model's {position_limit(model)} positions",
             hint="make corpus.sequence_length smaller",
         )
-
-
-def check_rope_base(config: PreTrainedConfig, base: float | None) -> None:
-    """Raise ModelError where a base is wanted of a model without plain rotary positions."""
-    parameters: dict[str, Any] = getattr(config, "rope_parameters", None) or {}
-    if base is not None and _full(parameters).get("rope_type") != "default":
-        raise ModelError(
-            f"a {config.model_type} model of this config has no plain rotary positions whose base could change",
-            hint="leave rope_base out",
-        )
-
-
-def set_rope_base(model: PreTrainedModel, base: float | None, *, length: int) -> None:
-    """Let the layers that see the whole window rotate by `base`, and the config allow windows of `length` tokens.
-
-    None leaves the model as it is. Raises ModelError as `check_rope_base` does.
-    """
-    if base is None:
-        return
-    config = model.config
-    check_rope_base(config, base)
-    parameters = {k: dict(v) if isinstance(v, dict) else v for k, v in config.rope_parameters.items()}
-    _full(parameters)["rope_theta"] = float(base)
-    config.rope_parameters = parameters
-    config.max_position_embeddings = max(int(config.max_position_embeddings), length)
-    for path, module in list(model.named_modules()):
-        if "Rotary" in type(module).__name__:
-            device = next(model.parameters()).device
-            parent, _, name = path.rpartition(".")
-            fresh: nn.Module = type(module)(config=config)
-            setattr(model.get_submodule(parent), name, fresh.to(device))
-
-
-def copy_rope(source: PreTrainedConfig, target: PreTrainedConfig) -> None:
-    """Give a config the rotary fields of another."""
-    for name in ("rope_parameters", "max_position_embeddings"):
-        if getattr(source, name, None) != getattr(target, name, None):
-            setattr(target, name, getattr(source, name))
-
-
-def _full(parameters: dict[str, Any]) -> dict[str, Any]:
-    """The part for layers that see the whole window; families without kinds of layers have one part."""
-    part = parameters.get("full_attention", parameters)
-    return part if isinstance(part, dict) else {}

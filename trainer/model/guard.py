@@ -2,7 +2,7 @@
 
 A frozen layer has ``requires_grad`` off before the model is wrapped, so neither gradients, nor moments, nor
 weight decay reach it. (The paper zeroes gradients after each backward pass; with moments from an earlier
-phase, Adam would then still move the weights.)
+phase, Adam would then still move the weights. `Freeze.zeroed_gradients` does that.)
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from transformers import PreTrainedModel
 
 from biobench.errors import ModelError
 from trainer.model.attention import Reach, reach, window_of
-from trainer.model.families import check_rope_base, check_windows, layers_of, position_limit
-from trainer.model.network import head_paths
+from trainer.model.families import check_windows, layers_of, position_limit
 from trainer.recipe.phases import Freeze, parse_layers
 from trainer.recipe.spec import Recipe
 
@@ -154,8 +153,8 @@ def _check_reaches(model: PreTrainedModel, forward: Forward, tokens: Tensor, *, 
     return reaches
 
 
-def freeze(model: PreTrainedModel, spec: Freeze | None) -> list[str]:
-    """Freeze the layers of `spec` and let all else train; returns the frozen parameters' names.
+def freeze(model: PreTrainedModel, spec: Freeze | None) -> list[nn.Module]:
+    """Freeze the layers of `spec` and let all else train; returns the layers whose gradients are zeroed instead.
 
     Raises ModelError when the model has fewer layers.
     """
@@ -169,19 +168,17 @@ def freeze(model: PreTrainedModel, spec: Freeze | None) -> list[str]:
             f"layer {numbers[-1]} cannot be frozen: the model has layers 0-{len(layers) - 1}",
             hint="correct freeze.layers in the recipe",
         )
+    if spec.zeroed_gradients:
+        return [layers[number] for number in numbers]
     for number in numbers:
         layers[number].requires_grad_(False)
-    return [name for name, p in model.named_parameters() if not p.requires_grad]
+    return []
 
 
 def check_phases(model: PreTrainedModel, recipe: Recipe) -> None:
     """Raise ModelError, before a first phase has cost anything, for what some phase wants and `model` has not:
-    windows of that length, layers of that number, a head to draw anew."""
-    for index, phase in enumerate(recipe.phases):
-        check_rope_base(model.config, phase.rope_base)
-        if recipe.rope_base_at(index) is None:
-            check_windows(model, recipe.length_of(phase))
+    windows of that length, layers of that number."""
+    for phase in recipe.phases:
+        check_windows(model, recipe.length_of(phase))
         freeze(model, phase.freeze)
-        if phase.head == "reinit":
-            head_paths(model)
     freeze(model, None)

@@ -117,6 +117,19 @@ class Trainee(nn.Module):
             )
 
 
+def check_base(source: str | Path, revision: str | None = None) -> PreTrainedConfig | None:
+    """The config of a checkpoint; None where it is not on this machine. Nothing is downloaded.
+
+    Raises ModelError for an architecture that cannot be pretrained.
+    """
+    try:
+        config: PreTrainedConfig = AutoConfig.from_pretrained(str(source), revision=revision, local_files_only=True)
+    except (OSError, ValueError):
+        return None
+    family_of(config.model_type)
+    return config
+
+
 def load_model(source: str | Path, *, revision: str | None = None) -> PreTrainedModel:
     """A checkpoint (hub id or folder) with float32 weights and the registered attention.
 
@@ -231,38 +244,6 @@ def set_dropout(model: PreTrainedModel, rate: float) -> None:
             module.p = rate
         if isinstance(getattr(module, "attention_dropout", None), float):
             module.attention_dropout = rate  # type: ignore[assignment]
-
-
-def head_paths(model: PreTrainedModel) -> tuple[str, ...]:
-    """The modules of the head's transform. Raises ModelError for an architecture whose head is the projection alone."""
-    paths = family_of(model.config.model_type).head
-    if not paths:
-        raise ModelError(
-            f"a {model.config.model_type} model has no head to draw anew: its states go straight to the projection",
-            hint="leave `head: reinit` out",
-        )
-    return paths
-
-
-def reinit_head(model: PreTrainedModel, seed: int) -> list[str]:
-    """Draw the head's transform anew (embedding and projection stay); returns the parameters' names.
-
-    Raises ModelError as `head_paths` does.
-    """
-    names: list[str] = []
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
-        torch.manual_seed(seed)
-        for path in head_paths(model):
-            head = model.get_submodule(path)
-            for inner in head.modules():
-                if isinstance(inner, nn.Linear):
-                    nn.init.normal_(inner.weight, std=model.config.initializer_range)
-                    if inner.bias is not None:
-                        nn.init.zeros_(inner.bias)
-                elif isinstance(inner, nn.LayerNorm):
-                    inner.reset_parameters()
-            names += [f"{path}.{name}" for name, _ in head.named_parameters()]
-    return names
 
 
 def weights_hash(model: PreTrainedModel) -> str:

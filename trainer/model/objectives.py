@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainer.model.loss import IGNORE
-from trainer.model.tokens import word_numbers
 from trainer.order import seed_words
 from trainer.recipe.phases import Masking
 
@@ -30,10 +29,6 @@ class Vocabulary:
     mask: int | None
     special: NDArray[np.bool_]
     ordinary: Ids
-    glued: NDArray[np.bool_] | None = None
-    """(ids,) tokens that continue the word before them (`trainer.model.tokens`)."""
-    closing: NDArray[np.bool_] | None = None
-    """(ids,) tokens after which a word is closed."""
 
 
 @dataclass(frozen=True)
@@ -55,35 +50,19 @@ def next_token(windows: Ids, vocabulary: Vocabulary, *, isolate: bool) -> Target
     return Targets(windows, row * length + column, windows[row, column + 1])
 
 
-def masked(
-    windows: Ids,
-    vocabulary: Vocabulary,
-    masking: Masking,
-    keys: Sequence[tuple[object, ...]],
-    *,
-    rate: float | None = None,
-) -> Targets:
+def masked(windows: Ids, vocabulary: Vocabulary, masking: Masking, keys: Sequence[tuple[object, ...]]) -> Targets:
     """Hidden tokens are predicted at their own place.
 
-    keys: what identifies each window's masks (seed, phase, epoch, window index). rate: in place of the masking's.
+    keys: what identifies each window's masks (seed, phase, epoch, window index).
     """
     assert vocabulary.mask is not None
-    rate = masking.rate if rate is None else rate
     length = windows.shape[1]
-    words: Ids | None = None
-    if masking.unit == "word":
-        assert vocabulary.glued is not None
-        assert vocabulary.closing is not None
-        words = word_numbers(windows, vocabulary.glued, vocabulary.closing)
     inputs = windows.copy()
     chosen = np.zeros(windows.shape, dtype=bool)
     for row, key in enumerate(keys):
         raw = np.random.Philox(key=seed_words("mask", *key).view(np.uint64)).random_raw(2 * length)
         uniform = (raw >> np.uint64(11)) * (1.0 / (1 << 53))
-        if words is None:
-            chosen[row] = uniform[:length] < rate
-        else:
-            chosen[row] = (uniform[: words[row, -1] + 1] < rate)[words[row]]
+        chosen[row] = uniform[:length] < masking.rate
         if masking.special == "protected":
             chosen[row] &= ~vocabulary.special[windows[row]]
         action = uniform[length:]
@@ -105,9 +84,8 @@ def capacity(tokens: int, length: int, masking: Masking | None) -> int:
     """
     if masking is None:
         return tokens - tokens // length
-    p = max(masking.rate, masking.final_rate or 0.0)
-    together = 1 if masking.unit == "token" else 8  # tokens that are hidden at once
-    return min(tokens, math.ceil(p * tokens + 6 * math.sqrt(together * p * (1 - p) * tokens)))
+    p = masking.rate
+    return min(tokens, math.ceil(p * tokens + 6 * math.sqrt(p * (1 - p) * tokens)))
 
 
 def pad(targets: Targets, size: int) -> Targets:

@@ -1,16 +1,15 @@
-"""What a recipe says of its text: sources, what is left out of them, and windows."""
+"""What a recipe says of its text: sources, what is excluded from them, and windows."""
 
 from __future__ import annotations
 
 import math
-import re
 from typing import Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from biobench.schema.source import fail
 from biobench.schema.strict import Strict
-from trainer.recipe.fields import LATER, Growing, Tokens
+from trainer.recipe.fields import LATER, FileName, Growing, Tokens
 
 
 class EmbeddedText(Strict):
@@ -24,9 +23,7 @@ class EmbeddedText(Strict):
 class CorpusSource(Growing):
     """One part of the mixture. Exactly one of embedded, path and hub says where its text is."""
 
-    id: str
-    language: str | None = Field(None, json_schema_extra=LATER)
-    """Language of its text, fr say: validation losses are also given for each language."""
+    id: FileName
     embedded: EmbeddedText | None = None
     path: str | None = None
     """File, folder or glob below corpus.root."""
@@ -47,13 +44,6 @@ class CorpusSource(Growing):
     repeat: float | None = Field(None, gt=0)
     """How often each document is read; 2.5 reads half of them a third time. Default 1."""
 
-    @field_validator("id")
-    @classmethod
-    def _id(cls, value: str) -> str:
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
-            raise fail(f"'{value}' is not a source id", "use letters, digits, '.', - and _; it names files")
-        return value
-
     @model_validator(mode="after")
     def _one(self) -> CorpusSource:
         if sum(x is not None for x in (self.embedded, self.path, self.hub)) != 1:
@@ -67,25 +57,9 @@ class Exclusion(Strict):
     """Documents that must not be trained on: the benchmark's own."""
 
     files: list[str] = []
-    """Text files or JSON lines (key `text`) below corpus.root whose documents are left out."""
+    """Text files or JSON lines (key `text`) below corpus.root whose documents are excluded."""
     ngram: int = Field(13, ge=5, le=50)
-    """A document that shares a run of this many words with an excluded one is left out."""
-
-
-class Quality(Strict):
-    """Rules that a document must meet; the defaults are those of MassiveText (arXiv 2112.11446, table A1)."""
-
-    min_words: int = Field(50, ge=1)
-    max_words: int = Field(100_000, ge=1)
-    min_word_length: float = Field(3, ge=0)
-    """Least mean number of characters of a word."""
-    max_word_length: float = Field(10, gt=0)
-    alphabetic_share: float = Field(0.8, ge=0, le=1)
-    """Least part of words that hold a letter."""
-    symbol_share: float = Field(0.1, ge=0)
-    """Most hashes and ellipses for each word."""
-    repeated_lines: float = Field(0.3, ge=0, le=1)
-    """Most lines that are repetitions of another, as a part of all lines."""
+    """A document that shares a run of this many words with an excluded one is excluded too."""
 
 
 class NearDuplicates(Strict):
@@ -98,16 +72,8 @@ class NearDuplicates(Strict):
 
 
 class Cleaning(Strict):
-    """Steps that take documents out, in this order: quality, language, exact and near duplicates.
+    """Duplicates that go; the benchmark's documents are excluded before."""
 
-    The benchmark's documents are kept out before all of them. A document goes by the first step that it fails.
-    """
-
-    quality: Quality | None = None
-    languages: list[str] | None = None
-    """ISO 639-1 codes of what stays, as py3langid tells them."""
-    language_probability: float = Field(0.5, ge=0, le=1)
-    """Least probability of the language."""
     exact_duplicates: bool = False
     """Whether a document goes whose words an earlier one of any source has in the same order."""
     near_duplicates: NearDuplicates | None = None
@@ -122,19 +88,17 @@ class CorpusSpec(Growing):
     root: str = "."
     """Folder that relative paths of sources and excluded files start from."""
     cache: str | None = None
-    """Folder of built corpora, from root; default: `corpora` beside the runs. Text under an agreement stays with it."""
+    """Folder of built corpora, from root; default: `corpora` next to the runs. Agreement-bound text stays with it."""
     seed: int = 42
     """Shuffles the documents."""
     start_token: Literal["none", "cls"] = "none"
-    """Token before each document, besides the end token after it."""
+    """Token before each document; the end token is always after it."""
     held_out: float = Field(0.01, ge=0, lt=0.5)
     """Part of the documents kept for validation loss."""
     shard_tokens: Tokens = 500_000_000
     exclude: Exclusion = Exclusion()
     clean: Cleaning | None = Field(None, json_schema_extra=LATER)
-    """Which documents are left out besides."""
-    most_repeats: float | None = Field(None, ge=1, json_schema_extra=LATER)
-    """How often a document is read at most, whatever repeat and share ask for; the realised shares are recorded."""
+    """Which duplicates are excluded."""
 
     @model_validator(mode="after")
     def _sources(self) -> CorpusSpec:

@@ -17,43 +17,42 @@ from pydantic import (
 from biobench.schema.strict import FieldError, Strict
 
 _UNITS = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
+_AMOUNT = r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([kKMBT]?)\s*"
+_HINT = "write 10B, 100M, 512k or a whole number"
 
 
 def parse_amount(value: object) -> object:
     """``10B``, ``2.5M``, ``1_000`` or a whole number to an int. Raises ValueError with its remedy."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return value
-    match = re.fullmatch(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([kKMBT]?)\s*", str(value))
-    if match is None:
-        raise FieldError(f"'{value}' is not an amount of tokens", "write 10B, 100M, 512k or a whole number")
-    number = float(match[1].replace("_", "")) * _UNITS[match[2]]
+    match = re.fullmatch(_AMOUNT, str(value))
+    number = float(match[1].replace("_", "")) * _UNITS[match[2]] if match is not None else 0.5
     if number != int(number):
-        raise FieldError(f"'{value}' is not a whole number of tokens", "write 10B, 100M or a whole number")
+        raise FieldError(f"'{value}' is not an amount of tokens", _HINT)
     return int(number)
 
 
-def _at_least(value: int, least: int) -> int:
-    if value < least:
-        raise FieldError(f"{value} is not an amount of tokens", f"write 10B, 100M or a whole number from {least}")
+def _amount(least: int) -> Any:
+    schema: dict[str, Any] = {"type": ["integer", "string"], "pattern": f"^{_AMOUNT}$", "minimum": least}
+    schema["description"] = f"tokens: {_HINT}"
+    return Field(ge=least, json_schema_extra=schema)
+
+
+Tokens = Annotated[int, BeforeValidator(parse_amount), _amount(1)]
+"""An amount of tokens."""
+
+TokensOrNone = Annotated[int, BeforeValidator(parse_amount), _amount(0)]
+"""An amount of tokens that may be 0."""
+
+
+def _file_name(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
+        raise FieldError(f"'{value}' is not a name", "use letters, digits, '.', - and _; it names files")
     return value
 
 
-def _amount(least: int) -> Any:
-    """The checks and the JSON Schema of an amount of at least 0 or 1."""
-    schema: dict[str, Any] = {
-        "type": ["integer", "string"],
-        "pattern": r"^\s*[0-9][0-9_]*(\.[0-9]+)?\s*[kKMBT]?\s*$",
-        "description": "tokens: 10B, 100M, 512k or a whole number",
-        "minimum": least,
-    }
-    return AfterValidator(lambda value: _at_least(value, least)), Field(json_schema_extra=schema)
-
-
-Tokens = Annotated[int, BeforeValidator(parse_amount), *_amount(1)]
-"""An amount of tokens."""
-
-TokensOrNone = Annotated[int, BeforeValidator(parse_amount), *_amount(0)]
-"""An amount of tokens that may be 0."""
+FileName = Annotated[str, AfterValidator(_file_name)]
+"""A name that files and folders have too."""
 
 
 def human(amount: float) -> str:

@@ -9,6 +9,7 @@ same way when asked for; an arm may extend another arm, and several are laid in 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -21,15 +22,12 @@ from biobench.schema.yaml12 import LocatedYaml
 from trainer.recipe.spec import Recipe
 
 _DEPTH = 5
-_FORMER = {"toy": "toy_detour"}
-"""Names before the arm in older names of arms, where they are not the recipe's own: toy_freeze_low."""
 
 
 def shipped() -> dict[str, Path]:
     """Name to file of every recipe in the package."""
-    folder = files("trainer") / "recipes"
-    recipes = {Path(str(f)).stem: Path(str(f)) for f in folder.iterdir() if f.name.endswith(".yaml")}
-    return dict(sorted(recipes.items()))
+    folder = Path(str(files("trainer") / "recipes"))
+    return {file.stem: file for file in sorted(folder.glob("*.yaml"))}
 
 
 def arms_of(name_or_path: str | Path) -> list[str]:
@@ -38,26 +36,22 @@ def arms_of(name_or_path: str | Path) -> list[str]:
     return list(_arms(yaml12.parse_file(path)))
 
 
-def find(name_or_path: str | Path) -> tuple[Path, tuple[str, ...]]:
+def find(name_or_path: str | Path) -> tuple[Path, list[str]]:
     """The file of a recipe, and the arms that its name says: fr_base_twin_decay_20 is fr_base with twin and decay_20.
 
     Raises UsageError with the closest shipped name.
     """
     path = Path(name_or_path)
     if os.path.isfile(path):  # False for what is too long to be a name
-        return path, ()
-    known = shipped()
-    name = str(name_or_path).removesuffix(".yaml")
+        return path, []
+    known, name = shipped(), str(name_or_path).removesuffix(".yaml")
     if name in known:
-        return known[name], ()
-    for stem, file in (known | {short: known[whole] for short, whole in _FORMER.items()}).items():
-        rest, arms = name.removeprefix(stem), list[str]()
-        longest_first = sorted(_arms(yaml12.parse_file(file)), key=len, reverse=True) if rest.startswith("_") else []
-        while arm := next((a for a in longest_first if f"{rest}_".startswith(f"_{a}_")), None):
-            arms.append(arm)
-            rest = rest.removeprefix(f"_{arm}")
-        if arms and not rest:
-            return file, tuple(arms)
+        return known[name], []
+    for stem, file in (known | {"toy": known["toy_detour"]}).items():
+        declared = _arms(yaml12.parse_file(file)) if name.startswith(f"{stem}_") else {}
+        arms = "|".join(map(re.escape, sorted(declared, key=len, reverse=True)))
+        if arms and re.fullmatch(rf"{stem}(_({arms}))+", name):
+            return file, re.findall(rf"_({arms})(?=_|$)", name.removeprefix(stem))
     raise UsageError(f"no recipe '{name_or_path}'", hint=f"{suggest(name, list(known))}; or give a file's path")
 
 
@@ -71,9 +65,9 @@ def load_recipe(recipe: str | Path | Recipe, overrides: Sequence[str] = (), arms
         assert not arms
         return recipe
     located = _read(recipe, _DEPTH, arms)
+    read = _valid(located)
     if not overrides:
-        return _valid(located)
-    _valid(located)  # where the recipe itself is at fault, it is said of the file
+        return read
     try:
         return _valid(apply_overrides(located, overrides))
     except SpecError as error:
@@ -97,34 +91,34 @@ def _read(name_or_path: str | Path, depth: int, wanted: Sequence[str] = ()) -> L
         return located
     data = {key: value for key, value in located.data.items() if key not in ("extends", "arms")}
     if "extends" in located.data:
-        name, line = located.data["extends"], located.line_of(("extends",))
+        name = located.data["extends"]
         if not isinstance(name, str) or depth == 0:
             what = "extends must name one recipe, and not in a circle"
-            raise SpecError(what, hint="write `extends: NAME`", file=path, line=line)
-        beside = path.parent / (name if name.endswith(".yaml") else f"{name}.yaml")
+            raise _fault(located, what, "write `extends: NAME`", "extends")
+        sibling = path.parent / (name if name.endswith(".yaml") else f"{name}.yaml")
         try:
-            parent = _read(beside if os.path.isfile(beside) else name, depth - 1)
+            parent = _read(sibling if os.path.isfile(sibling) else name, depth - 1)
         except UsageError as error:
-            raise SpecError(f"extends: {error.what}", hint=error.hint, file=path, line=line) from None
+            raise _fault(located, f"extends: {error.what}", error.hint, "extends") from None
         _valid(parent)
-        data = _lay(parent.data, data, located, ())
-    base = LocatedYaml(data, located.lines, located.file)
+        data = _lay(parent.data, data, located)
     for arm in (*named, *wanted):
         if arm not in declared:
-            hint = suggest(arm, list(declared)) if declared else "it declares none: leave --arm out"
+            hint = suggest(arm, list(declared)) if declared else "it declares none: drop --arm"
             raise UsageError(f"recipe '{name_or_path}' has no arm '{arm}'", hint=hint)
-        _valid(base)
-        with_name = {"name": f"{base.data['name']}_{arm}"} | declared[arm]
-        changed = _with_arm(base.data, declared | {arm: with_name}, arm, located)
-        base = LocatedYaml(changed, located.lines, located.file)
+        _valid(LocatedYaml(data, located.lines, located.file))
+        data = _with_arm({**data, "name": f"{data['name']}_{arm}"}, declared, arm, located)
         try:
-            _valid(base)
+            _valid(LocatedYaml(data, located.lines, located.file))
         except SpecError as error:
-            line = located.line_of(("arms", arm))
-            raise SpecError(f"arm '{arm}': {error.what}", hint=error.hint, file=path, line=line) from None
+            raise _fault(located, f"arm '{arm}': {error.what}", error.hint, "arms", arm) from None
     if named:
-        base.data["name"] = str(name_or_path).removesuffix(".yaml")
-    return base
+        data["name"] = str(name_or_path).removesuffix(".yaml")
+    return LocatedYaml(data, located.lines, located.file)
+
+
+def _fault(located: LocatedYaml, what: str, hint: str, *place: str) -> SpecError:
+    return SpecError(what, hint=hint, file=located.file, line=located.line_of(place))
 
 
 def _arms(located: LocatedYaml) -> dict[str, Any]:
@@ -133,12 +127,8 @@ def _arms(located: LocatedYaml) -> dict[str, Any]:
     groups = declared if isinstance(declared, dict) else {"": declared}
     for name, fields in groups.items():
         if not isinstance(fields, dict):
-            raise SpecError(
-                "arms must be named groups of fields",
-                hint="write `arms: {freeze_low: {phases: {detour: {freeze: {layers: 0-7}}}}}`",
-                file=located.file,
-                line=located.line_of(("arms", name)),
-            )
+            hint = "write `arms: {freeze_low: {phases: {detour: {freeze: {layers: 0-7}}}}}`"
+            raise _fault(located, "arms must be named groups of fields", hint, "arms", name)
     return groups
 
 
@@ -148,29 +138,21 @@ def _with_arm(data: Any, declared: dict[str, Any], arm: str, located: LocatedYam
     if "extends" in fields:
         other = fields.pop("extends")
         if other not in declared or depth == 0:
-            raise SpecError(
-                f"arm '{arm}' must extend another arm of this recipe, and not in a circle",
-                hint=f"name one of: {', '.join(name for name in declared if name != arm)}",
-                file=located.file,
-                line=located.line_of(("arms", arm, "extends")),
-            )
+            what = f"arm '{arm}' must extend another arm of this recipe, and not in a circle"
+            hint = f"name one of: {', '.join(name for name in declared if name != arm)}"
+            raise _fault(located, what, hint, "arms", arm, "extends")
         data = _with_arm(data, declared, other, located, depth - 1)
-    return _lay(data, fields, located, ("arms", arm))
+    return _lay(data, fields, located, "arms", arm)
 
 
-def _lay(below: dict[str, Any], above: dict[str, Any], located: LocatedYaml, place: tuple[str, ...]) -> dict[str, Any]:
+def _lay(below: dict[str, Any], above: dict[str, Any], located: LocatedYaml, *place: str) -> dict[str, Any]:
     """`above` over `below`; a group of phases changes the phases of these names. place: of `above` in its file."""
     named = above.get("phases")
     if isinstance(named, dict) and isinstance(below.get("phases"), list):
         phases = {str(phase["name"]): phase for phase in below["phases"]}
-        for name in named:
-            if name not in phases:
-                raise SpecError(
-                    f"there is no phase '{name}' to change",
-                    hint=f"phases below: {', '.join(phases)}",
-                    file=located.file,
-                    line=located.line_of((*place, "phases", name)),
-                )
+        if unknown := [name for name in named if name not in phases]:
+            hint = f"phases below: {', '.join(phases)}"
+            raise _fault(located, f"there is no phase '{unknown[0]}' to change", hint, *place, "phases", unknown[0])
         above = above | {"phases": [_merge(p, named[n]) if n in named else p for n, p in phases.items()]}
     merged: dict[str, Any] = _merge(below, above)
     return merged
@@ -183,42 +165,27 @@ def _merge(below: Any, above: Any) -> Any:
 
 
 def recipe_schema() -> dict[str, Any]:
-    """JSON Schema (draft 2020-12) of recipes as they are written.
-
-    A recipe that extends another, and an arm, may leave out any field of a group; lists are whole.
-    """
-    whole = json_schema(Recipe)
-    schema: dict[str, Any] = _partial({name: part for name, part in whole.items() if name != "$defs"})
+    """JSON Schema (draft 2020-12) of recipes and their arms, for editors. No field is required: others may be below."""
+    schema: dict[str, Any] = _optional(json_schema(Recipe))
     schema["properties"]["phases"] |= {
         "type": ["array", "object"],
-        "additionalProperties": {"$ref": "#/$defs/PhasePart"},
+        "additionalProperties": {"$ref": "#/$defs/Phase"},
         "description": "A list of phases; where there are fields below, also changes of their phases by name.",
     }
-    name = {"type": "string", "description": "Name of a shipped recipe, or path of one, whose fields stand below."}
-    other = {"type": "string", "description": "Another arm, laid below this one."}
-    arm = {"type": "object", "properties": {**schema["properties"], "extends": other}, "additionalProperties": False}
     schema["properties"] |= {
-        "extends": name,
+        "extends": {"type": "string", "description": "A recipe whose fields stand below; in an arm, another arm."},
         "arms": {
             "type": "object",
-            "additionalProperties": {"$ref": "#/$defs/Arm"},
+            "additionalProperties": {"$ref": "#"},
             "description": "Named sets of fields that are laid over the recipe by `--arm NAME`.",
         },
     }
-    schema["if"] = {"not": {"required": ["extends"]}}
-    schema["then"] = {"required": whole["required"], "properties": whole["properties"]}
-    partial = {f"{part}Part": _partial(fields) for part, fields in whole["$defs"].items()}
-    return schema | {"$defs": {**whole["$defs"], **partial, "Arm": arm}}
+    return schema
 
 
-def _partial(node: Any) -> Any:
-    """The same schema with nothing required, but in the items of lists."""
+def _optional(node: Any) -> Any:
     if isinstance(node, list):
-        return [_partial(inside) for inside in node]
-    if not isinstance(node, dict):
-        return node
-    return {
-        key: inside if key == "items" else f"{inside}Part" if key == "$ref" else _partial(inside)
-        for key, inside in node.items()
-        if key != "required"
-    }
+        return [_optional(inside) for inside in node]
+    if isinstance(node, dict):
+        return {key: _optional(inside) for key, inside in node.items() if key != "required"}
+    return node

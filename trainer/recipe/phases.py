@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Literal
 
@@ -10,8 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from biobench.schema.source import fail
 from biobench.schema.strict import Strict
-from trainer.recipe.corpus import CorpusSource
-from trainer.recipe.fields import LATER, Growing, Tokens, TokensOrNone, human
+from trainer.recipe.fields import LATER, FileName, Growing, Tokens, TokensOrNone, human
 
 
 class Batch(Growing):
@@ -22,16 +20,11 @@ class Batch(Growing):
     """Windows per forward pass; smaller saves memory and changes nothing. Default: a process's whole share."""
 
 
-class Masking(Growing):
+class Masking(Strict):
     """Which tokens a masked phase hides and how."""
 
     rate: float = Field(gt=0, lt=1)
-    """Expected part of the tokens that are hidden; at the phase's start where `final_rate` is given."""
-    final_rate: float | None = Field(None, gt=0, lt=1, json_schema_extra=LATER)
-    """The rate changes linearly from step to step and reaches this one with the phase's last; validation keeps `rate`.
-    """
-    unit: Literal["token", "word"] = Field("token", json_schema_extra=LATER)
-    """What is hidden together: single tokens, or all tokens of a word."""
+    """Expected part of the tokens that are hidden."""
     rule: Literal["80-10-10", "mask"] = "80-10-10"
     """80-10-10: mask token, random token, unchanged; mask: always the mask token."""
     special: Literal["protected", "maskable"] = "protected"
@@ -50,11 +43,14 @@ class Schedule(Strict):
     """Multiple of the optimiser's learning rate that this phase peaks at."""
 
 
-class Freeze(Strict):
+class Freeze(Growing):
     """Layers that a phase leaves bit for bit as they are; embeddings and head always train."""
 
     layers: str
     """Ranges of layer numbers from 0, ends included: ``0-7`` or ``0,2,8-14``."""
+    zeroed_gradients: bool = Field(False, json_schema_extra=LATER)
+    """Zero the layers' gradients after each backward pass, as the paper does, and freeze nothing: weight decay, and
+    moments of an earlier phase, still move the weights."""
 
     @field_validator("layers")
     @classmethod
@@ -64,67 +60,44 @@ class Freeze(Strict):
 
 
 class PhaseCorpus(Strict):
-    """A phase's text: other sources, or other shares of the recipe's sources."""
+    """A phase's text: other shares of the recipe's sources."""
 
-    sources: list[CorpusSource] | None = None
-    shares: dict[str, float] | None = None
-    """Source id to its part of the tokens; a source that is not named is left out."""
-
-    @model_validator(mode="after")
-    def _one(self) -> PhaseCorpus:
-        if (self.sources is None) == (self.shares is None):
-            raise fail("a phase's corpus needs either sources or shares", "write `shares: {SOURCE: 0.8, OTHER: 0.2}`")
-        return self
+    shares: dict[str, float]
+    """Source id to its part of the tokens; a source that is not named is skipped."""
 
 
 Direction = Literal["clm", "mlm"]
-"""Objective of one step."""
+"""Objective of a phase."""
 
 
 class Phase(Growing):
     """One stretch of training under one objective."""
 
-    name: str
-    objective: Literal["clm", "mlm", "mixed"]
-    """mixed: whole steps are causal or masked, spread evenly by `causal_share`."""
+    name: FileName
+    objective: Direction
     tokens: Tokens
-    causal_share: float | None = Field(None, gt=0, lt=1, json_schema_extra=LATER)
-    """Part of a mixed phase's steps that are causal."""
     corpus: PhaseCorpus | None = Field(None, json_schema_extra=LATER)
     """Text of this phase alone; default: the recipe's corpus."""
     sequence_length: int | None = Field(None, ge=16, json_schema_extra=LATER)
     """Tokens per window in this phase; default: corpus.sequence_length."""
     batch: Batch | None = Field(None, json_schema_extra=LATER)
     """Windows per step in this phase; default: the recipe's batch."""
-    rope_base: float | None = Field(None, gt=1, json_schema_extra=LATER)
-    """Base of the rotary positions in layers that see the whole window, from this phase on."""
     masking: Masking | None = None
     schedule: Schedule = Schedule()
     freeze: Freeze | None = None
-    head: Literal["keep", "reinit"] = "keep"
+    head: Literal["keep"] = "keep"
+    """Every phase keeps the prediction head; the word is part of recipes' hashes."""
     data: Literal["continue", "restart"] = "continue"
     """continue: windows follow those of the phase before; restart: from the first again."""
     isolate_documents: bool = False
     """Whether attention stops at document ends inside a window, and no target crosses one."""
 
-    @field_validator("name")
-    @classmethod
-    def _name(cls, value: str) -> str:
-        if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", value):
-            raise fail(f"'{value}' is not a phase name", "use lower-case letters, digits, - and _")
-        return value
-
     @model_validator(mode="after")
     def _fits(self) -> Phase:
-        if self.objective != "clm" and self.masking is None:
-            raise fail(f"phase '{self.name}' is {self.objective} without masking", "add `masking: {rate: 0.3}`")
-        if (self.objective == "mixed") != (self.causal_share is not None):
-            raise fail(
-                f"phase '{self.name}' is {self.objective} with causal_share {self.causal_share}",
-                "give causal_share, 0.5 say, in phases whose objective is mixed, and in no others",
-            )
+        if self.objective == "mlm" and self.masking is None:
+            raise fail(f"phase '{self.name}' is mlm without masking", "add `masking: {rate: 0.3}`")
         if self.objective == "clm" and self.masking is not None:
-            raise fail(f"phase '{self.name}' is clm with masking", "leave masking out")
+            raise fail(f"phase '{self.name}' is clm with masking", "drop masking")
         if self.schedule.warmup >= self.tokens:
             raise fail(
                 f"phase '{self.name}' warms up over {human(self.schedule.warmup)} of {human(self.tokens)} tokens",
@@ -136,21 +109,9 @@ class Phase(Growing):
         if cooldown is not None and cooldown > room:
             raise fail(
                 f"phase '{self.name}' cools down over {human(cooldown)} of the {human(room)} tokens after its warm-up",
-                "make cooldown shorter, or leave it out to cool down over all of them",
+                "make cooldown shorter, or drop it to cool down over all of them",
             )
         return self
-
-    @property
-    def directions(self) -> tuple[Direction, ...]:
-        """The objectives of its steps."""
-        return ("clm", "mlm") if self.objective == "mixed" else (self.objective,)
-
-    def direction(self, step: int) -> Direction:
-        """The objective of a step (from 0); a mixed phase's causal steps are spread evenly, its first is masked."""
-        if self.objective != "mixed":
-            return self.objective
-        assert self.causal_share is not None
-        return "clm" if math.floor((step + 1) * self.causal_share) > math.floor(step * self.causal_share) else "mlm"
 
 
 def parse_layers(text: str) -> list[int]:

@@ -7,15 +7,14 @@ All durations are tokens. JSON Schema: `trainer.api.recipe_schema`.
 from __future__ import annotations
 
 import math
-import re
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from biobench.schema.source import fail
 from biobench.schema.strict import Strict, plain
-from trainer.recipe.corpus import CorpusSource, CorpusSpec
-from trainer.recipe.fields import LATER, Growing, Tokens
+from trainer.recipe.corpus import CorpusSpec
+from trainer.recipe.fields import LATER, FileName, Growing, Tokens
 from trainer.recipe.phases import Batch, Phase
 
 
@@ -52,7 +51,7 @@ class Base(Growing):
             if self.tokenizer is None:
                 raise fail("fresh weights need a tokenizer", "write `tokenizer: ID_OR_FOLDER` or a training")
         elif isinstance(self.tokenizer, TokenizerTraining):
-            raise fail("a checkpoint keeps its own tokenizer", "leave base.tokenizer out")
+            raise fail("a checkpoint keeps its own tokenizer", "drop base.tokenizer")
         return self
 
 
@@ -96,9 +95,6 @@ class Engine(Growing):
     residual: Literal["fp32", "bf16"] = Field("fp32", json_schema_extra=LATER)
     """In bf16: the type of the states between layers. bf16 halves what they take and the traffic of norms, and rounds
     their sums; weights, norms, loss and moments stay in float32."""
-    gather: Literal["fp32", "bf16"] = Field("fp32", json_schema_extra=LATER)
-    """With fsdp2 in bf16: the type in which processes send weights to each other. bf16 halves that traffic and computes
-    all else with rounded weights too; gradients are summed in float32 either way."""
     dropout: float = Field(0.0, ge=0, lt=1)
 
     def compiles(self, device: str) -> bool:
@@ -112,42 +108,28 @@ class Checkpoints(Growing):
     every: Tokens | None = None
     """Tokens between checkpoints; each phase's end is always saved."""
     keep: int = Field(2, ge=1)
-    """Newest checkpoints kept, besides those at phase ends."""
+    """Newest checkpoints kept; those at phase ends come on top."""
     keep_phases: bool = True
     """Whether the optimiser state at each phase's end is kept, so that others can branch from it."""
     export: bool = False
     """Whether each checkpoint that `every` asks for is also written as a folder for from_pretrained."""
 
 
-class TrainingProbe(Strict):
-    """Small scores of the model in training: a frozen probe on open tasks, on their validation documents."""
-
-    every: Tokens
-    """Tokens between two probes; each phase's end is always probed."""
-    tasks: list[str]
-    """Ids of benchmark tasks."""
-    documents: int = Field(200, ge=20)
-    """Training documents of each task."""
-    seed: int = 42
-
-    @field_validator("tasks")
-    @classmethod
-    def _tasks(cls, value: list[str]) -> list[str]:
-        if not value:
-            raise fail("the probe has no tasks", "name at least one, demo_ner say")
-        return value
-
-
-class Logging(Growing):
+class Logging(Strict):
     """What is written while training."""
 
     every: int = Field(10, ge=1)
     """Steps between lines of metrics.jsonl."""
     evaluate: Tokens | None = None
     """Tokens between validation losses; each phase's end is always evaluated."""
-    tracker: Literal["none", "tensorboard", "wandb", "trackio"] = "none"
-    probe: TrainingProbe | None = Field(None, json_schema_extra=LATER)
-    """Scores of small benchmark probes while training."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _earlier(cls, value: Any) -> Any:
+        """Recipes of earlier runs, as their folders keep them, say `tracker: none`."""
+        if isinstance(value, dict) and value.get("tracker") == "none":
+            return {name: part for name, part in value.items() if name != "tracker"}
+        return value
 
 
 class Reuse(Strict):
@@ -162,7 +144,7 @@ class Reuse(Strict):
 class Recipe(Strict):
     """A pretraining run."""
 
-    name: str
+    name: FileName
     description: str = Field("", json_schema_extra={"descriptive": True})
     base: Base
     corpus: CorpusSpec
@@ -174,13 +156,6 @@ class Recipe(Strict):
     checkpoints: Checkpoints = Checkpoints()
     logging: Logging = Logging()
     reuse: Reuse | None = None
-
-    @field_validator("name")
-    @classmethod
-    def _name(cls, value: str) -> str:
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
-            raise fail(f"'{value}' is not a recipe name", "use letters, digits, '.', - and _; it names a folder")
-        return value
 
     @model_validator(mode="after")
     def _phases(self) -> Recipe:
@@ -216,28 +191,19 @@ class Recipe(Strict):
         return self.batch_of(phase).sequences * self.length_of(phase)
 
     def corpus_of(self, phase: Phase) -> CorpusSpec:
-        """What a phase reads: the recipe's corpus with the phase's own sources, shares and window length."""
+        """What a phase reads: the recipe's corpus with the phase's own shares and window length."""
         spec = self.corpus.model_copy(update={"sequence_length": self.length_of(phase)})
         if phase.corpus is None:
             return spec
-        sources = phase.corpus.sources
-        if sources is None:
-            shares = phase.corpus.shares or {}
-            known = {source.id: source for source in self.corpus.sources}
-            unknown = [name for name in shares if name not in known]
-            if unknown:
-                raise fail(
-                    f"phase '{phase.name}' gives a share to '{unknown[0]}', which is no source of the corpus",
-                    "name one of: " + ", ".join(known),
-                )
-            sources = [
-                CorpusSource.model_validate(
-                    known[name].model_dump(exclude={"repeat", "share"}, exclude_defaults=True) | {"share": share}
-                )
-                for name, share in shares.items()
-            ]
-        # validated anew: shares must sum to 1, ids must differ
-        return CorpusSpec.model_validate(spec.model_dump() | {"sources": [s.model_dump() for s in sources]})
+        known = {source.id: source.model_dump(exclude={"repeat", "share"}) for source in self.corpus.sources}
+        if unknown := [name for name in phase.corpus.shares if name not in known]:
+            raise fail(
+                f"phase '{phase.name}' gives a share to '{unknown[0]}', which is no source of the corpus",
+                "name one of: " + ", ".join(known),
+            )
+        sources = [{**known[name], "share": share} for name, share in phase.corpus.shares.items()]
+        # validated anew: shares must sum to 1
+        return CorpusSpec.model_validate(spec.model_dump() | {"sources": sources})
 
     @property
     def corpora(self) -> list[CorpusSpec]:
@@ -247,11 +213,6 @@ class Recipe(Strict):
             if spec not in specs:
                 specs.append(spec)
         return specs
-
-    def rope_base_at(self, index: int) -> float | None:
-        """Base of the rotary positions in phase number `index`; None for that of the model's config."""
-        bases = [p.rope_base for p in self.phases[: index + 1] if p.rope_base is not None]
-        return bases[-1] if bases else None
 
     @property
     def total_steps(self) -> int:
@@ -274,7 +235,7 @@ class Recipe(Strict):
     def exports_at(self, step: int, phase: Phase) -> bool:
         """Whether the checkpoint after `step` steps of a phase is exported: one that `every` asks for.
 
-        The state saved where a run is told to stop is not, so that a resumed run ends with the same exports.
+        The state saved where a signal stops a run is not, so that a resumed run ends with the same exports.
         """
         every = self.every(self.checkpoints.every, phase) if self.checkpoints.export else None
         return every is not None and step > 0 and step % every == 0

@@ -16,9 +16,9 @@ from trainer.corpus.shards import Corpus
 from trainer.model import objectives
 from trainer.model.network import Packing
 from trainer.model.objectives import Targets, Vocabulary
-from trainer.model.tokens import end_token, word_marks
+from trainer.model.tokens import end_token
 from trainer.order import draw
-from trainer.recipe.phases import Direction, Phase
+from trainer.recipe.phases import Phase
 from trainer.recipe.spec import Recipe
 from trainer.train.distributed import World
 
@@ -40,7 +40,6 @@ class StepBatch:
     micros: list[Micro]
     targets: int
     indices: NDArray[np.int64]
-    causal: bool
 
 
 def vocabulary_of(tokenizer: PreTrainedTokenizerBase, rows: int) -> Vocabulary:
@@ -51,10 +50,7 @@ def vocabulary_of(tokenizer: PreTrainedTokenizerBase, rows: int) -> Vocabulary:
     special[[i for i in tokenizer.all_special_ids if i < rows]] = True
     known = np.zeros(rows, dtype=bool)
     known[list(tokenizer.get_vocab().values())] = True
-    glued, closing = word_marks(tokenizer, rows)
-    return Vocabulary(
-        end, tokenizer.mask_token_id, special, np.flatnonzero(known & ~special), glued & ~special, closing | special
-    )
+    return Vocabulary(end, tokenizer.mask_token_id, special, np.flatnonzero(known & ~special))
 
 
 class Batches:
@@ -69,13 +65,10 @@ class Batches:
         world: World,
         *,
         fixed: bool,
-        first: int = 0,
     ) -> None:
-        """first: number of the phase's first window, from which its steps are counted."""
-        self.recipe, self.number, self.corpus, self.first = recipe, phase, corpus, first
+        self.recipe, self.number, self.corpus = recipe, phase, corpus
         self.phase: Phase = recipe.phases[phase]
         self.batch = recipe.batch_of(self.phase)
-        self.steps = recipe.steps(self.phase)
         self.vocabulary, self.world, self.fixed = vocabulary, world, fixed
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="batches")
         self._ahead: tuple[int, Future[StepBatch]] | None = None
@@ -95,8 +88,6 @@ class Batches:
     def make(self, first: int) -> StepBatch:
         """This process's micro-batches of the step that starts at window number `first`."""
         count = self.batch.sequences
-        step = (first - self.first) // count
-        direction = self.phase.direction(step)
         indices, epochs = draw(first, count, windows=len(self.corpus.train), seed=self.recipe.seeds.data)
         mine = self.world.slice(count)
         size = self.batch.micro or len(mine)
@@ -109,42 +100,29 @@ class Batches:
                 for e, i in zip(epochs[rows], indices[rows], strict=True)
             ]
             windows = self.corpus.train.read(indices[rows])
-            batch = self._targets(windows, keys, direction, self._rate(step))
+            batch = self._targets(windows, keys)
             targets += batch.positions.size
-            micros.append(self._micro(batch, windows, direction))
-        return StepBatch(micros, targets, indices, direction == "clm")
+            micros.append(self._micro(batch, windows))
+        return StepBatch(micros, targets, indices)
 
-    def held_out(self, rows: range, direction: Direction) -> tuple[Micro, int]:
+    def held_out(self, rows: range) -> tuple[Micro, int]:
         """A validation batch with masks that never change, and its number of targets."""
         windows = self.corpus.held_out.read(np.arange(rows.start, rows.stop))
-        rate = self.phase.masking.rate if self.phase.masking is not None else 0.0
-        batch = self._targets(windows, [("held out", i) for i in rows], direction, rate)
-        return self._micro(batch, windows, direction), batch.positions.size
+        batch = self._targets(windows, [("held out", i) for i in rows])
+        return self._micro(batch, windows), batch.positions.size
 
-    def _rate(self, step: int) -> float:
-        """The masking rate of a step."""
-        masking = self.phase.masking
-        if masking is None:
-            return 0.0
-        if masking.final_rate is None:
-            return masking.rate
-        return masking.rate + (masking.final_rate - masking.rate) * step / max(self.steps - 1, 1)
-
-    def _targets(
-        self, windows: NDArray[np.int64], keys: Sequence[tuple[object, ...]], direction: Direction, rate: float
-    ) -> Targets:
-        if direction == "clm":
+    def _targets(self, windows: NDArray[np.int64], keys: Sequence[tuple[object, ...]]) -> Targets:
+        if self.phase.masking is None:
             return objectives.next_token(windows, self.vocabulary, isolate=self.phase.isolate_documents)
-        assert self.phase.masking is not None
-        return objectives.masked(windows, self.vocabulary, self.phase.masking, keys, rate=rate)
+        return objectives.masked(windows, self.vocabulary, self.phase.masking, keys)
 
-    def _micro(self, batch: Targets, windows: NDArray[np.int64], direction: Direction) -> Micro:
+    def _micro(self, batch: Targets, windows: NDArray[np.int64]) -> Micro:
         if self.fixed:
-            masking = self.phase.masking if direction == "mlm" else None
-            batch = objectives.pad(batch, objectives.capacity(batch.inputs.size, batch.inputs.shape[1], masking))
+            size = objectives.capacity(batch.inputs.size, batch.inputs.shape[1], self.phase.masking)
+            batch = objectives.pad(batch, size)
         packing = None
         if self.phase.isolate_documents:
-            # Documents are told apart by their end tokens, which masks may hide in the inputs.
+            # Documents are separated by their end tokens, which masks may hide in the inputs.
             numbers = objectives.document_numbers(windows, self.vocabulary.end)
             ends = objectives.boundaries(numbers)
             # a power of two, so that compiled code meets few values

@@ -35,7 +35,7 @@ _REMEDY = "delete the damaged folder and name an older one in checkpoints/latest
 
 
 class Progress(Strict):
-    """Where a run stands; with the weights and moments all that a resume needs."""
+    """How far a run is; with the weights and moments all that a resume needs."""
 
     model_config = ConfigDict(extra="ignore")  # fields of checkpoints that older versions wrote
 
@@ -108,26 +108,18 @@ def save_checkpoint(
         if world.first:
             shutil.rmtree(temporary, ignore_errors=True)
         if isinstance(error, (OSError, CheckpointException, RuntimeError)):
-            raise _failed(error, final) from error
+            if isinstance(error, CheckpointException):
+                error = next((failure[0] for failure in error.failures.values()), error)
+            cause: BaseException | None = error
+            while cause is not None and not isinstance(cause, OSError):  # the system's refusal lies below torch's
+                cause = cause.__cause__ or cause.__context__
+            if cause is not None:
+                raise cannot_write(final, cause, PLACE) from error
+            what = f"the checkpoint cannot be written: {first_line(error, 160)}"
+            raise StoreError(what, hint=f"check free space and permissions; {PLACE}", file=final) from error
         raise
     world.barrier()
     return final
-
-
-def _failed(error: BaseException, final: Path) -> StoreError:
-    """A failed save as one line, by the operating system's refusal that lies below it where there is one."""
-    if isinstance(error, CheckpointException):
-        error = next((failure[0] for failure in error.failures.values()), error)
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, OSError):
-        cause = cause.__cause__ or cause.__context__
-    if cause is not None:
-        return cannot_write(final, cause, PLACE)
-    return StoreError(
-        f"the checkpoint cannot be written: {first_line(error, 160)}",
-        hint="check free space and permissions, then continue with --resume",
-        file=final,
-    )
 
 
 def prune(out: Path, keep: int, *, keep_phases: bool) -> None:
@@ -144,10 +136,8 @@ def load_weights(folder: Path, model: nn.Module, world: World) -> None:
     _load(folder, _tensors(model), world)
 
 
-def load_moments(
-    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, world: World, *, without: list[str]
-) -> None:
-    """Read the optimiser's moments, except those of the parameters named in `without`.
+def load_moments(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, world: World) -> None:
+    """Read the optimiser's moments.
 
     A parameter that was frozen until now has none there and gets none here, so that its first step counts as its first.
     """
@@ -155,7 +145,7 @@ def load_moments(
     state: dict[str, Tensor] = {}
     for key in FileSystemReader(folder).read_metadata().state_dict_metadata:
         name, _, moment = key.removeprefix("optim/").rpartition("/")
-        if key.startswith("optim/") and name not in without:
+        if key.startswith("optim/"):
             state[key] = torch.zeros(()) if moment == "step" else torch.zeros_like(parameters[name].detach())
     _load(folder, state, world)
     for key, value in state.items():

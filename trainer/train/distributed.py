@@ -35,7 +35,7 @@ class World:
 
     @property
     def first(self) -> bool:
-        """Whether this process writes files and speaks."""
+        """Whether this process writes files and prints."""
         return self.rank == 0
 
     def barrier(self) -> None:

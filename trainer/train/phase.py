@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,9 @@ from transformers import PreTrainedModel
 
 from biobench.errors import ModelError
 from trainer.model import attention, guard
-from trainer.model.families import check_windows, layers_of, set_rope_base
+from trainer.model.families import check_windows, layers_of
 from trainer.model.guard import GuardReport, freeze
-from trainer.model.network import Packing, Trainee, reinit_head, set_dropout
+from trainer.model.network import Packing, Trainee, set_dropout
 from trainer.recipe.spec import Recipe
 from trainer.train import checkpoint
 from trainer.train.distributed import World
@@ -39,6 +38,8 @@ class PreparedPhase:
     precision: str
     kernels: dict[str, str]
     """What computes the attention of each kind of layer."""
+    zeroed: list[nn.Module]
+    """Layers whose gradients are zeroed."""
 
 
 def precision_of(recipe: Recipe, device: torch.device) -> str:
@@ -50,42 +51,33 @@ def precision_of(recipe: Recipe, device: torch.device) -> str:
 
 
 def prepare(
-    recipe: Recipe, phase_index: int, model: PreTrainedModel, state: Path | None, world: World, *, fresh: bool
+    recipe: Recipe, phase_index: int, model: PreTrainedModel, state: Path | None, world: World
 ) -> PreparedPhase:
     """Make phase number `phase_index` ready: read `state`, freeze, check the direction, wrap.
 
     model: weights of the first phase, or the architecture that `state` (a checkpoint) is read into.
-    fresh: the phase begins here, so its head is drawn anew where the recipe says so.
     Raises ModelError, StoreError.
     """
     phase = recipe.phases[phase_index]
-    set_rope_base(model, recipe.rope_base_at(phase_index), length=recipe.length_of(phase))
     check_windows(model, recipe.length_of(phase))
     if state is not None:
         checkpoint.load_weights(state, model, world)
-    redrawn = reinit_head(model, recipe.seeds.init) if fresh and phase.head == "reinit" else []
     set_dropout(model, recipe.engine.dropout)
-    freeze(model, phase.freeze)
+    zeroed = freeze(model, phase.freeze)
     model.to(world.device)  # type: ignore[arg-type]
     module = Trainee(model)
     kind = precision_of(recipe, world.device)
     if recipe.engine.residual == "bf16" and kind == "bf16":
         layers_of(model)[0].register_forward_pre_hook(_to_bf16, with_kwargs=True)
 
-    def forward(ids: Tensor, causal: bool) -> Tensor:
+    causal = phase.objective == "clm"
+
+    def forward(ids: Tensor) -> Tensor:
         with autocast(kind, world.device):
             return module.logits(ids, causal=causal)
 
-    # of a mixed phase both directions are checked; its record has the leak of the causal one, which must be 0
-    directions = [direction == "clm" for direction in phase.directions]
-    reports = [guard.check(model, partial(forward, causal=c), causal=c, device=world.device) for c in directions]
-    report = reports[-1]
-    if len(reports) > 1:
-        reaches = {f"{name}, causal": reach for name, reach in reports[0].reaches.items()} | report.reaches
-        report = GuardReport(True, report.tokens, reports[0].leak, reaches)
-    kernels: dict[str, str] = {}
-    for causal in directions:
-        kernels |= _kernels(module, causal, kind, world.device, isolated=phase.isolate_documents)
+    report = guard.check(model, forward, causal=causal, device=world.device)
+    kernels = _kernels(module, causal, kind, world.device, isolated=phase.isolate_documents)
     if recipe.engine.activation_checkpointing:
         model.gradient_checkpointing_enable(  # type: ignore[no-untyped-call]
             gradient_checkpointing_kwargs={"use_reentrant": False}
@@ -97,19 +89,17 @@ def prepare(
         torch._dynamo.config.optimize_ddp = False
         for layer in layers_of(model):
             layer.compile(dynamic=None if phase.isolate_documents else False)
-        tokens = guard.probe_tokens(model, world.device)
-        for causal in directions:
-            amount = guard.leak(partial(forward, causal=causal), tokens, model.config.vocab_size)
-            if causal == (amount != 0.0):
-                what = f"the compiled model is not {'causal' if causal else 'bidirectional'}: leak {amount:.3g}"
-                raise ModelError(what, hint="use engine.compile=false")
+        amount = guard.leak(forward, guard.probe_tokens(model, world.device), model.config.vocab_size)
+        if causal == (amount != 0.0):
+            what = f"the compiled model is not {'causal' if causal else 'bidirectional'}: leak {amount:.3g}"
+            raise ModelError(what, hint="use engine.compile=false")
     module.train()
     module.compiled_loss = recipe.engine.compiles(world.device.type)
-    wrapped = _wrap(recipe, module, world, kind)
+    wrapped = _wrap(recipe, module, world)
     optimizer = make_optimizer(model, recipe.optimizer)
     if state is not None:
-        checkpoint.load_moments(state, model, optimizer, world, without=redrawn)
-    return PreparedPhase(module, wrapped, optimizer, report, kind, kernels)
+        checkpoint.load_moments(state, model, optimizer, world)
+    return PreparedPhase(module, wrapped, optimizer, report, kind, kernels, zeroed)
 
 
 def _to_bf16(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -159,20 +149,17 @@ def _probed(module: Trainee, tokens: Tensor, causal: bool, *, exact: bool) -> Te
         return module.hidden(tokens, causal=causal, packing=packing)
 
 
-def _wrap(recipe: Recipe, module: Trainee, world: World, precision: str) -> nn.Module:
+def _wrap(recipe: Recipe, module: Trainee, world: World) -> nn.Module:
     if world.size == 1:
         return module
     if recipe.engine.distributed == "fsdp2":
         from torch.distributed.device_mesh import init_device_mesh
-        from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+        from torch.distributed.fsdp import fully_shard
 
         mesh = init_device_mesh(world.device.type, (world.size,))
-        low = recipe.engine.gather == "bf16" and precision == "bf16"
-        # all gathers in bf16, gradients summed in float32
-        policy = MixedPrecisionPolicy(torch.bfloat16, torch.float32) if low else MixedPrecisionPolicy()
         for layer in layers_of(module.model):
-            fully_shard(layer, mesh=mesh, mp_policy=policy)
-        fully_shard(module, mesh=mesh, mp_policy=policy)
+            fully_shard(layer, mesh=mesh)
+        fully_shard(module, mesh=mesh)
         return module
     devices = [world.device.index] if world.device.type == "cuda" else None
     return DistributedDataParallel(module, device_ids=devices, gradient_as_bucket_view=True, broadcast_buffers=False)

@@ -29,11 +29,11 @@ def phase_record(
     training: PreparedPhase,
     cost: float,
     loss: float,
-    validation: tuple[float | None, dict[str, float]],
+    validation: float | None,
 ) -> PhaseRecord:
     """The phase under way as it was trained. corpus: what it read. cost: FLOPs a token. loss: the last one reported.
 
-    validation: the held-out loss at its end, and its parts.
+    validation: the held-out loss at its end.
     """
     index, report = progress.phase, training.report
     phase = recipe.phases[index]
@@ -43,6 +43,9 @@ def phase_record(
         peak * factor(phase, s, steps=steps, step_tokens=step_tokens)
         for s in {0, steps - 1, *(range(steps) if steps <= 10_000 else range(0, steps, 100))}
     ]
+    frozen = None if phase.freeze is None else phase.freeze.layers
+    if phase.freeze is not None and phase.freeze.zeroed_gradients:
+        frozen = f"{frozen} (gradients zeroed)"
     read = steps * recipe.batch_of(phase).sequences
     spec = recipe.corpus_of(phase)
     return PhaseRecord(
@@ -59,7 +62,7 @@ def phase_record(
         peak_rate=max(rates),
         final_rate=peak * factor(phase, steps - 1, steps=steps, step_tokens=step_tokens),
         schedule=phase.schedule.model_dump(mode="json"),
-        frozen_layers=None if phase.freeze is None else phase.freeze.layers,
+        frozen_layers=frozen,
         head=phase.head,
         data=phase.data,
         isolate_documents=phase.isolate_documents,
@@ -68,18 +71,15 @@ def phase_record(
         reach={k: (v.left, v.right) for k, v in report.reaches.items()},
         kernels=training.kernels,
         train_loss=loss,
-        validation_loss=validation[0],
-        causal_share=phase.causal_share,
+        validation_loss=validation,
         corpus=None if spec == recipe.corpus else ledger_corpus(corpus, None),
         sequence_length=phase.sequence_length,
         batch_sequences=None if phase.batch is None else phase.batch.sequences,
-        rope_base=recipe.rope_base_at(index),
-        validation_losses=validation[1] or None,
     )
 
 
 def ledger_corpus(data: Corpus, unguarded: Sequence[str] | None) -> LedgerCorpus:
-    """A corpus as ledgers describe it. unguarded: tasks whose documents were not kept out."""
+    """A corpus as ledgers describe it. unguarded: tasks whose documents were not excluded."""
     removed: Counter[str] = Counter()
     cleaned: Counter[str] = Counter()
     for counts in data.removed_by_task().values():
@@ -104,10 +104,8 @@ def ledger_corpus(data: Corpus, unguarded: Sequence[str] | None) -> LedgerCorpus
 def run_ledger(
     recipe: Recipe, progress: Progress, start: Start, data: Corpus, world: World, unguarded: Sequence[str] | None
 ) -> Ledger:
-    """The ledger of a run whose phases are all trained. unguarded: tasks whose documents were not kept out."""
-    phases, low, sharing = progress.done, start.precision == "bf16", str(recipe.engine.distributed)
-    if sharing == "fsdp2" and low and recipe.engine.gather == "bf16":
-        sharing += ", weights sent in bf16"
+    """The ledger of a run whose phases are all trained. unguarded: tasks whose documents were not excluded."""
+    phases, low = progress.done, start.precision == "bf16"
     return Ledger(
         name=recipe.name,
         recipe_hash=recipe_hash(recipe),
@@ -127,7 +125,7 @@ def run_ledger(
         precision=start.precision + (", residual in bf16" if low and recipe.engine.residual == "bf16" else ""),
         dropout=recipe.engine.dropout,
         attention=attention.describe(),
-        distributed=sharing if world.size > 1 else "none",
+        distributed=recipe.engine.distributed if world.size > 1 else "none",
         world_sizes=progress.world_sizes,
         seeds=recipe.seeds.model_dump(),
         device=torch.cuda.get_device_name(world.device) if world.device.type == "cuda" else world.device.type,

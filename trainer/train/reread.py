@@ -1,6 +1,6 @@
 """The documents that a finished run was trained on, read again from the sources that its recipe names.
 
-Documents that the run left out are left out again. What was held out for validation loss, or not drawn to meet
+Documents that the run excluded are excluded again. What was held out for validation loss, or not drawn to meet
 a source's share, is read too, so counts over these texts are upper bounds.
 """
 
@@ -24,7 +24,7 @@ from trainer.train.start import cache_of
 
 @dataclass(frozen=True, slots=True)
 class TrainingText:
-    """ledger: of the run. model: its exported encoder. excluded: what was kept out."""
+    """ledger: of the run. model: its exported encoder. excluded: by the run."""
 
     ledger: Ledger
     model: Path
@@ -32,7 +32,7 @@ class TrainingText:
     specs: tuple[CorpusSpec, ...]
 
     def documents(self) -> Iterator[str]:
-        """The texts, source after source, each source once, without those that were kept out."""
+        """The texts, source after source, each source once, without excluded ones."""
         places = {
             source.model_dump_json(exclude={"share", "repeat"}): (source, Path(spec.root))
             for spec in self.specs
@@ -55,7 +55,7 @@ def run_folder(path: str | Path) -> Path | None:
 def reread(path: str | Path, more: Callable[[], list[str]]) -> TrainingText:
     """The training text of a finished run, proved to be the one that its ledger names.
 
-    more: gives the documents that were excluded besides the recipe's own list; asked for only where the ledger
+    more: gives the documents that were excluded in addition to the recipe's list; asked for only where the ledger
     says that there were some. Raises UsageError for a path that is no run, StoreError where the text, the built
     corpus or the list of exclusions is not what it was.
     """
@@ -70,7 +70,7 @@ def reread(path: str | Path, more: Callable[[], list[str]]) -> TrainingText:
     if excluded.hash != ledger.corpus.exclusion_hash:
         excluded = excluded_documents(recipe.corpus, more())
     if excluded.hash != ledger.corpus.exclusion_hash:
-        what = "the documents at hand are not those that the run kept out"
+        what = "the documents at hand are not those that the run excluded"
         raise StoreError(what, hint="give the --data-dir that `biobench pretrain` was given", file=folder / FILE)
     cache, tokenizer = cache_of(recipe.corpus, folder.absolute().parent), load_tokenizer(folder / START)
     hashes = {ledger.corpus.manifest_hash, *(p.corpus.manifest_hash for p in ledger.phases if p.corpus is not None)}

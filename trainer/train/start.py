@@ -29,7 +29,7 @@ from trainer.train.run_folder import START, Start, read_start
 def tokenizer_for(recipe: Recipe, exclude: corpus.Texts = ()) -> PreTrainedTokenizerBase:
     """The run's tokenizer: the checkpoint's, a named one, or one trained on the corpus.
 
-    exclude: texts of documents that must not be trained on, besides the recipe's own list; no tokenizer is
+    exclude: texts of documents that must not be trained on, in addition to the recipe's list; no tokenizer is
     trained on them either.
     """
     base = recipe.base
@@ -59,7 +59,7 @@ def base_model(recipe: Recipe, tokenizer: PreTrainedTokenizerBase) -> PreTrained
     else:
         model = load_model(str(base.model), revision=_commit(recipe))
     check_phases(model, recipe)
-    check_fit(model, tokenizer, masked=any("mlm" in p.directions for p in recipe.phases))
+    check_fit(model, tokenizer, masked=any(p.masking is not None for p in recipe.phases))
     if base.model is not None and base.tokenizer is not None:
         check_own_ids(base.model, tokenizer, revision=_commit(recipe))
     return model
@@ -77,8 +77,8 @@ def open_corpora(
 ) -> list[Corpus]:
     """The corpora of the recipe, built by the first process while the others wait.
 
-    runs: folder of the runs, beside which corpora are kept unless the recipe names a place. built: they must be there
-    already. say: reports, and raises StoppedError to end the building. Called by all processes.
+    runs: folder of the runs, in whose folder corpora are kept unless the recipe names a place. built: they must be
+    there already. say: reports, and raises StoppedError to end the building. Called by all processes.
     """
     opened = []
     for spec in recipe.corpora:
@@ -101,7 +101,7 @@ def open_corpora(
 
 
 def cache_of(spec: CorpusSpec, runs: Path) -> Path:
-    """Where built corpora lie: where the recipe says, else beside the runs."""
+    """Folder of built corpora: the recipe's, else one among the runs."""
     return Path(spec.root) / spec.cache if spec.cache is not None else runs / "corpora"
 
 

@@ -14,7 +14,6 @@ from torch.profiler import record_function
 
 from trainer.model.network import LABEL
 from trainer.order import seed_words
-from trainer.recipe.phases import Direction
 from trainer.train.batches import Batches, Micro, StepBatch
 from trainer.train.optimizer import set_rate
 from trainer.train.phase import PreparedPhase, autocast
@@ -23,8 +22,6 @@ PARTS = ("data", "forward", "loss", "backward", "update")
 """Parts of a step, as a profiler's trace names them; the loss is part of the forward pass."""
 HELD_OUT_WINDOWS = 512
 """Most windows that a validation loss is taken over."""
-SOURCE_WINDOWS = 128
-"""Most windows of one source that its own validation loss is taken over."""
 
 
 def train_step(
@@ -45,10 +42,14 @@ def train_step(
         more = micro is not batch.micros[-1]
         with _accumulating(training.wrapped, more), autocast(training.precision, world.device):
             with record_function(f"{LABEL}forward"):
-                loss = _loss(training, micro, causal=batch.causal)
+                loss = _loss(training, micro, causal=batches.phase.objective == "clm")
             with record_function(f"{LABEL}backward"):
                 (loss * scale).backward()  # type: ignore[no-untyped-call]
         total += loss.detach()
+    for layer in training.zeroed:
+        for parameter in layer.parameters():
+            if parameter.grad is not None:
+                parameter.grad.zero_()
     with record_function(f"{LABEL}update"):
         norm = _clip(training.module, recipe.optimizer.gradient_clip)
         training.optimizer.step()
@@ -58,36 +59,14 @@ def train_step(
     return total, norm
 
 
-def held_out_loss(training: PreparedPhase, batches: Batches) -> tuple[float | None, int, dict[str, float]]:
-    """(held-out loss under the phase's own objective, targets, its parts), with masks that never change.
+def held_out_loss(training: PreparedPhase, batches: Batches) -> tuple[float | None, int]:
+    """(held-out loss under the phase's own objective, targets), with masks that never change; None without windows.
 
-    None without windows; a mixed phase's is that of its masked steps. The parts are per objective of a mixed phase, per
-    source and language of a corpus that has several (``source NAME``); of each source at most `SOURCE_WINDOWS` windows
-    that hold nothing else. Called by all processes.
+    Called by all processes.
     """
-    phase, corpus = batches.phase, batches.corpus
-    rows = range(min(len(corpus.held_out), HELD_OUT_WINDOWS))
+    rows = range(min(len(batches.corpus.held_out), HELD_OUT_WINDOWS))
     if not rows:
-        return None, 0, {}
-    direction = phase.directions[-1]
-    value, targets = _mean(training, batches, rows, direction)
-    parts: dict[str, float] = {}
-    if len(phase.directions) > 1:
-        parts = {"objective mlm": value, "objective clm": _mean(training, batches, rows, "clm")[0]}
-    sources = corpus.held_out_sources()
-    languages = {source.id: source.language for source in batches.recipe.corpus_of(phase).sources}
-    sums: dict[str, list[float]] = {}
-    for name, windows in sources.items() if len(sources) > 1 else ():
-        loss, count = _mean(training, batches, windows[:SOURCE_WINDOWS], direction)
-        for key in (f"source {name}", *([f"language {languages[name]}"] if languages.get(name) else [])):
-            total = sums.setdefault(key, [0.0, 0])
-            total[0] += loss * count
-            total[1] += count
-    return value, targets, parts | {key: loss / count for key, (loss, count) in sums.items() if count}
-
-
-def _mean(training: PreparedPhase, batches: Batches, rows: range, direction: Direction) -> tuple[float, int]:
-    """(mean loss, targets) of held-out windows."""
+        return None, 0
     world, module = batches.world, training.wrapped
     share = max(1, batches.batch.sequences // world.size)
     size = min(batches.batch.micro or share, share, 64)
@@ -97,9 +76,9 @@ def _mean(training: PreparedPhase, batches: Batches, rows: range, direction: Dir
     # Every process makes the same number of forward passes, as sharded weights need.
     for turn in range(math.ceil(len(chunks) / world.size)):
         number = turn * world.size + world.rank
-        micro, targets = batches.held_out(chunks[number % len(chunks)], direction)
+        micro, targets = batches.held_out(chunks[number % len(chunks)])
         with torch.no_grad(), autocast(training.precision, world.device):
-            loss = _loss(training, micro, causal=direction == "clm")
+            loss = _loss(training, micro, causal=batches.phase.objective == "clm")
         if number < len(chunks):
             sums += torch.tensor([float(loss), targets], device=sums.device, dtype=sums.dtype)
     module.train()

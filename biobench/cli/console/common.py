@@ -36,7 +36,7 @@ Threads = Annotated[int | None, shown("threads", help="CPU threads (default: as 
 
 def several(texts: list[str]) -> list[str]:
     """Values of a repeatable option, of which `a,b` gives two; the name of a file stays whole."""
-    return [part for text in texts for part in ([text] if Path(text).exists() else text.split(",")) if part]
+    return [part for text in texts for part in ([text] if os.path.exists(text) else text.split(",")) if part]
 
 
 def check_results_dir(context: typer.Context, folder: str) -> None:

@@ -17,10 +17,10 @@ from biobench.data.readers.standoff import (
     Overlap,
     RawDocument,
     Tokeniser,
+    check_surface,
     finished,
     flat,
     line_units,
-    squeezed,
     units,
 )
 from biobench.schema.document import Document, Span
@@ -93,13 +93,10 @@ def read_brat(request: Request[BratOptions]) -> Iterator[Document]:
             yield finished(line, document, options.tokens, options.overlap, options.decode)
 
 
-def parse_brat(
-    place: FileLine, missing: str = "error", errors: str = "strict", *, placed: bool = True
-) -> RawDocument | None:
+def parse_brat(place: FileLine, missing: str = "error", errors: str = "strict") -> RawDocument | None:
     """The text at `place` with its annotations; None where the .ann is missing and may be.
 
-    placed: offsets are needed, so they must be right. Raises DataFormatError for a malformed line and, where placed,
-    for offsets outside the text or a surface that is not there.
+    Raises DataFormatError for a malformed line, offsets outside the text and a surface that is not there.
     """
     name = place.path.name.removesuffix(".txt")
     ann = place.path.with_name(name + ".ann")
@@ -113,7 +110,7 @@ def parse_brat(
     for number, line in read_lines(ann, errors):
         at, kind = replace(place, path=ann, line=number), line[:1]
         if kind == "T":
-            mention = _bound(at, line, text if placed else None)
+            mention = _bound(at, line, text)
             if mention.id in mentions:
                 raise at.bad("id {} stands twice", "repair the file", mention.id)
             mentions[mention.id] = mention
@@ -136,25 +133,15 @@ def note_of(fields: Sequence[str]) -> tuple[str, str, str] | None:
     return None if match is None else (match[1], match[2], fields[2])
 
 
-def _bound(place: FileLine, line: str, text: str | None) -> Mention:
-    """text: what the offsets are held against; None: they are taken as they stand."""
+def _bound(place: FileLine, line: str, text: str) -> Mention:
     fields = line.split("\t", 2)
     match = _BOUND.fullmatch(fields[1]) if len(fields) == 3 else None
     if match is None:
         raise place.bad("not a text-bound line: {}", "T<n>, tab, TYPE START END, tab, text", line)
     pieces = [tuple(place.number(n) for n in piece.split(" ")) for piece in match[2].split(";")]
     mention = Mention(fields[0], match[1], tuple((a, b) for a, b in pieces), place.line or 1, fields[2])
-    if text is None:
-        return mention
-    ignoring = getattr(place.request.options, "offsets", None)
-    way_out = "; codes need no offsets: `reader.offsets: ignore` reads past it" if ignoring else ""
-    if any(not 0 <= a < b <= len(text) for a, b in mention.fragments):
-        raise place.bad(f"offsets {match[2]} leave the text (length {len(text)})", f"check the pair{way_out}")
     # The format shows line ends as blanks, and editors trim the column.
-    covered = "".join(squeezed(text[a:b]) for a, b in mention.fragments)
-    if covered != squeezed(mention.surface) or not covered:
-        hint = f"the text and its .ann do not fit{way_out}"
-        raise place.bad(f"characters {match[2]} are not {{}}", hint, mention.surface)
+    check_surface(place, text, mention.fragments, mention.surface)
     return mention
 
 
@@ -210,9 +197,6 @@ class BratCodesOptions(ReaderOptions):
     """Annotation types whose notes count; empty: all."""
     missing_ann: Literal["error", "skip"] = "error"
     encoding_errors: Literal["strict", "replace"] = "replace"
-    offsets: Literal["check", "ignore"] = later("check")
-    """check: a mention that is not at its offsets is refused, since text and annotation may be of different documents.
-    ignore: its code counts all the same; which codes a window hides is then not known."""
 
 
 @reader(BratCodesOptions)
@@ -222,14 +206,12 @@ def read_brat_codes(request: Request[BratCodesOptions]) -> Iterator[Document]:
     Documents without a code are left out. Order: files by name.
     """
     options = request.options
-    placed = options.offsets == "check"
     for place in request.places():
-        raw = parse_brat(place, options.missing_ann, options.encoding_errors, placed=placed)
+        raw = parse_brat(place, options.missing_ann, options.encoding_errors)
         codes: dict[str, int] = {}
         for mention in () if raw is None else raw.mentions:
             notes = [text.strip() for kind, text in mention.codes if kind == options.note]
             if notes and notes[-1] and (not options.mentions or mention.label in options.mentions):
                 codes[notes[-1]] = min(mention.end, codes.get(notes[-1], mention.end))
         if raw is not None and codes:
-            evidence = tuple(sorted(codes.items())) if placed else ()
-            yield place.document(raw.id, raw.text, labels=tuple(sorted(codes)), evidence=evidence)
+            yield place.document(raw.id, raw.text, labels=tuple(sorted(codes)), evidence=tuple(sorted(codes.items())))

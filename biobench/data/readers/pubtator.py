@@ -11,7 +11,7 @@ from pydantic import field_validator
 
 from biobench.data.readers.base import FileLine, ReaderOptions, Request, reader
 from biobench.data.readers.files import read_lines
-from biobench.data.readers.standoff import Mention, RawDocument
+from biobench.data.readers.standoff import Mention, RawDocument, check_surface
 from biobench.schema.document import Document, Span
 from biobench.schema.source import later, one_group
 
@@ -91,12 +91,7 @@ def _document(place: FileLine, block: list[tuple[int, str]]) -> RawDocument:
         if not numbers or len(fields) == 4:
             raise at.bad("not a mention row (id, start, end, text, type): {}", "repair the row", row)
         start, end = at.number(fields[1]), at.number(fields[2])
-        covered = text[start:end].strip()
-        # One row of the NCBI corpus carries trailing blanks in its text column; offsets are right.
-        if covered != fields[3].strip() or not covered:
-            raise at.bad(
-                f"characters {start}-{end} are not {{}}", "offsets count title, one blank, abstract", fields[3]
-            )
+        check_surface(at, text, [(start, end)], fields[3])
         codes = [("concept", fields[5].strip())] if len(fields) > 5 else []
         mentions.append(Mention(f"T{len(mentions) + 1}", fields[4], ((start, end),), number, fields[3], codes))
     return RawDocument(title[1], text, mentions, place.path, first)

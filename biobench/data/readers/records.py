@@ -1,4 +1,4 @@
-"""Record files with masks (PhysioNet deidentification notes): id.text and its masked twin id.res."""
+"""Record files with masks (PhysioNet deidentification notes): id.text and its masked version id.res."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def read_records(request: Request[RecordsOptions]) -> Iterator[Document]:
     """Notes as whitespace tokens with tags for what the masks hide; group is the patient.
 
     Masks are classed by their wording. Line ends count as blanks. The text is rebuilt from the tokens. Order: that of
-    the notes in the texts; their masked twins may stand in any.
+    the notes in the texts; their masked versions may stand in any.
     """
     options = request.options
     texts, labels = request.texts_and_labels()
@@ -56,17 +56,17 @@ def read_records(request: Request[RecordsOptions]) -> Iterator[Document]:
     if len(masked) != len(records):
         raise pair.bad(f"holds {len(masked)} records, the texts hold {len(records)}", hint)
     for record in records:
-        twin = masked.get((record.patient, record.note))
-        if twin is None:
+        counterpart = masked.get((record.patient, record.note))
+        if counterpart is None:
             raise pair.bad("record {} is missing", hint, f"{record.patient}/{record.note}")
         words: list[str] = []
         tags: list[str] = []
-        for piece, label in _aligned(options, record.body, twin):
+        for piece, label in _aligned(options, record.body, counterpart):
             for n, word in enumerate(piece.split()):
                 words.append(word)
                 tags.append("O" if label is None else f"{'B' if n == 0 else 'I'}-{label}")
         content = tagged(words, tags, "IOB2", options.decode)
-        yield twin.place.document(f"{record.patient}-{record.note}", group=record.patient, **content)
+        yield counterpart.place.document(f"{record.patient}-{record.note}", group=record.patient, **content)
 
 
 def _records(options: RecordsOptions, start: FileLine) -> Iterator[_Record]:
@@ -84,18 +84,18 @@ def _records(options: RecordsOptions, start: FileLine) -> Iterator[_Record]:
         )
 
 
-def _aligned(options: RecordsOptions, body: str, twin: _Record) -> Iterator[tuple[str, str | None]]:
+def _aligned(options: RecordsOptions, body: str, counterpart: _Record) -> Iterator[tuple[str, str | None]]:
     """(piece, label or None) in reading order: plain pieces as the masked note has them, hidden ones from the text."""
     joined, hint = options.adjacent == "joined", "the pair must agree"
-    parts = _MASK.split(twin.body)
+    parts = _MASK.split(counterpart.body)
     plain, masks = parts[0::2], parts[1::2]
     pointer = len(plain[0])
     if not body.startswith(plain[0]):
-        raise twin.place.bad("the masked note does not begin like its text", hint)
+        raise counterpart.place.bad("the masked note does not begin like its text", hint)
     yield plain[0], None
     i = 0
     while i < len(masks):
-        label = twin.place.label(mask_label(masks[i], twin.place))
+        label = counterpart.place.label(mask_label(masks[i], counterpart.place))
         if joined:
             while i + 1 < len(masks) and not plain[i + 1].strip():
                 i += 1
@@ -106,7 +106,7 @@ def _aligned(options: RecordsOptions, body: str, twin: _Record) -> Iterator[tupl
             end = body.find(after, pointer)
             if end < 0:
                 if joined or pointer < len(body):
-                    raise twin.place.bad("the masked note departs from its text", hint)
+                    raise counterpart.place.bad("the masked note departs from its text", hint)
                 end = len(body)
         yield body[pointer:end], label
         yield after, None

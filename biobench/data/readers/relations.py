@@ -1,6 +1,6 @@
 """Relation corpora as one row for each pair of mentions of a sentence: ChemProt (BioCreative VI) and DDI 2013.
 
-Both show the two mentions to the encoder by one rule (`marked`).
+Both show the two mentions to the encoder by one rule (`masked`).
 """
 
 from __future__ import annotations
@@ -14,16 +14,9 @@ from typing import Literal, NamedTuple
 
 from biobench.data.readers.base import FileLine, ReaderOptions, Request, reader
 from biobench.data.readers.files import parse_xml, read_lines
-from biobench.data.readers.standoff import squeezed
+from biobench.data.readers.standoff import check_surface, squeezed
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
-from biobench.schema.source import later
-
-Style = Literal["mask", "markers", "mask_markers", "plain"]
-"""mask: each mention is replaced by its mask, overlapping ones by one mask for both (as BLURB's data are made).
-markers: mentions stay, between `[E1]` and `[/E1]`, `[E2]` and `[/E2]` in the order of the text; two that
-overlap stand between one pair. mask_markers: masks between markers. plain: the sentence as it is. Masks and
-markers are text to the tokenizer; none gets an entry of its own in its vocabulary."""
 
 
 class Replacement(NamedTuple):
@@ -34,20 +27,12 @@ class Replacement(NamedTuple):
     mask: str
 
 
-def marked(text: str, first: Replacement, second: Replacement, style: Style, both: str) -> str:
-    """The text with the two mentions shown. both: the mask of two that overlap; those keep one pair of markers."""
+def masked(text: str, first: Replacement, second: Replacement, both: str) -> str:
+    """The text with the two mentions replaced by their masks; of two that overlap by one mask for both, `both`."""
     a, b = sorted((first, second), key=lambda m: (m.start, m.end))
-    if style == "plain":
-        return text
     if b.start < a.end:
-        end = max(a.end, b.end)
-        inside = both if style in ("mask", "mask_markers") else text[a.start : end]
-        return text[: a.start] + (inside if style == "mask" else f"[E1] {inside} [/E1]") + text[end:]
-    shown = []
-    for number, mention in enumerate((a, b), start=1):
-        inside = text[mention.start : mention.end] if style == "markers" else mention.mask
-        shown.append(inside if style == "mask" else f"[E{number}] {inside} [/E{number}]")
-    return text[: a.start] + shown[0] + text[a.end : b.start] + shown[1] + text[b.end :]
+        return text[: a.start] + both + text[max(a.end, b.end) :]
+    return text[: a.start] + a.mask + text[a.end : b.start] + b.mask + text[b.end :]
 
 
 class ChemprotOptions(ReaderOptions):
@@ -60,7 +45,6 @@ class ChemprotOptions(ReaderOptions):
     gene: str = "@GENE$"
     both: str = "@CHEM-GENE$"
     """What the mentions are replaced by; `both` where the two overlap."""
-    style: Style = later("mask")
 
 
 @dataclass(slots=True)
@@ -76,7 +60,7 @@ class _Abstract:
 
 @reader(ChemprotOptions)
 def read_chemprot(request: Request[ChemprotOptions]) -> Iterator[Document]:
-    """Every chemical x gene pair inside one sentence, the two mentions replaced by markers.
+    """Every chemical x gene pair inside one sentence, the two mentions replaced by masks.
 
     The label is the pair's gold group, else `negative`; a pair with two groups gives two rows. Sentences are
     cut by rules that never cut inside a mention; the title is a sentence of its own. Ids are
@@ -106,10 +90,7 @@ def _abstracts(texts: FileLine, entities: FileLine, gold: FileLine) -> list[_Abs
         abstract = of(place, pmid)
         numbers = start.isdecimal() and end.isdecimal()
         begin, stop = (place.number(n) if numbers else 0 for n in (start, end))
-        if not numbers or abstract.text[begin:stop] != surface:
-            raise place.bad(
-                f"characters {start}-{end} are not {{}}", "offsets count title, one blank, abstract", surface
-            )
+        check_surface(place, abstract.text, [(begin, stop)], surface)
         abstract.entities[entity] = (kind == "CHEMICAL", begin, stop)
     for place, (pmid, group, first, second) in _rows(gold, 4):
         abstract = of(place, pmid)
@@ -155,7 +136,7 @@ def _pairs(options: ChemprotOptions, abstract: _Abstract) -> Iterator[Document]:
         for (chemical, _, a, b), (gene, _, c, d) in itertools.product(chemicals, genes):
             first = Replacement(a - start, b - start, options.chemical)
             second = Replacement(c - start, d - start, options.gene)
-            text = marked(abstract.text[start:end], first, second, options.style, options.both).strip()
+            text = masked(abstract.text[start:end], first, second, options.both).strip()
             pair = f"{abstract.pmid}.{chemical}.{gene}"
             groups = abstract.gold.get((chemical, gene), [])
             for label in groups or [options.negative]:
@@ -171,7 +152,8 @@ class DdiOptions(ReaderOptions):
     """Label of a pair without an interaction."""
     untyped: str | None = None
     """Label of an interaction without a type; null leaves such a pair out."""
-    style: Style = "mask"
+    style: Literal["mask"] = "mask"
+    """The two drugs are replaced by masks, as BLURB's data are made."""
     mask: str = "@DRUG$"
     both: str = "@DRUG-DRUG$"
     """What stands for the mentions; `both` where the two overlap."""
@@ -181,7 +163,7 @@ class DdiOptions(ReaderOptions):
 
 @reader(DdiOptions)
 def read_ddi(request: Request[DdiOptions]) -> Iterator[Document]:
-    """Every `pair` of a sentence with its two drugs shown by the declared `style`.
+    """Every `pair` of a sentence with its two drugs replaced by masks.
 
     The end of `charOffset` is inclusive. A name in several pieces (`a-b;c-d`) is taken from its first to its last
     character. Line breaks and tabs become blanks. Ids are those of the pairs; order: files by name, pairs as in them.
@@ -204,7 +186,7 @@ def read_ddi(request: Request[DdiOptions]) -> Iterator[Document]:
                 first, second = (drugs.get(pair.get(side, "")) for side in ("e1", "e2"))
                 if first is None or second is None:
                     raise nowhere.bad("pair {} names no entity of its sentence", "repair the file", pair_id)
-                shown = marked(re.sub(r"[\n\t\r]", " ", text), first, second, options.style, options.both)
+                shown = masked(re.sub(r"[\n\t\r]", " ", text), first, second, options.both)
                 yield place.document(pair_id, shown.strip(), group, labels=(label,))
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from biobench.data.readers.base import ReaderOptions, Request, reader
 from biobench.data.readers.files import DataRow, json_rows
-from biobench.data.readers.standoff import Overlap, Tokeniser, finished, line_units, squeezed, units
+from biobench.data.readers.standoff import Overlap, Tokeniser, check_surface, finished, line_units, units
 from biobench.schema.document import Document, Span
 from biobench.schema.tags import Mode
 
@@ -73,12 +73,6 @@ def _span(options: JsonSpansOptions, row: DataRow, mention: Any, text: str) -> S
         raise row.bad("{} is no mention", "an object, or [start, end, label]", str(mention))
     if type(start) is not int or type(end) is not int:
         raise row.bad("the offsets of a mention are no whole numbers", "repair the object")
-    if not 0 <= start < end <= len(text):
-        what = f"mention {start}-{end} leaves the text (length {len(text)})"
-        raise row.bad(what, "offsets count from 0, the end is past the last character")
-    covered = squeezed(text[start:end])
-    if not covered or (isinstance(surface, str) and squeezed(surface) != covered):
-        hint = "offsets count characters (code points), not bytes or UTF-16 units"
-        raise row.bad(f"characters {start}-{end} are not {{}}", hint, surface or "a mention")
+    check_surface(row.place, text, [(start, end)], surface if isinstance(surface, str) else text[start:end])
     label = row.place.mapped(str(kind), options.types)
     return None if label is None else Span(start, end, label)

@@ -64,6 +64,17 @@ def squeezed(text: str) -> str:
     return "".join(text.split())
 
 
+def check_surface(place: FileLine, text: str, fragments: Sequence[tuple[int, int]], surface: str) -> None:
+    """Raise DataFormatError where the fragments leave the text or do not hold the surface, white space aside."""
+    shown = ";".join(f"{a}-{b}" for a, b in fragments)
+    if any(not 0 <= a < b <= len(text) for a, b in fragments):
+        raise place.bad(f"offsets {shown} leave the text (length {len(text)})", "check offsets and text")
+    covered = "".join(squeezed(text[a:b]) for a, b in fragments)
+    if covered != squeezed(surface) or not covered:
+        hint = "offsets count characters (code points) from 0, the end is past the last; is it the same text?"
+        raise place.bad(f"characters {shown} are not {{}}", hint, surface)
+
+
 def merge_fragments(fragments: Sequence[tuple[int, int]], text: str) -> Fragments:
     """Fragments in order of position; neighbours with nothing but white space between them become one."""
     merged: list[tuple[int, int]] = []

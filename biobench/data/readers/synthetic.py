@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 from pydantic import Field
@@ -64,7 +64,9 @@ def read_synthetic(request: Request[SyntheticOptions]) -> Iterator[Document]:
 
     def draw() -> _Drawn:
         tongue, topic, template = templates[rng.randrange(len(templates))]
-        return topic, *_fill(template, tongue, rng)
+        # Slots in capitals (`{AGE}`) are plain words; the others (`{Disease}`) are mentions of that type.
+        lexicon = _WORDS["lexicon"][tongue]
+        return topic, *_fill(template, lambda slot: (rng.choice(lexicon[slot]), "" if slot.isupper() else slot))
 
     sentences = _different(draw, options.sentences, "")
     cut = [round(sum(share for _, share in _SHARES[: i + 1]) * options.sentences) for i in range(3)]
@@ -98,24 +100,16 @@ def _document(id: str, split: str, drawn: _Drawn, *, ner: bool) -> Document:
     return Document(id=id, group=id, text=" ".join(words), split=split, labels=(label,))
 
 
-def _fill(template: str, language: str, rng: random.Random) -> tuple[list[str], list[str]]:
-    """Words and IOB2 tags of a template whose ``{Slot}`` words are drawn from the lexicon.
-
-    Slots in capitals (``{AGE}``) are plain words; the others (``{Disease}``) are mentions of that type.
-    """
+def _fill(template: str, filled: Callable[[str], tuple[str, str]]) -> tuple[list[str], list[str]]:
+    """Words and IOB2 tags of a template; `filled` gives text and type (empty: none) of a ``{slot}``."""
     words: list[str] = []
     tags: list[str] = []
     for part in template.split():
-        slot = part.strip("{}") if part.startswith("{") else ""
-        drawn = rng.choice(_WORDS["lexicon"][language][slot]).split() if slot else [part]
+        text, kind = filled(part.strip("{}")) if part.startswith("{") else (part, "")
+        drawn = text.split()
         words += drawn
-        tags += _tags(slot, drawn) if slot and not slot.isupper() else ["O"] * len(drawn)
+        tags += [f"B-{kind}", *[f"I-{kind}"] * (len(drawn) - 1)] if kind else ["O"] * len(drawn)
     return words, tags
-
-
-def _tags(kind: str, words: Sequence[str]) -> list[str]:
-    """Of a mention."""
-    return [f"B-{kind}", *[f"I-{kind}"] * (len(words) - 1)]
 
 
 def _unseen(options: SyntheticOptions, rng: random.Random) -> Iterator[Document]:
@@ -128,7 +122,9 @@ def _unseen(options: SyntheticOptions, rng: random.Random) -> Iterator[Document]
             language = rng.choice(options.languages)
             kinds = rng.choices(_KINDS, k=3) if is_ner else rng.sample(_KINDS, 2)
             names = [_name(kind, split, language, rng) for kind in kinds]
-            return kinds[0].lower(), *_filled(rng.choice(templates[language]), kinds, names, str(rng.randint(2, 40)))
+            template, page = rng.choice(templates[language]), str(rng.randint(2, 40))
+            slots = {str(i): (name, kind) for i, (name, kind) in enumerate(zip(names, kinds, strict=True))}
+            return kinds[0].lower(), *_fill(template, (slots | {"page": (page, "")}).__getitem__)
 
         for number, drawn in enumerate(_different(draw, round(share * options.sentences), f"{split} "), 1):
             yield _document(f"synthetic-{split}-{number}", split, drawn, ner=is_ner)
@@ -140,18 +136,3 @@ def _name(kind: str, split: str, language: str, rng: random.Random) -> str:
     side = ("en", "fr").index(language)
     names = [condition["test"]] if kind == "Test" else condition["drugs" if kind == "Drug" else "symptoms"]
     return str(rng.choice([name for name in names if name[0] not in _SEVERAL])[side])
-
-
-def _filled(template: str, kinds: Sequence[str], names: Sequence[str], page: str) -> tuple[list[str], list[str]]:
-    """Words and IOB2 tags of a template whose ``{0}`` is the first name and whose ``{page}`` is a number."""
-    words: list[str] = []
-    tags: list[str] = []
-    for part in template.split():
-        if part in ("{0}", "{1}", "{2}"):
-            name = names[int(part[1])].split()
-            words += name
-            tags += _tags(kinds[int(part[1])], name)
-        else:
-            words.append(page if part == "{page}" else part)
-            tags.append("O")
-    return words, tags

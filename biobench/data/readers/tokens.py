@@ -71,8 +71,6 @@ class IobOptions(ReaderOptions):
     separator: Literal["tab", "space", "whitespace"] = "tab"
     scheme: Scheme = "IOB2"
     decode: Mode = "strict"
-    group: Literal["unit", "file"] = later("unit")
-    """What belongs together where no marker line says it: each sentence alone, or all of a file."""
     ids: Ids = later("name")
     """A document's id by the name in its marker line: see `base.Ids`."""
     types: dict[str, str | None] = {}
@@ -115,9 +113,8 @@ def read_iob(request: Request[IobOptions]) -> Iterator[Document]:
             else:
                 sentences[prefix] += 1
                 document_id = f"{prefix}-{sentences[prefix]}"
-            together = group or (start.path.stem if options.group == "file" else document_id)
             content = tagged(words, tags, options.scheme, options.decode, options.types)
-            yield places[0].document(document_id, group=together, **content)
+            yield places[0].document(document_id, group=group or document_id, **content)
 
 
 def _blocks(

@@ -22,12 +22,10 @@ _BLOCK = "border: 1px solid rgba(128,128,128,.35); border-radius: .4rem; padding
 
 def to_html(judged: JudgedDocument, text: str) -> str:
     """The document as one block: text with marks where it has text, the marks as a list below."""
-    shown = _coloured(text, judged.marks) if text else ""
     lines = "".join(f"<li>{_line(mark, text)}</li>" for mark in judged.marks if mark.kind != "right" or not text)
-    name = html.escape(judged.document.id)
     return (
-        f'<div style="{_BLOCK}"><small>{name}</small>'
-        f'<p style="white-space: pre-wrap; overflow-wrap: anywhere">{shown}</p>'
+        f'<div style="{_BLOCK}"><small>{html.escape(judged.document.id)}</small>'
+        f'<p style="white-space: pre-wrap; overflow-wrap: anywhere">{_coloured(text, judged.marks)}</p>'
         f'<ul style="margin: 0; font-size: .9rem">{lines}</ul></div>'
     )
 

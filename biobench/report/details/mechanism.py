@@ -8,46 +8,18 @@ from typing import Any
 from biobench.errors import UsageError
 
 _VALUES = ("value", "low", "high")
-_LAYER_GROUPS = ("low", "mid", "late")
 _PAIR, _NOISE = "#1f5fa8", "#b5651d"
-
-
-def standings_chart(report: Mapping[str, Any]) -> Any:
-    """Dot plot: difference to the twin in points, with 95% intervals over seeds; the twin is the line at 0."""
-    import altair as alt
-
-    values = []
-    for row in report["rows"]:
-        if (test := row["to_twin"]) is not None:
-            ends = test["interval"] or {"low": test["estimate"], "high": test["estimate"]}
-            shown = {"difference": test["estimate"], "low": ends["low"], "high": ends["high"], "mean": row["mean"]}
-            name = f"{row['model']} ({row['frozen'] or row['role']})"
-            values.append({"model": name, "role": row["role"], **{k: 100 * v for k, v in shown.items()}})
-    n_tasks, n_seeds = len(report["tasks"]), len(report["seeds"])
-    over = f"{n_tasks} task{'s' * (n_tasks != 1)}, {n_seeds} seed{'s' * (n_seeds != 1)}"
-    base = alt.Chart({"values": values}).encode(
-        y=alt.Y("model:N", title=None, sort=None, axis=alt.Axis(labelLimit=420)),
-        color=alt.Color("role:N", legend=None, scale=alt.Scale(range=[_PAIR, _NOISE])),
-    )
-    tips = [alt.Tooltip(f"{n}:Q", format="+.2f") for n in ("difference", "low", "high")]
-    dots = base.mark_point(filled=True, size=80).encode(
-        x=alt.X("difference:Q", title=f"points above the twin; {over}"),
-        tooltip=[alt.Tooltip("model:N"), alt.Tooltip("mean:Q", format=".2f"), *tips],
-    )
-    zero = alt.Chart({"values": [{"zero": 0}]}).mark_rule(strokeDash=[4, 4], color="#777").encode(x="zero:Q")
-    return (zero + base.mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q") + dots).properties(width=460)
 
 
 def cka_chart(analysis: Mapping[str, Any], *, estimator: str = "debiased") -> Any:
     """Divergence of the pair and of seed noise per layer, from what `analyze cka --json` prints.
 
-    Below it their ratio where there is noise, and the series where there is one. Bars: 95% jackknife intervals
-    over texts. estimator: ``debiased`` or ``biased``. Raises UsageError for data without such lines.
+    Below it their ratio where there is noise. Bars: 95% jackknife intervals over texts. estimator: ``debiased`` or
+    ``biased``. Raises UsageError for data without such lines.
     """
     try:
         lines = [x for x in analysis["lines"] if x["estimator"] == estimator and x["where"].isdigit()]
         title = f"1 − CKA ({estimator}), {analysis['texts']} texts, {analysis['states']} states"
-        series = analysis["series"]
     except (KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"this is no CKA analysis: {error} is missing", hint="use `analyze cka --json`") from error
     if not lines:
@@ -56,10 +28,7 @@ def cka_chart(analysis: Mapping[str, Any], *, estimator: str = "debiased") -> An
     ratios = [_point(x["where"], "ratio", x["ratio"], 1.0) for x in lines if x["ratio"] is not None]
     if ratios:
         chart = chart & _by_ratio(ratios)
-    if not series:
-        return chart
-    # each has colours of its own, or the second would have none for its groups
-    return (chart & _series_chart(analysis, estimator)).resolve_scale(color="independent")
+    return chart
 
 
 def _by_layer(lines: Sequence[Mapping[str, Any]], title: str) -> Any:
@@ -97,27 +66,6 @@ def _by_ratio(ratios: Sequence[Mapping[str, Any]]) -> Any:
     )
     one = alt.Chart({"values": [{"one": 1}]}).mark_rule(strokeDash=[4, 4], color="#777")
     return (one.encode(y=alt.Y("one:Q", scale=scale)) + spans + dots).properties(width=560, height=150)
-
-
-def _series_chart(analysis: Mapping[str, Any], estimator: str) -> Any:
-    """Divergence over the pairs of a series, one line for all layers and one a group; the pair itself is last."""
-    import altair as alt
-
-    rows = [
-        _point(str(number), line["where"], line["divergence"]) | {"pair": " : ".join(point["pair"])}
-        for number, point in enumerate([*analysis["series"], analysis], 1)
-        for line in point["lines"]
-        if line["estimator"] == estimator and line["where"] in (*_LAYER_GROUPS, "all")
-    ]
-    base = alt.Chart({"values": rows}).encode(
-        x=_across("pair of the series"),
-        color=alt.Color("what:N", title="layers", sort=["all", *_LAYER_GROUPS]),
-        tooltip=[alt.Tooltip("pair:N"), alt.Tooltip("what:N"), *(alt.Tooltip(f"{x}:Q", format=".2f") for x in _VALUES)],
-    )
-    lines = base.mark_line(point=True).encode(y=alt.Y("value:Q", title="divergence (%)"))
-    return (base.mark_rule(opacity=0.6).encode(y="low:Q", y2="high:Q") + lines).properties(
-        width=560, height=260, title=f"Divergence along the series ({estimator})"
-    )
 
 
 def _across(title: str) -> Any:

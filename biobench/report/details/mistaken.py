@@ -11,16 +11,15 @@ from typing import Any
 from biobench.data.catalog import load_task
 from biobench.errors import BioBenchError, UsageError
 from biobench.report.details.marked import to_html
-from biobench.report.details.mistakes import KINDS, NAMES, JudgedDocument, Kind, Mark, judge, tally
+from biobench.report.details.mistakes import KINDS, NAMES, JudgedDocument, Kind, Mark, by_label, judge, tally
 from biobench.report.entrants import find_entrants, line_name
 from biobench.report.escape import for_html, plain, words
 from biobench.report.groups import RunGroup
 from biobench.report.printers import grid, html_page, html_table
 from biobench.report.rescore import run_data
 from biobench.report.results import Results
-from biobench.schema.document import Document, Prediction, Span
+from biobench.schema.document import Prediction, Span
 from biobench.schema.kind import is_numeric, traits_of
-from biobench.schema.record import RunRecord
 
 AROUND = 40
 """Characters of context on each side of a mention."""
@@ -42,19 +41,14 @@ class Mistakes:
     @property
     def confusion(self) -> dict[str, Counter[str]] | None:
         """Gold label to predicted label to documents; None unless every document has exactly one of each."""
-        counts: dict[str, Counter[str]] = {}
-        for labels in map(_only_labels, self.judged):
-            if labels is None:
-                return None
-            counts.setdefault(labels[0], Counter())[labels[1]] += 1
-        return dict(sorted(counts.items())) or None
+        pairs = [labels for one in self.judged if (labels := only_labels(one)) is not None]
+        return tally(pairs) if pairs and len(pairs) == len(self.judged) else None
 
 
-def _only_labels(one: JudgedDocument) -> tuple[str, str] | None:
+def only_labels(one: JudgedDocument) -> tuple[str, str] | None:
     """(gold, predicted) of a document that has one label of each and no mentions."""
-    gold, predicted = (
-        [s.label for s in sides if s] for sides in zip(*((m.gold, m.predicted) for m in one.marks), strict=True)
-    )
+    gold = [mark.gold.label for mark in one.marks if mark.gold]
+    predicted = [mark.predicted.label for mark in one.marks if mark.predicted]
     return (gold[0], predicted[0]) if not one.document.spans and len(gold) == len(predicted) == 1 else None
 
 
@@ -79,22 +73,22 @@ def read_mistakes(
     if is_numeric(record.task.type):
         hint = "`biobench report` has its correlation; the predicted numbers stand in the stored predictions"
         raise UsageError(f"{name} asks for numbers, which are not simply right or wrong", hint=hint)
-    documents, why = _documents(task if is_file else name, record, data_dir)
+    documents, why = None, ""
+    try:
+        documents = run_data(record, data_dir, task).test
+        if load_task(task, record.overrides).spec.access == "agreement":
+            why = "no text: the data is under an agreement"
+    except BioBenchError as error:
+        why = f"no text: {error}; {error.hint}"
     gold, predictions = group.store.load_predictions(record, documents if record.redacted else None)
     if traits_of(record.task.type).ranked:
-        gold, predictions = _first_answers(gold, predictions)
+        # of rankings the first answer alone, and of several right ones the one that it is, else the first
+        first = {p.document: p.labels[:1] for p in predictions}
+        gold = [replace(d, labels=tuple(x for x in first.get(d.id, ()) if x in d.labels) or d.labels[:1]) for d in gold]
+        predictions = [Prediction(document, labels=labels) for document, labels in first.items()]
     judged = judge(gold, predictions)
     texts = {} if record.redacted else {d.id: d.reading for d in documents or ()}
     return Mistakes(group.model, name, record.seed, group.seeds, tuple(judged), texts, why)
-
-
-def _first_answers(
-    gold: Sequence[Document], predictions: Sequence[Prediction]
-) -> tuple[list[Document], list[Prediction]]:
-    """Of rankings the first answer alone, and of several right ones the one that it is, else the first."""
-    first = {p.document: p.labels[:1] for p in predictions}
-    one = [replace(d, labels=first[d.id] if set(first.get(d.id, ())) & set(d.labels) else d.labels[:1]) for d in gold]
-    return one, [Prediction(document, labels=labels) for document, labels in first.items()]
 
 
 def _group(results: Results, model: str, task: str) -> RunGroup:
@@ -110,16 +104,6 @@ def _group(results: Results, model: str, task: str) -> RunGroup:
     return whole[0]
 
 
-def _documents(task: str, record: RunRecord, data_dir: str | Path | None) -> tuple[list[Document] | None, str]:
-    """The test split of the run, or why it is not shown."""
-    try:
-        data = run_data(record, data_dir, task)
-        closed = load_task(task, record.overrides).spec.access == "agreement"
-    except BioBenchError as error:
-        return None, f"no text: {error}; {error.hint}"
-    return data.test, "no text: the data is under an agreement" if closed else ""
-
-
 def selected(mistakes: Mistakes, kinds: Sequence[Kind] = KINDS[:-1], label: str | None = None) -> list[JudgedDocument]:
     """Documents with a mark of these kinds and this label (None: any)."""
     return [one for one in mistakes.judged if _marks(one, kinds, label)]
@@ -131,13 +115,13 @@ def _marks(one: JudgedDocument, kinds: Sequence[Kind], label: str | None) -> lis
 
 def as_text(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None, limit: int) -> str:
     """Counts, the confusion table of single labels, and the first `limit` documents with their mistakes in context."""
-    lines = [_title(mistakes), "", _grid(*_counts(mistakes))]
-    if mistakes.confusion:
-        lines += ["", _grid(*_confusion(mistakes.confusion))]
+    lines = [_title(mistakes)]
+    for _, head, rows in _tables(mistakes):
+        lines += ["", grid([plain(cell) for cell in head], [[plain(cell) for cell in row] for row in rows])]
     lines += ["", *([mistakes.no_text] if mistakes.no_text else [])]
     chosen = selected(mistakes, kinds, label)
     for one in chosen[:limit]:
-        text, labels = mistakes.texts.get(one.document.id, ""), _only_labels(one)
+        text, labels = mistakes.texts.get(one.document.id, ""), only_labels(one)
         lines.append(plain(one.document.id))
         if text and not any(side.end for mark in one.marks for side in (mark.gold, mark.predicted) if side):
             lines.append(f"  {plain(' '.join(text.split()))}")
@@ -160,41 +144,30 @@ def _title(mistakes: Mistakes) -> str:
 
 def _described(mark: Mark, text: str) -> str:
     """``Disease … left [asthma] right``; both sides where they differ."""
+
+    def one(span: Span) -> str:
+        if not span.end or not text:
+            return plain(span.label) + (f" {span.start}-{span.end}" if span.end else "")
+        ends = (max(0, span.start - AROUND), span.start), (span.start, span.end), (span.end, span.end + AROUND)
+        left, mention, right = (plain("".join(" " if c.isspace() else c for c in text[a:b])) for a, b in ends)
+        return f"{plain(span.label)} …{left}[{mention}]{right}…"
+
     if mark.gold is not None and mark.predicted is not None:
-        return f"gold {_one(mark.gold, text)} | predicted {_one(mark.predicted, text)}"
-    side = mark.gold or mark.predicted
-    return "" if side is None else _one(side, text)
+        return f"gold {one(mark.gold)} | predicted {one(mark.predicted)}"
+    return "".join(one(side) for side in (mark.gold, mark.predicted) if side is not None)
 
 
-def _one(span: Span, text: str) -> str:
-    if not span.end:
-        return plain(span.label)
-    if not text:
-        return f"{plain(span.label)} {span.start}-{span.end}"
-    ends = (max(0, span.start - AROUND), span.start), (span.start, span.end), (span.end, span.end + AROUND)
-    left, mention, right = (plain("".join(" " if c.isspace() else c for c in text[a:b])) for a, b in ends)
-    return f"{plain(span.label)} …{left}[{mention}]{right}…"
-
-
-Table = tuple[list[str], list[list[str]]]
-"""(headings, rows)"""
-
-
-def _counts(mistakes: Mistakes) -> Table:
-    counts = tally(mistakes.judged)
+def _tables(mistakes: Mistakes) -> list[tuple[str, list[str], list[list[str]]]]:
+    """(title, headings, rows) of the counts and, for single labels, of the confusion."""
+    counts = by_label(mistakes.judged)
     kinds = [k for k in KINDS if any(counted[k] for counted in counts.values())]
     rows = [[name, *(str(counted[k]) for k in kinds)] for name, counted in counts.items()]
-    return ["label", *(NAMES[k] for k in kinds)], rows
-
-
-def _confusion(counts: Mapping[str, Counter[str]]) -> Table:
-    predicted = sorted({name for counted in counts.values() for name in counted} | set(counts))
-    rows = [[gold, *(str(counted[name]) for name in predicted)] for gold, counted in counts.items()]
-    return ["gold \\ predicted", *predicted], rows
-
-
-def _grid(headings: list[str], rows: list[list[str]]) -> str:
-    return grid([plain(cell) for cell in headings], [[plain(cell) for cell in row] for row in rows])
+    tables = [("Counts", ["label", *(NAMES[k] for k in kinds)], rows)]
+    if confusion := mistakes.confusion:
+        predicted = sorted({name for counted in confusion.values() for name in counted} | set(confusion))
+        rows = [[gold, *(str(counted[name]) for name in predicted)] for gold, counted in confusion.items()]
+        tables.append(("Confusion: documents", ["gold \\ predicted", *predicted], rows))
+    return tables
 
 
 def as_data(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None) -> list[dict[str, Any]]:
@@ -216,9 +189,7 @@ def as_data(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None) -> lis
 
 def as_page(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None) -> str:
     """One HTML file without script: the counts, the confusion table and every chosen document, all escaped."""
-    parts = [html_table("Counts", *_counts(mistakes))]
-    if mistakes.confusion:
-        parts.append(html_table("Confusion: documents", *_confusion(mistakes.confusion)))
+    parts = [html_table(*table) for table in _tables(mistakes)]
     parts.append(f"<p>{words(mistakes.no_text, for_html)}</p>\n" if mistakes.no_text else "")
     chosen = selected(mistakes, kinds, label)
     parts.append(f"<h2>{len(chosen)} documents</h2>\n")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from biobench.schema.document import Document, Prediction, Span
 
@@ -21,11 +21,15 @@ NAMES: dict[Kind, str] = {
     "right": "right",
 }
 """The kinds in words."""
+SIDES = ("both right", "only A right", "only B right", "neither")
+"""Who of two runs got a gold mention or label right."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One judged mention or label. gold, said: the two sides, None where one has nothing.
+    """One judged mention or label. gold, predicted: the two sides, None where one has nothing.
 
     For classification spans are (0, 0, label) and the kinds are right, missed and spurious.
     """
@@ -54,6 +58,11 @@ class JudgedDocument:
         """Marks that are not right."""
         return sum(m.kind != "right" for m in self.marks)
 
+    @property
+    def gold(self) -> dict[Span, bool]:
+        """Each gold mention or label in order of position, and whether it was got right."""
+        return dict(sorted((m.gold, m.kind == "right") for m in self.marks if m.gold))
+
 
 def judge(gold: Sequence[Document], predictions: Sequence[Prediction]) -> list[JudgedDocument]:
     """All documents, those with most mistakes first.
@@ -62,104 +71,61 @@ def judge(gold: Sequence[Document], predictions: Sequence[Prediction]) -> list[J
     overlapping one with the same ends, the same label, or the longest overlap.
     """
     prediction_of = {p.document: p for p in predictions}
-    judged = [JudgedDocument(d, tuple(_marks(d, prediction_of.get(d.id)))) for d in gold]
+    judged = [JudgedDocument(d, _marks(d, prediction_of.get(d.id, Prediction(d.id)))) for d in gold]
     return sorted(judged, key=lambda j: (-j.wrong, j.document.id))
 
 
-def tally(judged: Sequence[JudgedDocument]) -> dict[str, Counter[Kind]]:
-    """Label -> how often each kind."""
-    counts: dict[str, Counter[Kind]] = {}
-    for one in judged:
-        for mark in one.marks:
-            counts.setdefault(mark.label, Counter())[mark.kind] += 1
+def tally(pairs: Iterable[tuple[str, T]]) -> dict[str, Counter[T]]:
+    """Label -> how often each thing that it comes with."""
+    counts: dict[str, Counter[T]] = {}
+    for label, thing in pairs:
+        counts.setdefault(label, Counter())[thing] += 1
     return dict(sorted(counts.items()))
 
 
-def _marks(document: Document, prediction: Prediction | None) -> list[Mark]:
-    if prediction is None:
-        prediction = Prediction(document=document.id)
+def by_label(judged: Sequence[JudgedDocument]) -> dict[str, Counter[Kind]]:
+    """Label -> how often each kind of mark."""
+    return tally((mark.label, mark.kind) for one in judged for mark in one.marks)
+
+
+def _marks(document: Document, prediction: Prediction) -> tuple[Mark, ...]:
     true = {*document.spans, *(Span(0, 0, label) for label in document.labels)}
     predicted = {*prediction.spans, *(Span(0, 0, label) for label in prediction.labels)}
     marks = [Mark("right", span, span) for span in true & predicted]
     free = predicted - true
     for span in sorted(true - predicted):
-        near = [other for other in free if other.start < span.end and span.start < other.end]
-        if not near:
+
+        def distance(other: Span, span: Span = span) -> tuple[bool, bool, int, Span]:
+            overlap = min(span.end, other.end) - max(span.start, other.start)
+            return (span.start, span.end) != (other.start, other.end), span.label != other.label, -overlap, other
+
+        best = min((s for s in free if s.start < span.end and span.start < s.end), key=distance, default=None)
+        if best is None:
             marks.append(Mark("missed", span, None))
             continue
-        best = min(near, key=lambda other: (*_distance(span, other), other))
         free.discard(best)
-        marks.append(Mark(_kind(span, best), span, best))
+        other_ends, other_label, *_ = distance(best)
+        marks.append(Mark("boundary" if not other_label else "both" if other_ends else "label", span, best))
     marks += [Mark("spurious", None, span) for span in free]
-    return sorted(marks, key=lambda m: (m.gold or m.predicted or Span(0, 0, ""), m.kind))
-
-
-def _distance(span: Span, other: Span) -> tuple[bool, bool, int]:
-    overlap = min(span.end, other.end) - max(span.start, other.start)
-    return (span.start, span.end) != (other.start, other.end), span.label != other.label, -overlap
-
-
-def _kind(span: Span, other: Span) -> Kind:
-    same_ends = (span.start, span.end) == (other.start, other.end)
-    if span.label == other.label:
-        return "boundary"
-    return "label" if same_ends else "both"
-
-
-Side = Literal["both", "only_a", "only_b", "neither"]
-SIDES: tuple[Side, ...] = ("both", "only_a", "only_b", "neither")
+    return tuple(sorted(marks, key=lambda m: (m.gold or m.predicted or Span(0, 0, ""), m.kind)))
 
 
 @dataclass(frozen=True, slots=True)
 class SharedDocument:
-    """One document as two runs judged it. sides: each gold mention or label, and who got it right."""
+    """One document as two runs judged it. sides: each gold mention or label, and who got it right (of `SIDES`)."""
 
     first: JudgedDocument
     second: JudgedDocument
-    sides: tuple[tuple[Span, Side], ...]
-
-    @property
-    def differing(self) -> int:
-        """How much gold one run alone got right."""
-        return sum(side in ("only_a", "only_b") for _, side in self.sides)
-
-    def has(self, side: Side, label: str | None = None) -> bool:
-        """Whether some gold of this label (of any, without one) is on this side."""
-        return any(other == side and label in (None, span.label) for span, other in self.sides)
+    sides: dict[Span, str]
 
 
-def lay_beside(first: Sequence[JudgedDocument], second: Sequence[JudgedDocument]) -> list[SharedDocument]:
+def side_by_side(first: Sequence[JudgedDocument], second: Sequence[JudgedDocument]) -> list[SharedDocument]:
     """The documents that both runs have with the same gold; those in which the two differ most first."""
     other_of = {judged.document.id: judged for judged in second}
     shared = []
-    for judged in first:
-        other = other_of.get(judged.document.id)
-        if other is None or _gold(judged) != _gold(other):
-            continue
-        right = [_right(one) for one in (judged, other)]
-        sides = tuple((span, _side(span in right[0], span in right[1])) for span in sorted(_gold(judged)))
-        shared.append(SharedDocument(judged, other, sides))
-    return sorted(shared, key=lambda one: (-one.differing, one.first.document.id))
-
-
-def tally_beside(shared: Sequence[SharedDocument]) -> dict[str, Counter[Side]]:
-    """Label -> how much of its gold is on each side."""
-    counts: dict[str, Counter[Side]] = {}
-    for one in shared:
-        for span, side in one.sides:
-            counts.setdefault(span.label, Counter())[side] += 1
-    return dict(sorted(counts.items()))
-
-
-def _gold(judged: JudgedDocument) -> set[Span]:
-    return {mark.gold for mark in judged.marks if mark.gold is not None}
-
-
-def _right(judged: JudgedDocument) -> set[Span]:
-    return {mark.gold for mark in judged.marks if mark.gold is not None and mark.kind == "right"}
-
-
-def _side(first: bool, second: bool) -> Side:
-    if first:
-        return "both" if second else "only_a"
-    return "only_b" if second else "neither"
+    for one in first:
+        other = other_of.get(one.document.id)
+        if other is not None and one.gold.keys() == other.gold.keys():
+            sides = {span: SIDES[2 * (not right) + (not other.gold[span])] for span, right in one.gold.items()}
+            shared.append(SharedDocument(one, other, sides))
+    return sorted(shared, key=lambda one: (-sum(s in SIDES[1:3] for s in one.sides.values()), one.first.document.id))

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from biobench.errors import BioBenchError, StoreError
 from biobench.report.escape import for_html, words
 from biobench.report.groups import RunGroup, Source
 from biobench.report.rescore import run_documents
 from biobench.report.results import Results, load
 from biobench.report.tasks import NEEDLE
-from biobench.schema.needle import Key, name_of
+from biobench.schema.needle import Key
 from biobench.score.needle import Share, grid
 
 _SHADES = " ░▒▓█"
@@ -49,12 +48,8 @@ class NeedleGrid:
     @property
     def positions(self) -> tuple[str, ...]:
         """Position names in reading order."""
-        return tuple(dict.fromkeys(k[1] for k in sorted(self.shares, key=_place) if k[1] is not None))
-
-    @property
-    def templates(self) -> tuple[str, ...]:
-        """Template names by the alphabet."""
-        return tuple(sorted({k[2] for k in self.shares if k[2] is not None}))
+        order = {"start": 0, "middle": 1, "end": 2}
+        return tuple(sorted({k[1] for k in self.shares if k[1] is not None}, key=lambda p: (order.get(p, 3), p)))
 
     @property
     def over_all_lengths(self) -> float:
@@ -87,27 +82,6 @@ class NeedleGrid:
         """The share of a slice, None where nothing was scored."""
         return self.shares.get((length, position, template))
 
-    def missing(self, length: int | None) -> str:
-        """What stands in a cell of this length that has no share."""
-        return NO_EXAMPLE if self.share(length) is not None else NOT_READ
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain data: fractions; a length beyond the window is null."""
-        cells: dict[str, Any] = {name_of(key): asdict(share) for key, share in self.shares.items()}
-        for length in self.lengths:
-            cells.setdefault(name_of((length, None, None)), None)
-        return {
-            "model": self.model,
-            "task": self.task,
-            "variant": self.variant,
-            "source": self.source,
-            "seeds": list(self.seeds),
-            "unit": self.unit,
-            "window": self.window,
-            "majority": self.majority,
-            "cells": cells,
-        }
-
 
 def needle_grids(
     results: str | Path | Results, tasks: Collection[str] | None = None, models: Collection[str] | None = None
@@ -135,15 +109,8 @@ def grid_of(group: RunGroup) -> NeedleGrid:
     shares, _ = grid(gold, [predictions for _, predictions in loaded])
     counted = Counter(document.labels[0] for document in gold)
     first = records[0]
-    reader = first.protocol.get("reader", {})
-    planned = reader.get("lengths", ()) if isinstance(reader, dict) else None
-    if not isinstance(planned, (list, tuple)) or any(type(n) is not int for n in planned):
-        raise StoreError(
-            f"the record of {first.task.id}, seed {first.seed} names no lengths in its protocol",
-            hint="it was not written by BioBench; delete it and repeat the run",
-            file=group.store.path_of(first).with_suffix(".json"),
-        )
-    lengths = {key[0] for key in shares if key[0] is not None} | set(planned)
+    reader: dict[str, Any] = first.protocol.get("reader", {})
+    lengths = {key[0] for key in shares if key[0] is not None} | set(reader.get("lengths", ()))
     return NeedleGrid(
         group.model,
         group.task,
@@ -160,22 +127,35 @@ def grid_of(group: RunGroup) -> NeedleGrid:
 
 def render_grid(grid: NeedleGrid) -> str:
     """The heat map (length x position), then the margins with 95% intervals, in percent."""
-    whole = grid.share()
-    lines = [f"{grid.title}: accuracy in %, {seeds_of(grid)}, window {grid.window}", ""]
+
+    def cell(length: int | None, position: str) -> str:
+        share = grid.share(length, position)
+        if share is None:
+            return NOT_READ if grid.share(length) is None else NO_EXAMPLE
+        shade = _SHADES[min(len(_SHADES) - 1, max(0, int((share.mean - 0.5) * 2 * len(_SHADES))))]
+        return f"{2 * shade} {100 * share.mean:.1f} ±{50 * (share.high - share.low):.1f}"
+
+    def interval(share: Share | None) -> str:
+        if share is None:
+            return NOT_READ
+        return f"{100 * share.mean:.1f} [{100 * share.low:.1f}, {100 * share.high:.1f}]"
+
+    lines = [f"{grid.title}: accuracy in %, {_seeds(grid)}, window {grid.window}", ""]
     lines.append(f"{grid.unit:<9}" + "".join(f"{p:>16}" for p in grid.positions) + f"{'all positions':>24}{'n':>7}")
     for length in (*grid.lengths, None):
-        cells = "".join(f"{_cell(grid, length, p):>16}" for p in grid.positions)
+        cells = "".join(f"{cell(length, p):>16}" for p in grid.positions)
         share = grid.share(length)
-        name = "all" if length is None else str(length)
-        lines.append(f"{name:<9}{cells}{_whole(grid, length):>24}{0 if share is None else share.documents:>7}")
-    lines.append("")
-    width = max((len(t) for t in grid.templates), default=0) + 2
-    pairs = [f"{t:<{width}}{interval(grid.shares[None, None, t]):<20}" for t in grid.templates]
-    lines += ["    ".join(pairs[i : i + 2]).rstrip() for i in range(0, len(pairs), 2)]
+        name, documents = length or "all", share.documents if share else 0
+        lines.append(f"{name:<9}{cells}{interval(share):>24}{documents:>7}")
+    templates = sorted({k[2] for k in grid.shares if k[2] is not None})
+    width = max(map(len, templates), default=0) + 2
+    pairs = [f"{t:<{width}}{interval(grid.share(template=t)):<20}" for t in templates]
+    lines += ["", *("    ".join(pairs[i : i + 2]).rstrip() for i in range(0, len(pairs), 2))]
     lines += ["", f"most frequent answer: {100 * grid.majority:.1f}"]
-    if whole is not None and grid.lengths and grid.share(grid.lengths[-1]) is None:
-        read = ", ".join(str(n) for n in grid.lengths if grid.share(n) is not None)
-        lines.append(f"all: of the lengths, {read} only; the others are beyond the window, nothing was scored (n/a).")
+    read = [n for n in grid.lengths if grid.share(n) is not None]
+    if read and read[-1] != grid.lengths[-1]:
+        only = ", ".join(map(str, read))
+        lines.append(f"all: of the lengths, {only} only; the others are beyond the window, nothing was scored (n/a).")
     lines.append(
         "[low, high] and ±: 95% intervals for other examples of the same kind (Wilson, pairs that share a haystack\n"
         "count together), of the cells all together, and of the templates; n: examples. Shades: 50 to 100."
@@ -183,87 +163,34 @@ def render_grid(grid: NeedleGrid) -> str:
     return "\n".join(lines) + "\n"
 
 
-def seeds_of(grid: NeedleGrid) -> str:
-    """``5 seeds``."""
+def _seeds(grid: NeedleGrid) -> str:
     return f"{len(grid.seeds)} seed{'s' if len(grid.seeds) > 1 else ''}"
-
-
-def interval(share: Share) -> str:
-    """``55.5 [50.1, 60.7]``, in percent."""
-    return f"{100 * share.mean:.1f} [{100 * share.low:.1f}, {100 * share.high:.1f}]"
-
-
-def needle_section(
-    groups: Sequence[RunGroup], columns: Mapping[str, str], shown: Collection[tuple[str, str, str, str]]
-) -> str:
-    """HTML tables of the grids of a report, tinted from chance to all right; empty without any.
-
-    columns: task -> its type; shown: task and line of the report's rows. A grid that cannot be read says why.
-    """
-    parts = []
-    for group in groups:
-        if columns.get(group.task) == NEEDLE and (group.task, group.model, group.variant, group.source) in shown:
-            try:
-                grid = grid_of(group)
-                parts.append(f'<div class="scroll" tabindex="0">{map_html(grid, grid.title)}</div>')
-            except BioBenchError as error:
-                reason = f"{group.model} · {group.task}: no grid, {error.what}; {error.hint}"
-                parts.append(f"<p>{words(reason, for_html)}</p>")
-    if not parts:
-        return ""
-    note = (
-        "Accuracy in percent over seeds; 50 is chance. Below it its 95% interval for other examples of the same kind "
-        "(Wilson, pairs that share a haystack count together), of the cells all together. n/a: beyond the model's "
-        "window, nothing was scored; all: the lengths that are read."
-    )
-    body = "\n".join(parts)
-    return f'<h2>Needle in a haystack: length and position</h2>\n<p class="notes">{note}</p>\n{body}'
 
 
 def map_html(grid: NeedleGrid, name: str) -> str:
     """The map of one model as an HTML table: lengths down, positions across, margins last; tinted by accuracy."""
+
+    def cell(length: int | None, position: str | None) -> str:
+        share = grid.share(length, position)
+        if share is None:
+            return f'<td style="text-align: center">{NOT_READ if grid.share(length) is None else NO_EXAMPLE}</td>'
+        tint = 0.04 + 0.46 * min(max(2 * share.mean - 1, 0.0), 1.0)
+        mean, low, high = (f"{100 * x:.1f}" for x in (share.mean, share.low, share.high))
+        return (
+            f'<td style="text-align: center; padding: .3rem; background: rgba(0, 114, 178, {tint:.2f})" '
+            f'title="{share.documents} documents, {share.groups} pairs that share a haystack">'
+            f"{mean}<br><small>{low}–{high}</small></td>"
+        )
+
     positions = (*grid.positions, None)
     head = "".join(f'<th scope="col">{for_html(p or "all")}</th>' for p in positions)
     body = "".join(
-        f'<tr><th scope="row">{"all" if n is None else f"{n:,}"}</th>'
-        + "".join(_map_cell(grid, n, p) for p in positions)
-        + "</tr>\n"
+        f'<tr><th scope="row">{"all" if n is None else f"{n:,}"}</th>{"".join(cell(n, p) for p in positions)}</tr>\n'
         for n in (*grid.lengths, None)
     )
-    facts = f"{seeds_of(grid)}, window {grid.window:,} tokens, most frequent answer {100 * grid.majority:.1f}"
+    facts = f"{_seeds(grid)}, window {grid.window:,} tokens, most frequent answer {100 * grid.majority:.1f}"
     return (
         '<table style="border-spacing: 2px; border-collapse: separate; width: 100%">\n'
         f"<caption>{words(name, for_html)} <small>{for_html(facts)}</small></caption>\n"
         f'<thead><tr><th scope="col">{for_html(grid.unit)}</th>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>'
     )
-
-
-def _map_cell(grid: NeedleGrid, length: int | None, position: str | None) -> str:
-    share = grid.share(length, position)
-    if share is None:
-        return f'<td style="text-align: center">{for_html(grid.missing(length))}</td>'
-    tint = 0.04 + 0.46 * min(max(2 * share.mean - 1, 0.0), 1.0)
-    mean, low, high = (f"{100 * x:.1f}" for x in (share.mean, share.low, share.high))
-    return (
-        f'<td style="text-align: center; padding: .3rem; background: rgba(0, 114, 178, {tint:.2f})" '
-        f'title="{share.documents} documents, {share.groups} pairs that share a haystack">'
-        f"{mean}<br><small>{low}–{high}</small></td>"
-    )
-
-
-def _place(key: Key) -> tuple[int, str]:
-    order = {"start": 0, "middle": 1, "end": 2}
-    return order.get(key[1] or "", 3), key[1] or ""
-
-
-def _cell(grid: NeedleGrid, length: int | None, position: str) -> str:
-    share = grid.share(length, position)
-    if share is None:
-        return grid.missing(length)
-    shade = _SHADES[min(len(_SHADES) - 1, max(0, int((share.mean - 0.5) * 2 * len(_SHADES))))]
-    return f"{2 * shade} {100 * share.mean:.1f} ±{50 * (share.high - share.low):.1f}"
-
-
-def _whole(grid: NeedleGrid, length: int | None) -> str:
-    share = grid.share(length)
-    return grid.missing(length) if share is None else interval(share)

@@ -62,15 +62,11 @@ class _Line(_Read):
     ratio: _Value | None = None
 
 
-class _Pair(_Read):
-    pair: tuple[str, str] = Field(strict=False)
-    lines: list[_Line]
-
-
-class _Analysis(_Pair):
+class _Analysis(_Read):
     """What `biobench analyze cka --json` prints, as far as it is shown."""
 
-    series: list[_Pair]
+    pair: tuple[str, str] = Field(strict=False)
+    lines: list[_Line]
     texts: int = Field(ge=0)
     states: str = Field(max_length=20)
 

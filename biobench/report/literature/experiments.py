@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from biobench.errors import SpecError
-from biobench.report.literature.published import EXPERIMENTS, FOLDER, published_folder
+from biobench.report.literature.published import EXPERIMENTS, Paper, folders_for, papers
 from biobench.schema.source import fail
-from biobench.schema.strict import Strict, load_yaml_model
+from biobench.schema.strict import Strict
 
 Unit = Literal["percent", "points", "probability", "ratio", "examples", "steps", "models", "million parameters"]
 
@@ -88,13 +85,9 @@ class Absent(Strict):
     why: str
 
 
-class PublishedExperiments(Strict):
+class PublishedExperiments(Paper):
     """One file: the experiments of one publication."""
 
-    id: str
-    source: str
-    url: str
-    citation: str
     experiments: list[Experiment] = []
     without_values: list[Absent] = []
     """Baselines that are named but have no values."""
@@ -112,43 +105,6 @@ class PublishedExperiments(Strict):
         return [f"{a.model}: no published values. {a.why} ({self.source})" for a in self.without_values]
 
 
-def of_suites(
-    published: Sequence[PublishedExperiments], suites: Collection[str] | None
-) -> tuple[PublishedExperiments, ...]:
-    """Those of the suites (None: all); baselines without values stand with all of them only."""
-    if suites is None:
-        return tuple(published)
-    kept = [
-        p.model_copy(update={"experiments": [e for e in p.experiments if e.suite in suites], "without_values": []})
-        for p in published
-    ]
-    return tuple(p for p in kept if p.experiments)
-
-
 def experiments_for(results_dir: Path) -> tuple[PublishedExperiments, ...]:
-    """The shipped publications' experiments, then those of the results folder's own `published/experiments/`.
-
-    The same publication in both (a clone beside an installed package) is one. Raises SpecError with file and line for
-    a damaged file, and for an id that another publication has.
-    """
-    papers: dict[str, tuple[PublishedExperiments, Path]] = {}
-    for path in _files(results_dir):
-        paper = _load(path, path.stat().st_mtime_ns, path.stat().st_size)
-        other, file = papers.get(paper.id, (paper, path))
-        if other.citation != paper.citation or (file != path and file.parent == path.parent):
-            raise SpecError(f"the id '{paper.id}' is that of {file}", hint="give each file an id of its own", file=path)
-        papers[paper.id] = paper, path
-    return tuple(paper for paper, _ in papers.values())
-
-
-def _files(results_dir: Path) -> Iterator[Path]:
-    shipped, local = published_folder() / EXPERIMENTS, results_dir / FOLDER / EXPERIMENTS
-    for folder in dict.fromkeys([shipped.resolve(), local.resolve()]):
-        if folder.is_dir():
-            yield from sorted(folder.glob("*.yaml"))
-
-
-@lru_cache(maxsize=64)
-def _load(path: Path, changed: int, size: int) -> PublishedExperiments:
-    """`changed` and `size` stand for the file's content."""
-    return load_yaml_model(path, PublishedExperiments)
+    """The shipped publications' experiments and those of the results folder's own. Raises as `papers`."""
+    return tuple(paper for paper, _ in papers(folders_for(results_dir, EXPERIMENTS), PublishedExperiments))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
-from collections import defaultdict
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import Field
 
@@ -28,13 +30,18 @@ _COLUMNS = [*("model", "size", "objective", "language", "task"), "value_percent"
 _COLUMNS += ["average_claimed", "average_likely", "seeds"]
 
 
-class PublishedHeader(Strict):
-    """The YAML beside a paper's values."""
+class Paper(Strict):
+    """What every file of a publication says of it."""
 
     id: str
     source: str
     url: str
     citation: str
+
+
+class PublishedHeader(Paper):
+    """The YAML beside a paper's values."""
+
     values: str
     """CSV file beside this one."""
     decimals: int = Field(ge=0)
@@ -85,31 +92,6 @@ class PublishedValue:
         return None if self.likely == UNDECIDED else self.likely
 
 
-@dataclass(frozen=True, slots=True)
-class PrintedAverage:
-    """An average over a suite's tasks as the paper prints it: each task once, by the average that it is printed in.
-
-    value, variant: as of `PublishedValue`. suite: of which the paper's tasks are.
-    """
-
-    model: str
-    value: float
-    suite: str
-    paper: str
-    seeds: int
-    variant: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """All papers' values."""
-
-    values: tuple[PublishedValue, ...]
-    averages: tuple[PrintedAverage, ...]
-    files: Mapping[str, tuple[str, Path]]
-    """A paper's id -> its citation and YAML."""
-
-
 def published_folder() -> Path:
     """The checkout's `results/published`, else the installed wheel's copy."""
     package = Path(biobench.__file__).resolve().parent
@@ -119,133 +101,128 @@ def published_folder() -> Path:
     return package / "bundled" / "published"
 
 
-def published_for(results_dir: Path) -> tuple[tuple[PublishedValue, ...], tuple[PrintedAverage, ...]]:
-    """The shipped papers' values and printed averages, and those of the results folder's own papers.
+def folders_for(results_dir: Path, below: str = "") -> list[Path]:
+    """The shipped folder of papers and the results folder's own, where they are two."""
+    folders = [published_folder() / below, results_dir / FOLDER / below]
+    return [folder for folder in dict.fromkeys(map(Path.resolve, folders)) if folder.is_dir()]
 
-    The values of a model that several papers print stay apart, as lines that bear the paper's id. The same paper in
-    both folders (a clone beside an installed package) is one. Raises SpecError for a damaged file and for an id that
-    another paper has.
+
+def published_for(results_dir: Path) -> tuple[PublishedValue, ...]:
+    """The values of the shipped papers and of the results folder's own.
+
+    The values of a model that several papers print stay apart, as lines that bear the paper's id. Raises SpecError for
+    a damaged file and for an id that another paper has.
     """
-    shipped, *others = (load_published(folder) for folder in _folders(results_dir))
-    values, averages = shipped.values, shipped.averages
-    for local in others:
-        for paper in local.files.keys() & shipped.files.keys():
-            (citation, file), (printed, other) = local.files[paper], shipped.files[paper]
-            if citation != printed:
-                raise _taken(paper, file, other)
-        values = (*(v for v in values if v.paper not in local.files), *local.values)
-        averages = (*(a for a in averages if a.paper not in local.files), *local.averages)
-    papers: dict[str, set[str]] = defaultdict(set)
-    for value in values:
-        papers[value.model].add(value.paper)
-    return (
-        tuple(replace(v, variant=v.paper) if len(papers[v.model]) > 1 else v for v in values),
-        tuple(replace(a, variant=a.paper) if len(papers[a.model]) > 1 else a for a in averages),
-    )
+    return by_paper(load_published(*folders_for(results_dir)))
+
+
+def by_paper(values: Iterable[PublishedValue]) -> tuple[PublishedValue, ...]:
+    """The values; where several papers print some of a model, its `variant` is the paper's id."""
+    values = tuple(values)
+    papers = Counter(model for model, _ in {(v.model, v.paper) for v in values})
+    return tuple(replace(v, variant=v.paper) if papers[v.model] > 1 else v for v in values)
 
 
 def published_state(results_dir: Path) -> str:
     """Changes when `published_for` or `experiments.experiments_for` would read something else."""
-    below = [folder for top in _folders(results_dir) for folder in (top, top / EXPERIMENTS) if folder.is_dir()]
-    return " ".join(f"{folder}{_state(folder)}" for folder in below)
-
-
-def _folders(results_dir: Path) -> list[Path]:
-    shipped, local = published_folder(), results_dir / FOLDER
-    return [shipped, local] if local.is_dir() and local.resolve() != shipped.resolve() else [shipped]
+    return repr([_state(folder) for below in ("", EXPERIMENTS) for folder in folders_for(results_dir, below)])
 
 
 def _state(folder: Path) -> tuple[tuple[str, int, int], ...]:
     files = sorted(p for p in folder.iterdir() if p.suffix in (".yaml", ".csv"))
-    return tuple((p.name, p.stat().st_mtime_ns, p.stat().st_size) for p in files)
+    return tuple((str(p), p.stat().st_mtime_ns, p.stat().st_size) for p in files)
 
 
-def load_published(folder: Path | None = None) -> Published:
-    """Every paper of the folder (default: the shipped one). Raises SpecError with file and line."""
-    folder = folder or published_folder()
-    return _load(folder, _state(folder))
+def load_published(*folders: Path) -> tuple[PublishedValue, ...]:
+    """Every paper of the folders (default: the shipped one). Raises SpecError with file and line."""
+    folders = folders or (published_folder(),)
+    return _load(folders, tuple(map(_state, folders)))
 
 
 @lru_cache(maxsize=8)
-def _load(folder: Path, state: tuple[tuple[str, int, int], ...]) -> Published:
-    """`state` stands for the folder's content: another one reads it anew."""
-    values: list[PublishedValue] = []
-    averages: list[PrintedAverage] = []
-    files: dict[str, tuple[str, Path]] = {}
-    for path in sorted(folder / name for name, *_ in state if name.endswith(".yaml")):
-        header = load_yaml_model(path, PublishedHeader)
-        if header.id in files:
-            raise _taken(header.id, path, files[header.id][1])
-        files[header.id] = header.citation, path
-        _read(path.parent / header.values, header, values, averages)
-    return Published(tuple(values), tuple(averages), files)
+def _load(folders: tuple[Path, ...], state: tuple[object, ...]) -> tuple[PublishedValue, ...]:
+    """`state` stands for the folders' content: another one reads them anew."""
+    read = papers(folders, PublishedHeader)
+    return tuple(value for header, path in read for value in _values(path.parent / header.values, header))
 
 
-def _taken(paper: str, file: Path, other: Path) -> SpecError:
-    return SpecError(f"the id '{paper}' is that of {other}", hint="give each paper an id of its own", file=file)
+P = TypeVar("P", bound=Paper)
 
 
-def _read(path: Path, header: PublishedHeader, values: list[PublishedValue], averages: list[PrintedAverage]) -> None:
+def papers(folders: Iterable[Path], form: type[P]) -> list[tuple[P, Path]]:
+    """The checked YAML files of the folders; a publication that two folders hold (a clone beside a wheel) is one.
+
+    Raises SpecError with file and line for a damaged file, and for an id that another publication has.
+    """
+    known: dict[str, tuple[P, Path]] = {}
+    for path in (path for folder in folders for path in sorted(folder.glob("*.yaml"))):
+        paper = _paper(path, form, path.stat().st_mtime_ns, path.stat().st_size)
+        other, file = known.get(paper.id, (paper, path))
+        if other.citation != paper.citation or (file != path and file.parent == path.parent):
+            hint = "give each paper an id of its own"
+            raise SpecError(f"the id '{paper.id}' is that of {file}", hint=hint, file=path)
+        known[paper.id] = paper, path
+    return list(known.values())
+
+
+@lru_cache(maxsize=64)
+def _paper(path: Path, form: type[P], changed: int, size: int) -> P:
+    """`changed` and `size` stand for the file's content."""
+    return load_yaml_model(path, form)
+
+
+def _values(path: Path, header: PublishedHeader) -> Iterator[PublishedValue]:
+    """The values of a paper's CSV. Its rows `avg_<suite>` are the averages that it prints, which are checked alone."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         hint = "it holds the values of the YAML beside it"
         raise SpecError(f"cannot be read: {error}", hint=hint, file=path) from error
     reader = csv.DictReader(text.splitlines())
-
-    def wrong(what: str, hint: str) -> SpecError:
-        return SpecError(what, hint=hint, file=path, line=max(reader.line_num, 1))
-
-    if reader.fieldnames != _COLUMNS:
-        raise wrong("has other columns", "expected: " + ",".join(_COLUMNS))
-    step = 10.0**-header.decimals / 100
     known = [*metric_names(), UNDECIDED]
     seen: set[tuple[str, str, str]] = set()
+
+    def check(right: bool, what: str, hint: str) -> None:
+        if not right:
+            raise SpecError(what, hint=hint, file=path, line=max(reader.line_num, 1))
+
+    check(reader.fieldnames == _COLUMNS, "has other columns", "expected: " + ",".join(_COLUMNS))
     for row in reader:
-        if None in row or None in row.values():
-            raise wrong("has too many or too few cells", "quote texts that hold commas")
-        model, task, language, seeds = row["model"], row["task"], row["language"], row["seeds"]
-        claimed, likely = row["average_claimed"], row["average_likely"]
-        if (model, task, likely) in seen:
-            raise wrong(f"{model} has two values for {task}", "keep one")
+        whole = None not in row and None not in row.values()
+        check(whole, "has too many or too few cells", "quote texts that hold commas")
+        model, task, language, percent, seeds = (
+            row[c] for c in ("model", "task", "language", "value_percent", "seeds")
+        )
+        likely = row["average_likely"]
+        check((model, task, likely) not in seen, f"{model} has two values for {task}", "keep one")
         seen.add((model, task, likely))
-        if seeds and (not seeds.isdigit() or seeds == "0"):
-            hint = "give how many, or nothing where the publication does not say"
-            raise wrong(f"seeds '{seeds}' is not a number", hint)
-        try:
-            percent = float(row["value_percent"])
-        except ValueError:
-            percent = -1.0
-        if not 0 <= percent <= 100:
-            raise wrong(f"'{row['value_percent']}' is not a percentage", "a number from 0 to 100")
-        # fractions that print as they were written: 0.701, not 0.7010000000000001
-        value = round(percent / 100, 6)
+        hint = "give how many, or nothing where the publication does not say"
+        check(not seeds or (seeds.isdigit() and seeds != "0"), f"seeds '{seeds}' is not a number", hint)
+        is_percentage = re.fullmatch(r"\d+(\.\d+)?", percent) is not None and float(percent) <= 100
+        check(is_percentage, f"'{percent}' is not a percentage", "a number from 0 to 100")
         if task.startswith("avg_"):
-            suite = task.removeprefix("avg_")
-            averages.append(PrintedAverage(model, value, suite, header.id, int(seeds or 0)))
             continue
         for column in ("average_claimed", "average_likely"):
-            if row[column] not in known:
-                raise wrong(f"{column} '{row[column]}' is not an average", suggest(row[column], known))
-        if task not in header.readings or language not in header.caption:
-            raise wrong(f"no reading or caption for {task} ({language})", "say in the YAML how the numbers are read")
-        values.append(
-            PublishedValue(
-                paper=header.id,
-                model=model,
-                size=row["size"],
-                language=language,
-                task=task,
-                value=value,
-                step=step,
-                claimed=claimed,
-                likely=likely,
-                seeds=int(seeds or 0),
-                caption=header.caption[language],
-                reading=header.readings[task],
-                source=header.source,
-                citation=header.citation,
-                parameters=header.parameters.get(model),
-                stated=header.stated is None or language in header.stated,
-            )
+            check(row[column] in known, f"{column} '{row[column]}' is not an average", suggest(row[column], known))
+        has_words = task in header.readings and language in header.caption
+        how = "say in the YAML how the numbers are read"
+        check(has_words, f"no reading or caption for {task} ({language})", how)
+        yield PublishedValue(
+            paper=header.id,
+            model=model,
+            size=row["size"],
+            language=language,
+            task=task,
+            # fractions that print as they were written: 0.701, not 0.7010000000000001
+            value=round(float(percent) / 100, 6),
+            step=10.0**-header.decimals / 100,
+            claimed=row["average_claimed"],
+            likely=likely,
+            seeds=int(seeds or 0),
+            caption=header.caption[language],
+            reading=header.readings[task],
+            source=header.source,
+            citation=header.citation,
+            parameters=header.parameters.get(model),
+            stated=header.stated is None or language in header.stated,
         )

@@ -23,4 +23,4 @@ if WHAT:
                 kept.append(bytes(2**28))  # address space, so that the limit of memory comes before that of time
         raise OddError("no")
 
-    verify.check_content = _misbehave
+    verify.check_predictions = _misbehave

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
-from biobench.report.literature.published import UNDECIDED, PrintedAverage, PublishedValue
+from biobench.report.literature.published import UNDECIDED, PublishedValue
 from biobench.report.row import METRICS, AverageName, Row
 from biobench.report.tasks import TaskInfo
 from biobench.schema.kind import has_f1
@@ -43,39 +42,6 @@ def likely_note(rows: Sequence[Row]) -> list[str]:
     marked = sorted({row.task for row in rows if row.only_likely})
     form = "{mark} average likely, not stated by the publication: {tasks}"
     return [form.format(mark=LIKELY, tasks=", ".join(marked))] if marked else []
-
-
-def printed_means(rows: Sequence[Row], averages: Sequence[Row], printed: Sequence[PrintedAverage]) -> tuple[Row, ...]:
-    """The publications' own averages of the lines that have none: where some value stands beside no average of ours."""
-    lines = {(row.line, row.suite): row for row in rows if row.source == "published"}
-    present = {(row.line, row.suite) for row in averages}
-    return tuple(
-        replace(
-            row,
-            task=f"avg_{mean.suite}",
-            metric="mixed",
-            mean=mean.value,
-            n_seeds=mean.seeds,
-            tasks=sum(other == (row.line, row.suite) for other in ((r.line, r.suite) for r in rows)),
-            claimed=None,
-            only_likely=False,
-            complete=False,
-            printed=True,
-        )
-        for mean in printed
-        for row in [lines.get(((mean.model, mean.variant, "published"), mean.suite))]
-        if row is not None and (row.line, row.suite) not in present
-    )
-
-
-def printed_note(averages: Sequence[Row]) -> list[str]:
-    """What such averages are."""
-    suites = dict.fromkeys(row.suite for row in averages if row.printed)
-    form = (
-        "{suite}: averages of published lines are those that the publication prints, over its tasks, each task once, "
-        "also where the score of a task stands beside no average of ours"
-    )
-    return [form.format(suite=suite) for suite in suites]
 
 
 def other_scores(rows: Sequence[Row], infos: Mapping[str, TaskInfo]) -> list[str]:

@@ -1,0 +1,292 @@
+"""Text to shards: nothing lost, nothing double, every token where the seed puts it, damage noticed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tracemalloc
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from biobench.errors import BioBenchError, DataFormatError, DataUnavailableError, StoreError
+from tests.helpers.trainer_make import numbered
+from trainer.corpus import builder, tokenised
+from trainer.corpus.builder import build, corpus_folder, excluded_documents
+from trainer.corpus.cleaning import Excluded
+from trainer.corpus.embedded import documents
+from trainer.corpus.shards import Corpus, tokenizer_hash, train_tokenizer
+from trainer.corpus.tokenised import EncodedBatch, Encoding, Tokenised
+from trainer.recipe.corpus import CorpusSource, CorpusSpec, EmbeddedText, Exclusion
+
+FIRST, SECOND = list(documents(30, seed=5)), list(documents(30, seed=6))
+TOKENIZER = train_tokenizer([*FIRST, *SECOND], 400, 64)
+END = TOKENIZER.sep_token_id
+
+
+def source(id: str = "e", seed: int = 5, count: int = 30, **more: object) -> CorpusSource:
+    return CorpusSource.model_validate({"id": id, "embedded": EmbeddedText(documents=count, seed=seed), **more})
+
+
+def spec(*sources: CorpusSource, **more: object) -> CorpusSpec:
+    listed = list(sources) or [source("a"), source("b", 6)]
+    return CorpusSpec.model_validate({"sources": listed, "sequence_length": 64, "held_out": 0.1, **more})
+
+
+def permutation(count: int, key: str) -> list[int]:
+    words = np.frombuffer(hashlib.blake2b(key.encode(), digest_size=16).digest(), dtype="<u4")
+    order: list[int] = np.random.RandomState(words.astype(np.uint32)).permutation(count).tolist()
+    return order
+
+
+def tokens(texts: list[str]) -> list[int]:
+    return [i for t in texts for i in [*TOKENIZER(t, add_special_tokens=False).input_ids, END]]
+
+
+def read(corpus: Corpus, part: str = "train") -> list[int]:
+    shards = corpus.train if part == "train" else corpus.held_out
+    ids: list[int] = shards.read(np.arange(len(shards))).ravel().tolist()
+    return ids
+
+
+@pytest.mark.parametrize(("seed", "shard_tokens"), [(42, 500_000), (43, 640)])
+def test_every_token_stands_where_the_seed_puts_it(
+    seed: int, shard_tokens: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = spec(seed=seed, shard_tokens=shard_tokens)
+    corpus = build(made, TOKENIZER, tmp_path, exclude=["a text", "another one"])
+    held: list[str] = []
+    stay: list[str] = []
+    for name, texts in (("a", FIRST), ("b", SECOND)):
+        out = set(permutation(30, f"held out|{seed}|{name}")[:3])
+        held += [t for n, t in enumerate(texts) if n in out]
+        stay += [t for n, t in enumerate(texts) if n not in out]
+    arranged = [stay[n] for n in permutation(54, f"documents|{seed}")]
+    for part, expected in (("train", tokens(arranged)), ("held_out", tokens(held))):
+        whole = len(expected) // 64 * 64
+        assert read(corpus, part) == expected[:whole]
+        about = corpus.manifest[part]
+        assert (about["windows"], about["tokens"], about["dropped_tokens"]) == (whole // 64, whole, len(expected) % 64)
+    order = np.array([len(corpus.train) - 1, 0, 11, 10, 9])
+    assert corpus.train.read(order).tolist() == [tokens(arranged)[n * 64 : n * 64 + 64] for n in order]
+    m = corpus.manifest
+    assert (m["sequence_length"], m["seed"], m["dtype"], m["start_token"]) == (64, seed, "uint16", "none")
+    assert (m["tokenizer"], m["vocabulary"], m["end_token"]) == (tokenizer_hash(TOKENIZER), 400, END)
+    assert m["exclusion"] == {"documents": 2, "ngram": 13, "hash": Excluded(["a text", "another one"]).hash}
+    assert [(s["id"], s["documents"], s["drawn_documents"]) for s in m["sources"]] == [("a", 30, 27), ("b", 30, 27)]
+    assert sum(s["share"] for s in m["sources"]) == pytest.approx(1)
+    assert sum(s["tokens"] for s in m["sources"]) == len(tokens([*FIRST, *SECOND]))
+    monkeypatch.setattr(builder, "_build", lambda *_: pytest.fail("built again"))
+    assert build(made, TOKENIZER, tmp_path, exclude=["a text", "another one"]).hash == corpus.hash
+
+
+def test_damage_to_a_manifest_or_a_shard_is_named(tmp_path: Path) -> None:
+    corpus = build(spec(), TOKENIZER, tmp_path)
+    manifest = corpus.folder / "manifest.json"
+    for field in ("seed", "tokenizer", "exclusion", "sources"):
+        manifest.write_text(json.dumps({**corpus.manifest, field: "other"}))
+        assert Corpus(corpus.folder).hash != corpus.hash, field
+    manifest.write_text(json.dumps(dict(reversed(corpus.manifest.items()))))
+    assert Corpus(corpus.folder).hash == corpus.hash
+    for name in ("train-00000.bin", "held-out-00000.bin"):
+        file = corpus.folder / name
+        good = file.read_bytes()
+        file.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
+        with pytest.raises(StoreError, match="content has changed") as caught:
+            Corpus(corpus.folder).verify()
+        assert str(file) in str(caught.value)
+        # a window more than the manifest says would move all that come after it
+        file.write_bytes(good + good[:128])
+        with pytest.raises(StoreError, match=f"{len(good) + 128} bytes instead of {len(good)}"):
+            Corpus(corpus.folder)
+        file.write_bytes(good)
+    for content in ("[]", "", '{"sequence_length": "x"}', '{"sequence_length": 16, "dtype": "uint16"}'):
+        manifest.write_text(content)
+        with pytest.raises(StoreError, match="manifest is missing or damaged"):
+            Corpus(corpus.folder)
+
+
+@pytest.mark.parametrize("damage", ["none", "torn", "short", "journal"])
+def test_an_interrupted_build_resumes_where_it_was(
+    damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two sources, the second is interrupted: batches that are journaled are not made again."""
+    monkeypatch.setattr(tokenised, "DOCUMENTS", 10)
+    monkeypatch.setattr(tokenised, "ALONE", 100)
+    two = spec(source("a", 5, 60), source("b", 9, 40), clean={"exact_duplicates": True})
+    made: list[int] = []
+    make, limit = Encoding.make, [8]
+
+    def failing(self: Encoding, batch: list[str]) -> EncodedBatch:
+        if len(made) == limit[0]:
+            raise KeyboardInterrupt
+        made.append(len(batch))
+        return make(self, batch)
+
+    monkeypatch.setattr(Encoding, "make", failing)
+    with pytest.raises(KeyboardInterrupt):
+        build(two, TOKENIZER, tmp_path / "a")
+    (work,) = (tmp_path / "a").glob("*.parts")
+    if damage == "torn":  # a kill in the middle of the writing
+        with (work / "documents.tokens").open("ab") as file:
+            file.write(b"half a ba")
+        with (work / "journal.jsonl").open("ab") as file:
+            file.write(b'{"source": "b", "si')
+    if damage == "short":
+        with (work / "documents.tokens").open("r+b") as file:
+            file.truncate(100)
+    if damage == "journal":
+        (work / "journal.jsonl").write_text("[]\n{}\n")
+    limit[0], made[:] = 99, []
+    resumed = build(two, TOKENIZER, tmp_path / "a")
+    assert len(made) == (2 if damage in ("none", "torn") else 10)
+    monkeypatch.setattr(tokenised, "DOCUMENTS", 2000)
+    assert resumed.hash == build(two, TOKENIZER, tmp_path / "b").hash
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kind", "message"),
+    [
+        ("missing", None, DataUnavailableError, "has no files"),
+        ("a.jsonl", '{"text": "bad \\ud800 half"}', DataFormatError, "a.jsonl:1: "),
+        ("a.txt", "short", DataFormatError, "less than one window"),
+        ("a.txt", "  ", DataFormatError, "no documents left"),
+    ],
+)
+def test_bad_input_is_one_line(
+    name: str, content: str | None, kind: type[BioBenchError], message: str, tmp_path: Path
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    with pytest.raises(kind) as caught:
+        build(spec(CorpusSource(id="s", path=name), root=str(tmp_path)), TOKENIZER, tmp_path / "cache")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert caught.value.hint
+
+
+def test_every_part_of_a_corpus_names_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def folder(made: CorpusSpec, *exclude: str, words: object = TOKENIZER) -> Path:
+        return corpus_folder(made, words, tmp_path, excluded_documents(made, exclude))  # type: ignore[arg-type]
+
+    (tmp_path / "list.txt").write_text("a short text")
+    (tmp_path / "a.txt").write_text("one")
+    root, written = str(tmp_path), CorpusSource(id="e", path="a.txt")
+    folders = [
+        folder(spec()),
+        folder(spec(seed=1)),
+        folder(spec(sequence_length=33)),
+        folder(spec(held_out=0.2)),
+        folder(spec(start_token="cls")),
+        folder(spec(shard_tokens=64)),
+        folder(spec(source(count=31))),
+        folder(spec(source(repeat=2))),
+        folder(spec(written, root=root)),
+        folder(spec(), "a short text"),
+        folder(spec(), "another text"),
+        folder(spec(exclude=Exclusion(ngram=12)), "a short text"),
+        folder(spec(), words=train_tokenizer(FIRST, 401, 64)),
+    ]
+    assert len(set(folders)) == len(folders)
+    assert folder(spec(root=root, cache="elsewhere")) == folders[0]
+    listed = spec(root=root, exclude=Exclusion(files=["list.txt"]))
+    assert folder(listed) == folder(spec(), "a short text")
+    assert folder(listed, "another text") == folder(spec(), "another text", "a short text")
+    (tmp_path / "a.txt").write_text("two")
+    assert folder(spec(written, root=root)) != folders[8]
+    monkeypatch.setattr(builder, "ENCODING", 1)
+    assert folder(spec()) != folders[0]
+
+
+def test_a_start_token_stands_before_every_document(tmp_path: Path) -> None:
+    ids = read(build(spec(start_token="cls"), TOKENIZER, tmp_path))
+    starts = [n for n, t in enumerate(ids) if t == TOKENIZER.cls_token_id]
+    ends = [n for n, t in enumerate(ids) if t == END]
+    assert starts[0] == 0
+    assert len(ends) > 40
+    assert starts[1 : len(ends) + 1] == [n + 1 for n in ends][: len(starts) - 1]
+
+
+@pytest.mark.parametrize(("largest", "dtype"), [(65_535, "uint16"), (65_536, "uint32"), (262_143, "uint32")])
+def test_every_id_fits_its_shard(largest: int, dtype: str, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("low high " * 64)
+    made = spec(CorpusSource(id="a", path="a.txt"), root=str(tmp_path))
+    corpus = build(made, numbered(largest), tmp_path / "cache")
+    assert corpus.manifest["dtype"] == dtype
+    # a source of a single document has none to hold out
+    assert (len(corpus.train), len(corpus.held_out)) == (2, 0)
+    assert corpus.train.read(np.arange(2)).tolist() == [[3, largest] * 32] * 2
+
+
+def test_held_out_documents_are_the_stated_part(tmp_path: Path) -> None:
+    for part, count in ((0.0, 0), (0.001, 1), (0.1, 6), (0.26, 16), (0.49, 29)):
+        manifest = build(spec(source(count=60), held_out=part), TOKENIZER, tmp_path).manifest
+        assert (manifest["held_out"]["documents"], manifest["train"]["documents"]) == (count, 60 - count)
+
+
+def test_shares_are_of_tokens_and_the_most_plentiful_source_is_read_once(tmp_path: Path) -> None:
+    (tmp_path / "long.jsonl").write_text("".join(f'{{"text": "{t}"}}\n' for t in FIRST))
+    (tmp_path / "short.jsonl").write_text("".join(f'{{"text": "{t[:40]}"}}\n' for t in SECOND))
+    shares = {"long": 0.6, "short": 0.4}
+    sources = [CorpusSource(id=name, path=f"{name}.jsonl", share=share) for name, share in shares.items()]
+    manifest = build(spec(*sources, root=str(tmp_path), held_out=0.0), TOKENIZER, tmp_path / "c").manifest
+    by_id = {s["id"]: s for s in manifest["sources"]}
+    assert by_id["long"]["drawn_documents"] == by_id["long"]["documents"] == 30
+    assert by_id["short"]["drawn_documents"] > 90
+    drawn = {name: by_id[name]["drawn_tokens"] for name in shares}
+    assert by_id["short"]["share"] == pytest.approx(drawn["short"] / sum(drawn.values()), abs=1e-6)
+    assert by_id["short"]["share"] == pytest.approx(0.4, abs=0.01)
+    repeated = build(spec(source(count=60, repeat=2.5)), TOKENIZER, tmp_path)
+    assert repeated.manifest["train"]["documents"] == 54 * 2 + 27
+
+
+@pytest.mark.parametrize("file", ["parts/documents.tokens", "tmp/train-00000.bin"])
+def test_a_full_disk_is_called_full(file: str, tmp_path: Path) -> None:
+    """/dev/full takes nothing."""
+    (tmp_path / "a.txt").write_text("a b c " * 20_000)
+    made = spec(CorpusSource(id="s", path="a.txt"), root=str(tmp_path))
+    folder = corpus_folder(made, TOKENIZER, tmp_path / "cache", excluded_documents(made, []))
+    full = folder.with_suffix(f".{file.split('/')[0]}") / file.split("/")[1]
+    full.parent.mkdir(parents=True)
+    full.symlink_to("/dev/full")
+    with pytest.raises(StoreError, match="the disk is full"):
+        build(made, TOKENIZER, tmp_path / "cache")
+
+
+def test_the_embedded_text_and_its_tokenizer_are_functions_of_their_seed() -> None:
+    assert list(documents(6, seed=1)) == list(documents(6, seed=1)) != list(documents(6, seed=2))
+    assert len(set(FIRST)) == 30
+    assert all("{" not in t for t in documents(300, seed=3))
+    assert tokenizer_hash(TOKENIZER) == tokenizer_hash(train_tokenizer([*FIRST, *SECOND], 400, 64))
+    text = "Température 38.5 °C, œdèmes : metformin 500 mg."
+    ids = TOKENIZER(text).input_ids
+    assert TOKENIZER.decode(ids, skip_special_tokens=True) == text
+    assert TOKENIZER.unk_token_id not in ids
+    spaced = [TOKENIZER(t, add_special_tokens=False).input_ids for t in ("Joint [MASK] showed", "Joint", " showed")]
+    assert spaced[0] == [*spaced[1], TOKENIZER.mask_token_id, *spaced[2]]
+
+
+def test_a_document_takes_less_than_a_hundred_bytes_of_memory(tmp_path: Path) -> None:
+    """Ten tokens a document: shuffling, holding out and writing of two sources, one of them read twice and a half."""
+
+    def peak(count: int) -> int:
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        np.full(2 * 10 * count, 5, dtype="uint16").tofile(folder / "tokens")
+        counts = {name: Counter(documents=count, tokens=10 * count) for name in "ab"}
+        tokens_of = Tokenised(folder / "tokens", np.full(2 * count, 10, dtype=np.int64), counts, None)
+        sources = [{"id": "a", "path": "a"}, {"id": "b", "path": "b", "repeat": 2.5}]
+        made = CorpusSpec.model_validate({"sources": sources, "sequence_length": 32})
+        encoding = Encoding(TOKENIZER, (), 3, "uint16", Excluded([]))
+        tracemalloc.start()
+        try:
+            builder._assemble(made, encoding, tokens_of, folder, lambda *_: None)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    few, many = peak(5_000), peak(15_000)
+    drawn = 2 * 10_000 * 3.5 / 2
+    assert (many - few) / drawn < 100 - 16, "besides the lengths, which are made before"
