@@ -65,7 +65,5 @@ def _mean(runs: Sequence[RunRecord], metric: str) -> float | None:
 
 def _published(task: str, metric: str) -> float | None:
     info = shipped().get(task)  # of a task of one's own no paper has a value
-    values = [
-        v.value for v in load_published() if info and (v.task, v.comparable) == (info.published_as, metric)
-    ]
+    values = [v.value for v in load_published() if info and (v.task, v.comparable) == (info.published_as, metric)]
     return max(values, default=None)
