@@ -81,7 +81,9 @@ def scaffold(path: str | Path, task_id: str, *, language: str = "en", wanted: Wa
 def check_task_id(text: str) -> None:
     """Raises UsageError where `text` is no task id."""
     if not re.fullmatch(r"[a-z0-9_]+", text):
-        raise UsageError(f"'{text}' is not a task id", hint="use lower-case letters, digits and underscores")
+        raise UsageError(
+            f"'{text}' is not a task id", hint="use lower-case letters, digits and underscores, such as my_task"
+        )
 
 
 def _filled_in(task: str, language: str, folder: Path, files: dict[str, str], sniffed: Sniffed, splits: str) -> str:

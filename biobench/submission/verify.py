@@ -65,7 +65,7 @@ def examine(folder: str | Path, data_dir: str | Path | None = None, against: str
     for task, runs in groupby((r for r in records if r.key in sound), key=lambda r: r.task.id):
         folds, missing = list[TaskData](), ""
         try:
-            folds = load_folds(load_task(task), data_dir, offline=True)
+            folds = load_folds(load_task(task), data_dir)
         except (DataUnavailableError, DataFormatError) as problem:
             missing = problem.what
         for record in runs:

@@ -193,16 +193,6 @@ def test_limited_runs_never_enter_beside_full_ones(tmp_path):
     assert any("no full run" in note for note in only.notes)
 
 
-def test_an_unknown_name_is_corrected(tmp_path):
-    save_runs(tmp_path, "camembert-bio", ("gad",), 0.8)
-    with pytest.raises(UsageError) as caught:
-        compare("camembert-bip", "camembert-bio", results_dir=tmp_path)
-    assert caught.value.hint == "did you mean 'camembert-bio'?"
-    with pytest.raises(UsageError) as caught:
-        compare("camembert-bio", "CamemBERT-Bio", results_dir=tmp_path)
-    assert "did you mean" in caught.value.hint
-
-
 def test_damaged_records_are_named_and_the_rest_goes_on(tmp_path):
     save_runs(tmp_path, "a", TASKS, 0.8)
     save_runs(tmp_path, "b", TASKS, 0.7)

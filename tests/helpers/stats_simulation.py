@@ -67,15 +67,12 @@ def macro(tp: FloatArray, fp: FloatArray, gold: FloatArray) -> FloatArray:
     return f1[..., gold.sum(0) > 0].mean(-1)
 
 
-def expected_macro(
-    population: Population, groups: int, seeds: int, recalls: FloatArray | None, repeats: int
-) -> FloatArray:
-    """Expected macro F1 of each model over new test sets (and new seeds, where ``recalls`` is None)."""
+def expected_macro(population: Population, groups: int, recalls: FloatArray, repeats: int) -> FloatArray:
+    """Expected macro F1 of each model over new test sets."""
     rng = np.random.default_rng(987)
     total = np.zeros(len(population.recalls))
     for _ in range(repeats):
-        now = population.run_recalls(seeds, rng) if recalls is None else recalls
-        total += macro(*population.arrays(groups, now, rng)).mean(1)
+        total += macro(*population.arrays(groups, recalls, rng)).mean(1)
     return total / repeats
 
 

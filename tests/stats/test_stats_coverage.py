@@ -37,7 +37,7 @@ STRONG = Population(np.full(4, 0.3), np.full((1, 4), 0.95), false_rate=0.05)
 def test_documents_with_frequent_labels(population, groups):
     rng = np.random.default_rng(1)
     recalls = population.run_recalls(1, rng)
-    truth = expected_macro(population, groups, 1, recalls, 3000)[0]
+    truth = expected_macro(population, groups, recalls, 3000)[0]
     covered = by_bootstrap = 0
     for _ in range(1200):
         counts = population.sample(groups, recalls[:1], rng)[0]
@@ -54,7 +54,7 @@ def test_documents_with_rare_labels_need_the_jackknife():
     labels = 34
     population = Population(np.geomspace(0.4, 0.01, labels), rng.uniform(0.5, 0.85, size=(1, labels)))
     recalls = population.run_recalls(1, rng)
-    truth = expected_macro(population, 130, 1, recalls, 3000)[0]
+    truth = expected_macro(population, 130, recalls, 3000)[0]
     auto = bootstrap = percentile = 0
     for repeat in range(600):
         counts = population.sample(130, recalls, rng)[0]
@@ -71,23 +71,6 @@ def test_documents_with_rare_labels_need_the_jackknife():
     assert_nominal(auto, 600, Estimand.NEW_DOCUMENTS)
     assert percentile / 300 < 0.9
     assert bootstrap / 300 < 0.93
-
-
-def test_these_tasks_with_shared_documents():
-    """Three tasks, two of them on the same documents: seeds and documents vary, tasks do not."""
-    population = Population(np.array([0.5, 0.3]), np.array([[0.7, 0.6], [0.75, 0.7]]), shared=0.7, seed_sd=0.04)
-    expected = expected_macro(population, 100, 4, None, 4000)
-    truth = expected[0] - expected[1]  # the three tasks are alike, so this is each one's difference
-    rng = np.random.default_rng(8)
-    names = [f"d{i}" for i in range(100)]
-    covered = 0
-    for _ in range(700):
-        both = np.concatenate([population.run_recalls(4, rng), population.run_recalls(4, rng)])
-        a, b, c, d = population.sample(100, both, rng)
-        e, f = population.sample(100, population.run_recalls(4, rng), rng)
-        tasks = [one_task("x", [a, b], names), one_task("y", [c, d], names), one_task("z", [e, f], names)]
-        covered += truth in compare_counts(tasks, "xxz", draws=300).total.interval
-    assert_nominal(covered, 700, Estimand.THESE_TASKS)
 
 
 def test_two_tasks_on_one_set_of_documents_are_no_more_evidence_than_one():
