@@ -54,10 +54,8 @@ def run_request(
     summary: with the table of runs and what follows it. against: a model of the results folder to compare with.
     """
     from biobench.models.loading import quiet_libraries
-    from biobench.runs.selection import select
 
     quiet_libraries()
-    selection = select(request)  # what is refused here is refused before anything heavy is loaded
     if against is not None:
         check_known(against, request.results_dir)
     from biobench.cli.console.progress import RunTerminal
@@ -67,7 +65,7 @@ def run_request(
 
     try:
         with stoppable(), RunTerminal() as reporter:
-            plan = make_plan(request, reporter, selection=selection)
+            plan = make_plan(request, reporter)
             for line in (*plan.skipped, *plan.contradictions()):
                 reporter.say(line)
             results = run_plan(plan, reporter)

@@ -6,12 +6,9 @@ and tokenizer files, so a copied or moved folder is the same model and a changed
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -102,66 +99,31 @@ def licence_of(folder: Path) -> str | None:
     return named if isinstance(named, str) and _IDENTIFIER.fullmatch(named) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Located:
-    """A checkpoint's folder on this machine, its files looked at but not hashed."""
+def find_checkpoint(model: str, *, offline: bool = False, trust_remote_code: bool = False) -> Checkpoint:
+    """Find `model` (downloading it unless `offline`), check its files, read its config and hash it. Loads no torch.
 
-    folder: Path
-    name: str
-    revision: str | None
-
-
-def locate(model: str, *, offline: bool = False, trust_remote_code: bool = False) -> Located:
-    """Find `model` (downloading it unless `offline`) and check its files, without torch. Raises ModelError."""
+    Raises ModelError.
+    """
     folder, name, revision = _locate(model, offline)
-    config = folder / "config.json"
-    if not config.is_file():
+    config_file = folder / "config.json"
+    if not config_file.is_file():
         hint = "give a folder saved with save_pretrained"
         raise ModelError("no config.json in the model's folder", hint=hint, file=folder)
     check_links(folder)
-    try:
-        fields = json.loads(config.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        hint = "the folder must hold a config that AutoConfig knows"
-        raise ModelError(f"the config cannot be read: {first_line(error)}", hint=hint, file=config) from error
-    if not trust_remote_code and _needs_own_code(fields):
-        raise ModelError(
-            "the model brings its own code (auto_map), which is not run",
-            hint="read that code, then --trust-remote-code allows it",
-            file=config,
-        )
     check_pickle(folder, name)
-    return Located(folder, name, revision)
-
-
-def find_checkpoint(model: str | Located, *, offline: bool = False, trust_remote_code: bool = False) -> Checkpoint:
-    """Locate `model` unless that is done, read its config and hash it. Loads torch. Raises ModelError."""
-    place = model
-    if not isinstance(place, Located):
-        place = locate(place, offline=offline, trust_remote_code=trust_remote_code)
     from transformers import AutoConfig
 
-    folder = place.folder
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
     except Exception as error:  # what the library (or the model's own code) raises has no common class
         raise ModelError(
             f"the config cannot be read: {first_line(error)}",
             hint="the folder must hold a config that AutoConfig knows; --trust-remote-code allows the model's own code",
-            file=folder / "config.json",
+            file=config_file,
         ) from error
     seen = stamp(folder, code=trust_remote_code)
     digest = content_hash(folder, code=trust_remote_code)
-    return Checkpoint(place.name, place.revision, folder, digest, config, trust_remote_code, seen)
-
-
-def _needs_own_code(config: Any) -> bool:
-    """Whether only code in the folder knows the type of the model."""
-    if not isinstance(config, dict) or "auto_map" not in config:
-        return False
-    from transformers import CONFIG_MAPPING
-
-    return str(config.get("model_type")) not in CONFIG_MAPPING
+    return Checkpoint(name, revision, folder, digest, config, trust_remote_code, seen)
 
 
 def check_unchanged(checkpoint: Checkpoint) -> None:
@@ -283,20 +245,6 @@ def window(tokenizer: PreTrainedTokenizerBase, config: Any, max_length: int) -> 
     if positions is not None:
         limits.append(positions)
     return min(limits)
-
-
-@contextmanager
-def without_progress_bars() -> Iterator[None]:
-    """No bars of the model library inside; what the caller had set is set again afterwards."""
-    from transformers.utils import logging
-
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def quiet_libraries() -> None:

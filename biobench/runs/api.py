@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from biobench.core.files import make_folder
-from biobench.models.loading import without_progress_bars
 from biobench.runs.options import RunRequest, with_arguments_of
 from biobench.runs.plan import RunPlan, make_plan
 from biobench.runs.result import Reporter, RunResult, of_record
@@ -34,8 +33,10 @@ def run(call: _Call) -> RunResults:
     a task of `tasks` has no data; a failed run is a result, not an exception.
     """
     request = RunRequest(**{f.name: getattr(call, f.name) for f in fields(RunRequest)})
-    with without_progress_bars():
-        return make_runs(request, call.reporter or Reporter())
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    return make_runs(request, call.reporter or Reporter())
 
 
 def make_runs(request: RunRequest, reporter: Reporter) -> RunResults:

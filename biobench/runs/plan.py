@@ -15,7 +15,7 @@ from biobench.kinds.base import get_kind
 from biobench.models.loading import Checkpoint, find_checkpoint
 from biobench.runs.options import RunRequest, Track
 from biobench.runs.result import Reporter, RunName, RunResult, Status
-from biobench.runs.selection import Selection, seeds_of, select
+from biobench.runs.selection import seeds_of, select
 from biobench.schema.baseline import BaselineRecord
 from biobench.schema.document import TaskData
 from biobench.schema.record import TaskIdentity
@@ -136,14 +136,20 @@ class RunPlan:
         return stored
 
 
-def make_plan(request: RunRequest, reporter: Reporter | None = None, *, selection: Selection | None = None) -> RunPlan:
+def make_plan(request: RunRequest, reporter: Reporter | None = None) -> RunPlan:
     """Read the data and the models' identities; nothing is trained. Raises BioBenchError.
 
     What needs no torch is checked first: options, specs, whether the data of named tasks is at hand, model folders.
-    selection: what `select` gave for the request, where it was asked before.
     """
-    selection = selection or select(request)
+    selection = select(request)
     reporter = reporter or Reporter()
+    checkpoints = []
+    for model in dict.fromkeys(request.model):
+        reporter.stage(f"reading model {model}")
+        checkpoint = find_checkpoint(model, offline=request.offline, trust_remote_code=request.trust_remote_code)
+        name = selection.names.get(model, checkpoint.id)
+        same = name == checkpoint.id
+        checkpoints.append(checkpoint if same else replace(checkpoint, id=name, source=checkpoint.id))
     if request.device.startswith("cuda"):
         from biobench.core.machine import resolve_device
 
@@ -152,13 +158,6 @@ def make_plan(request: RunRequest, reporter: Reporter | None = None, *, selectio
     for task in selection.tasks:
         reporter.stage(f"reading {task.id}")
         entries += _entries(task, request)
-    checkpoints = []
-    for model, place in selection.models.items():
-        reporter.stage(f"reading model {model}")
-        checkpoint = find_checkpoint(place, trust_remote_code=request.trust_remote_code)
-        name = selection.names.get(model, checkpoint.id)
-        same = name == checkpoint.id
-        checkpoints.append(checkpoint if same else replace(checkpoint, id=name, source=checkpoint.id))
     from biobench.core.machine import resolve_device, resolve_precision
 
     device = resolve_device(request.device)

@@ -1,4 +1,4 @@
-"""What a request names, checked before torch, data and weights are loaded: options, tasks with overrides, models."""
+"""What a request names, checked before torch, data and weights are loaded: options, tasks with overrides, names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from biobench.data.locate import choose, data_folder
 from biobench.data.suite import left_out, matching, picked, pool, suite_tasks, trained
 from biobench.errors import DataUnavailableError, UsageError
 from biobench.kinds.base import get_kind
-from biobench.models.loading import Located, locate
 from biobench.runs.options import Executor, RunRequest, Track
 from biobench.schema.protocols import FROZEN, PROTOCOLS
 from biobench.schema.strict import FieldError, suggest
@@ -24,22 +23,20 @@ _NAME = re.compile(r"\S(.{0,198}\S)?")
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A request's tasks and models, each read once.
+    """A request's tasks, with their overrides.
 
-    tasks: with their overrides. skipped: a line for each task of a suite that cannot be run. models: by what the
-    request calls them. names: what `--name` calls each model.
+    skipped: a line for each task of a suite that cannot be run. names: what `--name` calls each model.
     """
 
     tasks: list[LoadedTask]
     skipped: list[str]
-    models: dict[str, Located]
     names: dict[str, str]
 
 
 def select(request: RunRequest) -> Selection:
-    """Read the specs and find the models that the request names; a model of the hub is downloaded.
+    """Read the specs that the request names.
 
-    Raises UsageError, ModelError or SpecError for what no run could use, and DataUnavailableError that lists the named
+    Raises UsageError or SpecError for what no run could use, and DataUnavailableError that lists the named
     tasks whose data is not at hand; a suite may hold such tasks.
     """
     _check_options(request)
@@ -48,11 +45,7 @@ def select(request: RunRequest) -> Selection:
     for task in tasks:
         seeds_of(task, request)
     check_data([task for task in tasks if task.id in named], request.data_dir)
-    models = {
-        model: locate(model, offline=request.offline, trust_remote_code=request.trust_remote_code)
-        for model in dict.fromkeys(request.model)
-    }
-    return Selection(tasks, lines, models, names)
+    return Selection(tasks, lines, names)
 
 
 def _check_options(request: RunRequest) -> None:

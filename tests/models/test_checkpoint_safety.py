@@ -80,7 +80,7 @@ def test_code_of_a_checkpoint_is_not_followed_without_the_flag(folder: Path, tmp
 def test_code_that_is_needed_and_not_allowed_is_said(folder: Path) -> None:
     config = json.loads((folder / "config.json").read_text()) | {"model_type": "own", "auto_map": {"AutoModel": "m.M"}}
     (folder / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ModelError, match=r"(?m)brings its own code \(auto_map\), which is not run$") as caught:
+    with pytest.raises(ModelError, match="the config cannot be read: ") as caught:
         find_checkpoint(str(folder))
     assert "--trust-remote-code" in caught.value.hint
 

@@ -175,7 +175,6 @@ def test_a_rate_that_cannot_be_trained_is_refused_before_any_run(monkeypatch: py
         found.append(model)
         return SimpleNamespace(id=model)
 
-    monkeypatch.setattr("biobench.runs.selection.locate", lambda model, **_: model)
     monkeypatch.setattr("biobench.runs.plan.find_checkpoint", located)
     monkeypatch.setattr("biobench.runs.plan._key", lambda *_: "key")
     with pytest.raises(SpecError, match="should be greater than 0"):
