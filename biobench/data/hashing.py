@@ -15,8 +15,6 @@ from biobench.schema.document import Document
 
 _NOT_IDENTITY = ("sources", "source", "reader", "splits", "seeds", "corpus")
 """Written back in resolved form below, or (seeds, corpus) without influence on a single run."""
-_SHARED_TAGGER = 2
-"""Form of the tagger that all types share: in the first, unnamed one a span could go on as another type's."""
 
 
 def identity(model: BaseModel) -> dict[str, Any]:
@@ -55,9 +53,6 @@ def task_identity(task: LoadedTask, source_id: str) -> dict[str, Any]:
     spec["source"] = source.id
     spec["reader"] = identity(task.options[source.id])
     spec["splits"] = _plain(task.spec.splits_of(source))
-    options = task.spec.head.span
-    if options is not None and options.variant == "paper_variant":
-        spec["head"]["span"]["tagger"] = _SHARED_TAGGER
     return spec
 
 

@@ -22,7 +22,6 @@ from biobench.finetune.prepare import Prepared
 from biobench.models.encoder import padded_inputs
 from biobench.models.heads import SequenceHead, TokenHead
 from biobench.models.loading import Checkpoint, load_tokenizer
-from biobench.models.stock import StockHead, parts_of
 
 KEEPING = "--keep-model"
 HEAD_FILE, HEAD_ABOUT = "head.safetensors", "biobench_head.json"
@@ -56,14 +55,14 @@ def _library_model(network: Network, prepared: Prepared, checkpoint: Checkpoint)
     from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
 
     head = network.head
-    if not prepared.kind.counted or not isinstance(head, TokenHead | SequenceHead | StockHead):
+    if not prepared.kind.counted or not isinstance(head, TokenHead | SequenceHead):
         return None
     names = prepared.outputs
     config = type(checkpoint.config).from_dict(checkpoint.config.to_dict())
     config.id2label, config.label2id = dict(enumerate(names)), {name: i for i, name in enumerate(names)}
     config.problem_type = "multi_label_classification" if prepared.kind.thresholds else "single_label_classification"
     tokens = isinstance(head, TokenHead)
-    as_linear = config.model_type == "modernbert" and not isinstance(head, StockHead)
+    as_linear = config.model_type == "modernbert"
     if as_linear:
         config.classifier_activation, config.classifier_bias, config.classifier_pooling = "linear", False, "cls"
     loader: Any = AutoModelForTokenClassification if tokens else AutoModelForSequenceClassification
@@ -74,16 +73,12 @@ def _library_model(network: Network, prepared: Prepared, checkpoint: Checkpoint)
         return None
     if full.base_model.load_state_dict(network.encoder.model.state_dict(), strict=False).unexpected_keys:
         return None
-    if isinstance(head, StockHead):
-        for part, trained in zip(parts_of(full), head.shipped, strict=True):
-            part.load_state_dict(trained.state_dict())
-    else:
-        classifier = getattr(full, "classifier", None)
-        if not isinstance(classifier, nn.Linear) or classifier.weight.shape != head.linear.weight.shape:
-            return None
-        classifier.load_state_dict(head.linear.state_dict(), strict=True)
-        if as_linear:
-            _pass_through(full)
+    classifier = getattr(full, "classifier", None)
+    if not isinstance(classifier, nn.Linear) or classifier.weight.shape != head.linear.weight.shape:
+        return None
+    classifier.load_state_dict(head.linear.state_dict(), strict=True)
+    if as_linear:
+        _pass_through(full)
     encoded = [e for e in prepared.test.encoded if len(e)][:_PROBES]
     inputs = padded_inputs([e.ids for e in encoded], [e.types for e in encoded], network.encoder.pad_id)
     with torch.no_grad():

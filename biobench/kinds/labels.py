@@ -42,12 +42,9 @@ class LabelKind(Kind):
         return lost, [Prediction(document=d.id, labels=labels) for d, labels in pairs]
 
     def build_head(self, head: Head, checkpoint: Checkpoint, width: int, outputs: int) -> nn.Module:
-        """Pooling, dropout and a linear layer, or the checkpoint family's own head."""
+        """Pooling, dropout and a linear layer."""
         from biobench.models.heads import SequenceHead
-        from biobench.models.stock import StockHead
 
-        if head.pooling == "stock":
-            return StockHead(checkpoint, outputs)
         return SequenceHead(
             width, outputs, head.dropout, checkpoint.initial_std, "mean" if head.pooling == "mean" else "cls"
         )

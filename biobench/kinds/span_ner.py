@@ -58,24 +58,21 @@ class SpanNer(SpanKind):
         return SpanHead(width, outputs, head.dropout, head.pooling, head.span)
 
     def terms(self, spec: TaskSpec, targets: Targets, words: Sequence[int]) -> int:
-        """Units, or sampled spans."""
-        options = _options(spec)
-        if options.variant == "paper_variant":
-            return sum(sampled(t, n, options.max_span) for t, n in zip(targets, words, strict=True))
+        """Units."""
         return sum(words)
 
     def loss(self, spec: TaskSpec, logits: SpanScores, targets: Targets, weights: Tensor | None) -> Tensor:
         """That of the spec's variant."""
-        return span_loss(logits, targets, paper=_options(spec).variant == "paper_variant")
+        return span_loss(logits, targets)
 
     def answers(self, task: Task, logits: SpanScores, encoded: Sequence[Encoded]) -> list[PlacedSpans]:
         """The spans that each window shows."""
-        return span_answers(logits, encoded, paper=_options(task.spec).variant == "paper_variant")
+        return span_answers(logits, encoded)
 
     def predict(self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float) -> Prediction:
         """The spans that their deciding windows show."""
         spans = merge_spans(seen, answers)
-        return predict_spans(document, spans, task.outputs, filtered=_options(task.spec).filters)
+        return predict_spans(document, spans, task.outputs, filtered=_options(task.spec).same_type_overlaps == "filter")
 
     def oracle(self, task: Task, document: Document, encoded: Sequence[Encoded]) -> Prediction:
         """Gold that the windows show whole and the head can express (ends at unit ends, not too long)."""
@@ -213,22 +210,16 @@ def gold_answers(
     return answers
 
 
-_NEGATIVES, _SAMPLED = 500, 512
-"""Of the code behind the published table: spans that are no mention, and spans in all, that a sample trains on."""
-
-
-def span_loss(scores: SpanScores, targets: Sequence[NDArray[Any]], *, paper: bool) -> Tensor:
+def span_loss(scores: SpanScores, targets: Sequence[NDArray[Any]]) -> Tensor:
     """Negative log likelihood of the outermost spans' tags, plus the binary loss of every span and type.
 
-    targets: per sequence (spans, 3): first unit, last unit, type. paper: the sampled loss instead.
+    targets: per sequence (spans, 3): first unit, last unit, type.
     """
     import torch
     from torch.nn.functional import binary_cross_entropy_with_logits
 
     from biobench.core.machine import to_device
 
-    if paper:
-        return _sampled_loss(scores, targets)
     wanted = torch.zeros_like(scores.logits)
     begins = np.cumsum([0, *scores.counts[:-1]])
     short = [_short(rows, scores.logits.shape[1]) for rows in targets]
@@ -266,68 +257,21 @@ def _short(rows: NDArray[Any], longest: int) -> NDArray[Any]:
     return kept
 
 
-def sampled(rows: NDArray[Any], count: int, longest: int) -> int:
-    """How many spans the sampled loss takes of a sequence of `count` units."""
-    rows = _short(rows, longest)
-    cells = sum(min(longest, count - at) for at in range(count))
-    distinct = len({(int(a), int(b)) for a, b, _ in rows})
-    return min(_SAMPLED, len(rows) + min(_NEGATIVES, cells - distinct))
-
-
-def _sampled_loss(scores: SpanScores, targets: Sequence[NDArray[Any]]) -> Tensor:
-    """Sum over sampled spans of the mean over columns of the binary loss; column 0 stands for no mention.
-
-    A sequence gives all its mentions and its first 500 other spans in order of position, shuffled and cut at
-    512, as in the author's code. A span of two types gives two rows that contradict each other.
-    """
-    import torch
-    from torch.nn.functional import binary_cross_entropy_with_logits
-
-    from biobench.core.machine import to_device
-
-    total = scores.logits.sum() * 0.0
-    begin = 0
-    for rows, count in zip(targets, scores.counts, strict=True):
-        rows = _short(rows, scores.logits.shape[1])
-        gold = {(int(a), int(b)) for a, b, _ in rows}
-        others: list[tuple[int, int, int]] = []
-        for first in range(count):
-            if len(others) >= _NEGATIVES:
-                break
-            reach = min(first + scores.logits.shape[1], count)
-            others += [(first, last, 0) for last in range(first, reach) if (first, last) not in gold]
-        drawn = [(a, b, kind + 1) for a, b, kind in rows.tolist()] + others[:_NEGATIVES]
-        every = torch.tensor(drawn, dtype=torch.long).view(-1, 3)
-        chosen = to_device(every[torch.randperm(len(every))[:_SAMPLED]], scores.logits.device)
-        logits = scores.logits[begin + chosen[:, 0], chosen[:, 1] - chosen[:, 0]]
-        wanted = torch.zeros_like(logits)
-        wanted[torch.arange(len(chosen), device=logits.device), chosen[:, 2]] = 1.0
-        total = total + binary_cross_entropy_with_logits(logits, wanted, reduction="sum") / logits.shape[1]
-        begin += count
-    return total
-
-
-def span_answers(scores: SpanScores, encoded: Sequence[Encoded], *, paper: bool) -> list[PlacedSpans]:
+def span_answers(scores: SpanScores, encoded: Sequence[Encoded]) -> list[PlacedSpans]:
     """Per window: (spans, 4) first unit, last unit, type, probability; units counted in the document.
 
     A span and type counts when its own sigmoid passes 0.5, so one span may have two types. Outermost spans
-    longer than the scorer's band are taken from the tagger's best path. paper: column 0 stands for no
-    mention, and a span has its best type only.
+    longer than the scorer's band are taken from the tagger's best path.
     """
     import torch
 
     chances = torch.sigmoid(scores.logits).masked_fill(~scores.inside[..., None], 0.0)
-    if paper:
-        chances = chances[..., 1:]
-        best = chances == chances.max(dim=-1, keepdim=True).values
-        chances = chances * best
     at = (chances > 0.5).nonzero()
     values = chances[at[:, 0], at[:, 1], at[:, 2]].cpu().numpy()
     rows = at.cpu().numpy()
-    long = [[] for _ in encoded] if paper else _longer(scores)
     answers: list[PlacedSpans] = []
     begin = 0
-    for window, extra, count in zip(encoded, long, scores.counts, strict=True):
+    for window, extra, count in zip(encoded, _longer(scores), scores.counts, strict=True):
         mine = (rows[:, 0] >= begin) & (rows[:, 0] < begin + count)
         first = rows[mine, 0] - begin
         spans = np.stack([first, first + rows[mine, 1], rows[mine, 2], values[mine]], axis=1).astype(np.float64)

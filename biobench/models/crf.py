@@ -1,7 +1,7 @@
 """Linear-chain CRFs over many label groups at once: likelihood, marginals, best paths.
 
-A group is an independent chain on the same words. The tagger of nested spans has one group of five tags
-(O, I, B, L, U) for each type; the variant of the published French table has one group of 1 + 4 x types tags.
+A group is an independent chain on the same words: the tagger of nested spans has one of five tags (O, I, B, L, U) for
+each type.
 Scans run over words; sequences, groups and both directions are one batch. Recursions: Lafferty, McCallum and Pereira,
 "Conditional random fields", ICML 2001; the forward and backward sums in log space.
 """
@@ -17,24 +17,6 @@ OUTSIDE, INSIDE, BEGIN, LAST, UNIT = range(5)
 TAGS = 5
 _FORBIDDEN = -1e4
 """Score of a move that the structure does not allow: finite, so that sums of them stay numbers."""
-
-
-def bioul(classes: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
-    """What a group allows: moves (tags, tags), first tags (tags,), last tags (tags,); True is allowed.
-
-    Without `classes` the group has the five tags of one class. With it, one group has 1 + 4 x classes tags (0 outside;
-    1 + 4c inside, begin, last, unit of class c): spans of one class may overlap, and another class may only begin
-    where the one before has ended.
-    """
-    tag = torch.arange(TAGS) if classes is None else torch.tensor([OUTSIDE, *[INSIDE, BEGIN, LAST, UNIT] * classes])
-    open_after = torch.isin(tag, torch.tensor([INSIDE, BEGIN]))
-    open_before = torch.isin(tag, torch.tensor([INSIDE, LAST]))
-    moves = open_after[:, None] == open_before[None]
-    if classes is not None:
-        owner = torch.cat([torch.tensor([-1]), torch.arange(classes).repeat_interleave(4)])
-        same = owner[:, None] == owner[None]
-        moves = torch.where(same, moves | (same & (owner >= 0)), moves & ~open_before[None])
-    return moves, ~open_before, ~open_after
 
 
 class PathSums(NamedTuple):
@@ -65,15 +47,18 @@ class LinearCRF(nn.Module):
     forbidden_first: Tensor
     forbidden_last: Tensor
 
-    def __init__(self, groups: int, allowed: tuple[Tensor, Tensor, Tensor]) -> None:
+    def __init__(self, groups: int) -> None:
         super().__init__()
-        moves, first, last = allowed
-        self.moves = nn.Parameter(torch.zeros(groups, *moves.shape))
-        self.first = nn.Parameter(torch.zeros(groups, len(first)))
-        self.last = nn.Parameter(torch.zeros(groups, len(last)))
-        self.register_buffer("forbidden_moves", (~moves).float() * _FORBIDDEN, persistent=False)
-        self.register_buffer("forbidden_first", (~first).float() * _FORBIDDEN, persistent=False)
-        self.register_buffer("forbidden_last", (~last).float() * _FORBIDDEN, persistent=False)
+        tag = torch.arange(TAGS)
+        open_after = torch.isin(tag, torch.tensor([INSIDE, BEGIN]))
+        open_before = torch.isin(tag, torch.tensor([INSIDE, LAST]))
+        self.moves = nn.Parameter(torch.zeros(groups, TAGS, TAGS))
+        self.first = nn.Parameter(torch.zeros(groups, TAGS))
+        self.last = nn.Parameter(torch.zeros(groups, TAGS))
+        moves = open_after[:, None] != open_before[None]
+        self.register_buffer("forbidden_moves", moves.float() * _FORBIDDEN, persistent=False)
+        self.register_buffer("forbidden_first", open_before.float() * _FORBIDDEN, persistent=False)
+        self.register_buffer("forbidden_last", open_after.float() * _FORBIDDEN, persistent=False)
 
     def _scores(self) -> tuple[Tensor, Tensor, Tensor]:
         return (

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from biobench.core.machine import to_device
-from biobench.models.crf import BEGIN, INSIDE, LAST, TAGS, UNIT, LinearCRF, PathSums, bioul, turn
+from biobench.models.crf import BEGIN, INSIDE, LAST, TAGS, UNIT, LinearCRF, PathSums, turn
 from biobench.models.heads import Units
 from biobench.schema.training import SpanOptions
 
@@ -93,22 +93,16 @@ class SpanHead(nn.Module):
         super().__init__()
         self.options, self.pooling, self.types = options, pooling, types
         self.dropout = nn.Dropout(dropout)
-        self.columns = types + 1 if options.variant == "paper_variant" else types
         if options.variant != "biaffine":
             same = width == options.width
             self.project = nn.Identity() if same else nn.Sequential(nn.Linear(width, options.width), nn.GELU())
             self.context = GatedBiLSTM(options.width, options.layers, dropout)
             width = options.width
-            if options.variant == "paper_variant":
-                self.tagger = nn.Linear(width, 1 + 4 * self.columns)
-                self.crf = LinearCRF(1, bioul(self.columns))
-            else:
-                self.tagger = nn.Linear(width, TAGS * types)
-                self.crf = LinearCRF(types, bioul())
-        self.begin = nn.Linear(width, self.columns * options.biaffine_width)
-        self.end = nn.Linear(width, self.columns * options.biaffine_width)
-        rare = 0.0 if options.variant == "paper_variant" else _RARE
-        self.bias = nn.Parameter(torch.full((1,), rare))
+            self.tagger = nn.Linear(width, TAGS * types)
+            self.crf = LinearCRF(types)
+        self.begin = nn.Linear(width, types * options.biaffine_width)
+        self.end = nn.Linear(width, types * options.biaffine_width)
+        self.bias = nn.Parameter(torch.full((1,), _RARE))
 
     def forward(self, hidden: Tensor, units: Units) -> SpanScores:
         """hidden: (tokens, width)."""
@@ -128,22 +122,19 @@ class SpanHead(nn.Module):
         rows = to_device(real.view(-1).nonzero()[:, 0], states.device)
         padded = self.context(_padded(self.project(states), rows, real.shape), mask)
         flat = padded.flatten(0, 1)[rows]
-        paper = self.options.variant == "paper_variant"
-        groups = 1 if paper else self.types
-        emissions = _padded(self.tagger(self.dropout(flat)), rows, real.shape).view(*real.shape, groups, -1)
-        with torch.set_grad_enabled(paper and torch.is_grad_enabled()):
+        emissions = _padded(self.tagger(self.dropout(flat)), rows, real.shape).view(*real.shape, self.types, -1)
+        with torch.no_grad():
             sums = self.crf.sums(emissions, mask)
             marginals = self.crf.log_marginals(emissions, sums).flatten(0, 1)[rows]
-            chance = _span_chances(marginals, self.columns if paper else None, inside)
-        term = chance if paper else _logit(chance)
+            term = _logit(_span_chances(marginals, inside))
         logits = self._biaffine(self.dropout(flat), inside.shape[1]) + term
         return SpanScores(logits, inside, every, Tagged(self.crf, emissions, mask, sums))
 
     def _biaffine(self, states: Tensor, longest: int) -> Tensor:
-        """(units, longest, columns): begin vector of the first unit times end vector of the last."""
+        """(units, longest, types): begin vector of the first unit times end vector of the last."""
         size = self.options.biaffine_width
-        begin = self.begin(states).view(-1, self.columns, size)
-        end = self.end(states).view(-1, self.columns, size)
+        begin = self.begin(states).view(-1, self.types, size)
+        end = self.end(states).view(-1, self.types, size)
         scores: Tensor = _band(begin, end, longest) * float(size) ** -0.5 + self.bias
         return scores
 
@@ -193,17 +184,11 @@ def _band(begin: Tensor, end: Tensor, longest: int) -> Tensor:
     return spans.permute(0, 2, 3, 1).reshape(blocks * _BLOCK, longest, columns)[:count]
 
 
-def _span_chances(marginals: Tensor, classes: int | None, inside: Tensor) -> Tensor:
+def _span_chances(tags: Tensor, inside: Tensor) -> Tensor:
     """(units, longest, types) log probability of a span: the least of its begin, its end, and no hole between.
 
-    marginals: (units, groups, tags). classes: of the tagger that all types share; None: a group a type.
+    tags: (units, types, tags) marginals.
     """
-    if classes is None:
-        tags = marginals
-    else:
-        tags = marginals[:, 0, 1:].reshape(-1, classes, 4)
-        # No outside tag of its own here: a filler keeps the places of the others.
-        tags = torch.cat([tags[..., :1], tags], dim=-1)
     begin = torch.logaddexp(tags[..., BEGIN], tags[..., UNIT])
     end = torch.logaddexp(tags[..., LAST], tags[..., UNIT])
     covered = torch.logsumexp(tags[..., INSIDE:], dim=-1).clamp(max=0.0)

@@ -111,10 +111,9 @@ class Training(Strict):
 class SpanOptions(Strict):
     """What stands between the encoder's states and spans that may nest (head.span)."""
 
-    variant: Literal["crf_biaffine", "biaffine", "paper_variant"] = "crf_biaffine"
+    variant: Literal["crf_biaffine", "biaffine"] = "crf_biaffine"
     """crf_biaffine: gated BiLSTM, a tagger per type trained by its likelihood, a biaffine scorer over all spans.
-    biaffine: the scorer alone, on the encoder's states. paper_variant: one tagger for all types without a
-    likelihood term, sampled spans, one type a span, as in the code behind the published French table."""
+    biaffine: the scorer alone, on the encoder's states."""
     layers: int = Field(3, ge=1, le=8)
     """BiLSTM layers (not in `biaffine`)."""
     width: int = Field(400, ge=2, multiple_of=2)
@@ -124,22 +123,15 @@ class SpanOptions(Strict):
     max_span: int = Field(40, ge=1, le=512)
     """Longest span that the biaffine scorer sees, in words (in sub-tokens with `pooling: none`)."""
     same_type_overlaps: Literal["keep", "filter"] | None = None
-    """filter: of overlapping spans of one type the most confident stays. null: keep; filter in `paper_variant`."""
-
-    @property
-    def filters(self) -> bool:
-        """Whether spans of one type may not overlap."""
-        if self.same_type_overlaps is None:
-            return self.variant == "paper_variant"
-        return self.same_type_overlaps == "filter"
+    """filter: of overlapping spans of one type the most confident stays. null: keep."""
 
 
 class Head(Strict):
     """What turns the encoder's states into scores."""
 
     kind: Literal["token", "sequence", "span"]
-    pooling: Literal["cls", "mean", "stock", "first", "none"] = "cls"
-    """sequence: first token, mean over tokens, or the checkpoint family's own classification head.
+    pooling: Literal["cls", "mean", "first", "none"] = "cls"
+    """sequence: first token, or mean over tokens.
     span: a word's first sub-token (the default there), the mean of its sub-tokens, or none (sub-tokens)."""
     dropout: float = Field(0.1, ge=0, lt=1)
     """Default 0.4 for span heads."""
@@ -158,14 +150,12 @@ class Head(Strict):
     def _span_defaults(cls, data: Any) -> Any:
         if not isinstance(data, dict) or plain(data.get("kind")) != "span":
             return data
-        options = plain(data.get("span")) or {}
-        paper = isinstance(options, dict) and options.get("variant") == "paper_variant"
-        data = {"pooling": "none" if paper else "first", "dropout": 0.4, **data}
+        data = {"pooling": "first", "dropout": 0.4, **data}
         return data if data.get("span") is not None else {**data, "span": {}}
 
     @model_validator(mode="after")
     def _options_fit(self) -> Head:
-        allowed = {"token": ("cls",), "sequence": ("cls", "mean", "stock"), "span": ("first", "mean", "none")}
+        allowed = {"token": ("cls",), "sequence": ("cls", "mean"), "span": ("first", "mean", "none")}
         if self.pooling not in allowed[self.kind]:
             known = "leave it out" if self.kind == "token" else "use one of " + ", ".join(allowed[self.kind])
             raise fail(f"head.pooling '{self.pooling}' does not fit a {self.kind} head", known)

@@ -75,13 +75,14 @@ def test_a_kept_token_model_loads_in_the_pipeline_and_answers_as_the_run_did(
 
 
 def test_a_kept_sequence_model_is_the_librarys_where_the_head_is(biobench: Command, bert: Path, tmp_path: Path) -> None:
-    base = ("run", bert, "--task", "demo_topic", "--seeds", "1", "--json", *FAST, "--keep-model", "kept")
+    modernbert = make_checkpoint("modernbert", tmp_path / "modernbert")
+    base = ("--task", "demo_topic", "--seeds", "1", "--json", *FAST, "--keep-model", "kept")
     fp32 = ("--set", "training.precision=fp32")
-    stock = biobench(*base, *fp32, "--set", "head.pooling=stock").json()[0]
-    kept = tmp_path / stock["model_folder"]
+    linear = biobench("run", modernbert, *base, *fp32, "--set", "head.pooling=cls").json()[0]
+    kept = tmp_path / linear["model_folder"]
     assert not (kept / "head.safetensors").exists()
     answer = pipeline("text-classification", model=str(kept))("A study of asthma.")[0]
     assert answer["label"] in load_data(load_task("demo_topic"), None).labels
-    pooled = biobench(*base, *fp32, "--set", "head.pooling=mean").json()[0]
+    pooled = biobench("run", bert, *base, *fp32, "--set", "head.pooling=mean").json()[0]
     apart = tmp_path / pooled["model_folder"]
     assert (apart / "head.safetensors").exists(), "BERT's own head has another pooling"

@@ -50,14 +50,6 @@ def test_the_hash_holds_each_part_that_decides() -> None:
     )
 
 
-def test_the_shared_tagger_s_form_is_part_of_its_runs_and_of_no_others() -> None:
-    span = "head={kind: span, span: {variant: %s}}"
-    for variant in ("paper_variant", "crf_biaffine", "biaffine"):
-        task = load_task("quaero_emea", [span % variant])
-        options = task_identity(task, task.spec.all_sources[0].id)["head"]["span"]
-        assert options.get("tagger") == (2 if variant == "paper_variant" else None)
-
-
 @pytest.mark.parametrize(
     "change",
     [

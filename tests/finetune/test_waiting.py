@@ -131,7 +131,6 @@ PATHS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("bert", "golden_several", ()),
     ("bert", "golden_numbers", ()),
     ("bert", "nested", ("head={kind: span, pooling: mean, span: {width: 12, biaffine_width: 8, max_span: 3}}",)),
-    ("bert", "nested", ("head={kind: span, span: {variant: paper_variant, width: 12, biaffine_width: 8}}",)),
 )
 
 

@@ -96,21 +96,12 @@ RUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
             "protocol={long_documents: stride, max_length: 16, stride: 4}",
         ),
     ),
-    "spans modernbert paper": (
-        "modernbert",
-        "nested",
-        (
-            "head={kind: span, span: {variant: paper_variant, width: 32, layers: 1, biaffine_width: 8, max_span: 6}}",
-            *("training.epochs=20", "training.evaluate_every=40"),
-        ),
-    ),
     "one label bert": ("bert", "demo_topic", ()),
     "one label modernbert windows": (
         "modernbert",
         "demo_topic",
         ("protocol={long_documents: stride, max_length: 16, stride: 4, merge: mean}", "head.pooling=mean"),
     ),
-    "one label bert stock": ("bert", "demo_topic", ("head.pooling=stock",)),
     "one label modernbert frozen": ("modernbert", "demo_topic", _PROBE),
     "several labels bert": ("bert", "golden_several", ("head={kind: sequence, threshold: tuned}",)),
     "several labels modernbert": (

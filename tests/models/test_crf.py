@@ -7,21 +7,21 @@ from itertools import pairwise, product
 import pytest
 import torch
 
-from biobench.models.crf import OUTSIDE, TAGS, LinearCRF, bioul
+from biobench.models.crf import OUTSIDE, TAGS, LinearCRF
 
 
-def _chain(groups: int, tags: int, lengths: list[int], allowed: tuple[torch.Tensor, ...]) -> tuple:  # type: ignore[type-arg]
+def _chain(groups: int, lengths: list[int]) -> tuple:  # type: ignore[type-arg]
     torch.manual_seed(len(lengths) + groups)
-    crf = LinearCRF(groups, allowed).double()  # type: ignore[arg-type]
+    crf = LinearCRF(groups).double()
     for parameter in crf.parameters():
         torch.nn.init.normal_(parameter)
     mask = torch.arange(max(lengths))[None] < torch.tensor(lengths)[:, None]
-    return crf, torch.randn(len(lengths), max(lengths), groups, tags, dtype=torch.float64), mask
+    return crf, torch.randn(len(lengths), max(lengths), groups, TAGS, dtype=torch.float64), mask
 
 
-def _paths(crf: LinearCRF, emissions: torch.Tensor, group: int, allowed: tuple[torch.Tensor, ...]) -> dict:  # type: ignore[type-arg]
+def _paths(crf: LinearCRF, emissions: torch.Tensor, group: int) -> dict:  # type: ignore[type-arg]
     """Score of every allowed path of one chain (words, tags)."""
-    moves, first, last = allowed
+    moves, first, last = (scores == 0 for scores in (crf.forbidden_moves, crf.forbidden_first, crf.forbidden_last))
     scores = {}
     for path in product(range(emissions.shape[1]), repeat=len(emissions)):
         if not (first[path[0]] and last[path[-1]] and all(moves[a, b] for a, b in pairwise(path))):
@@ -33,30 +33,27 @@ def _paths(crf: LinearCRF, emissions: torch.Tensor, group: int, allowed: tuple[t
     return scores
 
 
-@pytest.mark.parametrize(("groups", "allowed", "lengths"), [(3, bioul(), [1, 4, 2, 5]), (1, bioul(2), [3, 1, 2])])
-def test_sums_marginals_and_best_paths_are_those_of_all_paths(
-    groups: int, allowed: tuple[torch.Tensor, ...], lengths: list[int]
-) -> None:
-    tags = len(allowed[1])
-    crf, emissions, mask = _chain(groups, tags, lengths, allowed)
+def test_sums_marginals_and_best_paths_are_those_of_all_paths() -> None:
+    groups, lengths = 3, [1, 4, 2, 5]
+    crf, emissions, mask = _chain(groups, lengths)
     sums = crf.sums(emissions, mask)
     partition, best = sums.total, crf.viterbi(emissions, mask)
     marginals = crf.log_marginals(emissions, sums).exp()
     for row, length in enumerate(lengths):
         for group in range(groups):
-            scores = _paths(crf, emissions[row, :length, group], group, allowed)
+            scores = _paths(crf, emissions[row, :length, group], group)
             values = torch.tensor(list(scores.values()), dtype=torch.float64)
             assert float(partition[row, group]) == pytest.approx(float(values.logsumexp(0)), abs=1e-9)
             assert tuple(best[row, :length, group].tolist()) == max(scores, key=lambda p: scores[p])
             assert (best[row, length:, group] == OUTSIDE).all()
             chances = (values - values.logsumexp(0)).exp().tolist()
             for at in range(length):
-                wanted = [sum(c for p, c in zip(scores, chances, strict=True) if p[at] == t) for t in range(tags)]
+                wanted = [sum(c for p, c in zip(scores, chances, strict=True) if p[at] == t) for t in range(TAGS)]
                 assert marginals[row, at, group].tolist() == pytest.approx(wanted, abs=1e-9)
 
 
 def test_likelihood_of_every_path_sums_to_one() -> None:
-    crf, emissions, mask = _chain(2, TAGS, [3], bioul())
+    crf, emissions, mask = _chain(2, [3])
     sums = crf.sums(emissions, mask)
     total = torch.zeros(1, 2, dtype=torch.float64)
     for path in product(range(TAGS), repeat=3):
@@ -65,28 +62,19 @@ def test_likelihood_of_every_path_sums_to_one() -> None:
     assert total[0].tolist() == pytest.approx([1.0, 1.0], abs=1e-9)
 
 
-def test_the_structure_of_tags_that_classes_share() -> None:
-    """Every move of two classes: in one class spans may overlap, another begins only where none is open."""
-    moves, first, last = bioul(2)
-    names = ["O", *(f"{tag}{c}" for c in "xy" for tag in "IBLU")]
-    ends_or_none = {"O", "Lx", "Ux", "Ly", "Uy"}
-    for a, b in product(range(9), repeat=2):
-        one, two = names[a], names[b]
-        if one != "O" and one[1:] == two[1:]:
-            allowed = True  # a span that goes on, ends, begins or stands inside or beside one of its class
-        elif two == "O" or two[0] in "BU":
-            allowed = one in ends_or_none
-        else:
-            allowed = False  # nothing goes on that is not of its class
-        assert bool(moves[a, b]) is allowed, (one, two)
-    assert [names[i] for i in range(9) if first[i]] == ["O", "Bx", "Ux", "By", "Uy"]
-    assert [names[i] for i in range(9) if last[i]] == ["O", "Lx", "Ux", "Ly", "Uy"]
+def test_the_structure_of_tags() -> None:
+    crf, names = LinearCRF(1), "OIBLU"
+    for forbidden, allowed in ((crf.forbidden_first, "OBU"), (crf.forbidden_last, "OLU")):
+        assert [name for name, score in zip(names, forbidden.tolist(), strict=True) if score == 0] == list(allowed)
+    moves = zip(product(names, repeat=2), crf.forbidden_moves.view(-1).tolist(), strict=True)
+    wanted = {"OO", "OB", "OU", "II", "IL", "BI", "BL", "LO", "LB", "LU", "UO", "UB", "UU"}
+    assert {a + b for (a, b), score in moves if score == 0} == wanted
 
 
 @pytest.mark.parametrize("known", [False, True])
 def test_gradients_are_right(known: bool) -> None:
     """By differences, of emissions and moves; known: the sums are made without a way back, as in training."""
-    crf, emissions, mask = _chain(2, TAGS, [3, 2], bioul())
+    crf, emissions, mask = _chain(2, [3, 2])
     tags = crf.viterbi(emissions, mask)
     moves, first, last = (p.detach().requires_grad_() for p in crf.parameters())
 
@@ -104,7 +92,7 @@ def test_gradients_are_right(known: bool) -> None:
 
 
 def test_large_scores_beyond_the_mask_leave_the_gradients_numbers() -> None:
-    crf, _, mask = _chain(1, TAGS, [90, 2], bioul())
+    crf, _, mask = _chain(1, [90, 2])
     crf, emissions = crf.float(), torch.full((2, 90, 1, TAGS), 30.0, requires_grad=True)
     tags = crf.viterbi(emissions, mask)
     crf.log_likelihood(emissions, mask, tags, crf.sums(emissions, mask)).sum().backward()

@@ -11,9 +11,7 @@ import torch
 
 from biobench.errors import ModelError
 from biobench.models.encoder import Encoder
-from biobench.models.heads import Units
 from biobench.models.loading import find_checkpoint, load_tokenizer, position_limit, window
-from biobench.models.stock import StockHead
 from biobench.models.weights import load_base
 from biobench.schema.checkpoint import content_hash
 from tests.helpers.checkpoints import FAMILIES, make_checkpoint
@@ -85,29 +83,6 @@ def test_causal_attention_hides_the_text_from_the_first_token() -> None:
     sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
     causal = transformers.LlamaConfig(vocab_size=300, pad_token_id=1, num_key_value_heads=4, **sizes)
     assert not Encoder(transformers.AutoModel.from_config(causal), pad_id=1).first_token_reads
-
-
-def test_stock_head_is_the_familys_own(family: tuple[str, Path]) -> None:
-    name, folder = family
-    if name == "eurobert":
-        with pytest.raises(ModelError, match="stock head"):
-            StockHead(find_checkpoint(str(folder)), 3)
-        return
-    from transformers import AutoModelForSequenceClassification
-
-    checkpoint = find_checkpoint(str(folder))
-    torch.manual_seed(5)
-    full = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=3).eval()
-    torch.manual_seed(5)
-    head = StockHead(checkpoint, 3).eval()
-    encoder = Encoder(load_base(checkpoint, torch.float32), pad_id=1).eval()
-    sequences = _sequences(checkpoint.config.vocab_size, (12, 12))
-    with torch.no_grad():
-        wanted = full(input_ids=torch.from_numpy(np.stack(sequences))).logits
-        ours = head(encoder(sequences), Units(*[torch.empty(0, dtype=torch.long)] * 2, [], [12, 12]))
-    torch.testing.assert_close(ours, wanted, atol=2e-5, rtol=1e-4)
-    kinds = [type(module).__name__ for module in head.modules()]
-    assert any("Dropout" in kind for kind in kinds), "in training it drops what the family's own head drops"
 
 
 def test_window_is_the_smallest_limit(tmp_path: Path) -> None:

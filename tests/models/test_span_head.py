@@ -12,7 +12,7 @@ from biobench.models.crf import BEGIN, INSIDE, LAST, OUTSIDE, UNIT
 from biobench.models.span_head import GatedBiLSTM, SpanHead, Units, _band, pool_units
 from biobench.schema.training import SpanOptions
 
-VARIANTS = ("crf_biaffine", "biaffine", "paper_variant")
+VARIANTS = ("crf_biaffine", "biaffine")
 
 
 def _head(variant: str, **options: int) -> SpanHead:

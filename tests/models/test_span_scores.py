@@ -50,7 +50,6 @@ BEGINS = np.cumsum([0, *COUNTS[:-1]]).tolist()
 def test_a_span_s_logit_is_begin_times_end_over_the_root_of_the_width() -> None:
     head = _head("biaffine")
     assert head.bias.item() == -5.0
-    assert _head("paper_variant").bias.item() == 0.0
     scores, hidden = _scores(head)
     begin, end = (part(hidden).view(9, 3, 5) for part in (head.begin, head.end))
     for s, a, b in _cells():
@@ -60,52 +59,39 @@ def test_a_span_s_logit_is_begin_times_end_over_the_root_of_the_width() -> None:
     assert int(scores.inside.sum()) == len(_cells())
 
 
-@pytest.mark.parametrize("shared", [False, True])
-def test_the_tagger_s_chance_of_a_span_is_the_least_of_begin_end_and_no_hole(shared: bool) -> None:
-    """Each type has its own tags, or all share one outside tag; by the definition over the tags' probabilities."""
+def test_the_tagger_s_chance_of_a_span_is_the_least_of_begin_end_and_no_hole() -> None:
     torch.manual_seed(3)
-    classes = 3
-    raw = torch.randn(9, 1, 1 + 4 * classes) if shared else torch.randn(9, classes, 5)
-    logs = raw.log_softmax(-1)
+    logs = torch.randn(9, 3, 5).log_softmax(-1)
     left = torch.tensor([n - at for n in COUNTS for at in range(n)])
-    inside = torch.arange(4)[None] < left[:, None]
-    found = _span_chances(logs, classes if shared else None, inside)
-    chance = logs.exp()
+    chances = _span_chances(logs, torch.arange(4)[None] < left[:, None])
 
     def of(unit: int, kind: int, *tags: int) -> float:
-        if shared:
-            return float(sum(chance[unit, 0, 4 * kind + tag] for tag in tags))
-        return float(sum(chance[unit, kind, tag] for tag in tags))
+        return float(sum(logs[unit, kind, tag].exp() for tag in tags))
 
     assert (OUTSIDE, INSIDE, BEGIN, LAST, UNIT) == (0, 1, 2, 3, 4)
     for s, a, b in _cells():
-        for kind in range(classes):
+        for kind in range(3):
             i, j = BEGINS[s] + a, BEGINS[s] + b
             covered = math.prod(of(u, kind, INSIDE, BEGIN, LAST, UNIT) for u in range(i, j + 1))
             wanted = min(of(i, kind, BEGIN, UNIT), of(j, kind, LAST, UNIT), covered)
-            assert float(found[i, b - a, kind].exp()) == pytest.approx(wanted, rel=1e-4)
+            assert float(chances[i, b - a, kind].exp()) == pytest.approx(wanted, rel=1e-4)
 
 
-def test_the_tagger_s_term_is_a_logit_and_a_constant_but_in_the_paper_s_variant() -> None:
-    for variant in ("crf_biaffine", "paper_variant"):
-        head = _head(variant)
-        scores, hidden = _scores(head)
-        assert scores.tagger is not None
-        crf, emissions, mask, sums = scores.tagger
-        marginals = crf.log_marginals(emissions, sums)[mask]
-        classes = head.columns if variant == "paper_variant" else None
-        chance = _span_chances(marginals, classes, scores.inside)
-        padded = head.project(hidden).new_zeros(2, 5, 12)
-        padded[0], padded[1, :4] = head.project(hidden)[:5], head.project(hidden)[5:]
-        context = head.context(padded, mask)
-        flat = torch.cat([context[0], context[1, :4]])
-        term = scores.logits - head._biaffine(flat, 4)
-        p = chance.exp().clamp(max=1 - 1e-6)
-        wanted = chance if variant == "paper_variant" else (p / (1 - p)).log().clamp(-10, 10)
-        torch.testing.assert_close(term[scores.inside], wanted[scores.inside], atol=2e-3, rtol=2e-3)
-        (scores.logits * scores.inside[..., None]).sum().backward()
-        learnt = head.tagger.weight.grad is not None and float(head.tagger.weight.grad.abs().sum()) > 0
-        assert learnt is (variant == "paper_variant")
+def test_the_tagger_s_term_is_a_logit_and_a_constant() -> None:
+    head = _head("crf_biaffine")
+    scores, hidden = _scores(head)
+    assert scores.tagger is not None
+    crf, emissions, mask, sums = scores.tagger
+    chance = _span_chances(crf.log_marginals(emissions, sums)[mask], scores.inside)
+    padded = head.project(hidden).new_zeros(2, 5, 12)
+    padded[0], padded[1, :4] = head.project(hidden)[:5], head.project(hidden)[5:]
+    context = head.context(padded, mask)
+    term = scores.logits - head._biaffine(torch.cat([context[0], context[1, :4]]), 4)
+    p = chance.exp().clamp(max=1 - 1e-6)
+    wanted = (p / (1 - p)).log().clamp(-10, 10)
+    torch.testing.assert_close(term[scores.inside], wanted[scores.inside], atol=2e-3, rtol=2e-3)
+    (scores.logits * scores.inside[..., None]).sum().backward()
+    assert head.tagger.weight.grad is None
 
 
 def test_a_certain_tagger_is_held_to_ten() -> None:
@@ -125,7 +111,7 @@ def _wanted_cells(scores: SpanScores) -> float:
 
 def test_the_loss_is_that_of_every_span_and_type_and_of_the_tags() -> None:
     scores, _ = _scores(_head("biaffine"))
-    assert span_loss(scores, TARGETS, paper=False).item() == pytest.approx(_wanted_cells(scores), rel=1e-5)
+    assert span_loss(scores, TARGETS).item() == pytest.approx(_wanted_cells(scores), rel=1e-5)
     head = _head("crf_biaffine")
     scores, _ = _scores(head)
     # The outermost spans' tags, by hand, of the sequences that have units.
@@ -138,35 +124,7 @@ def test_the_loss_is_that_of_every_span_and_type_and_of_the_tags() -> None:
     crf, emissions, mask, sums = scores.tagger
     likelihood = float(crf.log_likelihood(emissions, mask, tags, sums).sum())
     wanted = _wanted_cells(scores) - likelihood
-    assert span_loss(scores, TARGETS, paper=False).item() == pytest.approx(wanted, rel=1e-5)
-
-
-def test_the_sampled_loss_is_that_of_mentions_and_of_the_first_other_spans() -> None:
-    """Few spans: all are taken, each mention by its type (column 1 + type), every other by column 0."""
-    scores, _ = _scores(_head("paper_variant"))
-    wanted = 0.0
-    for s, a, b in _cells():
-        kinds = [k for x, y, k in TARGETS[s].tolist() if (x, y) == (a, b)]
-        for column in [k + 1 for k in kinds] or [0]:
-            truth = torch.eye(4)[column]
-            wanted += binary(scores.logits[BEGINS[s] + a, b - a], truth).item()
-    assert span_loss(scores, TARGETS, paper=True).item() == pytest.approx(wanted, rel=1e-5)
-
-
-@pytest.mark.parametrize(("mentions", "taken"), [(3, 503), (12, 512), (30, 512)])
-def test_a_long_sequence_gives_500_other_spans_and_512_in_all(mentions: int, taken: int) -> None:
-    # Equal logits cost log 2 a span, so the loss counts them; the others are the first by position.
-    logits = torch.zeros(200, 4, 2)
-    inside = torch.arange(4)[None] < torch.arange(200, 0, -1)[:, None]
-    rows = np.stack([np.arange(mentions)] * 2 + [np.zeros(mentions, np.int64)], axis=1)
-    loss = span_loss(SpanScores(logits, inside, [200]), [rows], paper=True)
-    assert float(loss) == pytest.approx(taken * math.log(2), rel=1e-5)
-    if mentions == 3:
-        logits = torch.zeros(200, 4, 2, requires_grad=True)
-        span_loss(SpanScores(logits, inside, [200]), [rows], paper=True).backward()
-        assert logits.grad is not None
-        touched = logits.grad.abs().sum(-1).view(-1).nonzero()[:, 0]
-        assert touched.tolist() == list(range(503))
+    assert span_loss(scores, TARGETS).item() == pytest.approx(wanted, rel=1e-5)
 
 
 def _window(count: int) -> Encoded:
@@ -180,20 +138,9 @@ def test_a_span_is_said_above_one_half_and_not_at_it() -> None:
     logits[1, 1] = torch.tensor([0.02, -0.01])
     logits[2, 1] = 9.0  # ends beyond the sequence
     inside = torch.tensor([[True, True], [True, True], [True, False]])
-    (found,) = span_answers(SpanScores(logits, inside, [3]), [_window(3)], paper=False)
+    (found,) = span_answers(SpanScores(logits, inside, [3]), [_window(3)])
     assert [tuple(row[:3]) for row in found.tolist()] == [(100, 100, 1), (101, 102, 0)]
     assert found[:, 3].tolist() == pytest.approx([1 / (1 + math.exp(-0.01)), 1 / (1 + math.exp(-0.02))])
-
-
-def test_only_spans_of_a_sequence_have_a_type_in_the_paper_s_variant() -> None:
-    """Column 0 is no mention; the best of the others is the type; a cell beyond the sequence is never a span."""
-    logits = torch.full((2, 2, 4), -9.0)
-    logits[0, 0] = torch.tensor([8.0, 0.5, 3.0, 2.0])
-    logits[0, 1] = torch.tensor([8.0, -0.1, -0.2, -0.3])
-    logits[1, 1] = 9.0
-    inside = torch.tensor([[True, True], [True, False]])
-    (found,) = span_answers(SpanScores(logits, inside, [2]), [_window(2)], paper=True)
-    assert [tuple(row[:3]) for row in found.tolist()] == [(100, 100, 1)]
 
 
 @pytest.mark.parametrize("length", [4, 5])
@@ -217,7 +164,7 @@ def test_the_tagger_speaks_for_spans_one_unit_beyond_the_band_and_more(length: i
         emissions[0, length - 1, 1, OUTSIDE] = -1.0
         scores = replace(scores, tagger=Tagged(crf, emissions, mask, crf.sums(emissions, mask)))
         scores.logits.fill_(-9.0)
-        (found,) = span_answers(scores, [_window(length)], paper=False)
+        (found,) = span_answers(scores, [_window(length)])
     if length <= 4:
         assert len(found) == 0
     else:
