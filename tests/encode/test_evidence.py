@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from biobench.encode.evidence import shown_labels
-from biobench.encode.tokens import encode_documents, special_tokens
+from biobench.encode.tokens import special_tokens
 from biobench.schema.document import Document
 from tests.helpers.checkpoints import TOKENIZERS, fast_tokenizer
 
@@ -49,11 +48,3 @@ def test_a_tokenizer_without_offsets_leaves_it_unknown() -> None:
 
     told = Document("a", "a", "abc", "test", labels=("X",), evidence=(("X", 2),))
     assert shown_labels([told], CanineTokenizer(), 64) == [None]
-
-
-@pytest.mark.parametrize("kind", sorted(TOKENIZERS))
-def test_marking_mentions_changes_no_token(kind: str) -> None:
-    plain = Document("d", "d", TEXT, "test")
-    marked = Document("d", "d", TEXT, "test", tokens=((9, 10), (50, 51)))
-    one, two = (encode_documents([d], _tokenizer(kind), 40, words=True)[0] for d in (plain, marked))
-    assert list(one.ids) == list(two.ids)

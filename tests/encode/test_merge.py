@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from biobench.encode.merge import deciding, merge_labels, merge_spans, merge_words
+from biobench.encode.merge import merge_labels, merge_spans, merge_words
 from biobench.encode.tokens import Encoded
 
 
@@ -47,16 +47,6 @@ def documents(draw: st.DrawFn) -> tuple[int, list[list[int]]]:
     if draw(st.booleans()):
         windows.insert(draw(st.integers(0, len(windows))), [])
     return count - 1, windows
-
-
-@given(document=documents(), data=st.data())
-def test_the_window_that_shows_most_of_both_sides_decides(document: tuple[int, list[list[int]]], data: Any) -> None:
-    last, windows = document
-    encoded = [_window(words, last) for words in windows]
-    first = data.draw(st.lists(st.integers(0, last), min_size=1, max_size=6))
-    end = [min(last, f + data.draw(st.integers(0, 4))) for f in first]
-    found = deciding(encoded, np.asarray(first), np.asarray(end)).tolist()
-    assert found == [_decider(windows, last, a, b) for a, b in zip(first, end, strict=True)]
 
 
 @given(document=documents())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,9 +11,7 @@ from hypothesis import strategies as st
 from tokenizers.processors import TemplateProcessing
 
 from biobench.encode.tokens import _word_starts, encode_documents, encode_windows, special_tokens
-from biobench.kinds import get_kind
 from biobench.schema.document import Document, Span
-from biobench.score import compute
 from tests.helpers.checkpoints import TOKENIZERS, fast_tokenizer
 
 KINDS = sorted(TOKENIZERS)
@@ -37,10 +34,6 @@ def _document(words: list[str], spans: list[tuple[int, int]] = []) -> Document: 
     return Document("d", "d", text, "test", spans=found, tokens=tuple(tokens), tags=tuple(tags))
 
 
-def _oracle(document: Document, encoded: Any) -> Any:
-    return get_kind("token_ner").oracle(SimpleNamespace(decode="strict"), document, [encoded])  # type: ignore[attr-defined]
-
-
 @settings(max_examples=60, deadline=None)
 @given(words=st.lists(_word, min_size=1, max_size=15), kind=st.sampled_from(KINDS))
 def test_first_subword_overlaps_its_word(words: list[str], kind: str) -> None:
@@ -56,32 +49,6 @@ def test_first_subword_overlaps_its_word(words: list[str], kind: str) -> None:
         assert high > start
         earlier = [o for o in offsets[:position] if o[0] < o[1] and o[1] > start]
         assert not earlier, "an earlier token overlaps the word"
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_special_tokens_frame_the_window(kind: str) -> None:
-    tokenizer = _tokenizer(kind)
-    assert special_tokens(tokenizer) == ([0], [2])
-    document = _document(["fever"] * 40)
-    (encoded,) = encode_documents([document], tokenizer, 12, words=True)
-    assert len(encoded) == 12
-    assert encoded.ids[0] == 0
-    assert encoded.ids[-1] == 2
-    assert encoded.truncated
-
-
-@settings(max_examples=40, deadline=None)
-@given(window=st.integers(4, 30), kind=st.sampled_from(KINDS))
-def test_gold_beyond_the_window_is_missed_never_forgotten(window: int, kind: str) -> None:
-    words = ["fever", "and", "cough"] * 6
-    document = _document(words, [(k, k + 1) for k in range(0, 18, 2)])
-    (encoded,) = encode_documents([document], _tokenizer(kind), window, words=True)
-    oracle = _oracle(document, encoded)
-    scores = compute(type="token_ner", labels=["X"], gold_labels=["X"], gold=[document], predictions=[oracle])
-    assert scores.per_label["X"]["support"] == 9
-    assert scores.per_label["X"]["predicted"] == len(oracle.spans)
-    visible = set(encoded.words)
-    assert len(oracle.spans) == sum(k in visible for k in range(0, 18, 2))
 
 
 @settings(max_examples=60, deadline=None)

@@ -23,7 +23,7 @@ from biobench.schema.document import Document, TaskData
 from biobench.schema.record import Windows
 from biobench.schema.task import TaskSpec
 from biobench.schema.training import Training
-from tests.benchmarks.labels_make import multi_label_spec
+from tests.helpers.labels_make import multi_label_spec
 
 
 @pytest.mark.parametrize(("ratio", "steps"), [(0.25, 2), (0.35, 4), (0.34, 3), (1.0, 10), (0.0, 0)])
@@ -120,6 +120,12 @@ def test_losses_are_means_over_the_batch() -> None:
     mean = kind.loss(spec, logits, split.targets, None) / kind.terms(spec, split.targets, ())
     wanted = nn.functional.binary_cross_entropy_with_logits(logits, torch.tensor([[1.0, 0, 1], [0, 0, 1]]))
     torch.testing.assert_close(mean, wanted)
+    weights = torch.tensor([1.0, 2.0, 0.5])
+    weighed = kind.loss(spec, logits, split.targets, weights) / kind.terms(spec, split.targets, ())
+    gold = torch.tensor([[1.0, 0, 1], [0, 0, 1]])
+    torch.testing.assert_close(
+        weighed, nn.functional.binary_cross_entropy_with_logits(logits, gold, pos_weight=weights)
+    )
 
 
 def test_a_token_task_s_mean_is_over_visible_words() -> None:

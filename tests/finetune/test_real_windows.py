@@ -1,4 +1,4 @@
-"""Real corpora: what the span head can express, what the filter costs, what windows hide, a short run of nested NER."""
+"""Real corpora: what the span head can express, and what the filter costs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.finetune.prepare import Prepared, prepare
 from biobench.models.loading import Checkpoint, find_checkpoint, load_tokenizer, window
-from tests.helpers.checkpoints import fast_tokenizer
 
 pytestmark = pytest.mark.real
 
@@ -45,22 +44,3 @@ def test_words_express_all_but_mentions_that_end_inside_one_and_the_filter_caps_
     assert windows.ceiling["partial_micro_f1"] > 0.999
     windows = _prepared(minilm, data_dir, task, "head.span.same_type_overlaps=filter").windows
     assert windows.ceiling["micro_recall"] == pytest.approx(recall, abs=0.006)
-
-
-def test_truncation_hides_labels_of_fracco_and_stride_hides_none(data_dir: Path) -> None:
-    windows = {}
-    for how in ("truncate", "stride"):
-        loaded = load_task("fracco_100", [f"protocol.long_documents={how}"])
-        data = load_data(loaded, data_dir)
-        # Only the test split is measured.
-        data.documents["train"], data.documents["validation"] = data.train[:5], data.validation[:5]
-        windows[how] = prepare(loaded.spec, data, fast_tokenizer("wordpiece"), 512).windows
-    cut, strided = windows["truncate"], windows["stride"]
-    assert len(data.test) == 129
-    assert cut.truncated_documents == strided.strided_documents > 100
-    assert strided.truncated_documents == strided.lost_gold == 0
-    gold = sum(len(d.labels) for d in data.test)
-    assert 0 < cut.lost_gold < gold
-    assert cut.ceiling["micro_precision"] == 1.0
-    assert cut.ceiling["micro_recall"] == pytest.approx(1 - cut.lost_gold / gold)
-    assert cut.ceiling["micro_f1"] < 0.9

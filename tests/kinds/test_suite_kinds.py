@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 
 import numpy as np
@@ -276,7 +275,7 @@ def test_options_are_parted_as_a_pair_is(tiny: Path) -> None:
     assert ids.count(tokenizer.sep_token_id) == 3, "after the question, between the options, at the end"
 
 
-def test_an_empty_passage_and_a_label_unseen_in_training_go_through(tiny: Path, tmp_path: Path) -> None:
+def test_an_empty_passage_and_a_label_unseen_in_training_go_through(tmp_path: Path) -> None:
     rows = [{"q": f"does {w} help", "c": [f"{w} does"], "a": "yes" if i % 2 else "no"} for i, w in enumerate(WORDS)]
     folder = tmp_path / "qa"
     folder.mkdir()
@@ -295,10 +294,10 @@ labels: ["yes", "no", maybe]
 metric: {{primary: macro_f1, paper: accuracy}}
 """
     path = spec(tmp_path, text)
-    run_two(path, tiny, tmp_path, tmp_path / "out")
-    for record in Store(tmp_path / "out").records():
-        assert record.per_label["maybe"]["support"] == 1
-        assert math.isfinite(record.scores["accuracy"])
+    assert [(d.query, d.text, d.labels) for d in load_data(load_task(path), tmp_path).test[-2:]] == [
+        ("is it", "", ("maybe",)),
+        ("was it", "", ("no",)),
+    ]
     (folder / "dev.json").write_text('{"a": {"q": "x", "c": "y", "a": "no"}, "a": {"q": "x", "c": "y", "a": "no"}}')
     with pytest.raises(DataFormatError, match="document id 'a' stands twice"):
         load_data(load_task(path), tmp_path)

@@ -35,17 +35,6 @@ def test_blocks_give_the_states_and_gradients_of_the_whole_band(length: int, win
         assert (a - b).abs().max() < 1e-11
 
 
-def test_padding_is_seen_by_nobody_and_padded_queries_are_defined() -> None:
-    states = _states(2, 1, 1200, 4)
-    real = torch.ones(2, 1200, dtype=torch.bool)
-    real[1, 700:] = False
-    ours = local_attention(*states, 65, real, None)
-    assert torch.isfinite(ours).all()
-    short = [x[1:, :, :700] for x in states]
-    plain = scaled_dot_product_attention(*short, attn_mask=_band(700, 65))
-    assert (ours[1:, :, :700] - plain).abs().max() < 1e-12
-
-
 def test_packed_long_documents_are_each_alone() -> None:
     lengths, window = [1500, 40, 1300, 1100, 300], 65
     assert [in_blocks(n, window) for n in lengths] == [True, False, True, True, False]
