@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from biobench.cli.main import app
-from biobench.errors import ModelError, UsageError
+from biobench.errors import ModelError
 from tests.helpers.ledger_make import ledger
 from tests.helpers.trainer_make import TEXTS, write
 from trainer.analysis.cka import compare, groups
@@ -80,23 +80,6 @@ def test_a_missing_or_headless_folder_is_one_line(models: dict[str, Path], tmp_p
     (broken / "model.safetensors").write_bytes(b"no weights")
     with pytest.raises(ModelError, match="cannot be loaded"):
         layer_states(broken, [[1, 2, 3]])
-
-
-def test_drawings_are_reproducible_and_without_replacement() -> None:
-    texts = [str(n) for n in range(1000)]
-    first, again = draw(iter(texts), 100, [42, 43]), draw(texts, 100, [42, 43])
-    assert first.texts == again.texts
-    for seed, rows in first.drawn.items():
-        assert len(set(rows)) == 100
-        np.testing.assert_array_equal(rows, again.drawn[seed])
-    assert set(first.drawn[42]) != set(first.drawn[43])
-    numbers = np.array([int(first.texts[row]) for row in first.drawn[42]])
-    assert 400 < numbers.mean() < 600
-    few = draw(texts[:50], 100, [42, 43])
-    assert list(few.drawn) == [42]
-    assert len(few.texts) == 50
-    with pytest.raises(UsageError, match="3 texts are too few"):
-        draw(texts[:3], 100, [1])
 
 
 def test_the_command_prints_json_and_a_table(models: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from biobench.cli.main import app
 from biobench.errors import BioBenchError
 from trainer.corpus import cleaning as cleaning_module
 from trainer.corpus.builder import build
@@ -109,19 +107,3 @@ def test_a_missing_package_is_named_before_anything_is_built(tmp_path: Path, mon
     monkeypatch.setattr(cleaning_module, "find_spec", lambda _: None)
     with pytest.raises(BioBenchError, match="datasketch"):
         corpus(tmp_path, {"a": [document(1)]}, clean={"near_duplicates": {}})
-
-
-def test_the_command_tells_what_each_step_and_task_removed(tmp_path: Path) -> None:
-    task = document(50, 30)
-    texts = [document(n) for n in range(6)] + [document(2), f"{task} and more"]
-    exclude = {"demo_ner": [task], "demo_topic": []}
-    built = corpus(tmp_path, {"notes": texts}, clean={"exact_duplicates": True}, exclude=exclude)
-    shown = CliRunner().invoke(app, ["corpus", "stats", str(built.folder)])
-    assert shown.exit_code == 0, shown.output
-    assert "notes: 1 documents removed because of exact duplicates" in shown.output
-    assert "notes: 1 documents removed because of demo_ner" in shown.output
-    assert "demo_topic" not in shown.output
-    assert max(map(len, shown.output.splitlines())) <= 80
-    row = json.loads(CliRunner().invoke(app, ["corpus", "stats", str(built.folder), "--json"]).output)[0]
-    assert row["removed by task"] == {"demo_ner": 1}
-    assert row["removed by step"] == {"exact_duplicates": 1, "near_duplicates": 0}
