@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from biobench.cli.main import app
-from biobench.errors import ModelError
 from tests.helpers.ledger_make import ledger
 from tests.helpers.trainer_make import TEXTS, write
 from trainer.analysis.cka import compare, groups
-from trainer.analysis.states import draw, layer_states
+from trainer.analysis.states import draw
 
 
 @pytest.fixture(scope="module")
@@ -70,16 +69,6 @@ def test_a_noise_pair_that_its_ledgers_deny_is_named(models: dict[str, Path], tm
 
 def test_groups_are_the_papers() -> None:
     assert groups(22) == {"low": tuple(range(8)), "mid": tuple(range(8, 15)), "late": tuple(range(15, 22))}
-
-
-def test_a_missing_or_headless_folder_is_one_line(models: dict[str, Path], tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="is not at hand"):
-        compare(models["a"], tmp_path / "nowhere", lambda: draw(TEXTS, 20, [1]))
-    broken = tmp_path / "broken"
-    shutil.copytree(models["a"], broken)
-    (broken / "model.safetensors").write_bytes(b"no weights")
-    with pytest.raises(ModelError, match="cannot be loaded"):
-        layer_states(broken, [[1, 2, 3]])
 
 
 def test_the_command_prints_json_and_a_table(models: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:

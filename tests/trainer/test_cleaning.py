@@ -13,9 +13,9 @@ import pytest
 from biobench.errors import BioBenchError
 from trainer.corpus import cleaning as cleaning_module
 from trainer.corpus.builder import build
-from trainer.corpus.cleaning import Fingerprints, duplicates
+from trainer.corpus.cleaning import duplicates
 from trainer.corpus.shards import Corpus, train_tokenizer
-from trainer.recipe.corpus import Cleaning, CorpusSpec, NearDuplicates
+from trainer.recipe.corpus import CorpusSpec
 
 WORDS = [
     a + b for a in ("car", "neur", "gastr", "derm", "hepat", "nephr") for b in ("itis", "osis", "ology", "al", "o")
@@ -72,17 +72,6 @@ def test_near_duplicates_go_and_different_texts_stay(tmp_path: Path) -> None:
     text = text_of(built)
     assert "changed14" in text, "a sixth of the runs alone is shared"
     assert text.count("short text") == 1
-
-
-def test_the_chance_to_go_rises_with_the_similarity() -> None:
-    cleaner = Fingerprints(Cleaning(near_duplicates=NearDuplicates(similarity=0.8)))
-    found = {}
-    for places in (1, 12):
-        pairs = [(document(n, 300), changed(document(n, 300), places)) for n in range(30)]
-        hashes = [cleaner.of(pair) for pair in pairs]
-        found[places] = sum(bool((h[0] == h[1]).any()) for h in hashes)
-    assert found[1] >= 28, "97 of 100 runs shared"
-    assert found[12] <= 15, "two thirds shared"
 
 
 def test_removals_are_counted_for_each_task(tmp_path: Path) -> None:

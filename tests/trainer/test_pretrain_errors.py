@@ -18,7 +18,7 @@ from trainer.pretrain import State, _Clock, _report
 from trainer.recipe.library import load_recipe
 from trainer.train.checkpoint import Progress
 from trainer.train.distributed import World
-from trainer.train.progress import Metrics, Tick, TrainingDisplay, before_training, read_metrics, silent
+from trainer.train.progress import Metrics, Tick, TrainingDisplay, read_metrics, silent
 from trainer.train.run_folder import claimed, read_recipe
 
 
@@ -115,23 +115,6 @@ def test_the_logged_speed_leaves_out_what_is_no_training(monkeypatch: pytest.Mon
     assert clock.steps_a_second(10) == 1.0
     now[0] = 1008.0
     assert clock.steps_a_second(11) == 0.5
-
-
-def test_a_long_build_says_how_far_it_is(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [0.0]
-    monkeypatch.setattr("trainer.train.progress.time.monotonic", lambda: clock[0])
-    show = TrainingDisplay()
-    for part in range(1, 201):
-        clock[0] += 0.25
-        show(before_training(f"tokenising fr: {2000 * part:,} documents", part / 200, 40))
-    for part in range(1, 9):
-        clock[0] += 10
-        show(before_training(f"tokenising hub: {2000 * part:,} documents", float("nan"), 40))
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "tokenising fr: 2,000 documents 0%"
-    assert lines[5] == "tokenising fr: 200,000 documents 50%"
-    assert len(lines) == 13, "the start, ten tenths, and the hub's source twice: at its start and after a minute"
-    assert lines[-2:] == ["tokenising hub: 2,000 documents", "tokenising hub: 16,000 documents"]
 
 
 @pytest.mark.parametrize(("loss", "norm"), [(math.nan, 1.0), (math.inf, 1.0), (5.0, math.inf), (5.0, math.nan)])
