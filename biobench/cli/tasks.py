@@ -79,9 +79,9 @@ def validate(
     """
     from biobench.data.catalog import load_task
     from biobench.data.counts import unexpressed_in_words
+    from biobench.data.describe import validate as opened
     from biobench.data.locate import data_folder
     from biobench.data.scaffold import recounted
-    from biobench.data.validate import validate_task
 
     files = [f for p in paths for f in (sorted(p.rglob("*.yaml")) if p.is_dir() else [p])]
     if not files:
@@ -95,7 +95,7 @@ def validate(
             if recount:
                 write_output(file, recounted(task, data_folder(data_dir)))
                 task = load_task(file)
-            row = asdict(validate_task(task, data_dir))
+            row = asdict(opened(task, data_dir))
             if explicit and file in paths and row["state"] != "ready":
                 row["problems"].append(f"data {row['state']}")
             problems = [f"{file}: {problem}" for problem in row["problems"]]

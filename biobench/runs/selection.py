@@ -15,7 +15,7 @@ from biobench.errors import DataUnavailableError, UsageError
 from biobench.kinds.base import get_kind
 from biobench.models.loading import Located, locate
 from biobench.runs.options import Executor, RunRequest, Track
-from biobench.schema.protocols import FROZEN, PROTOCOLS
+from biobench.schema.protocols import FROZEN, PROTOCOLS, protocol_overrides
 from biobench.schema.strict import FieldError, suggest
 from biobench.schema.task import parse_seeds
 
@@ -143,7 +143,7 @@ def _with_overrides(task: LoadedTask, request: RunRequest) -> LoadedTask:
     overrides: Sequence[str] = request.overrides
     trains = get_kind(task.spec.type).trains
     if request.protocol is not None:
-        overrides = PROTOCOLS[request.protocol].of(kind=task.spec.type, unit=task.spec.unit)
+        overrides = protocol_overrides(request.protocol, kind=task.spec.type, unit=task.spec.unit)
     if request.track != "frozen" and not trains:
         raise UsageError(f"task {task.id} trains nothing: it asks a frozen encoder", hint="add --track frozen")
     if request.track == "frozen" and trains:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.helpers.floors_make import play
 
 from biobench.comparison.compare import compare
 from biobench.errors import UsageError
 from tests.helpers.compare_make import save_runs
-from tests.helpers.floors_make import play
 
 TASKS = ("gad", "diamed", "meddialog_fr")
 

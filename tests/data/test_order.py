@@ -47,16 +47,6 @@ def test_annotated_units_follow_the_lines_of_the_ann(make_task: Callable[..., Lo
     assert [[d.text[a:b] for a, b, _ in d.spans] for d in found] == [[], ["cats"], ["cat"], ["dogs"]]
 
 
-def test_sentences_of_xmi_follow_their_elements(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
-    xml = (
-        '<x:XMI xmlns:x="http://x" xmlns:c="http://c" xmlns:t="http://t"><c:Sofa sofaString="One. Two. Six."/>'
-        '<t:Sentence begin="10" end="14"/><t:Sentence begin="0" end="4"/><t:Sentence begin="5" end="9"/></x:XMI>'
-    )
-    put(tmp_path, a_xml=xml)
-    found = read(make_task, tmp_path, "{format: xmi, types: {}, sentences: true}", "{all: a.xml}")
-    assert [(d.id, d.text) for d in found] == [("a/1", "Six."), ("a/2", "One."), ("a/3", "Two.")]
-
-
 def test_a_table_of_mentions_follows_the_text_files(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
     """Of `a` and `a-b` the file of the second stands first, though its name without ending does not."""
     put(tmp_path, a_txt="first", b_txt="second", **{"a-b_txt": "third"})

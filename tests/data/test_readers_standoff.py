@@ -266,7 +266,7 @@ def test_xmi_offsets_are_utf16(make_task: Callable[..., LoadedTask], tmp_path: P
     xml = (
         '<xmi:XMI xmlns:xmi="http://x" xmlns:cas="http://c" xmlns:custom="http://u" xmlns:t="http://t">'
         '<cas:Sofa sofaString="\U0001f600 toux.&#10;Rien."/>'
-        '<t:Sentence begin="0" end="8"/><t:Sentence begin="9" end="14"/>'
+        '<t:Sentence begin="9" end="14"/><t:Sentence begin="0" end="8"/>'
         '<custom:CLINENTITY begin="3" end="7"/><custom:EVENT begin="3" end="7"/></xmi:XMI>'
     )
     (tmp_path / "data" / "FR1.xml").write_text(xml, encoding="utf-8")
@@ -274,9 +274,9 @@ def test_xmi_offsets_are_utf16(make_task: Callable[..., LoadedTask], tmp_path: P
     assert surfaces(d) == [("toux", "Disease")]
     found = _read(make_task, tmp_path, "FR1.xml", "{format: xmi, types: {CLINENTITY: Disease}, sentences: true}")
     assert [(s.id, s.text, surfaces(s)) for s in found] == [
-        ("FR1/1", "\U0001f600 toux.", [("toux", "Disease")]),
-        ("FR1/2", "Rien.", []),
-    ]
+        ("FR1/1", "Rien.", []),
+        ("FR1/2", "\U0001f600 toux.", [("toux", "Disease")]),
+    ], "in the order of the elements"
 
 
 def test_json_lines_and_lists(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
