@@ -142,10 +142,9 @@ def new(
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
     """Scaffold a spec from a data file or folder: format, labels, counts and findings are read from it."""
-    from biobench.data.scaffold import check_task_id, scaffold
+    from biobench.data.scaffold import scaffold
     from biobench.data.sniff import Wanted
 
-    check_task_id(task_id)
     target = output or Path(f"{task_id}.yaml")
     # What cannot be looked at is no file here; writing it says why.
     if os.path.exists(target) and not force:

@@ -43,7 +43,9 @@ def scaffold(path: str | Path, task_id: str, *, language: str = "en", wanted: Wa
     recognised.
     """
     path = Path(path)
-    check_task_id(task_id)
+    if not re.fullmatch(r"[a-z0-9_]+", task_id):
+        hint = "use lower-case letters, digits and underscores, such as my_task"
+        raise UsageError(f"'{task_id}' is not a task id", hint=hint)
     if not path.exists():
         raise UsageError(f"there is no file '{path}'", hint="give a data file or a folder with train, dev and test")
     folder, parts = _parts(path)
@@ -68,14 +70,6 @@ def scaffold(path: str | Path, task_id: str, *, language: str = "en", wanted: Wa
     lines += [f"columns: {', '.join(sniffed.columns)}"] if sniffed.columns else []
     lines += [f"not read: {', '.join(sniffed.unused)}"] if sniffed.unused else []
     return Draft(text + facts_, tuple(lines), data_dir)
-
-
-def check_task_id(text: str) -> None:
-    """Raises UsageError where `text` is no task id."""
-    if not re.fullmatch(r"[a-z0-9_]+", text):
-        raise UsageError(
-            f"'{text}' is not a task id", hint="use lower-case letters, digits and underscores, such as my_task"
-        )
 
 
 def _filled_in(task: str, language: str, folder: Path, files: dict[str, str], sniffed: Sniffed, splits: str) -> str:

@@ -180,9 +180,9 @@ def _repeated(store: Store, record: RunRecord, again: Again) -> dict[str, Any]:
         return {"reason": differences}
     now, after = again.run(plan)
     then, new = record.scores[record.task.primary], now.scores[record.task.primary]
-    made, packages = record.provenance, now.provenance.packages
-    machine = [(name, getattr(made, name), getattr(now.provenance, name)) for name in ("device", "threads")]
-    machine += [(name, old, packages.get(name)) for name, old in made.packages.items()]
+    provenance, packages = record.provenance, now.provenance.packages
+    machine = [(name, getattr(provenance, name), getattr(now.provenance, name)) for name in ("device", "threads")]
+    machine += [(name, old, packages.get(name)) for name, old in provenance.packages.items()]
     fields: dict[str, Any] = {"again": new, "low": low, "high": high, "same": alike(record, before, after)}
     fields["machine"] = tuple(f"{name} {old} then, {new} now" for name, old, new in machine if old != new)
     if before == after:

@@ -12,6 +12,7 @@ from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import load_data
 from biobench.schema.document import TaskData
 from tests.helpers.fetch_make import Server
+from tests.helpers.reading import Parsed, parser
 from tests.helpers.spec_make import local, write_spec
 
 IOB_FILES = "{train: train.tsv, validation: devel.tsv, test: test.tsv}"
@@ -39,6 +40,12 @@ def make_task(tmp_path: Path) -> Callable[..., LoadedTask]:
         return load_task(write_spec(tmp_path / f"{id}.yaml", more, access=access, unit=unit, **fields))
 
     return make
+
+
+@pytest.fixture
+def parsed(make_task: Callable[..., LoadedTask], tmp_path: Path) -> Parsed:
+    """Documents of small files, as their reader yields them."""
+    return parser(make_task, tmp_path)
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ def test_the_caps_hold_for_training_and_validation_and_never_for_the_test(
 ) -> None:
     whole = load_data(load_task("demo_topic"), None)
     monkeypatch.setitem(
-        PROTOCOLS["small"].overrides,
+        PROTOCOLS["small"],
         "text",
         ("training.train_documents=17", "training.validation_documents=5", "training.epochs=1"),
     )
