@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -101,14 +101,6 @@ def load_task(path_or_id: str | Path, overrides: Sequence[str] = ()) -> LoadedTa
         return LoadedTask(spec, located, path, _reader_options(located, spec), tuple(overrides))
     except SpecError as error:
         raise _blamed(error, written, overrides) from None
-
-
-def split_names(names: Iterable[str | Path]) -> list[str]:
-    """Task names without repetition; ``gad,hoc`` is two, unless a file is called so."""
-    each = [str(name) for name in names]
-    return list(
-        dict.fromkeys(part for name in each for part in ([name] if Path(name).is_file() else name.split(",")) if part)
-    )
 
 
 def _blamed(error: SpecError, written: LocatedYaml, overrides: Sequence[str]) -> SpecError:

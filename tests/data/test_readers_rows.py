@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from biobench.data.catalog import LoadedTask
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document, Span, TaskData
-from tests.helpers.reading import Parsed, documents_of
+from tests.helpers.reading import Parsed, documents_of, parquet
 
 
 def test_paired_quirks(make_task: Callable[..., LoadedTask], fixtures: Path) -> None:
@@ -83,25 +80,24 @@ def test_csv_quotes_line_numbers_and_label_map(make_task: Callable[..., LoadedTa
     assert [d.origin.rsplit(":", 1)[1] for d in found] == ["2", "4", "5"]
 
 
-def parquet(**columns: list[object]) -> dict[str, bytes]:
-    out = io.BytesIO()
-    pq.write_table(pa.table(columns), out)
-    return {"x.parquet": out.getvalue()}
-
-
 def test_parquet_text_view(parsed: Parsed) -> None:
-    content = parquet(document_id=["11_0", "11_1"], text=[" first ", "second"], labels=[["none"], ["a", "b", "a"]])
+    rows: list[dict[str, object]] = [
+        {"document_id": "11_0", "text": " first ", "labels": ["none"]},
+        {"document_id": "11_1", "text": "second", "labels": ["a", "b", "a"]},
+    ]
     reader = (
         "{format: parquet, columns: {id: document_id, group: document_id, text: text, labels: labels},"
         " group_pattern: before_underscore, label_map: {none: null}}"
     )
-    first, second = parsed(reader, "{all: x.parquet}", content, type="multi_label", labels="[a, b]")
+    first, second = parsed(
+        reader, "{all: x.parquet}", {"x.parquet": parquet(rows)}, type="multi_label", labels="[a, b]"
+    )
     assert (first.id, first.group, first.text, first.labels) == ("11_0", "11", "first", ())
     assert second.labels == ("a", "b")
 
 
 def test_parquet_token_view_with_class_numbers(parsed: Parsed) -> None:
-    content = parquet(tokens=[["no", "hay", "fever"]], ner_tags=[[0, 1, 2]])
+    content = {"x.parquet": parquet([{"tokens": ["no", "hay", "fever"], "ner_tags": [0, 1, 2]}])}
     reader = "{format: parquet, columns: {tokens: tokens, tags: ner_tags}, names: [O, B-Disease, I-Disease]}"
     spec = {"type": "token_ner", "labels": "[Disease]"}
     (only,) = parsed(reader, "{all: x.parquet}", content, **spec)

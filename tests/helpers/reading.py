@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from biobench.data.catalog import LoadedTask
 from biobench.data.locate import locate
@@ -31,3 +35,10 @@ def parser(make_task: Callable[..., LoadedTask], folder: Path) -> Parsed:
         return documents_of(make_task(reader=reader, files=files, **(shared | spec)), folder)
 
     return parse
+
+
+def parquet(rows: list[dict[str, object]]) -> bytes:
+    """A parquet file of these rows."""
+    out = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows), out)
+    return out.getvalue()
