@@ -145,7 +145,6 @@ def make_plan(request: RunRequest, reporter: Reporter | None = None) -> RunPlan:
     reporter = reporter or Reporter()
     checkpoints = []
     for model in dict.fromkeys(request.model):
-        reporter.stage(f"reading model {model}")
         checkpoint = find_checkpoint(model, offline=request.offline, trust_remote_code=request.trust_remote_code)
         name = selection.names.get(model, checkpoint.id)
         same = name == checkpoint.id

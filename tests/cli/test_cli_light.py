@@ -87,7 +87,7 @@ def test_no_heavy_import(arguments: list[str], unwanted: set[str], target: float
 def test_a_dry_run_loads_neither_the_engine_nor_the_baselines(tmp_path: Path) -> None:
     used, err = measured(["run", "dummy", "--task", "demo_ner", "--dry-run"], tmp_path)
     assert used["status"] == 0, err
-    assert err.splitlines()[:2] == ["reading model dummy", "reading demo_ner"]
+    assert err.splitlines()[0] == "reading demo_ner"
     assert not {"sklearn", "scipy", "pandas", "torch._dynamo", "transformers.modeling_utils"} & set(used["modules"])
     print(f"a dry run: {used['cpu']:.2f} s of CPU time (target 3 s)")
 
