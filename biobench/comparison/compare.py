@@ -154,8 +154,9 @@ def compared(
         parts.append(ComparedPart(tested[0].language, of, corpora, tested, _ranking(part, tested, guessing)))
     notes = [*common.notes, *_seed_notes(common, pairs)]
     unread: dict[str, dict[str, None]] = {}
-    for (_, task), reason in drawn.reasons.items():
-        unread.setdefault(reason, {})[task] = None
+    for (_, task), reason in drawn.items():
+        if isinstance(reason, str):
+            unread.setdefault(reason, {})[task] = None
     notes += [f"test-set noise is unknown on {', '.join(of)}: {reason}" for reason, of in unread.items()]
     if plan is not None:
         notes += [f"declared before looking: plan {plan.hash}", *plan.departures(common)]

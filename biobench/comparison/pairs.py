@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
@@ -108,9 +109,7 @@ def _pair(
     weights = [float(w) for w in task_weights(clusters)]
     noise = {task: _noise(paired, [task], (a, b), drawn) for task in tasks}
     reasons = {task: one for task, one in noise.items() if isinstance(one, str)}
-    lines = tuple(
-        _line(paired, common, info, noise[info.id], drawn.scores.get((a, info.id)), level) for info in common.tasks
-    )
+    lines = tuple(_line(paired, common, info, noise[info.id], drawn[a, info.id], level) for info in common.tasks)
     # tasks of a corpus share documents; splits of a corpus have test sets of their own
     together: dict[tuple[str, bool], list[int]] = {}
     for i, info in enumerate(common.tasks):
@@ -182,18 +181,14 @@ def _noise(paired: Paired, tasks: Sequence[str], who: tuple[int, int], drawn: Dr
     """Over other documents of these tasks of a corpus; why it is unknown, in words; None where none is needed."""
     if all(paired.ratio(task) for task in tasks):
         return None
-    unknown = [drawn.reasons[one, task] for task in tasks for one in who if (one, task) in drawn.reasons]
-    if unknown:
-        return unknown[0]
-    sides = []
-    for one, cells in zip(who, paired.cells, strict=True):
-        rows = []
-        for task in tasks:
-            group = cells[task].group
-            assert group is not None
-            # where the seeds that are compared stand among all of the group's
-            rows.append(drawn.scores[one, task].of([group.seeds.index(seed) for seed in cells[task].seeds]))
-        sides.append(rows)
+    sides: tuple[list[Redrawn], list[Redrawn]] = ([], [])
+    for task, (side, one, cells) in product(tasks, zip(sides, who, paired.cells, strict=True)):
+        known, group = drawn[one, task], cells[task].group
+        if isinstance(known, str):
+            return known
+        assert group is not None
+        # where the seeds that are compared stand among all of the group's
+        side.append(known.of([group.seeds.index(seed) for seed in cells[task].seeds]))
     noise = document_noise(*sides, paired=[paired.together[task] for task in tasks])
     return "one group of documents: test-set noise is unknown" if noise is None else noise
 
@@ -203,7 +198,7 @@ def _line(
     common: CommonTasks,
     info: TaskInfo,
     noise: DocumentNoise | str | None,
-    drawn: Redrawn | None,
+    drawn: Redrawn | str,
     level: float,
 ) -> TaskLine:
     task = info.id
@@ -246,7 +241,7 @@ def _line(
         seeds=seeds,
         documents=documents,
         total=total,
-        groups=len(drawn.places) if drawn is not None and documents is not None else None,
+        groups=None if documents is None or isinstance(drawn, str) else len(drawn.places),
     )
 
 
