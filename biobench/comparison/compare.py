@@ -149,9 +149,7 @@ def compared(
     for part in [common] if pooled or len(languages) == 1 else [common.of_language(language) for language in languages]:
         guessing = frozenset(label for i, label in enumerate(labels) if is_guessing(part, i, bars))
         tested = pair_results(part, pairs, drawn, rope=rope, alpha=alpha, guessing=guessing, planned=planned)
-        corpora = tuple(dict.fromkeys(info.corpus for info in part.tasks))
-        of = tuple(info.id for info in part.tasks)
-        parts.append(ComparedPart(tested[0].language, of, corpora, tested, _ranking(part, tested, guessing)))
+        parts.append(ComparedPart(tested[0].language, tested, _ranking(part, tested, guessing)))
     notes = [*common.notes, *_seed_notes(common, pairs)]
     unread: dict[str, dict[str, None]] = {}
     for (_, task), reason in drawn.items():
@@ -217,32 +215,21 @@ def _ranking(common: CommonTasks, pairs: Sequence[PairResult], guessing: frozens
     rounded = np.round(scores, 9)
     ahead = [(labels.index(r.better), labels.index(r.worse)) for r in pairs if r.verdict.here == "shown"]
     ranks = possible_ranks(len(labels), ahead)
-    return tuple(
-        RankedModel(
-            labels[i],
-            float(scores[i]),
-            float(means[i].mean()),
-            1 + int((rounded > rounded[i]).sum()),
-            float(mean_ranks[i]),
-            ranks[i],
-            labels[i] in guessing,
-        )
-        for i in sorted(range(len(labels)), key=lambda i: (-rounded[i], labels[i]))
-    )
+    places = [1 + int((rounded > score).sum()) for score in rounded]
+    by_task, guess = means.mean(axis=1).tolist(), [label in guessing for label in labels]
+    rows = zip(labels, scores.tolist(), by_task, places, mean_ranks.tolist(), ranks, guess, strict=True)
+    return tuple(sorted((RankedModel(*row) for row in rows), key=lambda model: (model.rank, model.model)))
 
 
 def _seed_notes(common: CommonTasks, pairs: Sequence[tuple[int, int]]) -> list[str]:
     """What became of seeds that not both models of a pair have: a line for the tasks and pairs of which it is true."""
-    where: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    where: dict[str, list[str]] = {}
     for a, b in pairs:
-        tasks_of: dict[str, list[str]] = {}
-        for task, text in common.pair(a, b).seed_notes.items():
-            tasks_of.setdefault(text, []).append(task)
-        for text, tasks in tasks_of.items():
-            names = f"{common.entrants[a].label} and {common.entrants[b].label}"
-            where.setdefault((text, tuple(tasks)), []).append(names)
-    lines = []
-    for (text, shared), whose in where.items():
-        named = "" if len(whose) == len(pairs) else f" ({'; '.join(whose[:4])}{'; …' if len(whose) > 4 else ''})"
-        lines.append(f"{', '.join(shared)}: {text}{named}")
-    return lines
+        remarks = common.pair(a, b).seed_notes
+        for text in dict.fromkeys(remarks.values()):
+            line = f"{', '.join(task for task, other in remarks.items() if other == text)}: {text}"
+            where.setdefault(line, []).append(f"{common.entrants[a].label} and {common.entrants[b].label}")
+    return [
+        line if len(whose) == len(pairs) else f"{line} ({'; '.join(whose[:4])}{'; …' if len(whose) > 4 else ''})"
+        for line, whose in where.items()
+    ]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
+import pandas as pd
 
 from biobench.comparison.evidence import Drawn
 from biobench.comparison.result import KindPart, PairResult, TaskLine, Verdict, Word
@@ -20,7 +20,6 @@ from biobench.stats import (
     Estimand,
     Part,
     Redrawn,
-    cluster_means,
     compare_seeds,
     detectable_difference,
     document_noise,
@@ -251,9 +250,6 @@ def _parts(common: CommonTasks, gaps: np.ndarray) -> dict[str, KindPart]:
     kinds = [info.language if len(languages) > 1 else KINDS.get(info.type, info.type) for info in common.tasks]
     if len(set(kinds)) < 2:
         return {}
-    parts = {}
-    for kind in Counter(kinds):
-        rows = [i for i, of in enumerate(kinds) if of == kind]
-        _, means = cluster_means(gaps[rows], [common.tasks[i].corpus for i in rows])
-        parts[kind] = KindPart(float(means.mean()), len(means))
-    return parts
+    rows = pd.DataFrame({"kind": kinds, "corpus": [info.corpus for info in common.tasks], "gap": gaps})
+    means = rows.groupby(["kind", "corpus"], sort=False)["gap"].mean().groupby("kind", sort=False)
+    return {str(kind): KindPart(float(of_kind.mean()), len(of_kind)) for kind, of_kind in means}

@@ -75,7 +75,6 @@ class CommonTasks:
     """cells: (entrants) task -> cell, with all its seeds. Tasks of one corpus stand together."""
 
     entrants: tuple[Entrant, ...]
-    average: AverageName
     tasks: tuple[TaskInfo, ...]
     metrics: Mapping[str, str]
     cells: tuple[Mapping[str, Cell], ...]
@@ -209,7 +208,7 @@ def _with_scores(
         hint = "; ".join(excluded) or "run `biobench rescore`, or choose another --average"
         raise UsageError("no task has the scores to compare", hint=hint)
     notes += [*excluded, *(f"{', '.join(tasks)}: {text}" for text, tasks in unlike.items())]
-    return CommonTasks(tuple(entrants), average, tuple(kept), metrics, tuple(cells), tuple(dict.fromkeys(notes)))
+    return CommonTasks(tuple(entrants), tuple(kept), metrics, tuple(cells), tuple(dict.fromkeys(notes)))
 
 
 def _wanted(results: Results, suite: str | None, tasks: Sequence[str] | None) -> list[TaskInfo]:

@@ -149,7 +149,7 @@ def test_tasks_of_one_corpus_are_one_cluster(tmp_path):
     save_runs(tmp_path, "a", tasks, 0.8)
     save_runs(tmp_path, "b", tasks, 0.7)
     held = compare("a", "b", results_dir=tmp_path)
-    assert held.parts[0].corpora == ("fracco",)
+    assert {line.corpus for line in held.pairs[0].tasks} == {"fracco"}
     assert held.pairs[0].here is not None
     assert held.pairs[0].beyond is None
     assert "Not tested for other tasks like these: one corpus." in held.verdict[0]

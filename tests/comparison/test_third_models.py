@@ -7,8 +7,8 @@ import pytest
 
 from biobench.comparison.compare import compare
 from biobench.errors import UsageError
+from tests.helpers.baselines_make import play
 from tests.helpers.compare_make import save_runs
-from tests.helpers.floors_make import play
 
 TASKS = ("gad", "diamed", "meddialog_fr")
 
