@@ -14,7 +14,7 @@ import numpy as np
 from biobench.comparison.evidence import Evidence
 from biobench.comparison.matched import matched_pairs
 from biobench.comparison.pairs import SAME_RUNS, SAME_SEEDS, pair_results
-from biobench.comparison.plan import DeclaredPlan, load_plan
+from biobench.comparison.plan import load_plan
 from biobench.comparison.render import to_json, to_text
 from biobench.comparison.result import Compared, ComparedPart, FailedRun, PairResult, RankedModel
 from biobench.comparison.tasks import CommonTasks, common_tasks
@@ -58,7 +58,7 @@ class Comparison(Compared):
 def compare(
     models: str | Path | Sequence[str | Path],
     *others: str | Path,
-    results_dir: str | Path = "results",
+    results_dir: str | Path | Results = "results",
     data_dir: str | Path | None = None,
     suite: str | None = None,
     tasks: str | Sequence[str] | None = None,
@@ -71,13 +71,13 @@ def compare(
 ) -> Comparison:
     """Compare two models or more on the tasks that all of them have.
 
-    models: names as in the report, folders, or published models. suite, tasks (ids or YAML paths): keep only
-    these; a declared suite (blurb, a YAML file) brings its own scores; the path of a spec
-    of one's own also finds gold under an agreement in `data_dir`. average: paper (each task's published one, the
-    only one under which published scores may be compared), macro, micro or weighted. rope: margin (a fraction) within
-    which two models may be the same. alpha: of the corrected tests; intervals have level 1 - alpha. ledgers: model ->
-    training ledger, besides those found in the models' folders. pooled: one verdict over several languages;
-    otherwise each has its own. plan: YAML file that declares pairs, average, suite, seeds and alpha; what
+    models: names as in the report, folders, or published models. results_dir: the folder, or what was read of it.
+    suite, tasks (ids or YAML paths): keep only these; a declared suite (blurb, a YAML file) brings its own scores; the
+    path of a spec of one's own also finds gold under an agreement in `data_dir`. average: paper (each task's published
+    one, the only one under which published scores may be compared), macro, micro or weighted. rope: margin (a
+    fraction) within which two models may be the same. alpha: of the corrected tests; intervals have level 1 - alpha.
+    ledgers: model -> training ledger, besides those found in the models' folders. pooled: one verdict over several
+    languages; otherwise each has its own. plan: YAML file that declares pairs, average, suite, seeds and alpha; what
     it says replaces the options here, and pairs of other models are marked as exploratory.
     Raises UsageError where a name is unknown, where the runs may not be compared or nothing is shared, and
     StoreError for a damaged ledger. Damaged records become findings.
@@ -94,7 +94,7 @@ def compare(
         raise UsageError(f"alpha {alpha} is not between 0 and 0.5", hint="0.05 is usual")
     if not 0 <= rope < 1:
         raise UsageError(f"rope {rope} is not a difference of scores", hint="zero or more, one point is 0.01")
-    results = load(results_dir)
+    results = results_dir if isinstance(results_dir, Results) else load(results_dir)
     terms = None if suite is None else load_suite(suite)
     if terms is not None and suite is not None:
         if average != "paper":
@@ -106,43 +106,14 @@ def compare(
         average, suite = "paper", "all"
     named = [tasks] if isinstance(tasks, str) else list(tasks or ())
     specs = {t: load_task(t) for t in named if t.endswith((".yaml", ".yml"))}
-    folder, paths = None if data_dir is None else Path(data_dir), {spec.id: spec.path for spec in specs.values()}
-    return compared(
-        results,
-        requested,
-        average,
-        suite=suite,
-        tasks=[specs[t].id if t in specs else t for t in named] or None,
-        evidence=Evidence(folder, paths),
-        rope=rope,
-        alpha=alpha,
-        ledgers=ledgers,
-        pooled=pooled,
-        plan=declared,
-    )
-
-
-def compared(
-    results: Results,
-    models: Sequence[str],
-    average: AverageName,
-    *,
-    suite: str | None,
-    tasks: Sequence[str] | None,
-    evidence: Evidence,
-    rope: float = 0.0,
-    alpha: float = 0.05,
-    ledgers: Mapping[str, str | Path] | None = None,
-    pooled: bool = False,
-    plan: DeclaredPlan | None = None,
-) -> Comparison:
-    """`compare` on a results folder that is read already. evidence: reads the predictions."""
-    entrants = find_entrants(models, results)
-    common = common_tasks(entrants, results, average, suite=suite, tasks=tasks)
+    entrants = find_entrants(requested, results)
+    ids = [specs[t].id if t in specs else t for t in named]
+    common = common_tasks(entrants, results, average, suite=suite, tasks=ids or None)
     labels = [e.label for e in entrants]
     pairs = list(combinations(range(len(labels)), 2))
-    planned = [plan is not None and plan.declares(labels[a], labels[b]) for a, b in pairs]
-    drawn = evidence.drawn(common)
+    planned = [declared is not None and declared.declares(labels[a], labels[b]) for a, b in pairs]
+    folder = None if data_dir is None else Path(data_dir)
+    drawn = Evidence(folder, {spec.id: spec.path for spec in specs.values()}).drawn(common)
     bars = no_skill(results.floors)
     languages = dict.fromkeys(info.language for info in common.tasks)
     parts = []
@@ -156,8 +127,8 @@ def compared(
         if isinstance(reason, str):
             unread.setdefault(reason, {})[task] = None
     notes += [f"test-set noise is unknown on {', '.join(of)}: {reason}" for reason, of in unread.items()]
-    if plan is not None:
-        notes += [f"declared before looking: plan {plan.hash}", *plan.departures(common)]
+    if declared is not None:
+        notes += [f"declared before looking: plan {declared.hash}", *declared.departures(common)]
         apart = [f"{r.first} – {r.second}" for r in parts[0].pairs if r.exploratory]
         notes += [f"exploratory, not in the declared plan: {', '.join(apart)}"] if apart else []
     if len(parts) > 1:
@@ -183,11 +154,11 @@ def compared(
         metrics=common.metrics,
         published=tuple(e.label for e in entrants if e.is_published),
         parts=tuple(parts),
-        matched=matched_pairs(models, entrants, ledgers or {}),
+        matched=matched_pairs(requested, entrants, ledgers or {}),
         failed=tuple(failed),
         notes=tuple(dict.fromkeys(notes)),
         findings=results.findings,
-        plan="" if plan is None else plan.hash,
+        plan="" if declared is None else declared.hash,
     )
 
 

@@ -54,7 +54,6 @@ class Evidence:
     data_dir: Path | None = None
     specs: Mapping[str, Path] = field(default_factory=dict)
     _test: dict[tuple[str, str, int | None, int | None], list[Document]] = field(default_factory=dict)
-    _read: dict[Path, TaskRuns] = field(default_factory=dict)
 
     def drawn(self, common: CommonTasks) -> Drawn:
         """Every entrant on every task, redrawn once for all pairs, corpus by corpus."""
@@ -121,14 +120,12 @@ class Evidence:
         if metric not in _AVERAGES:
             return f"{metric} is no average of F1 counts"
         file = _kept_file(group, metric)
-        if file not in self._read:
-            kept = _read_kept(file, group.task)
-            if kept is None:
-                kept = self._count(group, metric)
-                if not any(record.redacted for record in group.records):
-                    _keep(file, kept)
-            self._read[file] = kept
-        return self._read[file]
+        kept = _read_kept(file, group.task)
+        if kept is None:
+            kept = self._count(group, metric)
+            if not any(record.redacted for record in group.records):
+                _keep(file, kept)
+        return kept
 
     def _count(self, group: RunGroup, metric: str) -> TaskRuns:
         with paused_collector():  # predictions are many small objects, none of them in a circle

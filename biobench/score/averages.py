@@ -34,12 +34,13 @@ def f1_averages(summed: GroupCounts, gold_labels: Sequence[str]) -> dict[str, fl
     the full test split. The formula is the statistics' own, so a bootstrap draw of all documents gives these very
     numbers.
     """
-    unknown = set(gold_labels) - set(summed.labels)
+    wanted = set(gold_labels)
+    unknown = wanted - set(summed.labels)
     if unknown:
         raise ScoreError(f"gold label '{min(unknown)}' is not one of the task's", hint="check the label set")
     if not gold_labels:
         raise ScoreError("no label has gold in the test split", hint="macro F1 is undefined; check the split")
-    evaluated = np.isin(summed.labels, gold_labels)
+    evaluated = np.array([label in wanted for label in summed.labels])
     (tp,), (fp,), (fn,) = summed.tp, summed.fp, summed.fn
     values = {
         name: float(f1_from_sums(tp, 2 * tp + fp + fn, tp + fn, average, evaluated))

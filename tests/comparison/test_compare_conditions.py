@@ -45,15 +45,6 @@ def test_of_two_sets_of_weights_by_one_name_one_must_be_named(tmp_path):
     assert line.difference == pytest.approx(0.2)
 
 
-def test_needles_stay_out_beside_other_tasks_and_meet_alone(tmp_path):
-    for model in "ab":
-        save_runs(tmp_path, model, ("gad", "needle_fr"), 0.7)
-    held = compare("a", "b", results_dir=tmp_path)
-    assert held.tasks == ("gad",)
-    assert any("needle tasks are excluded" in note for note in held.notes)
-    assert compare("a", "b", results_dir=tmp_path, suite="needle").tasks == ("needle_fr",)
-
-
 def test_only_needle_examples_of_whole_tokens_are_cut_by_the_window():
     def document(length: int | None, fit: str = "tokens"):
         return SimpleNamespace(plan=None if length is None else SimpleNamespace(length=length, fit=fit))
