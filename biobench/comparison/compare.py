@@ -196,7 +196,7 @@ def _seed_notes(common: CommonTasks, pairs: Sequence[tuple[int, int]]) -> list[s
     """What became of seeds that not both models of a pair have: a line for the tasks and pairs of which it is true."""
     where: dict[str, list[str]] = {}
     for a, b in pairs:
-        remarks = common.pair(a, b).seed_notes
+        remarks = {row.info.id: row.note for row in common.pair(a, b) if row.note}
         for text in dict.fromkeys(remarks.values()):
             line = f"{', '.join(task for task, other in remarks.items() if other == text)}: {text}"
             where.setdefault(line, []).append(f"{common.entrants[a].label} and {common.entrants[b].label}")

@@ -21,8 +21,7 @@ def test_of_two_changed_protocols_one_must_be_named(tmp_path):
     with pytest.raises(UsageError, match="gad: runs under 2 conditions are stored") as caught:
         compare("a", "b", results_dir=tmp_path)
     assert caught.value.hint == "name one: training.epochs=1, training.epochs=2"
-    named = [f"{model} [training.epochs=2]" for model in "ab"]
-    assert compare(*named, results_dir=tmp_path).tasks == ("gad",)
+    assert compare(*(f"{m} [training.epochs=2]" for m in "ab"), results_dir=tmp_path).tasks == ("gad",)
 
 
 def test_runs_of_the_shipped_spec_go_before_those_of_an_older_one(tmp_path):

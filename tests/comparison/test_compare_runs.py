@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from html import escape
 
-import numpy as np
 import pytest
-from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from biobench.comparison.compare import compare
@@ -47,8 +45,11 @@ def test_all_right_against_one_answer_for_everything(tmp_path, tasks, seeds):
         for seed in seeds:
             save(tmp_path, "oracle", task, seed, said=oracle(gold), count=60)
             save(tmp_path, "constant", task, seed, said=constant(gold), count=60)
+    heads = set()
     for names in (("oracle", "constant"), ("constant", "oracle")):
         held = compare(*names, results_dir=tmp_path, pooled=True)
+        heads.add(held.verdict[0])
+        assert held._repr_html_() == f"<pre>{escape(str(held))}</pre>"
         (pair,) = held.pairs
         assert (pair.better, pair.worse) == ("oracle", "constant")
         assert all(line.documents.p < 1e-6 for line in pair.tasks)
@@ -57,35 +58,7 @@ def test_all_right_against_one_answer_for_everything(tmp_path, tasks, seeds):
         else:
             assert (pair.verdict.here, pair.verdict.beyond) == ("not tested", "not tested")
             assert "has one seed on gad" in held.verdict[0]
-
-
-def test_the_parts_are_those_of_the_scores(tmp_path):
-    save_runs(tmp_path, "a", TASKS, 0.8)
-    save_runs(tmp_path, "b", TASKS, 0.6)
-    held = compare("a", "b", results_dir=tmp_path, average="macro", pooled=True)
-    scores = {(r.model.id, r.task.id, r.seed): r.scores["macro_f1"] for r in Store(tmp_path).records()}
-    per_task = []
-    for line in held.pairs[0].tasks:
-        gaps = np.array([scores["a", line.task, s] - scores["b", line.task, s] for s in SEEDS])
-        per_task.append(gaps.mean())
-        assert line.difference == pytest.approx(gaps.mean())
-        # seeds may agree to less than one answer of 60 is worth; the spread is not taken below that
-        se = max(np.std(gaps, ddof=1), 1 / 60 / np.sqrt(6)) / np.sqrt(3)
-        assert line.seeds.p == pytest.approx(2 * stats.t.sf(gaps.mean() / se, 2))
-        ends = stats.t.interval(0.95, 2, gaps.mean(), se)
-        assert (line.seeds.interval.low, line.seeds.interval.high) == pytest.approx(ends)
-        assert line.paired
-        assert line.groups == 60
-        # shown apart: neither part is wider than both together
-        for part in (line.seeds, line.documents):
-            assert part.se <= line.total.se + 1e-12
-    pair = held.pairs[0]
-    # the wider question has no narrower interval than that about these tasks
-    assert pair.beyond.p >= max(stats.ttest_1samp(per_task, 0).pvalue, pair.here.p)
-    assert pair.beyond.interval.half_width >= pair.here.interval.half_width
-    turned = compare("b", "a", results_dir=tmp_path, average="macro", pooled=True)
-    assert turned.verdict[0] == held.verdict[0], "the sign is that of the better one, whoever is named first"
-    assert held._repr_html_() == f"<pre>{escape(str(held))}</pre>"
+    assert len(heads) == 1, "the sign is that of the better one, whoever is named first"
 
 
 def test_a_failed_run_is_said_in_the_same_sentence(tmp_path):
