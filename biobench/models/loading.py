@@ -51,9 +51,14 @@ class Checkpoint:
     """Hub id, or the folder's name, where `id` is a name that the user gave."""
 
     @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Of the weights in its safetensors files, heads included, from their headers; empty where none can be read."""
+        return _shapes(self.folder, self.stamp)
+
+    @property
     def parameters(self) -> int | None:
-        """Weights in its safetensors files, heads included, from their headers; None where there are none."""
-        return _parameters(self.folder, self.stamp)
+        """How many weights these are; None where there are none."""
+        return sum(math.prod(shape) for shape in self.shapes.values()) or None
 
     @property
     def initial_std(self) -> float:
@@ -76,18 +81,18 @@ class Checkpoint:
 
 
 @lru_cache(maxsize=16)
-def _parameters(folder: Path, _: Stamp) -> int | None:
+def _shapes(folder: Path, _: Stamp) -> dict[str, tuple[int, ...]]:
     """Read anew where the files' stamp is another."""
     from safetensors import SafetensorError, safe_open
 
-    total = 0
+    shapes: dict[str, tuple[int, ...]] = {}
     for path in folder.glob("*.safetensors"):
         try:
             with safe_open(path, framework="numpy") as weights:
-                total += sum(math.prod(weights.get_slice(name).get_shape()) for name in weights.keys())  # noqa: SIM118
+                shapes |= {name: tuple(weights.get_slice(name).get_shape()) for name in weights.keys()}  # noqa: SIM118
         except (OSError, SafetensorError):
-            return None
-    return total or None
+            return {}
+    return shapes
 
 
 def licence_of(folder: Path) -> str | None:

@@ -1,7 +1,8 @@
-"""Loading the weights of a checkpoint's encoder."""
+"""Loading the weights of a checkpoint's encoder; what cannot be built, or would not fit, is refused before."""
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,8 @@ def load_base(checkpoint: Checkpoint, dtype: torch.dtype) -> PreTrainedModel:
     architectures = getattr(checkpoint.config, "architectures", None) or [""]
     alone = architectures[0].endswith("EncoderModel")  # the encoder half of T5 and its kind
     loader: Any = AutoModelForTextEncoding if alone else AutoModel
-    needed, free = 4 * (checkpoint.parameters or 0), free_memory_bytes(torch.device("cpu"))
-    if free is not None and needed > free:
-        what = f"the weights need {needed / 2**30:.1f} GiB in fp32, {free / 2**30:.1f} GiB are free"
-        raise ModelError(what, hint=_MORE_MEMORY, file=checkpoint.folder)
+    if checkpoint.shapes and not checkpoint.trust_remote_code:
+        _check_shapes(checkpoint, loader)
     try:
         model, report = loader.from_pretrained(
             checkpoint.folder,
@@ -41,11 +40,7 @@ def load_base(checkpoint: Checkpoint, dtype: torch.dtype) -> PreTrainedModel:
     except Exception as error:  # safetensors, pickle and the model's own code have errors of their own
         raise weights_error(checkpoint.folder, error) from error
     for name, weights, config in sorted(report["mismatched_keys"]):
-        raise ModelError(
-            f"the weights '{name}' have shape {tuple(weights)}, by the config it is {tuple(config)}",
-            hint="config and weights come from different checkpoints",
-            file=checkpoint.folder,
-        )
+        raise _other_shape(checkpoint, name, tuple(weights), tuple(config))
     broken = next((n for n, w in model.named_parameters() if not bool(w.isfinite().all())), None)
     if broken is not None:
         raise ModelError(
@@ -66,6 +61,38 @@ def load_base(checkpoint: Checkpoint, dtype: torch.dtype) -> PreTrainedModel:
             file=checkpoint.folder,
         )
     return model  # type: ignore[no-any-return]
+
+
+def _check_shapes(checkpoint: Checkpoint, loader: Any) -> None:
+    """Refuse a config that contradicts the headers of the weights, or whose encoder memory does not hold. ModelError.
+
+    Not by total bytes: fp16, tied, sharded and head-carrying checkpoints are sound. The config is built without
+    memory (device `meta`), after the number of layers, which could take minutes even so.
+    """
+    config, shapes, file = checkpoint.config, checkpoint.shapes, checkpoint.folder / "config.json"
+    layers = getattr(config, "num_hidden_layers", None)
+    if isinstance(layers, int) and layers > len(shapes) and config.model_type != "albert":  # which shares them
+        hint = "config and weights come from different checkpoints"
+        raise ModelError(f"the config says {layers} layers, the files hold {len(shapes)} weights", hint=hint, file=file)
+    try:
+        with torch.device("meta"):
+            model = loader.from_config(copy.deepcopy(config))
+    except Exception as error:  # as where the weights are loaded
+        what = f"no encoder can be built from the config: {first_line(error)}"
+        raise ModelError(what, hint="the folder must load with AutoModel.from_pretrained", file=file) from error
+    for name, parameter in model.named_parameters():
+        shape = shapes.get(name, shapes.get(f"{model.base_model_prefix}.{name}"))
+        if shape is not None and shape != tuple(parameter.shape):
+            raise _other_shape(checkpoint, name, shape, tuple(parameter.shape))
+    needed, free = 4 * sum(p.numel() for p in model.parameters()), free_memory_bytes(torch.device("cpu"))
+    if free is not None and needed > free:
+        what = f"the encoder needs {needed / 2**30:.1f} GiB in fp32, {free / 2**30:.1f} GiB are free"
+        raise ModelError(what, hint=_MORE_MEMORY, file=checkpoint.folder)
+
+
+def _other_shape(checkpoint: Checkpoint, name: str, weights: tuple[int, ...], config: tuple[int, ...]) -> ModelError:
+    what = f"the weights '{name}' have shape {weights}, by the config it is {config}"
+    return ModelError(what, hint="config and weights come from different checkpoints", file=checkpoint.folder)
 
 
 def weights_error(folder: Path, error: Exception) -> ModelError:

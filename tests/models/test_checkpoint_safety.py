@@ -112,6 +112,29 @@ def test_links_within_the_folder_and_to_the_blobs_of_the_hubs_entry_are_followed
         find_checkpoint(str(snapshot))
 
 
+@pytest.mark.parametrize(
+    ("family", "changes", "words"),
+    [
+        ("bert", {"num_hidden_layers": 10**6}, "the config says 1000000 layers, the files hold 39 weights"),
+        ("bert", {"hidden_size": 10**9}, r"have shape \(\d+, 32\), by the config it is \(\d+, 1000000000\)"),
+        ("bert", {"intermediate_size": 10**9}, r"have shape \(48, 32\), by the config it is \(1000000000, 32\)"),
+        ("modernbert", {"intermediate_size": 64}, r"have shape \(96, 32\), by the config it is \(128, 32\)"),
+    ],
+)
+def test_a_config_that_contradicts_the_weights_is_refused_before_it_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: str, changes: dict[str, int], words: str
+) -> None:
+    from transformers import AutoModel
+
+    folder = make_checkpoint(family, tmp_path / family)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | changes))
+    monkeypatch.setattr(AutoModel, "from_pretrained", lambda *_, **__: pytest.fail("it was built"))
+    with pytest.raises(ModelError, match=words) as caught:
+        load_base(find_checkpoint(str(folder)), torch.float32)
+    assert "different checkpoints" in caught.value.hint
+
+
 def test_an_encoder_beyond_the_memory_is_refused_before_it_is_built(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,7 +146,7 @@ def test_an_encoder_beyond_the_memory_is_refused_before_it_is_built(
     load_base(checkpoint, torch.float32)
     monkeypatch.setattr(weights, "free_memory_bytes", lambda _: 3 * checkpoint.parameters)
     monkeypatch.setattr(AutoModel, "from_pretrained", lambda *_, **__: pytest.fail("it was built"))
-    with pytest.raises(ModelError, match=r"the weights need 0\.0 GiB in fp32, 0\.0 GiB are free"):
+    with pytest.raises(ModelError, match=r"the encoder needs 0\.0 GiB in fp32, 0\.0 GiB are free"):
         load_base(checkpoint, torch.float32)
 
 
