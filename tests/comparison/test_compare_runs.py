@@ -58,7 +58,8 @@ def test_all_right_against_one_answer_for_everything(tmp_path, tasks, seeds):
         else:
             assert (pair.verdict.here, pair.verdict.beyond) == ("not tested", "not tested")
             assert "has one seed on gad" in held.verdict[0]
-    assert len(heads) == 1, "the sign is that of the better one, whoever is named first"
+    # who lacks seeds is named in the order that was asked
+    assert len(heads) == (1 if len(seeds) > 1 else 2), "the sign is that of the better one, whoever is named first"
 
 
 def test_a_failed_run_is_said_in_the_same_sentence(tmp_path):

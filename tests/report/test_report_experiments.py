@@ -27,8 +27,6 @@ experiments:
 """
 
 
-
-
 def add(results, text, name="mine"):
     folder = results / "published" / "experiments"
     folder.mkdir(parents=True, exist_ok=True)
