@@ -221,9 +221,10 @@ def study(
 ) -> None:
     """Pretrain every arm of a declared study, check the pairs and benchmark the encoders; run it again to resume."""
     check_ours("trainer")
+    from biobench.data.catalog import load_task
     from biobench.models.loading import quiet_libraries
+    from biobench.runs.selection import check_data
     from biobench.workflows.study import (
-        check_benchmark,
         load_study,
         mismatches,
         planned_runs,
@@ -244,7 +245,7 @@ def study(
         typer.echo(f"{len(runs)} runs, {tokens:,} tokens, {operations:.2e} floating-point operations")
         return
     if not table_only:
-        check_benchmark(declared, data_dir)
+        check_data([load_task(task) for task in (*declared.benchmark.tasks, *declared.benchmark.beside)], data_dir)
         for number, run in enumerate(runs, 1):
             stderr(f"[{number}/{len(runs)}] {run.name}")
             result = pretrain_run(run, out, data_dir, stderr)
