@@ -77,8 +77,7 @@ def test_a_leak_stands_in_the_record_and_on_the_report(
 
     row = next(r for r in biobench("report", "--format", "json").json() if r["source"] == "run")
     documents = rows["test"]["documents"]
-    assert row["contamination"]["seen"] == LEAKED
-    assert row["contamination"]["share"] == pytest.approx(LEAKED / documents)
+    assert (row["contamination"]["test"]["seen"], row["contamination"]["test"]["documents"]) == (LEAKED, documents)
     markdown = biobench("report", "--format", "md").out
     line = next(line for line in markdown.splitlines() if line.startswith("| leaky/model"))
     assert "†" in line
@@ -110,7 +109,7 @@ def test_documents_kept_out_of_the_text_are_said_to_be(biobench: Callable[..., S
     assert [(r["seen"], r["excluded"]) for r in said.json()] == [(0, True)] * 2
     assert any("none of" in note and "all of them were kept out" in note for note in build("results").notes)
     rows = [r for r in biobench("report", "--format", "json").json() if r["source"] == "run"]
-    assert not any(row["contamination"]["seen"] for row in rows)
+    assert not any(row["contamination"]["test"]["seen"] for row in rows)
 
     # the list belongs to the task's data as it was, and to that run
     listed = json.loads((model / "exclusion.json").read_text())
