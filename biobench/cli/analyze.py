@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from biobench.cli.console.common import DataDir, Json, ResultsDir, Threads, percent, print_json, several
+from biobench.cli.console.common import DataDir, Json, ResultsDir, Tasks, Threads, percent, print_json
 from biobench.cli.console.options import takes_request
-from biobench.core.packages import check_ours
 from biobench.errors import UsageError
 from biobench.runs.options import RunRequest
 from biobench.schema.protocols import FROZEN
@@ -23,19 +22,15 @@ if TYPE_CHECKING:
     from trainer.analysis.cka import CkaReport, Value
     from trainer.analysis.transplant import Part
 
-Task = Annotated[list[str], typer.Option("--task", callback=several, metavar="TASK", help="Task id or YAML file.")]
 _SCORING = {"tasks", "seeds", "overrides", "limit", "data_dir", "results_dir", "device", "threads"}
 scored_by = partial(takes_request, only=_SCORING)
 """Gives a command the options of `run` that say what models are scored on."""
-app = typer.Typer(no_args_is_help=True, help="Why it works: similarity of states, transplants, freezing, stability.")
+analyze = typer.Typer(
+    no_args_is_help=True, help="Why it works: similarity of states, transplants, freezing, stability."
+)
 
 
-def register(root: typer.Typer) -> None:
-    """Add the group of commands to the application."""
-    root.add_typer(app, name="analyze")
-
-
-@app.command()
+@analyze.command()
 def cka(
     first: Annotated[str, typer.Argument(metavar="A", help="Folder or hub id of a checkpoint.")],
     second: Annotated[str, typer.Argument(metavar="B")],
@@ -43,7 +38,7 @@ def cka(
     texts: Annotated[str, typer.Option("--texts", help="Held-out texts: file, folder, hub:ID, or embedded.")],
     noise: Annotated[
         tuple[str, str] | None,
-        typer.Option("--noise", metavar="C D", help="Two checkpoints that differ by the training seed alone."),
+        typer.Option("--noise", metavar="C D", help="Two that differ by the training seed alone."),
     ] = None,
     n: Annotated[int, typer.Option("--n", min=5, help="Texts in each drawing.")] = 500,
     seeds: Annotated[str, typer.Option("--seeds", help="Seeds of the drawings.")] = "42,43,44",
@@ -77,7 +72,7 @@ def cka(
         _print_cka(report)
 
 
-@app.command()
+@analyze.command()
 @scored_by
 def transplant(
     how: RunRequest,
@@ -132,18 +127,14 @@ def transplant(
             typer.echo("by a linear probe on frozen states: seeds differ by the probe's start and order alone")
 
 
-@app.command()
+@analyze.command()
 def freeze_report(
-    runs: Annotated[
-        list[str],
-        typer.Argument(metavar="REFERENCE TWIN FROZEN...", help="Models with scores: folders, or names in the report."),
-    ],
-    task: Task = [],  # noqa: B006
+    runs: Annotated[list[str], typer.Argument(metavar="REFERENCE TWIN FROZEN...", help="Folders, or names.")],
+    task: Tasks = [],  # noqa: B006
     results_dir: ResultsDir = "results",
     as_json: Json = False,
 ) -> None:
     """The detour, its twin and runs with frozen layers, side by side with paired intervals."""
-    check_ours("trainer")
     from biobench.workflows.mechanism import frozen_layers, paired_report, stored_scores
 
     if len(runs) < 3:
@@ -158,7 +149,7 @@ def freeze_report(
         _print_paired(report, "kept")
 
 
-@app.command()
+@analyze.command()
 @scored_by
 def stability(
     how: RunRequest,
@@ -197,13 +188,11 @@ def stability(
     _print(head, rows, f"{over}and task, then the mean; 95% intervals over other seeds")
 
 
-@app.command()
+@analyze.command()
 def overlap(
-    corpus: Annotated[
-        Path, typer.Argument(metavar="CORPUS", help="Training text (file, folder), or a pretraining run or its ledger.")
-    ],
+    corpus: Annotated[Path, typer.Argument(metavar="CORPUS", help="Text, or a pretraining run or its ledger.")],
     *,
-    task: Task = [],  # noqa: B006
+    task: Tasks = [],  # noqa: B006
     model: Annotated[str | None, typer.Option("--model", help="Model trained on it; a run names its own.")] = None,
     data_dir: DataDir = None,
     results_dir: ResultsDir = "results",
@@ -239,7 +228,6 @@ def overlap(
 def _prepare() -> None:
     from biobench.models.loading import quiet_libraries
 
-    check_ours("trainer")
     quiet_libraries()
 
 

@@ -15,11 +15,6 @@ from biobench.runs.options import RunRequest
 KEPT = "Stopped. What is done is kept and what was begun resumes from its last state: give the same command again."
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    app.command("run")(run)
-
-
 @takes_request
 def run(
     request: RunRequest,
@@ -27,12 +22,7 @@ def run(
     as_json: Json = False,
     against: Annotated[
         str | None,
-        typer.Option(
-            "--against",
-            metavar="MODEL",
-            help="A model of the results folder, own, pulled or published: compare with it at the end.",
-            rich_help_panel="More",
-        ),
+        typer.Option("--against", metavar="MODEL", help="Compare with this model at the end.", rich_help_panel="More"),
     ] = None,
 ) -> None:
     """Fine-tune checkpoints on tasks over several seeds, and score them.
@@ -42,13 +32,7 @@ def run(
     raise typer.Exit(run_request(request, as_json=as_json, against=against))
 
 
-def run_request(
-    request: RunRequest,
-    *,
-    as_json: bool,
-    summary: bool = True,
-    against: str | None = None,
-) -> int:
+def run_request(request: RunRequest, *, as_json: bool, summary: bool = True, against: str | None = None) -> int:
     """Plan, make and print the runs; the exit status.
 
     summary: with the table of runs and what follows it. against: a model of the results folder to compare with.

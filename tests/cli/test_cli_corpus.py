@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from biobench.core import stop
-from tests.helpers.cli_make import Said
+from tests.helpers.cli_make import Run
 from tests.helpers.trainer_make import TEXTS
 from trainer.corpus import tokenised
 
@@ -37,7 +36,7 @@ def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_corpus_is_built_looked_at_and_trained_on(biobench: Callable[..., Said], text: Path) -> None:
+def test_a_corpus_is_built_looked_at_and_trained_on(biobench: Run, text: Path) -> None:
     said = biobench("corpus", "build", "toy_detour", *SETS, "--quiet")
     assert said.status == 0, said.err
     folder = Path(said.out.partition(":")[0])
@@ -66,9 +65,7 @@ def test_a_corpus_is_built_looked_at_and_trained_on(biobench: Callable[..., Said
     assert "content has changed" in biobench("corpus", "inspect", folder).refusal()
 
 
-def test_a_build_that_is_stopped_goes_on(
-    biobench: Callable[..., Said], text: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_build_that_is_stopped_goes_on(biobench: Run, text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokenised, "DOCUMENTS", 5)
     monkeypatch.setattr(tokenised, "ALONE", 100)
     asked: list[int] = []

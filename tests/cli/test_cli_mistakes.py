@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,10 @@ from biobench.report.details.mistaken import read_mistakes
 from biobench.report.results import load
 from biobench.schema.document import Prediction, Span
 from biobench.store import Store
-from tests.helpers.cli_make import Said
+from tests.helpers.cli_make import Run
 from tests.helpers.report_make import save_run
 from tests.helpers.submission_make import honest_run
 
-Run = Callable[..., Said]
 OWN = """\
 id: my_notes
 version: 1
@@ -115,4 +113,5 @@ def test_what_is_not_there_is_named(own: Path, biobench: Run, tmp_path: Path) ->
     assert said.refusal() == "'org/mine' has no stored run on 'gad'"
     assert "my_notes" in said.err
     assert "no run with seed 7" in biobench("errors", "org/mine", "--task", own, "--seed", "7").refusal()
-    assert "--kind 'mised'" in biobench("errors", "org/mine", "--task", own, "--kind", "mised").refusal()
+    wrong = biobench("errors", "org/mine", "--task", own, "--kind", "mised")
+    assert wrong.refusal() == "--kind 'mised' is not known"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from biobench.core.machine import peak_memory_bytes, reset_peak_memory
 from biobench.data.catalog import suite
 from biobench.report.details.needle import needle_grids
 from biobench.store import Store
-from tests.helpers.cli_make import Said
+from tests.helpers.cli_make import Run
 from tests.helpers.tiny import make_tiny_encoder
 
 SPEC = """
@@ -47,9 +46,7 @@ def spec(folder: Path, reader: str = SMALL) -> Path:
     return path
 
 
-def test_its_runs_are_those_of_run_and_the_report_has_the_grid(
-    biobench: Callable[..., Said], tiny: Path, tmp_path: Path
-) -> None:
+def test_its_runs_are_those_of_run_and_the_report_has_the_grid(biobench: Run, tiny: Path, tmp_path: Path) -> None:
     arguments = (tiny, "--task", spec(tmp_path), "--seeds", "1,2", *FAST)
     rows = biobench("needle", *arguments, "--json").json()
     assert [row["primary"] for row in rows] == ["accuracy"] * 2
@@ -64,7 +61,7 @@ def test_its_runs_are_those_of_run_and_the_report_has_the_grid(
 
 
 def test_without_a_task_it_is_the_suite_s_two_languages(
-    biobench: Callable[..., Said], tiny: Path, monkeypatch: pytest.MonkeyPatch
+    biobench: Run, tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
     monkeypatch.setattr("biobench.cli.run.run_request", lambda request, **_: asked.append(request) or 0)
@@ -79,7 +76,7 @@ def resident() -> int:
 
 
 def test_all_lengths_to_8192_tokens_run_in_bounded_memory(
-    biobench: Callable[..., Said], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    biobench: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One 8,192 x 8,192 matrix of fp32 would alone take 268 MB a head; nothing like it may be held."""
     if not os.access("/proc/self/clear_refs", os.W_OK):

@@ -5,15 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.cli_make import Said
+from tests.helpers.cli_make import Run
 from tests.helpers.report_make import save_run
-
-Run = Callable[..., Said]
 
 
 @pytest.fixture

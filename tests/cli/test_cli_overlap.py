@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.report.frame import build
 from biobench.store import Store
-from tests.helpers.cli_make import Said
+from tests.helpers.cli_make import FAST, Run
 from tests.helpers.generators import diamed, meddialog
 
 SMALL = (
@@ -40,7 +39,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def pretrain(biobench: Callable[..., Said], out: str, data: Path, *more: str) -> Path:
+def pretrain(biobench: Run, out: str, data: Path, *more: str) -> Path:
     """A toy checkpoint trained on the text; its model folder."""
     sets = [part for text in SMALL for part in ("--set", text)]
     said = biobench("pretrain", "toy_detour", *sets, "--out", out, "--data-dir", data, *more)
@@ -48,15 +47,12 @@ def pretrain(biobench: Callable[..., Said], out: str, data: Path, *more: str) ->
     return Path(out) / "model"
 
 
-def run(biobench: Callable[..., Said], model: Path, data: Path) -> None:
-    said = biobench("run", model, "--task", "diamed", "--data-dir", data, "--seeds", "1-2", "--no-gate",
-                    "--device", "cpu", "--parallel", "1", "--set", "training.epochs=1", "--json")  # fmt: skip
+def run(biobench: Run, model: Path, data: Path, seeds: str = "1-2") -> None:
+    said = biobench("run", model, "--task", "diamed", "--data-dir", data, "--seeds", seeds, "--no-gate", *FAST[2:])
     assert said.status == 0, said.err
 
 
-def test_a_leak_stands_in_the_record_and_on_the_report(
-    biobench: Callable[..., Said], data: Path, tmp_path: Path
-) -> None:
+def test_a_leak_stands_in_the_record_and_on_the_report(biobench: Run, data: Path, tmp_path: Path) -> None:
     model = pretrain(biobench, "leaky", data, "--no-exclude-tasks")
     run(biobench, model, data)
     before = Store("results").records()[0].contamination
@@ -79,23 +75,16 @@ def test_a_leak_stands_in_the_record_and_on_the_report(
     documents = rows["test"]["documents"]
     assert row["contamination"]["seen"] == LEAKED
     assert row["contamination"]["share"] == pytest.approx(LEAKED / documents)
-    markdown = biobench("report", "--format", "md").out
-    line = next(line for line in markdown.splitlines() if line.startswith("| leaky/model"))
-    assert "†" in line
-    assert f"† leaky/model on diamed: {LEAKED} of {documents} test documents" in markdown.replace("\\", "")
     page = biobench("report", "--format", "html").out
     assert f"† leaky/model on diamed: {LEAKED} of {documents} test documents" in page
-    assert r"\textdagger{}" in biobench("report", "--format", "latex").out
 
     # a run made after the measurement has it from the start
-    again = biobench("run", model, "--task", "diamed", "--data-dir", data, "--seeds", "3", "--no-gate", "--device",
-                     "cpu", "--parallel", "1", "--set", "training.epochs=1")  # fmt: skip
-    assert again.status == 0, again.err
+    run(biobench, model, data, "3")
     assert {r.contamination.seen for r in Store("results").records() if r.contamination} == {LEAKED}
     assert len(Store("results").records()) == 3
 
 
-def test_documents_kept_out_of_the_text_are_said_to_be(biobench: Callable[..., Said], data: Path) -> None:
+def test_documents_kept_out_of_the_text_are_said_to_be(biobench: Run, data: Path) -> None:
     model = pretrain(biobench, "clean", data)
     assert (model / "exclusion.json").is_file()
     run(biobench, model, data)
@@ -141,9 +130,7 @@ def told_again(model: Path, data_hash: str) -> bool:
     return found.excluded
 
 
-def test_text_is_given_to_a_model_by_name(
-    biobench: Callable[..., Said], tiny: Path, data: Path, tmp_path: Path
-) -> None:
+def test_text_is_given_to_a_model_by_name(biobench: Run, tiny: Path, data: Path, tmp_path: Path) -> None:
     run(biobench, tiny, data)
     assert Store("results").records()[0].contamination is None
     said = biobench("analyze", "overlap", "text.jsonl", "--task", "diamed", "--data-dir", data, "--model", tiny)
@@ -162,7 +149,7 @@ def test_text_is_given_to_a_model_by_name(
 
 
 def test_tasks_that_nobody_guarded_are_named_and_can_be_counted_later(
-    biobench: Callable[..., Said], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    biobench: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trained without the data of a task, then compared with it: what the run guarded is not what is at hand now."""
     tasks = [load_task("diamed"), load_task("meddialog_fr")]
@@ -186,9 +173,7 @@ def test_tasks_that_nobody_guarded_are_named_and_can_be_counted_later(
     assert (list(listed["tasks"]), listed["not_guarded"]) == (["diamed"], ["meddialog_fr"])
     assert listed["tasks"]["diamed"]["removed"] == LEAKED
     assert f"removed from the corpus because of diamed: {LEAKED} documents" in said.err
-    card = Path("half/model/README.md").read_text()
-    assert "Tasks that were not guarded (1)" in card
-    assert f"documents removed for it: {LEAKED}" in card
+    assert "Tasks that were not guarded (1)" in Path("half/model/README.md").read_text()
 
     for name in (tmp_path / "other").iterdir():
         name.rename(data / name.name)

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
-from tests.helpers.cli_make import Said
+from tests.helpers.cli_make import Run, Said
 from tests.helpers.marked import marked
 from tests.helpers.private_make import WORD, private_tasks
 from tests.helpers.tiny import make_tiny_encoder
 
-Command = Callable[..., Said]
 DEVICE = ("--device", "cpu", "--parallel", "1")
 
 
@@ -47,13 +45,13 @@ def silent(said: Said) -> Said:
     return said
 
 
-def run(biobench: Command, model: str = "one", *more: str) -> Said:
+def run(biobench: Run, model: str = "one", *more: str) -> Said:
     """Both tasks, in full."""
     tasks = ("--task", "own_notes.yaml", "--task", "own_spans.yaml")
     return biobench("run", model, *tasks, "--data-dir", "data", "--results-dir", "results", *DEVICE, *more)
 
 
-def test_open_data_would_be_seen(private: Path, biobench: Command) -> None:
+def test_open_data_would_be_seen(private: Path, biobench: Run) -> None:
     """The same run without the agreement keeps ids and gold, and the search finds them."""
     for path in private.glob("own_*.yaml"):
         text = path.read_text().splitlines()
@@ -64,7 +62,7 @@ def test_open_data_would_be_seen(private: Path, biobench: Command) -> None:
     assert any(hit.startswith("results/runs/") for hit in found(private))
 
 
-def test_nothing_that_the_commands_write_or_print_holds_the_word(private: Path, biobench: Command) -> None:
+def test_nothing_that_the_commands_write_or_print_holds_the_word(private: Path, biobench: Run) -> None:
     make_tiny_encoder(private / "two")
     for model, more in (("one", ()), ("two", ("--seeds", "1"))):
         said = silent(run(biobench, model, "--json", *more))
@@ -96,9 +94,7 @@ def test_nothing_that_the_commands_write_or_print_holds_the_word(private: Path, 
     assert found(private) == []
 
 
-def test_a_run_that_falls_over_quotes_nothing(
-    private: Path, biobench: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_falls_over_quotes_nothing(private: Path, biobench: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def fall(loaded: Any, prepared: Any, *_: Any) -> NoReturn:
         raise ValueError(f"cannot use {prepared.test.documents[0].text!r}")
 
@@ -111,7 +107,7 @@ def test_a_run_that_falls_over_quotes_nothing(
     assert found(private) == []
 
 
-def test_a_full_disk_leaves_nothing_behind(private: Path, biobench: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_nothing_behind(private: Path, biobench: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The disk is full at the first, third, ... write of the run."""
     whole = os.fsync
     for first in (0, 3, 7):

@@ -14,9 +14,8 @@ import pytest
 
 from biobench.core.processes import this_process
 from biobench.store import Store, claims
-from tests.helpers.cli_make import SCRIPT, Said
+from tests.helpers.cli_make import SCRIPT, Run
 
-Command = Callable[..., Said]
 FAST = ("--limit", "24", "--set", "training.epochs=1", "--device", "cpu")
 TASKS = ("--task", "demo_ner", "--task", "demo_topic")
 
@@ -43,7 +42,7 @@ def wait_for(what: Callable[[], Any], process: subprocess.Popen[str], cwd: Path)
         time.sleep(0.05)
 
 
-def test_done_failed_and_stopped(biobench: Command, tiny: Path) -> None:
+def test_done_failed_and_stopped(biobench: Run, tiny: Path) -> None:
     command = ("run", tiny, *TASKS, "--seeds", "1-2", *FAST)
     assert biobench("status").out == "results: 0 done, 0 running, 0 failed, 0 stopped\n"
     runs = biobench(*command, "--dry-run", "--json").json()
@@ -75,14 +74,10 @@ def beats() -> list[Path]:
     return list(Path("results").glob("locks/*/*.running"))
 
 
-def test_a_folder_that_is_not_there(biobench: Command) -> None:
-    assert "there is no results folder" in biobench("status", "--results-dir", "nowhere").refusal()
-
-
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
 @pytest.mark.parametrize("workers", [pytest.param("1", marks=pytest.mark.slow), "2"])
 def test_a_signal_ends_runs_at_a_savepoint_and_status_sees_them(
-    biobench: Command, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str
+    biobench: Run, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str
 ) -> None:
     options = ("--task", "demo_topic", "--seeds", "1-2", "--device", "cpu", "--set", "training.epochs=400")
     run = ("run", tiny, *options, "--parallel", workers, "--no-gate")

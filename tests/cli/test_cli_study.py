@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from biobench.errors import SpecError, UsageError
 from biobench.workflows.study import ArmRow, Study, StudyRun, load_study, planned_runs, table
-from tests.helpers.cli_make import Said
+from tests.helpers.cli_make import Run
 
 ROOT = Path(__file__).parents[2]
 DECLARED = """\
@@ -50,7 +49,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_study_is_made_once_and_its_table_comes_from_what_is_stored(
-    biobench: Callable[..., Said], folder: Path, tmp_path: Path
+    biobench: Run, folder: Path, tmp_path: Path
 ) -> None:
     costs = biobench("study", folder, "--dry-run")
     assert "4 runs, 24,000 tokens" in costs.out
@@ -85,9 +84,7 @@ def test_a_study_is_made_once_and_its_table_comes_from_what_is_stored(
     assert max(map(len, text.splitlines())) <= 120
 
 
-def test_tasks_beside_the_mean_are_scored_and_do_not_enter_it(
-    biobench: Callable[..., Said], folder: Path, tmp_path: Path
-) -> None:
+def test_tasks_beside_the_mean_are_scored_and_do_not_enter_it(biobench: Run, folder: Path, tmp_path: Path) -> None:
     declared = folder / "study.yaml"
     declared.write_text(ONE.replace("}\n", ", beside: [demo_ner]}\n"))
     shown = biobench("study", folder, "--device", "cpu", "--json")

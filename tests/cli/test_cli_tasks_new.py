@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-from tests.helpers.cli_make import Said
-
-Run = Callable[..., Said]
+from tests.helpers.cli_make import Run
 
 
 def notes(folder: Path) -> None:
@@ -51,9 +48,3 @@ def test_columns_are_named_and_an_edited_spec_is_counted_again(biobench: Run, tm
     assert "train: {documents: 24" in counted
     assert counted.count("counts:") == 1
     assert biobench("tasks", "validate", "ward.yaml", "--data-dir", ".").status == 0
-
-
-def test_short_texts_with_ids_are_still_documents(biobench: Run, tmp_path: Path) -> None:
-    rows = [f"{'fièvre' if i % 2 else 'toux'} {i}\t{'R50' if i % 2 else 'R05'}\tdoc{i}" for i in range(40)]
-    (tmp_path / "codes.tsv").write_text("text\tcode\tdoc_id\n" + "\n".join(rows) + "\n", encoding="utf-8")
-    assert biobench("tasks", "new", "codes.tsv", "--id", "codes").status == 0

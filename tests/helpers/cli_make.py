@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,10 @@ class Said:
         assert len(lines[1]) > len("hint: ")
         assert self.out == ""
         return lines[0]
+
+
+Run = Callable[..., Said]
+"""The fixture `biobench`: a command's arguments to what it said."""
 
 
 def call(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], *arguments: str | Path) -> Said:
