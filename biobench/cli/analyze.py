@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from trainer.analysis.cka import CkaReport, Value
     from trainer.analysis.transplant import Part
 
+T = TypeVar("T")
 _SCORING = {"tasks", "seeds", "overrides", "limit", "data_dir", "results_dir", "device", "threads"}
 scored_by = partial(takes_request, only=_SCORING)
 """Gives a command the options of `run` that say what models are scored on."""
@@ -53,10 +54,7 @@ def cka(
     from trainer.analysis.cka import compare
     from trainer.analysis.states import sample
 
-    try:
-        drawings = parse_seeds(seeds)
-    except ValueError:
-        raise UsageError(f"seeds '{seeds}' are not understood", hint="write 42,43,44") from None
+    drawings = _read("seeds", seeds, parse_seeds, "42,43,44")
     report = compare(
         first,
         second,
@@ -94,12 +92,12 @@ def transplant(
     from trainer.recipe.phases import parse_layers
 
     parts: tuple[Part, ...] = ("attention", "mlp") if modules is None else (modules,)
-    wanted: dict[str, list[int] | None] = {}
-    for text in layers or ["all"]:
-        try:
-            wanted[text] = None if text == "all" else [] if text == "none" else parse_layers(text)
-        except ValueError:
-            raise UsageError(f"layers '{text}' are not understood", hint="write 0-7, 0,2,8-14, all or none") from None
+
+    def chosen_layers(text: str) -> list[int] | None:
+        return None if text == "all" else [] if text == "none" else parse_layers(text)
+
+    example = "0-7, 0,2,8-14, all or none"
+    wanted = {text: _read("layers", text, chosen_layers, example) for text in layers or ["all"]}
     if probe:
         how = replace(how, overrides=(*FROZEN, *how.overrides))
     if how.tasks:
@@ -162,10 +160,7 @@ def stability(
     from biobench.workflows.mechanism import check_runs
     from biobench.workflows.mechanism import stability as summarise
 
-    try:
-        asked = list(dict.fromkeys(float(part) for part in rates.split(",")))
-    except ValueError:
-        raise UsageError(f"learning rates '{rates}' are not understood", hint="write 1e-5,2e-5,5e-5") from None
+    asked = _read("learning rates", rates, lambda text: dict.fromkeys(map(float, text.split(","))), "1e-5,2e-5,5e-5")
     if not how.tasks:
         raise UsageError("nothing is scored without a task", hint="add --task ID")
     if len(asked) < 2:
@@ -223,6 +218,14 @@ def overlap(
         )
     if noted is not None:
         typer.echo(f"kept in {Path(results_dir) / 'overlap'}, {noted[1]} stored runs of {noted[0]} noted", err=True)
+
+
+def _read(what: str, text: str, parse: Callable[[str], T], example: str) -> T:
+    """The option's text as `parse` reads it. Raises UsageError where it cannot."""
+    try:
+        return parse(text)
+    except ValueError:
+        raise UsageError(f"{what} '{text}' are not understood", hint=f"write {example}") from None
 
 
 def _prepare() -> None:

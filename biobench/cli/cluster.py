@@ -11,7 +11,7 @@ from biobench.cli.console.common import Json, StoredResults, print_json
 from biobench.errors import UsageError
 
 if TYPE_CHECKING:
-    from biobench.runs.status import FolderRun, FolderState
+    from biobench.runs.status import FolderRun
 
 
 def slurm(
@@ -63,17 +63,11 @@ def status(results_dir: StoredResults = "results", as_json: Json = False) -> Non
     if as_json:
         print_json(state.as_json())
         return
-    for line in status_lines(state):
-        typer.echo(line)
-
-
-def status_lines(state: FolderState) -> list[str]:
-    """The counts, then the runs under way, stopped and failed."""
-    counts = state.counts()
-    lines = [f"{state.results_dir}: {', '.join(f'{count} {name}' for name, count in counts.items())}"]
+    typer.echo(f"{state.results_dir}: {', '.join(f'{count} {name}' for name, count in state.counts().items())}")
     for name in ("running", "stopped", "failed"):
-        lines += [f"{name}: {_line(run)}" for run in state.runs if run.state == name]
-    return lines
+        for run in state.runs:
+            if run.state == name:
+                typer.echo(f"{name}: {_line(run)}")
 
 
 def _line(run: FolderRun) -> str:

@@ -18,7 +18,7 @@ ADDING = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
 @pytest.fixture
 def made(biobench: Run, fixtures: Path, tmp_path: Path) -> Path:
     shutil.copytree(fixtures / "iob", tmp_path / "corpora" / "iob")
-    assert biobench("tasks", "new", "corpora/iob/train.tsv", "--id", "ours").status == 0
+    biobench("tasks", "new", "corpora/iob/train.tsv", "--id", "ours").ok()
     return tmp_path / "ours.yaml"
 
 
@@ -31,17 +31,15 @@ def test_data_that_is_not_there_is_wrong_where_its_folder_was_given(
     assert "put train.tsv" in said.err
     (row,) = biobench("tasks", "validate", "ours.yaml", "--data-dir", "elsewhere", "--json").json()
     assert (row["valid"], row["state"]) == (False, "missing")
-    assert biobench("tasks", "validate", "ours.yaml", "--data-dir", "corpora").status == 0
+    biobench("tasks", "validate", "ours.yaml", "--data-dir", "corpora").ok()
     monkeypatch.setenv("BIOBENCH_DATA_DIR", "all_corpora")
-    said = biobench("tasks", "validate", "ours.yaml")
-    assert said.status == 0
+    said = biobench("tasks", "validate", "ours.yaml").ok()
     assert said.out.startswith("ours.yaml: valid, data missing\n  - put train.tsv")
     assert "into all_corpora/iob" in said.out
 
 
 def test_a_folder_of_specs_may_hold_some_without_data(biobench: Run, tmp_path: Path) -> None:
-    said = biobench("tasks", "validate", ROOT / "tasks" / "en", "--data-dir", tmp_path)
-    assert said.status == 0, said.err
+    said = biobench("tasks", "validate", ROOT / "tasks" / "en", "--data-dir", tmp_path).ok()
     assert "deid.yaml: valid, data agreement\n  - the data needs a signed agreement" in said.out
     assert str(tmp_path / "gad_10fold") in said.out
     said = biobench("tasks", "validate", ROOT / "tasks" / "en" / "deid.yaml", "--data-dir", tmp_path)

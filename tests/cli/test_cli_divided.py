@@ -75,7 +75,7 @@ def test_or_left_to_that_process(biobench: Run, tiny: Path, tmp_path: Path) -> N
 
 def test_processes_of_one_start_make_a_forced_run_once(biobench: Run, tiny: Path) -> None:
     """A late worker, or one that was requeued, finds what the others have made."""
-    assert biobench("run", tiny, *TASKS).status == 0
+    biobench("run", tiny, *TASKS).ok()
     forced = ("run", tiny, *TASKS, "--force", "--json", "--start-token")
     assert statuses(biobench(*forced, "17")) == [("done", None)] * 4
     assert statuses(biobench(*forced, "17")) == [("skipped", "another process made it meanwhile")] * 4
@@ -91,8 +91,3 @@ def test_what_failed_in_one_process_is_not_tried_by_the_others(biobench: Run, ti
     assert ": started" not in again.err
     assert "not finite" in again.json()[0]["reason"]
     assert ": started" in biobench(*command, "18").err
-
-
-@pytest.mark.parametrize("gone", [("plan", "m"), ("run", "m", "--plan", "p.json"), ("run", "m", "--shard", "1/2")])
-def test_plan_files_are_gone(biobench: Run, gone: tuple[str, ...]) -> None:
-    assert biobench(*gone, "--task", "gad").refusal().startswith(("unknown command 'plan'", "No such option: --"))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.helpers.cli_make import SCRIPT, Run, process
+from tests.helpers.cli_make import SCRIPT, Run
 
 BAD = Path(__file__).resolve().parent.parent / "fixtures" / "bad"
 CASES: list[dict[str, Any]] = yaml.safe_load((BAD / "cases.yaml").read_text(encoding="utf-8"))
@@ -36,13 +36,6 @@ def test_run_refuses(case: dict[str, Any], biobench: Run, tiny: Path) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda c: str(c["spec"]))
 def test_validate_refuses(case: dict[str, Any], biobench: Run) -> None:
     said = biobench("tasks", "validate", BAD / case["spec"], "--data-dir", BAD / "data")
-    names_the_place(said.refusal(), case)
-
-
-@pytest.mark.parametrize("name", ["duplicate_key.yaml", "iob_not_utf8.yaml"])
-def test_the_console_script_refuses_alike(name: str, tiny: Path, tmp_path: Path) -> None:
-    case = next(c for c in CASES if c["spec"] == name)
-    said = process("run", tiny, "--task", BAD / name, "--data-dir", BAD / "data", cwd=tmp_path)
     names_the_place(said.refusal(), case)
 
 
@@ -94,16 +87,6 @@ def test_debug_shows_the_traceback(biobench: Run) -> None:
     assert said.status == 2
     assert "Traceback" in said.err
     assert said.err.splitlines()[-1].startswith("hint: ")
-
-
-def test_a_results_folder_that_cannot_be_written(biobench: Run, tiny: Path, tmp_path: Path) -> None:
-    (tmp_path / "results").write_text("a file where the folder should be")
-    said = biobench("run", tiny, "--task", "demo_ner", "--limit", "8", "--seeds", "1", "--set", "training.epochs=1")
-    assert said.status == 2
-    assert "results/" in said.err
-    assert "Not a directory" in said.err
-    assert said.err.splitlines()[-1].startswith("hint: ")
-    assert "Traceback" not in said.err
 
 
 def test_a_full_disk_behind_the_output_is_one_line() -> None:

@@ -27,7 +27,7 @@ def test_rows_hold_the_gold_in_the_form_of_predictions(biobench: Run, tmp_path: 
 
 def test_the_example_script_trains_and_is_scored(biobench: Run, tiny: Path, tmp_path: Path) -> None:
     for split in ("train", "validation", "test"):
-        assert biobench("data", "export", "demo_topic", "--split", split, "--out", f"{split}.jsonl").status == 0
+        biobench("data", "export", "demo_topic", "--split", split, "--out", f"{split}.jsonl").ok()
     quiet = os.environ | {
         "HF_HUB_OFFLINE": "1",
         "HF_DATASETS_CACHE": str(tmp_path / "cache"),
@@ -35,5 +35,4 @@ def test_the_example_script_trains_and_is_scored(biobench: Run, tiny: Path, tmp_
     }
     done = subprocess.run([sys.executable, EXAMPLE, tiny], cwd=tmp_path, env=quiet, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
-    said = biobench("score", "--predictions", "predictions.jsonl", "--task", "demo_topic", "--model", "me", "--no-gate")
-    assert said.status == 0, said.err
+    biobench("score", "--predictions", "predictions.jsonl", "--task", "demo_topic", "--model", "me", "--no-gate").ok()

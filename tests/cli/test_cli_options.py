@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 import torch
-from typer.main import get_command
 
-from biobench.cli.main import app
 from biobench.cli.report import SOURCES
 from biobench.report.groups import Source
 from tests.helpers.cli_make import FAST, Run
@@ -35,8 +33,9 @@ def test_tasks_with_a_comma_and_a_run_folder_as_model(biobench: Run, tiny: Path,
     run = tmp_path / "runs" / "mine"
     run.mkdir(parents=True)
     (run / "model").symlink_to(tiny)
-    said = biobench("run", "runs/mine", "--task", "demo_ner,demo_topic", "--seeds", "1", "--dry-run", "--json", *FAST)
-    assert said.status == 0, said.err
+    said = biobench(
+        "run", "runs/mine", "--task", "demo_ner,demo_topic", "--seeds", "1", "--dry-run", "--json", *FAST
+    ).ok()
     assert [(r["task"], r["status"]) for r in said.json()] == [("demo_ner", "planned"), ("demo_topic", "planned")]
 
 
@@ -45,25 +44,11 @@ def test_a_run_folder_names_its_model_in_results(biobench: Run, tmp_path: Path) 
     model.mkdir(parents=True)
     (model / "config.json").write_text("{}", encoding="utf-8")
     save_run(tmp_path / "results", "mine/model", "gad", 42, 0.8)
-    assert biobench("export", "runs/mine", "--format", "bibtex").status == 0
+    biobench("export", "runs/mine", "--format", "bibtex").ok()
 
 
 def test_the_sources_of_the_report_are_those_of_its_type() -> None:
     assert get_args(Source) == SOURCES
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        *(("run",), ("needle",), ("demo",), ("speed",), ("pretrain", "run"), ("tasks", "gate")),
-        *(("analyze", "cka"), ("analyze", "transplant"), ("analyze", "stability")),
-    ],
-)
-def test_what_computes_takes_threads(command: tuple[str, ...]) -> None:
-    group: Any = get_command(app)
-    for name in command:
-        group = group.commands[name]
-    assert "--threads" in {flag for parameter in group.params for flag in parameter.opts}
 
 
 @pytest.mark.parametrize("command", ["run", "speed"])

@@ -42,14 +42,12 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def pretrain(biobench: Run, out: str, data: Path, *more: str) -> Path:
     """A toy checkpoint trained on the text; its model folder."""
     sets = [part for text in SMALL for part in ("--set", text)]
-    said = biobench("pretrain", "toy_detour", *sets, "--out", out, "--data-dir", data, *more)
-    assert said.status == 0, said.err
+    biobench("pretrain", "toy_detour", *sets, "--out", out, "--data-dir", data, *more).ok()
     return Path(out) / "model"
 
 
 def run(biobench: Run, model: Path, data: Path, seeds: str = "1-2") -> None:
-    said = biobench("run", model, "--task", "diamed", "--data-dir", data, "--seeds", seeds, "--no-gate", *FAST[2:])
-    assert said.status == 0, said.err
+    biobench("run", model, "--task", "diamed", "--data-dir", data, "--seeds", seeds, "--no-gate", *FAST[2:]).ok()
 
 
 def test_a_leak_stands_in_the_record_and_on_the_report(biobench: Run, data: Path, tmp_path: Path) -> None:
@@ -60,8 +58,7 @@ def test_a_leak_stands_in_the_record_and_on_the_report(biobench: Run, data: Path
     assert (before.corpus, before.test, before.excluded) == ("toy_detour", None, False)
     assert any("has not been compared" in note for note in build("results").notes)
 
-    said = biobench("analyze", "overlap", "leaky", "--task", "diamed", "--data-dir", data, "--json")
-    assert said.status == 0, said.err
+    said = biobench("analyze", "overlap", "leaky", "--task", "diamed", "--data-dir", data, "--json").ok()
     rows = {row["split"]: row for row in said.json()}
     assert (rows["test"]["seen"], rows["test"]["exact"], rows["test"]["excluded"]) == (LEAKED, 2, False)
     assert rows["validation"]["seen"] == 0
@@ -94,8 +91,7 @@ def test_documents_kept_out_of_the_text_are_said_to_be(biobench: Run, data: Path
     report = build("results")
     assert any("were kept out of its training text 'toy_detour'" in note for note in report.notes)
 
-    said = biobench("analyze", "overlap", model / "ledger.json", "--task", "diamed", "--data-dir", data, "--json")
-    assert said.status == 0, said.err
+    said = biobench("analyze", "overlap", model / "ledger.json", "--task", "diamed", "--data-dir", data, "--json").ok()
     assert [(r["seen"], r["excluded"]) for r in said.json()] == [(0, True)] * 2
     assert any("none of" in note and "all of them were kept out" in note for note in build("results").notes)
     rows = [r for r in biobench("report", "--format", "json").json() if r["source"] == "run"]
@@ -133,8 +129,7 @@ def told_again(model: Path, data_hash: str) -> bool:
 def test_text_is_given_to_a_model_by_name(biobench: Run, tiny: Path, data: Path, tmp_path: Path) -> None:
     run(biobench, tiny, data)
     assert Store("results").records()[0].contamination is None
-    said = biobench("analyze", "overlap", "text.jsonl", "--task", "diamed", "--data-dir", data, "--model", tiny)
-    assert said.status == 0, said.err
+    said = biobench("analyze", "overlap", "text.jsonl", "--task", "diamed", "--data-dir", data, "--model", tiny).ok()
     assert "2 stored runs" in said.err
     assert {r.contamination.seen for r in Store("results").records() if r.contamination} == {LEAKED}
     # text without a leak does not hide the one that has it
@@ -164,8 +159,7 @@ def test_tasks_that_nobody_guarded_are_named_and_can_be_counted_later(
     assert refused.status != 0
     assert "the documents of meddialog_fr are not available" in refused.err
     assert "unknown task 'diamid'" in biobench(*start, "--require-tasks", "diamid").refusal()
-    said = biobench(*start, "--require-tasks", "diamed")
-    assert said.status == 0, said.err
+    said = biobench(*start, "--require-tasks", "diamed").ok()
     assert "1 task NOT guarded" in said.err
     assert "(--data-dir DIR): meddialog_fr" in said.err
     assert f"removed from the corpus: {LEAKED} documents" in said.err
@@ -177,6 +171,5 @@ def test_tasks_that_nobody_guarded_are_named_and_can_be_counted_later(
 
     for name in (tmp_path / "other").iterdir():
         name.rename(data / name.name)
-    said = biobench("analyze", "overlap", "half", "--task", "meddialog_fr", "--data-dir", data, "--json")
-    assert said.status == 0, said.err
+    said = biobench("analyze", "overlap", "half", "--task", "meddialog_fr", "--data-dir", data, "--json").ok()
     assert {r["split"]: r["seen"] for r in said.json()}["test"] >= 1

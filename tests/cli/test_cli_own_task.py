@@ -12,18 +12,15 @@ from tests.helpers.cli_make import FAST, Run
 def test_from_a_data_file_to_a_run(biobench: Run, tiny: Path, fixtures: Path, tmp_path: Path) -> None:
     """The walk of docs/tasks.md on a small corpus."""
     shutil.copytree(fixtures / "iob", tmp_path / "corpora" / "iob")
-    made = biobench("tasks", "new", "corpora/iob/train.tsv", "--id", "my_task")
-    assert made.status == 0, made.err
+    biobench("tasks", "new", "corpora/iob/train.tsv", "--id", "my_task").ok()
     assert (tmp_path / "my_task.yaml").is_file()
     again = biobench("tasks", "new", "corpora/iob/train.tsv", "--id", "my_task")
     assert "exists already" in again.refusal()
-    valid = biobench("tasks", "validate", "my_task.yaml", "--data-dir", "corpora")
-    assert valid.status == 0, valid.err
+    biobench("tasks", "validate", "my_task.yaml", "--data-dir", "corpora").ok()
     shown = biobench("tasks", "show", "my_task.yaml", "--data-dir", "corpora", "--json").json()
     assert shown["samples"]
     arguments = ("--data-dir", "corpora", "--seeds", "1", "--set", "training.epochs=1", "--json")
-    said = biobench("run", tiny, "--task", "my_task.yaml", *arguments)
-    assert said.status == 0, said.err
+    said = biobench("run", tiny, "--task", "my_task.yaml", *arguments).ok()
     assert said.json()[0]["status"] == "done"
     rows = biobench("report", "--task", "my_task.yaml", "--format", "json").json()
     assert {row["task"] for row in rows} == {"my_task"}, "a task is named here as it is in `run`"
@@ -46,14 +43,13 @@ def test_own_data_under_an_agreement_is_rescored_and_compared_with_its_spec(
     shutil.copytree(tiny, tmp_path / "other")
     config = json.loads((tmp_path / "other" / "config.json").read_text("utf-8"))
     (tmp_path / "other" / "config.json").write_text(json.dumps(config | {"layer_norm_eps": 1e-6}), encoding="utf-8")
-    assert biobench("tasks", "new", "corpora/iob/train.tsv", "--id", "ours").status == 0
+    biobench("tasks", "new", "corpora/iob/train.tsv", "--id", "ours").ok()
     spec = tmp_path / "ours.yaml"
     lines = [AGREED.rstrip() if r.startswith("access: ") else r for r in spec.read_text("utf-8").splitlines()]
     spec.write_text("\n".join(lines) + "\n", encoding="utf-8")
     there, both = ("--data-dir", "corpora"), ("--task", "ours.yaml", "--task", "demo_topic")
     for model in (tiny, tmp_path / "other"):
-        said = biobench("run", model, *both, *there, "--seeds", "1,2", *FAST, "--no-gate")
-        assert said.status == 0, said.err
+        said = biobench("run", model, *both, *there, "--seeds", "1,2", *FAST, "--no-gate").ok()
     outcomes = {row["task"]: row["outcome"] for row in biobench("rescore", *there, "--json").json()}
     assert outcomes == {"ours": "unavailable", "demo_topic": "unchanged"}, "its spec is nowhere to be found"
     row = biobench("rescore", *there, "--task", "ours.yaml", "--json").json()[0]

@@ -10,7 +10,7 @@ import pytest
 
 import biobench as library
 from biobench.errors import DataUnavailableError
-from tests.helpers.cli_make import FAST, Run
+from tests.helpers.cli_make import FAST, Run, write_spec
 
 FIELDS = {
     *("model", "task", "task_version", "seed", "status", "reason", "key", "scores", "primary", "seconds"),
@@ -40,8 +40,7 @@ def test_json_stands_alone_on_stdout_and_the_same_command_trains_nothing_again(
     biobench: Run, tiny: Path, tmp_path: Path
 ) -> None:
     arguments = ("run", tiny, "--task", "demo_ner", "--task", "demo_topic", "--seeds", "1,2", "--json", *FAST)
-    said = biobench(*arguments)
-    assert said.status == 0, said.err
+    said = biobench(*arguments).ok()
     rows = said.json()
     assert statuses(rows) == ["done"] * 4
     for row in rows:
@@ -53,8 +52,7 @@ def test_json_stands_alone_on_stdout_and_the_same_command_trains_nothing_again(
     assert len({row["key"] for row in rows}) == 4
     assert "\r" not in said.err, "no progress bar where there is no terminal"
     mtimes = {p: p.stat().st_mtime_ns for p in (tmp_path / "results").glob("runs/*/*")}
-    again = biobench(*arguments)
-    assert again.status == 0
+    again = biobench(*arguments).ok()
     assert statuses(again.json()) == ["skipped"] * 4
     assert all(row["reason"] for row in again.json())
     assert [(r["key"], r["scores"]) for r in again.json()] == [(r["key"], r["scores"]) for r in rows]
@@ -82,8 +80,7 @@ def test_a_changed_protocol_and_a_limit_have_keys_of_their_own(biobench: Run, ti
 
 def test_dry_run_trains_nothing(biobench: Run, tiny: Path, tmp_path: Path) -> None:
     base = ("run", tiny, "--suite", suite_of(tmp_path, "demo_ner", "gad"), "--json", *FAST)
-    said = biobench(*base, "--seeds", "1,2", "--dry-run")
-    assert said.status == 0
+    said = biobench(*base, "--seeds", "1,2", "--dry-run").ok()
     assert sorted(statuses(said.json())) == ["planned", "planned", "unavailable"]
     assert not (tmp_path / "results").exists()
     made = biobench(*base, "--seeds", "1").json()
@@ -99,8 +96,7 @@ def test_dry_run_trains_nothing(biobench: Run, tiny: Path, tmp_path: Path) -> No
 
 def test_a_task_of_a_suite_without_data_fails_nothing_unless_strict(biobench: Run, tiny: Path, tmp_path: Path) -> None:
     base = ("run", tiny, "--suite", suite_of(tmp_path, "gad", "demo_topic", "deid"), "--seeds", "1", "--json", *FAST)
-    said = biobench(*base)
-    assert said.status == 0
+    said = biobench(*base).ok()
     by_task = {row["task"]: row for row in said.json()}
     assert by_task["demo_topic"]["status"] == "done"
     assert by_task["gad"]["status"] == by_task["deid"]["status"] == "unavailable"
@@ -122,7 +118,7 @@ def test_named_tasks_without_data_are_listed_with_their_steps(biobench: Run, tmp
     assert not (tmp_path / "results").exists()
 
 
-def own_task(folder: Path, documents: int, task_id: str = "own") -> Path:
+def own_task(folder: Path, documents: int) -> Path:
     """A BRAT corpus of six notes, cut 2 / 2 / 2, one mention in test and two in train without a whole token."""
     corpus = folder / "store" / "own"
     corpus.mkdir(parents=True, exist_ok=True)
@@ -130,34 +126,17 @@ def own_task(folder: Path, documents: int, task_id: str = "own") -> Path:
         own = "T2\tDisease 8 13\tthrax\n" if number in (0, 1, 5) else ""
         (corpus / f"{number}.txt").write_text("gout; anthrax today\n" * 2)
         (corpus / f"{number}.ann").write_text(f"T1\tDisease 0 4\tgout\n{own}")
-    spec = folder / f"{task_id}.yaml"
-    spec.write_text(
-        f"""id: {task_id}
-version: 1
-name: Own notes
-language: en
-type: token_ner
-source:
-  id: notes
-  folder: own
-  files: {{train: "[01].txt", validation: "[23].txt", test: "[45].txt"}}
-reader: {{format: brat, tokens: words}}
-labels: [Disease]
-splits: official
-unit: document
-training: {{epochs: 1, learning_rate: 5e-5}}
-head: {{kind: token}}
-metric: {{primary: macro_f1, paper: micro_f1}}
-access: open
-licence: none
-homepage: https://example.org
-citation: none
-counts:
-  train: {{documents: 2, mentions: 2}}
-  test: {{documents: {documents}}}
-"""
+    return write_spec(
+        folder / "own.yaml",
+        source={
+            "id": "notes",
+            "folder": "own",
+            "reader": {"format": "brat", "tokens": "words"},
+            "files": {"train": "[01].txt", "validation": "[23].txt", "test": "[45].txt"},
+        },
+        unit="document",
+        counts={"train": {"documents": 2, "mentions": 2}, "test": {"documents": documents}},
     )
-    return spec
 
 
 def test_data_that_contradict_the_spec_are_told_and_refused_by_strict(
@@ -168,8 +147,7 @@ def test_data_that_contradict_the_spec_are_told_and_refused_by_strict(
     base = ("run", tiny, "--task", spec, "--data-dir", tmp_path / "store", "--json", *fast)
     problem = "counts.test.documents: the spec says 3, source 'notes' has 2"
     for extra in (("--dry-run",), ("--limit", "1"), ()):
-        said = biobench(*base, *extra)
-        assert said.status == 0, said.err
+        said = biobench(*base, *extra).ok()
         assert said.err.count(f"warning: own: {problem}") == 1
     held = [json.loads(content) for name, content in records(tmp_path / "results").items() if name.endswith(".json")]
     assert [record["count_problems"] for record in held] == [[problem]] * 2

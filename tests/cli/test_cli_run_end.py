@@ -50,15 +50,14 @@ def test_an_interrupt_says_what_is_kept(biobench: Run, tiny: Path, monkeypatch: 
 def test_what_was_run_is_compared_with_a_pulled_model(biobench: Run, tiny: Path) -> None:
     same = ("--task", "demo_topic", "--seeds", "1-3", *FAST[2:])  # of limited runs none is shared
     pulled = "results/submitted/org--theirs"
-    assert biobench("run", "dummy", "--name", "org/theirs", *same, "--results-dir", pulled).status == 0
+    biobench("run", "dummy", "--name", "org/theirs", *same, "--results-dir", pulled).ok()
     command = ("run", tiny, *same, "--against")
     said = biobench(*command, "org/their")
     assert said.status == 2
     assert "org/theirs" in said.err, "the nearest name"
     assert not Path("results/runs").exists(), "refused before anything is trained"
 
-    said = biobench(*command, "org/theirs")
-    assert said.status == 0
+    said = biobench(*command, "org/theirs").ok()
     table, sign, verdict = said.out.partition("Results: results.")
     assert sign
     assert "demo_topic" in table

@@ -23,14 +23,10 @@ TASKS = ("--task", "demo_ner", "--task", "demo_topic")
 def start(*arguments: str | Path, cwd: Path) -> subprocess.Popen[str]:
     """`biobench ARGUMENTS`, its stderr in cwd/err."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("BIOBENCH_")}
+    command = [SCRIPT, *map(str, arguments)]
     with (cwd / "err").open("w") as err:
         return subprocess.Popen(
-            [SCRIPT, *map(str, arguments)],
-            stdout=subprocess.DEVNULL,
-            stderr=err,
-            text=True,
-            cwd=cwd,
-            env={**env, "OMP_NUM_THREADS": "1"},
+            command, stdout=subprocess.DEVNULL, stderr=err, text=True, cwd=cwd, env=env | {"OMP_NUM_THREADS": "1"}
         )
 
 
@@ -46,7 +42,7 @@ def test_done_failed_and_stopped(biobench: Run, tiny: Path) -> None:
     command = ("run", tiny, *TASKS, "--seeds", "1-2", *FAST)
     assert biobench("status").out == "results: 0 done, 0 running, 0 failed, 0 stopped\n"
     runs = biobench(*command, "--dry-run", "--json").json()
-    assert biobench("run", tiny, *TASKS[:2], "--seeds", "1", *FAST).status == 0
+    biobench("run", tiny, *TASKS[:2], "--seeds", "1", *FAST).ok()
     store = Store("results")
     failing, stopped, dead = runs[1:4]
     store.note_failure(failing["task"], failing["key"], 1.0, "the loss is not finite")
@@ -65,7 +61,7 @@ def test_done_failed_and_stopped(biobench: Run, tiny: Path) -> None:
     assert lines[0] == "results: 1 done, 0 running, 1 failed, 2 stopped"
     assert f"failed: {failing['task']} · {failing['key'][:8]}: the loss is not finite" in lines
     store.state_path(stopped["task"], stopped["key"]).unlink()
-    assert biobench(*command).status == 0
+    biobench(*command).ok()
     assert biobench("status").out.startswith("results: 4 done, 0 running, 0 failed, 0 stopped")
 
 
