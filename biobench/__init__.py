@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from biobench.version import __version__
+
 if TYPE_CHECKING:
     from biobench.comparison.compare import compare as compare
     from biobench.data.export import load_task as load_task
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from biobench.report.frames import results as results
     from biobench.runs.api import run as run
 
-__version__ = "0.1.0"
 __all__ = ["__version__", "compare", "load_task", "predictions", "report", "results", "run", "validate"]
 
 _LAZY = {

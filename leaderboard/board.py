@@ -9,7 +9,6 @@ from functools import partial
 
 import streamlit as st
 
-from biobench import __version__
 from biobench.comparison.compare import Comparison
 from biobench.comparison.ranking import (
     KINDS,
@@ -30,6 +29,7 @@ from biobench.report.names import in_sentences
 from biobench.report.printers import render
 from biobench.report.results import Results
 from biobench.report.tasks import TaskInfo
+from biobench.version import __version__
 from leaderboard import page
 from leaderboard.launch import is_public
 from leaderboard.table import result_of, show_cards, show_ranking, shown_names

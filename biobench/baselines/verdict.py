@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 
-import biobench
 from biobench.baselines.blind import Baseline, label_baselines, mention_baselines
 from biobench.baselines.other_kinds import choice_baselines, name_baselines, number_baselines
 from biobench.baselines.permutation import (
@@ -37,6 +36,7 @@ from biobench.schema.kind import KINDS
 from biobench.schema.task import TaskSpec
 from biobench.score import GroupCounts, Scores, counts, oracle, score_task
 from biobench.store.baselines import find_baseline, save_baseline
+from biobench.version import __version__
 
 SEED = 20250101
 """Of random baselines, permutations and the linear model."""
@@ -126,7 +126,7 @@ def gate(task: LoadedTask, data: TaskData) -> BaselineRecord:
         seed=SEED,
         permutations=PERMUTATIONS,
         seconds=round(time.perf_counter() - began, 3),
-        biobench=biobench.__version__,
+        biobench=__version__,
         packages={"python": platform.python_version()}
         | {name: metadata.version(name) for name in ("numpy", "scikit-learn")},
         made=datetime.now(UTC).isoformat(timespec="microseconds"),

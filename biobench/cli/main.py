@@ -43,7 +43,7 @@ def _root(
     version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
 ) -> None:
     if version:
-        from biobench import __version__
+        from biobench.version import __version__
 
         typer.echo(__version__)
         raise typer.Exit

@@ -8,10 +8,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-import biobench.kinds  # noqa: F401  (the kinds of task that a spec may name register themselves)
 from biobench.core.packages import TASKS, plugins
 from biobench.data.readers import ReaderOptions, formats, get_reader
 from biobench.errors import SpecError, UsageError
+from biobench.kinds import Kind  # noqa: F401  (importing it registers the kinds of task that a spec may name)
 from biobench.schema.source import Source
 from biobench.schema.strict import Strict, apply_overrides, json_schema, suggest, validate
 from biobench.schema.task import Metric, TaskSpec

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from http.client import HTTPException
 from pathlib import Path
 
-from biobench import __version__
 from biobench.core.files import file_hash
 from biobench.errors import DataUnavailableError
+from biobench.version import __version__
 
 Progress = Callable[[str, int, int | None], None]
 """Called with (address, bytes so far, bytes in all or None)."""

@@ -13,7 +13,6 @@ from typing import Literal, get_args
 import yaml
 from huggingface_hub import EvalResult, EvalResultEntry, ModelCardData, eval_result_entries_to_yaml
 
-import biobench
 from biobench.errors import UsageError
 from biobench.export.bibtex import bibtex
 from biobench.export.every_eval_ever import every_eval_ever
@@ -26,6 +25,7 @@ from biobench.report.row import METRICS, Row
 from biobench.report.sheets import percent
 from biobench.schema.kind import has_f1, traits_of
 from biobench.schema.strict import suggest
+from biobench.version import __version__
 
 Format = Literal["model-card", "eval-results", "every-eval-ever", "bibtex"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -77,7 +77,7 @@ def _model_card(model: str, results: Sequence[TaskResult]) -> str:
         data.to_yaml(),
         "---",
         "",
-        f"## Results with BioBench {biobench.__version__}",
+        f"## Results with BioBench {__version__}",
         "",
         "Percent; ± is half the 95% t interval over seeds, missing where there is one seed or all gave the same score.",
         "",

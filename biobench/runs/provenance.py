@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-import biobench
 from biobench.core.threads import usable_cpus
 from biobench.schema.contamination import EXCLUSION_FILE, Contamination, Exclusions
 from biobench.schema.record import Provenance
 from biobench.store.overlaps import find_overlap
+from biobench.version import PACKAGE, __version__
 
 if TYPE_CHECKING:
     import torch
@@ -32,7 +32,7 @@ _N = 13
 @lru_cache(maxsize=1)
 def commit() -> str | None:
     """The checkout's commit, with ``+dirty`` when files differ from it; None for an installed wheel."""
-    root = Path(biobench.__file__).resolve().parents[1]
+    root = PACKAGE.parent
     if not (root / ".git").exists():
         return None
     try:
@@ -91,7 +91,7 @@ def provenance(device: torch.device | None) -> Provenance:
         if device.type == "cuda":
             driver, memory = _driver(), int(torch.cuda.get_device_properties(device).total_memory)
     return Provenance(
-        biobench=biobench.__version__,
+        biobench=__version__,
         commit=commit(),
         packages=packages(),
         python=platform.python_version(),

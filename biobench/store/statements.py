@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-import biobench
 from biobench.core.files import file_hash
 from biobench.errors import StoreError
 from biobench.schema.record import Version
 from biobench.schema.strict import Fraction, Line, Number, Positive, Strict, Text
 from biobench.store.records import read_record, write_record
+from biobench.version import __version__
 
 Mark = Literal["reproduced", "re-scored", "claimed"]
 """reproduced: a maintainer made runs of seeds that they drew, and they agree. re-scored: the predictions were scored
@@ -70,7 +70,7 @@ def make_statement(submission: Path, mark: Mark, draws: tuple[Draw, ...] = ()) -
         manifest=file_hash(submission / MANIFEST),
         mark=mark,
         draws=draws,
-        biobench=biobench.__version__,
+        biobench=__version__,
         date=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 

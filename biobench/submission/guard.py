@@ -13,10 +13,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import biobench
 from biobench.submission.checks import Check, RunState, Verification, error, is_refused
 from biobench.submission.layout import check_layout
 from biobench.submission.verify import examine
+from biobench.version import PACKAGE
 
 SECONDS = 600
 """Processor time of one check, reading the owner's data and results included; the shipped runs take 0.34 s each."""
@@ -31,7 +31,7 @@ def verify(folder: str | Path, data_dir: str | Path | None = None, against: str 
         return examine(folder)  # nothing is opened
     words = [str(folder), *("" if p is None else str(p) for p in (data_dir, against)), str(SECONDS), str(MEMORY)]
     # The submission's folder may be the current one, and must not bring modules of its own: -P, and no relative path.
-    paths = [str(Path(biobench.__file__).parents[1]), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    paths = [str(PACKAGE.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     # Each thread would reserve memory.
     safe = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "ARROW_NUM_THREADS"), "1")
     safe |= {"PYTHONPATH": os.pathsep.join(filter(os.path.isabs, paths)), "ARROW_DEFAULT_MEMORY_POOL": "system"}

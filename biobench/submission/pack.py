@@ -12,7 +12,6 @@ import os
 import re
 from pathlib import Path
 
-import biobench
 from biobench.core.files import temporary_folder, write_atomic
 from biobench.errors import UsageError
 from biobench.report.entrants import line_name
@@ -24,6 +23,7 @@ from biobench.schema.strict import Count, Line, Positive, Strict, Text, suggest
 from biobench.store import Store
 from biobench.store.statements import MANIFEST
 from biobench.submission.records import why_not_submitted
+from biobench.version import __version__
 
 VERSION = 1
 NAME_LIMIT, NOTES_LIMIT = 200, 2_000
@@ -76,7 +76,7 @@ def submit(model: str, results_dir: str | Path = "results", out: str | Path | No
         for path in packed_files(aside):
             content, where = path.read_bytes(), path.relative_to(aside).as_posix()
             files.append(SubmittedFile(path=where, size=len(content), sha256=hashlib.sha256(content).hexdigest()))
-        manifest = Manifest(model=groups[0].model, biobench=biobench.__version__, notes=notes, files=tuple(files))
+        manifest = Manifest(model=groups[0].model, biobench=__version__, notes=notes, files=tuple(files))
         write_atomic(aside / MANIFEST, (manifest.model_dump_json(indent=1) + "\n").encode(), _PLACE)
     return folder
 

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
-from biobench import __version__
 from biobench.core.packages import check_ours
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
@@ -15,6 +14,7 @@ from biobench.data.overlap import Digested, corpus_texts, overlap
 from biobench.models.loading import find_checkpoint
 from biobench.schema.contamination import Contamination, OverlapRecord, SplitOverlap
 from biobench.store.overlaps import note_in_records, save_overlap
+from biobench.version import __version__
 from biobench.workflows.decontamination import benchmark_documents, guardable, guarded_by, texts_by_task
 
 

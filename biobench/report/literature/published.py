@@ -13,10 +13,10 @@ from typing import TypeVar
 
 from pydantic import Field
 
-import biobench
 from biobench.errors import SpecError
 from biobench.kinds import metric_names
 from biobench.schema.strict import Strict, load_yaml_model, suggest
+from biobench.version import PACKAGE
 
 SUITE_FOLDER = "suites"
 """Folder below the published one with papers whose values stand in the report of a suite alone."""
@@ -94,7 +94,7 @@ class PublishedValue:
 
 def published_folder() -> Path:
     """The checkout's `results/published`, else the installed wheel's copy."""
-    package = Path(biobench.__file__).resolve().parent
+    package = PACKAGE
     checkout = package.parent / "results" / "published"
     if (package.parent / "pyproject.toml").is_file() and checkout.is_dir():
         return checkout
