@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from biobench.cli.console.common import DataDir, Json, print_json
 from biobench.cli.pretrain import Arms, ExcludeTasks, Fields, Quiet, Recipe, RequireTasks, stderr
-
-if TYPE_CHECKING:
-    from trainer.corpus.shards import Corpus
 
 corpus = typer.Typer(no_args_is_help=True, help="Text to shards for pretraining: build, inspect, stats.")
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="A built corpus: a folder below `corpora`.")]
@@ -50,7 +47,9 @@ def inspect(
     tokenizer: Annotated[str | None, typer.Option("--tokenizer", help="Show it as text by this tokenizer.")] = None,
 ) -> None:
     """Check every shard against its hash; show what the corpus is, or what a window holds."""
-    built = _open(folder)
+    from trainer.corpus.shards import Corpus
+
+    built = Corpus(folder)
     built.verify()
     if window is None:
         typer.echo(f"corpus {built.hash[:16]}: all shards are whole")
@@ -76,7 +75,9 @@ def inspect(
 @corpus.command()
 def stats(folder: Folder, as_json: Json = False) -> None:
     """Documents, tokens, repeats, and what was removed of each source by which step and for which task."""
-    built = _open(folder)
+    from trainer.corpus.shards import Corpus
+
+    built = Corpus(folder)
     by_task = built.removed_by_task()
     rows: list[dict[str, Any]] = [
         {
@@ -103,9 +104,3 @@ def stats(folder: Folder, as_json: Json = False) -> None:
         steps = {name.replace("_", " "): count for name, count in row["removed by step"].items()}
         for reason, count in (*steps.items(), *sorted(row["removed by task"].items())):
             typer.echo(f"{row['source']}: {count:,} documents removed because of {reason}")
-
-
-def _open(folder: Path) -> Corpus:
-    from trainer.corpus.shards import Corpus
-
-    return Corpus(folder)

@@ -74,9 +74,9 @@ def demo(
     shown = f" --results-dir {results_dir}"
     say(f"4. `biobench report{shown}`:")
     print_results(results_dir)
-    models = next(iter(RECIPES)), UNTRAINED
-    say(f"5. `biobench compare {' '.join(models)}{shown}`:")
-    say(str(compare(*models, results_dir=results_dir, tasks=TASKS).verdict[0]))
+    first = next(iter(RECIPES))
+    say(f"5. `biobench compare {first} {UNTRAINED}{shown}`:")
+    say(str(compare(first, UNTRAINED, results_dir=results_dir, tasks=TASKS).verdict[0]))
     say(f"All remarks: biobench report{shown} --notes")
     say(f"Done in {time.perf_counter() - began:.0f} s.")
     say(f"See it in a browser: biobench leaderboard{shown} opens {BOARD}")

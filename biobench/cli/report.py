@@ -66,7 +66,8 @@ def report(
     from biobench.report.suite import build_suite
 
     results = load(results_dir)
-    task = [load_task(name).id if name.endswith((".yaml", ".yml")) else name for name in task]
+    specs = {load_task(name).id: name for name in task if name.endswith((".yaml", ".yml"))}
+    task = [name for name in task if name not in specs.values()] + list(specs)
     check_known(task, results.infos, "--task")
     named = next((name for name in suite if name in suite_names() or name.endswith((".yaml", ".yml"))), None)
     declared = None if named is None or named == "all" else load_suite(named)
@@ -82,7 +83,7 @@ def report(
     filters |= {"sources": source or None, "models": model or None}
     below = ""
     if seeds or labels or probabilities:
-        data = tidy(results, labels=labels, probabilities=probabilities, data_dir=data_dir, **filters)
+        data = tidy(results, labels=labels, probabilities=probabilities, data_dir=data_dir, specs=specs, **filters)
         text = printers.as_csv(COLUMNS, data) if format_ == "csv" else printers.as_json(data)
     else:
         if declared is not None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli.console.against import check_known, comparison
+from biobench.cli.console.against import comparison
 from biobench.cli.console.common import Json, print_json
 from biobench.cli.console.options import takes_request
 from biobench.core.stop import STOPPED_EXIT, RunStoppedError, stoppable
@@ -43,7 +43,10 @@ def run_request(request: RunRequest, *, as_json: bool, summary: bool = True, aga
     quiet_libraries()
     selection = select(request)  # what is refused here is refused before anything heavy is loaded
     if against is not None:
-        check_known(against, request.results_dir)
+        from biobench.report.entrants import find_entrants
+        from biobench.report.results import load
+
+        find_entrants([against], load(request.results_dir))
     from biobench.cli.console.progress import RunTerminal
     from biobench.runs.api import run_plan
     from biobench.runs.plan import make_plan

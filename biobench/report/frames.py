@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +34,7 @@ def tidy(
     labels: bool = False,
     probabilities: bool = False,
     data_dir: str | Path | None = None,
+    specs: Mapping[str, str] | None = None,
     tasks: Collection[str] | None = None,
     suites: Collection[str] | None = None,
     models: Collection[str] | None = None,
@@ -42,9 +43,9 @@ def tidy(
     """A row a run and metric, all averages that the record holds; with `labels`, also a row a run, label and metric.
 
     probabilities: also how good the stored probabilities are (`score.probabilistic`), where the run has some; runs
-    on data under an agreement need it below `data_dir`. Only what was run or submitted has seeds: published values are
-    in `report.frame.build`. tasks, suites, models, sources: keep only these. Raises StoreError where a
-    record is gone or damaged.
+    on data under an agreement need it below `data_dir`. specs: by task, the files of specs that are not shipped. Only
+    what was run or submitted has seeds: published values are in `report.frame.build`. tasks, suites, models, sources:
+    keep only these. Raises StoreError where a record is gone or damaged.
     """
     rows: list[dict[str, Any]] = []
     for group in results.groups:
@@ -62,7 +63,7 @@ def tidy(
                 scores += [(m, label, of_label[m], int(of_label["support"])) for m in measured]
             record = group.records[i] if probabilities else None
             if record is not None and (kind := get_kind(record.task.type)).counted:
-                documents = run_documents(record, data_dir) if record.redacted else None
+                documents = run_documents(record, data_dir, (specs or {}).get(group.task)) if record.redacted else None
                 stored = group.store.load_predictions(record, documents)
                 scores += [(m, "", v, None) for m, v in probabilistic(kind, record.task.labels, *stored).items()]
             for metric, label, value, support in scores:
