@@ -67,7 +67,7 @@ def report(
 
     results = load(results_dir)
     specs = {load_task(name).id: name for name in task if name.endswith((".yaml", ".yml"))}
-    task = [name for name in task if name not in specs.values()] + list(specs)
+    task = [*specs, *(name for name in task if name not in specs.values())]
     check_known(task, results.infos, "--task")
     named = next((name for name in suite if name in suite_names() or name.endswith((".yaml", ".yml"))), None)
     declared = None if named is None or named == "all" else load_suite(named)

@@ -34,7 +34,7 @@ def tidy(
     labels: bool = False,
     probabilities: bool = False,
     data_dir: str | Path | None = None,
-    specs: Mapping[str, str] | None = None,
+    specs: Mapping[str, str | Path] | None = None,
     tasks: Collection[str] | None = None,
     suites: Collection[str] | None = None,
     models: Collection[str] | None = None,
@@ -43,9 +43,9 @@ def tidy(
     """A row a run and metric, all averages that the record holds; with `labels`, also a row a run, label and metric.
 
     probabilities: also how good the stored probabilities are (`score.probabilistic`), where the run has some; runs
-    on data under an agreement need it below `data_dir`. specs: by task, the files of specs that are not shipped. Only
-    what was run or submitted has seeds: published values are in `report.frame.build`. tasks, suites, models, sources:
-    keep only these. Raises StoreError where a record is gone or damaged.
+    on data under an agreement need it below `data_dir`, and the file of a task that is not shipped in `specs`, by id.
+    Only what was run or submitted has seeds: published values are in `report.frame.build`. tasks, suites, models,
+    sources: keep only these. Raises StoreError where a record is gone or damaged.
     """
     rows: list[dict[str, Any]] = []
     for group in results.groups:

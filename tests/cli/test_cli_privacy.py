@@ -72,8 +72,8 @@ def test_nothing_that_the_commands_write_or_print_holds_the_word(private: Path, 
     for form in ("table", "csv", "json"):
         assert silent(biobench("report", *results, "--format", form, "--notes")).status == 0
     assert silent(biobench("report", *results, "--format", "html", "--out", "report.html")).status == 0
-    own = ("--task", "own_notes.yaml", "--task", "own_spans.yaml")
-    assert silent(biobench("report", *results, *data, *own, "--probabilities", "--format", "json")).status == 0
+    tasks = ("--task", "own_notes.yaml", "--task", "own_spans.yaml")
+    assert silent(biobench("report", *results, *data, *tasks, "--probabilities", "--format", "json")).status == 0
     silent(biobench("compare", "one", "two", *results, *data))
     for task in ("own_notes", "own_spans"):
         said = silent(biobench("errors", "one", "--task", f"{task}.yaml", *results, *data)).ok()

@@ -59,7 +59,7 @@ def test_steps_are_those_of_epochs_trials_and_probes(plan: RunPlan) -> None:
     assert data is not None
     batches = -(-len(data.train) // spec.training.batch_size)
     assert steps_of(one) == (spec.training.epochs or 0) * batches
-    assert steps_of(replace(one, track="tuned")) == spec.training.trials * steps_of(one)
+    assert steps_of(replace(one, track="tuned")) == len(spec.training.grid) * steps_of(one)
     capped = spec.model_copy(update={"training": spec.training.model_copy(update={"train_documents": 17})})
     small = replace(one, task=replace(one.task, loaded=replace(one.task.loaded, spec=capped)))
     assert steps_of(small) == (spec.training.epochs or 0) * 2, "17 documents in batches of 16"
