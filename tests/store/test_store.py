@@ -173,10 +173,9 @@ def test_a_file_where_the_folder_should_be(tmp_path):
 
 
 def test_numbers_that_are_not_finite_are_not_stored(tmp_path):
+    wild = record().model_copy(update={"scores": {"macro_f1": float("nan")}})
     with pytest.raises(StoreError, match="JSON cannot"):
-        Store(tmp_path).save(
-            record().model_copy(update={"scores": {"macro_f1": float("nan")}}), documents(), predictions()
-        )
+        Store(tmp_path).save(wild, documents(), predictions())
 
 
 def test_a_store_knows_which_command_made_a_run(tmp_path):
