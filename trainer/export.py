@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 import yaml
-from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.utils.logging import disable_progress_bar
 
@@ -27,14 +26,6 @@ BEGINNING = "start.json"
 """Holds the `content_hash` of an intermediate export; the final model's stands in its ledger."""
 
 
-def full_weights(model: nn.Module) -> dict[str, Tensor]:
-    """All weights on the CPU under their names, gathered where they are sharded. Called by all processes."""
-    return {
-        name: (p.full_tensor() if hasattr(p, "full_tensor") else p).detach().cpu()
-        for name, p in model.named_parameters()
-    }
-
-
 def export(
     model: PreTrainedModel,
     start: Path,
@@ -49,7 +40,10 @@ def export(
     name to content, for the export's hash; none by default.
     Raises StoreError when the disk does not take it.
     """
-    weights = full_weights(model)
+    weights = {  # gathered where they are sharded
+        name: (p.full_tensor() if hasattr(p, "full_tensor") else p).detach().cpu()
+        for name, p in model.named_parameters()
+    }
     if world.first:
         temporary = folder.with_name(f"{folder.name}.tmp")
         plain = model_from_config(start)
@@ -61,22 +55,16 @@ def export(
             temporary.mkdir(parents=True)
             disable_progress_bar()  # type: ignore[no-untyped-call]
             plain.save_pretrained(temporary)
-            for item in tokenizer_files(start):
-                shutil.copyfile(item, temporary / item.name)
+            # a tokenizer that was loaded again, as on a resume, would be saved with other fields, under another hash
+            for item in start.iterdir():
+                if item.is_file() and item.name not in (BEGINNING, "config.json"):
+                    shutil.copyfile(item, temporary / item.name)
             _both_spellings(temporary / "config.json")
             for name, text in (texts(content_hash(temporary)) if texts is not None else {}).items():
                 (temporary / name).write_text(text, encoding="utf-8")
             shutil.rmtree(folder, ignore_errors=True)
             temporary.rename(folder)
     world.barrier()
-
-
-def tokenizer_files(start: Path) -> list[Path]:
-    """The tokenizer as the run's beginning saved it.
-
-    A tokenizer that was loaded again, as on a resume, would be saved with other fields, under another hash.
-    """
-    return sorted(f for f in start.iterdir() if f.is_file() and f.name not in (BEGINNING, "config.json"))
 
 
 def _both_spellings(file: Path) -> None:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import resource
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,11 +18,10 @@ import torch
 from torch.profiler import record_function
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from biobench.core.machine import keep_freed_memory
+from biobench.core.machine import keep_freed_memory, peak_memory_bytes
 from biobench.core.tokenizer import load_tokenizer
 from biobench.errors import TrainingError, UsageError
 from trainer.corpus.builder import Texts
-from trainer.corpus.cleaning import check_packages
 from trainer.corpus.shards import Corpus
 from trainer.cost.flops import peak_of, phase_cost
 from trainer.disk import write_json
@@ -42,16 +39,7 @@ from trainer.train.optimizer import factor
 from trainer.train.phase import PreparedPhase, prepare
 from trainer.train.progress import Listener, Metrics, Tick, before_training
 from trainer.train.record import phase_record, run_ledger
-from trainer.train.run_folder import (
-    START,
-    Start,
-    adopt,
-    claimed,
-    is_finished,
-    open_run,
-    phase_end_name,
-    recipe_hash,
-)
+from trainer.train.run_folder import START, Start, adopt, claimed, is_finished, open_run, phase_end_name, recipe_hash
 from trainer.train.start import base_model, begin, open_corpora, tokenizer_for
 from trainer.train.step import held_out_loss, train_step
 
@@ -130,8 +118,6 @@ def _setup(run: State, *, resume: bool) -> None:
     else:
         keep_freed_memory()
     if world.first:
-        for spec in recipe.corpora:
-            check_packages(spec.clean)
         open_run(recipe, out, resume=resume)
     world.barrier()
     run.saved = latest_checkpoint(out)
@@ -281,19 +267,12 @@ def _report(
     """
     recipe, at, device = run.recipe, run.progress, run.world.device
     if not (math.isfinite(loss) and math.isfinite(norm)):
-        raise TrainingError(
-            f"the loss of phase '{phase.name}' is not finite at step {at.step}",
-            hint="continue from the last checkpoint with a smaller rate or engine.precision=fp32",
-        )
+        hint = "continue from the last checkpoint with a smaller rate or engine.precision=fp32"
+        raise TrainingError(f"the loss of phase '{phase.name}' is not finite at step {at.step}", hint=hint)
     what = f"phase {at.phase + 1}/{len(recipe.phases)} {phase.name}"
     left = (recipe.total_tokens - at.total_tokens) / speed if speed else None
     run.listener(Tick(what, at.total_steps, recipe.total_steps, loss, speed, left))
-    if device.type == "cuda":
-        peak = peak_of(torch.cuda.get_device_name(device))
-        memory = torch.cuda.max_memory_allocated(device)
-    else:
-        peak = None
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    peak = peak_of(torch.cuda.get_device_name(device)) if device.type == "cuda" else None
     _write(
         run,
         "train",
@@ -304,7 +283,7 @@ def _report(
         targets=targets,
         tokens_per_second=round(speed, 1),
         mfu=None if peak is None else round(speed * cost / peak / run.world.size, 4),
-        memory_bytes=memory,
+        memory_bytes=peak_memory_bytes(device),
         seconds=round(at.seconds, 3),
     )
 

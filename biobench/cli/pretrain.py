@@ -199,7 +199,9 @@ def study(
     as_json: Json = False,
 ) -> None:
     """Pretrain every arm of a declared study, check the pairs and benchmark the encoders; run it again to resume."""
+    from biobench.data.catalog import load_task
     from biobench.models.loading import quiet_libraries
+    from biobench.runs.selection import check_data
     from biobench.workflows import study as studies
     from trainer import api
 
@@ -214,7 +216,7 @@ def study(
         typer.echo(f"{len(runs)} runs, {tokens:,} tokens, {operations:.2e} floating-point operations")
         return
     if not table_only:
-        studies.check_benchmark(declared, data_dir)
+        check_data([load_task(task) for task in (*declared.benchmark.tasks, *declared.benchmark.beside)], data_dir)
         for number, run in enumerate(runs, 1):
             stderr(f"[{number}/{len(runs)}] {run.name}")
             result = studies.pretrain_run(run, out, data_dir, stderr)

@@ -72,9 +72,9 @@ def validate(
     """
     from biobench.data.catalog import load_task
     from biobench.data.counts import unexpressed_in_words
+    from biobench.data.describe import validate as opened
     from biobench.data.locate import data_folder
     from biobench.data.scaffold import recounted
-    from biobench.data.validate import validate_task
 
     files = [f for p in paths for f in (sorted(p.rglob("*.yaml")) if p.is_dir() else [p])]
     if not files:
@@ -88,7 +88,7 @@ def validate(
             if recount:
                 write_output(file, recounted(task, data_folder(data_dir)))
                 task = load_task(file)
-            row = asdict(validate_task(task, data_dir))
+            row = asdict(opened(task, data_dir))
             if explicit and file in paths and row["state"] != "ready":
                 row["problems"].append(f"data {row['state']}")
             problems = [f"{file}: {problem}" for problem in row["problems"]]
@@ -133,10 +133,9 @@ def new(
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
     """Scaffold a spec from a data file or folder: format, labels, counts and findings are read from it."""
-    from biobench.data.scaffold import check_task_id, scaffold
+    from biobench.data.scaffold import scaffold
     from biobench.data.sniff import Wanted
 
-    check_task_id(task_id)
     target = output or Path(f"{task_id}.yaml")
     # What cannot be looked at is no file here; writing it says why.
     if os.path.exists(target) and not force:

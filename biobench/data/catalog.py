@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -66,7 +66,7 @@ def spec_paths() -> dict[str, Path]:
     """Task id (the file's stem) to path of every shipped spec, in order of folder and name; then of those that other
     packages bring. Raises SpecError where one of these has the name of another task.
     """
-    paths = _shipped()
+    paths = {path.stem: path for path in sorted(tasks_folder().glob("*/*.yaml"))}
     for name, target in plugins(TASKS):
         folder = Path(next(iter(getattr(target, "__path__", [target]))))
         for path in sorted(folder.rglob("*.yaml")):
@@ -75,10 +75,6 @@ def spec_paths() -> dict[str, Path]:
                 raise SpecError(what, hint="rename the file and the spec's id", file=path)
             paths[path.stem] = path
     return paths
-
-
-def _shipped() -> dict[str, Path]:
-    return {path.stem: path for path in sorted(tasks_folder().glob("*/*.yaml"))}
 
 
 def load_task(path_or_id: str | Path, overrides: Sequence[str] = ()) -> LoadedTask:
@@ -105,14 +101,6 @@ def load_task(path_or_id: str | Path, overrides: Sequence[str] = ()) -> LoadedTa
         return LoadedTask(spec, located, path, _reader_options(located, spec), tuple(overrides))
     except SpecError as error:
         raise _blamed(error, written, overrides) from None
-
-
-def split_names(names: Iterable[str | Path]) -> list[str]:
-    """Task names without repetition; ``gad,hoc`` is two, unless a file is called so."""
-    each = [str(name) for name in names]
-    return list(
-        dict.fromkeys(part for name in each for part in ([name] if Path(name).is_file() else name.split(",")) if part)
-    )
 
 
 def _blamed(error: SpecError, written: LocatedYaml, overrides: Sequence[str]) -> SpecError:
@@ -157,17 +145,6 @@ def _reader_options(located: LocatedYaml, spec: TaskSpec) -> dict[str, ReaderOpt
 def list_tasks() -> list[LoadedTask]:
     """All shipped tasks, in order of folder and name."""
     return [load_task(path) for path in spec_paths().values()]
-
-
-def suite(name: str) -> list[LoadedTask]:
-    """The tasks of a suite (fr, en, needle, or all). Variants of a task stay out. Raises UsageError."""
-    if name != "all" and name not in SUITES:
-        raise UsageError(f"unknown suite '{name}'", hint=suggest(name, [*SUITES, "all"]))
-    wanted = SUITES if name == "all" else (name,)
-    tasks = [load_task(path) for path in _shipped().values() if path.parent.name in wanted]
-    order = {folder: i for i, folder in enumerate(SUITES)}
-    tasks.sort(key=lambda t: order[t.path.parent.name])
-    return [task for task in tasks if task.spec.variant_of is None]
 
 
 def task_json_schema() -> dict[str, Any]:

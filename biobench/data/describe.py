@@ -1,11 +1,12 @@
-"""A task in words and numbers, as plain data: what `tasks show` prints."""
+"""A task in words and numbers, as `tasks show` prints it, and whether its data is what the spec declares."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from biobench.data.catalog import LoadedTask
+from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import read_counted
 from biobench.errors import DataUnavailableError
 from biobench.schema.document import Document
@@ -15,6 +16,44 @@ _SHOWN = (
     *("metric", "gate", "access", "licence", "homepage", "citation", "notes", "deviations", "published_as"),
     *("variant_of", "declared_counts", "sources", "path"),
 )
+
+
+State = Literal["ready", "missing", "agreement"]
+
+
+@dataclass(slots=True)
+class Validation:
+    """What came out of validating one task. `problems` is empty when all is well."""
+
+    task: str
+    path: str
+    state: State = "ready"
+    source: str | None = None
+    labels: list[str] = field(default_factory=list)
+    counts: dict[str, dict[str, int]] = field(default_factory=dict)
+    unexpressed: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Split to label to mentions of the corpus that are in no score."""
+    problems: list[str] = field(default_factory=list)
+    remedy: str | None = None
+
+
+def validate(task: LoadedTask | str | Path, data_dir: str | Path | None = None) -> Validation:
+    """Open the data of a task (a shipped one by its id, or of a YAML file) where it is at hand, and compare its counts.
+
+    A missing corpus is a state, not a problem. Raises SpecError with file and line where the spec is wrong, and
+    DataFormatError when files are there and are wrong.
+    """
+    task = task if isinstance(task, LoadedTask) else load_task(task)
+    try:
+        read = read_counted(task, data_dir)
+    except DataUnavailableError as error:
+        return Validation(task.id, str(task.path), _absent(task), remedy=error.hint)
+    labels, source = list(read.labels), read.place.source.id
+    return Validation(task.id, str(task.path), "ready", source, labels, read.counts, read.unexpressed, read.problems)
+
+
+def _absent(task: LoadedTask) -> State:
+    return "missing" if task.spec.access == "open" else "agreement"
 
 
 def describe(task: LoadedTask, data_dir: str | Path | None = None, samples: int = 3) -> dict[str, Any]:
@@ -40,8 +79,7 @@ def describe(task: LoadedTask, data_dir: str | Path | None = None, samples: int 
     try:
         read = read_counted(task, data_dir)
     except DataUnavailableError as error:
-        state = "missing" if spec.access == "open" else "agreement"
-        return result | {"data": {"state": state, "remedy": error.hint}, "samples": []}
+        return result | {"data": {"state": _absent(task), "remedy": error.hint}, "samples": []}
     train = [] if spec.access == "agreement" else read.documents["train"]
     shown = sorted(train, key=lambda d: not (d.spans or d.labels))
     return result | {

@@ -76,13 +76,11 @@ class Digested:
     def __init__(self, texts: Iterable[str]) -> None:
         self._texts = texts
         self._digest = hashlib.sha256()
-        self.count = 0
 
     def __iter__(self) -> Iterator[str]:
         """The texts; to be walked once."""
         for text in self._texts:
             self._digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
-            self.count += 1
             yield text
 
     @property

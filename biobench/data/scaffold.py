@@ -7,7 +7,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from biobench.data.catalog import LoadedTask, list_tasks, load_task
+from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import read_counted
 from biobench.data.sniff import Sniffed, Wanted, flow, sniff, sniff_brat
 from biobench.data.verify import audit
@@ -43,7 +43,9 @@ def scaffold(path: str | Path, task_id: str, *, language: str = "en", wanted: Wa
     recognised.
     """
     path = Path(path)
-    check_task_id(task_id)
+    if not re.fullmatch(r"[a-z0-9_]+", task_id):
+        hint = "use lower-case letters, digits and underscores, such as my_task"
+        raise UsageError(f"'{task_id}' is not a task id", hint=hint)
     if not path.exists():
         raise UsageError(f"there is no file '{path}'", hint="give a data file or a folder with train, dev and test")
     folder, parts = _parts(path)
@@ -67,23 +69,7 @@ def scaffold(path: str | Path, task_id: str, *, language: str = "en", wanted: Wa
     lines += [f"splits: {', '.join(f'{name} = {pattern}' for name, pattern in files.items())}"]
     lines += [f"columns: {', '.join(sniffed.columns)}"] if sniffed.columns else []
     lines += [f"not read: {', '.join(sniffed.unused)}"] if sniffed.unused else []
-    if set(parts) == {"all"}:
-        above = {p.name for file in parts["all"][1] for p in file.relative_to(folder).parents}
-        if merged := sorted(name for name in above if name.lower() in _SPLIT_NAMES):
-            lines.append(f"check: the folders {', '.join(merged)} are read as one; `files` can name them as splits")
-    for other in list_tasks():
-        same = isinstance(other.spec.labels, list) and set(other.spec.labels) == sniffed.labels
-        if same and (other.spec.language, other.spec.type) == (language, sniffed.type):
-            lines.append(f"check: the shipped task {other.id} has the same labels: is it the same corpus?")
     return Draft(text + facts_, tuple(lines), data_dir)
-
-
-def check_task_id(text: str) -> None:
-    """Raises UsageError where `text` is no task id."""
-    if not re.fullmatch(r"[a-z0-9_]+", text):
-        raise UsageError(
-            f"'{text}' is not a task id", hint="use lower-case letters, digits and underscores, such as my_task"
-        )
 
 
 def _filled_in(task: str, language: str, folder: Path, files: dict[str, str], sniffed: Sniffed, splits: str) -> str:
@@ -151,13 +137,9 @@ def facts(task: LoadedTask, data_dir: Path) -> str:
 
 def recounted(task: LoadedTask, data_dir: Path) -> str:
     """The spec's text with the counts and findings of its data, in place of what it has of them."""
-    kept: list[str] = []
-    skipping = False
-    for line in task.path.read_text(encoding="utf-8").splitlines(keepends=True):
-        if re.match(r"[\w#\"']", line):
-            skipping = re.match(r"(counts|findings):|# counts and findings:", line) is not None
-        kept += [] if skipping else [line]
-    return "".join(kept).rstrip("\n") + "\n" + facts(task, data_dir)
+    block = r"(?m)^(counts|findings|# counts and findings):.*\n?((?![\w#\"']).*\n?)*"
+    text = re.sub(block, "", task.path.read_text(encoding="utf-8"))
+    return text.rstrip("\n") + "\n" + facts(task, data_dir)
 
 
 def _parts(path: Path) -> tuple[Path, dict[str, _Part]]:

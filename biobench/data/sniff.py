@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from biobench.data.readers.base import FileLine, ReaderOptions, Request
 from biobench.data.readers.brat import parse_brat
-from biobench.data.readers.files import delimited, json_rows, missing, parquet_table, read_lines
+from biobench.data.readers.files import delimited, json_rows, missing, parquet_rows, read_lines
 from biobench.errors import DataFormatError
 from biobench.schema.strict import suggest
 from biobench.schema.task import TaskSpec
@@ -72,8 +72,8 @@ def sniff(path: Path, wanted: Wanted) -> Sniffed:
     """Format and contents of one data file. Raises DataFormatError where it is not recognised."""
     place = _place(path)
     if path.suffix == ".parquet":
-        rows = parquet_table(place)
-        return _table(path, {"format": "parquet"}, rows.slice(0, SAMPLE).to_pylist(), wanted, _class_names(rows.schema))
+        items = [row.values for row in islice(parquet_rows(place.request, ()), SAMPLE)]
+        return _table(path, {"format": "parquet"}, items, wanted, _class_names(path))
     if path.suffix in (".jsonl", ".ndjson"):
         items = [row.values for row in islice(json_rows(place.request, "lines"), SAMPLE)]
         return _table(path, {"format": "json", "layout": "lines"}, items, wanted, {})
@@ -81,10 +81,12 @@ def sniff(path: Path, wanted: Wanted) -> Sniffed:
     return tagged or _table(path, *_delimited(place), wanted, {})
 
 
-def _class_names(schema: Any) -> dict[str, list[str]]:
+def _class_names(path: Path) -> dict[str, list[str]]:
     """Column to what its integers stand for, as the hub's tables say it in their metadata."""
+    import pyarrow.parquet as pq
+
     try:
-        features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+        features = json.loads((pq.read_schema(path).metadata or {})[b"huggingface"])["info"]["features"]
         inner = {column: feature.get("feature", feature) for column, feature in features.items()}
         return {column: list(feature["names"]) for column, feature in inner.items() if "names" in feature}
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
@@ -135,8 +137,8 @@ def _table(
 ) -> Sniffed:
     """Rows of texts with mentions, of words with tags, or of texts with labels. names: what integers mean."""
     every = list(dict.fromkeys(name for item in items for name in item))
-    cells: dict[str, list[Any]] = {n: [v for item in items if not missing(v := item.get(n))] for n in every}
-    columns = {name: values for name, values in cells.items() if 2 * len(values) > len(items)}
+    filled: dict[str, list[Any]] = {n: [v for item in items if not missing(v := item.get(n))] for n in every}
+    columns = {name: values for name, values in filled.items() if 2 * len(values) > len(items)}
     texts = [n for n, values in columns.items() if all(isinstance(v, str) for v in values)]
     text = wanted.text or max(texts, key=lambda n: sum(map(len, columns[n])), default=None)
     lists = {n: values for n, values in columns.items() if all(isinstance(v, list) for v in values)}
@@ -150,26 +152,12 @@ def _table(
         known = names.get(tags) or list(dict.fromkeys(x for row in lists[tags] for x in row))
         aligned = list(map(len, lists[words])) == list(map(len, lists[tags]))
         if aligned and known and all(isinstance(tag, str) and _TAG.fullmatch(tag) for tag in known):
-            fields: dict[str, Any] = {"tokens": words, "tags": tags}
+            both: dict[str, Any] = {"tokens": words, "tags": tags}
             parquet = reader["format"] == "parquet"
-            options = {"format": "parquet", "columns": fields} if parquet else {"format": "json_tokens", **fields}
+            options = {"format": "parquet", "columns": both} if parquet else {"format": "json_tokens", **both}
             options |= {"scheme": _scheme(known)} | ({"names": names[tags]} if tags in names else {})
-            labels = {tag[2:] for tag in known if tag != "O"}
-            return Sniffed("token_ner", options, labels, len(items), every, [words, tags])
-    return _labelled(path, reader, columns, texts, text, wanted, names, Sniffed("", {}, set(), len(items), every))
-
-
-def _labelled(
-    path: Path,
-    reader: dict[str, Any],
-    columns: Mapping[str, list[Any]],
-    texts: list[str],
-    text: str | None,
-    wanted: Wanted,
-    names: Mapping[str, list[str]],
-    sniffed: Sniffed,
-) -> Sniffed:
-    """Rows with a text and a label, or several; `sniffed` is completed. texts: the columns of texts alone."""
+            types = {tag[2:] for tag in known if tag != "O"}
+            return Sniffed("token_ner", options, types, len(items), every, [words, tags])
     for name in filter(None, (wanted.text, wanted.label, wanted.group)):
         if name not in columns:
             hint = suggest(name, list(columns))
@@ -183,7 +171,7 @@ def _labelled(
             part = wanted.separator if name == wanted.label else None
             part = part or (_separator(values) if wanted.separator is None and name in texts else None)
             each = {p.strip() for v in values for p in (v.split(part) if part else [v])} - {""}
-            if name == wanted.label or 2 <= len(each) <= max(2, min(200, sniffed.units // 2)):
+            if name == wanted.label or 2 <= len(each) <= max(2, min(200, len(items) // 2)):
                 labels[name] = part, each
     if text is None or not labels:
         hint = f"name them with --text and --label; its columns: {', '.join(columns)}; a label is a class, no number"
@@ -191,13 +179,9 @@ def _labelled(
     label = wanted.label or min(labels, key=lambda n: (not _LABEL.fullmatch(n), len(labels[n][1])))
     groups = [n for n in columns if n not in (first, text, label) and _GROUP.fullmatch(n)]
     group = wanted.group or next((n for n in groups if 1 < len(set(map(str, columns[n]))) < len(columns[n])), None)
-    separator, known = labels[label]
-    named = {
-        "text": text,
-        "labels" if reader["format"] == "parquet" else "label": label,
-        "group": group,
-        "first": first,
-    }
+    separator, distinct = labels[label]
+    role = "labels" if reader["format"] == "parquet" else "label"
+    named = {"text": text, role: label, "group": group, "first": first}
     fields = {role: column for role, column in named.items() if column}
     if reader["format"] == "json":
         reader = reader | fields
@@ -207,9 +191,8 @@ def _labelled(
     reader |= {"names": names[label]} if label in names else {}
     reader |= {"label_separator": separator} if separator else {}
     several = bool(separator) or any(isinstance(v, list) and len(v) != 1 for v in columns[label])
-    sniffed.type, sniffed.reader = "multi_label" if several else "single_label", reader
-    sniffed.labels, sniffed.read = set(names.get(label) or known), list(fields.values())
-    return sniffed
+    kind = "multi_label" if several else "single_label"
+    return Sniffed(kind, reader, set(names.get(label) or distinct), len(items), every, list(fields.values()))
 
 
 def _separator(values: Sequence[str]) -> str | None:

@@ -76,8 +76,14 @@ def ratio_indices(n: int, splits: SplitRatios) -> tuple[list[int], list[int], li
     train, validation, test = (Fraction(str(r)) for r in splits.ratios)
     if splits.method == "random":
         order = permutation(n, splits.seed, "random")
-        a, b = _sizes(n, splits)
-        return order[:a], order[a : a + b], order[a + b :]
+        shares = [Fraction(str(r)) * n for r in splits.ratios]
+        whole = [int(s) for s in shares]
+        if splits.rounding == "largest_remainder":
+            # Equal remainders go to the earlier split, as they do where the test ratio is 1 - train - validation.
+            for i in sorted(range(3), key=lambda i: whole[i] - shares[i])[: n - sum(whole)]:
+                whole[i] += 1
+        a, b = whole[0], whole[0] + whole[1]
+        return order[:a], order[a:b], order[b:]
     if splits.first_cut == "train":
         held_out, kept = _hold_out(list(range(n)), validation + test, splits)
         tested, validated = _hold_out(held_out, test / (validation + test), splits)
@@ -92,18 +98,6 @@ def _hold_out(items: list[int], share: Fraction, splits: SplitRatios) -> tuple[l
     size = math.ceil(float(share) * len(items))
     order = [items[i] for i in permutation(len(items), splits.seed, splits.method)]
     return order[:size], order[size:]
-
-
-def _sizes(n: int, splits: SplitRatios) -> tuple[int, int]:
-    """Sizes of train and validation for method random."""
-    shares = [Fraction(str(r)) * n for r in splits.ratios]
-    whole = [int(s) for s in shares]
-    if splits.rounding == "largest_remainder":
-        # Equal remainders go to the earlier split, as they do where the test ratio is 1 - train - validation.
-        by_remainder = sorted(range(3), key=lambda i: whole[i] - shares[i])
-        for i in by_remainder[: n - sum(whole)]:
-            whole[i] += 1
-    return whole[0], whole[1]
 
 
 def _units(documents: Sequence[Document], by: str) -> dict[str, list[Document]]:

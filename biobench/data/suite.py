@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from biobench.data.catalog import SUITES, LoadedTask, list_tasks, load_task, spec_paths, split_names, suite
+from biobench.data.catalog import SUITES, LoadedTask, list_tasks, load_task, spec_paths, tasks_folder
 from biobench.errors import UsageError
 from biobench.kinds import get_kind
 from biobench.schema.strict import load_yaml_model, suggest
@@ -46,26 +46,30 @@ def task_of(member: Member, name: str) -> str | None:
 
 
 def suite_tasks(name: str) -> list[LoadedTask]:
-    """The tasks of a suite that can be run, in its order. Raises UsageError and SpecError as `load_suite`."""
+    """The tasks of a suite that can be run, in its order; of a folder without variants. Raises as `load_suite`."""
     spec = load_suite(name)
     if spec is None:
-        return suite(name)
+        folders = SUITES if name == "all" else (name,)
+        tasks = [load_task(path) for folder in folders for path in sorted((tasks_folder() / folder).glob("*.yaml"))]
+        return [task for task in tasks if task.spec.variant_of is None]
     return [load_task(task) for member in spec.tasks if (task := task_of(member, name)) is not None]
 
 
-def left_out(name: str) -> list[str]:
+def skipped(name: str) -> list[str]:
     """A line for each task of a declared suite that cannot be run, with the reason."""
     spec = load_suite(name)
-    return [] if spec is None else [f"{m.name} is left out: {m.needs}" for m in spec.tasks if m.needs is not None]
+    return [] if spec is None else [f"{m.name} is skipped: {m.needs}" for m in spec.tasks if m.needs is not None]
 
 
 def matching(names: Iterable[str | Path]) -> list[str]:
-    """As `split_names`, with patterns such as ``bc5*`` replaced by the shipped ids that they match (see `trained`).
+    """Task names without repetition: ``gad,hoc`` is two, unless a file is called so, and a pattern such as ``bc5*`` is
+    the shipped ids that it matches (see `trained`).
 
     Raises UsageError for a pattern that matches nothing.
     """
     task_ids: list[str] = []
-    for name in split_names(names):
+    parts = (part for n in map(str, names) for part in ([n] if Path(n).is_file() else n.split(",")) if part)
+    for name in parts:
         if not any(sign in name for sign in "*?[") or Path(name).is_file():
             task_ids.append(name)
             continue
@@ -83,13 +87,8 @@ def picked(
     tags: Collection[str] = (),
 ) -> list[LoadedTask]:
     """Those of the tasks that have one of the languages, one of the types and all of the tags, where any are given."""
-    return [
-        task
-        for task in tasks
-        if (not languages or task.spec.language in languages)
-        and (not types or task.spec.type in types)
-        and set(tags) <= set(task.spec.tags)
-    ]
+    specs = [(task, task.spec) for task in tasks if set(tags) <= set(task.spec.tags)]
+    return [t for t, s in specs if (not languages or s.language in languages) and (not types or s.type in types)]
 
 
 def trained(tasks: Sequence[LoadedTask]) -> list[LoadedTask]:

@@ -11,7 +11,6 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -41,14 +40,6 @@ class DamagedArchiveError(DataFormatError):
     """An archive cannot be read to its end: what was downloaded is not the archive."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What an archive may become: bytes in all, and files."""
-
-    bytes: int = 20 << 30
-    files: int = 200_000
-
-
 def unpack(
     archive: Path | IO[bytes],
     kind: str,
@@ -56,17 +47,18 @@ def unpack(
     *,
     subfolder: str = "",
     members: list[str] | None = None,
-    limits: Limits | None = None,
+    most_bytes: int = 20 << 30,
+    most_files: int = 200_000,
     name: str | None = None,
 ) -> list[Path]:
     """Write the archive's files below `target` (which must be new) and give their paths.
 
     kind: zip or tar (any compression). subfolder: only what lies below it, without it. members: of that only
     these. macOS resource files are skipped. Raises DataFormatError for a damaged archive, a member that
-    escapes or is no plain file, an archive beyond `limits`, and for asked members that are not there; then
+    escapes or is no plain file, an archive of more bytes or files, and for asked members that are not there; then
     nothing is left of `target`.
     """
-    label, limits, total = name or str(archive), limits or Limits(), 0
+    label, total = name or str(archive), 0
     target.mkdir(parents=True)
     written: list[Path] = []
     try:
@@ -75,8 +67,8 @@ def unpack(
             if relative is None or (members and relative not in members):
                 continue
             total += size  # no more is read than the archive declares
-            if total > limits.bytes or len(written) >= limits.files:
-                what = f"the archive holds more than {limits.files} files or {limits.bytes} bytes"
+            if total > most_bytes or len(written) >= most_files:
+                what = f"the archive holds more than {most_files} files or {most_bytes} bytes"
                 raise DataFormatError(what, hint="unpack it by hand if you trust it", file=label)
             path = target / relative
             path.parent.mkdir(parents=True, exist_ok=True)

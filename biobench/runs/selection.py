@@ -10,12 +10,12 @@ from typing import get_args
 
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.locate import choose, data_folder
-from biobench.data.suite import left_out, matching, picked, pool, suite_tasks, trained
+from biobench.data.suite import matching, picked, pool, skipped, suite_tasks, trained
 from biobench.errors import DataUnavailableError, UsageError
 from biobench.kinds.base import get_kind
 from biobench.models.loading import Located, locate
 from biobench.runs.options import Executor, RunRequest, Track
-from biobench.schema.protocols import FROZEN, PROTOCOLS
+from biobench.schema.protocols import FROZEN, PROTOCOLS, protocol_overrides
 from biobench.schema.strict import FieldError, suggest
 from biobench.schema.task import parse_seeds
 
@@ -114,7 +114,7 @@ def _tasks(request: RunRequest) -> tuple[list[LoadedTask], list[str], set[str]]:
         raise UsageError("no task is named", hint="--task ID_OR_YAML (repeatable), or --suite fr|en|needle|all")
     loaded = [load_task(task) for task in matching(request.tasks)]
     named = {task.id for task in loaded}
-    lines = [] if request.suite is None else left_out(request.suite)
+    lines = [] if request.suite is None else skipped(request.suite)
     for member in [] if request.suite is None else suite_tasks(request.suite):
         if request.track == "frozen" and not _can_be_probed(member):
             lines.append(f"{member.id} is skipped: it has no probe on a frozen encoder, or brings its own")
@@ -143,7 +143,7 @@ def _with_overrides(task: LoadedTask, request: RunRequest) -> LoadedTask:
     overrides: Sequence[str] = request.overrides
     trains = get_kind(task.spec.type).trains
     if request.protocol is not None:
-        overrides = PROTOCOLS[request.protocol].of(kind=task.spec.type, unit=task.spec.unit)
+        overrides = protocol_overrides(request.protocol, kind=task.spec.type, unit=task.spec.unit)
     if request.track != "frozen" and not trains:
         raise UsageError(f"task {task.id} trains nothing: it asks a frozen encoder", hint="add --track frozen")
     if request.track == "frozen" and trains:

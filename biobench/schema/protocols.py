@@ -9,26 +9,10 @@ gets another name.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Grain: TypeAlias = Literal["text", "document", "needle"]
 """What a task's examples are: short texts, long documents that bear labels, or needle examples (a frozen encoder)."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeclaredProtocol:
-    """Overrides (``KEY=VALUE``) by what a task's examples are."""
-
-    name: str
-    summary: str
-    overrides: dict[Grain, tuple[str, ...]]
-
-    def of(self, *, kind: str, unit: str) -> tuple[str, ...]:
-        """The overrides for a task of this kind (`type` of its spec) and unit."""
-        if kind == "needle":
-            return self.overrides["needle"]
-        return self.overrides["document" if unit == "document" and kind.endswith("_label") else "text"]
 
 
 def _capped(train: int, validation: int, steps: int | None = None) -> tuple[str, ...]:
@@ -40,13 +24,17 @@ def _capped(train: int, validation: int, steps: int | None = None) -> tuple[str,
     return (*documents, *length, f"training.evaluate_every={steps // 3}", *rates)
 
 
-SMALL = DeclaredProtocol(
-    name="small",
-    summary="at most 2,000 training texts and 600 steps, 300 long documents and 240 steps, or 600 needle examples; "
-    "one rate for all; whole test splits",
-    overrides={"text": _capped(2000, 500, 600), "document": _capped(300, 100, 240), "needle": _capped(600, 120)},
-)
-PROTOCOLS = {p.name: p for p in (SMALL,)}
+PROTOCOLS: dict[str, dict[Grain, tuple[str, ...]]] = {
+    "small": {"text": _capped(2000, 500, 600), "document": _capped(300, 100, 240), "needle": _capped(600, 120)}
+}
+"""Name to overrides (``KEY=VALUE``) by what a task's examples are; one rate serves all."""
+
+
+def protocol_overrides(name: str, *, kind: str, unit: str) -> tuple[str, ...]:
+    """The overrides of a declared protocol for a task of this kind (`type` of its spec) and unit."""
+    if kind == "needle":
+        return PROTOCOLS[name]["needle"]
+    return PROTOCOLS[name]["document" if unit == "document" and kind.endswith("_label") else "text"]
 
 
 FROZEN = (
@@ -59,9 +47,4 @@ FROZEN = (
 def protocol_named_by(overrides: Iterable[str]) -> str | None:
     """The name of the declared protocol whose overrides these are exactly; None where there is none."""
     names = set(overrides)
-    if not names:
-        return None
-    for protocol in PROTOCOLS.values():
-        if any(names == set(each) for each in protocol.overrides.values()):
-            return protocol.name
-    return None
+    return next((name for name, each in PROTOCOLS.items() if names in map(set, each.values())), None)

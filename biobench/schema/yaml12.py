@@ -24,8 +24,6 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\
 
 DEEPEST = 50
 """Lists and mappings that lie in one another in a document; ours have under ten."""
-LARGEST = 16 * 2**20
-"""Bytes of a document."""
 
 Path_ = tuple[str | int, ...]
 
@@ -140,16 +138,13 @@ def parse(text: str, file: str | Path | None = None) -> LocatedYaml:
 def read_text(path: Path) -> str:
     """Text of a UTF-8 file. Raises SpecError naming the line of the first byte that is not UTF-8."""
     try:
-        with path.open("rb") as stream:
-            raw = stream.read(LARGEST + 1)
+        raw = path.read_bytes()
     except IsADirectoryError:
         raise SpecError("is a folder, not a YAML file", hint="give the file's path", file=path) from None
     except OSError as error:
         raise SpecError(
             f"cannot be read: {error.strerror or error}", hint="check the path and its permissions", file=path
         ) from None
-    if len(raw) > LARGEST:
-        raise SpecError(f"holds more than {LARGEST // 2**20} MiB", hint="a spec is a short text", file=path)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

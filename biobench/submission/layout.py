@@ -21,8 +21,6 @@ MOST_FILES = 5_000
 """Files and folders in all."""
 JSON_BYTES, PREDICTIONS_BYTES, TOTAL_BYTES = 2**20, 64 * 2**20, 2**30
 """Of one record or the manifest, of one file of predictions, and of all files together."""
-MOST_RUNS = 400
-"""Of one model; all shipped tasks with their seeds are under 200."""
 _MARKS = re.compile(
     r"[\[\]]|\(\W*(verified|consistent|reproduced|re-?scored|claimed|published|official|baseline|oracle|"
     r"submission|submitted|external|run)\b.*\)"
@@ -39,7 +37,7 @@ def check_layout(folder: Path) -> list[Check]:
     if kind != "folder":
         return [error("L05", str(folder), f"is not a folder ({kind})")]
     checks: list[Check] = []
-    number = size = runs = 0
+    number = size = 0
     for root, folders, files in os.walk(folder, followlinks=False):
         number += len(folders) + len(files)
         if number > MOST_FILES:
@@ -50,15 +48,12 @@ def check_layout(folder: Path) -> list[Check]:
             if kind == "folder":
                 continue
             size += status.st_size
-            runs += where.startswith("runs/") and where.endswith(".json")
             if kind != "file":
                 checks.append(error("L01", where, f"is a {kind}, not a file"))
             elif limit is None:
                 checks.append(error("L02", where, "does not belong here"))
             elif status.st_size > limit:
                 checks.append(error("L03", where, f"has {status.st_size} bytes, at most {limit} are taken"))
-    if runs > MOST_RUNS:
-        checks.append(error("L04", "runs", f"has {runs} runs, at most {MOST_RUNS} are taken"))
     if size > TOTAL_BYTES:
         checks.append(error("L03", ".", f"has {size} bytes, at most {TOTAL_BYTES} are taken"))
     return checks

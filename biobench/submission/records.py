@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from functools import lru_cache
 
 from biobench.core.files import canonical
@@ -47,7 +46,7 @@ def why_not_submitted(run: RunRecord | Brief) -> str:
 
 
 def check_record(record: RunRecord, model: str) -> list[Check]:
-    """R and T codes, and contradictions between costs. model: the name in the manifest."""
+    """R and T codes. model: the name in the manifest."""
     where = f"runs/{record.task.id}/{record.key}.json"
     checks = [error("R02", where, f"{name}: no run can have this value") for name in _impossible(record)]
     if record.engine_version != ENGINE_VERSION:
@@ -74,9 +73,6 @@ def check_record(record: RunRecord, model: str) -> list[Check]:
     elif _says_otherwise(record, task.spec):
         what = "labels, split, protocol, metric, type or language are not those of the spec"
         checks.append(error("T03", where, what))
-    else:
-        of_costs = _contradictions(record, task.spec)
-        checks += [error("S06", where, f"{what} contradict each other") for what in of_costs]
     if record.contamination is not None:
         what = "what it says of the model's training text is the submitter's word: nothing here shows it"
         checks.append(Check("C04", "warning", where, what))
@@ -101,16 +97,6 @@ def _impossible(record: RunRecord) -> list[str]:
         "model.parameters": record.model.parameters < 1,
     }
     return [name for name, impossible in claims.items() if impossible]
-
-
-def _contradictions(record: RunRecord, spec: TaskSpec) -> Iterator[str]:
-    """Costs that cannot stand together."""
-    cost = record.cost
-    if not cost.seconds or cost.peak_memory_bytes < 2 * record.model.parameters:
-        yield "a run and its time or memory"
-    # a frozen encoder's states are computed once for several seeds; their seconds stand in each of these runs
-    if spec.training.encoder == "trained" and cost.train_seconds + cost.evaluation_seconds > 1.1 * cost.seconds + 1e-3:
-        yield "seconds of training and evaluation, and those of the run,"
 
 
 def equal(claimed: dict[str, float], computed: dict[str, float]) -> bool:
@@ -139,13 +125,10 @@ def _keys(record: RunRecord) -> set[str]:
 def _says_otherwise(record: RunRecord, spec: TaskSpec) -> bool:
     task, claimed = record.task, record.resampling
     rule = spec.resampled(next(s for s in spec.all_sources if s.id == task.source))
-    if rule is None or claimed is None:
-        split = rule is None and claimed is None
-    else:
-        split = (claimed.folds, record.seed) == (
-            rule.fold_files,
-            rule.seed + claimed.fold,
-        ) and claimed.fold < rule.fold_files
+    split = rule is None and claimed is None
+    if rule is not None and claimed is not None:
+        split = (claimed.folds, record.seed - claimed.fold) == (rule.fold_files, rule.seed)
+        split = split and claimed.fold < rule.fold_files
     return (
         not split
         or not fits(task.labels, spec)

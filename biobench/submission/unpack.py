@@ -7,7 +7,7 @@ import zipfile
 from pathlib import Path
 from typing import IO
 
-from biobench.data.unpack import DAMAGED, Limits
+from biobench.data.unpack import DAMAGED
 from biobench.data.unpack import unpack as unpack_archive
 from biobench.errors import DataFormatError
 from biobench.report.escape import plain
@@ -36,7 +36,9 @@ def unpack(file: IO[bytes], target: Path) -> tuple[Path, list[Check]]:
             # other methods unpack any number of bytes at once
             if {m.compress_type for m in archive.infolist()} - {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
                 raise zipfile.BadZipFile("its members must be stored or deflated")
-        unpack_archive(io.BytesIO(content), "zip", target, limits=Limits(UNPACKED_BYTES, MOST_FILES), name="upload")
+        unpack_archive(
+            io.BytesIO(content), "zip", target, most_bytes=UNPACKED_BYTES, most_files=MOST_FILES, name="upload"
+        )
     except (DataFormatError, *DAMAGED) as problem:
         what = problem.what if isinstance(problem, DataFormatError) else str(problem) or type(problem).__name__
         return target, [error("L06", ".", f"is not a zip file that can be read: {plain(what)}")]

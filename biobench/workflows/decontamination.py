@@ -109,18 +109,14 @@ def record_exclusions(
     assert result.model is not None
     assert result.ledger is not None
     corpus = result.ledger.corpus
-    removed = corpus.removed_by_task or {}
+    removed, excluded = corpus.removed_by_task or {}, dict[str, ExcludedTask]()
+    for name, data in tasks.items():
+        size, count = len(data.validation) + len(data.test), removed.get(name, 0) if removed else None
+        excluded[name] = ExcludedTask(data_hash=data.hash, documents=size, removed=count)
     exclusions = Exclusions(
         exclusion_hash=corpus.exclusion_hash,
         ngram=read_recipe(result.out).corpus.exclude.ngram,
-        tasks={
-            name: ExcludedTask(
-                data_hash=data.hash,
-                documents=len(data.validation) + len(data.test),
-                removed=removed.get(name, 0) if removed else None,
-            )
-            for name, data in tasks.items()
-        },
+        tasks=excluded,
         not_guarded=tuple(missing),
     )
     for name, count in removed.items():

@@ -182,14 +182,9 @@ def stability(scores: Mapping[float, Scores]) -> tuple[tuple[str, ...], tuple[in
     spreads = []
     for model in models:
         means = values[model].mean(axis=(1, 2))
-        spreads.append(
-            RateSpread(
-                model,
-                {r: float(m) for r, m in zip(rates, means, strict=True)},
-                rates[int(means.argmax())],
-                float(means.max() - means.min()),
-                mean_test(per_seed[model], estimand=Estimand.THESE_TEST_SETS),
-                None if model == models[0] else compare_seeds(per_seed[model], per_seed[models[0]]),
-            )
-        )
+        by_rate = dict(zip(rates, means.tolist(), strict=True))
+        test = mean_test(per_seed[model], estimand=Estimand.THESE_TEST_SETS)
+        to_first = None if model == models[0] else compare_seeds(per_seed[model], per_seed[models[0]])
+        spread = float(means.max() - means.min())
+        spreads.append(RateSpread(model, by_rate, rates[int(means.argmax())], spread, test, to_first))
     return tasks, seeds, spreads

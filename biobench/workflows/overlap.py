@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -38,12 +39,8 @@ def measure(
         from trainer.train.reread import reread, run_folder
 
         listed = guarded_by(run_folder(corpus))
-
-        def excluded_texts() -> list[str]:
-            by_task = texts_by_task(benchmark_documents(data_dir, only=listed))
-            return list(dict.fromkeys(chain(*by_task.values())))
-
-        run = reread(corpus, excluded_texts)
+        guarded = partial(benchmark_documents, data_dir, only=listed)
+        run = reread(corpus, lambda: list(dict.fromkeys(chain(*texts_by_task(guarded()).values()))))
         model = model or str(run.model)
     texts = Digested(corpus_texts(corpus) if run is None else run.documents())
     rows = overlap(texts, {name: task.documents for name, task in data.items()})

@@ -75,7 +75,7 @@ class Again:
     device: str = "auto"
     offline: bool = False
     threads: int | None = None
-    _paths: dict[str, str] = field(default_factory=dict)
+    paths: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         from biobench.core.machine import resolve_device
@@ -85,7 +85,7 @@ class Again:
             if folder is not None and not Path(folder).is_dir():
                 raise UsageError(f"{option} {folder}: there is no such folder", hint="give an existing folder")
         resolve_device(self.device)
-        self._paths.update((load_task(path).id, str(path)) for path in self.specs)
+        self.paths.update((load_task(path).id, str(path)) for path in self.specs)
 
     def model_of(self, record: RunRecord) -> str:
         """What `biobench run` is given: a folder, or the hub's id and revision."""
@@ -102,7 +102,7 @@ class Again:
 
         request = RunRequest(
             self.model_of(record),
-            tasks=[self._paths.get(record.task.id, record.task.id)],
+            tasks=[self.paths.get(record.task.id, record.task.id)],
             seeds=seed,
             overrides=record.overrides,
             limit=record.limit,
@@ -122,9 +122,8 @@ class Again:
         """The record of the one run of a plan and its predictions. Raises UsageError where it fails."""
         from biobench.runs.api import run_plan
 
-        (result,) = run_plan(plan, Reporter())
-        store, item = Store(self.results_dir), plan.items[0]
-        record = store.get(item.task.id, item.key)
+        (result,), store = run_plan(plan, Reporter()), Store(self.results_dir)
+        record = store.get(plan.items[0].task.id, plan.items[0].key)
         if record is None:
             raise UsageError(f"the run failed: {result.reason}", hint="see `biobench status`")
         return record, store.stored_predictions(record)[1]
@@ -181,21 +180,14 @@ def _repeated(store: Store, record: RunRecord, again: Again) -> dict[str, Any]:
         return {"reason": differences}
     now, after = again.run(plan)
     then, new = record.scores[record.task.primary], now.scores[record.task.primary]
-    packages = now.provenance.packages
-    machine = [
-        ("device", record.provenance.device, now.provenance.device),
-        ("threads", record.provenance.threads, now.provenance.threads),
-        *((name, old, packages.get(name)) for name, old in record.provenance.packages.items()),
-    ]
+    provenance, packages = record.provenance, now.provenance.packages
+    machine = [(name, getattr(provenance, name), getattr(now.provenance, name)) for name in ("device", "threads")]
+    machine += [(name, old, packages.get(name)) for name, old in provenance.packages.items()]
     fields: dict[str, Any] = {"again": new, "low": low, "high": high, "same": alike(record, before, after)}
     fields["machine"] = tuple(f"{name} {old} then, {new} now" for name, old, new in machine if old != new)
     if before == after:
-        if new == then:
-            return fields | {"agreement": "identical", "same": 1.0}
-        return fields | {
-            "agreement": "outside",
-            "reason": "the predictions are the same, the record's score is not theirs",
-        }
+        reason = None if new == then else "the predictions are the same, the record's score is not theirs"
+        return fields | {"agreement": "outside" if reason else "identical", "reason": reason}
     within = new == then if low is None or high is None else low <= new <= high
     return fields | {"agreement": "within" if within else "outside"}
 
@@ -221,9 +213,9 @@ def _interval(store: Store, record: RunRecord) -> tuple[float, float] | None:
         return None
     match: Literal["exact", "partial"] = "partial" if record.task.primary.startswith("partial_") else "exact"
     gold, predictions = store.load_predictions(record, None)
-    by_group = counts(type=record.task.type, labels=record.task.labels, gold=gold, predictions=predictions, match=match)
-    evaluated = [label in set(record.task.gold_labels) for label in by_group.labels]
-    table = Counts.of(*(np.stack([getattr(by_group, name)]) for name in ("tp", "fp", "fn")))
+    number = counts(type=record.task.type, labels=record.task.labels, gold=gold, predictions=predictions, match=match)
+    evaluated = [label in set(record.task.gold_labels) for label in number.labels]
+    table = Counts.of(number.tp[None], number.fp[None], number.fn[None])
     interval = document_interval(table, check_average(average), evaluated=evaluated).interval
     return None if interval is None else (interval.low, interval.high)
 
@@ -274,9 +266,10 @@ def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
     alike_low, alike_high = agreement_interval(pairs, number)
     score = repeated.scores[metric]
     agrees = low <= score <= high and (folds is not None or alike_low <= share <= alike_high)
-    drawn = {"task": first.task.id, "task_hash": first.task.hash, "track": first.track, "seed": seed, "metric": metric}
-    drawn |= {"score": score, "low": low, "high": high, "alike": share, "alike_low": alike_low}
-    return Draw.model_validate(drawn | {"alike_high": alike_high, "agrees": bool(agrees)})
+    return Draw(
+        task=first.task.id, task_hash=first.task.hash, track=first.track, seed=seed, metric=metric, score=score,
+        low=low, high=high, alike=share, alike_low=alike_low, alike_high=alike_high, agrees=bool(agrees),
+    )  # fmt: skip
 
 
 def prediction_interval(centre: float, values: np.ndarray, noise: float) -> tuple[float, float]:

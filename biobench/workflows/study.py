@@ -171,13 +171,6 @@ def planned_runs(study: Study, data_dir: str | None) -> list[StudyRun]:
     return runs
 
 
-def check_benchmark(study: Study, data_dir: str | None) -> None:
-    """Before anything is trained: raise DataUnavailableError for tasks without data, as `biobench run` does."""
-    from biobench.runs.selection import check_data
-
-    check_data([load_task(task) for task in (*study.benchmark.tasks, *study.benchmark.beside)], data_dir)
-
-
 def pretrain_run(
     run: StudyRun, out: Path, data_dir: str | None, say: Callable[[str], None]
 ) -> PretrainingResult | None:
@@ -230,7 +223,7 @@ def mismatches(study: Study, runs: Sequence[StudyRun], out: Path) -> Iterator[st
     from trainer.api import ledger_diff
 
     for run in runs:
-        reference = StudyRun(study.reference, run.budget, run.seed, run.base, ()).name
+        reference = f"{study.reference}{run.name.removeprefix(run.arm)}"
         folders = [out / "runs" / name for name in (reference, run.name)]
         if run.arm != study.reference and all((f / "ledger.json").is_file() for f in folders):
             diff = ledger_diff(*folders)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from biobench.core.machine import peak_memory_bytes, reset_peak_memory
-from biobench.data.catalog import suite
+from biobench.data.suite import suite_tasks
 from biobench.report.details.needle import needle_grids
 from biobench.store import Store
 from tests.helpers.cli_make import Run, write_spec
@@ -59,7 +59,7 @@ def test_without_a_task_it_is_the_suite_s_two_languages(
     monkeypatch.setattr("biobench.cli.run.run_request", lambda request, **_: asked.append(request) or 0)
     biobench("needle", tiny, "--dry-run").ok()
     assert (asked[0].tasks, asked[0].suite) == ((), "needle")
-    assert [task.id for task in suite("needle")] == ["needle_en", "needle_fr"], "variants stay out"
+    assert [task.id for task in suite_tasks("needle")] == ["needle_en", "needle_fr"], "variants stay out"
 
 
 def resident() -> int:

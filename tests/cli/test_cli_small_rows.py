@@ -12,7 +12,8 @@ import pytest
 
 from biobench.core import packages as plugin_module
 from biobench.core.packages import plugins
-from biobench.data.catalog import load_task, spec_paths, suite, tasks_folder
+from biobench.data.catalog import load_task, spec_paths, tasks_folder
+from biobench.data.suite import suite_tasks
 from biobench.errors import SpecError
 from biobench.kinds.base import Answered
 from biobench.runs.provenance import _driver
@@ -71,7 +72,7 @@ def test_a_package_brings_a_folder_of_tasks_but_no_member_of_a_suite(
     module(monkeypatch, "their_tasks", __path__=[str(tmp_path)])
     installed("biobench.tasks", "theirs", "their_tasks")
     assert load_task("their_ner").path == tmp_path / "fr" / "their_ner.yaml"
-    assert "their_ner" not in {task.id for task in suite("fr")}
+    assert "their_ner" not in {task.id for task in suite_tasks("fr")}
     (tmp_path / "fr" / "their_ner.yaml").rename(tmp_path / "demo_ner.yaml")
     with pytest.raises(SpecError, match="which there is already"):
         spec_paths()

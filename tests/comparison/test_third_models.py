@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.helpers.floors_make import play
 
 from biobench.comparison.compare import compare
 from biobench.errors import UsageError

@@ -12,9 +12,10 @@ from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import load_data
 from biobench.schema.document import TaskData
 from tests.helpers.fetch_make import Server
+from tests.helpers.reading import Parsed, parser
+from tests.helpers.spec_make import local, write_spec
 
 IOB_FILES = "{train: train.tsv, validation: devel.tsv, test: test.tsv}"
-HEADS = {"token_ner": "token", "span_ner": "span"}
 
 
 @pytest.fixture
@@ -34,34 +35,17 @@ def make_task(tmp_path: Path) -> Callable[..., LoadedTask]:
         more: str = "",
         id: str = "made",
     ) -> LoadedTask:
-        text = f"""
-id: {id}
-version: 1
-name: Made by a test
-language: en
-type: {type}
-source:
-  id: local
-  folder: {folder}
-  files: {files}
-reader: {reader}
-labels: {labels}
-splits: {splits}
-unit: {unit}
-training: {{epochs: 1, learning_rate: 5e-5}}
-head: {{kind: {HEADS.get(type, "sequence")}}}
-metric: {{primary: macro_f1, paper: micro_f1}}
-access: {access}
-licence: none
-homepage: https://example.org
-citation: none
-{more}
-"""
-        path = tmp_path / f"{id}.yaml"
-        path.write_text(text, encoding="utf-8")
-        return load_task(path)
+        source = local(folder, files)
+        fields = {"type": type, "source": source, "reader": reader, "labels": labels, "splits": splits}
+        return load_task(write_spec(tmp_path / f"{id}.yaml", more, access=access, unit=unit, **fields))
 
     return make
+
+
+@pytest.fixture
+def parsed(make_task: Callable[..., LoadedTask], tmp_path: Path) -> Parsed:
+    """Documents of small files, as their reader yields them."""
+    return parser(make_task, tmp_path)
 
 
 @pytest.fixture

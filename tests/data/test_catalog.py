@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from biobench.data.catalog import LoadedTask, list_tasks, load_task, spec_paths, suite
-from biobench.data.describe import describe
+from biobench.data.catalog import LoadedTask, list_tasks, load_task, spec_paths
+from biobench.data.describe import describe, validate
 from biobench.data.hashing import task_hash, task_identity
 from biobench.data.load import load_data
-from biobench.data.validate import validate_task
+from biobench.data.suite import suite_tasks
 from biobench.errors import DataUnavailableError, SpecError, UsageError
 from biobench.schema.task import SPLITS
 
@@ -39,14 +39,14 @@ def test_unknown_ids_and_paths() -> None:
     with pytest.raises(UsageError, match="no file"):
         load_task("nowhere/at_all.yaml")
     with pytest.raises(UsageError, match="unknown suite"):
-        suite("de")
+        suite_tasks("de")
 
 
 def test_suites_hold_no_variants_and_no_demo() -> None:
-    english = {t.id for t in suite("en")}
+    english = {t.id for t in suite_tasks("en")}
     assert {"bc5cdr", "hoc", "gad"} <= english
     assert not english & {"ncbi_disease_single", "anatem_single", "demo_ner"}
-    assert english <= {t.id for t in suite("all")}
+    assert english <= {t.id for t in suite_tasks("all")}
 
 
 def test_overrides_follow_the_yaml_rules() -> None:
@@ -98,11 +98,11 @@ def test_validation_compares_counts(make_task: Callable[..., LoadedTask], fixtur
         reader="{format: iob}",
         more=more,
     )
-    found = validate_task(task, fixtures)
+    found = validate(task, fixtures)
     assert found.state == "ready"
     assert found.counts["train"] == {"documents": 2, "groups": 2, "tokens": 8, "mentions": 3, "Disease": 3}
     assert found.problems == ["counts.test.documents: the spec says 3, source 'local' has 2"]
-    assert validate_task(load_task("gad"), fixtures).state == "missing"
+    assert validate(load_task("gad"), fixtures).state == "missing"
 
 
 def test_a_source_with_counts_of_its_own(make_task: Callable[..., LoadedTask], fixtures: Path) -> None:
@@ -112,9 +112,9 @@ def test_a_source_with_counts_of_its_own(make_task: Callable[..., LoadedTask], f
     own = make_task(
         files=f"{files}\n  counts: {{train: {{documents: 2}}, test: {{documents: 5}}}}", more=more, **shared
     )
-    assert validate_task(own, fixtures).problems == ["counts.test.documents: the spec says 5, source 'local' has 2"]
+    assert validate(own, fixtures).problems == ["counts.test.documents: the spec says 5, source 'local' has 2"]
     none = make_task(files=f"{files}\n  counts: {{}}", more=more, **shared)
-    assert validate_task(none, fixtures).problems == []
+    assert validate(none, fixtures).problems == []
     assert task_hash(own, "local") == task_hash(none, "local")
 
 

@@ -10,6 +10,7 @@ from biobench.data.catalog import load_task
 from biobench.data.hashing import task_hash
 from biobench.data.load import load_data
 from biobench.errors import DataFormatError, SpecError
+from tests.helpers.spec_make import local, write_spec
 
 ROWS = "id\ttext\tlabel\n" + "".join(f"{i}\tsentence {i}\t{'ab'[i % 2]}\n" for i in range(8))
 
@@ -20,31 +21,10 @@ def spec(folder: Path, expect: str = "") -> Path:
         path.parent.mkdir(exist_ok=True)
         if not path.exists():
             path.write_text(ROWS.replace("sentence", f"{name} sentence").replace("\n", f"\n{name}-").rstrip(f"{name}-"))
-    path = folder / "own.yaml"
-    path.write_text(f"""
-id: own
-version: 1
-name: Own
-language: en
-type: single_label
-source:
-  id: local
-  folder: data
-  files: {{train: train.tsv, validation: validation.tsv, test: test.tsv}}
-  {expect}
-reader: {{format: tsv, columns: {{id: id, text: text, label: label}}}}
-labels: [a, b]
-splits: official
-unit: sentence
-training: {{epochs: 1, learning_rate: 5e-5}}
-head: {{kind: sequence}}
-metric: {{primary: macro_f1, paper: micro_f1}}
-access: open
-licence: none
-homepage: https://example.org
-citation: none
-""")
-    return path
+    files = "{train: train.tsv, validation: validation.tsv, test: test.tsv}"
+    reader = "{format: tsv, columns: {id: id, text: text, label: label}}"
+    source = local("data", files, f"  {expect}\n")
+    return write_spec(folder / "own.yaml", type="single_label", source=source, reader=reader, labels="[a, b]")
 
 
 def test_altered_data_is_refused_and_the_task_stays_what_it_was(tmp_path: Path) -> None:

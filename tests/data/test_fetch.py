@@ -6,17 +6,15 @@ import errno
 import hashlib
 import io
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.download import download
-from biobench.data.fetch import WORK, fetch
+from biobench.data.fetch import fetch
 from biobench.data.load import load_data
 from biobench.data.status import status
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
@@ -138,18 +136,6 @@ def test_a_full_disk_leaves_nothing(
 
     monkeypatch.setattr(Path, "open", full)
     refused(task, tmp_path / "one", "the disk of .* is full", DataUnavailableError)
-    monkeypatch.undo()
-    fetched_first = download(
-        url, tmp_path / "two" / WORK / "downloads" / hashlib.sha256(url.encode()).hexdigest()[:16] / "c.zip"
-    )
-    assert fetched_first.is_file()
-    monkeypatch.setattr(Path, "open", full)
-    refused(task, tmp_path / "two", "the disk of .* is full", DataUnavailableError)
-
-
-def test_a_host_that_is_not_there(waits: list[float], task_at: Callable[..., LoadedTask], tmp_path: Path) -> None:
-    task = task_at('{url: "http://127.0.0.1:9/c.zip", unpack: zip}')
-    refused(task, tmp_path / "store", "cannot be downloaded", DataUnavailableError)
 
 
 @pytest.mark.parametrize("place", ["all.txt", "gone.txt"])
@@ -204,50 +190,6 @@ def test_an_unknown_source(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no source 'blurp'") as caught:
         fetch(load_task("gad"), tmp_path, "blurp")
     assert "blurb" in caught.value.hint
-
-
-def test_hub_files_are_taken_by_name_and_scripts_never(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import huggingface_hub
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    remote = tmp_path / "remote.parquet"
-    pq.write_table(pa.table({"document_id": ["1"], "text": ["a @GENE$"], "labels": [["1"]]}), remote)
-    asked: list[str] = []
-
-    commit = "0123456789abcdef" * 2 + "01234567"
-
-    def info(self: object, repo: str, *, revision: str) -> SimpleNamespace:
-        assert (repo, revision) == ("bigbio/gad", "refs/convert/parquet")
-        return SimpleNamespace(sha=commit)
-
-    def snapshot(repo: str, *, repo_type: str, revision: str, allow_patterns: list[str]) -> str:
-        assert (repo, repo_type, revision) == ("bigbio/gad", "dataset", commit)
-        asked.extend(allow_patterns)
-        names = [pattern.replace("*", "0000") for pattern in allow_patterns]
-        for name in ("gad.py", "README.md", "gad_fold0_source/train/0000.parquet", *names):
-            (tmp_path / "cache" / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(remote, tmp_path / "cache" / name)
-        return str(tmp_path / "cache")
-
-    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", info)
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
-    task = load_task("gad")
-    data = tmp_path / "store"
-    fetched = fetch(task, data, "hub")
-    assert len(fetched.files) == 3
-    assert f"`revision: {commit}` pins it" in fetched.notes[0]
-    assert all(name.startswith("gad_blurb_bigbio_text/") for name in asked)
-    assert left_behind(data) == [f"hub_gad/{s}/0000.parquet" for s in ("test", "train", "validation")]
-    with pytest.raises(DataFormatError, match="stands twice"):
-        load_data(task, data)  # the three files are one and the same here
-
-    def broken(repo: str, **options: object) -> str:
-        raise ConnectionError("no route to host")
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", broken)
-    with pytest.raises(DataUnavailableError, match="no route to host"):
-        fetch(task, tmp_path / "other", "hub")
 
 
 def test_of_a_large_zip_on_the_hub_the_members_alone_are_read(

@@ -16,6 +16,7 @@ from biobench.data.readers.needle import facts as _needle_facts
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document
 from biobench.schema.needle import ABSENT, PRESENT, GridCell, cell_of
+from tests.helpers.spec_make import write_spec
 
 SMALL = "lengths: [128, 256], notes: 300, examples: {train: 192, validation: 48, test: 96}"
 Make = Callable[..., LoadedTask]
@@ -26,29 +27,13 @@ def make(tmp_path: Path) -> Make:
     """Write a needle spec and load it."""
 
     def write(options: str = SMALL, language: str = "fr", source: str = "{id: made, generated: true}") -> LoadedTask:
-        path = tmp_path / "needle_made.yaml"
-        path.write_text(
-            f"""
-id: needle_made
-version: 1
-name: Made by a test
-language: {language}
-type: needle
-source: {source}
-reader: {{format: needle, {options}}}
-labels: [absent, present]
-unit: document
-training: {{epochs: 1, learning_rate: 5e-5}}
-head: {{kind: sequence}}
-metric: {{primary: accuracy, paper: accuracy}}
-access: open
-licence: none
-homepage: https://example.org
-citation: none
-""",
-            encoding="utf-8",
-        )
-        return load_task(path)
+        return load_task(
+            write_spec(
+                tmp_path / "needle_made.yaml", type="needle", language=language, source=source, unit="document",
+                reader=f"{{format: needle, {options}}}", labels="[absent, present]",
+                metric="{primary: accuracy, paper: accuracy}",
+            )
+        )  # fmt: skip
 
     return write
 

@@ -11,33 +11,21 @@ import pytest
 from biobench.data.catalog import LoadedTask
 from biobench.data.load import load_data
 from biobench.errors import DataFormatError
-from biobench.schema.document import Document
-from tests.helpers.reading import documents_of
+from tests.helpers.reading import Parsed
+
+LABELS = {"labels": "[X, Y]"}
 
 
-def read(make_task: Callable[..., LoadedTask], folder: Path, reader: str, files: str, **spec: str) -> list[Document]:
-    shared = {"type": "span_ner", "labels": "[X, Y]", "splits": "{validation_from_train_tail: 1}"}
-    task = make_task(reader=reader, files=files, **(shared | spec))
-    return documents_of(task, folder)
-
-
-def put(folder: Path, **files: str) -> None:
-    (folder / "data").mkdir(exist_ok=True)
-    for name, text in files.items():
-        stem, _, ending = name.rpartition("_")
-        (folder / "data" / f"{stem}.{ending}").write_text(text, encoding="utf-8")
-
-
-def test_annotated_units_follow_the_lines_of_the_ann(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
+def test_annotated_units_follow_the_lines_of_the_ann(parsed: Parsed) -> None:
     """Units 3, 1, 2 by their lines; mentions before, between and after them; a second file whose name sorts first."""
     text = "one cat\ntwo dogs\nsix cats\n"
     ann = (
         "T9\tX 4 7\tcat\nT8\tUnit 17 25\tsix cats\nT7\tY 12 16\tdogs\nT6\tUnit 0 7\tone cat\n"
         "T5\tUnit 8 16\ttwo dogs\nT4\tX 21 25\tcats\n"
     )
-    put(tmp_path, part2_txt=text, part2_ann=ann, part10_txt="ten\n", part10_ann="T1\tUnit 0 3\tten\n")
+    content = {"part2.txt": text, "part2.ann": ann, "part10.txt": "ten\n", "part10.ann": "T1\tUnit 0 3\tten\n"}
     reader = "{format: brat, segment: annotation, segment_type: Unit}"
-    found = read(make_task, tmp_path, reader, '{all: "*.txt"}')
+    found = parsed(reader, '{all: "*.txt"}', content, **LABELS)
     assert [(d.id, d.text) for d in found] == [
         ("part10:T1", "ten"),
         ("part2:T8", "six cats"),
@@ -47,53 +35,42 @@ def test_annotated_units_follow_the_lines_of_the_ann(make_task: Callable[..., Lo
     assert [[d.text[a:b] for a, b, _ in d.spans] for d in found] == [[], ["cats"], ["cat"], ["dogs"]]
 
 
-def test_sentences_of_xmi_follow_their_elements(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
-    xml = (
-        '<x:XMI xmlns:x="http://x" xmlns:c="http://c" xmlns:t="http://t"><c:Sofa sofaString="One. Two. Six."/>'
-        '<t:Sentence begin="10" end="14"/><t:Sentence begin="0" end="4"/><t:Sentence begin="5" end="9"/></x:XMI>'
-    )
-    put(tmp_path, a_xml=xml)
-    found = read(make_task, tmp_path, "{format: xmi, types: {}, sentences: true}", "{all: a.xml}")
-    assert [(d.id, d.text) for d in found] == [("a/1", "Six."), ("a/2", "One."), ("a/3", "Two.")]
-
-
-def test_a_table_of_mentions_follows_the_text_files(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
+def test_a_table_of_mentions_follows_the_text_files(parsed: Parsed) -> None:
     """Of `a` and `a-b` the file of the second stands first, though its name without ending does not."""
-    put(tmp_path, a_txt="first", b_txt="second", **{"a-b_txt": "third"})
-    put(tmp_path, table_csv="name,code\nb,X\na,X\nb,Y\na-b,Y\n")
+    content = {"a.txt": "first", "b.txt": "second", "a-b.txt": "third"}
+    content["table.csv"] = "name,code\nb,X\na,X\nb,Y\na-b,Y\n"
     reader = "{format: mention_table, document: name, code: code}"
     files = '{texts: "*.txt", labels: table.csv}'
-    found = read(make_task, tmp_path, reader, files, type="multi_label", unit="document")
+    found = parsed(reader, files, content, type="multi_label", unit="document", **LABELS)
     assert [(d.id, d.labels) for d in found] == [("a-b", ("Y",)), ("a", ("X",)), ("b", ("X", "Y"))]
 
 
 @pytest.mark.parametrize(("order", "kept"), [("XY", "Y"), ("YX", "X")])
-def test_of_mentions_that_begin_alike_the_later_of_the_file_is_the_last(
-    order: str, kept: str, make_task: Callable[..., LoadedTask], tmp_path: Path
-) -> None:
+def test_of_mentions_that_begin_alike_the_later_of_the_file_is_the_last(order: str, kept: str, parsed: Parsed) -> None:
     """The two stand in the same place; neither their labels nor their ends decide."""
     spans = [[0, 4, label] for label in order]
-    put(tmp_path, a_jsonl=json.dumps({"text": "gout now", "spans": spans}) + "\n")
+    ann = "".join(f"T{i}\t{label} 0 4\tgout\n" for i, label in enumerate(order))
+    content = {"a.jsonl": json.dumps({"text": "gout now", "spans": spans}) + "\n", "a.txt": "gout now", "a.ann": ann}
     options = "tokens: words, overlap: last"
-    (d,) = read(make_task, tmp_path, f"{{format: json_spans, {options}}}", "{all: a.jsonl}", type="token_ner")
-    assert d.tags == (f"B-{kept}", "O")
-    assert d.unexpressed == (order[0],)
-    put(tmp_path, a_txt="gout now", a_ann="".join(f"T{i}\t{label} 0 4\tgout\n" for i, label in enumerate(order)))
-    (d,) = read(make_task, tmp_path, f"{{format: brat, {options}}}", "{all: a.txt}", type="token_ner")
-    assert d.tags == (f"B-{kept}", "O")
-    assert d.unexpressed == (order[0],)
+    for format, file in (("json_spans", "a.jsonl"), ("brat", "a.txt")):
+        reader, files = f"{{format: {format}, {options}}}", f"{{all: {file}}}"
+        (d,) = parsed(reader, files, content, type="token_ner", **LABELS)
+        assert d.tags == (f"B-{kept}", "O")
+        assert d.unexpressed == (order[0],)
 
 
 REPEATED = "###MEDLINE:7\n\na\tB-X\n\nb\tO\n\n###MEDLINE:5\n\nc\tO\n\n###MEDLINE:7\n\nd\tO\n"
 
 
-def test_ids_of_documents_that_stand_again(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
-    put(tmp_path, train_tsv=REPEATED, devel_tsv="###MEDLINE:5\ne\tB-X\n", test_tsv="###MEDLINE:7\nf\tB-X\n")
+def test_ids_of_documents_that_stand_again(
+    parsed: Parsed, make_task: Callable[..., LoadedTask], tmp_path: Path
+) -> None:
+    content = {"train.tsv": REPEATED, "devel.tsv": "###MEDLINE:5\ne\tB-X\n", "test.tsv": "###MEDLINE:7\nf\tB-X\n"}
     files = "{train: train.tsv, validation: devel.tsv, test: test.tsv}"
 
     def rows(ids: str) -> list[tuple[str, str]]:
-        spec = {"type": "token_ner", "splits": "official"}
-        return [(d.id, d.group) for d in read(make_task, tmp_path, f"{{format: iob, ids: {ids}}}", files, **spec)]
+        spec = {"type": "token_ner", "labels": "[X]", "splits": "official"}
+        return [(d.id, d.group) for d in parsed(f"{{format: iob, ids: {ids}}}", files, content, **spec)]
 
     assert rows("repeated") == [
         ("train/7/1", "7"),

@@ -12,9 +12,9 @@ from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.errors import BioBenchError
 from tests.helpers.layouts import LAYOUTS, rows
+from tests.helpers.spec_make import AGREEMENT
 
 WORD = "ZQXMARKER"
-AGREEMENT = "access: agreement\nobtain: {needs: a signature, steps: [sign], pages: ['https://example.org']}\n"
 PIECES = b'\t \n " \xff \0  ] { < 999999999999999999999999999999 \r , | B- \xed\xa0\x80'.split(b" ")
 
 
@@ -44,7 +44,7 @@ def test_no_message_quotes_data_under_an_agreement(format: str, tmp_path: Path) 
     (tmp_path / "corpus").mkdir()
     layout.write(tmp_path / "corpus", rows(WORD, ids=WORD if layout.named else ""))
     path = layout.task(format, tmp_path).path
-    path.write_text(path.read_text().replace("access: open\n", AGREEMENT), encoding="utf-8")
+    path.write_text(path.read_text().replace("access: open\n", f"access: {AGREEMENT}\n"), encoding="utf-8")
     task = load_task(path)
     load_data(task, tmp_path)
     files = sorted(p for p in (tmp_path / "corpus").rglob("*") if p.is_file())

@@ -4,52 +4,38 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from biobench.data.catalog import LoadedTask
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document, Span
-from tests.helpers.reading import documents_of
+from tests.helpers.reading import Parsed
 
 
-def json_spans(folder: Path, rows: list[dict[str, Any]], make_task: Callable[..., LoadedTask], **more: str) -> Any:
-    (folder / "spans").mkdir(exist_ok=True)
+def json_spans(parsed: Parsed, rows: list[dict[str, Any]], reader: str = "", **spec: str) -> list[Document]:
     lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    (folder / "spans" / "all.jsonl").write_text(lines, encoding="utf-8")
-    task = make_task(
-        type=more.get("type", "span_ner"),
-        folder="spans",
-        files="{all: all.jsonl}",
-        labels="[D, S]",
-        splits="{ratios: [0.4, 0.3, 0.3], seed: 1, method: datasets}",
-        reader=f"{{format: json_spans{more.get('reader', '')}}}",
-    )
-    return documents_of(task, folder)
+    files, labels = "{all: all.jsonl}", "[D, S]"
+    return parsed(f"{{format: json_spans{reader}}}", files, {"all.jsonl": lines}, labels=labels, **spec)
 
 
 TEXT = " Goutte 🦶 sévère\r\net fièvre."
 
 
-def test_json_with_mentions_as_annotation_tools_write_them(
-    make_task: Callable[..., LoadedTask], tmp_path: Path
-) -> None:
+def test_json_with_mentions_as_annotation_tools_write_them(parsed: Parsed) -> None:
     objects = [{"start": 1, "end": 16, "label": "D"}, {"start": 1, "end": 7, "label": "D", "text": "Goutte"},
                {"start": 21, "end": 27, "label": "S", "text": "fièvre"}]  # fmt: skip
-    (document,) = json_spans(tmp_path, [{"text": TEXT, "spans": objects}], make_task)
+    (document,) = json_spans(parsed, [{"text": TEXT, "spans": objects}])
     assert document.text == TEXT, "offsets count from the very start"
     assert [(TEXT[a:b], label) for a, b, label in document.spans] == [
         ("Goutte", "D"), ("Goutte 🦶 sévère", "D"), ("fièvre", "S")
     ]  # fmt: skip
     rows = [{"text": TEXT, "label": [[1, 7, "D"], [21, 27, "S"]], "who": "p1"}]
     reader = ", spans: label, group: who, segment: line, types: {S: null}"
-    first, second = json_spans(tmp_path, rows, make_task, reader=reader)
+    first, second = json_spans(parsed, rows, reader=reader)
     assert (first.id, first.group, first.text, first.spans) == ("all-1:1", "p1", "Goutte 🦶 sévère", (Span(0, 6, "D"),))
     assert (second.text, second.spans) == ("et fièvre.", ())
-    tagged = json_spans(tmp_path, rows, make_task, type="token_ner", reader=", spans: label, tokens: words")[0]
+    tagged = json_spans(parsed, rows, type="token_ner", reader=", spans: label, tokens: words")[0]
     assert tagged.tags == ("B-D", "O", "O", "O", "B-S", "O")
 
 
@@ -66,25 +52,14 @@ def test_json_with_mentions_as_annotation_tools_write_them(
         ([1, 7], "is no mention"),
     ],
 )
-def test_json_with_mentions_that_are_none(
-    mention: Any, what: str, make_task: Callable[..., LoadedTask], tmp_path: Path
-) -> None:
+def test_json_with_mentions_that_are_none(mention: Any, what: str, parsed: Parsed) -> None:
     with pytest.raises(DataFormatError, match=re.escape(what)):
-        json_spans(tmp_path, [{"text": TEXT, "spans": [mention]}], make_task)
+        json_spans(parsed, [{"text": TEXT, "spans": [mention]}])
 
 
-def json_tokens(folder: Path, text: str, make_task: Callable[..., LoadedTask], reader: str = "") -> list[Document]:
-    (folder / "tokens").mkdir(exist_ok=True)
-    (folder / "tokens" / "all.jsonl").write_text(text, encoding="utf-8")
-    task = make_task(
-        type="token_ner",
-        folder="tokens",
-        files="{all: all.jsonl}",
-        labels="[D, S]",
-        splits="{ratios: [0.4, 0.3, 0.3], seed: 1, method: datasets}",
-        reader=f"{{format: json_tokens{reader}}}",
-    )
-    return documents_of(task, folder)
+def json_tokens(parsed: Parsed, text: str, reader: str = "") -> list[Document]:
+    spec = {"type": "token_ner", "labels": "[D, S]"}
+    return parsed(f"{{format: json_tokens{reader}}}", "{all: all.jsonl}", {"all.jsonl": text}, **spec)
 
 
 WORDS = ["Goutte", "🦶", "sévère", "et", "fièvre"]
@@ -101,12 +76,10 @@ WORDS = ["Goutte", "🦶", "sévère", "et", "fièvre"]
         ([1, 2, 2, 0, 3], ", names: [O, B-D, I-D, B-S]"),
     ],
 )
-def test_json_with_words_and_tags(
-    tags: list[Any], reader: str, make_task: Callable[..., LoadedTask], tmp_path: Path
-) -> None:
+def test_json_with_words_and_tags(tags: list[Any], reader: str, parsed: Parsed) -> None:
     rows = [{"tokens": WORDS, "tags": tags, "who": 7, "no": "a"}, {"tokens": [], "tags": [], "who": 7, "no": "b"}]
     text = "".join(json.dumps(row) + "\n" for row in rows)
-    first, second = json_tokens(tmp_path, text, make_task, f"{reader}, group: who, id: no")
+    first, second = json_tokens(parsed, text, f"{reader}, group: who, id: no")
     assert (first.id, first.group, first.text) == ("a", "7", "Goutte 🦶 sévère et fièvre")
     assert [(first.text[a:b], label) for a, b, label in first.spans] == [("Goutte 🦶 sévère", "D"), ("fièvre", "S")]
     assert first.tags == ("B-D", "I-D", "I-D", "O", "B-S")
@@ -132,8 +105,6 @@ def test_json_with_words_and_tags(
         ({"tokens": ["a"], "tags": ["B-X"]}, "", "'X' is not a label"),
     ],
 )
-def test_json_with_words_whose_tags_do_not_fit(
-    item: dict[str, Any], reader: str, what: str, make_task: Callable[..., LoadedTask], tmp_path: Path
-) -> None:
+def test_json_with_words_whose_tags_do_not_fit(item: dict[str, Any], reader: str, what: str, parsed: Parsed) -> None:
     with pytest.raises(DataFormatError, match=re.escape(what)):
-        json_tokens(tmp_path, json.dumps(item) + "\n", make_task, reader)
+        json_tokens(parsed, json.dumps(item) + "\n", reader)

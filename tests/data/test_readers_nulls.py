@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from biobench.data.catalog import LoadedTask
-from biobench.data.load import load_data
 from biobench.errors import DataFormatError
+from tests.helpers.reading import Parsed, parquet
 
 NAN = float("nan")
 TEXTS = "{format: parquet, columns: {id: key, group: who, text: text, labels: label}}"
@@ -22,25 +18,12 @@ LABELLED = {"key": "k", "who": "p", "text": "a text", "label": ["a"]}
 TAGGED = {"tokens": ["no", "fever"], "tags": ["O", "B-a"]}
 
 
-@pytest.fixture
-def refusal(make_task: Callable[..., LoadedTask], tmp_path: Path) -> Callable[..., DataFormatError]:
-    """The error of reading `file` in the data folder with this reader."""
-
-    def refused(file: str, reader: str, type: str = "multi_label") -> DataFormatError:
-        task = make_task(
-            type=type,
-            files=f"{{all: {file}}}",
-            labels='[a, b, "None", nan]',
-            splits="{ratios: [0.4, 0.3, 0.3], seed: 1, method: datasets}",
-            reader=reader,
-        )
-        with pytest.raises(DataFormatError) as caught:
-            load_data(task, tmp_path)
-        assert caught.value.file == str(tmp_path / "data" / file)
-        return caught.value
-
-    (tmp_path / "data").mkdir()
-    return refused
+def refusal(parsed: Parsed, file: str, content: str | bytes, reader: str, type: str = "multi_label") -> DataFormatError:
+    """The error of reading a file with this content."""
+    with pytest.raises(DataFormatError) as caught:
+        parsed(reader, f"{{all: {file}}}", {file: content}, type=type, labels='[a, b, "None", nan]')
+    assert Path(caught.value.file or "").name == file
+    return caught.value
 
 
 @pytest.mark.parametrize(
@@ -57,12 +40,10 @@ def refusal(make_task: Callable[..., LoadedTask], tmp_path: Path) -> Callable[..
         (TOKENS, TAGGED | {"tags": ["O", None]}, "a null stands among the row's tags"),
     ],
 )
-def test_a_null_of_a_table(
-    reader: str, row: dict[str, Any], words: str, refusal: Callable[..., DataFormatError], tmp_path: Path
-) -> None:
+def test_a_null_of_a_table(reader: str, row: dict[str, Any], words: str, parsed: Parsed) -> None:
     whole = [(LABELLED if reader == TEXTS else TAGGED) | ({"key": f"k{i}"} if reader == TEXTS else {}) for i in (1, 2)]
-    pq.write_table(pa.Table.from_pylist([*whole, row]), tmp_path / "data" / "x.parquet")
-    error = refusal("x.parquet", reader, "multi_label" if reader == TEXTS else "token_ner")
+    kind = "multi_label" if reader == TEXTS else "token_ner"
+    error = refusal(parsed, "x.parquet", parquet([*whole, row]), reader, kind)
     assert (error.what, error.line) == (words, 3)
     assert "remove the row" in error.hint
 
@@ -70,11 +51,9 @@ def test_a_null_of_a_table(
 @pytest.mark.parametrize(
     ("column", "words"), [(["no", "fever"], "the row's tokens are not a list"), ([[1], [2]], "tokens are not texts")]
 )
-def test_tokens_that_are_none(
-    column: list[Any], words: str, refusal: Callable[..., DataFormatError], tmp_path: Path
-) -> None:
-    pq.write_table(pa.table({"tokens": column, "tags": [["O"], ["O"]]}), tmp_path / "data" / "x.parquet")
-    error = refusal("x.parquet", TOKENS, "token_ner")
+def test_tokens_that_are_none(column: list[Any], words: str, parsed: Parsed) -> None:
+    content = parquet([{"tokens": tokens, "tags": ["O"]} for tokens in column])
+    error = refusal(parsed, "x.parquet", content, TOKENS, "token_ner")
     assert words in error.what
     assert error.line == 1
 
@@ -88,11 +67,9 @@ def test_tokens_that_are_none(
         ({"key": None}, "the object has no id"),
     ],
 )
-def test_a_null_of_a_json_object(
-    drop: str, item: dict[str, Any], words: str, refusal: Callable[..., DataFormatError], tmp_path: Path
-) -> None:
+def test_a_null_of_a_json_object(drop: str, item: dict[str, Any], words: str, parsed: Parsed) -> None:
     lines = [json.dumps(LABELLED), json.dumps(LABELLED | {"key": "l"} | item)]
-    (tmp_path / "data" / "x.jsonl").write_text("\n".join(lines))
-    error = refusal("x.jsonl", f"{{format: json, layout: lines, id: key, text: text, label: label{drop}}}")
+    reader = f"{{format: json, layout: lines, id: key, text: text, label: label{drop}}}"
+    error = refusal(parsed, "x.jsonl", "\n".join(lines), reader)
     assert (error.what, error.line) == (words, 2)
     assert "remove the object" in error.hint

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from biobench.data.catalog import LoadedTask
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document, Span, TaskData
-from tests.helpers.reading import documents_of
+from tests.helpers.reading import Parsed, documents_of, parquet
 
 
 def test_paired_quirks(make_task: Callable[..., LoadedTask], fixtures: Path) -> None:
@@ -32,18 +30,15 @@ def test_paired_quirks(make_task: Callable[..., LoadedTask], fixtures: Path) -> 
     assert found[3].text == "Naïve cells died ."
 
 
-def test_line_ends_inside_a_quoted_field_are_text(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
+def test_line_ends_inside_a_quoted_field_are_text(parsed: Parsed) -> None:
     """CRLF ends lines as LF does; a lone CR is a character of the text."""
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "a.tsv").write_bytes(b'text\tlabel\r\n"one\r\ntwo"\t0\r\n"one\rtwo"\t1\r\n')
-    task = make_task(
-        type="single_label",
-        labels='["0", "1"]',
-        files="{all: a.tsv}",
-        splits="{validation_from_train_tail: 1}",
-        reader="{format: tsv, columns: {text: text, label: label}}",
+    content = {"a.tsv": 'text\tlabel\r\n"one\r\ntwo"\t0\r\n"one\rtwo"\t1\r\n'}
+    reader, spec = (
+        "{format: tsv, columns: {text: text, label: label}}",
+        {"type": "single_label", "labels": "['0', '1']"},
     )
-    assert [(d.text, d.labels) for d in documents_of(task, tmp_path)] == [("one\ntwo", ("0",)), ("one\rtwo", ("1",))]
+    documents = parsed(reader, "{all: a.tsv}", content, **spec)
+    assert [(d.text, d.labels) for d in documents] == [("one\ntwo", ("0",)), ("one\rtwo", ("1",))]
 
 
 def test_tsv_with_a_layout_per_split_and_a_carved_validation(read: Callable[..., TaskData], fixtures: Path) -> None:
@@ -85,39 +80,30 @@ def test_csv_quotes_line_numbers_and_label_map(make_task: Callable[..., LoadedTa
     assert [d.origin.rsplit(":", 1)[1] for d in found] == ["2", "4", "5"]
 
 
-def test_parquet_text_view(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    table = pa.table(
-        {"document_id": ["11_0", "11_1"], "text": [" first ", "second"], "labels": [["none"], ["a", "b", "a"]]}
+def test_parquet_text_view(parsed: Parsed) -> None:
+    rows: list[dict[str, object]] = [
+        {"document_id": "11_0", "text": " first ", "labels": ["none"]},
+        {"document_id": "11_1", "text": "second", "labels": ["a", "b", "a"]},
+    ]
+    reader = (
+        "{format: parquet, columns: {id: document_id, group: document_id, text: text, labels: labels},"
+        " group_pattern: before_underscore, label_map: {none: null}}"
     )
-    pq.write_table(table, tmp_path / "data" / "x.parquet")
-    task = make_task(
-        type="multi_label",
-        files="{all: x.parquet}",
-        labels="[a, b]",
-        reader="{format: parquet, columns: {id: document_id, group: document_id, text: text, labels: labels},"
-        " group_pattern: before_underscore, label_map: {none: null}}",
+    first, second = parsed(
+        reader, "{all: x.parquet}", {"x.parquet": parquet(rows)}, type="multi_label", labels="[a, b]"
     )
-    first, second = documents_of(task, tmp_path)
     assert (first.id, first.group, first.text, first.labels) == ("11_0", "11", "first", ())
     assert second.labels == ("a", "b")
 
 
-def test_parquet_token_view_with_class_numbers(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    table = pa.table({"tokens": [["no", "hay", "fever"]], "ner_tags": [[0, 1, 2]]})
-    pq.write_table(table, tmp_path / "data" / "x.parquet")
-    spec = {
-        "type": "token_ner",
-        "files": "{all: x.parquet}",
-        "labels": "[Disease]",
-        "reader": "{format: parquet, columns: {tokens: tokens, tags: ner_tags}, names: [O, B-Disease, I-Disease]}",
-    }
-    (only,) = documents_of(make_task(**spec), tmp_path)
+def test_parquet_token_view_with_class_numbers(parsed: Parsed) -> None:
+    content = {"x.parquet": parquet([{"tokens": ["no", "hay", "fever"], "ner_tags": [0, 1, 2]}])}
+    reader = "{format: parquet, columns: {tokens: tokens, tags: ner_tags}, names: [O, B-Disease, I-Disease]}"
+    spec = {"type": "token_ner", "labels": "[Disease]"}
+    (only,) = parsed(reader, "{all: x.parquet}", content, **spec)
     assert only.spans == (Span(3, 12, "Disease"),)
-    spec["reader"] = spec["reader"].replace(", I-Disease", "")
     with pytest.raises(DataFormatError, match="not an index"):
-        documents_of(make_task(**spec), tmp_path)
+        parsed(reader.replace(", I-Disease", ""), "{all: x.parquet}", **spec)
 
 
 @pytest.mark.parametrize(
@@ -145,24 +131,15 @@ def test_a_split_of_several_files_numbers_on(
     ]  # fmt: skip
 
 
-def test_a_column_that_stands_twice_is_refused_by_name_and_read_by_number(
-    make_task: Callable[..., LoadedTask], tmp_path: Path
-) -> None:
-    (tmp_path / "twice").mkdir()
-    (tmp_path / "twice" / "all.tsv").write_text("text\ttext\tlabel\none\tuno\ta\n", encoding="utf-8")
-
-    def made(text: str) -> list[Document]:
-        task = make_task(
-            type="single_label",
-            folder="twice",
-            files="{all: all.tsv}",
-            labels="[a, b]",
-            splits="{ratios: [0.4, 0.3, 0.3], seed: 1, method: datasets}",
-            reader=f"{{format: tsv, columns: {{text: {text}, label: label}}}}",
+def test_a_column_that_stands_twice_is_refused_by_name_and_read_by_number(parsed: Parsed) -> None:
+    def read(text: str) -> list[Document]:
+        reader, content = (
+            f"{{format: tsv, columns: {{text: {text}, label: label}}}}",
+            "text\ttext\tlabel\none\tuno\ta\n",
         )
-        return documents_of(task, tmp_path)
+        return parsed(reader, "{all: all.tsv}", {"all.tsv": content}, type="single_label", labels="[a, b]")
 
     with pytest.raises(DataFormatError, match="the header has column 'text' 2 times") as caught:
-        made("text")
+        read("text")
     assert "`text: 0`" in caught.value.hint
-    assert made("1")[0].text == "uno"
+    assert read("1")[0].text == "uno"

@@ -12,13 +12,17 @@ from biobench.errors import DataFormatError
 from biobench.schema.document import Document, Span, TaskData
 from tests.helpers.reading import documents_of
 
-FILES = "{train: train.tsv, validation: devel.tsv, test: test.tsv}"
+Read = Callable[..., TaskData]
 
 
-def test_text_offsets_tags_and_spans(read: Callable[..., TaskData], fixtures: Path) -> None:
-    data = read(
-        fixtures, folder="iob", type="token_ner", labels="[Disease, Symptom]", files=FILES, reader="{format: iob}"
-    )
+def iob(read: Read, fixtures: Path, options: str = "", labels: str = "[Disease, Symptom]") -> TaskData:
+    files = "{train: train.tsv, validation: devel.tsv, test: test.tsv}"
+    reader = f"{{format: iob{options}}}"
+    return read(fixtures, folder="iob", type="token_ner", labels=labels, files=files, reader=reader)
+
+
+def test_text_offsets_tags_and_spans(read: Read, fixtures: Path) -> None:
+    data = iob(read, fixtures)
     first, second = data.train
     assert first.text == "Mild asthma and hay fever ."
     assert first.spans == (Span(5, 11, "Disease"), Span(16, 25, "Disease"))
@@ -31,49 +35,26 @@ def test_text_offsets_tags_and_spans(read: Callable[..., TaskData], fixtures: Pa
     assert data.labels == ("Disease", "Symptom")
 
 
-def test_no_final_blank_line_and_crlf(read: Callable[..., TaskData], fixtures: Path) -> None:
-    data = read(
-        fixtures, folder="iob", type="token_ner", labels="[Disease, Symptom]", files=FILES, reader="{format: iob}"
-    )
+def test_no_final_blank_line_and_crlf(read: Read, fixtures: Path) -> None:
+    data = iob(read, fixtures)
     assert data.validation[0].text == "Severe gout ."
     assert [d.text for d in data.test] == ["Fever faded", "stray"]
     assert data.decode == "strict"
 
 
-def test_decode_is_the_readers_choice(read: Callable[..., TaskData], fixtures: Path) -> None:
-    spans = {
-        mode: read(
-            fixtures,
-            folder="iob",
-            type="token_ner",
-            labels="[Disease, Symptom]",
-            files=FILES,
-            reader=f"{{format: iob, decode: {mode}}}",
-        )
-        .test[1]
-        .spans
-        for mode in ("strict", "lenient")
-    }
+def test_decode_is_the_readers_choice(read: Read, fixtures: Path) -> None:
+    spans = {mode: iob(read, fixtures, f", decode: {mode}").test[1].spans for mode in ("strict", "lenient")}
     assert spans == {"strict": (), "lenient": (Span(0, 5, "Disease"),)}
 
 
-def test_type_map_is_many_to_one_and_can_drop(
-    read: Callable[..., TaskData], make_task: Callable[..., LoadedTask], fixtures: Path
-) -> None:
-    merged = read(
-        fixtures,
-        folder="iob",
-        type="token_ner",
-        labels="[Finding]",
-        files=FILES,
-        reader="{format: iob, types: {Disease: Finding, Symptom: Finding}}",
-    )
+def test_type_map_is_many_to_one_and_can_drop(read: Read, make_task: Callable[..., LoadedTask], fixtures: Path) -> None:
+    merged = iob(read, fixtures, ", types: {Disease: Finding, Symptom: Finding}", "[Finding]")
     assert merged.test[0].tags == ("B-Finding", "O")
     reader = "{format: iob, types: {Symptom: null}}"
     dropped = _one_file(make_task, fixtures, "test.tsv", labels="[Disease]", reader=reader)
     assert dropped[0].tags == ("O", "O")
     with pytest.raises(DataFormatError, match="no document of the test split has a mention"):
-        read(fixtures, folder="iob", type="token_ner", labels="[Disease]", files=FILES, reader=reader)
+        iob(read, fixtures, ", types: {Symptom: null}", "[Disease]")
 
 
 def _one_file(make_task: Callable[..., LoadedTask], fixtures: Path, name: str, **spec: str) -> list[Document]:
@@ -136,20 +117,6 @@ def test_words_before_the_first_marker_belong_to_no_document(
 def test_docstart_without_an_id(make_task: Callable[..., LoadedTask], fixtures: Path) -> None:
     documents = _one_file(make_task, fixtures, "docstart.tsv", labels="[protein]", reader="{format: iob}")
     assert [d.group for d in documents] == ["docstart-document-1", "docstart-document-2"]
-
-
-SPLITS = ("train", "validation", "test")
-
-
-def test_a_split_of_several_files_numbers_on(read: Callable[..., TaskData], tmp_path: Path) -> None:
-    for split in SPLITS:
-        for name in ("one", "two"):
-            (tmp_path / "many" / split).mkdir(parents=True, exist_ok=True)
-            (tmp_path / "many" / split / f"{name}.tsv").write_text("gout\tB-D\n\nbad\tO\n", encoding="utf-8")
-    files = "{train: train/*.tsv, validation: validation/*.tsv, test: test/*.tsv}"
-
-    data = read(tmp_path, folder="many", type="token_ner", labels="[D]", files=files, reader="{format: iob}")
-    assert [(d.id, d.group) for d in data.test] == [(f"test-{i}", f"test-{i}") for i in (1, 2, 3, 4)]
 
 
 def test_iobes_and_bilou_say_what_iob2_says(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:

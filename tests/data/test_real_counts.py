@@ -24,52 +24,6 @@ def test_every_task_with_data_declares_counts(data_dir: Path) -> None:
             assert set(task.spec.counts) == {"train", "validation", "test"}, task.id
 
 
-LABELS = (
-    "[ACTIVATOR, AGONIST, AGONIST-ACTIVATOR, AGONIST-INHIBITOR, ANTAGONIST, DOWNREGULATOR, INDIRECT-DOWNREGULATOR, "
-    "INDIRECT-UPREGULATOR, INHIBITOR, PRODUCT-OF, SUBSTRATE, SUBSTRATE_PRODUCT-OF, UPREGULATOR]"
-)
-SPLIT_FILES = "{{train: {}, validation: {}, test: {}}}"
-RELEASES = {
-    "scibert_bc5cdr": (
-        "token_ner",
-        SPLIT_FILES.format("train.txt", "dev.txt", "test.txt"),
-        "{format: iob, columns: [token, pos, chunk, tag], separator: whitespace, scheme: IOB1}",
-        "[Entity]",
-        [(3942, 9270, 500), (3949, 9455, 500), (4139, 9662, 500)],
-    ),
-    "bc5cdr_pubtator": (
-        "span_ner",
-        SPLIT_FILES.format(*(f"CDR_{name}Set.PubTator.txt" for name in ("Training", "Development", "Test"))),
-        "{format: pubtator}",
-        "[Chemical, Disease]",
-        [(500, 9385, 500), (500, 9591, 500), (500, 9809, 500)],
-    ),
-    "anatem_standoff": (
-        "span_ner",
-        SPLIT_FILES.format("train/*.txt", "devel/*.txt", "test/*.txt"),
-        "{format: brat}",
-        str(load_task("anatem").spec.labels),
-        [(606, 6946, 606), (202, 2139, 202), (404, 4616, 404)],
-    ),
-    "scibert_chemprot": (
-        "relation",
-        SPLIT_FILES.format("train.txt", "dev.txt", "test.txt"),
-        "{format: json, layout: lines, text: text, label: label}",
-        LABELS,
-        [(4169, 0, 4169), (2427, 0, 2427), (3469, 0, 3469)],
-    ),
-}
-
-
-@pytest.mark.parametrize("folder", RELEASES)
-def test_releases_that_no_shipped_task_reads(folder: str, make_task: Callable[..., LoadedTask], data_dir: Path) -> None:
-    """(documents, mentions, groups) of each split."""
-    type_, files, reader, labels, expected = RELEASES[folder]
-    data = load_data(make_task(type=type_, folder=folder, files=files, reader=reader, labels=labels), data_dir)
-    counted = [(len(v), sum(len(d.spans) for d in v), len({d.group for d in v})) for v in data.documents.values()]
-    assert counted == expected
-
-
 @pytest.mark.parametrize(("layer", "documents", "mentions"), [("layer1", 81, 1327), ("layer2", 168, 2033)])
 def test_e3c_layers(
     layer: str, documents: int, mentions: int, make_task: Callable[..., LoadedTask], data_dir: Path

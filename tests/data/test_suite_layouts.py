@@ -124,40 +124,6 @@ def test_a_damaged_ddi_file_is_named(old: str, new: str, message: str, tmp_path:
     assert "One drug_ddi.xml" in str(caught.value)
 
 
-def mantra_folder(folder: Path, name: str, units: int) -> None:
-    (folder / "mantra_gsc").mkdir(parents=True)
-    rows = []
-    for n in range(units):
-        rows.append(
-            f'<document id="d{n}"><unit id="d{n}.u1"><text>Traitement de la douleur: aspirine {n}, &amp; repos</text>'
-            '<e offset="17" len="7" grp="DISO" cui="C1">douleur</e>'
-            '<e offset="17" len="16" grp="CHEM" cui="C2">douleur aspirine</e>'
-            '<e offset="26;0" len="8;10" grp="CHEM" cui="C3">aspirine</e></unit></document>'
-        )
-    (folder / "mantra_gsc" / name).write_text(f"<Corpus>{''.join(rows)}</Corpus>", encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("task", "name", "units", "sizes"),
-    [
-        ("mantra_emea", "EMEA_GSC_fr_man.xml", 100, (70, 10, 20)),
-        ("mantra_medline", "Medline_GSC_fr_man.xml", 100, (70, 10, 20)),
-        ("mantra_patents", "Patent_GSC_fr_man.xml", 50, (35, 5, 10)),
-    ],
-)
-def test_mantra_opens_as_it_is_laid_out(
-    task: str, name: str, units: int, sizes: tuple[int, ...], tmp_path: Path
-) -> None:
-    mantra_folder(tmp_path, name, units)
-    data = load_data(load_task(task), tmp_path)
-    assert (len(data.train), len(data.validation), len(data.test)) == sizes
-    assert data.count_problems == []
-    first = data.test[0]
-    found = [(first.text[s.start : s.end], s.label) for s in first.spans]
-    assert found == [("Traitement", "CHEM"), ("douleur:", "DISO"), ("aspirine", "CHEM")]
-    assert first.unexpressed == ("CHEM",), "the second entity lost its tokens to the first listed one"
-
-
 def test_morfitt_opens_as_it_is_laid_out(tmp_path: Path) -> None:
     (tmp_path / "morfitt").mkdir()
     sizes = {"train": 1514, "dev": 1022, "test": 1088}

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import biobench
 from biobench.cli.main import app
 from biobench.data.catalog import load_task
-from biobench.data.suite import left_out, load_suite, matching, picked, pool, suite_tasks
+from biobench.data.suite import load_suite, matching, picked, pool, skipped, suite_tasks
 from biobench.errors import SpecError, UsageError
 from biobench.report.literature.published import SUITE_FOLDER, load_published, published_folder
 from biobench.report.results import load
@@ -37,9 +37,9 @@ def test_the_suites_have_their_tasks_and_each_has_a_spec_or_a_reason() -> None:
 
 
 def test_what_a_suite_leaves_out_is_named() -> None:
-    lines = left_out("blurb")
+    lines = skipped("blurb")
     assert [line.split()[0] for line in lines] == ["ebm_pico", "bioasq"]
-    assert left_out("fr") == []
+    assert skipped("fr") == []
 
 
 def test_patterns_and_filters_pick_tasks() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from biobench.data.catalog import LoadedTask
-from biobench.data.unpack import Limits, unpack
+from biobench.data.unpack import unpack
 from biobench.errors import DataFormatError
 from tests.helpers.fetch_make import GOOD, Server, refused, tarred, zipped
 
@@ -51,13 +51,13 @@ def test_links_devices_and_encrypted_members_are_refused(
 
 
 def test_bombs_are_refused(tmp_path: Path) -> None:
-    for name, limits in (("bytes", Limits(bytes=2_999_999)), ("files", Limits(files=19))):
+    for name, limits in (("bytes", {"most_bytes": 2_999_999}), ("files", {"most_files": 19})):
         archive = tmp_path / f"{name}.zip"
         archive.write_bytes(zipped({f"{i}.txt": b"0" * 150_000 for i in range(20)}))
         with pytest.raises(DataFormatError, match="holds more than"):
-            unpack(archive, "zip", tmp_path / "out", limits=limits)
+            unpack(archive, "zip", tmp_path / "out", **limits)
         assert not (tmp_path / "out").exists()
-    assert len(unpack(archive, "zip", tmp_path / "out", limits=Limits(bytes=3_000_000, files=20))) == 20
+    assert len(unpack(archive, "zip", tmp_path / "out", most_bytes=3_000_000, most_files=20)) == 20
 
 
 def test_damaged_archives(server: Server, task_at: Callable[..., LoadedTask], tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
-from biobench.data.unpack import Limits, unpack
+from biobench.data.unpack import unpack
 from biobench.errors import BioBenchError, DataFormatError
 from biobench.schema.strict import load_yaml_model
 from biobench.schema.task import TaskSpec
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 STORE = ROOT / "tests" / "fixtures" / "stores" / "record-1"
-LIMITS = Limits(bytes=1 << 24, files=1_000)
+LIMITS = {"most_bytes": 1 << 24, "most_files": 1_000}
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def _archive(kind: str) -> Callable[[bytes], object]:
     def read(content: bytes) -> None:
         target = _folder() / "out"
         try:
-            unpack(_in_file(f"a.{kind}", content), kind, target, limits=LIMITS)
+            unpack(_in_file(f"a.{kind}", content), kind, target, **LIMITS)
         finally:
             shutil.rmtree(target, ignore_errors=True)
 

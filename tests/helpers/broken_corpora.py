@@ -9,6 +9,7 @@ from pathlib import Path
 
 from biobench.schema.document import Document, Span, TaskData
 from biobench.schema.tags import tags_to_spans
+from tests.helpers.spec_make import local, write_spec
 
 
 def broken(data: TaskData, change: Callable[[Sequence[Document]], list[Document]]) -> TaskData:
@@ -90,34 +91,13 @@ def _with_gold_of(document: Document, other: Document) -> Document:
     return replace(document, labels=other.labels, spans=spans)
 
 
-SPEC = """\
-id: {id}
-version: 1
-name: Written by a test
-language: en
-type: {type}
-source: {{id: local, folder: {id}, files: {{train: {train}, validation: {validation}, test: {test}}}}}
-reader: {reader}
-labels: [{labels}]
-unit: sentence
-training: {{epochs: 1, learning_rate: 1e-3}}
-head: {{kind: {head}}}
-metric: {{primary: macro_f1, paper: micro_f1}}
-gate: {{expect: {expect}}}
-access: open
-licence: none
-homepage: https://example.org
-citation: none
-"""
-
-
 def write_tsv(root: Path, id: str, data: TaskData, expect: str = "text_informative") -> Path:
     """A single-label task as files below `root` with its spec; gives the spec's path."""
     for split, documents in data.documents.items():
         rows = ["text\tlabel", *(f"{d.text}\t{d.labels[0]}" for d in documents)]
         _write(root / id / f"{split}.tsv", "\n".join(rows) + "\n")
     reader = "{format: tsv, columns: {text: text, label: label}}"
-    return _spec(root, id, data, "single_label", reader, "sequence", "{}.tsv", expect)
+    return _spec(root, id, data, "single_label", reader, "{}.tsv", expect)
 
 
 def write_iob(root: Path, id: str, data: TaskData) -> Path:
@@ -128,7 +108,7 @@ def write_iob(root: Path, id: str, data: TaskData) -> Path:
         ]
         _write(root / id / f"{split}.tsv", "\n\n".join(blocks) + "\n")
     reader = "{format: iob, columns: [token, tag], scheme: IOB2, decode: lenient}"
-    return _spec(root, id, data, "token_ner", reader, "token", "{}.tsv")
+    return _spec(root, id, data, "token_ner", reader, "{}.tsv")
 
 
 def write_brat(root: Path, id: str, data: TaskData) -> Path:
@@ -141,17 +121,18 @@ def write_brat(root: Path, id: str, data: TaskData) -> Path:
                 for i, s in enumerate(d.spans, start=1)
             ]
             _write(root / id / split / f"{d.id}.ann", "".join(lines))
-    return _spec(root, id, data, "span_ner", "{format: brat}", "span", "{}/*.txt")
+    return _spec(root, id, data, "span_ner", "{format: brat}", "{}/*.txt")
 
 
 def _spec(
-    root: Path, id: str, data: TaskData, type: str, reader: str, head: str, files: str, expect: str = "text_informative"
+    root: Path, id: str, data: TaskData, type: str, reader: str, files: str, expect: str = "text_informative"
 ) -> Path:
-    names = {split: files.format(split) for split in ("train", "validation", "test")}
-    text = SPEC.format(
-        id=id, type=type, reader=reader, head=head, labels=", ".join(data.labels), expect=expect, **names
-    )
-    return _write(root / f"{id}.yaml", text)
+    named = ", ".join(f"{split}: {files.format(split)}" for split in ("train", "validation", "test"))
+    return write_spec(
+        root / f"{id}.yaml", type=type, source=local(id, f"{{{named}}}"), reader=reader,
+        labels=f"[{', '.join(data.labels)}]", gate=f"{{expect: {expect}}}",
+        training="{epochs: 1, learning_rate: 1e-3}",
+    )  # fmt: skip
 
 
 def _write(path: Path, text: str) -> Path:

@@ -9,36 +9,15 @@ from __future__ import annotations
 import csv
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 
-_WORDS = [
-    "patient",
-    "suivi",
-    "pour",
-    "une",
-    "lésion",
-    "stable",
-    "sans",
-    "signe",
-    "de",
-    "reprise",
-    "évolutive",
-    "après",
-    "traitement",
-    "et",
-    "contrôle",
-    "par",
-    "imagerie",
-    "avec",
-    "examen",
-    "clinique",
-    "normal",
-    "et",
-    "bilan",
-    "sanguin",
-    "attendu",
-]
+_WORDS = re.findall(
+    r"\S+",
+    "patient suivi pour une lésion stable sans signe de reprise évolutive après traitement "
+    "et contrôle par imagerie avec examen clinique normal et bilan sanguin attendu",
+)
 
 
 def _sentence(rng: random.Random, extra: str = "") -> str:

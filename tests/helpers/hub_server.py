@@ -15,14 +15,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, quote
+from urllib.parse import quote
 
 from tests.helpers.hub_repo import Account, Repository, Request
 from tests.helpers.hub_wire import RefusedRequest, Traffic, WireHandler
 
 PAGE = 3
 """Entries of one page of a tree: so few that most listings have several."""
-_DATE = "2026-01-01T00:00:00.000Z"
 
 
 class HubServer(Traffic):
@@ -101,15 +100,8 @@ class HubHandler(WireHandler):
 
     def route(self, segments: list[str]) -> None:
         match segments:
-            case ["api", "whoami-v2"]:
-                account = self._account()
-                if account is None:
-                    raise RefusedRequest(401, "", "Invalid username or password.")
-                self.json({"type": "user", "name": account.name, "orgs": [], "auth": {"type": "access_token"}})
             case ["api", "validate-yaml"]:
                 self.json({"errors": [], "warnings": []})
-            case ["api", "repos", "create"]:
-                self._create(json.loads(self.body))
             case ["api", "resolve-cache", kind, owner, name, commit, *path]:
                 self._file(self._repository(kind, f"{owner}/{name}"), commit, "/".join(path), final=True)
             case ["api", ("models" | "datasets") as kind, owner, name, *rest]:
@@ -143,16 +135,6 @@ class HubHandler(WireHandler):
             raise RefusedRequest(403, "", "You don't have the rights to create a pull request in this repository")
         return repository
 
-    def _create(self, wanted: dict[str, Any]) -> None:
-        account = self._account()
-        kind, name = f"{wanted.get('type', 'model')}s", f"{wanted['organization']}/{wanted['name']}"
-        if account is None or name not in account.writes:
-            raise RefusedRequest(403, "", "You don't have the rights to create this repository")
-        if (kind, name) in self.outer.repositories:
-            raise RefusedRequest(409, "", "You already created this repo")
-        self.outer.repository(kind, name, {})
-        self.json({"url": f"{self.outer.address}/{name}", "name": name})
-
     def _commit_of(self, repository: Repository, revision: str) -> str:
         commit = repository.resolve(revision)
         if commit is None:
@@ -169,42 +151,15 @@ class HubHandler(WireHandler):
                 self.json(repository.info(commit, sizes="blobs" in self.query))
             case ["tree", revision, *folder]:
                 self._tree(repository, revision, "/".join(folder))
-            case ["paths-info", revision]:
-                tree = repository.commits[self._commit_of(repository, revision)]
-                paths = parse_qs(self.body.decode()).get("paths", [])
-                self.json([repository.entry(p, tree[p]) for p in paths if p in tree] + self._folders(tree, paths))
-            case ["refs"]:
-                branches = [
-                    {"name": name, "ref": f"refs/heads/{name}", "targetCommit": sha}
-                    for name, sha in repository.refs.items()
-                ]
-                self.json({"branches": branches, "tags": [], "converts": []})
             case ["preupload", revision]:
                 self._preupload(self._written(repository), revision)
             case ["commit", revision]:
                 self._commit(self._written(repository), revision)
-            case ["discussions"]:
-                wanted = json.loads(self.body)
-                new = self._written(repository)
-                new.requests.append(Request(wanted["title"], wanted["description"]))
-                new.refs[f"refs/pr/{len(new.requests)}"] = new.refs["main"]
-                self.json({"num": len(new.requests), "pullRequest": True})
-            case ["discussions", number]:
-                self._discussion(repository, int(number))
-            case ["discussions", number, "status"]:
-                wanted = json.loads(self.body)
-                self._written(repository).requests[int(number) - 1].status = wanted["status"]
-                event = {"id": "1", "type": "status-change", "createdAt": _DATE, "data": {"status": wanted["status"]}}
-                self.json({"newStatus": event})
             case _:
                 raise RefusedRequest(404, "", f"no such page: {self.path}")
 
     def _written(self, repository: Repository) -> Repository:
         return self._repository(repository.kind, repository.name, write=True)
-
-    def _folders(self, tree: dict[str, bytes], paths: list[str]) -> list[dict[str, Any]]:
-        folders = [p for p in paths if p not in tree and any(path.startswith(f"{p}/") for path in tree)]
-        return [{"type": "directory", "path": p, "size": 0, "oid": "0" * 40} for p in folders]
 
     def _tree(self, repository: Repository, revision: str, folder: str) -> None:
         commit = self._commit_of(repository, revision)
@@ -288,25 +243,6 @@ class HubHandler(WireHandler):
 
     def _page(self, repository: Repository) -> str:
         return f"{self.outer.address}/{'datasets/' if repository.kind == 'datasets' else ''}{repository.name}"
-
-    def _discussion(self, repository: Repository, number: int) -> None:
-        request = repository.requests[number - 1]
-        changes = {"base": "refs/heads/main", "mergeCommitId": None}
-        self.json(
-            {
-                "num": number,
-                "author": {"name": "someone"},
-                "title": request.title,
-                "status": request.status,
-                "createdAt": _DATE,
-                "isPullRequest": True,
-                "repo": {"name": repository.name, "type": repository.kind[:-1]},
-                "events": [],
-                "filesWithConflicts": [],
-                "changes": changes,
-                "diff": "",
-            }
-        )
 
     def _batch(self, repository: Repository) -> None:
         objects = []

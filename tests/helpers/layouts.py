@@ -10,6 +10,7 @@ from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 from biobench.data.catalog import LoadedTask, load_task
+from tests.helpers.spec_make import local, write_spec
 
 SPLITS = ("train", "validation", "test")
 LABEL, OTHER = "Sign", "Other"
@@ -251,21 +252,20 @@ class Layout:
 
     def task(self, format: str, folder: Path, label: str = LABEL) -> LoadedTask:
         """The spec, written beside the data folder, with `label` and another."""
-        head = {"token_ner": "token", "span_ner": "span"}.get(self.type, "sequence")
         metric = {"regression": "spearman", "multiple_choice": "hamming"}.get(self.type, "macro_f1")
         labels = json.dumps(list(self.labels or (label, OTHER)), ensure_ascii=False)
         splits = "{ratios: [0.4, 0.3, 0.3], seed: 1, method: datasets}" if self.ratios else "official"
         options = f", {self.reader.replace('$LABEL', json.dumps(label, ensure_ascii=False))}" if self.reader else ""
-        path = folder / f"{format}.yaml"
-        path.write_text(
-            f"id: made_{format}\nversion: 1\nname: Made by a test\nlanguage: en\ntype: {self.type}\n"
-            f"source:\n  id: local\n  folder: corpus\n  files: {self.files}\n{self.more}"
-            f"reader: {{format: {format}{options}}}\nlabels: {labels}\nsplits: {splits}\nunit: sentence\n"
-            f"training: {{epochs: 1, learning_rate: 5e-5}}\nhead: {{kind: {head}}}\n"
-            f"metric: {{primary: {metric}, paper: {metric}}}\n"
-            f"{'scale: [0, 6]' if self.type == 'regression' else ''}\n"
-            "access: open\nlicence: none\nhomepage: https://example.org\ncitation: none\n",
-            encoding="utf-8",
+        path = write_spec(
+            folder / f"{format}.yaml",
+            "scale: [0, 6]" if self.type == "regression" else "",
+            id=f"made_{format}",
+            type=self.type,
+            source=local("corpus", self.files, self.more),
+            reader=f"{{format: {format}{options}}}",
+            labels=labels,
+            splits=splits,
+            metric=f"{{primary: {metric}, paper: {metric}}}",
         )
         return load_task(path)
 

@@ -12,66 +12,23 @@ from trainer.model import attention
 from trainer.model.families import family_of
 
 _SMALL = {"vocab_size": 97, "hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 4}
+_SMALL |= {"num_hidden_layers": 2, "max_position_embeddings": 128}
+_ROBERTA = {**_SMALL, "max_position_embeddings": 130, "pad_token_id": 1}
+_IDS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+_MODERN = {**_SMALL, **_IDS, "num_hidden_layers": 4, "local_attention": 16, "max_position_embeddings": 256}
+_MODERN |= {"cls_token_id": 1, "sep_token_id": 2}
+_LLAMA = {**_SMALL, **_IDS, "num_key_value_heads": 2, "head_dim": 8}
+_GEMMA = {"num_hidden_layers": 6, "num_key_value_heads": 1, "max_position_embeddings": 256, "sliding_window": 16}
 CONFIGS: dict[str, dict[str, Any]] = {
-    "modernbert": {
-        **_SMALL,
-        "num_hidden_layers": 4,
-        "local_attention": 16,
-        "max_position_embeddings": 256,
-        "pad_token_id": 0,
-        "bos_token_id": 1,
-        "eos_token_id": 2,
-        "cls_token_id": 1,
-        "sep_token_id": 2,
-    },
-    "bert": {**_SMALL, "num_hidden_layers": 2, "max_position_embeddings": 128},
-    "roberta": {**_SMALL, "num_hidden_layers": 2, "max_position_embeddings": 130, "pad_token_id": 1},
-    "camembert": {**_SMALL, "num_hidden_layers": 2, "max_position_embeddings": 130, "pad_token_id": 1},
-    "eurobert": {
-        **_SMALL,
-        "num_hidden_layers": 2,
-        "num_key_value_heads": 2,
-        "max_position_embeddings": 128,
-        "pad_token_id": 0,
-        "bos_token_id": 1,
-        "eos_token_id": 2,
-        "mask_token_id": 3,
-    },
-    **{
-        kind: {
-            **_SMALL,
-            "num_hidden_layers": 2,
-            "num_key_value_heads": 2,
-            "head_dim": 8,
-            "max_position_embeddings": 128,
-            "pad_token_id": 0,
-            "bos_token_id": 1,
-            "eos_token_id": 2,
-        }
-        for kind in ("llama", "qwen3")
-    },
-    "modernbert-decoder": {
-        **_SMALL,
-        "num_hidden_layers": 4,
-        "local_attention": 16,
-        "max_position_embeddings": 256,
-        "pad_token_id": 0,
-        "bos_token_id": 1,
-        "eos_token_id": 2,
-        "cls_token_id": 1,
-        "sep_token_id": 2,
-    },
-    "gemma3_text": {
-        **_SMALL,
-        "num_hidden_layers": 6,
-        "num_key_value_heads": 1,
-        "head_dim": 8,
-        "max_position_embeddings": 256,
-        "sliding_window": 16,
-        "pad_token_id": 0,
-        "bos_token_id": 1,
-        "eos_token_id": 2,
-    },
+    "modernbert": _MODERN,
+    "modernbert-decoder": _MODERN,
+    "bert": _SMALL,
+    "roberta": _ROBERTA,
+    "camembert": _ROBERTA,
+    "eurobert": {**_SMALL, **_IDS, "num_key_value_heads": 2, "mask_token_id": 3},
+    "llama": _LLAMA,
+    "qwen3": _LLAMA,
+    "gemma3_text": _LLAMA | _GEMMA,
 }
 
 

@@ -6,32 +6,13 @@ import json
 import random
 from pathlib import Path
 
+from tests.helpers.spec_make import AGREEMENT, local, write_spec
+
 WORD = "ZQXMARKER"
 _FILLERS = ("rest", "walk", "sleep", "sits", "eats", "drinks", "reads", "talks", "waits", "turns", "looks", "stays")
-_SPEC = """id: {id}
-version: 1
-name: Notes under an agreement
-language: en
-type: {type}
-source: {{id: local, folder: own, files: {{all: {file}}}}}
-reader: {reader}
-labels: {labels}
-splits: {{ratios: [0.6, 0.2, 0.2], seed: 1, method: datasets}}
-unit: document
-seeds: 1-2
-protocol: {{max_length: 128}}
-training: {{epochs: 1, learning_rate: 5e-5, batch_size: 16}}
-head: {{kind: {head}}}
-metric: {{primary: macro_f1, paper: micro_f1}}
-access: {access}
-licence: none
-homepage: https://example.org
-citation: none
-"""
-_AGREEMENT = "agreement\nobtain: {needs: a signature, steps: [sign], pages: ['https://example.org']}"
 
 
-def private_tasks(folder: Path, documents: int = 300, access: str = _AGREEMENT) -> list[Path]:
+def private_tasks(folder: Path, documents: int = 300, access: str = AGREEMENT) -> list[Path]:
     """`data/own` below the folder, and the specs of `own_notes` (labels) and `own_spans` (mentions) beside it."""
     rng = random.Random(1)
     rows, objects = ["id\twho\ttext\tlabel\n"], []
@@ -55,10 +36,15 @@ def private_tasks(folder: Path, documents: int = 300, access: str = _AGREEMENT) 
     columns = "{id: id, group: who, text: text, label: label}"
     spans_reader = "{format: json_spans, id: id, group: who, tokens: words}"
     kinds = {
-        "own_notes": ("single_label", "all.tsv", f"{{format: tsv, columns: {columns}}}", "[A, B]", "sequence"),
-        "own_spans": ("token_ner", "all.jsonl", spans_reader, "[Sign, Name]", "token"),
+        "own_notes": ("single_label", "all.tsv", f"{{format: tsv, columns: {columns}}}", "[A, B]"),
+        "own_spans": ("token_ner", "all.jsonl", spans_reader, "[Sign, Name]"),
     }
-    for name, (type_, file, reader, labels, head) in kinds.items():
-        spec = _SPEC.format(id=name, type=type_, file=file, reader=reader, labels=labels, head=head, access=access)
-        (folder / f"{name}.yaml").write_text(spec, encoding="utf-8")
-    return [folder / f"{name}.yaml" for name in kinds]
+    splits = "{ratios: [0.6, 0.2, 0.2], seed: 1, method: datasets}"
+    shared = {"splits": splits, "unit": "document", "seeds": "1-2", "protocol": "{max_length: 128}", "access": access}
+    return [
+        write_spec(
+            folder / f"{name}.yaml", type=type_, source=local("own", f"{{all: {file}}}"), reader=reader, labels=labels,
+            training="{epochs: 1, learning_rate: 5e-5, batch_size: 16}", **shared,
+        )
+        for name, (type_, file, reader, labels) in kinds.items()
+    ]  # fmt: skip

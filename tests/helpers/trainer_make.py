@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import (
-    ModernBertConfig,
-    ModernBertForMaskedLM,
-    PreTrainedTokenizerBase,
-    PreTrainedTokenizerFast,
-)
+from transformers import ModernBertConfig, ModernBertForMaskedLM, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
+from trainer import api
 from trainer.corpus.embedded import documents
 from trainer.corpus.shards import train_tokenizer
+from trainer.pretrain import PretrainingResult
 
 
 def write(folder: Path, *, seed: int, vocabulary: int = 400, moved: float = 0.0, **changes: int) -> Path:
@@ -41,6 +39,11 @@ def write(folder: Path, *, seed: int, vocabulary: int = 400, moved: float = 0.0,
 
 
 TEXTS = list(documents(60, seed=3))
+
+
+def train(out: Path, overrides: list[str], recipe: str = "toy_detour", **options: Any) -> PretrainingResult:
+    """A silent run."""
+    return api.pretrain(recipe, out=out, overrides=overrides, progress="none", **options)
 
 
 def numbered(largest: int) -> PreTrainedTokenizerBase:

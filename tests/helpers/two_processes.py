@@ -18,22 +18,8 @@ def curve(out: Path) -> list[float]:
 
 
 def two_processes(out: Path, overrides: list[str], *more: str) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        "2",
-        "-m",
-        "biobench",
-        "pretrain",
-        "toy_detour",
-        "--out",
-        str(out),
-        "--quiet",
-        *more,
-    ]
+    launcher = "-m torch.distributed.run --standalone --nproc-per-node 2 -m biobench pretrain toy_detour --quiet"
+    command = [sys.executable, *launcher.split(), "--out", str(out), *more]
     for text in overrides:
         command += ["--set", text]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}

@@ -15,32 +15,10 @@ from tests.helpers.cli_make import Said
 from tests.helpers.hub_commands import HubCommands
 from tests.helpers.hub_repo import Repository
 from tests.helpers.hub_server import HubServer
+from tests.helpers.spec_make import write_spec
 from tests.helpers.submission_make import honest_run
 
 SPLITS = ("train", "validation", "test")
-SPEC = """
-id: {id}
-version: 1
-name: {id}
-language: en
-type: single_label
-sources:
-  - id: there
-    folder: {id}
-    files: {files}
-    {where}
-    reader: {reader}
-    splits: official
-labels: ["0", "1"]
-unit: sentence
-training: {{epochs: 1, learning_rate: 5e-5}}
-head: {{kind: sequence}}
-metric: {{primary: macro_f1, paper: micro_f1}}
-access: open
-licence: none
-homepage: https://example.org
-citation: none
-"""
 PARQUET = "{format: parquet, columns: {id: id, text: text, labels: label}}"
 TSV = "{format: tsv, columns: {text: text, label: label}}"
 
@@ -72,9 +50,8 @@ def tsv(split: str) -> bytes:
 def spec(folder: Path, id: str, where: str, ending: str, reader: str) -> Path:
     """A task whose only source is `where`."""
     files = "{" + ", ".join(f"{s}: {s}.{ending}" for s in SPLITS) + "}"
-    path = folder / f"{id}.yaml"
-    path.write_text(SPEC.format(id=id, files=files, where=where, reader=reader))
-    return path
+    source = f"\n  id: there\n  folder: {id}\n  files: {files}\n  {where}\n"
+    return write_spec(folder / f"{id}.yaml", type="single_label", source=source, reader=reader, labels='["0", "1"]')
 
 
 CHECKED = """

@@ -13,7 +13,7 @@ from biobench.data.catalog import load_task, spec_paths
 from biobench.data.load import load_data, subset
 from biobench.errors import UsageError
 from biobench.report.results import load
-from biobench.schema.protocols import PROTOCOLS, SMALL, protocol_named_by
+from biobench.schema.protocols import PROTOCOLS, protocol_named_by, protocol_overrides
 
 QUICK: dict[str, Any] = {"seeds": 1, "device": "cpu", "parallel": 1, "gate": False, "results_dir": "results"}
 
@@ -27,7 +27,7 @@ def encoder(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 @pytest.mark.parametrize("task", sorted(spec_paths()))
 def test_every_shipped_spec_takes_the_protocol_and_keeps_the_rest_of_its_recipe(task: str) -> None:
     full = load_task(task)
-    overrides = SMALL.of(kind=full.spec.type, unit=full.spec.unit)
+    overrides = protocol_overrides("small", kind=full.spec.type, unit=full.spec.unit)
     small = load_task(task, overrides)
     changed = {
         name
@@ -47,7 +47,7 @@ def test_the_caps_hold_for_training_and_validation_and_never_for_the_test(
 ) -> None:
     whole = load_data(load_task("demo_topic"), None)
     monkeypatch.setitem(
-        PROTOCOLS["small"].overrides,
+        PROTOCOLS["small"],
         "text",
         ("training.train_documents=17", "training.validation_documents=5", "training.epochs=1"),
     )

@@ -22,7 +22,7 @@ from biobench.report.printers import render
 from biobench.report.results import load
 from biobench.submission import guard
 from biobench.submission.guard import verify
-from biobench.submission.layout import JSON_BYTES, MOST_FILES, MOST_RUNS, allowed_bytes, check_manifest
+from biobench.submission.layout import JSON_BYTES, MOST_FILES, allowed_bytes, check_manifest
 from biobench.submission.pack import MANIFEST, submit, submitted_groups
 from biobench.submission.unpack import unpack
 from biobench.submission.verify import examine
@@ -74,14 +74,11 @@ def test_sizes_and_numbers_are_bounded_before_anything_is_read(packed):
             stream.truncate(size)
         assert refused(packed) == {"L03"}
     path.unlink()
-    for number in range(MOST_RUNS):
-        (path.parent / f"{number:032x}.json").write_bytes(b"{}")
-    began = time.process_time()
-    assert refused(packed) == {"L04"}
-    assert time.process_time() - began < 1
     for number in range(MOST_FILES):
         (packed / f"d{number}").mkdir()
-    assert "L04" in refused(packed), "folders count as well"
+    began = time.process_time()
+    assert refused(packed) == {"L04"}, "folders count as well"
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize("path", ["runs/gad/../../x.json", "/runs/gad/x.json", "floors/gad/x.json", "submission.jsonl"])

@@ -13,7 +13,7 @@ from biobench.data.hashing import task_hash, task_identity
 from biobench.errors import UsageError
 from biobench.report.entrants import line_name
 from biobench.report.results import load
-from biobench.schema.protocols import FROZEN, SMALL
+from biobench.schema.protocols import FROZEN, protocol_overrides
 from biobench.schema.record import Trial
 from biobench.store import Store
 from biobench.submission.pack import submit
@@ -40,7 +40,7 @@ def under(results: Path, overrides: tuple[str, ...], track: str = "fixed", seed:
 @pytest.mark.parametrize(
     ("overrides", "track", "training", "shown"),
     [
-        (SMALL.of(kind="single_label", unit="sentence"), "fixed", {}, "small protocol"),
+        (protocol_overrides("small", kind="single_label", unit="sentence"), "fixed", {}, "small protocol"),
         (FROZEN, "frozen", {}, "frozen"),
         ((), "tuned", {"trials": (TRIAL,)}, "tuned"),
         (LORA, "fixed", {"trained_parameters": 9}, ", ".join(sorted(LORA))),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import subprocess
@@ -231,18 +230,3 @@ def test_what_the_repositorys_maintainer_states_comes_along(bare: Path, tmp_path
     publish(bare, work)
     (first_again,) = (one for one in repository.pull(str(bare), tmp_path / "other")[1] if one.name == "first")
     assert first_again[1:] == ("refused", "a run that the repository's maintainer drew does not agree")
-
-
-def test_a_full_disk_is_one_line_and_leaves_nothing(
-    bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(source: Path, target: Path) -> None:
-        if (tmp_path / "mine") in Path(target).parents:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        original(source, target)
-
-    original = shutil.copyfile
-    monkeypatch.setattr(shutil, "copyfile", full)
-    with pytest.raises(StoreError, match="the disk is full"):
-        repository.pull(str(bare), tmp_path / "mine")
-    assert list((tmp_path / "mine" / "submitted").iterdir()) == []

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.trainer_make import train
+
 
 @pytest.fixture(scope="session")
 def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -32,3 +34,11 @@ def small(corpora: Path) -> list[str]:
         "phases.1.tokens=3072",
         "logging.every=1",
     ]
+
+
+@pytest.fixture(scope="session")
+def reference(tmp_path_factory: pytest.TempPathFactory, small: list[str]) -> Path:
+    """A finished run of that recipe, which no test changes."""
+    out = tmp_path_factory.mktemp("runs") / "reference"
+    assert train(out, small).status == "done"
+    return out

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from biobench.cli.main import app
-from biobench.errors import ModelError, UsageError
 from tests.helpers.ledger_make import ledger
 from tests.helpers.trainer_make import TEXTS, write
 from trainer.analysis.cka import compare, groups
-from trainer.analysis.states import draw, layer_states
+from trainer.analysis.states import draw
 
 
 @pytest.fixture(scope="module")
@@ -70,33 +69,6 @@ def test_a_noise_pair_that_its_ledgers_deny_is_named(models: dict[str, Path], tm
 
 def test_groups_are_the_papers() -> None:
     assert groups(22) == {"low": tuple(range(8)), "mid": tuple(range(8, 15)), "late": tuple(range(15, 22))}
-
-
-def test_a_missing_or_headless_folder_is_one_line(models: dict[str, Path], tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="is not at hand"):
-        compare(models["a"], tmp_path / "nowhere", lambda: draw(TEXTS, 20, [1]))
-    broken = tmp_path / "broken"
-    shutil.copytree(models["a"], broken)
-    (broken / "model.safetensors").write_bytes(b"no weights")
-    with pytest.raises(ModelError, match="cannot be loaded"):
-        layer_states(broken, [[1, 2, 3]])
-
-
-def test_drawings_are_reproducible_and_without_replacement() -> None:
-    texts = [str(n) for n in range(1000)]
-    first, again = draw(iter(texts), 100, [42, 43]), draw(texts, 100, [42, 43])
-    assert first.texts == again.texts
-    for seed, rows in first.drawn.items():
-        assert len(set(rows)) == 100
-        np.testing.assert_array_equal(rows, again.drawn[seed])
-    assert set(first.drawn[42]) != set(first.drawn[43])
-    numbers = np.array([int(first.texts[row]) for row in first.drawn[42]])
-    assert 400 < numbers.mean() < 600
-    few = draw(texts[:50], 100, [42, 43])
-    assert list(few.drawn) == [42]
-    assert len(few.texts) == 50
-    with pytest.raises(UsageError, match="3 texts are too few"):
-        draw(texts[:3], 100, [1])
 
 
 def test_the_command_prints_json_and_a_table(models: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,22 +47,6 @@ def test_checkpoints_that_do_not_fit_are_refused_and_nothing_is_written(
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("options", "said", "hint"),
-    [
-        (["--device", "gpu"], "--device 'gpu' is not known", "auto, cpu or cuda"),
-        (["--texts", "nowhere.txt"], "has no files at nowhere.txt", "--texts takes a file"),
-        (["--seeds", "x"], "seeds 'x' are not understood", "42,43,44"),
-    ],
-)
-def test_cka_names_its_own_options(
-    options: list[str], said: str, hint: str, models: dict[str, Path], analyze: Callable[..., Said]
-) -> None:
-    refused = analyze("cka", models["a"], models["a"], "--texts", "embedded", *options)
-    assert said in refused.refusal()
-    assert hint in refused.err
-
-
 def test_a_run_s_folder_is_answered_with_its_model(
     models: dict[str, Path], analyze: Callable[..., Said], tmp_path: Path
 ) -> None:

@@ -9,15 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from biobench.cli.main import app
 from biobench.errors import BioBenchError
 from trainer.corpus import cleaning as cleaning_module
 from trainer.corpus.builder import build
-from trainer.corpus.cleaning import Fingerprints, duplicates
+from trainer.corpus.cleaning import duplicates
 from trainer.corpus.shards import Corpus, train_tokenizer
-from trainer.recipe.corpus import Cleaning, CorpusSpec, NearDuplicates
+from trainer.recipe.corpus import CorpusSpec
 
 WORDS = [
     a + b for a in ("car", "neur", "gastr", "derm", "hepat", "nephr") for b in ("itis", "osis", "ology", "al", "o")
@@ -76,17 +74,6 @@ def test_near_duplicates_go_and_different_texts_stay(tmp_path: Path) -> None:
     assert text.count("short text") == 1
 
 
-def test_the_chance_to_go_rises_with_the_similarity() -> None:
-    cleaner = Fingerprints(Cleaning(near_duplicates=NearDuplicates(similarity=0.8)))
-    found = {}
-    for places in (1, 12):
-        pairs = [(document(n, 300), changed(document(n, 300), places)) for n in range(30)]
-        hashes = [cleaner.of(pair) for pair in pairs]
-        found[places] = sum(bool((h[0] == h[1]).any()) for h in hashes)
-    assert found[1] >= 28, "97 of 100 runs shared"
-    assert found[12] <= 15, "two thirds shared"
-
-
 def test_removals_are_counted_for_each_task(tmp_path: Path) -> None:
     ner, topic = document(50, 30), document(51, 30)
     texts = [f"before {ner} after", topic, document(52, 30), f"{ner} {topic}"]
@@ -109,19 +96,3 @@ def test_a_missing_package_is_named_before_anything_is_built(tmp_path: Path, mon
     monkeypatch.setattr(cleaning_module, "find_spec", lambda _: None)
     with pytest.raises(BioBenchError, match="datasketch"):
         corpus(tmp_path, {"a": [document(1)]}, clean={"near_duplicates": {}})
-
-
-def test_the_command_tells_what_each_step_and_task_removed(tmp_path: Path) -> None:
-    task = document(50, 30)
-    texts = [document(n) for n in range(6)] + [document(2), f"{task} and more"]
-    exclude = {"demo_ner": [task], "demo_topic": []}
-    built = corpus(tmp_path, {"notes": texts}, clean={"exact_duplicates": True}, exclude=exclude)
-    shown = CliRunner().invoke(app, ["corpus", "stats", str(built.folder)])
-    assert shown.exit_code == 0, shown.output
-    assert "notes: 1 documents removed because of exact duplicates" in shown.output
-    assert "notes: 1 documents removed because of demo_ner" in shown.output
-    assert "demo_topic" not in shown.output
-    assert max(map(len, shown.output.splitlines())) <= 80
-    row = json.loads(CliRunner().invoke(app, ["corpus", "stats", str(built.folder), "--json"]).output)[0]
-    assert row["removed by task"] == {"demo_ner": 1}
-    assert row["removed by step"] == {"exact_duplicates": 1, "near_duplicates": 0}

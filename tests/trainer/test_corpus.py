@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tracemalloc
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +16,7 @@ from trainer.corpus.builder import build, corpus_folder, excluded_documents
 from trainer.corpus.cleaning import Excluded
 from trainer.corpus.embedded import documents
 from trainer.corpus.shards import Corpus, tokenizer_hash, train_tokenizer
-from trainer.corpus.tokenised import EncodedBatch, Encoding, Tokenised
+from trainer.corpus.tokenised import EncodedBatch, Encoding
 from trainer.recipe.corpus import CorpusSource, CorpusSpec, EmbeddedText, Exclusion
 
 FIRST, SECOND = list(documents(30, seed=5)), list(documents(30, seed=6))
@@ -179,7 +177,6 @@ def test_every_part_of_a_corpus_names_its_folder(tmp_path: Path, monkeypatch: py
         folder(spec(seed=1)),
         folder(spec(sequence_length=33)),
         folder(spec(held_out=0.2)),
-        folder(spec(start_token="cls")),
         folder(spec(shard_tokens=64)),
         folder(spec(source(count=31))),
         folder(spec(source(repeat=2))),
@@ -198,15 +195,6 @@ def test_every_part_of_a_corpus_names_its_folder(tmp_path: Path, monkeypatch: py
     assert folder(spec(written, root=root)) != folders[8]
     monkeypatch.setattr(builder, "ENCODING", 1)
     assert folder(spec()) != folders[0]
-
-
-def test_a_start_token_stands_before_every_document(tmp_path: Path) -> None:
-    ids = read(build(spec(start_token="cls"), TOKENIZER, tmp_path))
-    starts = [n for n, t in enumerate(ids) if t == TOKENIZER.cls_token_id]
-    ends = [n for n, t in enumerate(ids) if t == END]
-    assert starts[0] == 0
-    assert len(ends) > 40
-    assert starts[1 : len(ends) + 1] == [n + 1 for n in ends][: len(starts) - 1]
 
 
 @pytest.mark.parametrize(("largest", "dtype"), [(65_535, "uint16"), (65_536, "uint32"), (262_143, "uint32")])
@@ -242,19 +230,6 @@ def test_shares_are_of_tokens_and_the_most_plentiful_source_is_read_once(tmp_pat
     assert repeated.manifest["train"]["documents"] == 54 * 2 + 27
 
 
-@pytest.mark.parametrize("file", ["parts/documents.tokens", "tmp/train-00000.bin"])
-def test_a_full_disk_is_called_full(file: str, tmp_path: Path) -> None:
-    """/dev/full takes nothing."""
-    (tmp_path / "a.txt").write_text("a b c " * 20_000)
-    made = spec(CorpusSource(id="s", path="a.txt"), root=str(tmp_path))
-    folder = corpus_folder(made, TOKENIZER, tmp_path / "cache", excluded_documents(made, []))
-    full = folder.with_suffix(f".{file.split('/')[0]}") / file.split("/")[1]
-    full.parent.mkdir(parents=True)
-    full.symlink_to("/dev/full")
-    with pytest.raises(StoreError, match="the disk is full"):
-        build(made, TOKENIZER, tmp_path / "cache")
-
-
 def test_the_embedded_text_and_its_tokenizer_are_functions_of_their_seed() -> None:
     assert list(documents(6, seed=1)) == list(documents(6, seed=1)) != list(documents(6, seed=2))
     assert len(set(FIRST)) == 30
@@ -266,27 +241,3 @@ def test_the_embedded_text_and_its_tokenizer_are_functions_of_their_seed() -> No
     assert TOKENIZER.unk_token_id not in ids
     spaced = [TOKENIZER(t, add_special_tokens=False).input_ids for t in ("Joint [MASK] showed", "Joint", " showed")]
     assert spaced[0] == [*spaced[1], TOKENIZER.mask_token_id, *spaced[2]]
-
-
-def test_a_document_takes_less_than_a_hundred_bytes_of_memory(tmp_path: Path) -> None:
-    """Ten tokens a document: shuffling, holding out and writing of two sources, one of them read twice and a half."""
-
-    def peak(count: int) -> int:
-        folder = tmp_path / str(count)
-        folder.mkdir()
-        np.full(2 * 10 * count, 5, dtype="uint16").tofile(folder / "tokens")
-        counts = {name: Counter(documents=count, tokens=10 * count) for name in "ab"}
-        tokens_of = Tokenised(folder / "tokens", np.full(2 * count, 10, dtype=np.int64), counts, None)
-        sources = [{"id": "a", "path": "a"}, {"id": "b", "path": "b", "repeat": 2.5}]
-        made = CorpusSpec.model_validate({"sources": sources, "sequence_length": 32})
-        encoding = Encoding(TOKENIZER, (), 3, "uint16", Excluded([]))
-        tracemalloc.start()
-        try:
-            builder._assemble(made, encoding, tokens_of, folder, lambda *_: None)
-            return tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-
-    few, many = peak(5_000), peak(15_000)
-    drawn = 2 * 10_000 * 3.5 / 2
-    assert (many - few) / drawn < 100 - 16, "besides the lengths, which are made before"

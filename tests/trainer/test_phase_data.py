@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from biobench.errors import BioBenchError
+from tests.helpers.trainer_make import train
 from trainer import api
 from trainer.ledger import Ledger
 from trainer.pretrain import PretrainingResult
@@ -34,10 +35,6 @@ def two(small: list[str], tmp_path_factory: pytest.TempPathFactory) -> list[str]
     ]
 
 
-def train(overrides: list[str], out: Path, **options: object) -> PretrainingResult:
-    return api.pretrain("toy_detour", out=out, overrides=overrides, progress="none", **options)  # type: ignore[arg-type]
-
-
 def ledger_of(result: PretrainingResult) -> Ledger:
     assert result.ledger is not None
     return result.ledger
@@ -48,7 +45,7 @@ class KilledError(Exception):
 
 
 def test_a_phase_reads_its_own_text_and_a_kill_in_it_changes_no_bit(two: list[str], tmp_path: Path) -> None:
-    whole = ledger_of(train(two, tmp_path / "whole"))
+    whole = ledger_of(train(tmp_path / "whole", two))
     first, second = whole.phases
     assert (first.corpus, first.sequence_length, first.batch_sequences) == (None, None, None)
     assert second.corpus is not None
@@ -64,7 +61,7 @@ def test_a_phase_reads_its_own_text_and_a_kill_in_it_changes_no_bit(two: list[st
 
     with pytest.raises(KilledError):
         api.pretrain("toy_detour", out=tmp_path / "cut", overrides=overrides, progress=kill)
-    again = ledger_of(train(overrides, tmp_path / "cut", resume=True))
+    again = ledger_of(train(tmp_path / "cut", overrides, resume=True))
     assert again.model_hash == whole.model_hash
     assert [p.order_hash for p in again.phases] == [p.order_hash for p in whole.phases]
 
@@ -78,7 +75,7 @@ def test_a_corpus_that_a_phase_returns_to_is_continued(two: list[str], tmp_path:
         {"name": "e", "objective": "clm", "tokens": 1536},
     ]
     overrides = [*(o for o in two if not o.startswith("phases")), f"phases={json.dumps(phases)}"]
-    records = ledger_of(train(overrides, tmp_path / "run")).phases
+    records = ledger_of(train(tmp_path / "run", overrides)).phases
     assert [(r.first_sample, r.last_sample) for r in records] == [(0, 31), (0, 31), (32, 63), (0, 31), (32, 63)]
 
 
@@ -95,4 +92,4 @@ def test_a_wrong_phase_is_refused_before_anything_is_trained(
     two: list[str], tmp_path: Path, change: str, message: str
 ) -> None:
     with pytest.raises(BioBenchError, match=message):
-        train([*two, change], tmp_path / "run")
+        train(tmp_path / "run", [*two, change])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from biobench.errors import ModelError, UsageError
@@ -40,16 +38,6 @@ def test_what_training_refuses_is_not_planned(
 ) -> None:
     with pytest.raises(kind, match=said):
         api.plan("toy_detour", overrides=[*small, "batch.sequences=8", *overrides], gpus=gpus)
-
-
-def test_a_later_phase_is_refused_before_the_first_has_trained(small: list[str], tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="layer 3 cannot be frozen"):
-        api.pretrain(
-            "toy_detour", out=tmp_path / "run", overrides=[*small, "phases.1.freeze.layers=3"], progress="none"
-        )
-    assert not (tmp_path / "run" / "checkpoints").exists()
-    # nothing stands in the way of the corrected recipe
-    assert not (tmp_path / "run" / "start" / "start.json").exists()
 
 
 def test_a_look_at_all_phases_leaves_every_layer_to_train() -> None:

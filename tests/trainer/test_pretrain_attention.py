@@ -13,8 +13,7 @@ from biobench.errors import ModelError
 from tests.helpers.pretrain_models import CONFIGS, DECODERS, tiny
 from trainer.model import guard
 from trainer.model.attention import Reach
-from trainer.model.families import layers_of
-from trainer.model.network import Packing, Trainee, load_model
+from trainer.model.network import Packing, Trainee
 
 FAMILIES = sorted(CONFIGS)
 
@@ -169,30 +168,3 @@ def test_nothing_of_the_switch_is_saved(kind: str, tmp_path: Path) -> None:
     with torch.no_grad():
         assert torch.equal(AutoModelForMaskedLM.from_pretrained(tmp_path)(input_ids=ids).logits, expected)
         assert torch.equal(AutoModel.from_pretrained(tmp_path)(input_ids=ids)[0], hidden)
-
-
-@pytest.mark.parametrize("kind", FAMILIES)
-def test_a_saved_checkpoint_comes_back_with_the_switch(kind: str, tmp_path: Path) -> None:
-    stock = tiny(kind, "sdpa")
-    stock.save_pretrained(tmp_path)
-    module = Trainee(load_model(tmp_path).eval())
-    ids = long_ids(stock)
-    with torch.no_grad():
-        assert torch.equal(module.logits(ids, causal=False), Trainee(tiny(kind)).logits(ids, causal=False))
-    assert guard.check(module.model, directed(module, causal=True), causal=True).leak == 0.0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", FAMILIES)
-@pytest.mark.parametrize("causal", [True, False])
-def test_compiled_layers_keep_the_direction(causal: bool, kind: str) -> None:
-    model = tiny(kind)
-    module = Trainee(model)
-    ids = long_ids(model)
-    with torch.no_grad():
-        plain = module.logits(ids, causal=causal)
-        for layer in layers_of(model):
-            layer.compile(dynamic=False)
-        amount = guard.leak(directed(module, causal=causal), ids, 97)
-        assert (amount == 0.0) == causal
-        torch.testing.assert_close(module.logits(ids, causal=causal), plain, rtol=1e-4, atol=1e-4)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from transformers import AutoModelForMaskedLM, PreTrainedTokenizerBase
 
+from tests.helpers.two_processes import curve
 from trainer import api
 from trainer.corpus.builder import build
 from trainer.corpus.shards import Corpus
@@ -184,10 +184,6 @@ def test_validation_losses_are_means_over_all_held_out_windows(reference: Path, 
     assert lines[-1]["loss"] == decay.validation_loss
 
 
-def curve(out: Path) -> list[float]:
-    return [line["loss"] for line in read_metrics(out / "metrics.jsonl") if line["event"] == "train"]
-
-
 def test_the_training_seed_enters_by_masks_and_dropout_alone(small: list[str], tmp_path: Path) -> None:
     short = ["phases.0.tokens=1152", "phases.1.tokens=768"]  # 3 and 2 steps
 
@@ -205,17 +201,3 @@ def test_the_training_seed_enters_by_masks_and_dropout_alone(small: list[str], t
     assert len(hashes) == 1
     diff = api.ledger_diff(tmp_path / "plain", tmp_path / "dropped")
     assert [r.name for r in diff.differing] == ["dropout"]
-
-
-def test_dropout_draws_anew_in_every_step_and_process(
-    small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given: list[int] = []
-    plain = torch.manual_seed
-    monkeypatch.setattr(torch, "manual_seed", lambda seed: (given.append(seed), plain(seed))[1])
-    overrides = [*small, "engine.dropout=0.2"]
-    api.pretrain("toy_detour", out=tmp_path / "run", overrides=overrides, progress="none")
-    # training seed, step of the run, process
-    texts = [f"dropout|17|{step}|0" for step in range(20)]
-    expected = [int.from_bytes(hashlib.blake2b(t.encode(), digest_size=16).digest()[:4], "little") for t in texts]
-    assert given[-20:] == expected

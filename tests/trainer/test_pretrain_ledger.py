@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from biobench.errors import StoreError
+from tests.helpers.trainer_make import train
 from trainer import api
 from trainer.ledger import read_ledger
 from trainer.recipe.phases import Phase, Schedule
@@ -17,19 +18,11 @@ from trainer.recipe.spec import Optimizer
 from trainer.train.optimizer import factor, make_optimizer, set_rate
 
 
-def train(out: Path, recipe: str, overrides: list[str]) -> Path:
-    api.pretrain(recipe, out=out, overrides=overrides, progress="none")
-    return out
-
-
-@pytest.fixture(scope="module")
-def detour(tmp_path_factory: pytest.TempPathFactory, small: list[str]) -> Path:
-    return train(tmp_path_factory.mktemp("ledger") / "detour", "toy_detour", small)
-
-
-def test_detour_twin_and_noise_twin_match_and_say_what_is_free(detour: Path, small: list[str], tmp_path: Path) -> None:
-    twin, noise = (train(tmp_path / name, f"toy_{name}", small) for name in ("mlm_twin", "noise_twin"))
-    diff = api.ledger_diff(detour, twin)
+def test_detour_twin_and_noise_twin_match_and_say_what_is_free(
+    reference: Path, small: list[str], tmp_path: Path
+) -> None:
+    twin, noise = (train(tmp_path / name, small, f"toy_{name}").out for name in ("mlm_twin", "noise_twin"))
+    diff = api.ledger_diff(reference, twin)
     assert diff.verdict == diff.lines()[-1] == "matched"
     assert not diff.noise_pair
     free = ("phase 1 name", "phase 1 objective", "phase 1 masking", "phase 1 targets", "phase 1 FLOPs", "total FLOPs")
@@ -40,21 +33,11 @@ def test_detour_twin_and_noise_twin_match_and_say_what_is_free(detour: Path, sma
     assert first.targets != second.targets
 
 
-def test_what_a_run_writes_down_is_compared(detour: Path, small: list[str], tmp_path: Path) -> None:
-    """Which lines bind is `test_twin_rows`."""
-    other = [*small, "seeds.data=7", "corpus.seed=1", "phases.1.freeze={layers: '0'}", "phases.1.data=restart"]
-    diff = api.ledger_diff(detour, train(tmp_path / "other", "toy_mlm_twin", [*other, "seeds.init=3"]))
-    named = {r.name for r in diff.differing}
-    assert {"data seed", "phase 1 sample order", "initial weights", "corpus manifest"} <= named
-    assert {"phase 2 frozen layers", "phase 2 samples"} <= named
-    assert all(any(line.startswith("!") and name in line for line in diff.lines()) for name in named)
-
-
-def test_ledgers_are_read_from_anywhere_and_damage_is_named(detour: Path, tmp_path: Path) -> None:
-    assert read_ledger(detour) == read_ledger(detour / "model") == read_ledger(detour / "ledger.json")
+def test_ledgers_are_read_from_anywhere_and_damage_is_named(reference: Path, tmp_path: Path) -> None:
+    assert read_ledger(reference) == read_ledger(reference / "model") == read_ledger(reference / "ledger.json")
     with pytest.raises(StoreError, match="no ledger"):
         read_ledger(tmp_path)
-    values = json.loads((detour / "ledger.json").read_text())
+    values = json.loads((reference / "ledger.json").read_text())
     del values["phases"]
     (tmp_path / "ledger.json").write_text(json.dumps(values))
     with pytest.raises(StoreError, match="damaged"):

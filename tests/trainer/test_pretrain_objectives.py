@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainer.model import objectives
-from trainer.model.loss import IGNORE
-from trainer.model.objectives import Vocabulary, capacity, masked, next_token, pad
+from trainer.model.objectives import Vocabulary, capacity, masked, next_token
 from trainer.order import draw, roll
 from trainer.recipe.phases import Masking
 
@@ -77,33 +76,6 @@ def test_mask_rule_and_maskable_special_tokens() -> None:
     assert (part.inputs.ravel()[part.positions] != 4).any()
     assert (part.targets == 3).any()
     assert not (masked(w, WORDS, Masking(rate=0.5, rule="mask"), keys(50)).targets == 3).any()
-
-
-def test_masks_are_a_function_of_the_key_and_not_of_the_batch() -> None:
-    w = windows(8)
-    rule = Masking(rate=0.3)
-    whole = masked(w, WORDS, rule, keys(8))
-    parts = [masked(w[i : i + 2], WORDS, rule, keys(8)[i : i + 2]) for i in range(0, 8, 2)]
-    assert (np.concatenate([p.inputs for p in parts]) == whole.inputs).all()
-    again = masked(w, WORDS, rule, keys(8, epoch=1))
-    other = masked(w, WORDS, rule, keys(8, seed=18))
-    assert not (again.inputs == whole.inputs).all()
-    assert not (other.inputs == whole.inputs).all()
-
-
-def test_padding_reaches_the_capacity_with_targets_that_do_not_count() -> None:
-    w = windows(8)
-    rule = Masking(rate=0.3)
-    made = masked(w, WORDS, rule, keys(8))
-    size = capacity(w.size, 256, rule)
-    filled = pad(made, size)
-    assert filled.positions.size == size > made.positions.size
-    assert (filled.targets[made.targets.size :] == IGNORE).all()
-    assert capacity(w.size, 256, None) == next_token(w, WORDS, isolate=False).positions.size
-    assert (filled.positions[: made.positions.size] == made.positions).all()
-    assert (filled.positions < w.size).all()
-    assert (filled.inputs == made.inputs).all()
-    assert pad(made, made.positions.size - 1) is made
 
 
 def test_the_capacity_is_six_standard_deviations_above_the_mean() -> None:

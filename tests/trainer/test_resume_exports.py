@@ -10,10 +10,8 @@ import pytest
 
 import trainer.export
 import trainer.pretrain
-from trainer import api
+from tests.helpers.trainer_make import train
 from trainer.ledger import read_ledger
-from trainer.pretrain import PretrainingResult
-from trainer.train.reread import run_folder
 
 EXPORTING = ["checkpoints.every=1500", "checkpoints.export=true"]
 OF_THE_MOMENT = {"README.md", "ledger.json"}
@@ -22,10 +20,6 @@ OF_THE_MOMENT = {"README.md", "ledger.json"}
 
 class Killed(BaseException):
     """Stands for SIGKILL: nothing in the trainer catches it."""
-
-
-def train(out: Path, overrides: list[str], *, resume: bool = False) -> PretrainingResult:
-    return api.pretrain("toy_detour", out=out, overrides=overrides, resume=resume, progress="none")
 
 
 def results(out: Path) -> dict[str, bytes]:
@@ -89,21 +83,6 @@ def test_a_kill_before_or_during_an_export_loses_nothing(
     assert results(out) == results(reference)
     assert read_ledger(out / "ledger.json").model_hash == read_ledger(reference / "ledger.json").model_hash
     assert not list(out.rglob("*.tmp"))
-
-
-def test_a_kill_before_the_run_s_own_ledger_is_made_up_for(
-    reference: Path, small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = tmp_path / "run"
-    with monkeypatch.context() as patch:
-        patch.setattr(trainer.pretrain, "write_json", killed_before(1, trainer.pretrain.write_json))
-        with pytest.raises(Killed):
-            train(out, [*small, *EXPORTING])
-    assert run_folder(out) is None
-    done = train(out, [*small, *EXPORTING], resume=True)
-    assert run_folder(out) == out
-    assert read_ledger(out / "ledger.json") == read_ledger(out / "model" / "ledger.json") == done.ledger
-    assert results(out) == results(reference)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +9,7 @@ import pytest
 import torch
 from transformers import AutoModel, RobertaConfig
 
-from biobench.errors import ModelError
+from biobench.errors import UsageError
 from tests.helpers.trainer_make import TEXTS, write
 from trainer.analysis.states import draw, layer_states, token_ids
 from trainer.corpus.embedded import documents
@@ -47,6 +45,8 @@ def test_every_text_is_as_likely_as_any_other() -> None:
     assert sample.available == 40
     # a quarter of 800, five standard deviations of 12 either way
     assert (abs(counts - 200) < 61).all()
+    with pytest.raises(UsageError, match="3 texts are too few"):
+        draw(texts[:3], 100, [1])
     for count, seeds in ((40, 1), (45, 1), (39, 2)):
         few = draw(texts, count, [42, 43])
         assert len(few.drawn) == seeds
@@ -65,18 +65,3 @@ def test_texts_are_cut_at_the_model_s_positions_and_counted(model: Path, tmp_pat
     RobertaConfig(max_position_embeddings=34, vocab_size=400).save_pretrained(roberta)
     train_tokenizer(documents(100, seed=1), 400, 128).save_pretrained(roberta)
     assert {len(x) for x in token_ids([roberta], TEXTS[:9], 512)[0]} == {32}, "two rows are for padding"
-
-
-def test_two_tokens_that_changed_places_are_another_tokenizer(model: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    shutil.copytree(model, other)
-    words = json.loads((other / "tokenizer.json").read_text())
-    ids = token_ids([model], ["a patient"], 64)[0][0]
-    vocabulary = words["model"]["vocab"]
-    (token,) = (t for t, i in vocabulary.items() if i == ids[1])
-    spare = next(t for t, i in vocabulary.items() if i > 10 and i not in ids)
-    vocabulary[token], vocabulary[spare] = vocabulary[spare], vocabulary[token]
-    (other / "tokenizer.json").write_text(json.dumps(words))
-    with pytest.raises(ModelError, match="text 1 becomes other ids") as caught:
-        token_ids([model, other], ["a patient"], 64)
-    assert f"({len(ids)} and {len(ids)} tokens)" in str(caught.value)

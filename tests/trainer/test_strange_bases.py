@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from transformers import ModernBertConfig, ModernBertForMaskedLM
 
 from biobench.core.checkpoint_safety import PICKLE
 from biobench.errors import ModelError
-from trainer.analysis.states import load_encoder
 from trainer.model.network import load_model
 
 
@@ -26,20 +24,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "strange"
 
 
-LOADERS: dict[str, Callable[[Path], object]] = {
-    "pretrain": load_model,
-    "analyze": lambda folder: load_encoder(folder, torch.device("cpu")),
-}
-
-
-@pytest.mark.parametrize("loader", LOADERS)
-def test_pickled_weights_load_by_name_alone(loader: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pickled_weights_load_by_name_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(PICKLE, raising=False)
-    LOADERS[loader](folder)
+    load_model(folder)
     torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
     with pytest.raises(ModelError, match="the weights are a pickle file") as caught:
-        LOADERS[loader](folder)
+        load_model(folder)
     assert f"{PICKLE}=strange" in caught.value.hint
     monkeypatch.setenv(PICKLE, "other, strange")
-    LOADERS[loader](folder)
+    load_model(folder)

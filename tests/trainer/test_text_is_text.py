@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers
+from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from tests.helpers.trainer_make import numbered
 from trainer.corpus.shards import control_ids, encode, tokenizer_hash, train_tokenizer
 
 ODD = "a [SEP] b[MASK] c [PAD][CLS] </s> a<s> <mask>b <pad> [UNK] c"
-BRACKETS = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
 ANGLES = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
 
 
 def byte_level() -> PreTrainedTokenizerBase:
     return train_tokenizer([ODD, "a b c d"] * 20, 300, 64)
-
-
-def word_piece() -> PreTrainedTokenizerBase:
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    pieces = [*special, *"[]abc<>/", "##s", "s", "sep", "mask", "pad", "cls", "S", "E", "P"]
-    made = Tokenizer(models.WordPiece({t: i for i, t in enumerate(pieces)}, unk_token="[UNK]"))
-    made.normalizer, made.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
-    made.add_special_tokens(special)
-    return PreTrainedTokenizerFast(tokenizer_object=made, mask_token="[MASK]", **BRACKETS)
 
 
 def unigram() -> PreTrainedTokenizerBase:
@@ -39,7 +29,7 @@ def unigram() -> PreTrainedTokenizerBase:
     )
 
 
-TOKENIZERS = {"byte level": byte_level(), "word pieces": word_piece(), "unigram": unigram()}
+TOKENIZERS = {"byte level": byte_level(), "unigram": unigram()}
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)

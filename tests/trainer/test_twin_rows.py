@@ -106,10 +106,7 @@ def test_a_phase_s_own_window_and_corpus_are_compared_with_the_run_s() -> None:
         ("batch_sequences", 7, "batch windows"),
         ("corpus", own, "corpus manifest"),
     ):
-        for diff in (
-            against({f"phases.0.{field}": value}),
-            compare(changed({f"phases.0.{field}": value}), plain),
-        ):
+        for diff in (against({f"phases.0.{field}": value}), compare(changed({f"phases.0.{field}": value}), plain)):
             assert [r.name for r in diff.differing] == [f"phase 1 {line}"]
 
 

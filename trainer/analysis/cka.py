@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from biobench.core.machine import resolve_device
 from trainer.analysis.similarity import Estimate, cka, gram, mean_of
-from trainer.analysis.states import Sample, check_shapes, config_of, layer_states, token_ids
+from trainer.analysis.states import Sample, check_shapes, layer_states, token_ids
 from trainer.ledger import FILE, intact_ledger
 from trainer.ledger import compare as diff_ledgers
+from trainer.model.network import read_config
 
 GROUPS = ("low", "mid", "late")
 """Thirds of the layers; with 22 layers these are the paper's 0-7, 8-14 and 15-21."""
@@ -109,7 +110,8 @@ def compare(
         return layer_states(checkpoint, ids, device=device)
 
     tables = [_divergences(states_of(a), states_of(b), sample) for a, b in pairs]
-    depth = int(config_of(first).num_hidden_layers)
+    depth = int(read_config(first).num_hidden_layers)
+    places = {str(layer): (layer,) for layer in range(depth)} | groups(depth) | {"all": tuple(range(depth))}
     notes = []
     if len(sample.drawn) == 1 and sample.available <= len(sample.texts):
         notes.append(f"there are {sample.available} texts: all are used once and no drawing differs")
@@ -120,7 +122,11 @@ def compare(
     return CkaReport(
         pair=pairs[0],
         noise=pairs[1] if noise else None,
-        lines=_lines(tables[0], tables[1] if noise else None, depth),
+        lines=tuple(
+            _line(where, layers, name, tables[0], tables[1] if noise else None)
+            for where, layers in places.items()
+            for name in ESTIMATORS
+        ),
         texts=len(sample.texts),
         per_seed=len(next(iter(sample.drawn.values()))),
         available=sample.available,
@@ -158,11 +164,6 @@ def groups(depth: int) -> dict[str, tuple[int, ...]]:
     """Low, mid and late layers."""
     parts = np.array_split(np.arange(depth), 3)
     return {name: tuple(part.tolist()) for name, part in zip(GROUPS, parts, strict=True) if len(part)}
-
-
-def _lines(pair: Table, noise: Table | None, depth: int) -> tuple[CkaCurve, ...]:
-    places = {str(layer): (layer,) for layer in range(depth)} | groups(depth) | {"all": tuple(range(depth))}
-    return tuple(_line(where, layers, name, pair, noise) for where, layers in places.items() for name in ESTIMATORS)
 
 
 def _line(where: str, layers: tuple[int, ...], name: str, pair: Table, noise: Table | None) -> CkaCurve:

@@ -11,24 +11,21 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
+from transformers import AutoModel
 
-from biobench.core.checkpoint_safety import only_safetensors
 from biobench.core.machine import resolve_device
-from biobench.core.text import first_line
 from biobench.core.tokenizer import load_tokenizer
 from biobench.errors import DataUnavailableError, ModelError, UsageError
 from trainer.analysis.similarity import FEWEST
 from trainer.corpus.sources import texts as read_source
 from trainer.model.families import FAMILIES
+from trainer.model.network import load_weights, read_config
 from trainer.recipe.corpus import CorpusSource, EmbeddedText
 
 EMBEDDED_SEED = 90_210
@@ -91,36 +88,14 @@ def sample(where: str, count: int, seeds: Sequence[int]) -> Sample:
         raise
 
 
-def config_of(checkpoint: str | Path) -> PreTrainedConfig:
-    """The checkpoint's config. Raises ModelError where there is none."""
-    try:
-        config: PreTrainedConfig = AutoConfig.from_pretrained(str(checkpoint))
-    except (OSError, ValueError) as error:
-        raise ModelError(
-            f"the checkpoint '{checkpoint}' is not at hand: {first_line(error, 160)}",
-            hint=run_hint(checkpoint, "give a folder with config.json and model.safetensors, or a hub id within reach"),
-        ) from error
-    return config
-
-
-def run_hint(checkpoint: str | Path, otherwise: str) -> str:
-    """What to give in the place of a pretraining run's own folder, in which the model is one below."""
-    model = Path(checkpoint) / "model"
-    return f"this is a run: give {model}" if (model / "config.json").is_file() else otherwise
-
-
 def check_shapes(checkpoints: Sequence[str | Path]) -> None:
     """Raise ModelError unless all have the first one's depth and width."""
-    first = checkpoints[0]
-    shapes = [(c, config_of(c)) for c in checkpoints]
     for name, what in (("num_hidden_layers", "layers"), ("hidden_size", "dimensions")):
-        wanted = getattr(shapes[0][1], name)
-        for other, config in shapes[1:]:
-            if getattr(config, name) != wanted:
-                raise ModelError(
-                    f"{first} has {wanted} {what}, {other} has {getattr(config, name)}",
-                    hint="compare checkpoints of one architecture",
-                )
+        (first, wanted), *others = [(c, getattr(read_config(c), name)) for c in checkpoints]
+        for other, size in others:
+            if size != wanted:
+                differ = f"{first} has {wanted} {what}, {other} has {size}"
+                raise ModelError(differ, hint="compare checkpoints of one architecture")
 
 
 def token_ids(checkpoints: Sequence[str | Path], texts: Sequence[str], max_length: int) -> tuple[list[list[int]], int]:
@@ -130,7 +105,7 @@ def token_ids(checkpoints: Sequence[str | Path], texts: Sequence[str], max_lengt
     """
     first = checkpoints[0]
     tokenizer = load_tokenizer(first)
-    config = config_of(first)
+    config = read_config(first)
     positions = getattr(config, "max_position_embeddings", None)
     limit = max_length
     if isinstance(positions, int):
@@ -151,29 +126,6 @@ def token_ids(checkpoints: Sequence[str | Path], texts: Sequence[str], max_lengt
     return ids, sum(len(w) > limit for w in whole)
 
 
-def load_encoder(checkpoint: str | Path, device: torch.device) -> PreTrainedModel:
-    """The bare encoder in evaluation mode, float32. Raises ModelError where weights are missing."""
-    config_of(checkpoint)
-    try:
-        safe = only_safetensors(checkpoint)
-        model, info = AutoModel.from_pretrained(
-            str(checkpoint), dtype=torch.float32, output_loading_info=True, use_safetensors=safe
-        )
-    except (OSError, ValueError, RuntimeError, EOFError, UnpicklingError, SafetensorError) as error:
-        raise ModelError(
-            f"the checkpoint '{checkpoint}' cannot be loaded: {first_line(error, 160)}",
-            hint="check the folder's model.safetensors and config.json",
-        ) from error
-    missing = sorted(key for key in info.get("missing_keys", ()) if "pooler" not in key)
-    if missing:
-        raise ModelError(
-            f"the checkpoint '{checkpoint}' lacks weights, among them '{missing[0]}'",
-            hint="its states would be random; give a whole checkpoint",
-        )
-    loaded: PreTrainedModel = model.to(device).eval()
-    return loaded
-
-
 def layer_states(checkpoint: str | Path, ids: Sequence[Sequence[int]], *, device: str = "auto") -> NDArray[np.float64]:
     """States (layers, texts, width) of every block's output before the encoder's final norm: means over tokens.
 
@@ -181,7 +133,7 @@ def layer_states(checkpoint: str | Path, ids: Sequence[Sequence[int]], *, device
     is as long as the config says. Raises ModelError where there is none, and for states that are not finite.
     """
     where = resolve_device(device)
-    model = load_encoder(checkpoint, where)
+    model = load_weights(AutoModel, checkpoint).to(where).eval()  # type: ignore[arg-type]
     depth = model.config.num_hidden_layers
     blocks = next((m for m in model.modules() if isinstance(m, nn.ModuleList) and len(m) == depth), None)
     if blocks is None:

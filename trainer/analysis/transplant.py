@@ -18,10 +18,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from biobench.core.files import temporary_folder
 from biobench.core.tokenizer import load_tokenizer
 from biobench.errors import ModelError, StoreError, UsageError
-from trainer.analysis.states import config_of, run_hint
-from trainer.disk import writing
+from trainer.disk import PLACE, writing
+from trainer.model.network import read_config, run_hint
 
 _ALIKE = (
     *("model_type", "num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads"),
@@ -135,16 +136,12 @@ def transplant(
         raise StoreError(
             "the folder exists already and holds something else", hint="give --out another name", file=target
         )
-    temporary = target.with_name(f"{target.name}.tmp")
-    with writing(target):
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir(parents=True)
+    with temporary_folder(target, PLACE) as temporary, writing(target):
         for file in a.iterdir():
             if file.is_file() and file.suffix in (".json", ".txt", ".model") and file.name not in _ABOUT_TRAINING:
                 shutil.copy2(file, temporary / file.name)
         save_file(weights, temporary / "model.safetensors", metadata={"format": "pt"})
         (temporary / _NOTE).write_text(note, encoding="utf-8")
-        temporary.rename(target)
     return done
 
 
@@ -167,11 +164,9 @@ def _weights(folder: Path) -> dict[str, Tensor]:
 def _check(a: Path, b: Path, ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> None:
     """Raise ModelError unless every part of one fits the other."""
     hint = "transplant between checkpoints of one architecture and start"
-    one, other = config_of(a), config_of(b)
+    one, other = read_config(a), read_config(b)
     for field in _ALIKE:
         mine, yours = getattr(one, field, None), getattr(other, field, None)
-        if mine != yours and isinstance(mine, (list, dict)):
-            raise ModelError(f"the checkpoints do not fit: {a} and {b} have other {field}", hint=hint)
         if mine != yours:
             raise ModelError(f"the checkpoints do not fit: {field} is {mine} in {a} and {yours} in {b}", hint=hint)
     alone = sorted(ours.keys() ^ theirs.keys())

@@ -71,9 +71,8 @@ def build(
     make_folder(cache, place="corpus.cache in the recipe (or --cache)")
     folder = corpus_folder(spec, tokenizer, cache, excluded)
     with FileLock(f"{folder}.lock"):
-        spec = spec if (folder / MANIFEST).is_file() else pinned(spec)
         if not (folder / MANIFEST).is_file():
-            _build(spec, tokenizer, folder, excluded, say)
+            _build(pinned(spec), tokenizer, folder, excluded, say)
         corpus = Corpus(folder)
         if verify:
             say("checking shards", float("nan"))
@@ -103,11 +102,10 @@ def _build(
 ) -> None:
     work = make_folder(folder.with_name(f"{folder.name}.parts"))
     dtype = "uint16" if max(tokenizer.get_vocab().values()) < 1 << 16 else "uint32"
-    start = () if spec.start_token != "cls" or tokenizer.cls_token_id is None else (tokenizer.cls_token_id,)
     end = end_token(tokenizer)
     assert end is not None
     fingerprints = None if spec.clean is None else Fingerprints(spec.clean)
-    encoding = Encoding(tokenizer, start, end, dtype, excluded, fingerprints)
+    encoding = Encoding(tokenizer, end, dtype, excluded, fingerprints)
     meters = {source.id: ReadMeter() for source in spec.sources}
     read = ((s.id, texts(s, Path(spec.root), meters[s.id]), meters[s.id]) for s in spec.sources)
     tokenised = tokenise(read, encoding, work, say)
@@ -130,7 +128,10 @@ def _assemble(
     """Hold out, repeat, shuffle and join the documents: the manifest."""
     lengths, excluded = documents.lengths, encoding.excluded
     ends = np.cumsum([documents.counts[s.id]["documents"] for s in spec.sources])
-    verdicts = np.split(_duplicates(spec, documents), ends[:-1])
+    repeated = np.zeros(len(lengths), dtype=np.int8)
+    if spec.clean is not None and documents.hashes is not None:
+        repeated = duplicates(documents.hashes, exact=spec.clean.exact_duplicates)
+    verdicts = np.split(repeated, ends[:-1])
     staying = [first + np.flatnonzero(part == 0) for first, part in zip([0, *ends], verdicts, strict=False)]
     tokens = [int(lengths[numbers].sum()) for numbers in staying]
     # with shares, the source that is most plentiful for its share is read once; all others are repeated
@@ -181,10 +182,8 @@ def _assemble(
         "held_out": _join(np.concatenate(validation), documents, folder, "held-out", spec, encoding.dtype, say),
     }
     if not splits["train"]["windows"]:
-        raise DataFormatError(
-            f"the corpus holds less than one window of {spec.sequence_length} tokens",
-            hint="add text, or make corpus.sequence_length smaller",
-        )
+        hint = "add text, or make corpus.sequence_length smaller"
+        raise DataFormatError(f"the corpus holds less than one window of {spec.sequence_length} tokens", hint=hint)
     return {
         "format": FORMAT,
         "sequence_length": spec.sequence_length,
@@ -198,13 +197,6 @@ def _assemble(
         "exclusion": {"documents": excluded.count, "ngram": excluded.n, "hash": excluded.hash},
         **splits,
     }
-
-
-def _duplicates(spec: CorpusSpec, documents: Tokenised) -> NDArray[np.int8]:
-    """Of each document: 0 stays, 1 is an exact and 2 a near duplicate."""
-    if spec.clean is None or documents.hashes is None:
-        return np.zeros(len(documents.lengths), dtype=np.int8)
-    return duplicates(documents.hashes, exact=spec.clean.exact_duplicates)
 
 
 def _join(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Any, Literal
 
 from biobench.core.packages import read_words
 
@@ -16,31 +16,18 @@ VERSION = 1
 """Bumped when the templates change, so that cached corpora are built anew."""
 
 
-class Condition(NamedTuple):
-    """A condition with what goes with it; pairs are (English, French)."""
-
-    name: tuple[str, str]
-    symptoms: tuple[tuple[str, str], ...]
-    test: tuple[str, str]
-    finding: tuple[str, str]
-    drugs: tuple[tuple[str, str], ...]
-    dose: tuple[int, int, str]
-    """Smallest dose, step, unit."""
-
-
 _FILE = read_words(__package__, "embedded.json")
-CONDITIONS = tuple(Condition(**fields) for fields in read_words("biobench.core", "conditions.json"))
-EXTRA_SYMPTOMS: list[tuple[str, str]] = _FILE["symptoms"]
-PROCEDURES: list[tuple[str, str]] = _FILE["procedures"]
+CONDITIONS: list[dict[str, Any]] = read_words("biobench.core", "conditions.json")
+"""Name, symptoms, test, finding and drugs as pairs (English, French); dose: the smallest, step, unit."""
 
 
 def document(rng: random.Random, language: Literal["en", "fr"]) -> str:
     """One patient's note: seven to nine sentences about one condition."""
     side = 0 if language == "en" else 1
     condition = rng.choice(CONDITIONS)
-    symptoms = rng.sample([s[side] for s in condition.symptoms], 3)
-    drug = rng.choice(condition.drugs)[side]
-    low, step, unit = condition.dose
+    symptoms = rng.sample([s[side] for s in condition["symptoms"]], 3)
+    drug = rng.choice(condition["drugs"])[side]
+    low, step, unit = condition["dose"]
     woman = rng.random() < 0.5
     values: dict[str, object] = {
         "age": rng.randint(19, 92),
@@ -54,11 +41,11 @@ def document(rng: random.Random, language: Literal["en", "fr"]) -> str:
         "s1": symptoms[0],
         "s2": symptoms[1],
         "s3": symptoms[2],
-        "other": rng.choice(EXTRA_SYMPTOMS)[side],
-        "procedure": rng.choice(PROCEDURES)[side],
-        "test": condition.test[side],
-        "finding": condition.finding[side],
-        "condition": condition.name[side],
+        "other": rng.choice(_FILE["symptoms"])[side],
+        "procedure": rng.choice(_FILE["procedures"])[side],
+        "test": condition["test"][side],
+        "finding": condition["finding"][side],
+        "condition": condition["name"][side],
         "drug": drug,
         "dose": low + step * rng.randint(0, 4),
         "unit": unit,
@@ -67,15 +54,12 @@ def document(rng: random.Random, language: Literal["en", "fr"]) -> str:
         values |= {"man": "woman" if woman else "man", "he": "she" if woman else "he"}
     else:
         values |= {"un": "une femme" if woman else "un homme", "admis": "admise" if woman else "admis"}
-    capitals = {key[0].upper() + key[1:]: _capital(str(value)) for key, value in values.items()}
+    texts = {key: str(value) for key, value in values.items()}
+    capitals = {key[0].upper() + key[1:]: text[:1].upper() + text[1:] for key, text in texts.items()}
     parts = [rng.choice(options) for options in _FILE[language]]
     if rng.random() < 0.4:
         parts.insert(3, rng.choice(_FILE[language][2]))
     return " ".join(part.format(**values, **capitals) for part in parts)
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def documents(count: int, *, seed: int, languages: Literal["both", "en", "fr"] = "both") -> Iterator[str]:

@@ -45,20 +45,15 @@ def stream(source: CorpusSource) -> Iterator[str]:
         set_patience()
         rows = load_dataset(source.hub, source.name, revision=source.revision, split=source.split, streaming=True)
     except wrong as error:
-        raise DataUnavailableError(
-            f"dataset '{source.hub}' is not available: {first_line(error)}",
-            hint="check the id, its configuration (`name`), the network and, for gated data, your login to the hub",
-        ) from error
+        what = f"dataset '{source.hub}' is not available: {first_line(error)}"
+        hint = "check the id, its configuration (`name`), the network and, for gated data, your login to the hub"
+        raise DataUnavailableError(what, hint=hint) from error
     try:
         for row in rows:
             if not isinstance(row.get(source.field), str):
-                raise DataFormatError(
-                    f"dataset '{source.hub}' has no text under '{source.field}' (fields: {', '.join(row)})",
-                    hint="set the source's `field`",
-                )
+                what = f"dataset '{source.hub}' has no text under '{source.field}' (fields: {', '.join(row)})"
+                raise DataFormatError(what, hint="set the source's `field`")
             yield row[source.field]
     except client_errors() as error:
-        raise DataUnavailableError(
-            f"dataset '{source.hub}' broke off: {first_line(error)}",
-            hint="run the same command when the network is back: what was tokenised is kept",
-        ) from error
+        hint = "run the same command when the network is back: what was tokenised is kept"
+        raise DataUnavailableError(f"dataset '{source.hub}' broke off: {first_line(error)}", hint=hint) from error

@@ -65,10 +65,9 @@ class EncodedBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class Encoding:
-    """How documents become tokens: ids before and after each, their type on disk, what is excluded."""
+    """How documents become tokens: the id after each, the type of ids on disk, what is excluded."""
 
     tokenizer: PreTrainedTokenizerBase
-    start: tuple[int, ...]
     end: int
     dtype: str
     excluded: Excluded
@@ -83,7 +82,7 @@ class Encoding:
                 allowed.append(text)
             else:
                 counts.update((why, *(f"task {name}" for name in self.excluded.tasks_of(text))))
-        rows = [np.array([*self.start, *ids, self.end], dtype=self.dtype) for ids in encode(allowed, self.tokenizer)]
+        rows = [np.array([*ids, self.end], dtype=self.dtype) for ids in encode(allowed, self.tokenizer)]
         lengths = np.array([len(row) for row in rows], dtype=np.int64)
         counts.update(documents=len(rows), tokens=int(lengths.sum()))
         hashes = b"" if self.fingerprints is None else self.fingerprints.of(allowed).tobytes()
@@ -173,13 +172,10 @@ def _encoded(batches: Iterator[list[str]], encoding: Encoding) -> Iterator[Encod
             running.append(pool.submit(_make, batch))
             if len(running) > 2 * count:
                 yield running.popleft().result()
-        while running:
-            yield running.popleft().result()
+        yield from (future.result() for future in running)
     except loky.process_executor.BrokenProcessPool as error:
-        raise TrainingError(
-            "a process that tokenised the corpus was killed",
-            hint="free memory, or set LOKY_MAX_CPU_COUNT to fewer processes, and start again: what was done is kept",
-        ) from error
+        hint = "free memory, or set LOKY_MAX_CPU_COUNT to fewer processes, and start again: what was done is kept"
+        raise TrainingError("a process that tokenised the corpus was killed", hint=hint) from error
     finally:
         pool.shutdown(wait=True, kill_workers=True)
 

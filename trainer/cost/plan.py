@@ -6,18 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import transformers
 from torch import nn
-from transformers import AutoConfig, PreTrainedModel
+from transformers import PreTrainedModel
 
 from biobench.core.progress import in_words
-from biobench.errors import ModelError, UsageError
+from biobench.errors import UsageError
 from trainer.cost.flops import PEAK, head_width, phase_cost
-from trainer.model import attention
-from trainer.model.families import family_of, layers_of
+from trainer.model.families import layers_of
 from trainer.model.guard import check_phases, freeze
 from trainer.model.loss import CHUNK_LOGITS
-from trainer.model.network import config_values, make_config
+from trainer.model.network import build_model, make_config, read_config
 from trainer.model.tokens import ROLES
 from trainer.recipe.fields import human
 from trainer.recipe.spec import Recipe, TokenizerTraining
@@ -103,34 +101,16 @@ class TrainingPlan:
 def skeleton(recipe: Recipe) -> PreTrainedModel:
     """The recipe's model without weights. Raises ModelError when its architecture is unknown."""
     base = recipe.base
-    if base.config is not None:
-        fields = {k: v for k, v in base.config.items() if v is not None}
+    if base.config is None and base.model not in SHAPES:
+        config = read_config(str(base.model), base.revision)
+    else:
+        fields = {k: v for k, v in (base.config or SHAPES[str(base.model)]).items() if v is not None}
         if isinstance(base.tokenizer, TokenizerTraining):
             fields.setdefault("vocab_size", base.tokenizer.vocabulary)
-    elif base.model in SHAPES:
-        fields = dict(SHAPES[str(base.model)])
-    else:
-        try:
-            config = AutoConfig.from_pretrained(str(base.model), revision=base.revision)
-        except (OSError, ValueError) as error:
-            raise ModelError(
-                f"the architecture of '{base.model}' is not available",
-                hint="give a hub id that can be reached, or a folder with config.json",
-            ) from error
-        return _empty(config)
-    # Ids of special tokens do not matter here, but must lie inside the vocabulary.
-    config = make_config({**dict.fromkeys((f"{role}_token_id" for role in ROLES), 0), **fields})
-    with config_values(config.model_type):
-        return _empty(config)
-
-
-def _empty(config: Any) -> PreTrainedModel:
-    family = family_of(config.model_type)
+        # Ids of special tokens do not matter here, but must lie inside the vocabulary.
+        config = make_config({**dict.fromkeys((f"{role}_token_id" for role in ROLES), 0), **fields})
     with torch.device("meta"):
-        model: PreTrainedModel = getattr(transformers, family.auto).from_config(
-            config, attn_implementation=attention.NAME
-        )
-    return model
+        return build_model(config)
 
 
 def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> TrainingPlan:
@@ -142,10 +122,8 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> TrainingPlan:
         raise UsageError(f"no figures for GPU '{gpu}'", hint="known: " + ", ".join(sorted(PEAK)))
     for batch in map(recipe.batch_of, recipe.phases):
         if batch.sequences % gpus:
-            raise UsageError(
-                f"{batch.sequences} windows a step cannot be shared by {gpus} GPUs alike",
-                hint="give --gpus a number that divides batch.sequences",
-            )
+            hint = "give --gpus a number that divides batch.sequences"
+            raise UsageError(f"{batch.sequences} windows a step cannot be shared by {gpus} GPUs alike", hint=hint)
     model = skeleton(recipe)
     check_phases(model, recipe)
     count = 0 if recipe.reuse is None else [p.name for p in recipe.phases].index(recipe.reuse.through) + 1

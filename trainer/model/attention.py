@@ -58,10 +58,8 @@ def reach(config: PreTrainedConfig, sliding_window: int | None, *, causal: bool)
         return Reach(sliding_window - 1, 0) if causal else Reach(sliding_window // 2, sliding_window // 2)
     if config.model_type == "modernbert-decoder":
         return Reach(sliding_window - 1, 0) if causal else Reach(sliding_window, sliding_window)
-    raise ModelError(
-        f"local attention of model type '{config.model_type}' has no window rule here",
-        hint="add its rule to trainer/model/attention.py:reach",
-    )
+    hint = "add its rule to trainer/model/attention.py:reach"
+    raise ModelError(f"local attention of model type '{config.model_type}' has no window rule here", hint=hint)
 
 
 def window_of(layer: nn.Module) -> int | None:
@@ -112,15 +110,11 @@ def attention(
     Returns (batch, tokens, heads, head width). Raises ModelError when a mask or no direction is passed.
     """
     if attention_mask is not None:
-        raise ModelError(
-            "an attention mask reached the pretraining attention, which takes packed windows without padding",
-            hint="pass input_ids only; reload the exported model for padded batches",
-        )
+        what = "an attention mask reached the pretraining attention, which takes packed windows without padding"
+        raise ModelError(what, hint="pass input_ids only; reload the exported model for padded batches")
     if detour_causal is None:
-        raise ModelError(
-            "the pretraining attention was called without a direction",
-            hint="call the model through trainer.model.network, which passes it, or reload it with stock attention",
-        )
+        hint = "call the model through trainer.model.network, which passes it, or reload it with stock attention"
+        raise ModelError("the pretraining attention was called without a direction", hint=hint)
     config: PreTrainedConfig = module.config  # type: ignore[assignment]
     window = reach(config, sliding_window, causal=detour_causal)
     if query.dtype != value.dtype:  # rotary positions leave float32 behind under autocast, which no kernel takes

@@ -66,10 +66,8 @@ FAMILIES: dict[str, Family] = {
 def family_of(model_type: str) -> Family:
     """The family of a config's ``model_type``. Raises ModelError naming the known ones."""
     if model_type not in FAMILIES:
-        raise ModelError(
-            f"model type '{model_type}' cannot be pretrained here",
-            hint="known types: " + ", ".join(sorted(FAMILIES)) + "; add a Family in trainer/model/families.py",
-        )
+        hint = "known types: " + ", ".join(sorted(FAMILIES)) + "; add a Family in trainer/model/families.py"
+        raise ModelError(f"model type '{model_type}' cannot be pretrained here", hint=hint)
     return FAMILIES[model_type]
 
 
@@ -96,7 +94,5 @@ def position_limit(model: PreTrainedModel) -> int:
 def check_windows(model: PreTrainedModel, length: int) -> None:
     """Raise ModelError for windows of `length` tokens that the position embeddings do not reach."""
     if length > position_limit(model):
-        raise ModelError(
-            f"windows of {length} tokens are longer than the model's {position_limit(model)} positions",
-            hint="make corpus.sequence_length smaller",
-        )
+        what = f"windows of {length} tokens are longer than the model's {position_limit(model)} positions"
+        raise ModelError(what, hint="make corpus.sequence_length smaller")

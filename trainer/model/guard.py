@@ -29,8 +29,6 @@ Forward = Callable[[Tensor], Tensor]
 class GuardReport:
     """What was measured: the leak (largest absolute change), and the reach per kind of layer."""
 
-    causal: bool
-    tokens: int
     leak: float
     reaches: dict[str, Reach]
 
@@ -107,6 +105,17 @@ def probe_tokens(model: PreTrainedModel, device: torch.device) -> Tensor:
     return ids.to(device)
 
 
+def check_leak(forward: Forward, tokens: Tensor, model: PreTrainedModel, *, causal: bool, hint: str) -> float:
+    """The leak of `model` through `forward`. Raises ModelError unless it is what `causal` says."""
+    amount = leak(forward, tokens, model.config.vocab_size)
+    if causal and amount != 0.0:
+        raise ModelError(f"the causal phase leaks: outputs change by {amount:.3g} when later tokens change", hint=hint)
+    if not causal and amount == 0.0:
+        what = "the bidirectional phase is causal: outputs do not change when later tokens change"
+        raise ModelError(what, hint=hint)
+    return amount
+
+
 def check(model: PreTrainedModel, forward: Forward, *, causal: bool, device: torch.device | None = None) -> GuardReport:
     """Measure leak and reach of `model` through `forward`; both must be what `causal` says.
 
@@ -116,21 +125,11 @@ def check(model: PreTrainedModel, forward: Forward, *, causal: bool, device: tor
     training = model.training
     model.train(False)
     try:
-        amount = leak(forward, tokens, model.config.vocab_size)
-        if causal and amount != 0.0:
-            raise ModelError(
-                f"the causal phase leaks: outputs change by {amount:.3g} when later tokens change",
-                hint="load the model with trainer.model.attention.NAME as attn_implementation",
-            )
-        if not causal and amount == 0.0:
-            raise ModelError(
-                "the bidirectional phase is causal: outputs do not change when later tokens change",
-                hint="load the model with trainer.model.attention.NAME as attn_implementation",
-            )
-        reaches = _check_reaches(model, forward, tokens, causal=causal)
+        hint = "load the model with trainer.model.attention.NAME as attn_implementation"
+        amount = check_leak(forward, tokens, model, causal=causal, hint=hint)
+        return GuardReport(amount, _check_reaches(model, forward, tokens, causal=causal))
     finally:
         model.train(training)
-    return GuardReport(causal, tokens.shape[1], amount, reaches)
 
 
 def _check_reaches(model: PreTrainedModel, forward: Forward, tokens: Tensor, *, causal: bool) -> dict[str, Reach]:
@@ -145,10 +144,9 @@ def _check_reaches(model: PreTrainedModel, forward: Forward, tokens: Tensor, *, 
         # what `layer_reach` measures of it: the queries after the key see it to their left, those before to their right
         clipped = Reach(-1 if wanted.left >= after else wanted.left, -1 if wanted.right >= before else wanted.right)
         if measured != clipped:
-            raise ModelError(
-                f"a {kind} layer reaches {tuple(measured)} keys, its window says {tuple(clipped)}",
-                hint="the installed transformers passes another window; see trainer/model/attention.py:reach",
-            )
+            what = f"a {kind} layer reaches {tuple(measured)} keys, its window says {tuple(clipped)}"
+            hint = "the installed transformers passes another window; see trainer/model/attention.py:reach"
+            raise ModelError(what, hint=hint)
         reaches[kind] = measured
     return reaches
 
@@ -164,10 +162,8 @@ def freeze(model: PreTrainedModel, spec: Freeze | None) -> list[nn.Module]:
     layers = layers_of(model)
     numbers = parse_layers(spec.layers)
     if numbers[-1] >= len(layers):
-        raise ModelError(
-            f"layer {numbers[-1]} cannot be frozen: the model has layers 0-{len(layers) - 1}",
-            hint="correct freeze.layers in the recipe",
-        )
+        hint = "correct freeze.layers in the recipe"
+        raise ModelError(f"layer {numbers[-1]} cannot be frozen: the model has layers 0-{len(layers) - 1}", hint=hint)
     if spec.zeroed_gradients:
         return [layers[number] for number in numbers]
     for number in numbers:

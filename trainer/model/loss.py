@@ -23,7 +23,7 @@ CHUNK_LOGITS = {"cpu": 1 << 21, "cuda": 1 << 27}
 
 
 def chunk_loss(
-    total: Tensor, logits: Tensor, want: Tensor, softcap: float | None, gradients: bool, biased: bool
+    total: Tensor, logits: Tensor, want: Tensor, gradients: bool, biased: bool
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """(total with a chunk's summed loss, gradient of its logits in their type, the same summed over rows in float32).
 
@@ -32,12 +32,9 @@ def chunk_loss(
     """
     kind = logits.dtype
     logits = logits.float()
-    if softcap is not None:
-        logits = softcap * torch.tanh(logits / softcap)
     present = want != IGNORE
     index = want.clamp_min(0)[:, None]
     picked = logits.gather(1, index)
-    slope = 1 - (logits / softcap).square() if softcap is not None else None
     # Softmax in place of the logits, with a single exponential for value and gradient.
     largest = logits.amax(dim=1, keepdim=True)
     grad = logits.sub_(largest).exp_()
@@ -48,8 +45,6 @@ def chunk_loss(
         return total, None, None
     counts = present[:, None].to(grad.dtype)
     grad.mul_(counts / sums).scatter_add_(1, index, -counts)
-    if slope is not None:
-        grad *= slope
     return total, grad.to(kind), grad.sum(0) if biased else None
 
 
@@ -67,14 +62,7 @@ def compiled_chunk() -> Callable[..., tuple[Tensor, Tensor | None, Tensor | None
 class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
-        hidden: Tensor,
-        weight: Tensor,
-        bias: Tensor | None,
-        targets: Tensor,
-        softcap: float | None,
-        chunk: int,
-        compiled: bool,
+        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, chunk: int, compiled: bool
     ) -> Tensor:
         body = compiled_chunk() if compiled else chunk_loss
         total = torch.zeros((), dtype=torch.float32, device=hidden.device)
@@ -88,9 +76,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         for start in range(0, hidden.shape[0], chunk):
             part, want = hidden[start : start + chunk], targets[start : start + chunk]
             logits = part @ matrix.t() if offset is None else torch.addmm(offset, part, matrix.t())
-            total, low, bias_part = body(
-                total, logits, want, softcap, need_hidden or need_weight or need_bias, need_bias
-            )
+            total, low, bias_part = body(total, logits, want, need_hidden or need_weight or need_bias, need_bias)
             if low is None:
                 continue
             if grad_bias is not None and bias_part is not None:
@@ -112,7 +98,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
             (next(saved) * scale).to(kind) if there else None
             for there, kind in zip(ctx.present, ctx.kinds, strict=True)  # type: ignore[attr-defined]
         ]
-        return (*grads, None, None, None, None)
+        return (*grads, None, None, None)
 
 
 MIXED = getattr(torch.ops.aten.addmm, "dtype_out", None)
@@ -136,18 +122,16 @@ def linear_cross_entropy_sum(
     bias: Tensor | None,
     targets: Tensor,
     *,
-    softcap: float | None = None,
     chunk: int | None = None,
     compiled: bool = False,
 ) -> Tensor:
     """Summed cross-entropy of ``hidden @ weight.T + bias`` against `targets`, in float32.
 
     hidden: (positions, width); weight: (vocabulary, width); targets: (positions,) ids, `IGNORE` for none.
-    softcap: logits become ``softcap * tanh(logits / softcap)``, as some decoders have it.
     compiled: whether each chunk's loss and gradient are computed by compiled kernels.
     Gradients are formed in the forward pass, so the result allows a single backward.
     """
     if chunk is None:
         chunk = max(64, CHUNK_LOGITS[hidden.device.type] // weight.shape[0])
-    total: Tensor = _LinearCrossEntropy.apply(hidden, weight, bias, targets, softcap, chunk, compiled)  # type: ignore[no-untyped-call]
+    total: Tensor = _LinearCrossEntropy.apply(hidden, weight, bias, targets, chunk, compiled)  # type: ignore[no-untyped-call]
     return total

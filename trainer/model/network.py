@@ -69,11 +69,12 @@ class Trainee(nn.Module):
 
     def __init__(self, model: PreTrainedModel) -> None:
         super().__init__()
+        if getattr(model.config, "final_logit_softcapping", None):
+            raise ModelError("the model bounds its logits (final_logit_softcapping)", hint="give a model without")
         self.model = model
         self._family = family_of(model.config.model_type)
         self._extra: dict[str, Any] = {"use_cache": False} if hasattr(model.config, "use_cache") else {}
         self.compiled_loss = False
-        self.softcap: float | None = getattr(model.config, "final_logit_softcapping", None)
 
     def hidden(self, input_ids: Tensor, *, causal: bool, packing: Packing | None = None) -> Tensor:
         """Hidden states (batch, tokens, width) of `input_ids` (batch, tokens)."""
@@ -88,18 +89,10 @@ class Trainee(nn.Module):
         """Scores (batch, tokens, vocabulary) of every position; for tests and the guard."""
         hidden = self.hidden(input_ids, causal=causal, packing=packing)
         scores: Tensor = decoder_of(self.model)(self._family.transform(self.model, hidden))
-        if self.softcap is not None:
-            scores = self.softcap * torch.tanh(scores / self.softcap)
         return scores
 
     def forward(
-        self,
-        input_ids: Tensor,
-        positions: Tensor,
-        targets: Tensor,
-        *,
-        causal: bool,
-        packing: Packing | None = None,
+        self, input_ids: Tensor, positions: Tensor, targets: Tensor, *, causal: bool, packing: Packing | None = None
     ) -> Tensor:
         """Summed loss (float32 scalar) at `positions` of the flattened batch.
 
@@ -112,9 +105,8 @@ class Trainee(nn.Module):
             if torch.is_autocast_enabled(hidden.device.type):
                 transformed = transformed.to(torch.get_autocast_dtype(hidden.device.type))
             head = decoder_of(self.model)
-            return linear_cross_entropy_sum(
-                transformed, head.weight, head.bias, targets, softcap=self.softcap, compiled=self.compiled_loss
-            )
+            compiled = self.compiled_loss
+            return linear_cross_entropy_sum(transformed, head.weight, head.bias, targets, compiled=compiled)
 
 
 def check_base(source: str | Path, revision: str | None = None) -> PreTrainedConfig | None:
@@ -130,43 +122,52 @@ def check_base(source: str | Path, revision: str | None = None) -> PreTrainedCon
     return config
 
 
-def load_model(source: str | Path, *, revision: str | None = None) -> PreTrainedModel:
-    """A checkpoint (hub id or folder) with float32 weights and the registered attention.
+def run_hint(checkpoint: str | Path, otherwise: str) -> str:
+    """What to give in the place of a pretraining run's folder, in which the model is one below."""
+    model = Path(checkpoint) / "model"
+    return f"this is a run: give {model}" if (model / "config.json").is_file() else otherwise
 
-    Raises ModelError when it cannot be found, is not a known family, or lacks the prediction head.
-    """
+
+def read_config(source: str | Path, revision: str | None = None) -> PreTrainedConfig:
+    """The config of a checkpoint (hub id or folder). Raises ModelError where there is none."""
     try:
         config: PreTrainedConfig = AutoConfig.from_pretrained(str(source), revision=revision)
     except (OSError, ValueError) as error:
-        raise ModelError(
-            f"the base checkpoint '{source}' is not at hand: {first_line(error, 200)}",
-            hint="give a hub id that can be reached, or a folder with config.json and model.safetensors",
-        ) from error
+        hint = "give a hub id that can be reached, or a folder with config.json and model.safetensors"
+        what = f"the checkpoint '{source}' is not at hand: {first_line(error, 200)}"
+        raise ModelError(what, hint=run_hint(source, hint)) from error
+    return config
+
+
+def load_weights(auto: Any, source: str | Path, *, revision: str | None = None, **options: Any) -> PreTrainedModel:
+    """A checkpoint in float32 by one of transformers' `auto` classes; a pooler may be missing.
+
+    Raises ModelError when it cannot be loaded, and when weights are missing, which would be random.
+    """
     disable_progress_bar()  # type: ignore[no-untyped-call]
-    auto = getattr(transformers, family_of(config.model_type).auto)
+    options |= {"dtype": torch.float32, "output_loading_info": True, "use_safetensors": only_safetensors(source)}
     try:
-        loaded = auto.from_pretrained(
-            str(source),
-            revision=revision,
-            attn_implementation=attention.NAME,
-            dtype=torch.float32,
-            output_loading_info=True,
-            use_safetensors=only_safetensors(source),
-        )
+        model, info = auto.from_pretrained(str(source), revision=revision, **options)
     except (OSError, ValueError, RuntimeError, EOFError, UnpicklingError, SafetensorError) as error:
         hint = "check the folder's model.safetensors and config.json, or download it again"
         if not Path(source).is_dir():
             commit = f" --revision {revision}" if revision else ""
             hint = f"put all of it into the hub's cache: `hf download {source}{commit}`, on a machine with a network"
         raise ModelError(f"the checkpoint '{source}' cannot be loaded: {first_line(error, 200)}", hint=hint) from error
-    model: PreTrainedModel = loaded[0]
-    missing = sorted(loaded[1].get("missing_keys", ()))
-    if missing:
-        raise ModelError(
-            f"the checkpoint '{source}' lacks weights, among them '{missing[0]}'",
-            hint="use the masked language model's checkpoint, which holds the prediction head",
-        )
-    return model
+    if missing := sorted(key for key in info.get("missing_keys", ()) if "pooler" not in key):
+        what = f"the checkpoint '{source}' lacks weights, among them '{missing[0]}'"
+        raise ModelError(what, hint="use a whole checkpoint; for training, one that holds the prediction head")
+    loaded: PreTrainedModel = model
+    return loaded
+
+
+def load_model(source: str | Path, *, revision: str | None = None) -> PreTrainedModel:
+    """A checkpoint (hub id or folder) with float32 weights and the registered attention.
+
+    Raises ModelError when it cannot be found, is not a known family, or lacks the prediction head.
+    """
+    auto = getattr(transformers, family_of(read_config(source, revision).model_type).auto)
+    return load_weights(auto, source, revision=revision, attn_implementation=attention.NAME)
 
 
 def new_model(config: dict[str, Any], tokenizer: PreTrainedTokenizerBase, seed: int) -> PreTrainedModel:
@@ -186,11 +187,16 @@ def new_model(config: dict[str, Any], tokenizer: PreTrainedTokenizerBase, seed: 
             fields.setdefault(f"{name}_token_id", token)
     fields.setdefault("vocab_size", len(tokenizer))
     built = make_config(fields)
-    with torch.random.fork_rng(devices=[]), config_values(built.model_type):
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model: PreTrainedModel = getattr(transformers, family_of(built.model_type).auto).from_config(
-            built, attn_implementation=attention.NAME, dtype=torch.float32
-        )
+        return build_model(built)
+
+
+def build_model(config: PreTrainedConfig) -> PreTrainedModel:
+    """A model with random float32 weights and the registered attention. Raises ModelError for values of the config."""
+    auto = getattr(transformers, family_of(config.model_type).auto)
+    with config_values(config.model_type):
+        model: PreTrainedModel = auto.from_config(config, attn_implementation=attention.NAME, dtype=torch.float32)
     return model
 
 
@@ -222,19 +228,14 @@ def config_values(kind: str) -> Iterator[None]:
         yield
     except _BAD_VALUE as error:
         message = " ".join(str(error).split())[:200] or type(error).__name__
-        raise ModelError(
-            f"base.config is not a {kind} config: {message}",
-            hint="check the value against the transformers config of that model type",
-        ) from error
+        hint = "check the value against the transformers config of that model type"
+        raise ModelError(f"base.config is not a {kind} config: {message}", hint=hint) from error
 
 
 def model_from_config(folder: Path) -> PreTrainedModel:
     """The run's architecture with any weights, for a checkpoint to be read into."""
-    config = AutoConfig.from_pretrained(str(folder))
-    auto = getattr(transformers, family_of(config.model_type).auto)
     with torch.random.fork_rng(devices=[]):
-        model: PreTrainedModel = auto.from_config(config, attn_implementation=attention.NAME, dtype=torch.float32)
-    return model
+        return build_model(AutoConfig.from_pretrained(str(folder)))
 
 
 def set_dropout(model: PreTrainedModel, rate: float) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,11 +93,8 @@ def pad(targets: Targets, size: int) -> Targets:
     missing = size - targets.positions.size
     if missing <= 0:
         return targets
-    return Targets(
-        targets.inputs,
-        np.pad(targets.positions, (0, missing)),
-        np.pad(targets.targets, (0, missing), constant_values=IGNORE),
-    )
+    filled = np.pad(targets.targets, (0, missing), constant_values=IGNORE)
+    return replace(targets, positions=np.pad(targets.positions, (0, missing)), targets=filled)
 
 
 def document_numbers(windows: Ids, end: int) -> Ids:

@@ -16,12 +16,6 @@ ROLES = ("pad", "bos", "eos", "cls", "sep", "mask")
 """Special tokens that configs and tokenizers name by id."""
 
 
-_TOKENIZER_FILES = (
-    *("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json"),
-    *("tokenizer.model", "sentencepiece.bpe.model", "spiece.model"),
-)
-
-
 def check_fit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, masked: bool) -> None:
     """Raise ModelError unless every id of `tokenizer` has a row in the model and special tokens exist.
 
@@ -30,20 +24,14 @@ def check_fit(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, mas
     rows = decoder_of(model).weight.shape[0]
     largest = max(tokenizer.get_vocab().values(), default=0)
     if largest >= rows:
-        raise ModelError(
-            f"the tokenizer does not fit the model: it has ids up to {largest}, the model {rows} rows",
-            hint="use the tokenizer that the checkpoint was made with",
-        )
+        what = f"the tokenizer does not fit the model: it has ids up to {largest}, the model {rows} rows"
+        raise ModelError(what, hint="use the tokenizer that the checkpoint was made with")
     if masked and tokenizer.mask_token_id is None:
-        raise ModelError(
-            "the tokenizer has no mask token, which the masked phases need",
-            hint="set mask_token in tokenizer_config.json (Gemma's vocabulary holds <mask>)",
-        )
+        hint = "set mask_token in tokenizer_config.json (Gemma's vocabulary holds <mask>)"
+        raise ModelError("the tokenizer has no mask token, which the masked phases need", hint=hint)
     if end_token(tokenizer) is None:
-        raise ModelError(
-            "the tokenizer has neither an end-of-sequence nor a separator token to end documents with",
-            hint="set eos_token or sep_token in tokenizer_config.json",
-        )
+        what = "the tokenizer has neither an end-of-sequence nor a separator token to end documents with"
+        raise ModelError(what, hint="set eos_token or sep_token in tokenizer_config.json")
 
 
 def check_own_ids(source: str | Path, tokenizer: PreTrainedTokenizerBase, *, revision: str | None = None) -> None:
@@ -53,9 +41,8 @@ def check_own_ids(source: str | Path, tokenizer: PreTrainedTokenizerBase, *, rev
     names. Tokens may be added on ids that the checkpoint's tokenizer leaves free.
     """
     original: PreTrainedTokenizerBase | None = None
-    if not Path(source).is_dir() or any((Path(source) / name).is_file() for name in _TOKENIZER_FILES):
-        with suppress(ModelError):
-            original = load_tokenizer(source, revision=revision)
+    with suppress(ModelError):
+        original = load_tokenizer(source, revision=revision)
     if original is None:
         raw, _ = PreTrainedConfig.get_config_dict(str(source), revision=revision)
         # The ids of the two ends are left at the class's defaults by many published configs.
@@ -68,10 +55,8 @@ def check_own_ids(source: str | Path, tokenizer: PreTrainedTokenizerBase, *, rev
     moved = min((i for token, i in theirs.items() if vocabulary.get(token) != i), default=None)
     if moved is not None:
         token, here = (t.convert_ids_to_tokens(moved) for t in (original, tokenizer))
-        raise ModelError(
-            f"base.tokenizer is not the checkpoint's: id {moved} is '{token}' there and '{here}' here",
-            hint="leave base.tokenizer out, or give a tokenizer with the same vocabulary",
-        )
+        what = f"base.tokenizer is not the checkpoint's: id {moved} is '{token}' there and '{here}' here"
+        raise ModelError(what, hint="leave base.tokenizer out, or give a tokenizer with the same vocabulary")
 
 
 def check_ids(named: dict[str, Any], tokenizer: PreTrainedTokenizerBase, by: str) -> None:
@@ -79,10 +64,8 @@ def check_ids(named: dict[str, Any], tokenizer: PreTrainedTokenizerBase, by: str
     for role in ROLES:
         wanted, actual = named.get(f"{role}_token_id"), getattr(tokenizer, f"{role}_token_id")
         if isinstance(wanted, int) and actual is not None and wanted != actual:
-            raise ModelError(
-                f"{role}_token_id is {wanted} by {by} and {actual} by the tokenizer",
-                hint="use the tokenizer that the checkpoint was made with, or take the id out of the config",
-            )
+            hint = "use the tokenizer that the checkpoint was made with, or take the id out of the config"
+            raise ModelError(f"{role}_token_id is {wanted} by {by} and {actual} by the tokenizer", hint=hint)
 
 
 def end_token(tokenizer: PreTrainedTokenizerBase) -> int | None:

@@ -91,8 +91,8 @@ class CorpusSpec(Growing):
     """Folder of built corpora, from root; default: `corpora` next to the runs. Agreement-bound text stays with it."""
     seed: int = 42
     """Shuffles the documents."""
-    start_token: Literal["none", "cls"] = "none"
-    """Token before each document; the end token is always after it."""
+    start_token: Literal["none"] = "none"
+    """No token stands before a document; the word is part of the hashes of recipes and corpora."""
     held_out: float = Field(0.01, ge=0, lt=0.5)
     """Part of the documents kept for validation loss."""
     shard_tokens: Tokens = 500_000_000

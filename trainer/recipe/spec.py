@@ -92,9 +92,6 @@ class Engine(Growing):
     """Whether a GPU computes the same bits every time, at a cost in speed; a CPU with a number of threads does anyway.
     Only with it is a resume on a GPU promised to be the uninterrupted run bit for bit."""
     activation_checkpointing: bool = False
-    residual: Literal["fp32", "bf16"] = Field("fp32", json_schema_extra=LATER)
-    """In bf16: the type of the states between layers. bf16 halves what they take and the traffic of norms, and rounds
-    their sums; weights, norms, loss and moments stay in float32."""
     dropout: float = Field(0.0, ge=0, lt=1)
 
     def compiles(self, device: str) -> bool:

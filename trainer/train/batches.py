@@ -57,14 +57,7 @@ class Batches:
     """The steps of one phase; `fixed` pads targets to a fixed count, for compiled and GPU runs."""
 
     def __init__(
-        self,
-        recipe: Recipe,
-        phase: int,
-        corpus: Corpus,
-        vocabulary: Vocabulary,
-        world: World,
-        *,
-        fixed: bool,
+        self, recipe: Recipe, phase: int, corpus: Corpus, vocabulary: Vocabulary, world: World, *, fixed: bool
     ) -> None:
         self.recipe, self.number, self.corpus = recipe, phase, corpus
         self.phase: Phase = recipe.phases[phase]

@@ -122,19 +122,14 @@ def determinism(wanted: bool) -> Iterator[None]:
 
     cuBLAS reads its variable when it is first used in a process, so nothing may have run on the GPU before.
     """
-    if not wanted:
-        yield
-        return
-    before, warn_only = (
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
-    )
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    torch.use_deterministic_algorithms(True)
+    if wanted:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.use_deterministic_algorithms(True)
     try:
         yield
     finally:
-        torch.use_deterministic_algorithms(before, warn_only=warn_only)
+        if wanted:
+            torch.use_deterministic_algorithms(False)
 
 
 class StoppedError(Exception):

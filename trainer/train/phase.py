@@ -9,14 +9,12 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from transformers import PreTrainedModel
 
-from biobench.errors import ModelError
 from trainer.model import attention, guard
 from trainer.model.families import check_windows, layers_of
 from trainer.model.guard import GuardReport, freeze
@@ -67,9 +65,6 @@ def prepare(
     model.to(world.device)  # type: ignore[arg-type]
     module = Trainee(model)
     kind = precision_of(recipe, world.device)
-    if recipe.engine.residual == "bf16" and kind == "bf16":
-        layers_of(model)[0].register_forward_pre_hook(_to_bf16, with_kwargs=True)
-
     causal = phase.objective == "clm"
 
     def forward(ids: Tensor) -> Tensor:
@@ -89,10 +84,8 @@ def prepare(
         torch._dynamo.config.optimize_ddp = False
         for layer in layers_of(model):
             layer.compile(dynamic=None if phase.isolate_documents else False)
-        amount = guard.leak(forward, guard.probe_tokens(model, world.device), model.config.vocab_size)
-        if causal == (amount != 0.0):
-            what = f"the compiled model is not {'causal' if causal else 'bidirectional'}: leak {amount:.3g}"
-            raise ModelError(what, hint="use engine.compile=false")
+        hint = "use engine.compile=false"
+        guard.check_leak(forward, guard.probe_tokens(model, world.device), model, causal=causal, hint=hint)
     module.train()
     module.compiled_loss = recipe.engine.compiles(world.device.type)
     wrapped = _wrap(recipe, module, world)
@@ -100,13 +93,6 @@ def prepare(
     if state is not None:
         checkpoint.load_moments(state, model, optimizer, world)
     return PreparedPhase(module, wrapped, optimizer, report, kind, kernels, zeroed)
-
-
-def _to_bf16(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Casts the states that enter the first layer; every later sum of two bf16 tensors stays one."""
-    if args:
-        return (args[0].to(torch.bfloat16), *args[1:]), kwargs
-    return args, {**kwargs, "hidden_states": kwargs["hidden_states"].to(torch.bfloat16)}
 
 
 def autocast(precision: str, device: torch.device) -> torch.autocast:
@@ -118,35 +104,31 @@ def _kernels(module: Trainee, causal: bool, precision: str, device: torch.device
     """What computes the layers as they will be trained, dropout included; a GPU without a kernel is warned of."""
     tokens = guard.probe_tokens(module.model, device)
     ends = torch.tensor([0, tokens.shape[1]], dtype=torch.int32, device=device)
-    packing = Packing(torch.zeros_like(tokens), ends) if isolated else None
+    packing = Packing(torch.zeros_like(tokens), ends)
+
+    def states(exact: bool) -> Tensor:
+        """Of one document at rest, by the path that isolated documents take."""
+        module.eval()
+        with torch.no_grad(), autocast("fp32" if exact else "bf16", device):
+            return module.hidden(tokens, causal=causal, packing=packing)
+
     refusals: list[str] = []
     if attention.KERNELS and device.type in attention.DEVICES and precision == "bf16":
-        refusals = attention.prove_kernels(lambda exact: _probed(module, tokens, causal, exact=exact))
+        refusals = attention.prove_kernels(states)
     module.train()
     with attention.noting() as kernels, torch.no_grad(), autocast(precision, device), torch.random.fork_rng([]):
-        module.hidden(tokens, causal=causal, packing=packing)
+        module.hidden(tokens, causal=causal, packing=packing if isolated else None)
     dense = sorted(kind for kind, path in kernels.items() if path == attention.DENSE)
     if dense and device.type in attention.DEVICES:
-        why = "; ".join(refusals) or (
-            "the kernels take no such tensors" if attention.KERNELS else "no kernel for windows is there"
-        )
+        why = "the kernels take no such tensors" if attention.KERNELS else "no kernel for windows is there"
         logging.getLogger("trainer").warning(
             "%s runs over a mask of tokens x tokens, slow and large: %s (precision %s, dropout); install flash-attn, "
             "use bf16, or set engine.dropout=0",
             " and ".join(dense),
-            why,
+            "; ".join(refusals) or why,
             precision,
         )
     return kernels
-
-
-def _probed(module: Trainee, tokens: Tensor, causal: bool, *, exact: bool) -> Tensor:
-    """States of one document at rest, by the path that isolated documents take."""
-    module.eval()
-    ends = torch.tensor([0, tokens.shape[1]], dtype=torch.int32, device=tokens.device)
-    packing = Packing(torch.zeros_like(tokens), ends)
-    with torch.no_grad(), autocast("fp32" if exact else "bf16", tokens.device):
-        return module.hidden(tokens, causal=causal, packing=packing)
 
 
 def _wrap(recipe: Recipe, module: Trainee, world: World) -> nn.Module:

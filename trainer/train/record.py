@@ -39,10 +39,8 @@ def phase_record(
     phase = recipe.phases[index]
     steps, step_tokens = recipe.steps(phase), recipe.step_tokens_of(phase)
     peak = recipe.optimizer.learning_rate * phase.schedule.peak
-    rates = [
-        peak * factor(phase, s, steps=steps, step_tokens=step_tokens)
-        for s in {0, steps - 1, *(range(steps) if steps <= 10_000 else range(0, steps, 100))}
-    ]
+    times = {0, steps - 1, *range(0, steps, 1 if steps <= 10_000 else 100)}
+    rates = {s: peak * factor(phase, s, steps=steps, step_tokens=step_tokens) for s in times}
     frozen = None if phase.freeze is None else phase.freeze.layers
     if phase.freeze is not None and phase.freeze.zeroed_gradients:
         frozen = f"{frozen} (gradients zeroed)"
@@ -59,8 +57,8 @@ def phase_record(
         last_sample=progress.first_sample + read - 1,
         order_hash=progress.order_hash,
         epochs=round(read / len(corpus.train), 4),
-        peak_rate=max(rates),
-        final_rate=peak * factor(phase, steps - 1, steps=steps, step_tokens=step_tokens),
+        peak_rate=max(rates.values()),
+        final_rate=rates[steps - 1],
         schedule=phase.schedule.model_dump(mode="json"),
         frozen_layers=frozen,
         head=phase.head,
@@ -105,7 +103,7 @@ def run_ledger(
     recipe: Recipe, progress: Progress, start: Start, data: Corpus, world: World, unguarded: Sequence[str] | None
 ) -> Ledger:
     """The ledger of a run whose phases are all trained. unguarded: tasks whose documents were not excluded."""
-    phases, low = progress.done, start.precision == "bf16"
+    phases = progress.done
     return Ledger(
         name=recipe.name,
         recipe_hash=recipe_hash(recipe),
@@ -122,7 +120,7 @@ def run_ledger(
         batch_sequences=recipe.batch.sequences,
         step_tokens=recipe.step_tokens,
         optimizer=recipe.optimizer.model_dump(mode="json"),
-        precision=start.precision + (", residual in bf16" if low and recipe.engine.residual == "bf16" else ""),
+        precision=start.precision,
         dropout=recipe.engine.dropout,
         attention=attention.describe(),
         distributed=recipe.engine.distributed if world.size > 1 else "none",
@@ -145,14 +143,9 @@ def run_ledger(
 
 def code_version() -> str:
     """The package's version, with the commit when it runs from a checkout."""
-    try:
-        version = metadata.version("biobench")
-    except metadata.PackageNotFoundError:
-        version = "uninstalled"
-    root = Path(__file__).resolve().parents[2]
+    version, root = metadata.version("biobench"), Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return version
-    done = subprocess.run(
-        ["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=False
-    )
+    command = ["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     return f"{version}+{done.stdout.strip()}" if done.returncode == 0 else version

@@ -126,10 +126,8 @@ def open_run(recipe: Recipe, out: Path, *, resume: bool) -> None:
         )
     changed = differences(training_fields(read_recipe(out)), training_fields(recipe))
     if changed:
-        raise UsageError(
-            f"the recipe has changed since the run in {out} began: {', '.join(changed[:4])}",
-            hint="undo the change, or start a new run with --out DIR",
-        )
+        hint = "undo the change, or start a new run with --out DIR"
+        raise UsageError(f"the recipe has changed since the run in {out} began: {', '.join(changed[:4])}", hint=hint)
     with writing(out):  # what a kill left of folders on their way; whole ones never end in .tmp
         for place in (out, out / FOLDER, out / "exports", out / "phases"):
             for left in place.glob("*.tmp"):
@@ -168,16 +166,12 @@ def adopt(recipe: Recipe, start: Start) -> tuple[Progress, Path]:
         )
         changed = differences(mine, their)
     if changed or their_start is None:
-        raise UsageError(
-            f"reuse.run {other} was not trained as this recipe begins: {', '.join(changed[:4]) or 'it never began'}",
-            hint="reuse a run with equal base, corpus, batch, optimiser, seeds and first phases",
-        )
+        what = f"reuse.run {other} was not trained as this recipe begins: {', '.join(changed[:4]) or 'it never began'}"
+        raise UsageError(what, hint="reuse a run with equal base, corpus, batch, optimiser, seeds and first phases")
     folder = other / FOLDER / phase_end_name(count - 1, through)
     if not folder.is_dir():
-        raise UsageError(
-            f"reuse.run {other} has no state at the end of phase '{through}'",
-            hint="finish that run with --resume, or train it again with checkpoints.keep_phases=true",
-        )
+        hint = "finish that run with --resume, or train it again with checkpoints.keep_phases=true"
+        raise UsageError(f"reuse.run {other} has no state at the end of phase '{through}'", hint=hint)
     progress = read_progress(folder)
     done = tuple(r.model_copy(update={"adopted_from": r.adopted_from or theirs.name}) for r in progress.done)
     return progress.model_copy(update={"done": done, "recipe_hash": recipe_hash(recipe)}), folder

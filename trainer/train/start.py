@@ -84,10 +84,9 @@ def open_corpora(
     for spec in recipe.corpora:
         cache = cache_of(spec, runs)
         if built and not corpus.is_built(spec, tokenizer, cache, exclude):
-            raise UsageError(
-                f"a corpus of {recipe.name} is not built below {cache}, and --built-corpus builds none",
-                hint=f"run `biobench corpus build` before, with the same options and --cache {cache}",
-            )
+            what = f"a corpus of {recipe.name} is not built below {cache}, and --built-corpus builds none"
+            hint = f"run `biobench corpus build` before, with the same options and --cache {cache}"
+            raise UsageError(what, hint=hint)
         built_now: Corpus | None = None
         if world.first:
             with contextlib.suppress(StoppedError):
@@ -122,15 +121,11 @@ def begin(
     start = read_start(out) if known else None
     if start is not None:
         if (start.manifest_hash, start.phase_manifests) != (corpora[0].hash, phases):
-            raise UsageError(
-                "the corpus has changed since the run began",
-                hint="restore its sources and exclusions, or start a new run with --out DIR",
-            )
+            hint = "restore its sources and exclusions, or start a new run with --out DIR"
+            raise UsageError("the corpus has changed since the run began", hint=hint)
         if start.precision != precision:
-            raise UsageError(
-                f"the run began in {start.precision} and would go on in {precision} on this device",
-                hint=f"continue with --set engine.precision={start.precision}",
-            )
+            what = f"the run began in {start.precision} and would go on in {precision} on this device"
+            raise UsageError(what, hint=f"continue with --set engine.precision={start.precision}")
         return start
     base = recipe.base
     remote = base.model is not None and not Path(base.model).is_dir()

@@ -146,8 +146,6 @@ class Reader:
     format: str
     options: type[ReaderOptions]
     read: ReadFunction
-    about: str = field(default="")
-    """First line of the reader's docstring; for documentation."""
 
 
 REGISTRY: dict[str, Reader] = {}
@@ -160,8 +158,7 @@ def reader(options: type[ReaderOptions]) -> Callable[[ReadFunction], ReadFunctio
         name = str(options.model_fields["format"].annotation.__args__[0])  # type: ignore[union-attr]
         if name in REGISTRY:
             raise ValueError(f"two readers are called '{name}'")
-        about = (function.__doc__ or "").strip().split("\n", 1)[0]
-        REGISTRY[name] = Reader(name, options, function, about)
+        REGISTRY[name] = Reader(name, options, function)
         return function
 
     return decorate

@@ -254,7 +254,7 @@ def _objects(place: FileLine, layout: Layout) -> Iterator[tuple[int, dict[str, A
 
 
 def parquet_rows(request: Request[Any], columns: Sequence[str]) -> Iterator[DataRow]:
-    """The rows of all parquet files with these columns; places are row numbers from 1."""
+    """The rows of all parquet files with these columns (all, where none is named); places are row numbers from 1."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -267,7 +267,7 @@ def parquet_rows(request: Request[Any], columns: Sequence[str]) -> Iterator[Data
             for column in columns:
                 if column not in known:
                     raise place.at(None).bad(f"has no column '{column}'", place.nearest(column, known))
-            batches = file.iter_batches(columns=list(columns))
+            batches = file.iter_batches(columns=list(columns) or None)
             while (batch := next(batches, None)) is not None:
                 for values in batch.to_pylist():
                     number += 1
@@ -276,14 +276,3 @@ def parquet_rows(request: Request[Any], columns: Sequence[str]) -> Iterator[Data
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             what = f"is not a whole parquet file ({first_line(error)})"
             raise place.at(None).bad(what, "download it again") from None
-
-
-def parquet_table(place: FileLine) -> Any:
-    """The whole file as a `pyarrow.Table`."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return pq.read_table(place.path)
-    except (pa.ArrowException, OSError) as error:
-        raise place.bad(f"is not a whole parquet file ({first_line(error)})", "download it again") from None

@@ -18,7 +18,16 @@ _RECORD = re.compile(
 )
 _MARKER = re.compile(r"^START_OF_RECORD=\d", re.MULTILINE)
 _MASK = re.compile(r"\[\*\*(.*?)\*\*\]")
-_DATE = re.compile(r"\d+|\d{1,2}-\d{1,2}|\d{4}-\d{2}-\d{2}")
+_RULES = {
+    "name": "name",
+    "e-mail address": "other",
+    "telephone/fax|pager number": "phone_nb",
+    "age over": "age",
+    "location|hospital|street address|unit number": "location",
+    r"date range|month/year|\A(\d+|\d{1,2}-\d{1,2}|\d{4}-\d{2}-\d{2})\Z": "date",
+    r"\A\Z|company": "other",
+}
+"""Wording of a mask, in lower case, to its type."""
 
 
 class RecordsOptions(ReaderOptions):
@@ -115,20 +124,9 @@ def _aligned(options: RecordsOptions, body: str, counterpart: _Record) -> Iterat
 
 
 def mask_label(mask: str, place: FileLine) -> str:
-    """The type that a mask's wording stands for; the first rule that fits wins. Raises DataFormatError."""
+    """The type that a mask's wording stands for; the first of `_RULES` that fits wins. Raises DataFormatError."""
     text = mask.strip().lower()
-    if "name" in text:
-        return "name"
-    if "e-mail address" in text:
-        return "other"
-    if "telephone/fax" in text or "pager number" in text:
-        return "phone_nb"
-    if "age over" in text:
-        return "age"
-    if "location" in text or any(w in text for w in ("hospital", "street address", "unit number")):
-        return "location"
-    if _DATE.fullmatch(text) or "date range" in text or "month/year" in text:
-        return "date"
-    if not text or "company" in text:
-        return "other"
+    for wording, label in _RULES.items():
+        if re.search(wording, text):
+            return label
     raise place.bad("mask {} has no type", "a rule for its wording is missing", mask)

@@ -28,20 +28,14 @@ class Haystack:
     words: tuple[int, ...]
 
 
-def units_of(text: str) -> list[str]:
-    """Sentences of a text with single blanks, none longer than 60 words."""
-    units = []
+def haystack_of(name: str, text: str) -> Haystack:
+    """A document's sentences with single blanks, none longer than 60 words."""
+    units: list[str] = []
     for line in unicodedata.normalize("NFC", text).splitlines():
         for sentence in _SENTENCE.split(line.strip()):
             words = sentence.split()
             units += [" ".join(words[i : i + _LONGEST_UNIT]) for i in range(0, len(words), _LONGEST_UNIT)]
-    return units
-
-
-def haystack_of(name: str, text: str) -> Haystack:
-    """A document's units."""
-    units = tuple(units_of(text))
-    return Haystack(name, units, tuple(len(u.split()) for u in units))
+    return Haystack(name, tuple(units), tuple(len(u.split()) for u in units))
 
 
 def read_haystacks(request: Request[Any]) -> list[Haystack]:
