@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.helpers.floors_make import play
 
 from biobench.comparison.compare import compare
 from biobench.errors import UsageError
