@@ -11,6 +11,16 @@ PICKLE = "BIOBENCH_ALLOW_PICKLE"
 """Environment variable: names of checkpoints, by commas, whose weights may be pickle files."""
 
 
+def check_links(folder: Path) -> None:
+    """Refuses links that leave the folder; those of the hub's cache lead to the blobs of the same entry."""
+    home = folder.resolve()
+    allowed = [home, (home.parent.parent / "blobs").resolve()] if home.parent.name == "snapshots" else [home]
+    for path in folder.iterdir():
+        if path.is_symlink() and not any(path.resolve().is_relative_to(place) for place in allowed):
+            hint = "copy the file itself into the folder"
+            raise ModelError("is a link that leaves the model's folder", hint=hint, file=path)
+
+
 def pickle_allowed(name: str) -> bool:
     """Whether the user trusts the checkpoint of this name."""
     return name in {part.strip() for part in os.environ.get(PICKLE, "").split(",")}

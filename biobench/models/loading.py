@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from biobench.core.checkpoint_safety import check_pickle
+from biobench.core.checkpoint_safety import check_links, check_pickle
 from biobench.core.hub import client_errors, explain, is_incomplete, patiently, set_patience
 from biobench.core.text import first_line
 from biobench.errors import ModelError
@@ -123,6 +123,7 @@ def locate(model: str, *, offline: bool = False, trust_remote_code: bool = False
     if not config.is_file():
         hint = "give a folder saved with save_pretrained"
         raise ModelError("no config.json in the model's folder", hint=hint, file=folder)
+    check_links(folder)
     try:
         fields = json.loads(config.read_bytes())
     except (OSError, ValueError, RecursionError) as error:

@@ -85,7 +85,17 @@ def test_code_that_is_needed_and_not_allowed_is_said(folder: Path) -> None:
     assert "--trust-remote-code" in caught.value.hint
 
 
-def test_links_to_the_blobs_of_the_hubs_entry_are_followed(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
+def test_a_link_that_leaves_the_folder_is_refused(folder: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / "private").mkdir()
+    (folder / name).rename(tmp_path / "private" / name)
+    (folder / name).symlink_to(tmp_path / "private" / name)
+    with pytest.raises(ModelError, match="is a link that leaves the model's folder") as caught:
+        find_checkpoint(str(folder))
+    assert caught.value.file == str(folder / name)
+
+
+def test_links_within_the_folder_and_to_the_blobs_of_the_hubs_entry_are_followed(folder: Path, tmp_path: Path) -> None:
     entry = tmp_path / "hub" / "models--owner--name"
     (entry / "snapshots").mkdir(parents=True)
     (entry / "blobs").mkdir()
@@ -93,7 +103,13 @@ def test_links_to_the_blobs_of_the_hubs_entry_are_followed(folder: Path, tmp_pat
     for path in list(snapshot.iterdir()):
         path.rename(entry / "blobs" / path.name)
         path.symlink_to(Path("../../blobs") / path.name)
+    (snapshot / "same.json").symlink_to("config.json")
     load_base(find_checkpoint(str(snapshot)), torch.float32)
+    (tmp_path / "hub" / "models--other" / "blobs").mkdir(parents=True)
+    (tmp_path / "hub" / "models--other" / "blobs" / "vocab.txt").write_text("")
+    (snapshot / "vocab.txt").symlink_to("../../../models--other/blobs/vocab.txt")
+    with pytest.raises(ModelError, match="leaves the model's folder"):
+        find_checkpoint(str(snapshot))
 
 
 @pytest.mark.parametrize(
