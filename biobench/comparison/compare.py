@@ -14,7 +14,7 @@ import numpy as np
 from biobench.comparison.evidence import Evidence
 from biobench.comparison.matched import matched_pairs
 from biobench.comparison.pairs import SAME_RUNS, SAME_SEEDS, pair_results
-from biobench.comparison.plan import DeclaredPlan, load_plan
+from biobench.comparison.plan import load_plan
 from biobench.comparison.render import to_json, to_text
 from biobench.comparison.result import Compared, ComparedPart, FailedRun, PairResult, RankedModel
 from biobench.comparison.tasks import CommonTasks, common_tasks
@@ -58,7 +58,7 @@ class Comparison(Compared):
 def compare(
     models: str | Path | Sequence[str | Path],
     *others: str | Path,
-    results_dir: str | Path = "results",
+    results_dir: str | Path | Results = "results",
     data_dir: str | Path | None = None,
     suite: str | None = None,
     tasks: str | Sequence[str] | None = None,
@@ -71,13 +71,13 @@ def compare(
 ) -> Comparison:
     """Compare two models or more on the tasks that all of them have.
 
-    models: names as in the report, folders, or published models. suite, tasks (ids or YAML paths): keep only
-    these; a declared suite (blurb, a YAML file) brings its own scores; the path of a spec
-    of one's own also finds gold under an agreement in `data_dir`. average: paper (each task's published one, the
-    only one under which published scores may be compared), macro, micro or weighted. rope: margin (a fraction) within
-    which two models may be the same. alpha: of the corrected tests; intervals have level 1 - alpha. ledgers: model ->
-    training ledger, besides those found in the models' folders. pooled: one verdict over several languages;
-    otherwise each has its own. plan: YAML file that declares pairs, average, suite, seeds and alpha; what
+    models: names as in the report, folders, or published models. results_dir: the folder, or what was read of it.
+    suite, tasks (ids or YAML paths): keep only these; a declared suite (blurb, a YAML file) brings its own scores; the
+    path of a spec of one's own also finds gold under an agreement in `data_dir`. average: paper (each task's published
+    one, the only one under which published scores may be compared), macro, micro or weighted. rope: margin (a
+    fraction) within which two models may be the same. alpha: of the corrected tests; intervals have level 1 - alpha.
+    ledgers: model -> training ledger, besides those found in the models' folders. pooled: one verdict over several
+    languages; otherwise each has its own. plan: YAML file that declares pairs, average, suite, seeds and alpha; what
     it says replaces the options here, and pairs of other models are marked as exploratory.
     Raises UsageError where a name is unknown, where the runs may not be compared or nothing is shared, and
     StoreError for a damaged ledger. Damaged records become findings.
@@ -94,7 +94,7 @@ def compare(
         raise UsageError(f"alpha {alpha} is not between 0 and 0.5", hint="0.05 is usual")
     if not 0 <= rope < 1:
         raise UsageError(f"rope {rope} is not a difference of scores", hint="zero or more, one point is 0.01")
-    results = load(results_dir)
+    results = results_dir if isinstance(results_dir, Results) else load(results_dir)
     terms = None if suite is None else load_suite(suite)
     if terms is not None and suite is not None:
         if average != "paper":
@@ -106,59 +106,29 @@ def compare(
         average, suite = "paper", "all"
     named = [tasks] if isinstance(tasks, str) else list(tasks or ())
     specs = {t: load_task(t) for t in named if t.endswith((".yaml", ".yml"))}
-    folder, paths = None if data_dir is None else Path(data_dir), {spec.id: spec.path for spec in specs.values()}
-    return compared(
-        results,
-        requested,
-        average,
-        suite=suite,
-        tasks=[specs[t].id if t in specs else t for t in named] or None,
-        evidence=Evidence(folder, paths),
-        rope=rope,
-        alpha=alpha,
-        ledgers=ledgers,
-        pooled=pooled,
-        plan=declared,
-    )
-
-
-def compared(
-    results: Results,
-    models: Sequence[str],
-    average: AverageName,
-    *,
-    suite: str | None,
-    tasks: Sequence[str] | None,
-    evidence: Evidence,
-    rope: float = 0.0,
-    alpha: float = 0.05,
-    ledgers: Mapping[str, str | Path] | None = None,
-    pooled: bool = False,
-    plan: DeclaredPlan | None = None,
-) -> Comparison:
-    """`compare` on a results folder that is read already. evidence: reads the predictions."""
-    entrants = find_entrants(models, results)
-    common = common_tasks(entrants, results, average, suite=suite, tasks=tasks)
+    entrants = find_entrants(requested, results)
+    ids = [specs[t].id if t in specs else t for t in named]
+    common = common_tasks(entrants, results, average, suite=suite, tasks=ids or None)
     labels = [e.label for e in entrants]
     pairs = list(combinations(range(len(labels)), 2))
-    planned = [plan is not None and plan.declares(labels[a], labels[b]) for a, b in pairs]
-    drawn = evidence.drawn(common)
+    planned = [declared is not None and declared.declares(labels[a], labels[b]) for a, b in pairs]
+    folder = None if data_dir is None else Path(data_dir)
+    drawn = Evidence(folder, {spec.id: spec.path for spec in specs.values()}).drawn(common)
     bars = no_skill(results.floors)
     languages = dict.fromkeys(info.language for info in common.tasks)
     parts = []
     for part in [common] if pooled or len(languages) == 1 else [common.of_language(language) for language in languages]:
         guessing = frozenset(label for i, label in enumerate(labels) if is_guessing(part, i, bars))
         tested = pair_results(part, pairs, drawn, rope=rope, alpha=alpha, guessing=guessing, planned=planned)
-        corpora = tuple(dict.fromkeys(info.corpus for info in part.tasks))
-        of = tuple(info.id for info in part.tasks)
-        parts.append(ComparedPart(tested[0].language, of, corpora, tested, _ranking(part, tested, guessing)))
+        parts.append(ComparedPart(tested[0].language, tested, _ranking(part, tested, guessing)))
     notes = [*common.notes, *_seed_notes(common, pairs)]
     unread: dict[str, dict[str, None]] = {}
-    for (_, task), reason in drawn.reasons.items():
-        unread.setdefault(reason, {})[task] = None
+    for (_, task), reason in drawn.items():
+        if isinstance(reason, str):
+            unread.setdefault(reason, {})[task] = None
     notes += [f"test-set noise is unknown on {', '.join(of)}: {reason}" for reason, of in unread.items()]
-    if plan is not None:
-        notes += [f"declared before looking: plan {plan.hash}", *plan.departures(common)]
+    if declared is not None:
+        notes += [f"declared before looking: plan {declared.hash}", *declared.departures(common)]
         apart = [f"{r.first} – {r.second}" for r in parts[0].pairs if r.exploratory]
         notes += [f"exploratory, not in the declared plan: {', '.join(apart)}"] if apart else []
     if len(parts) > 1:
@@ -184,11 +154,11 @@ def compared(
         metrics=common.metrics,
         published=tuple(e.label for e in entrants if e.is_published),
         parts=tuple(parts),
-        matched=matched_pairs(models, entrants, ledgers or {}),
+        matched=matched_pairs(requested, entrants, ledgers or {}),
         failed=tuple(failed),
         notes=tuple(dict.fromkeys(notes)),
         findings=results.findings,
-        plan="" if plan is None else plan.hash,
+        plan="" if declared is None else declared.hash,
     )
 
 
@@ -216,32 +186,21 @@ def _ranking(common: CommonTasks, pairs: Sequence[PairResult], guessing: frozens
     rounded = np.round(scores, 9)
     ahead = [(labels.index(r.better), labels.index(r.worse)) for r in pairs if r.verdict.here == "shown"]
     ranks = possible_ranks(len(labels), ahead)
-    return tuple(
-        RankedModel(
-            labels[i],
-            float(scores[i]),
-            float(means[i].mean()),
-            1 + int((rounded > rounded[i]).sum()),
-            float(mean_ranks[i]),
-            ranks[i],
-            labels[i] in guessing,
-        )
-        for i in sorted(range(len(labels)), key=lambda i: (-rounded[i], labels[i]))
-    )
+    places = [1 + int((rounded > score).sum()) for score in rounded]
+    by_task, guess = means.mean(axis=1).tolist(), [label in guessing for label in labels]
+    rows = zip(labels, scores.tolist(), by_task, places, mean_ranks.tolist(), ranks, guess, strict=True)
+    return tuple(sorted((RankedModel(*row) for row in rows), key=lambda model: (model.rank, model.model)))
 
 
 def _seed_notes(common: CommonTasks, pairs: Sequence[tuple[int, int]]) -> list[str]:
     """What became of seeds that not both models of a pair have: a line for the tasks and pairs of which it is true."""
-    where: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    where: dict[str, list[str]] = {}
     for a, b in pairs:
-        tasks_of: dict[str, list[str]] = {}
-        for task, text in common.pair(a, b).seed_notes.items():
-            tasks_of.setdefault(text, []).append(task)
-        for text, tasks in tasks_of.items():
-            names = f"{common.entrants[a].label} and {common.entrants[b].label}"
-            where.setdefault((text, tuple(tasks)), []).append(names)
-    lines = []
-    for (text, shared), whose in where.items():
-        named = "" if len(whose) == len(pairs) else f" ({'; '.join(whose[:4])}{'; …' if len(whose) > 4 else ''})"
-        lines.append(f"{', '.join(shared)}: {text}{named}")
-    return lines
+        remarks = {row.info.id: row.note for row in common.pair(a, b) if row.note}
+        for text in dict.fromkeys(remarks.values()):
+            line = f"{', '.join(task for task, other in remarks.items() if other == text)}: {text}"
+            where.setdefault(line, []).append(f"{common.entrants[a].label} and {common.entrants[b].label}")
+    return [
+        line if len(whose) == len(pairs) else f"{line} ({'; '.join(whose[:4])}{'; …' if len(whose) > 4 else ''})"
+        for line, whose in where.items()
+    ]

@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +23,7 @@ from biobench.schema.document import Document
 from biobench.schema.kind import is_numeric, number_of
 from biobench.schema.record import RunRecord
 from biobench.score import GroupCounts, ScoreError, counts, shares
+from biobench.score.averages import AVERAGES
 from biobench.stats import Average, Counts, Redrawn, StatsInputError, TaskRuns, f1_scores, redraw
 from biobench.stats.correlation import Measure, pearson, redraw_numbers, spearman
 from biobench.store import Store
@@ -32,42 +33,17 @@ from biobench.store.store import paused_collector
 ROUNDING = 1e-9
 _FORMAT = "biobench.counts.1"
 
-_EXACT: dict[str, Average] = {
-    "macro_f1": "macro",
-    "macro_f1_all": "macro_all",
-    "micro_f1": "micro",
-    "weighted_f1": "weighted",
-    "micro_f1_positive": "micro",
-    "accuracy": "micro",
-}
-_PARTIAL: dict[str, Average] = {
-    "partial_macro_f1": "macro",
-    "partial_micro_f1": "micro",
-    "partial_weighted_f1": "weighted",
-}
+_PARTIAL: dict[str, Average] = {f"partial_{of}_f1": of for of in ("macro", "micro", "weighted")}
 _SHARES = ("exact_match", "hamming", "accuracy_at_1", "accuracy_at_5", "mrr")
 """Means over documents, which are the micro average of whole parts (`score.shares`)."""
-_AVERAGES: dict[str, Average] = {**_EXACT, **_PARTIAL, **dict.fromkeys(_SHARES, "micro")}
+_AVERAGES: dict[str, Average] = (
+    AVERAGES | _PARTIAL | dict.fromkeys(("micro_f1_positive", "accuracy", *_SHARES), "micro")
+)
 _NUMBERS: dict[str, Measure] = {"pearson": pearson, "spearman": spearman}
 
 
-@dataclass(frozen=True, slots=True)
-class GroupCounted:
-    """counts: (seeds, groups, labels). average: the one to take, over the labels that are `evaluated` (those with
-    gold). groups: the groups' ids."""
-
-    counts: Counts
-    average: Average
-    evaluated: list[bool]
-    groups: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """By (entrant, task): what other documents would have given with all the entrant's seeds, or why it is unknown."""
-
-    scores: dict[tuple[int, str], Redrawn]
-    reasons: dict[tuple[int, str], str]
+Drawn = dict[tuple[int, str], Redrawn | str]
+"""(entrant, task) -> what other documents would have given with all the entrant's seeds, or why it is unknown."""
 
 
 @dataclass(slots=True)
@@ -78,35 +54,31 @@ class Evidence:
     data_dir: Path | None = None
     specs: Mapping[str, Path] = field(default_factory=dict)
     _test: dict[tuple[str, str, int | None, int | None], list[Document]] = field(default_factory=dict)
-    _read: dict[Path, GroupCounted] = field(default_factory=dict)
 
     def drawn(self, common: CommonTasks) -> Drawn:
         """Every entrant on every task, redrawn once for all pairs, corpus by corpus."""
-        drawn = Drawn({}, {})
+        drawn: Drawn = {}
         for _, infos in groupby(common.tasks, key=lambda info: info.corpus):
-            counted: dict[int, dict[str, GroupCounted]] = {}
-            for info in infos:
-                for who in range(len(common.entrants)):
-                    stored = self._of(common, who, info)
-                    if isinstance(stored, str):
-                        drawn.reasons[who, info.id] = stored
-                    elif isinstance(stored, Redrawn):
-                        drawn.scores[who, info.id] = stored
-                    else:
-                        counted.setdefault(who, {})[info.id] = stored
+            counted: dict[int, dict[str, TaskRuns]] = {}
+            for info, who in product(infos, range(len(common.entrants))):
+                stored = self._of(common, who, info)
+                if isinstance(stored, TaskRuns):
+                    counted.setdefault(who, {})[info.id] = stored
+                else:
+                    drawn[who, info.id] = stored
             # entrants that have counts of the same tasks of the corpus are drawn together
             for tasks in dict.fromkeys(tuple(mine) for mine in counted.values()):
                 whose = [who for who, mine in counted.items() if tuple(mine) == tasks]
                 try:
-                    runs = [_task_runs(task, [counted[who][task] for who in whose]) for task in tasks]
+                    runs = [_together(task, [counted[who][task] for who in whose]) for task in tasks]
                 except StatsInputError as error:
-                    drawn.reasons.update({(who, task): f"{error} ({error.hint})" for who in whose for task in tasks})
+                    drawn |= dict.fromkeys(product(whose, tasks), f"{error} ({error.hint})")
                     continue
                 for task, row in zip(tasks, redraw(runs), strict=True):
-                    drawn.scores.update({(who, task): one for who, one in zip(whose, row, strict=True)})
+                    drawn |= {(who, task): one for who, one in zip(whose, row, strict=True)}
         return drawn
 
-    def _of(self, common: CommonTasks, who: int, info: TaskInfo) -> GroupCounted | Redrawn | str:
+    def _of(self, common: CommonTasks, who: int, info: TaskInfo) -> TaskRuns | Redrawn | str:
         """What is stored of one entrant on one task, or why it is of no use, in words."""
         cell, metric = common.cells[who][info.id], common.metrics[info.id]
         if cell.group is None:
@@ -120,7 +92,7 @@ class Evidence:
         except (StoreError, DataUnavailableError, DataFormatError, ScoreError, StatsInputError) as error:
             return f"{error} ({error.hint})"
         if not isinstance(stored, str):
-            again = f1_scores(stored.counts, stored.average, stored.evaluated)
+            again = f1_scores(stored.models[0], stored.average, stored.evaluated)
             if np.abs(again - np.array(cell.scores)).max() > ROUNDING:
                 return "stored scores are not those of the stored predictions; run `biobench rescore`"
         return stored
@@ -139,7 +111,7 @@ class Evidence:
         (drawn,) = redraw_numbers(truth, [np.array(rows)], [d.group for d in documents], measure)
         return drawn
 
-    def _counts(self, group: RunGroup, metric: str) -> GroupCounted | str:
+    def _counts(self, group: RunGroup, metric: str) -> TaskRuns | str:
         """The counts of all seeds of a group, or why there are none, in words. Raises what damaged records raise.
 
         They are stored next to the store's index (never those of data under an agreement) until a file of the runs
@@ -148,16 +120,14 @@ class Evidence:
         if metric not in _AVERAGES:
             return f"{metric} is no average of F1 counts"
         file = _kept_file(group, metric)
-        if file not in self._read:
-            kept = _read_kept(file)
-            if kept is None:
-                kept = self._count(group, metric)
-                if not any(record.redacted for record in group.records):
-                    _keep(file, kept)
-            self._read[file] = kept
-        return self._read[file]
+        kept = _read_kept(file, group.task)
+        if kept is None:
+            kept = self._count(group, metric)
+            if not any(record.redacted for record in group.records):
+                _keep(file, kept)
+        return kept
 
-    def _count(self, group: RunGroup, metric: str) -> GroupCounted:
+    def _count(self, group: RunGroup, metric: str) -> TaskRuns:
         with paused_collector():  # predictions are many small objects, none of them in a circle
             single = [self._run_counts(group.store, record, metric) for record in group.records]
         first, task = single[0], group.records[0].task
@@ -172,7 +142,7 @@ class Evidence:
         stacked = Counts.of(*(np.stack([getattr(c, name)[:, columns] for c in single]) for name in ("tp", "fp", "fn")))
         gold = set(task.gold_labels)
         mask = [labels[i] in gold or metric in _SHARES for i in columns]
-        return GroupCounted(stacked, _AVERAGES[metric], mask, first.groups)
+        return TaskRuns.of(task.id, [stacked], _AVERAGES[metric], groups=first.groups, evaluated=mask)
 
     def _run_counts(self, store: Store, record: RunRecord, metric: str) -> GroupCounts:
         gold, predictions = store.load_predictions(record, self._full(record))
@@ -208,31 +178,29 @@ def _kept_file(group: RunGroup, metric: str) -> Path:
     return group.store.counts_folder / f"{name}.npz"
 
 
-def _read_kept(file: Path) -> GroupCounted | None:
+def _read_kept(file: Path, task: str) -> TaskRuns | None:
     try:
         with np.load(file) as arrays:
-            counts = Counts(arrays["tp"], arrays["fp"], arrays["fn"])
-            groups = tuple(arrays["groups"].tolist())
-            return GroupCounted(counts, str(arrays["average"]), arrays["evaluated"].tolist(), groups)  # type: ignore[arg-type]
+            counts, groups = Counts(arrays["tp"], arrays["fp"], arrays["fn"]), tuple(arrays["groups"].tolist())
+            return TaskRuns(task, (counts,), str(arrays["average"]), arrays["evaluated"], groups)  # type: ignore[arg-type]
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):  # none yet, or not whole
         return None
 
 
-def _keep(file: Path, stored: GroupCounted) -> None:
+def _keep(file: Path, stored: TaskRuns) -> None:
     """A folder that cannot be written goes without."""
-    parts = {name: getattr(stored.counts, name) for name in ("tp", "fp", "fn")}
+    parts = {name: getattr(stored.models[0], name) for name in ("tp", "fp", "fn")}
     parts = {name: part.astype(np.min_scalar_type(part.max())) for name, part in parts.items()}
+    parts |= {name: np.array(getattr(stored, name)) for name in ("groups", "average", "evaluated")}
     stream = io.BytesIO()
-    groups, average, evaluated = np.array(stored.groups), np.array(stored.average), np.array(stored.evaluated)
-    np.savez_compressed(stream, groups=groups, average=average, evaluated=evaluated, **parts)
+    np.savez_compressed(stream, **parts)
     with suppress(StoreError):
         write_atomic(file, stream.getvalue())
 
 
-def _task_runs(task: str, evidence: Sequence[GroupCounted]) -> TaskRuns:
-    first = evidence[0]
-    if any(other.groups != first.groups for other in evidence[1:]):
+def _together(task: str, runs: Sequence[TaskRuns]) -> TaskRuns:
+    first = runs[0]
+    if any(other.groups != first.groups for other in runs[1:]):
         raise StatsInputError(f"{task}: the models were scored on other documents", hint="repeat the runs")
-    return TaskRuns.of(
-        task, [e.counts for e in evidence], first.average, groups=first.groups, evaluated=first.evaluated
-    )
+    counted = [counts for one in runs for counts in one.models]
+    return TaskRuns.of(task, counted, first.average, groups=first.groups, evaluated=first.evaluated)

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 
 from biobench.comparison.evidence import Drawn
 from biobench.comparison.result import KindPart, PairResult, TaskLine, Verdict, Word
-from biobench.comparison.tasks import CommonTasks, Paired
-from biobench.report.tasks import TaskInfo
+from biobench.comparison.tasks import CommonTasks, PairedTask
 from biobench.schema.kind import is_numeric
 from biobench.stats import (
     DocumentNoise,
     Estimand,
     Part,
     Redrawn,
-    cluster_means,
     compare_seeds,
     detectable_difference,
     document_noise,
@@ -102,45 +100,47 @@ def corrected(results: Sequence[PairResult], alpha: float) -> tuple[PairResult, 
 def _pair(
     common: CommonTasks, a: int, b: int, drawn: Drawn, rope: float, alpha: float, guessing: frozenset[str]
 ) -> PairResult:
-    paired, level = common.pair(a, b), 1 - alpha
-    cells, tasks = paired.cells, [info.id for info in common.tasks]
+    rows, level = common.pair(a, b), 1 - alpha
     clusters = [info.corpus for info in common.tasks]
     weights = [float(w) for w in task_weights(clusters)]
-    noise = {task: _noise(paired, [task], (a, b), drawn) for task in tasks}
-    reasons = {task: one for task, one in noise.items() if isinstance(one, str)}
+    noise = [_noise([row], (a, b), drawn) for row in rows]
+    reasons = {row.info.id: one for row, one in zip(rows, noise, strict=True) if isinstance(one, str)}
     lines = tuple(
-        _line(paired, common, info, noise[info.id], drawn.scores.get((a, info.id)), level) for info in common.tasks
+        _line(row, common.metrics[row.info.id], one, drawn[a, row.info.id], level)
+        for row, one in zip(rows, noise, strict=True)
     )
     # tasks of a corpus share documents; splits of a corpus have test sets of their own
     together: dict[tuple[str, bool], list[int]] = {}
-    for i, info in enumerate(common.tasks):
-        if not paired.ratio(info.id):
-            together.setdefault((info.corpus, is_numeric(info.type)), []).append(i)
+    for i, row in enumerate(rows):
+        if not row.ratio:
+            together.setdefault((row.info.corpus, is_numeric(row.info.type)), []).append(i)
     documents: list[Part] = []
     twice = 0.0
     for places in together.values() if not reasons else ():
         share = sum(weights[i] for i in places)
-        one = noise[tasks[places[0]]] if len(places) == 1 else _noise(paired, [tasks[i] for i in places], (a, b), drawn)
+        one = noise[places[0]] if len(places) == 1 else _noise([rows[i] for i in places], (a, b), drawn)
         assert isinstance(one, DocumentNoise)
         documents.append((share**2 * one.variance, one.df))
         twice += share**2 * one.twice
     within = these_tasks(
-        *([mine[task].scores for task in tasks] for mine in cells),
+        [row.first.scores for row in rows],
+        [row.second.scores for row in rows],
         weights=weights,
-        paired=[paired.together[task] for task in tasks],
-        resolutions=[paired.unit(task) for task in tasks],
-        ratios=[paired.ratio(task) for task in tasks],
+        paired=[row.together for row in rows],
+        resolutions=[row.unit for row in rows],
+        ratios=[row.ratio for row in rows],
         documents=None if reasons else documents,
         twice=twice,
         level=level,
     )
-    published = any(entrant.is_published for entrant in paired.entrants)
+    published = any(common.entrants[i].is_published for i in (a, b))
     test = within.test
     here = test if test is not None and test.estimand is Estimand.THESE_TASKS and not published else None
     gaps = np.array([line.difference for line in lines])
     beyond = None
     if here is not None and len(set(clusters)) > 1:
-        beyond = tasks_like_these(gaps, clusters, here, level=level, resolution=paired.resolution)
+        resolution = math.sqrt(sum(row.unit**2 for row in rows) / len(rows))
+        beyond = tasks_like_these(gaps, clusters, here, level=level, resolution=resolution)
     asked = rope and here is not None and may_be_same([(line.n_first, line.n_second) for line in lines])
     same = [equivalent(t, rope) if asked and t is not None else None for t in (here, beyond)]
     labels = common.entrants[a].label, common.entrants[b].label
@@ -160,7 +160,7 @@ def _pair(
         rope=rope,
         same_p=(same[0], same[1]),
         detectable=detectable_difference(here.se, here.df, alpha=alpha) if here and here.se and here.df else None,
-        reason="printed without spread" if published else _reason(paired, lines, reasons),
+        reason="printed without spread" if published else _reason(labels, rows, reasons),
         verdict=Verdict(
             equal=not any(line.difference for line in lines), guessing=labels[within.difference < 0] in guessing
         ),
@@ -168,47 +168,37 @@ def _pair(
     )
 
 
-def _reason(paired: Paired, lines: Sequence[TaskLine], reasons: Mapping[str, str]) -> str:
+def _reason(labels: tuple[str, str], rows: Sequence[PairedTask], reasons: Mapping[str, str]) -> str:
     """Why nothing is tested on these tasks; empty where it is."""
-    for entrant, cells in zip(paired.entrants, paired.cells, strict=True):
-        single = [line.task for line in lines if len(cells[line.task].scores) < 2]
+    for label, side in zip(labels, ("first", "second"), strict=True):
+        single = [row.info.id for row in rows if len(getattr(row, side).scores) < 2]
         if single:
-            return f"{entrant.label} has one seed on {', '.join(single)}"
-    unknown = [task for task in reasons if not paired.ratio(task)]
+            return f"{label} has one seed on {', '.join(single)}"
+    unknown = [row.info.id for row in rows if row.info.id in reasons and not row.ratio]
     return f"test-set noise is unknown on {', '.join(unknown)} ({reasons[unknown[0]]})" if unknown else ""
 
 
-def _noise(paired: Paired, tasks: Sequence[str], who: tuple[int, int], drawn: Drawn) -> DocumentNoise | str | None:
+def _noise(rows: Sequence[PairedTask], who: tuple[int, int], drawn: Drawn) -> DocumentNoise | str | None:
     """Over other documents of these tasks of a corpus; why it is unknown, in words; None where none is needed."""
-    if all(paired.ratio(task) for task in tasks):
+    if all(row.ratio for row in rows):
         return None
-    unknown = [drawn.reasons[one, task] for task in tasks for one in who if (one, task) in drawn.reasons]
-    if unknown:
-        return unknown[0]
-    sides = []
-    for one, cells in zip(who, paired.cells, strict=True):
-        rows = []
-        for task in tasks:
-            group = cells[task].group
-            assert group is not None
+    sides: tuple[list[Redrawn], list[Redrawn]] = ([], [])
+    for row in rows:
+        for side, one, cell in zip(sides, who, (row.first, row.second), strict=True):
+            known = drawn[one, row.info.id]
+            if isinstance(known, str):
+                return known
+            assert cell.group is not None
             # where the seeds that are compared stand among all of the group's
-            rows.append(drawn.scores[one, task].of([group.seeds.index(seed) for seed in cells[task].seeds]))
-        sides.append(rows)
-    noise = document_noise(*sides, paired=[paired.together[task] for task in tasks])
+            side.append(known.of([cell.group.seeds.index(seed) for seed in cell.seeds]))
+    noise = document_noise(*sides, paired=[row.together for row in rows])
     return "one group of documents: test-set noise is unknown" if noise is None else noise
 
 
 def _line(
-    paired: Paired,
-    common: CommonTasks,
-    info: TaskInfo,
-    noise: DocumentNoise | str | None,
-    drawn: Redrawn | None,
-    level: float,
+    row: PairedTask, metric: str, noise: DocumentNoise | str | None, drawn: Redrawn | str, level: float
 ) -> TaskLine:
-    task = info.id
-    first, second = (cells[task] for cells in paired.cells)
-    step, ratio, together = paired.unit(task), paired.ratio(task), paired.together[task]
+    first, second, step, ratio, together = row.first, row.second, row.unit, row.ratio, row.together
     seeds = compare_seeds(first.scores, second.scores, paired=together, level=level, resolution=step, ratio=ratio)
     difference = first.mean - second.mean
     documents = None
@@ -234,9 +224,9 @@ def _line(
         ).test
         total = both if both is not None and both.estimand is Estimand.THESE_TASKS else None
     return TaskLine(
-        task=task,
-        corpus=info.corpus,
-        metric=common.metrics[task],
+        task=row.info.id,
+        corpus=row.info.corpus,
+        metric=metric,
         first=first.mean,
         second=second.mean,
         difference=difference,
@@ -246,7 +236,7 @@ def _line(
         seeds=seeds,
         documents=documents,
         total=total,
-        groups=len(drawn.places) if drawn is not None and documents is not None else None,
+        groups=None if documents is None or isinstance(drawn, str) else len(drawn.places),
     )
 
 
@@ -256,9 +246,6 @@ def _parts(common: CommonTasks, gaps: np.ndarray) -> dict[str, KindPart]:
     kinds = [info.language if len(languages) > 1 else KINDS.get(info.type, info.type) for info in common.tasks]
     if len(set(kinds)) < 2:
         return {}
-    parts = {}
-    for kind in Counter(kinds):
-        rows = [i for i, of in enumerate(kinds) if of == kind]
-        _, means = cluster_means(gaps[rows], [common.tasks[i].corpus for i in rows])
-        parts[kind] = KindPart(float(means.mean()), len(means))
-    return parts
+    rows = pd.DataFrame({"kind": kinds, "corpus": [info.corpus for info in common.tasks], "gap": gaps})
+    means = rows.groupby(["kind", "corpus"], sort=False)["gap"].mean().groupby("kind", sort=False)
+    return {str(kind): KindPart(float(of_kind.mean()), len(of_kind)) for kind, of_kind in means}

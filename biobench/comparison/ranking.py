@@ -7,10 +7,10 @@ published models and runs may share a ranking. Runs under another protocol share
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from biobench.comparison.compare import Comparison, compared
-from biobench.comparison.evidence import Evidence
+from biobench.comparison.compare import Comparison, compare
 from biobench.comparison.pairs import corrected
 from biobench.comparison.result import PairResult
 from biobench.comparison.verdict import ends, joined, points
@@ -270,16 +270,10 @@ def verdict_on(results: Results, best: BestRun) -> tuple[Comparison, PairResult]
 
     None without a rival that it may be compared with, and where the tasks are of several languages.
     """
-    evidence = Evidence()
     against = []
     for other in best.rivals[: MOST - 1]:
-        try:
-            against.append(
-                compared(results, (best.name, other), "paper", suite=None, tasks=best.tasks, evidence=evidence)
-            )
-        except UsageError:
-            # runs under other conditions are no rival
-            continue
+        with suppress(UsageError):  # runs under other conditions are no rival
+            against.append(compare(best.name, other, results_dir=results, tasks=best.tasks))
     # tasks of several languages have a verdict each, which Compare shows
     if not against or len(against[0].parts) > 1:
         return None

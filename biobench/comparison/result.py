@@ -174,8 +174,6 @@ class ComparedPart:
     """
 
     language: str
-    tasks: tuple[str, ...]
-    corpora: tuple[str, ...]
     pairs: tuple[PairResult, ...]
     ranking: tuple[RankedModel, ...]
 
@@ -215,4 +213,4 @@ class Compared:
     @property
     def tasks(self) -> tuple[str, ...]:
         """Of all parts."""
-        return tuple(task for part in self.parts for task in part.tasks)
+        return tuple(line.task for part in self.parts for line in part.pairs[0].tasks)

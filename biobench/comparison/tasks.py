@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -41,33 +40,32 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Paired:
-    """Paired scores of two models. cells: of each, task -> cell, with common seeds alone where they pair. together:
-    task -> whether seed i of one model goes with seed i of the other. seed_notes: task -> what became of the seeds."""
+class PairedTask:
+    """Paired scores of two models on one task. first, second: with common seeds alone where they pair. together:
+    whether seed i of one model goes with seed i of the other. note: what became of the seeds. itself: it is one model.
+    """
 
-    entrants: tuple[Entrant, ...]
-    cells: tuple[Mapping[str, Cell], ...]
-    together: Mapping[str, bool]
-    seed_notes: Mapping[str, str]
-
-    def groups(self, task: str) -> list[RunGroup]:
-        """The runs of the two models on a task."""
-        return [group for cells in self.cells if (group := cells[task].group) is not None]
-
-    def unit(self, task: str) -> float:
-        """The coarsest unit of the scores on one task; a model and itself agree exactly, however coarse it is."""
-        if len({(e.model, e.source) for e in self.entrants}) == 1:
-            return 0.0
-        return max((group.unit for group in self.groups(task)), default=0.0)
-
-    def ratio(self, task: str) -> float:
-        """Test to training documents where the runs are several splits of one corpus; 0 elsewhere."""
-        return max((group.ratio for group in self.groups(task)), default=0.0)
+    info: TaskInfo
+    itself: bool
+    first: Cell
+    second: Cell
+    together: bool
+    note: str
 
     @property
-    def resolution(self) -> float:
-        """For the tests over tasks: the tasks' units as a root mean square."""
-        return math.sqrt(sum(self.unit(task) ** 2 for task in self.together) / len(self.together))
+    def groups(self) -> list[RunGroup]:
+        """The runs of the two models."""
+        return [cell.group for cell in (self.first, self.second) if cell.group is not None]
+
+    @property
+    def unit(self) -> float:
+        """The coarsest unit of the scores; a model and itself agree exactly, however coarse it is."""
+        return 0.0 if self.itself else max((group.unit for group in self.groups), default=0.0)
+
+    @property
+    def ratio(self) -> float:
+        """Test to training documents where the runs are several splits of one corpus; 0 elsewhere."""
+        return max((group.ratio for group in self.groups), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,6 @@ class CommonTasks:
     """cells: (entrants) task -> cell, with all its seeds. Tasks of one corpus stand together."""
 
     entrants: tuple[Entrant, ...]
-    average: AverageName
     tasks: tuple[TaskInfo, ...]
     metrics: Mapping[str, str]
     cells: tuple[Mapping[str, Cell], ...]
@@ -91,15 +88,11 @@ class CommonTasks:
         variants = {cell.group.variant for cells in self.cells for cell in cells.values() if cell.group is not None}
         return "; ".join(sorted(variants - {""}))
 
-    def pair(self, a: int, b: int) -> Paired:
+    def pair(self, a: int, b: int) -> list[PairedTask]:
         """Two entrants, made fit to be tested with each other; what others lack takes nothing from them."""
-        first, second, together, seed_notes = {}, {}, {}, {}
-        for info in self.tasks:
-            row = (self.cells[a][info.id], self.cells[b][info.id])
-            together[info.id], (first[info.id], second[info.id]), words = _common_seeds(*row)
-            if words:
-                seed_notes[info.id] = words
-        return Paired((self.entrants[a], self.entrants[b]), (first, second), together, seed_notes)
+        itself = len({(self.entrants[i].model, self.entrants[i].source) for i in (a, b)}) == 1
+        rows = [(info, self.cells[a][info.id], self.cells[b][info.id]) for info in self.tasks]
+        return [PairedTask(info, itself, *_common_seeds(first, second)) for info, first, second in rows]
 
 
 def common_tasks(
@@ -209,7 +202,7 @@ def _with_scores(
         hint = "; ".join(excluded) or "run `biobench rescore`, or choose another --average"
         raise UsageError("no task has the scores to compare", hint=hint)
     notes += [*excluded, *(f"{', '.join(tasks)}: {text}" for text, tasks in unlike.items())]
-    return CommonTasks(tuple(entrants), average, tuple(kept), metrics, tuple(cells), tuple(dict.fromkeys(notes)))
+    return CommonTasks(tuple(entrants), tuple(kept), metrics, tuple(cells), tuple(dict.fromkeys(notes)))
 
 
 def _wanted(results: Results, suite: str | None, tasks: Sequence[str] | None) -> list[TaskInfo]:
@@ -277,25 +270,25 @@ def _differences(runs: Sequence[tuple[str, RunGroup]]) -> list[str]:
     return notes
 
 
-def _common_seeds(a: Cell, b: Cell) -> tuple[bool, tuple[Cell, Cell], str]:
-    """Whether seeds pair on a task, the cells (with the common seeds alone if so) and, in words, what was dropped.
+def _common_seeds(a: Cell, b: Cell) -> tuple[Cell, Cell, bool, str]:
+    """The cells (with the common seeds alone if seeds pair), whether they do, and, in words, what was dropped.
 
     Seeds pair where both models were run with them: the same head and data order. With fewer than three in
     common and others besides, all are kept and treated as independent.
     """
     if a.group is None or b.group is None:
-        return False, (a, b), ""
+        return a, b, False, ""
     common = sorted({*a.seeds} & {*b.seeds})
     if list(a.seeds) == list(b.seeds) == common:
-        return True, (a, b), ""
+        return a, b, True, ""
     resampled = a.group.folds or b.group.folds
     if not common and resampled:
         raise UsageError(
             "the models have no split in common", hint="run both on all splits; several splits are never independent"
         )
     if len(common) < PAIRS and not resampled:
-        return False, (a, b), "fewer than three common seeds, all seeds are compared as independent"
+        return a, b, False, "fewer than three common seeds, all seeds are compared as independent"
     first, second = (
         replace(c, scores=tuple(c.scores[c.seeds.index(seed)] for seed in common), seeds=tuple(common)) for c in (a, b)
     )
-    return True, (first, second), f"compared on the {len(common)} common seeds"
+    return first, second, True, f"compared on the {len(common)} common seeds"

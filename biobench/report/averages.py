@@ -5,20 +5,15 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from biobench.report.groups import Source
 from biobench.report.row import Row
 from biobench.report.tasks import TaskInfo
-from biobench.stats import Estimand, pooled_df, t_from_se, task_ranks, task_weights
+from biobench.stats import Estimand, pooled_df, t_from_se, task_weights
 
 COSTS = ("seconds", "energy_kwh", "train_tokens_per_second")
 """Fields of what runs cost that are means over them."""
-Lines = Mapping[tuple[str, tuple[str, str, Source]], Sequence[Row]]
-"""(suite, line) -> its rows."""
 
 
 def suite_averages(
@@ -59,24 +54,7 @@ def suite_averages(
         if asked is None or set(members[suite]) <= set(asked):
             part = f"only a part of the {len(members[suite])} {suite} tasks beside this average"
             notes.append(f"lines with {part}, and so no suite average: {count}")
-    ranks = _mean_ranks(averages, lines, infos)
-    return tuple(replace(row, mean_rank=ranks.get((row.suite, row.line))) for row in averages), notes
-
-
-def _mean_ranks(
-    averages: Sequence[Row], lines: Lines, infos: Mapping[str, TaskInfo]
-) -> dict[tuple[str, object], float]:
-    """Over the complete lines of each suite, where there are three or more; frozen encoders are ranked nowhere."""
-    ranks: dict[tuple[str, object], float] = {}
-    for suite in dict.fromkeys(row.suite for row in averages):
-        whole = [r for r in averages if r.suite == suite and r.complete and r.source != "frozen"]
-        if len(whole) < 3:
-            continue
-        tasks = sorted(r.task for r in lines[suite, whole[0].line])
-        means = np.array([[{r.task: r.mean for r in lines[suite, row.line]}[t] for t in tasks] for row in whole])
-        weighted = task_ranks(means) * task_weights([infos[t].corpus for t in tasks])
-        ranks |= {(suite, row.line): math.fsum(each) for row, each in zip(whole, weighted, strict=True)}
-    return ranks
+    return tuple(averages), notes
 
 
 def known_mean(values: Sequence[float | None]) -> float | None:

@@ -65,39 +65,20 @@ def footnotes(group: RunGroup, scores: Sequence[float], lost: Sequence[bool], sd
     return [*notes, *remark(group)]
 
 
-def _contamination(group: RunGroup) -> Contamination | None:
+def contamination(group: RunGroup) -> Contamination | None:
     """The worst of what the group's records say of the training text; None where they say nothing."""
     records = [Contamination.model_validate(b.contamination) for b in group.briefs if b.contamination is not None]
     return max(records, key=lambda c: (c.seen, c.test is not None, c.excluded), default=None)
 
 
-def contamination_fields(group: RunGroup) -> dict[str, Any] | None:
-    """For a row: test documents seen in training text, of how many, their share, and the counts that they come from."""
-    known = _contamination(group)
-    if known is None:
-        return None
-    test = known.test
-    fields: dict[str, Any] = {
-        "corpus": known.corpus,
-        "base": known.base,
-        "excluded": known.excluded,
-        "measured": test is not None,
-    }
-    if test is not None:
-        fields |= {"documents": test.documents, "seen": test.seen, "share": _share(test.seen, test.documents)}
-        fields |= {"exact": test.exact, "ngram": test.touched}
-        fields |= {"ngram_share": _share(test.ngrams_seen, test.ngrams), "short": test.short}
-    return fields
-
-
-def marked(fields: Mapping[str, Any] | None) -> bool:
-    """Whether the score carries the mark."""
-    return fields is not None and fields.get("seen", 0) > 0
+def marked(known: Mapping[str, Any] | None) -> bool:
+    """Whether the score carries the mark. known: a row's `contamination`."""
+    return bool(known and known["test"] and known["test"]["seen"])
 
 
 def remark(group: RunGroup) -> list[str]:
     """The footnote on the group's training text, where something is known of it."""
-    known = _contamination(group)
+    known = contamination(group)
     if known is None:
         return []
     what, corpus, test, base = f"{group.model} on {group.task}", known.corpus, known.test, ""
@@ -114,9 +95,5 @@ def remark(group: RunGroup) -> list[str]:
     return [
         f"{MARK} {what}: {test.seen} of {test.documents} test documents ({100 * test.seen / test.documents:.1f}%) "
         f"share 13 words in a row or all of their text with its training text '{corpus}', {test.exact} of them "
-        f"verbatim; {100 * _share(test.ngrams_seen, test.ngrams):.1f}% of all runs of 13 words{base}"
+        f"verbatim; {100 * test.ngrams_seen / max(test.ngrams, 1):.1f}% of all runs of 13 words{base}"
     ]
-
-
-def _share(part: int, whole: int) -> float:
-    return part / whole if whole else 0.0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from biobench.report.averages import COSTS, known_mean, suite_averages
 from biobench.report.baselines import Remark, baseline_rows, below_baselines, no_skill, oracle_rows
-from biobench.report.footnotes import contamination_fields, footnotes
+from biobench.report.footnotes import contamination, footnotes
 from biobench.report.groups import RunGroup
 from biobench.report.literature.comparison import (
     deviation_notes,
@@ -182,7 +182,6 @@ def run_rows(
                 low=None if interval is None else max(interval.low, LOWEST.get(metric, 0.0)),
                 high=None if interval is None else min(interval.high, 1.0),
                 n_seeds=len(scores),
-                folds=group.folds,
                 ratio=group.ratio,
                 failed=sum(lost),
                 failed_seeds=tuple(seed for seed, gone in zip(group.seeds, lost, strict=True) if gone),
@@ -195,7 +194,7 @@ def run_rows(
                 seeds=group.seeds,
                 values=tuple(scores),
                 **costs,
-                contamination=contamination_fields(group),
+                contamination=None if (known := contamination(group)) is None else known.model_dump(mode="json"),
                 notes=tuple(footnotes(group, scores, lost, summary.sd)),
             )
         )

@@ -42,12 +42,8 @@ class Row:
     """How many tasks an average covers."""
     task_mean: float | None = None
     """For an average: the plain mean over its tasks; the average itself is the mean over corpora of their tasks'."""
-    mean_rank: float | None = None
-    """For an average: mean over corpora of the ranks within their tasks, among the complete lines; 1 is best."""
-    folds: int = 0
-    """Splits that the protocol has, where each run is one of several; 0: runs differ by seed alone."""
     ratio: float = 0.0
-    """With folds: test documents to training documents of a split, by which the interval is widened."""
+    """Of runs on several splits: test documents to training documents, by which the interval is widened."""
     failed: int = 0
     """Runs among those of the mean that failed (`stats.failed_runs`)."""
     failed_seeds: tuple[int, ...] = ()
@@ -56,8 +52,6 @@ class Row:
     """With failed runs: the mean of the others; low and high are about it."""
     complete: bool = True
     """For an average: all tasks of the suite are in it."""
-    claimed: str | None = None
-    """The average that a published table's caption claims."""
     only_likely: bool = False
     """A published value (or a suite average that holds one) whose publication does not state the average `metric`."""
     seconds: float | None = None

@@ -4,7 +4,7 @@
 recomputed, for the bootstrap; `scored` fills a record's scores; `rescore` recomputes those of a whole store.
 """
 
-from biobench.score.averages import Scores, average_of
+from biobench.score.averages import Scores
 from biobench.score.compute import compute, score_task, scored
 from biobench.score.counting import GroupCounts, ScoreError, counts, oracle, shares
 from biobench.score.rescore import Rescored, rescore
@@ -14,7 +14,6 @@ __all__ = [
     "Rescored",
     "ScoreError",
     "Scores",
-    "average_of",
     "compute",
     "counts",
     "oracle",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from biobench.score.counting import IntArray, ScoreError
+from biobench.score.counting import GroupCounts, ScoreError
 from biobench.stats.counts import Average, f1_from_sums
 
 #: Name of a score -> the average of the statistics that recomputes it from counts.
@@ -27,53 +27,43 @@ class Scores:
     per_label: dict[str, dict[str, float]]
 
 
-@dataclass(frozen=True, slots=True)
-class Sums:
-    """Counts of one run over all documents; tp, fp, fn: (labels,)."""
+def f1_averages(summed: GroupCounts, gold_labels: Sequence[str]) -> dict[str, float]:
+    """macro_f1, macro_f1_all, micro_f1, weighted_f1, and pooled precision and recall.
 
-    labels: tuple[str, ...]
-    tp: IntArray
-    fp: IntArray
-    fn: IntArray
-
-
-def average_of(sums: Sums, average: Average, gold_labels: Sequence[str]) -> float:
-    """One F1 average; `macro` is taken over `gold_labels`, the labels with gold in the full test split.
-
-    The formula is the statistics' own, so a bootstrap draw of all documents gives this very number.
+    summed: counts of all documents together, in one row. macro_f1 is taken over `gold_labels`, the labels with gold in
+    the full test split. The formula is the statistics' own, so a bootstrap draw of all documents gives these very
+    numbers.
     """
     wanted = set(gold_labels)
-    unknown = wanted - set(sums.labels)
+    unknown = wanted - set(summed.labels)
     if unknown:
         raise ScoreError(f"gold label '{min(unknown)}' is not one of the task's", hint="check the label set")
-    if average == "macro" and not gold_labels:
+    if not gold_labels:
         raise ScoreError("no label has gold in the test split", hint="macro F1 is undefined; check the split")
-    evaluated = np.array([label in wanted for label in sums.labels], dtype=np.bool_)
-    doubled = 2 * sums.tp + sums.fp + sums.fn
-    return float(f1_from_sums(sums.tp, doubled, sums.tp + sums.fn, average, evaluated))
-
-
-def f1_averages(sums: Sums, gold_labels: Sequence[str]) -> dict[str, float]:
-    """macro_f1, macro_f1_all, micro_f1, weighted_f1, and pooled precision and recall."""
-    values = {name: average_of(sums, average, gold_labels) for name, average in AVERAGES.items()}
-    values["micro_precision"] = ratio(int(sums.tp.sum()), int((sums.tp + sums.fp).sum()))
-    values["micro_recall"] = ratio(int(sums.tp.sum()), int((sums.tp + sums.fn).sum()))
+    evaluated = np.array([label in wanted for label in summed.labels])
+    (tp,), (fp,), (fn,) = summed.tp, summed.fp, summed.fn
+    values = {
+        name: float(f1_from_sums(tp, 2 * tp + fp + fn, tp + fn, average, evaluated))
+        for name, average in AVERAGES.items()
+    }
+    values["micro_precision"] = ratio(int(tp.sum()), int((tp + fp).sum()))
+    values["micro_recall"] = ratio(int(tp.sum()), int((tp + fn).sum()))
     return values
 
 
-def micro_without(sums: Sums, negative: str) -> float:
+def micro_without(summed: GroupCounts, negative: str) -> float:
     """Micro F1 over all labels but `negative`."""
-    if negative not in sums.labels:
+    if negative not in summed.labels:
         raise ScoreError(f"negative label '{negative}' is not one of the task's", hint="check metric.negative_label")
-    keep = np.array([label != negative for label in sums.labels])
-    tp, fp, fn = (int(x[keep].sum()) for x in (sums.tp, sums.fp, sums.fn))
+    keep = np.array([label != negative for label in summed.labels])
+    tp, fp, fn = (int(x[:, keep].sum()) for x in (summed.tp, summed.fp, summed.fn))
     return ratio(2 * tp, 2 * tp + fp + fn)
 
 
-def per_label(sums: Sums) -> dict[str, dict[str, float]]:
+def per_label(summed: GroupCounts) -> dict[str, dict[str, float]]:
     """Per label precision, recall, f1 (0 where undefined), support (gold), predicted and tp (counts)."""
     result = {}
-    for label, a, b, c in zip(sums.labels, sums.tp.tolist(), sums.fp.tolist(), sums.fn.tolist(), strict=True):
+    for label, (a, b, c) in zip(summed.labels, np.vstack([summed.tp, summed.fp, summed.fn]).T.tolist(), strict=True):
         result[label] = {
             "precision": ratio(a, a + b),
             "recall": ratio(a, a + c),

@@ -9,8 +9,8 @@ from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.kind import PLUGIN_METRICS
 from biobench.schema.record import RunRecord
 from biobench.schema.task import TaskSpec
-from biobench.score.averages import Scores, Sums, f1_averages, micro_without, per_label
-from biobench.score.counting import Match, ScoreError, counts, fit_together
+from biobench.score.averages import Scores, f1_averages, micro_without, per_label
+from biobench.score.counting import GroupCounts, Match, ScoreError, counts, fit_together
 
 
 def compute(
@@ -35,9 +35,8 @@ def compute(
         raise ScoreError("there is no document to score", hint="check the test split")
     kind = get_kind(type)
 
-    def sums(match: Match) -> Sums:
-        c = counts(type=type, labels=labels, gold=gold, predictions=predictions, by="nothing", match=match)
-        return Sums(c.labels, c.tp[0], c.fp[0], c.fn[0])
+    def sums(match: Match) -> GroupCounts:
+        return counts(type=type, labels=labels, gold=gold, predictions=predictions, by="nothing", match=match)
 
     prediction_of = {p.document: p for p in predictions}
     if kind.numeric and scale is None:

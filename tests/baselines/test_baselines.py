@@ -12,7 +12,7 @@ from biobench.baselines.reading import bag_of_words, dictionary
 from biobench.baselines.words import Dictionary, Words
 from biobench.schema.document import Document, Span, TaskData
 from biobench.schema.task import TaskType
-from biobench.score import Scores, compute, oracle
+from biobench.score import Scores, compute
 
 
 def classified(train: list[str], test: list[str], labels: str = "ABC") -> TaskData:
@@ -110,23 +110,14 @@ def known(data: TaskData) -> Dictionary:
 
 
 def test_the_dictionary_takes_the_longest_match_and_the_majority_type() -> None:
-    train = mentions(
-        "train",
-        ("lung cancer", [("lung cancer", "D")]),
-        ("a lung", [("lung", "A")]),
-        ("no lung", [("lung", "A")]),
-        ("odd lung", [("lung", "D")]),
-        ("BRCA1 here", [("BRCA1", "G")]),
-    )
+    lungs = [(f"{word} lung", [("lung", label)]) for word, label in (("a", "A"), ("no", "A"), ("odd", "D"))]
+    train = mentions("train", ("lung cancer", [("lung cancer", "D")]), *lungs, ("BRCA1 here", [("BRCA1", "G")]))
     test = mentions("test", ("Cancer? lung cancer, lung; brca1 lung", []), ("a lung", []), ("lung", []))
     data = TaskData({"train": train, "test": test}, ("D",), ("A", "D", "G"), "s", "h")
     said = dictionary(data).draws[0]
     text = test[0].text
-    assert [(text[s.start : s.end], s.label) for s in said[0].spans] == [
-        ("lung cancer", "D"),
-        ("lung", "A"),
-        ("lung", "A"),
-    ]
+    wanted = [("lung cancer", "D"), ("lung", "A"), ("lung", "A")]
+    assert [(text[s.start : s.end], s.label) for s in said[0].spans] == wanted
     assert [s.label for s in said[2].spans] == ["A"]
     tie = TaskData({"train": [train[1], train[3]], "test": test}, ("D",), ("D", "A"), "s", "h")
     assert known(tie).labels == {("lung",): "D"}
@@ -151,12 +142,3 @@ def test_the_bag_of_words_reads() -> None:
     played = bag_of_words(several, 0, single=False)
     assert {p.document: p.labels for p in played.draws[0]}["test2"] == ()
     assert all("C" not in p.labels for p in played.draws[0]), "a label without training documents is never said"
-
-
-@pytest.mark.parametrize("type", ["single_label", "multi_label"])
-def test_the_oracle_reaches_the_ceiling(type: TaskType) -> None:
-    data = classified(["A", "B", "C"], ["A", "B", "B"])
-    played = Baseline("oracle", "", [oracle(data.test)])
-    found = scores(data, played, type).values
-    assert [found[f"{name}_f1"] for name in ("macro", "micro", "weighted")] == [1, 1, 1]
-    assert found["macro_f1_all"] == pytest.approx(2 / 3)

@@ -21,8 +21,7 @@ def test_of_two_changed_protocols_one_must_be_named(tmp_path):
     with pytest.raises(UsageError, match="gad: runs under 2 conditions are stored") as caught:
         compare("a", "b", results_dir=tmp_path)
     assert caught.value.hint == "name one: training.epochs=1, training.epochs=2"
-    named = [f"{model} [training.epochs=2]" for model in "ab"]
-    assert compare(*named, results_dir=tmp_path).tasks == ("gad",)
+    assert compare(*(f"{m} [training.epochs=2]" for m in "ab"), results_dir=tmp_path).tasks == ("gad",)
 
 
 def test_runs_of_the_shipped_spec_go_before_those_of_an_older_one(tmp_path):
@@ -43,15 +42,6 @@ def test_of_two_sets_of_weights_by_one_name_one_must_be_named(tmp_path):
     assert caught.value.hint == "name one: 'a [weights 11111111]', 'a [weights 22222222]'"
     (line,) = compare("a [weights 22222222]", "b", results_dir=tmp_path).pairs[0].tasks
     assert line.difference == pytest.approx(0.2)
-
-
-def test_needles_stay_out_beside_other_tasks_and_meet_alone(tmp_path):
-    for model in "ab":
-        save_runs(tmp_path, model, ("gad", "needle_fr"), 0.7)
-    held = compare("a", "b", results_dir=tmp_path)
-    assert held.tasks == ("gad",)
-    assert any("needle tasks are excluded" in note for note in held.notes)
-    assert compare("a", "b", results_dir=tmp_path, suite="needle").tasks == ("needle_fr",)
 
 
 def test_only_needle_examples_of_whole_tokens_are_cut_by_the_window():

@@ -79,8 +79,8 @@ def test_redacted_runs_need_the_data(tmp_path):
     save_runs(tmp_path, "a", ("gad",), 0.8, redacted=True)
     save_runs(tmp_path, "b", ("gad",), 0.7, redacted=True)
     held = compare("a", "b", results_dir=tmp_path, data_dir=tmp_path / "nowhere")
-    assert held.pairs[0].tasks[0].documents is None
-    assert held.pairs[0].tasks[0].seeds.interval is not None
+    (line,) = held.pairs[0].tasks
+    assert line.documents is None is not line.seeds.interval
     assert any("unknown on gad" in note and "no data below" in note for note in held.notes)
 
 
@@ -89,23 +89,13 @@ def test_redacted_runs_with_the_data_at_hand(tmp_path):
     data = load_data(task, None)
     labels, gold = data.labels, data.test
     for model, wrong in (("a", 3), ("b", 9)):
-        said = [
-            Prediction(
-                document=d.id, labels=(d.labels[0] if i >= wrong else next(x for x in labels if x not in d.labels),)
-            )
-            for i, d in enumerate(gold)
-        ]
+        others = [next(x for x in labels if x not in d.labels) for d in gold[:wrong]]
+        answers = [*others, *(d.labels[0] for d in gold[wrong:])]
+        said = [Prediction(document=d.id, labels=(x,)) for d, x in zip(gold, answers, strict=True)]
         base = record(model=model, task="demo_topic", seed=42, score=False, redacted=True)
-        identity = base.task.model_copy(
-            update={
-                "hash": task_hash(task, data.source),
-                "data_hash": data.hash,
-                "source": data.source,
-                "type": "single_label",
-                "labels": labels,
-                "gold_labels": data.gold_labels,
-            }
-        )
+        about = {"hash": task_hash(task, data.source), "data_hash": data.hash, "source": data.source}
+        about |= {"type": "single_label", "labels": labels, "gold_labels": data.gold_labels}
+        identity = base.task.model_copy(update=about)
         Store(tmp_path).save(scored(base.model_copy(update={"task": identity}), gold, said), gold, said)
     held = compare("a", "b", results_dir=tmp_path)
     assert held.pairs[0].tasks[0].groups == len({d.group for d in gold})

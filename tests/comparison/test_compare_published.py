@@ -39,8 +39,6 @@ def test_printed_means_are_not_tested(held):
         "without spread, so not tested."
     )
 
-
-def test_every_task_is_there_as_printed(held):
     lines = {line.task: line for line in held.pairs[0].tasks}
     for corpus, tasks in PRINTED.items():
         for task, (a, b) in tasks.items():

@@ -56,6 +56,13 @@ def test_every_number_of_the_pairs(stored):
         assert [line["difference"] for line in pair["tasks"]] == pytest.approx(means.tolist(), abs=1e-12)
         assert pair["difference"] == pytest.approx(means.mean(), abs=1e-12)
         seeds = np.maximum(gaps.mean(axis=2).std(axis=1, ddof=1), floor) ** 2 / len(SEEDS)
+        assert [line["seeds"]["se"] for line in pair["tasks"]] == pytest.approx(np.sqrt(seeds).tolist(), rel=1e-9)
+        for line in pair["tasks"]:
+            assert (line["paired"], line["groups"]) == (True, DOCUMENTS)
+            p = 2 * stats.t.sf(abs(line["difference"]) / line["seeds"]["se"], len(SEEDS) - 1)
+            assert line["seeds"]["p"] == pytest.approx(p)
+            # shown apart: neither part is wider than both together
+            assert max(line[part]["se"] for part in ("seeds", "documents")) <= line["total"]["se"] + 1e-12
         documents = [line["documents"]["se"] ** 2 for line in pair["tasks"]]
         # the bootstrap has n and not n - 1 below; its own error is 2.2%
         exact = gaps.mean(axis=1).var(axis=1) / DOCUMENTS

@@ -62,13 +62,6 @@ def test_one_seed_anywhere_leaves_no_interval_and_ends_are_scores():
     assert (cut.low, cut.high) == (0.0, 1.0)
 
 
-def test_three_lines_have_mean_ranks():
-    levels = {"low": 0.3, "middle": 0.5, "high": 0.7}
-    rows = [r for m, level in levels.items() for r in line(m, {t: [level, level + 0.01 * len(t)] for t in FRENCH})]
-    found, _ = suite_averages(rows, INFOS)
-    assert {r.model: r.mean_rank for r in found} == {"low": 3, "middle": 2, "high": 1}
-
-
 def test_report_data_frame_comparison_and_board_flag_the_same_runs(tmp_path):
     for model, scores in {"m": [0.7, 0.71, 0.69, 0.705, 0.12], "n": [0.6, 0.61, 0.59, 0.605, 0.6]}.items():
         for seed, score in enumerate(scores, 42):

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from itertools import pairwise
-from pathlib import Path
-
 import pytest
 
-from biobench.data.catalog import load_task
 from biobench.errors import SpecError
 from biobench.report.literature.experiments import experiments_for
 from biobench.report.results import fingerprint, load
-from trainer.api import load_recipe
 
 GOOD = """\
 id: mine
@@ -31,30 +25,6 @@ experiments:
       - {name: B, values: [60, null]}
     beside: {what: A run.}
 """
-
-
-@pytest.fixture
-def shipped(tmp_path):
-    return {e.id: e for p in experiments_for(tmp_path) for e in p.experiments}
-
-
-def test_what_goes_beside_exists(shipped):
-    """Recipes and tasks that an experiment names are shipped."""
-    recipes = json.loads((Path(__file__).parent.parent / "trainer" / "golden_recipe_hashes.json").read_bytes())
-    for experiment in shipped.values():
-        told = [experiment.beside.what, *experiment.beside.commands]
-        words = {w.strip(".,;()") for text in told for w in text.split()}
-        for word in words:
-            if word.startswith(("fr_base_", "fr_large_", "biphasic_")):
-                found = [r for r in recipes if r == word or (word.endswith("*") and r.startswith(word[:-1]))]
-                assert found, (experiment.id, word)
-                assert all(load_recipe(recipe) for recipe in found)
-        for command in experiment.beside.commands:
-            parts = command.split()
-            assert parts[0] == "biobench"
-            for flag, value in pairwise(parts):
-                if flag == "--task" and value != "ID":
-                    assert load_task(value)
 
 
 def add(results, text, name="mine"):

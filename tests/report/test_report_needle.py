@@ -96,24 +96,14 @@ def test_needle_runs_hold_the_lengths_of_their_window(tmp_path, monkeypatch):
 
     def packed(window, documents, name):
         base = record(model="org/tiny", task="needle_en", score=False)
-        identity = base.task.model_copy(
-            update={
-                "hash": task_hash(task, source), "data_hash": "e" * 64, "source": source, "type": "needle",
-                "labels": labels, "gold_labels": labels, "test_documents": len(test),
-                "corpus": task.spec.corpus_id, "primary": task.spec.metric.primary, "paper": task.spec.metric.paper,
-            }
-        )  # fmt: skip
-        made = base.model_copy(
-            update={
-                "task": identity,
-                "protocol": task_identity(task, source),
-                "windows": base.windows.model_copy(update={"max_length": window}),
-                "cost": base.cost.model_copy(update={"peak_memory_bytes": 4 * base.model.parameters}),
-                "key": run_key(
-                    model_hash=base.model.hash, task_hash=identity.hash, data_hash="e" * 64, seed=42, precision="fp32"
-                ),
-            }
-        )
+        about = {"hash": task_hash(task, source), "data_hash": "e" * 64, "source": source, "type": "needle"}
+        about |= {"labels": labels, "gold_labels": labels, "test_documents": len(test), "corpus": task.spec.corpus_id}
+        about |= {"primary": task.spec.metric.primary, "paper": task.spec.metric.paper}
+        hashes = {"model_hash": base.model.hash, "task_hash": about["hash"], "data_hash": "e" * 64}
+        fields = {"task": base.task.model_copy(update=about), "protocol": task_identity(task, source)}
+        fields["windows"] = base.windows.model_copy(update={"max_length": window})
+        fields["cost"] = base.cost.model_copy(update={"peak_memory_bytes": 4 * base.model.parameters})
+        made = base.model_copy(update=fields | {"key": run_key(**hashes, seed=42, precision="fp32")})
         said = [p for p in right if p.document in {d.id for d in documents}]
         Store(tmp_path / name).save(scored(made, documents, said), documents, said)
         return submit("org/tiny", tmp_path / name, tmp_path / f"{name} pack")

@@ -17,7 +17,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 from biobench.schema.document import Document, Prediction
 from biobench.schema.tags import tags_to_spans
-from biobench.score import compute, counts, oracle
+from biobench.score import compute, counts
 from biobench.score.averages import AVERAGES
 from biobench.score.counting import overlap_matches
 from biobench.stats import Counts, f1_scores
@@ -106,17 +106,6 @@ def test_entities_equal_seqeval(mode, rows):
             reference = {a: strict_support(true, found, average=a, scheme=IOB2)[2] for a in ("micro", "weighted")}
     assert scores.values["micro_f1"] == pytest.approx(reference["micro"])
     assert scores.values["weighted_f1"] == pytest.approx(reference["weighted"])
-
-
-@few
-@given(st.lists(spans(), min_size=1, max_size=5).filter(any))
-def test_repeating_the_gold_scores_one(rows):
-    gold = [Document(id=f"d{i}", group="g", text="x" * 30, split="test", spans=tuple(r)) for i, r in enumerate(rows)]
-    values = compute(
-        type="span_ner", labels="XYZ", gold_labels=gold_of(gold), gold=gold, predictions=oracle(gold)
-    ).values
-    for name in ("macro_f1", "micro_f1", "weighted_f1", "partial_micro_f1", "partial_macro_f1"):
-        assert values[name] == 1, name
 
 
 def most_pairs(a, b):

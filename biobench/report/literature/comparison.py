@@ -82,7 +82,6 @@ def published_rows(
                         variant=value.variant,
                         language=info.language,
                         suite=info.suite,
-                        claimed=value.claimed,
                         only_likely=not value.is_stated,
                         parameters=value.parameters,
                     )

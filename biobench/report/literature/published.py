@@ -58,15 +58,13 @@ class PublishedHeader(Paper):
 
 @dataclass(frozen=True, slots=True)
 class PublishedValue:
-    """One printed number. value: fraction (0-1); step: to which it was rounded, a fraction."""
+    """One printed number. value: a fraction (0-1)."""
 
     paper: str
     model: str
-    size: str
     language: str
     task: str
     value: float
-    step: float
     claimed: str
     likely: str
     seeds: int
@@ -135,14 +133,7 @@ def _state(folder: Path) -> tuple[tuple[str, int, int], ...]:
 
 def load_published(*folders: Path) -> tuple[PublishedValue, ...]:
     """Every paper of the folders (default: the shipped one). Raises SpecError with file and line."""
-    folders = folders or (published_folder(),)
-    return _load(folders, tuple(map(_state, folders)))
-
-
-@lru_cache(maxsize=8)
-def _load(folders: tuple[Path, ...], state: tuple[object, ...]) -> tuple[PublishedValue, ...]:
-    """`state` stands for the folders' content: another one reads them anew."""
-    read = papers(folders, PublishedHeader)
+    read = papers(folders or (published_folder(),), PublishedHeader)
     return tuple(value for header, path in read for value in _values(path.parent / header.values, header))
 
 
@@ -210,12 +201,10 @@ def _values(path: Path, header: PublishedHeader) -> Iterator[PublishedValue]:
         yield PublishedValue(
             paper=header.id,
             model=model,
-            size=row["size"],
             language=language,
             task=task,
             # fractions that print as they were written: 0.701, not 0.7010000000000001
             value=round(float(percent) / 100, 6),
-            step=10.0**-header.decimals / 100,
             claimed=row["average_claimed"],
             likely=likely,
             seeds=int(seeds or 0),
