@@ -67,7 +67,7 @@ def test_headline_on_the_shipped_store(browser, address):
         head, *lines = rows(page, 1)
         ranks = {line[head.index("model")]: line[head.index("#")] for line in lines}
         assert ranks["ModernBERT-bio-large CLM detour (50B)"] == "1"
-        assert "paraphrase-MiniLM-L3-v2" not in ranks, "the small protocol has a ranking of its own"
+        assert "all-mpnet-base-v2" not in ranks, "the small protocol has a ranking of its own"
 
 
 def test_headline_on_the_published_store_and_the_table_of_the_paper(browser, address):
