@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
-from biobench.cli.console.common import DataDir, Json, ResultsDir, Threads, percent, print_json, several
+from biobench.cli.console.common import DataDir, Json, ResultsDir, Tasks, Threads, percent, print_json
 from biobench.cli.console.options import takes_request
-from biobench.core.packages import check_ours
 from biobench.errors import UsageError
 from biobench.runs.options import RunRequest
 from biobench.schema.protocols import FROZEN
@@ -23,19 +22,16 @@ if TYPE_CHECKING:
     from trainer.analysis.cka import CkaReport, Value
     from trainer.analysis.transplant import Part
 
-Task = Annotated[list[str], typer.Option("--task", callback=several, metavar="TASK", help="Task id or YAML file.")]
+T = TypeVar("T")
 _SCORING = {"tasks", "seeds", "overrides", "limit", "data_dir", "results_dir", "device", "threads"}
 scored_by = partial(takes_request, only=_SCORING)
 """Gives a command the options of `run` that say what models are scored on."""
-app = typer.Typer(no_args_is_help=True, help="Why it works: similarity of states, transplants, freezing, stability.")
+analyze = typer.Typer(
+    no_args_is_help=True, help="Why it works: similarity of states, transplants, freezing, stability."
+)
 
 
-def register(root: typer.Typer) -> None:
-    """Add the group of commands to the application."""
-    root.add_typer(app, name="analyze")
-
-
-@app.command()
+@analyze.command()
 def cka(
     first: Annotated[str, typer.Argument(metavar="A", help="Folder or hub id of a checkpoint.")],
     second: Annotated[str, typer.Argument(metavar="B")],
@@ -43,7 +39,7 @@ def cka(
     texts: Annotated[str, typer.Option("--texts", help="Held-out texts: file, folder, hub:ID, or embedded.")],
     noise: Annotated[
         tuple[str, str] | None,
-        typer.Option("--noise", metavar="C D", help="Two checkpoints that differ by the training seed alone."),
+        typer.Option("--noise", metavar="C D", help="Two that differ by the training seed alone."),
     ] = None,
     n: Annotated[int, typer.Option("--n", min=5, help="Texts in each drawing.")] = 500,
     seeds: Annotated[str, typer.Option("--seeds", help="Seeds of the drawings.")] = "42,43,44",
@@ -58,10 +54,7 @@ def cka(
     from trainer.analysis.cka import compare
     from trainer.analysis.states import sample
 
-    try:
-        drawings = parse_seeds(seeds)
-    except ValueError:
-        raise UsageError(f"seeds '{seeds}' are not understood", hint="write 42,43,44") from None
+    drawings = _read("seeds", seeds, parse_seeds, "42,43,44")
     report = compare(
         first,
         second,
@@ -77,7 +70,7 @@ def cka(
         _print_cka(report)
 
 
-@app.command()
+@analyze.command()
 @scored_by
 def transplant(
     how: RunRequest,
@@ -99,12 +92,12 @@ def transplant(
     from trainer.recipe.phases import parse_layers
 
     parts: tuple[Part, ...] = ("attention", "mlp") if modules is None else (modules,)
-    wanted: dict[str, list[int] | None] = {}
-    for text in layers or ["all"]:
-        try:
-            wanted[text] = None if text == "all" else [] if text == "none" else parse_layers(text)
-        except ValueError:
-            raise UsageError(f"layers '{text}' are not understood", hint="write 0-7, 0,2,8-14, all or none") from None
+
+    def chosen_layers(text: str) -> list[int] | None:
+        return None if text == "all" else [] if text == "none" else parse_layers(text)
+
+    example = "0-7, 0,2,8-14, all or none"
+    wanted = {text: _read("layers", text, chosen_layers, example) for text in layers or ["all"]}
     if probe:
         how = replace(how, overrides=(*FROZEN, *how.overrides))
     if how.tasks:
@@ -132,18 +125,14 @@ def transplant(
             typer.echo("by a linear probe on frozen states: seeds differ by the probe's start and order alone")
 
 
-@app.command()
+@analyze.command()
 def freeze_report(
-    runs: Annotated[
-        list[str],
-        typer.Argument(metavar="REFERENCE TWIN FROZEN...", help="Models with scores: folders, or names in the report."),
-    ],
-    task: Task = [],  # noqa: B006
+    runs: Annotated[list[str], typer.Argument(metavar="REFERENCE TWIN FROZEN...", help="Folders, or names.")],
+    task: Tasks = [],  # noqa: B006
     results_dir: ResultsDir = "results",
     as_json: Json = False,
 ) -> None:
     """The detour, its twin and runs with frozen layers, side by side with paired intervals."""
-    check_ours("trainer")
     from biobench.workflows.mechanism import frozen_layers, paired_report, stored_scores
 
     if len(runs) < 3:
@@ -158,7 +147,7 @@ def freeze_report(
         _print_paired(report, "kept")
 
 
-@app.command()
+@analyze.command()
 @scored_by
 def stability(
     how: RunRequest,
@@ -171,10 +160,7 @@ def stability(
     from biobench.workflows.mechanism import check_runs
     from biobench.workflows.mechanism import stability as summarise
 
-    try:
-        asked = list(dict.fromkeys(float(part) for part in rates.split(",")))
-    except ValueError:
-        raise UsageError(f"learning rates '{rates}' are not understood", hint="write 1e-5,2e-5,5e-5") from None
+    asked = _read("learning rates", rates, lambda text: dict.fromkeys(map(float, text.split(","))), "1e-5,2e-5,5e-5")
     if not how.tasks:
         raise UsageError("nothing is scored without a task", hint="add --task ID")
     if len(asked) < 2:
@@ -197,13 +183,11 @@ def stability(
     _print(head, rows, f"{over}and task, then the mean; 95% intervals over other seeds")
 
 
-@app.command()
+@analyze.command()
 def overlap(
-    corpus: Annotated[
-        Path, typer.Argument(metavar="CORPUS", help="Training text (file, folder), or a pretraining run or its ledger.")
-    ],
+    corpus: Annotated[Path, typer.Argument(metavar="CORPUS", help="Text, or a pretraining run or its ledger.")],
     *,
-    task: Task = [],  # noqa: B006
+    task: Tasks = [],  # noqa: B006
     model: Annotated[str | None, typer.Option("--model", help="Model trained on it; a run names its own.")] = None,
     data_dir: DataDir = None,
     results_dir: ResultsDir = "results",
@@ -236,10 +220,17 @@ def overlap(
         typer.echo(f"kept in {Path(results_dir) / 'overlap'}, {noted[1]} stored runs of {noted[0]} noted", err=True)
 
 
+def _read(what: str, text: str, parse: Callable[[str], T], example: str) -> T:
+    """The option's text as `parse` reads it. Raises UsageError where it cannot."""
+    try:
+        return parse(text)
+    except ValueError:
+        raise UsageError(f"{what} '{text}' are not understood", hint=f"write {example}") from None
+
+
 def _prepare() -> None:
     from biobench.models.loading import quiet_libraries
 
-    check_ours("trainer")
     quiet_libraries()
 
 

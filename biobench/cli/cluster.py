@@ -7,20 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biobench.cli.console.common import Json, ResultsDir, check_results_dir, print_json
+from biobench.cli.console.common import Json, StoredResults, print_json
 from biobench.errors import UsageError
 
 if TYPE_CHECKING:
-    from biobench.runs.status import FolderRun, FolderState
-
-_SHOWN = 40
-"""Lines of runs that `status` prints of each state, at most."""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    app.command("slurm")(slurm)
-    app.command("status")(status)
+    from biobench.runs.status import FolderRun
 
 
 def slurm(
@@ -33,13 +24,9 @@ def slurm(
     partition: Annotated[str | None, typer.Option("--partition", help="The cluster's partition.")] = None,
     gpu: Annotated[str | None, typer.Option("--gpu", help="The cluster's name of a kind of GPU, or any.")] = None,
     cpus: Annotated[int, typer.Option("--cpus", min=1, help="CPUs of each process.")] = 4,
-    grace: Annotated[
-        int, typer.Option("--grace", help="Seconds before the limit at which a run saves and ends.")
-    ] = 120,
+    grace: Annotated[int, typer.Option("--grace", help="Seconds before the limit at which a run saves.")] = 120,
     setup: Annotated[list[str], typer.Option("--setup", help="Shell line before the command; repeatable.")] = [],  # noqa: B006
-    sbatch: Annotated[
-        list[str], typer.Option("--sbatch", help="Another option of sbatch, such as --account=NAME; repeatable.")
-    ] = [],  # noqa: B006
+    sbatch: Annotated[list[str], typer.Option("--sbatch", help="Another, such as --account=NAME; repeatable.")] = [],  # noqa: B006
     nodes: Annotated[int | None, typer.Option("--nodes", min=1, help="Of `pretrain`: nodes of the one job.")] = None,
     gpus_per_node: Annotated[int, typer.Option("--gpus-per-node", min=1, help="Of `pretrain`: processes a node.")] = 1,
 ) -> None:
@@ -51,9 +38,9 @@ def slurm(
     if command == "run":
         if nodes is not None:
             raise UsageError("--nodes is for `pretrain`", hint="leave it out; --workers says how many")
-        from biobench.cli import run
+        from biobench.cli.run import run
 
-        run.register(parser := typer.Typer())
+        (parser := typer.Typer()).command()(run)
         typer.main.get_command(parser).make_context(
             "biobench run", list(rest)
         )  # a mistake is reported here, not by jobs
@@ -68,29 +55,19 @@ def slurm(
     typer.echo(script, nl=False)
 
 
-def status(context: typer.Context, results_dir: ResultsDir = "results", as_json: Json = False) -> None:
+def status(results_dir: StoredResults = "results", as_json: Json = False) -> None:
     """Runs that are done, running (where, since when, time left), failed and stopped; from any machine."""
-    check_results_dir(context, results_dir)
     from biobench.runs.status import folder_state
 
     state = folder_state(results_dir)
     if as_json:
         print_json(state.as_json())
         return
-    for line in status_lines(state):
-        typer.echo(line)
-
-
-def status_lines(state: FolderState) -> list[str]:
-    """The counts, then the runs under way, stopped and failed."""
-    counts = state.counts()
-    lines = [f"{state.results_dir}: {', '.join(f'{count} {name}' for name, count in counts.items())}"]
+    typer.echo(f"{state.results_dir}: {', '.join(f'{count} {name}' for name, count in state.counts().items())}")
     for name in ("running", "stopped", "failed"):
-        runs = [run for run in state.runs if run.state == name]
-        lines += [f"{name}: {_line(run)}" for run in runs[:_SHOWN]]
-        if len(runs) > _SHOWN:
-            lines.append(f"{name}: {len(runs) - _SHOWN} more (--json has all)")
-    return lines
+        for run in state.runs:
+            if run.state == name:
+                typer.echo(f"{name}: {_line(run)}")
 
 
 def _line(run: FolderRun) -> str:

@@ -1,14 +1,14 @@
 """The table of commands: what the first screen of `biobench --help` shows, and which module holds each command.
 
-A module of `biobench.cli` has `register(app)`; it is imported when its command is called, so that help, an unknown
-command and every light command answer at once.
+A command is the function, or the group of commands, of its name in its module of `biobench.cli`, which is imported
+when the command is called: help, an unknown command and every light command answer at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -64,6 +64,12 @@ _MODULES = {
 }
 """Commands that another module than one of their own name holds."""
 
+_PACKAGES: dict[str, Literal["trainer", "leaderboard"]] = {
+    **dict.fromkeys(("pretrain", "corpus", "analyze", "demo"), "trainer"),
+    "leaderboard": "leaderboard",
+}
+"""Modules whose commands import a package of ours that another distribution may have a name for too."""
+
 
 class _Loaded(Mapping[str, Any]):
     """Commands by name; each is imported when it is first asked for."""
@@ -73,8 +79,14 @@ class _Loaded(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if self._known[name] is None:
+            module = _MODULES.get(name, name)
+            if module in _PACKAGES:
+                from biobench.core.packages import check_ours
+
+                check_ours(_PACKAGES[module])
+            command = getattr(import_module(f"biobench.cli.{module}"), name.removeprefix("pretrain-").replace("-", "_"))
             part = typer.Typer()
-            import_module(f"biobench.cli.{_MODULES.get(name, name)}").register(part)
+            part.add_typer(command, name=name) if isinstance(command, typer.Typer) else part.command(name)(command)
             self._known[name] = typer.main.get_group(part).commands[name]
             self._known[name].hidden = name in HIDDEN
         return self._known[name]

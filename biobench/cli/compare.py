@@ -6,54 +6,27 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli.console.common import DataDir, Json, ResultsDir, print_json, several, terminal_width
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("compare")(compare)
+from biobench.cli.console.common import Averaging, DataDir, Json, ResultsDir, Tasks, print_json, terminal_width
 
 
 def compare(
-    models: Annotated[
-        list[str], typer.Argument(metavar="A B...", help="Models as in the report, their folders, or published models.")
-    ] = [],  # noqa: B006
+    models: Annotated[list[str], typer.Argument(metavar="A B...", help="Models as in the report, or folders.")] = [],  # noqa: B006
     *,
-    task: Annotated[
-        list[str],
-        typer.Option(
-            "--task", callback=several, help="Task id or YAML path; repeatable (default: all tasks in common)."
-        ),
-    ] = [],  # noqa: B006
-    suite: Annotated[
-        str | None, typer.Option("--suite", help="fr, en, needle, all, blurb, drbenchmark, or a YAML file of tasks.")
-    ] = None,
-    average: Annotated[
-        str, typer.Option("--average", help="paper (each task's published one), macro, micro or weighted.")
-    ] = "paper",
+    task: Tasks = [],  # noqa: B006
+    suite: Annotated[str | None, typer.Option("--suite", help="A suite, or a YAML file of tasks.")] = None,
+    average: Averaging = "paper",
     results_dir: ResultsDir = "results",
     data_dir: DataDir = None,
     rope: Annotated[float, typer.Option("--rope", help="Points within which two models may be the same.")] = 0.0,
     alpha: Annotated[float, typer.Option("--alpha", help="Level of the corrected tests.")] = 0.05,
     pooled: Annotated[bool, typer.Option("--pooled", help="One verdict over several languages.")] = False,
-    plan: Annotated[
-        str | None, typer.Option("--plan", metavar="FILE", help="YAML file that declares what is compared.")
-    ] = None,
+    plan: Annotated[str | None, typer.Option("--plan", help="YAML file that declares what is compared.")] = None,
     as_json: Json = False,
 ) -> None:
     """Compare models: a verdict in words, then paired differences with intervals and corrected p values."""
-    from typing import get_args
-
     from rich.console import Console
 
     from biobench.comparison.compare import compare as run
-    from biobench.errors import UsageError
-    from biobench.report.row import AverageName
-    from biobench.schema.strict import suggest
-
-    known: tuple[AverageName, ...] = get_args(AverageName)
-    if average not in known:
-        raise UsageError(f"unknown average '{average}'", hint=suggest(average, known))
 
     with Console(stderr=True).status("Reading runs and resampling their documents"):
         result = run(

@@ -3,44 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from biobench.cli.console.common import DataDir, Json, print_json
 from biobench.cli.pretrain import Arms, ExcludeTasks, Fields, Quiet, Recipe, RequireTasks, stderr
-from biobench.core.packages import check_ours
 
-if TYPE_CHECKING:
-    from trainer.corpus.shards import Corpus
-
+corpus = typer.Typer(no_args_is_help=True, help="Text to shards for pretraining: build, inspect, stats.")
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="A built corpus: a folder below `corpora`.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    corpus = typer.Typer(no_args_is_help=True, help="Text to shards for pretraining: build, inspect, stats.")
-    corpus.command("build")(build)
-    corpus.command("inspect")(inspect)
-    corpus.command("stats")(stats)
-    app.add_typer(corpus, name="corpus")
-
-
+@corpus.command()
 def build(
     recipe: Recipe,
     *,
     arms: Arms = [],  # noqa: B006
     overrides: Fields = [],  # noqa: B006
-    cache: Annotated[
-        str, typer.Option("--cache", help="Folder of corpora, where the recipe names none.")
-    ] = "runs/corpora",
+    cache: Annotated[str, typer.Option("--cache", help="Folder, where the recipe names none.")] = "runs/corpora",
     data_dir: DataDir = None,
     exclude_tasks: ExcludeTasks = True,
     require_tasks: RequireTasks = None,
     quiet: Quiet = False,
 ) -> None:
     """Build a recipe's corpus; the same command resumes after a stop. `pretrain` uses it as it is."""
-    check_ours("trainer")
     from biobench.workflows.decontamination import guard, texts_by_task
     from trainer import api
 
@@ -54,22 +40,25 @@ def build(
         typer.echo(f"{folder}: a corpus; next: biobench corpus stats {folder}")
 
 
+@corpus.command()
 def inspect(
     folder: Folder,
     window: Annotated[int | None, typer.Option("--window", min=0, help="Show the tokens of this window.")] = None,
     tokenizer: Annotated[str | None, typer.Option("--tokenizer", help="Show it as text by this tokenizer.")] = None,
 ) -> None:
     """Check every shard against its hash; show what the corpus is, or what a window holds."""
-    corpus = _open(folder)
-    corpus.verify()
+    from trainer.corpus.shards import Corpus
+
+    built = Corpus(folder)
+    built.verify()
     if window is None:
-        typer.echo(f"corpus {corpus.hash[:16]}: all shards are whole")
+        typer.echo(f"corpus {built.hash[:16]}: all shards are whole")
         for split in ("train", "held_out"):
-            part = corpus.manifest[split]
+            part = built.manifest[split]
             typer.echo(
-                f"{split}: {part['windows']:,} windows of {corpus.length:,} tokens, {part['documents']:,} documents"
+                f"{split}: {part['windows']:,} windows of {built.length:,} tokens, {part['documents']:,} documents"
             )
-        listed = corpus.manifest["exclusion"]
+        listed = built.manifest["exclusion"]
         typer.echo(f"documents to exclude: {listed['documents']:,}, by runs of {listed['ngram']} words")
         return
     import numpy as np
@@ -77,16 +66,19 @@ def inspect(
     from biobench.core.tokenizer import load_tokenizer
     from biobench.errors import UsageError
 
-    if window >= len(corpus.train):
-        raise UsageError(f"there is no window {window}", hint=f"give one below {len(corpus.train):,}")
-    ids = corpus.train.read(np.array([window]))[0].tolist()
+    if window >= len(built.train):
+        raise UsageError(f"there is no window {window}", hint=f"give one below {len(built.train):,}")
+    ids = built.train.read(np.array([window]))[0].tolist()
     typer.echo(" ".join(map(str, ids)) if tokenizer is None else load_tokenizer(tokenizer).decode(ids))
 
 
+@corpus.command()
 def stats(folder: Folder, as_json: Json = False) -> None:
     """Documents, tokens, repeats, and what was removed of each source by which step and for which task."""
-    corpus = _open(folder)
-    by_task = corpus.removed_by_task()
+    from trainer.corpus.shards import Corpus
+
+    built = Corpus(folder)
+    by_task = built.removed_by_task()
     rows: list[dict[str, Any]] = [
         {
             "source": s["id"],
@@ -99,7 +91,7 @@ def stats(folder: Folder, as_json: Json = False) -> None:
             "removed by step": s.get("cleaned", {}),
             "removed by task": {task: count for task, count in by_task.get(s["id"], {}).items() if count},
         }
-        for s in corpus.manifest["sources"]
+        for s in built.manifest["sources"]
     ]
     if as_json:
         print_json(rows)
@@ -112,10 +104,3 @@ def stats(folder: Folder, as_json: Json = False) -> None:
         steps = {name.replace("_", " "): count for name, count in row["removed by step"].items()}
         for reason, count in (*steps.items(), *sorted(row["removed by task"].items())):
             typer.echo(f"{row['source']}: {count:,} documents removed because of {reason}")
-
-
-def _open(folder: Path) -> Corpus:
-    check_ours("trainer")
-    from trainer.corpus.shards import Corpus
-
-    return Corpus(folder)

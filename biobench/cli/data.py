@@ -20,11 +20,6 @@ Tasks = Annotated[list[str], typer.Argument(metavar="TASK...", help="Task ids or
 SomeTasks = Annotated[list[str], typer.Argument(metavar="[TASK...]", help="Task ids or YAML paths (default: all).")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command group to the application."""
-    app.add_typer(data, name="data")
-
-
 @data.command("status")
 def status_(
     tasks: SomeTasks = [],  # noqa: B006
@@ -59,9 +54,7 @@ def status_(
 def fetch_(
     tasks: Tasks,
     data_dir: DataDir = None,
-    source: Annotated[
-        str | None, typer.Option("--source", help="Source id (default: the first with an address).")
-    ] = None,
+    source: Annotated[str | None, typer.Option("--source", help="Id (default: the first with an address).")] = None,
     as_json: Json = False,
 ) -> None:
     """Download the data of open tasks into --data-dir, checked and unpacked safely."""
@@ -155,23 +148,17 @@ def export_(
         write_output(output, "\n".join([*lines, ""]))
         typer.echo(f"{output}: {len(lines)} documents of {loaded.id}, {split}", err=True)
     if loaded.spec.access == "agreement":
-        typer.echo(
-            f"the data of {loaded.id} is under an agreement, which holds for this copy too: share neither", err=True
-        )
+        typer.echo(f"the agreement on the data of {loaded.id} holds for this copy too: share neither", err=True)
 
 
 @data.command("bundle")
 def bundle_(
     tasks: SomeTasks = [],  # noqa: B006
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The tar file to write.")] = Path(
-        "biobench-bundle.tar"
-    ),
+    output: Annotated[Path, typer.Option("--output", "-o", help="The tar file.")] = Path("biobench-bundle.tar"),
     data_dir: DataDir = None,
     model: Annotated[Path | None, typer.Option("--model", help="A model folder to pack too.")] = None,
-    include_agreement: Annotated[
-        bool, typer.Option("--include-agreement", help="Pack agreement-bound data too; you answer for where it goes.")
-    ] = False,
+    include_agreement: Annotated[bool, typer.Option(help="Pack data under an agreement too.")] = False,
     as_json: Json = False,
 ) -> None:
     """Pack specs, data and a model for a machine without network."""

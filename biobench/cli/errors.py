@@ -8,42 +8,30 @@ from typing import Annotated, get_args
 
 import typer
 
-from biobench.cli.console.common import DataDir, Json, ResultsDir, check_results_dir, print_json, write_output
-from biobench.errors import UsageError
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("errors")(errors)
+from biobench.cli.console.common import DataDir, Json, StoredResults, check_known, print_json, write_output
 
 
 def errors(
-    context: typer.Context,
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A model of the results folder.")],
     *,
     task: Annotated[str, typer.Option("--task", metavar="ID_OR_YAML", help="Its task; the YAML of one's own.")],
     seed: Annotated[int | None, typer.Option("--seed", help="Of this seed (default: the first stored).")] = None,
     kind: Annotated[
-        list[str],
-        typer.Option("--kind", help="missed, spurious (false), label, boundary or both; repeatable (default: all)."),
+        list[str], typer.Option("--kind", help="missed, spurious (false), label, boundary or both; repeatable.")
     ] = [],  # noqa: B006
     label: Annotated[str | None, typer.Option("--label", help="Only mentions or documents of this label.")] = None,
     documents: Annotated[int, typer.Option("--documents", min=0, help="Number of documents to print.")] = 10,
     html: Annotated[Path | None, typer.Option("--html", help="Write one page with all of them to this file.")] = None,
     data_dir: DataDir = None,
-    results_dir: ResultsDir = "results",
+    results_dir: StoredResults = "results",
     as_json: Json = False,
 ) -> None:
     """What a run missed or said falsely, in context; the confusion table of single labels."""
-    check_results_dir(context, results_dir)
     from biobench.report.details.mistaken import as_data, as_page, as_text, read_mistakes
     from biobench.report.details.mistakes import KINDS, Kind
     from biobench.report.results import load
-    from biobench.schema.strict import suggest
 
-    for name in kind:
-        if name not in get_args(Kind):
-            raise UsageError(f"unknown --kind '{name}'", hint=suggest(name, list(KINDS)))
+    check_known(kind, get_args(Kind), "--kind")
     kinds = tuple(k for k in KINDS if k in kind) if kind else KINDS[:-1]
     mistakes = read_mistakes(load(results_dir), model, task, seed=seed, data_dir=data_dir)
     if html is not None:

@@ -19,11 +19,6 @@ _EXPECTS = {
 }
 
 
-def register(tasks: typer.Typer) -> None:
-    """Add the command to the `tasks` group."""
-    tasks.command("gate")(gate)
-
-
 def gate(
     task: Annotated[str, typer.Argument(metavar="ID_OR_YAML")],
     *,

@@ -7,39 +7,21 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli.console.common import DataDir, ResultsDir, check_results_dir
-from biobench.core.packages import check_ours
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("leaderboard")(leaderboard)
+from biobench.cli.console.common import DataDir, StoredResults
 
 
 def leaderboard(
-    context: typer.Context,
     *,
-    results_dir: ResultsDir = "results",
+    results_dir: StoredResults = "results",
     port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Port on this machine.")] = 8501,
-    host: Annotated[
-        str,
-        typer.Option("--host", help="Address to listen on; 0.0.0.0 for every machine that reaches this one."),
-    ] = "127.0.0.1",
+    host: Annotated[str, typer.Option("--host", help="Address to listen on; 0.0.0.0: every one.")] = "127.0.0.1",
     pretraining_dir: Annotated[
-        Path | None,
-        typer.Option(
-            "--pretraining-dir", help="Folder of pretraining runs to show (default: pretraining in the results folder)."
-        ),
+        Path | None, typer.Option("--pretraining-dir", help="Pretraining runs to show (default: RESULTS/pretraining).")
     ] = None,
     data_dir: DataDir = None,
-    task: Annotated[
-        list[str],
-        typer.Option("--task", metavar="YAML", help="An own task whose texts the error view shows; repeatable."),
-    ] = [],  # noqa: B006
+    task: Annotated[list[str], typer.Option("--task", metavar="YAML", help="An own task; repeatable.")] = [],  # noqa: B006
 ) -> None:
     """Open the leaderboard over a results folder."""
-    check_results_dir(context, results_dir)
-    check_ours("leaderboard")
     from leaderboard.launch import launch
 
     raise typer.Exit(

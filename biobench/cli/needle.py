@@ -11,11 +11,6 @@ from biobench.cli.console.options import takes_request
 from biobench.runs.options import RunRequest
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("needle")(needle)
-
-
 @takes_request
 def needle(request: RunRequest, as_json: Json = False) -> None:
     """Needle in a haystack: is the queried fact in the document? The runs of `run --suite needle`, and their grid."""

@@ -13,7 +13,6 @@ from typer.core import TyperGroup
 
 from biobench.cli.console.common import DataDir, Json, Threads, percent, print_json
 from biobench.cli.console.options import shown
-from biobench.core.packages import check_ours
 
 if TYPE_CHECKING:
     from biobench.workflows.study import ArmRow, Study, StudyRun
@@ -24,13 +23,9 @@ Fields = Annotated[
     list[str], shown("overrides", metavar="KEY=VALUE", help="Change a field of the recipe, e.g. seeds.training=2.")
 ]
 Arms = Annotated[list[str], typer.Option("--arm", metavar="NAME", help="An arm of the recipe, such as twin.")]
-ExcludeTasks = Annotated[
-    bool,
-    typer.Option("--exclude-tasks/--no-exclude-tasks", help="Exclude benchmark documents whose data is available."),
-]
+ExcludeTasks = Annotated[bool, typer.Option("--exclude-tasks/--no-exclude-tasks", help="Exclude benchmark documents.")]
 RequireTasks = Annotated[
-    str | None,
-    typer.Option("--require-tasks", metavar="IDS", help="Stop unless these tasks (or all) can be excluded."),
+    str | None, typer.Option("--require-tasks", metavar="IDS", help="Stop unless these tasks (or all) can be excluded.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Report no progress.")]
 
@@ -45,23 +40,15 @@ class RecipeOrCommand(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the application; older names of the group's commands are not shown."""
-    group = typer.Typer(
-        cls=RecipeOrCommand,
-        no_args_is_help=True,
-        help="Run a pretraining recipe: `biobench pretrain RECIPE [--arm NAME]`; write, plan and measure one.",
-    )
-    for name, command in (("run", pretrain), ("new", new), ("plan", plan), ("bench", bench), ("schema", schema)):
-        group.command(name)(command)
-        if name != "run":
-            app.command(f"pretrain-{name}", hidden=True)(command)
-    app.add_typer(group, name="pretrain")
-    app.command("ledger")(ledger)
-    app.command("study")(study)
+pretrain = typer.Typer(
+    cls=RecipeOrCommand,
+    no_args_is_help=True,
+    help="Run a pretraining recipe: `biobench pretrain RECIPE [--arm NAME]`; write, plan and measure one.",
+)
 
 
-def pretrain(
+@pretrain.command()
+def run(
     recipe: Recipe,
     *,
     arms: Arms = [],  # noqa: B006
@@ -77,7 +64,6 @@ def pretrain(
 ) -> None:
     """Run a recipe; the word `run` may be left out. It is distributed under torchrun or accelerate launch."""
     first = os.environ.get("RANK", "0") == "0"
-    check_ours("trainer")
     from biobench.workflows.decontamination import guard, record_exclusions, silent, texts_by_task
     from trainer import api
 
@@ -101,20 +87,18 @@ def pretrain(
     typer.echo(f"{model}: an encoder that AutoModel loads; next: biobench run {model} --suite fr")
 
 
+@pretrain.command()
 def new(
     corpus: Annotated[str, typer.Argument(metavar="CORPUS", help="File or folder of text (.txt, .jsonl, .csv, ...).")],
     base: Annotated[str, typer.Option("--base", help="Checkpoint to start from: hub id or folder.")],
     *,
     twin: Annotated[bool, typer.Option("--twin", help="Show how to run the masked twin too.")] = False,
     field: Annotated[str, typer.Option("--field", help="Key or column of the text.")] = "text",
-    tokens: Annotated[
-        str | None, typer.Option("--tokens", help="Of the first phase, such as 2B (default: all).")
-    ] = None,
+    tokens: Annotated[str | None, typer.Option("--tokens", help="Of the first phase, such as 2B.")] = None,
     name: Annotated[str, typer.Option("--name", help="Name of recipe and run.")] = "detour",
     out: Annotated[str, typer.Option("--out", help="Folder of the recipe.")] = ".",
 ) -> None:
     """Write a recipe for a corpus of your own, with comments."""
-    check_ours("trainer")
     from trainer.recipe.scaffold import write_recipe
 
     path = write_recipe(Path(corpus), base, Path(out), name, field=field, tokens=tokens)
@@ -144,6 +128,7 @@ def exported(result: PretrainingResult, remedy: str, *, say: bool = True) -> Pat
     return result.model
 
 
+@pretrain.command()
 def plan(
     recipe: Recipe,
     arms: Arms = [],  # noqa: B006
@@ -153,7 +138,6 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Steps, tokens, FLOPs, memory and time of a recipe, without training."""
-    check_ours("trainer")
     from trainer import api
 
     planned = api.plan(api.load_recipe(recipe, overrides, arms), gpu=gpu, gpus=gpus)
@@ -167,6 +151,7 @@ def _show(shown: list[str] | dict[str, Any]) -> None:
         typer.echo("\n".join(shown))
 
 
+@pretrain.command()
 def bench(
     recipe: Recipe,
     arms: Arms = [],  # noqa: B006
@@ -175,16 +160,15 @@ def bench(
     as_json: Json = False,
 ) -> None:
     """Tokens a second of a recipe on this machine, share of its peak, and the parts of a step."""
-    check_ours("trainer")
     from trainer import api
 
     speed = api.bench(api.load_recipe(recipe, overrides, arms), steps=steps)
     _show(asdict(speed) if as_json else speed.lines())
 
 
+@pretrain.command()
 def schema() -> None:
     """JSON Schema of a pretraining recipe, for editor completion."""
-    check_ours("trainer")
     from trainer import api
 
     print_json(api.recipe_schema())
@@ -196,7 +180,6 @@ def ledger(
     as_json: Json = False,
 ) -> None:
     """Two runs' training ledgers side by side; exit 1 unless they are a matched pair."""
-    check_ours("trainer")
     from trainer import api
 
     diff = api.ledger_diff(first, second)
@@ -207,12 +190,8 @@ def ledger(
 
 
 def study(
-    folder: Annotated[
-        Path, typer.Argument(metavar="STUDY", help="Folder of study.yaml, or another declaration's file.")
-    ],
-    out: Annotated[Path, typer.Option("--out", help="Folder of the pretraining runs and their results.")] = Path(
-        "study"
-    ),
+    folder: Annotated[Path, typer.Argument(metavar="STUDY", help="Folder of study.yaml, or a declaration's file.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder of the runs and their results.")] = Path("study"),
     data_dir: DataDir = None,
     device: Annotated[str, typer.Option("--device", help="Of the benchmark: auto, cpu or cuda.")] = "auto",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the runs and what they cost, and stop.")] = False,
@@ -220,23 +199,15 @@ def study(
     as_json: Json = False,
 ) -> None:
     """Pretrain every arm of a declared study, check the pairs and benchmark the encoders; run it again to resume."""
-    check_ours("trainer")
     from biobench.data.catalog import load_task
     from biobench.models.loading import quiet_libraries
     from biobench.runs.selection import check_data
-    from biobench.workflows.study import (
-        load_study,
-        mismatches,
-        planned_runs,
-        pretrain_run,
-        scores_of,
-        table,
-    )
+    from biobench.workflows import study as studies
     from trainer import api
 
     quiet_libraries()
-    declared = load_study(folder)
-    runs = planned_runs(declared, data_dir)
+    declared = studies.load_study(folder)
+    runs = studies.planned_runs(declared, data_dir)
     if dry_run:
         for run in runs:
             typer.echo(f"{run.name}: {run.budget:,} tokens")
@@ -248,17 +219,17 @@ def study(
         check_data([load_task(task) for task in (*declared.benchmark.tasks, *declared.benchmark.beside)], data_dir)
         for number, run in enumerate(runs, 1):
             stderr(f"[{number}/{len(runs)}] {run.name}")
-            result = pretrain_run(run, out, data_dir, stderr)
+            result = studies.pretrain_run(run, out, data_dir, stderr)
             if result is not None:
                 exported(result, "run the same command to resume")
             _score(declared, run, out, data_dir, device)
-    scores = scores_of(declared, runs, out)
-    rows = table(declared, runs, scores)
+    scores = studies.scores_of(declared, runs, out)
+    rows = studies.table(declared, runs, scores)
     if as_json:
         rows_out = [asdict(row) | {"mean": row.mean} for row in rows]
         print_json({"study": declared.name, "rows": rows_out, "runs": scores})
         return
-    for line in mismatches(declared, runs, out):
+    for line in studies.mismatches(declared, runs, out):
         typer.echo(line)
     _print_study(declared, rows)
 

@@ -4,46 +4,35 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 
-from biobench.cli.console.common import DataDir, Output, ResultsDir, check_results_dir, several, write_output
+from biobench.cli.console.common import (
+    Averaging,
+    DataDir,
+    Output,
+    StoredResults,
+    Tasks,
+    check_known,
+    several,
+    write_output,
+)
 from biobench.errors import UsageError
-from biobench.schema.strict import suggest
 
-if TYPE_CHECKING:
-    from biobench.report.row import AverageName
-
-AVERAGES: tuple[AverageName, ...] = ("macro", "micro", "weighted", "paper")
 SOURCES = ("published", "run", "frozen", "external", "submitted", "baseline", "oracle")
-OLD_SOURCES = {"outside": "external", "floor": "baseline", "ceiling": "oracle"}
-"""Words of earlier versions."""
-FORMATS = ("table", "md", "csv", "latex", "json", "html")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("report")(report)
 
 
 def report(
-    context: typer.Context,
     *,
-    format_: Annotated[str, typer.Option("--format", help="table, md, csv, latex, json or html.")] = "table",
-    average: Annotated[
-        str | None,
-        typer.Option("--average", help="paper (each task's published one, the default), macro, micro or weighted."),
-    ] = None,
-    task: Annotated[
-        list[str], typer.Option("--task", callback=several, help="Only this task: an id or a YAML path; repeatable.")
-    ] = [],  # noqa: B006
+    format_: Annotated[
+        Literal["table", "md", "csv", "latex", "json", "html"], typer.Option("--format", help="Form of the table.")
+    ] = "table",
+    average: Averaging = "paper",
+    task: Tasks = [],  # noqa: B006
     suite: Annotated[
         list[str],
-        typer.Option(
-            "--suite", help="fr, en, needle; or one with its own scores and mean: blurb, drbenchmark, a YAML file."
-        ),
+        typer.Option("--suite", help="fr, en, needle; or alone blurb, drbenchmark, a YAML file."),
     ] = [],  # noqa: B006
     source: Annotated[
         list[str], typer.Option("--source", callback=several, help=f"Only these rows: {', '.join(SOURCES)}.")
@@ -57,17 +46,13 @@ def report(
         bool, typer.Option("--probabilities", help="As --per-seed, with ECE, Brier score, AUROC and AUPRC.")
     ] = False,
     data_dir: DataDir = None,
-    results_dir: ResultsDir = "results",
+    results_dir: StoredResults = "results",
     output: Output = None,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """The results table: own runs with their intervals first, then the published scores of the same tasks."""
     format_ = "json" if as_json else format_
-    check_results_dir(context, results_dir)
-    source = [OLD_SOURCES.get(name, name) for name in source]
-    _check([] if average is None else [average], AVERAGES, "--average")
-    _check(source, SOURCES, "--source")
-    _check([format_], FORMATS, "--format")
+    check_known(source, SOURCES, "--source")
     for chosen, option in ((seeds, "--per-seed"), (labels, "--per-label"), (probabilities, "--probabilities")):
         if chosen and format_ not in ("csv", "json"):
             raise UsageError(f"{option} has no place in a {format_}", hint="add --format csv or --format json")
@@ -77,22 +62,23 @@ def report(
     from biobench.report.frame import build, cells
     from biobench.report.frames import COLUMNS, tidy
     from biobench.report.results import load
+    from biobench.report.row import AverageName
     from biobench.report.suite import build_suite
 
     results = load(results_dir)
     specs = {load_task(name).id: name for name in task if name.endswith((".yaml", ".yml"))}
     task = [*specs, *(name for name in task if name not in specs.values())]
-    _check(task, results.infos, "--task")
+    check_known(task, results.infos, "--task")
     named = next((name for name in suite if name in suite_names() or name.endswith((".yaml", ".yml"))), None)
     declared = None if named is None or named == "all" else load_suite(named)
     if declared is None:
-        _check(suite, {*SUITES, *(info.suite for info in results.infos.values())}, "--suite")
+        check_known(suite, {*SUITES, *(info.suite for info in results.infos.values())}, "--suite")
     elif len(suite) > 1:
         raise UsageError(f"--suite {named} has a report of its own", hint="give it alone")
     if model:
-        rows = [row.model for name in AVERAGES for row in cells(results, name).rows]
+        rows = [row.model for name in get_args(AverageName) for row in cells(results, name).rows]
         groups = (*results.groups, *(refusal.group for refusal in results.refusals))
-        _check(model, {*rows, *(group.model for group in groups)}, "--model")
+        check_known(model, {*rows, *(group.model for group in groups)}, "--model")
     filters: dict[str, Any] = {"tasks": task or None, "suites": suite or None}
     filters |= {"sources": source or None, "models": model or None}
     below = ""
@@ -107,8 +93,7 @@ def report(
                 # the tasks that were run or submitted; where none was, everything published is on show
                 ran = dict.fromkeys(g.task for g in (*results.groups, *(r.group for r in results.refusals)))
                 filters["tasks"] = list(ran) or None
-            chosen_average = cast("AverageName", average or "paper")
-            shown = build(results, chosen_average, **filters, incomplete=incomplete)
+            shown = build(results, average, **filters, incomplete=incomplete)
             if filters["tasks"] is not None and not source:
                 others = {v.task for v in results.published} - {results.infos[t].published_as for t in filters["tasks"]}
                 more = f"* published values of {len(others)} more tasks: `biobench report --source published`\n"
@@ -124,13 +109,3 @@ def report(
         sys.stdout.write(re.sub(command, "\ufffd", text) if sys.stdout.isatty() else text)
     else:
         write_output(output, text)
-
-
-def _check(values: Iterable[str], allowed: Collection[str], option: str) -> None:
-    """Raises UsageError for the first value that is not among `allowed`."""
-    for value in values:
-        if value not in allowed:
-            from biobench.report.escape import plain
-
-            hint = suggest(value, [plain(name) for name in allowed])
-            raise UsageError(f"{option} '{plain(value)}' is not known", hint=hint)

@@ -21,20 +21,12 @@ _WORDS = {
 }
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("reproduce")(reproduce)
-
-
 def reproduce(
     record: Annotated[Path | None, typer.Argument(metavar="RECORD", help="A run's JSON file, or a folder.")] = None,
     submission: Annotated[Path | None, typer.Option("--of", metavar="DIR", help="A submission; with --draw.")] = None,
     drawn: Annotated[bool, typer.Option("--draw", help="Run a seed drawn at random; write a statement.")] = False,
     against: Annotated[Path | None, typer.Option("--against", help="With --draw: results that it would join.")] = None,
-    models: Annotated[
-        str | None,
-        typer.Option("--models", metavar="DIR", help="A checkpoint, or a folder of them (default: the hub)."),
-    ] = None,
+    models: Annotated[str | None, typer.Option("--models", help="A checkpoint or a folder (default: hub).")] = None,
     data_dir: DataDir = None,
     results_dir: Annotated[str, typer.Option("--results-dir", help="Folder of the new runs.")] = "reproduced",
     task: Annotated[list[str], typer.Option("--task", metavar="YAML", help="Spec that is not shipped.")] = [],  # noqa: B006

@@ -6,18 +6,13 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli.console.against import check_known, comparison
+from biobench.cli.console.against import comparison
 from biobench.cli.console.common import Json, print_json
 from biobench.cli.console.options import takes_request
 from biobench.core.stop import STOPPED_EXIT, RunStoppedError, stoppable
 from biobench.runs.options import RunRequest
 
 KEPT = "Stopped. What is done is kept and what was begun resumes from its last state: give the same command again."
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    app.command("run")(run)
 
 
 @takes_request
@@ -27,12 +22,7 @@ def run(
     as_json: Json = False,
     against: Annotated[
         str | None,
-        typer.Option(
-            "--against",
-            metavar="MODEL",
-            help="A model of the results folder, own, pulled or published: compare with it at the end.",
-            rich_help_panel="More",
-        ),
+        typer.Option("--against", metavar="MODEL", help="Compare with this model at the end.", rich_help_panel="More"),
     ] = None,
 ) -> None:
     """Fine-tune checkpoints on tasks over several seeds, and score them.
@@ -42,13 +32,7 @@ def run(
     raise typer.Exit(run_request(request, as_json=as_json, against=against))
 
 
-def run_request(
-    request: RunRequest,
-    *,
-    as_json: bool,
-    summary: bool = True,
-    against: str | None = None,
-) -> int:
+def run_request(request: RunRequest, *, as_json: bool, summary: bool = True, against: str | None = None) -> int:
     """Plan, make and print the runs; the exit status.
 
     summary: with the table of runs and what follows it. against: a model of the results folder to compare with.
@@ -59,7 +43,10 @@ def run_request(
     quiet_libraries()
     selection = select(request)  # what is refused here is refused before anything heavy is loaded
     if against is not None:
-        check_known(against, request.results_dir)
+        from biobench.report.entrants import find_entrants
+        from biobench.report.results import load
+
+        find_entrants([against], load(request.results_dir))
     from biobench.cli.console.progress import RunTerminal
     from biobench.runs.api import run_plan
     from biobench.runs.plan import make_plan

@@ -7,14 +7,17 @@ from typing import Annotated, Any
 
 import typer
 
-from biobench.cli.console.common import DataDir, Json, ResultsDir, check_results_dir, percent, print_json, write_output
+from biobench.cli.console.common import (
+    DataDir,
+    Json,
+    ResultsDir,
+    StoredResults,
+    Tasks,
+    percent,
+    print_json,
+    write_output,
+)
 from biobench.errors import UsageError
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    app.command("score")(score)
-    app.command("rescore")(rescore)
 
 
 def score(
@@ -24,16 +27,11 @@ def score(
     ] = None,
     model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="Name of the system.")] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Tells several runs of one system apart.")] = 0,
-    documents: Annotated[
-        Path | None,
-        typer.Option("--documents", metavar="FILE", help="Write the test documents to answer (no gold), and stop."),
-    ] = None,
+    documents: Annotated[Path | None, typer.Option("--documents", help="Write the documents to answer here.")] = None,
     data_dir: DataDir = None,
     results_dir: ResultsDir = "results",
     force: Annotated[bool, typer.Option("--force", help="Replace stored predictions of this name and seed.")] = False,
-    gate: Annotated[
-        bool, typer.Option("--gate/--no-gate", help="Ask first whether the task measures something.")
-    ] = True,
+    gate: Annotated[bool, typer.Option("--gate/--no-gate", help="Score the task's baselines first.")] = True,
     as_json: Json = False,
 ) -> None:
     """Score predictions that were made elsewhere; the rows of the report say `external`."""
@@ -67,21 +65,15 @@ def score(
 
 
 def rescore(
-    context: typer.Context,
-    results_dir: ResultsDir = "results",
+    results_dir: StoredResults = "results",
     data_dir: DataDir = None,
-    task: Annotated[
-        list[str],
-        typer.Option(
-            "--task",
-            metavar="ID_OR_YAML",
-            help="Only this task; repeatable. A spec of your own whose data is under an agreement must be named.",
-        ),
-    ] = [],  # noqa: B006
+    task: Tasks = [],  # noqa: B006
     as_json: Json = False,
 ) -> None:
-    """Recompute every score from the stored predictions (agreement-bound data needs --data-dir)."""
-    check_results_dir(context, results_dir)
+    """Recompute every score from the stored predictions.
+
+    Data under an agreement needs --data-dir, and the spec of an own task with such data --task.
+    """
     from biobench.report.rescore import rescore_all
 
     results = rescore_all(results_dir, data_dir, task)

@@ -8,49 +8,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biobench.cli.console.common import (
-    DataDir,
-    Json,
-    Output,
-    ResultsDir,
-    check_results_dir,
-    print_json,
-    write_output,
-)
+from biobench.cli.console.common import DataDir, Json, Output, ResultsDir, StoredResults, print_json, write_output
 
 if TYPE_CHECKING:
     from biobench.submission.checks import Verification
 Repository = Annotated[
-    str,
-    typer.Argument(metavar="REPOSITORY", help="Address or folder of a git repository, or hub:owner/name (a dataset)."),
+    str, typer.Argument(metavar="REPOSITORY", help="Address or folder of a git repository, or hub:owner/name.")
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    app.command("submit")(submit)
-    app.command("verify-submission")(verify_submission)
-    group = typer.Typer(help="Community results, from and to a git repository or a hub dataset.", no_args_is_help=True)
-    group.command("pull")(pull)
-    group.command("push")(push)
-    app.add_typer(group, name="results")
-    app.command("export")(export)
+results = typer.Typer(help="Community results, from and to a git repository or a hub dataset.", no_args_is_help=True)
 
 
 def submit(
-    context: typer.Context,
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="A model as the report names it, with its conditions in brackets.")
-    ],
-    results_dir: ResultsDir = "results",
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder to make (default: submissions/<name of the model>).")
-    ] = None,
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model as the report names it, with conditions.")],
+    results_dir: StoredResults = "results",
+    out: Annotated[Path | None, typer.Option("--out", help="Folder to make (default: submissions/<model>).")] = None,
     notes: Annotated[str, typer.Option("--notes", help="A few words about the model.")] = "",
     as_json: Json = False,
 ) -> None:
     """Pack a model's runs of one set of conditions (records and predictions) as a submission."""
-    check_results_dir(context, results_dir)
     from biobench.submission.pack import submit as pack
     from biobench.submission.verify import examine
 
@@ -68,13 +45,9 @@ def submit(
 def verify_submission(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The submission's folder.")],
     data_dir: DataDir = None,
-    against: Annotated[
-        Path | None,
-        typer.Option("--against", help="A results folder: its runs and its submitted/ are compared with these."),
-    ] = None,
+    against: Annotated[Path | None, typer.Option("--against", help="A results folder to compare with.")] = None,
     write_statement: Annotated[
-        bool,
-        typer.Option("--write-statement", help="Where all is scored again, say so in statements/ of --against."),
+        bool, typer.Option("--write-statement", help="Where all is scored again, say so in statements/ of --against.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -111,6 +84,7 @@ def print_checks(verification: Verification) -> None:
         typer.echo(f"{check.code} {check.grade}: {plain(check.where)}: {check.what}")
 
 
+@results.command()
 def pull(
     repository: Repository, results_dir: ResultsDir = "results", data_dir: DataDir = None, as_json: Json = False
 ) -> None:
@@ -133,6 +107,7 @@ def pull(
         raise typer.Exit(1)
 
 
+@results.command()
 def push(
     repository: Repository,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A submission that `biobench submit` packed.")],
@@ -153,30 +128,17 @@ def push(
 
 
 def export(
-    context: typer.Context,
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="A model of the results folder, as the report names it.")
-    ],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model as the report names it.")],
     *,
     format_: Annotated[
         str, typer.Option("--format", help="model-card, eval-results, every-eval-ever or bibtex.")
     ] = "model-card",
-    dataset: Annotated[
-        str | None, typer.Option("--dataset", metavar="ORG/NAME", help="eval-results: the benchmark's hub dataset.")
-    ] = None,
-    push: Annotated[
-        str | None,
-        typer.Option(
-            "--push",
-            metavar="ORG/MODEL",
-            help="model-card, eval-results: open a request that adds them to this repository of the hub.",
-        ),
-    ] = None,
-    results_dir: ResultsDir = "results",
+    dataset: Annotated[str | None, typer.Option("--dataset", help="eval-results: the benchmark's hub dataset.")] = None,
+    push: Annotated[str | None, typer.Option("--push", metavar="ORG/MODEL", help="Open a request on the hub.")] = None,
+    results_dir: StoredResults = "results",
     output: Output = None,
 ) -> None:
     """A model's results as metadata for the model hub, as Every Eval Ever JSON, or its tasks' BibTeX."""
-    check_results_dir(context, results_dir)
     from biobench.export.formats import export as run
 
     text = run(model, format_, results_dir, dataset=dataset)

@@ -10,11 +10,6 @@ from biobench.cli.console.common import Json, Threads, print_json
 from biobench.errors import UsageError
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("speed")(speed)
-
-
 def speed(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="Hub id, id@revision, or local folder.")],
     *,

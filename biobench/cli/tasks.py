@@ -11,17 +11,12 @@ from typing import Annotated, Any
 
 import typer
 
-from biobench.cli import gate
 from biobench.cli.console.common import DataDir, Json, print_json, write_output
+from biobench.cli.gate import gate
 from biobench.errors import BioBenchError, UsageError, visible
 
 tasks = typer.Typer(help="List, describe, validate and scaffold task specs.", no_args_is_help=True)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command group to the application."""
-    gate.register(tasks)
-    app.add_typer(tasks, name="tasks")
+tasks.command()(gate)
 
 
 @tasks.command("list")
@@ -68,9 +63,7 @@ def validate(
     context: typer.Context,
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="YAML files, or folders of them.")],
     data_dir: DataDir = None,
-    recount: Annotated[
-        bool, typer.Option("--recount", help="Write the counts and findings of the data into the specs.")
-    ] = False,
+    recount: Annotated[bool, typer.Option("--recount", help="Write the data's counts and findings.")] = False,
     as_json: Json = False,
 ) -> None:
     """Check specs, and open their data where --data-dir has it. Exit 2 when something is wrong.
@@ -136,9 +129,7 @@ def new(
     group: Annotated[str | None, typer.Option("--group", help="Column of what belongs together (a patient).")] = None,
     language: Annotated[str, typer.Option("--language", help="ISO 639-1 code.")] = "en",
     separator: Annotated[str | None, typer.Option("--separator", help="What parts several labels of a cell.")] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "--out", "-o", help="Where to write (default: ID.yaml).")
-    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "--out", "-o", help="Default: ID.yaml.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
     """Scaffold a spec from a data file or folder: format, labels, counts and findings are read from it."""

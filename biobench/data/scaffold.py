@@ -7,7 +7,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from biobench.data.catalog import LoadedTask, load_task
+from biobench.data.catalog import LoadedTask, list_tasks, load_task
 from biobench.data.load import read_counted
 from biobench.data.sniff import Sniffed, Wanted, flow, sniff, sniff_brat
 from biobench.data.verify import audit
@@ -69,6 +69,14 @@ def scaffold(path: str | Path, task_id: str, *, language: str = "en", wanted: Wa
     lines += [f"splits: {', '.join(f'{name} = {pattern}' for name, pattern in files.items())}"]
     lines += [f"columns: {', '.join(sniffed.columns)}"] if sniffed.columns else []
     lines += [f"not read: {', '.join(sniffed.unused)}"] if sniffed.unused else []
+    if set(parts) == {"all"}:
+        above = {p.name for file in parts["all"][1] for p in file.relative_to(folder).parents}
+        if merged := sorted(name for name in above if name.lower() in _SPLIT_NAMES):
+            lines.append(f"check: the folders {', '.join(merged)} are read as one; `files` can name them as splits")
+    for other in list_tasks():
+        same = isinstance(other.spec.labels, list) and set(other.spec.labels) == sniffed.labels
+        if same and (other.spec.language, other.spec.type) == (language, sniffed.type):
+            lines.append(f"check: the shipped task {other.id} has the same labels: is it the same corpus?")
     return Draft(text + facts_, tuple(lines), data_dir)
 
 

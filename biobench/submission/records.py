@@ -46,7 +46,7 @@ def why_not_submitted(run: RunRecord | Brief) -> str:
 
 
 def check_record(record: RunRecord, model: str) -> list[Check]:
-    """R and T codes. model: the name in the manifest."""
+    """R and T codes, and contradictions between costs. model: the name in the manifest."""
     where = f"runs/{record.task.id}/{record.key}.json"
     checks = [error("R02", where, f"{name}: no run can have this value") for name in _impossible(record)]
     if record.engine_version != ENGINE_VERSION:
@@ -73,6 +73,8 @@ def check_record(record: RunRecord, model: str) -> list[Check]:
     elif _says_otherwise(record, task.spec):
         what = "labels, split, protocol, metric, type or language are not those of the spec"
         checks.append(error("T03", where, what))
+    elif what := _contradicting_costs(record, task.spec):
+        checks.append(error("S06", where, f"{what} contradict each other"))
     if record.contamination is not None:
         what = "what it says of the model's training text is the submitter's word: nothing here shows it"
         checks.append(Check("C04", "warning", where, what))
@@ -97,6 +99,16 @@ def _impossible(record: RunRecord) -> list[str]:
         "model.parameters": record.model.parameters < 1,
     }
     return [name for name, impossible in claims.items() if impossible]
+
+
+def _contradicting_costs(record: RunRecord, spec: TaskSpec) -> str:
+    cost = record.cost
+    if not cost.seconds or cost.peak_memory_bytes < 2 * record.model.parameters:
+        return "a run and its time or memory"
+    # a frozen encoder's states are computed once for several seeds; their seconds stand in each of these runs
+    trained = spec.training.encoder == "trained"
+    too_long = trained and cost.train_seconds + cost.evaluation_seconds > 1.1 * cost.seconds + 1e-3
+    return "seconds of training and evaluation, and those of the run," if too_long else ""
 
 
 def equal(claimed: dict[str, float], computed: dict[str, float]) -> bool:

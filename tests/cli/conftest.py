@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.cli_make import Said, call
+from tests.helpers.cli_make import Run, call
 
 
 @pytest.fixture(scope="session")
@@ -19,7 +18,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def biobench(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., Said]:
+def biobench(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
     """`biobench(ARGUMENTS)` in this process, in an empty folder, without the environment's data folder."""
     monkeypatch.delenv("BIOBENCH_DATA_DIR", raising=False)
     monkeypatch.delenv("BIOBENCH_RESULTS_DIR", raising=False)

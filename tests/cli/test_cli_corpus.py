@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from biobench.core import stop
-from tests.helpers.cli_make import Said
+from tests.helpers.cli_make import Run
 from tests.helpers.trainer_make import TEXTS
 from trainer.corpus import tokenised
 
@@ -37,9 +36,8 @@ def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_corpus_is_built_looked_at_and_trained_on(biobench: Callable[..., Said], text: Path) -> None:
-    said = biobench("corpus", "build", "toy_detour", *SETS, "--quiet")
-    assert said.status == 0, said.err
+def test_a_corpus_is_built_looked_at_and_trained_on(biobench: Run, text: Path) -> None:
+    said = biobench("corpus", "build", "toy_detour", *SETS, "--quiet").ok()
     folder = Path(said.out.partition(":")[0])
     assert folder.parent == Path("runs/corpora")
     rows = biobench("corpus", "stats", folder, "--json").json()
@@ -54,8 +52,7 @@ def test_a_corpus_is_built_looked_at_and_trained_on(biobench: Callable[..., Said
     assert "no window 100000" in biobench("corpus", "inspect", folder, "--window", 100000).refusal()
 
     before = {f.name: f.stat().st_mtime_ns for f in folder.glob("*.bin")}
-    done = biobench("pretrain", "toy_detour", *SETS, "--quiet")
-    assert done.status == 0, done.err
+    biobench("pretrain", "toy_detour", *SETS, "--quiet").ok()
     assert {f.name: f.stat().st_mtime_ns for f in folder.glob("*.bin")} == before, "pretrain took it as it was"
     words = biobench("corpus", "inspect", folder, "--window", 0, "--tokenizer", "runs/toy_detour/start").out
     assert any(word in words for word in ("patient", "fever", "fièvre", "douleur", "pain", "traitement"))
@@ -66,9 +63,7 @@ def test_a_corpus_is_built_looked_at_and_trained_on(biobench: Callable[..., Said
     assert "content has changed" in biobench("corpus", "inspect", folder).refusal()
 
 
-def test_a_build_that_is_stopped_goes_on(
-    biobench: Callable[..., Said], text: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_build_that_is_stopped_goes_on(biobench: Run, text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokenised, "DOCUMENTS", 5)
     monkeypatch.setattr(tokenised, "ALONE", 100)
     asked: list[int] = []
@@ -78,4 +73,4 @@ def test_a_build_that_is_stopped_goes_on(
     assert "continues" in said.err
     (journal,) = Path("runs/corpora").glob("*.parts/journal.jsonl")
     assert len(journal.read_text().splitlines()) == 3
-    assert biobench("corpus", "build", "toy_detour", *SETS, "--quiet").status == 0
+    biobench("corpus", "build", "toy_detour", *SETS, "--quiet").ok()

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.helpers.cli_make import Said
+from tests.helpers.cli_make import Run
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ADDING = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture
-def made(biobench: Callable[..., Said], fixtures: Path, tmp_path: Path) -> Path:
+def made(biobench: Run, fixtures: Path, tmp_path: Path) -> Path:
     shutil.copytree(fixtures / "iob", tmp_path / "corpora" / "iob")
-    assert biobench("tasks", "new", "corpora/iob/train.tsv", "--id", "ours").status == 0
+    biobench("tasks", "new", "corpora/iob/train.tsv", "--id", "ours").ok()
     return tmp_path / "ours.yaml"
 
 
 def test_data_that_is_not_there_is_wrong_where_its_folder_was_given(
-    biobench: Callable[..., Said], made: Path, monkeypatch: pytest.MonkeyPatch
+    biobench: Run, made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = biobench("tasks", "validate", "ours.yaml", "--data-dir", "elsewhere")
     assert said.status == 2
@@ -32,24 +31,22 @@ def test_data_that_is_not_there_is_wrong_where_its_folder_was_given(
     assert "put train.tsv" in said.err
     (row,) = biobench("tasks", "validate", "ours.yaml", "--data-dir", "elsewhere", "--json").json()
     assert (row["valid"], row["state"]) == (False, "missing")
-    assert biobench("tasks", "validate", "ours.yaml", "--data-dir", "corpora").status == 0
+    biobench("tasks", "validate", "ours.yaml", "--data-dir", "corpora").ok()
     monkeypatch.setenv("BIOBENCH_DATA_DIR", "all_corpora")
-    said = biobench("tasks", "validate", "ours.yaml")
-    assert said.status == 0
+    said = biobench("tasks", "validate", "ours.yaml").ok()
     assert said.out.startswith("ours.yaml: valid, data missing\n  - put train.tsv")
     assert "into all_corpora/iob" in said.out
 
 
-def test_a_folder_of_specs_may_hold_some_without_data(biobench: Callable[..., Said], tmp_path: Path) -> None:
-    said = biobench("tasks", "validate", ROOT / "tasks" / "en", "--data-dir", tmp_path)
-    assert said.status == 0, said.err
+def test_a_folder_of_specs_may_hold_some_without_data(biobench: Run, tmp_path: Path) -> None:
+    said = biobench("tasks", "validate", ROOT / "tasks" / "en", "--data-dir", tmp_path).ok()
     assert "deid.yaml: valid, data agreement\n  - the data needs a signed agreement" in said.out
     assert str(tmp_path / "gad_10fold") in said.out
     said = biobench("tasks", "validate", ROOT / "tasks" / "en" / "deid.yaml", "--data-dir", tmp_path)
     assert (said.status, str(tmp_path / "deid") in said.err) == (2, True)
 
 
-def test_open_data_can_be_laid_by_hand(biobench: Callable[..., Said], tmp_path: Path) -> None:
+def test_open_data_can_be_laid_by_hand(biobench: Run, tmp_path: Path) -> None:
     said = biobench("data", "status", "bc5cdr", "hoc", "--data-dir", tmp_path)
     assert said.out == "bc5cdr: missing, biobench data fetch bc5cdr\nhoc: missing, biobench data fetch hoc\n"
     said = biobench("data", "status", "bc5cdr", "hoc", "--steps", "--data-dir", tmp_path).out
@@ -58,7 +55,7 @@ def test_open_data_can_be_laid_by_hand(biobench: Callable[..., Said], tmp_path: 
 
 
 def test_verify_without_a_task_takes_all_that_are_there(
-    biobench: Callable[..., Said], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    biobench: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     from biobench.data import catalog
 
@@ -71,9 +68,7 @@ def test_verify_without_a_task_takes_all_that_are_there(
     assert biobench("data", "verify", "gad", "--data-dir", tmp_path).status == 2
 
 
-def test_a_new_task_becomes_clean_by_the_documented_way(
-    biobench: Callable[..., Said], made: Path, tmp_path: Path
-) -> None:
+def test_a_new_task_becomes_clean_by_the_documented_way(biobench: Run, made: Path, tmp_path: Path) -> None:
     """A corpus with a text in two splits: `verify` names it, the page says what to write, and then it is clean."""
     test = tmp_path / "corpora" / "iob" / "test.tsv"
     first = (tmp_path / "corpora" / "iob" / "train.tsv").read_text("utf-8").strip().split("\n\n")[0]

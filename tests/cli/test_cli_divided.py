@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from biobench.store import Store
-from tests.helpers.cli_make import FAST, Said
+from tests.helpers.cli_make import FAST, Run, Said
 
-Command = Callable[..., Said]
 TASKS = ("--task", "demo_ner", "--task", "demo_topic", "--seeds", "1-2", *FAST)
 
 
@@ -43,7 +42,7 @@ def elsewhere(run: dict[str, Any], results: Path, until: Callable[[], bool] = la
         holder.join()
 
 
-def test_the_longest_runs_come_first_and_results_are_in_the_order_of_the_request(biobench: Command, tiny: Path) -> None:
+def test_the_longest_runs_come_first_and_results_are_in_the_order_of_the_request(biobench: Run, tiny: Path) -> None:
     said = biobench("run", tiny, *TASKS, "--json")
     begun = [line.split(" · ")[1] for line in said.err.splitlines() if line.endswith(": started")]
     assert begun == ["demo_topic"] * 2 + ["demo_ner"] * 2
@@ -51,7 +50,7 @@ def test_the_longest_runs_come_first_and_results_are_in_the_order_of_the_request
 
 
 def test_a_run_that_another_process_makes_is_waited_for_aloud(
-    biobench: Command, tiny: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    biobench: Run, tiny: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     run = biobench("run", tiny, *TASKS, "--dry-run", "--json").json()[-1]
     warned = threading.Event()
@@ -64,7 +63,7 @@ def test_a_run_that_another_process_makes_is_waited_for_aloud(
     assert line in said.err
 
 
-def test_or_left_to_that_process(biobench: Command, tiny: Path, tmp_path: Path) -> None:
+def test_or_left_to_that_process(biobench: Run, tiny: Path, tmp_path: Path) -> None:
     run = biobench("run", tiny, *TASKS, "--dry-run", "--json").json()[-1]
     with elsewhere(run, tmp_path / "results"):
         said = biobench("run", tiny, *TASKS, "--no-gate", "--no-wait", "--json")
@@ -74,16 +73,16 @@ def test_or_left_to_that_process(biobench: Command, tiny: Path, tmp_path: Path) 
     assert statuses(biobench("run", tiny, *TASKS, "--json"))[-1] == ("done", None)
 
 
-def test_processes_of_one_start_make_a_forced_run_once(biobench: Command, tiny: Path) -> None:
+def test_processes_of_one_start_make_a_forced_run_once(biobench: Run, tiny: Path) -> None:
     """A late worker, or one that was requeued, finds what the others have made."""
-    assert biobench("run", tiny, *TASKS).status == 0
+    biobench("run", tiny, *TASKS).ok()
     forced = ("run", tiny, *TASKS, "--force", "--json", "--start-token")
     assert statuses(biobench(*forced, "17")) == [("done", None)] * 4
     assert statuses(biobench(*forced, "17")) == [("skipped", "another process made it meanwhile")] * 4
     assert statuses(biobench(*forced, "18")) == [("done", None)] * 4, "another start is another command"
 
 
-def test_what_failed_in_one_process_is_not_tried_by_the_others(biobench: Command, tiny: Path) -> None:
+def test_what_failed_in_one_process_is_not_tried_by_the_others(biobench: Run, tiny: Path) -> None:
     wild = ("--set", "training.learning_rate=1e30", "--set", "training.max_grad_norm=1e30")
     command = ("run", tiny, "--task", "demo_topic", "--seeds", "1", *FAST, *wild, "--start-token")
     assert ": started" in biobench(*command, "17").err
@@ -92,8 +91,3 @@ def test_what_failed_in_one_process_is_not_tried_by_the_others(biobench: Command
     assert ": started" not in again.err
     assert "not finite" in again.json()[0]["reason"]
     assert ": started" in biobench(*command, "18").err
-
-
-@pytest.mark.parametrize("gone", [("plan", "m"), ("run", "m", "--plan", "p.json"), ("run", "m", "--shard", "1/2")])
-def test_plan_files_are_gone(biobench: Command, gone: tuple[str, ...]) -> None:
-    assert biobench(*gone, "--task", "gad").refusal().startswith(("unknown command 'plan'", "No such option: --"))

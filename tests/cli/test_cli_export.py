@@ -6,26 +6,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
-from biobench import load_task
-from biobench.errors import UsageError
-from tests.helpers.cli_make import Said
+from tests.helpers.cli_make import Run
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "own_training.py"
 
 
-def test_a_split_is_its_documents() -> None:
-    task = load_task("demo_topic")
-    assert [len(task.split(name)) for name in ("train", "validation", "test")] == [240, 80, 80]
-    with pytest.raises(UsageError, match="unknown split 'dev'"):
-        task.split("dev")
-
-
-def test_rows_hold_the_gold_in_the_form_of_predictions(biobench: Callable[..., Said], tmp_path: Path) -> None:
+def test_rows_hold_the_gold_in_the_form_of_predictions(biobench: Run, tmp_path: Path) -> None:
     biobench("data", "export", "demo_ner", "--split", "test", "--out", "test.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "test.jsonl").read_text(encoding="utf-8").splitlines()]
     assert len(rows[0]["tokens"]) == len(rows[0]["tags"])
@@ -37,9 +25,9 @@ def test_rows_hold_the_gold_in_the_form_of_predictions(biobench: Callable[..., S
     assert said.json()[0]["scores"]["macro_f1"] == 1.0
 
 
-def test_the_example_script_trains_and_is_scored(biobench: Callable[..., Said], tiny: Path, tmp_path: Path) -> None:
+def test_the_example_script_trains_and_is_scored(biobench: Run, tiny: Path, tmp_path: Path) -> None:
     for split in ("train", "validation", "test"):
-        assert biobench("data", "export", "demo_topic", "--split", split, "--out", f"{split}.jsonl").status == 0
+        biobench("data", "export", "demo_topic", "--split", split, "--out", f"{split}.jsonl").ok()
     quiet = os.environ | {
         "HF_HUB_OFFLINE": "1",
         "HF_DATASETS_CACHE": str(tmp_path / "cache"),
@@ -47,5 +35,4 @@ def test_the_example_script_trains_and_is_scored(biobench: Callable[..., Said], 
     }
     done = subprocess.run([sys.executable, EXAMPLE, tiny], cwd=tmp_path, env=quiet, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
-    said = biobench("score", "--predictions", "predictions.jsonl", "--task", "demo_topic", "--model", "me", "--no-gate")
-    assert said.status == 0, said.err
+    biobench("score", "--predictions", "predictions.jsonl", "--task", "demo_topic", "--model", "me", "--no-gate").ok()

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -51,25 +50,6 @@ def whole(results: Path) -> None:
     for record in records:
         gold, predictions = store.load_predictions(record)
         assert len(gold) == len(predictions) == record.task.test_documents
-
-
-def scores(rows: list[dict[str, Any]]) -> dict[tuple[str, int], dict[str, float]]:
-    """Scores by task and seed."""
-    return {(r["task"], r["seed"]): r["scores"] for r in rows}
-
-
-def test_two_processes_share_the_work(launcher: Launcher, tiny: Path, tmp_path: Path) -> None:
-    results = tmp_path / "results"
-    pair = [launcher.start(*command(tiny, results, "1-3")) for _ in range(2)]
-    assert [child.wait() for child in pair] == [0, 0], [child.err.read_text() for child in pair]
-    rows = [row for child in pair for row in child.rows()]
-    assert len(rows) == 12
-    done = [row["key"] for row in rows if row["status"] == "done"]
-    assert len(done) == len(set(done)) == 6, "each run is made exactly once"
-    assert {row["status"] for row in rows} == {"done", "skipped"}
-    assert scores(pair[0].rows()) == scores(pair[1].rows())
-    assert all(any(r["status"] == "done" for r in child.rows()) for child in pair), "one did all the work"
-    whole(results)
 
 
 def test_the_other_takes_over_from_a_killed_one(launcher: Launcher, tiny: Path, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,8 @@ import pytest
 from biobench.report.frame import build
 from biobench.store import Store
 from biobench.workflows.reproduce import Again
-from tests.helpers.cli_make import Said
+from tests.helpers.cli_make import Run
 
-Run = Callable[..., Said]
 OPTIONS = ("--task", "demo_topic", "--limit", "16", "--set", "training.epochs=1", "--no-gate", "--device", "cpu")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,43 +12,33 @@ from biobench.core.machine import peak_memory_bytes, reset_peak_memory
 from biobench.data.suite import suite_tasks
 from biobench.report.details.needle import needle_grids
 from biobench.store import Store
-from tests.helpers.cli_make import Said
+from tests.helpers.cli_make import Run, write_spec
 from tests.helpers.tiny import make_tiny_encoder
 
-SPEC = """
-id: needle_tiny
-version: 1
-name: Made by a test
-language: en
-type: needle
-source: {id: made, generated: true}
-reader: {format: needle, READER}
-labels: [absent, present]
-unit: document
-protocol: {max_length: 8192}
-training: {encoder: frozen, epochs: 1, learning_rate: 5e-5}
-head: {kind: sequence}
-probe: {pooling: attention, learning_rates: [1e-3, 1e-2], epochs: 1, segments: 8}
-metric: {primary: accuracy, paper: accuracy}
-gate: {expect: chance}
-access: open
-licence: none
-homepage: https://example.org
-citation: none
-"""
-SMALL = "lengths: [128, 256], notes: 300, examples: {train: 96, validation: 48, test: 96}"
 FAST = ("--device", "cpu", "--parallel", "1")
 
 
-def spec(folder: Path, reader: str = SMALL) -> Path:
-    path = folder / "needle_tiny.yaml"
-    path.write_text(SPEC.replace("READER", reader), encoding="utf-8")
-    return path
+def spec(folder: Path, lengths: tuple[int, ...] = (128, 256), notes: int = 300, *parts: int) -> Path:
+    """A needle task of these lengths; parts: examples of train, validation and test."""
+    examples = dict(zip(("train", "validation", "test"), parts or (96, 48, 96), strict=True))
+    reader = {"format": "needle", "lengths": list(lengths), "notes": notes, "examples": examples}
+    return write_spec(
+        folder / "needle_tiny.yaml",
+        type="needle",
+        source={"id": "made", "generated": True},
+        reader=reader,
+        unit="document",
+        labels=["absent", "present"],
+        protocol={"max_length": 8192},
+        head={"kind": "sequence"},
+        training={"encoder": "frozen", "epochs": 1, "learning_rate": 5e-5},
+        probe={"pooling": "attention", "learning_rates": [1e-3, 1e-2], "epochs": 1, "segments": 8},
+        metric={"primary": "accuracy", "paper": "accuracy"},
+        gate={"expect": "chance"},
+    )
 
 
-def test_its_runs_are_those_of_run_and_the_report_has_the_grid(
-    biobench: Callable[..., Said], tiny: Path, tmp_path: Path
-) -> None:
+def test_its_runs_are_those_of_run_and_the_report_has_the_grid(biobench: Run, tiny: Path, tmp_path: Path) -> None:
     arguments = (tiny, "--task", spec(tmp_path), "--seeds", "1,2", *FAST)
     rows = biobench("needle", *arguments, "--json").json()
     assert [row["primary"] for row in rows] == ["accuracy"] * 2
@@ -64,11 +53,11 @@ def test_its_runs_are_those_of_run_and_the_report_has_the_grid(
 
 
 def test_without_a_task_it_is_the_suite_s_two_languages(
-    biobench: Callable[..., Said], tiny: Path, monkeypatch: pytest.MonkeyPatch
+    biobench: Run, tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
     monkeypatch.setattr("biobench.cli.run.run_request", lambda request, **_: asked.append(request) or 0)
-    assert biobench("needle", tiny, "--dry-run").status == 0
+    biobench("needle", tiny, "--dry-run").ok()
     assert (asked[0].tasks, asked[0].suite) == ((), "needle")
     assert [task.id for task in suite_tasks("needle")] == ["needle_en", "needle_fr"], "variants stay out"
 
@@ -79,20 +68,20 @@ def resident() -> int:
 
 
 def test_all_lengths_to_8192_tokens_run_in_bounded_memory(
-    biobench: Callable[..., Said], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    biobench: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One 8,192 x 8,192 matrix of fp32 would alone take 268 MB a head; nothing like it may be held."""
     if not os.access("/proc/self/clear_refs", os.W_OK):
         pytest.skip("this system does not let a process measure its own peak memory")
     monkeypatch.setattr("biobench.cli.console.progress.QUIET", 0.0)
     model = make_tiny_encoder(tmp_path / "long", 8192)
-    reader = "lengths: [512, 1024, 2048, 4096, 8192], notes: 1500, examples: {train: 10, validation: 10, test: 10}"
+    lengths = (512, 1024, 2048, 4096, 8192)
     # What is loaded and made once by any run is no part of what the lengths cost.
     biobench("needle", model, "--task", spec(tmp_path), "--seeds", "1", "--results-dir", "warm", *FAST)
     before = resident()
     cpu = torch.device("cpu")
     reset_peak_memory(cpu)
-    said = biobench("needle", model, "--task", spec(tmp_path, reader), "--seeds", "1", *FAST)
+    said = biobench("needle", model, "--task", spec(tmp_path, lengths, 1500, 10, 10, 10), "--seeds", "1", *FAST)
     grown = peak_memory_bytes(cpu) - before
     assert said.status == 0, said.err
     (held,) = needle_grids(tmp_path / "results")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from biobench.errors import DataFormatError
-from tests.helpers.cli_make import Said
+from tests.helpers.cli_make import Run
 from tests.helpers.report_make import save_run
 
-Run = Callable[..., Said]
 COMMANDS: dict[str, tuple[str, ...]] = {
     "model": ("run", "NAME", "--task", "demo_topic"),
     "task": ("run", "dummy", "--task", "NAME"),

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import get_args
 
 import pytest
 import torch
-from typer.main import get_command
 
-from biobench.cli.main import app
-from tests.helpers.cli_make import FAST, Said
+from biobench.cli.report import SOURCES
+from biobench.report.groups import Source
+from tests.helpers.cli_make import FAST, Run
 from tests.helpers.report_make import save_run
-
-Run = Callable[..., Said]
 
 
 @pytest.mark.parametrize(
@@ -36,8 +33,9 @@ def test_tasks_with_a_comma_and_a_run_folder_as_model(biobench: Run, tiny: Path,
     run = tmp_path / "runs" / "mine"
     run.mkdir(parents=True)
     (run / "model").symlink_to(tiny)
-    said = biobench("run", "runs/mine", "--task", "demo_ner,demo_topic", "--seeds", "1", "--dry-run", "--json", *FAST)
-    assert said.status == 0, said.err
+    said = biobench(
+        "run", "runs/mine", "--task", "demo_ner,demo_topic", "--seeds", "1", "--dry-run", "--json", *FAST
+    ).ok()
     assert [(r["task"], r["status"]) for r in said.json()] == [("demo_ner", "planned"), ("demo_topic", "planned")]
 
 
@@ -46,39 +44,11 @@ def test_a_run_folder_names_its_model_in_results(biobench: Run, tmp_path: Path) 
     model.mkdir(parents=True)
     (model / "config.json").write_text("{}", encoding="utf-8")
     save_run(tmp_path / "results", "mine/model", "gad", 42, 0.8)
-    assert biobench("export", "runs/mine", "--format", "bibtex").status == 0
+    biobench("export", "runs/mine", "--format", "bibtex").ok()
 
 
-def test_json_and_format_json_are_one(biobench: Run, tmp_path: Path) -> None:
-    save_run(tmp_path / "results", "org/m", "gad", 42, 0.8)
-    assert biobench("report", "--json").json() == biobench("report", "--format", "json").json()
-
-
-def test_the_lists_of_the_report_are_those_of_its_types() -> None:
-    from typing import get_args
-
-    from biobench.cli import report
-    from biobench.report.groups import Source
-    from biobench.report.printers import Format
-    from biobench.report.row import AverageName
-
-    assert get_args(AverageName) == report.AVERAGES
-    assert get_args(Source) == report.SOURCES
-    assert get_args(Format) == report.FORMATS
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        *(("run",), ("needle",), ("demo",), ("speed",), ("pretrain", "run"), ("tasks", "gate")),
-        *(("analyze", "cka"), ("analyze", "transplant"), ("analyze", "stability")),
-    ],
-)
-def test_what_computes_takes_threads(command: tuple[str, ...]) -> None:
-    group: Any = get_command(app)
-    for name in command:
-        group = group.commands[name]
-    assert "--threads" in {flag for parameter in group.params for flag in parameter.opts}
+def test_the_sources_of_the_report_are_those_of_its_type() -> None:
+    assert get_args(Source) == SOURCES
 
 
 @pytest.mark.parametrize("command", ["run", "speed"])

@@ -42,26 +42,6 @@ def test_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     ]
 
 
-@pytest.mark.parametrize("width", [60, 120])
-def test_a_long_name_drives_neither_steps_nor_time_from_the_line(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
-    shown = io.StringIO()
-    monkeypatch.setattr(
-        "biobench.core.progress.Console", lambda stderr: Console(file=io.StringIO(), force_terminal=True, width=width)
-    )
-    run = RunName("k", "almanach/camembert-bio-base", "quaero_medline", 42)
-    with RunTerminal() as terminal:
-        assert terminal.bar is not None
-        terminal.start(run, 101, 127)
-        terminal.step(run, 1234, 4000, "epoch 3, loss 0.1234, validation 87.12")
-        (task,) = terminal.bar.tasks
-        Console(file=shown, width=width).print(terminal.bar.make_tasks_table(terminal.bar.tasks))
-    (line,) = shown.getvalue().splitlines()
-    for part in (f"[101/127] quaero{'_medline · seed 42' if width > 60 else ''}", " 1234/4000 ", ":", "…"):
-        assert part in line, line
-    assert len(line) <= width
-    assert task.description.endswith("quaero_medline · seed 42"), "the whole name stays the run's"
-
-
 def test_a_bar_for_each_run_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = io.StringIO()
     monkeypatch.setattr(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from biobench.runs import RunResult
 from biobench.runs.table import end_of_run
-from tests.helpers.cli_make import FAST, Said
+from tests.helpers.cli_make import FAST, Run
 from tests.helpers.compare_make import save_runs
 
 
@@ -38,13 +37,7 @@ def test_scores_below_a_baseline_say_so() -> None:
     assert line.endswith("over 2 seeds, 1 of 2 runs below the baseline 39.70 (majority class)")
 
 
-def test_nothing_scored_says_nothing() -> None:
-    assert list(end_of_run([RunResult("a", "gad", 1, 1, "failed", reason="x")], "results")) == []
-
-
-def test_an_interrupt_says_what_is_kept(
-    biobench: Callable[..., Said], tiny: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_says_what_is_kept(biobench: Run, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -54,18 +47,17 @@ def test_an_interrupt_says_what_is_kept(
     assert "give the same command again" in said.err
 
 
-def test_what_was_run_is_compared_with_a_pulled_model(biobench: Callable[..., Said], tiny: Path) -> None:
+def test_what_was_run_is_compared_with_a_pulled_model(biobench: Run, tiny: Path) -> None:
     same = ("--task", "demo_topic", "--seeds", "1-3", *FAST[2:])  # of limited runs none is shared
     pulled = "results/submitted/org--theirs"
-    assert biobench("run", "dummy", "--name", "org/theirs", *same, "--results-dir", pulled).status == 0
+    biobench("run", "dummy", "--name", "org/theirs", *same, "--results-dir", pulled).ok()
     command = ("run", tiny, *same, "--against")
     said = biobench(*command, "org/their")
     assert said.status == 2
     assert "org/theirs" in said.err, "the nearest name"
     assert not Path("results/runs").exists(), "refused before anything is trained"
 
-    said = biobench(*command, "org/theirs")
-    assert said.status == 0
+    said = biobench(*command, "org/theirs").ok()
     table, sign, verdict = said.out.partition("Results: results.")
     assert sign
     assert "demo_topic" in table
@@ -79,7 +71,7 @@ def test_what_was_run_is_compared_with_a_pulled_model(biobench: Callable[..., Sa
     assert [row["status"] for row in json.loads(as_json.out)] == ["skipped"] * 3
 
 
-def test_runs_that_cannot_be_compared_are_shown_with_the_reason(biobench: Callable[..., Said], tiny: Path) -> None:
+def test_runs_that_cannot_be_compared_are_shown_with_the_reason(biobench: Run, tiny: Path) -> None:
     save_runs(Path("results"), "org/theirs", ("demo_ner",), 0.9, (1, 2, 3))
     said = biobench("run", tiny, "--task", "demo_topic", "--seeds", "1", *FAST, "--against", "org/theirs")
     assert said.status == 0, "the runs are made and stored"

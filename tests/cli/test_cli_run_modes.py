@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,7 @@ from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.store import Store
 from tests.helpers.checkpoints import make_checkpoint
-from tests.helpers.cli_make import FAST, Said
-
-Command = Callable[..., Said]
+from tests.helpers.cli_make import FAST, Run
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +35,7 @@ def spans_of(folder: Path, task: str, key: str) -> list[tuple[str, Any, Any]]:
     return [(p.document, p.spans, p.labels) for p in store.stored_predictions(record)[1]]
 
 
-def test_validation_only_runs_never_meet_the_test_split(biobench: Command, tiny: Path, tmp_path: Path) -> None:
+def test_validation_only_runs_never_meet_the_test_split(biobench: Run, tiny: Path, tmp_path: Path) -> None:
     base = ("run", tiny, "--task", "demo_topic", "--seeds", "1", "--json", *FAST)
     spared = biobench(*base, "--no-test").json()[0]
     assert (spared["status"], spared["split"]) == ("done", "validation")
@@ -59,7 +56,7 @@ def test_validation_only_runs_never_meet_the_test_split(biobench: Command, tiny:
 
 
 def test_a_kept_token_model_loads_in_the_pipeline_and_answers_as_the_run_did(
-    biobench: Command, bert: Path, tmp_path: Path
+    biobench: Run, bert: Path, tmp_path: Path
 ) -> None:
     more = ("--set", "training.adapter.rank=4", "--set", "training.learning_rate=1e-2", "--keep-model", "kept")
     base = ("run", bert, "--task", "demo_ner", "--seeds", "1", "--json", *FAST, "--set", "training.precision=fp32")
@@ -74,7 +71,7 @@ def test_a_kept_token_model_loads_in_the_pipeline_and_answers_as_the_run_did(
     assert "--force" in again["reason"]
 
 
-def test_a_kept_sequence_model_is_the_librarys_where_the_head_is(biobench: Command, bert: Path, tmp_path: Path) -> None:
+def test_a_kept_sequence_model_is_the_librarys_where_the_head_is(biobench: Run, bert: Path, tmp_path: Path) -> None:
     base = ("run", bert, "--task", "demo_topic", "--seeds", "1", "--json", *FAST, "--keep-model", "kept")
     fp32 = ("--set", "training.precision=fp32")
     stock = biobench(*base, *fp32, "--set", "head.pooling=stock").json()[0]

@@ -8,14 +8,12 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.cli_make import Said
+from tests.helpers.cli_make import Run
 
-Command = Callable[..., Said]
 WORKER = ("--", "run", "dummy", "--task", "demo_ner")
 
 
@@ -25,7 +23,7 @@ def accepted(script: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_an_array_of_workers(biobench: Command) -> None:
+def test_an_array_of_workers(biobench: Run) -> None:
     options = ("--time", "04:00:00", "--partition", "gpu_p5", "--gpu", "h100", "--workers", "16", "--grace", "300")
     command = ("--", "run", "org/my model", "--suite", "fr", "--force", "--offline")
     out = biobench("slurm", *options, "--setup", "module load python", "--sbatch=--account=abc@h100", *command).out
@@ -54,11 +52,11 @@ def test_an_array_of_workers(biobench: Command) -> None:
         (("--time", "60", "--nodes", "2", "--", "pretrain", "--out", "x"), "no recipe is named"),
     ],
 )
-def test_what_it_refuses(biobench: Command, arguments: tuple[str, ...], message: str) -> None:
+def test_what_it_refuses(biobench: Run, arguments: tuple[str, ...], message: str) -> None:
     assert message in biobench("slurm", *arguments).refusal()
 
 
-def test_pretraining_on_nodes(biobench: Command) -> None:
+def test_pretraining_on_nodes(biobench: Run) -> None:
     said = biobench(
         *("slurm", "--nodes", "2", "--gpus-per-node", "4", "--time", "1-00:00:00", "--gpu", "any", "--"),
         *("pretrain", "toy_detour", "--out", "runs/detour", "--resume", "--set", "engine.seed=3"),
@@ -81,7 +79,7 @@ for n in $(seq 600); do sleep 0.1; done
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-def test_the_signal_is_handed_on_and_the_job_requeued(biobench: Command, tmp_path: Path) -> None:
+def test_the_signal_is_handed_on_and_the_job_requeued(biobench: Run, tmp_path: Path) -> None:
     """The script itself, with stand-ins for `biobench` and `scontrol`."""
     (tmp_path / "job.sh").write_text(biobench("slurm", "--time", "60", *WORKER).out)
     (tmp_path / "bin").mkdir()

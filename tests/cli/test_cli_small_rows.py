@@ -20,13 +20,11 @@ from biobench.runs.provenance import _driver
 from biobench.schema.document import Document, Prediction
 from biobench.schema.kind import PLUGIN_METRICS
 from biobench.score.compute import compute
-from tests.helpers.cli_make import FAST, Said
-
-Command = Callable[..., Said]
+from tests.helpers.cli_make import FAST, Run
 
 
 def test_the_dummy_tries_a_task_without_a_checkpoint(
-    biobench: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    biobench: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     base = ("run", "dummy", "--task", "demo_ner", "--task", "demo_topic", "--seeds", "1", "--json", *FAST)
@@ -35,12 +33,6 @@ def test_the_dummy_tries_a_task_without_a_checkpoint(
     assert {row["model"] for row in first} == {"dummy"}
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
     assert [row["status"] for row in biobench(*base).json()] == ["skipped", "skipped"], "made anew it is the same model"
-
-
-def test_an_empty_text_overlaps_nothing_and_is_refused(biobench: Command, tmp_path: Path) -> None:
-    (tmp_path / "corpus.txt").write_text(" \n")
-    refusal = biobench("data", "overlap", tmp_path / "corpus.txt", "--task", "demo_ner").refusal()
-    assert "holds no text" in refusal
 
 
 def test_the_driver_is_read_from_its_file(tmp_path: Path) -> None:

@@ -14,9 +14,8 @@ import pytest
 
 from biobench.core.processes import this_process
 from biobench.store import Store, claims
-from tests.helpers.cli_make import SCRIPT, Said
+from tests.helpers.cli_make import SCRIPT, Run
 
-Command = Callable[..., Said]
 FAST = ("--limit", "24", "--set", "training.epochs=1", "--device", "cpu")
 TASKS = ("--task", "demo_ner", "--task", "demo_topic")
 
@@ -24,14 +23,10 @@ TASKS = ("--task", "demo_ner", "--task", "demo_topic")
 def start(*arguments: str | Path, cwd: Path) -> subprocess.Popen[str]:
     """`biobench ARGUMENTS`, its stderr in cwd/err."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("BIOBENCH_")}
+    command = [SCRIPT, *map(str, arguments)]
     with (cwd / "err").open("w") as err:
         return subprocess.Popen(
-            [SCRIPT, *map(str, arguments)],
-            stdout=subprocess.DEVNULL,
-            stderr=err,
-            text=True,
-            cwd=cwd,
-            env={**env, "OMP_NUM_THREADS": "1"},
+            command, stdout=subprocess.DEVNULL, stderr=err, text=True, cwd=cwd, env=env | {"OMP_NUM_THREADS": "1"}
         )
 
 
@@ -43,11 +38,11 @@ def wait_for(what: Callable[[], Any], process: subprocess.Popen[str], cwd: Path)
         time.sleep(0.05)
 
 
-def test_done_failed_and_stopped(biobench: Command, tiny: Path) -> None:
+def test_done_failed_and_stopped(biobench: Run, tiny: Path) -> None:
     command = ("run", tiny, *TASKS, "--seeds", "1-2", *FAST)
     assert biobench("status").out == "results: 0 done, 0 running, 0 failed, 0 stopped\n"
     runs = biobench(*command, "--dry-run", "--json").json()
-    assert biobench("run", tiny, *TASKS[:2], "--seeds", "1", *FAST).status == 0
+    biobench("run", tiny, *TASKS[:2], "--seeds", "1", *FAST).ok()
     store = Store("results")
     failing, stopped, dead = runs[1:4]
     store.note_failure(failing["task"], failing["key"], 1.0, "the loss is not finite")
@@ -66,7 +61,7 @@ def test_done_failed_and_stopped(biobench: Command, tiny: Path) -> None:
     assert lines[0] == "results: 1 done, 0 running, 1 failed, 2 stopped"
     assert f"failed: {failing['task']} · {failing['key'][:8]}: the loss is not finite" in lines
     store.state_path(stopped["task"], stopped["key"]).unlink()
-    assert biobench(*command).status == 0
+    biobench(*command).ok()
     assert biobench("status").out.startswith("results: 4 done, 0 running, 0 failed, 0 stopped")
 
 
@@ -75,14 +70,10 @@ def beats() -> list[Path]:
     return list(Path("results").glob("locks/*/*.running"))
 
 
-def test_a_folder_that_is_not_there(biobench: Command) -> None:
-    assert "there is no results folder" in biobench("status", "--results-dir", "nowhere").refusal()
-
-
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
 @pytest.mark.parametrize("workers", [pytest.param("1", marks=pytest.mark.slow), "2"])
 def test_a_signal_ends_runs_at_a_savepoint_and_status_sees_them(
-    biobench: Command, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str
+    biobench: Run, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str
 ) -> None:
     options = ("--task", "demo_topic", "--seeds", "1-2", "--device", "cpu", "--set", "training.epochs=400")
     run = ("run", tiny, *options, "--parallel", workers, "--no-gate")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from biobench.errors import SpecError, UsageError
 from biobench.workflows.study import ArmRow, Study, StudyRun, load_study, planned_runs, table
-from tests.helpers.cli_make import Said
+from tests.helpers.cli_make import Run
 
 ROOT = Path(__file__).parents[2]
 DECLARED = """\
@@ -50,13 +50,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_study_is_made_once_and_its_table_comes_from_what_is_stored(
-    biobench: Callable[..., Said], folder: Path, tmp_path: Path
+    biobench: Run, folder: Path, tmp_path: Path
 ) -> None:
     costs = biobench("study", folder, "--dry-run")
     assert "4 runs, 24,000 tokens" in costs.out
     assert not (tmp_path / "study").exists()
-    first = biobench("study", folder, "--device", "cpu", "--json")
-    assert first.status == 0, first.err
+    first = biobench("study", folder, "--device", "cpu", "--json").ok()
     rows = {row["arm"]: row for row in first.json()["rows"]}
     assert set(rows) == {"twin", "detour"}
     assert set(rows["detour"]["scores"]) == {"1", "2"}
@@ -85,13 +84,10 @@ def test_a_study_is_made_once_and_its_table_comes_from_what_is_stored(
     assert max(map(len, text.splitlines())) <= 120
 
 
-def test_tasks_beside_the_mean_are_scored_and_do_not_enter_it(
-    biobench: Callable[..., Said], folder: Path, tmp_path: Path
-) -> None:
+def test_tasks_beside_the_mean_are_scored_and_do_not_enter_it(biobench: Run, folder: Path, tmp_path: Path) -> None:
     declared = folder / "study.yaml"
     declared.write_text(ONE.replace("}\n", ", beside: [demo_ner]}\n"))
-    shown = biobench("study", folder, "--device", "cpu", "--json")
-    assert shown.status == 0, shown.err
+    shown = biobench("study", folder, "--device", "cpu", "--json").ok()
     (row,), scores = shown.json()["rows"], shown.json()["runs"]["twin-6k-s1"]
     assert set(scores) == {"demo_topic", "demo_ner"}
     assert row["mean"] == scores["demo_topic"]
@@ -100,18 +96,8 @@ def test_tasks_beside_the_mean_are_scored_and_do_not_enter_it(
 
 
 def test_the_table_takes_whole_runs_only_and_pairs_by_seed() -> None:
-    study = Study.model_validate(
-        {
-            "name": "x",
-            "question": "?",
-            "base": "toy_detour",
-            "arms": ["twin", "detour"],
-            "reference": "twin",
-            "seeds": [1, 2, 3],
-            "budgets": [10],
-            "benchmark": {"tasks": ["demo_ner", "demo_topic"]},
-        }
-    )
+    changed = {"seeds": [1, 2, 3], "budgets": [10], "benchmark": {"tasks": ["demo_ner", "demo_topic"]}}
+    study = Study.model_validate(yaml.safe_load(DECLARED) | {"base": "toy_detour"} | changed)
     runs = [StudyRun(arm, 10, seed, "r.yaml", ()) for arm in study.arms for seed in study.seeds]
     scores = {f"twin-0.01k-s{s}": {"demo_ner": 0.1 * s, "demo_topic": 0.3} for s in (1, 2, 3)}
     scores |= {f"detour-0.01k-s{s}": {"demo_ner": 0.1 * s + 0.02 * s, "demo_topic": 0.3} for s in (1, 2)}
@@ -126,23 +112,20 @@ def test_the_table_takes_whole_runs_only_and_pairs_by_seed() -> None:
     assert ArmRow("demo_ner", 1, {1: 0.5}, None, None, None).spread is None
 
 
-def test_what_is_wrong_is_named(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "other", "words"),
+    [
+        ("[twin, detour]", "[twin, detuor]", r"the base recipe\.yaml has no arm 'detuor'"),
+        ("base: recipe.yaml", "base: toy_detor", "no recipe 'toy_detor'"),
+        ("reference: twin", "reference: none", ""),
+        ('seeds: "4"', 'seeds: "4", protocol: smal', "smal"),
+    ],
+)
+def test_what_is_wrong_is_named(folder: Path, text: str, other: str, words: str) -> None:
     with pytest.raises(UsageError, match=r"holds no study\.yaml"):
-        load_study(tmp_path)
-    declared = folder / "study.yaml"
-    declared.write_text(DECLARED.replace("[twin, detour]", "[twin, detuor]"))
-    with pytest.raises(SpecError, match=r"the base recipe\.yaml has no arm 'detuor'"):
-        load_study(folder)
-    declared.write_text(DECLARED.replace("base: recipe.yaml", "base: toy_detor"))
-    with pytest.raises(UsageError, match="no recipe 'toy_detor'"):
-        load_study(folder)
-    declared.write_text(DECLARED.replace("base: recipe.yaml", "base: toy_detour"))
-    assert load_study(folder).base == "toy_detour", "a shipped recipe"
-    declared.write_text(DECLARED.replace("reference: twin", "reference: none"))
-    with pytest.raises(SpecError):
-        load_study(folder)
-    declared.write_text(DECLARED.replace('seeds: "4"', 'seeds: "4", protocol: smal'))
-    with pytest.raises(SpecError, match="smal"):
+        load_study(folder.parent)
+    (folder / "study.yaml").write_text(DECLARED.replace(text, other))
+    with pytest.raises((SpecError, UsageError), match=words):
         load_study(folder)
 
 

@@ -17,7 +17,6 @@ from biobench.core.files import (
     writing,
 )
 from biobench.core.packages import check_ours
-from biobench.core.progress import Display
 from biobench.core.text import first_line, runs, words
 from biobench.data.overlap import overlap
 from biobench.errors import StoreError
@@ -84,26 +83,16 @@ def test_what_is_counted_and_what_is_kept_out_are_the_same_runs(shared: int) -> 
     assert (found.touched, Excluded([document.text]).why(corpus)) == ((1, "overlap") if shared == 13 else (0, None))
 
 
-@pytest.mark.parametrize("name", ["leaderboard"])
-def test_a_package_of_another_distribution_is_refused(tmp_path: Path, name: str) -> None:
-    check_ours(name)  # type: ignore[arg-type]
-    other = tmp_path / name
+def test_a_package_of_another_distribution_is_refused(tmp_path: Path) -> None:
+    check_ours("trainer")
+    other = tmp_path / "trainer"
     other.mkdir()
     (other / "__init__.py").write_text("raise SystemExit('imported')")
-    command = ["ledger", "a", "b"] if name == "trainer" else ["leaderboard"]
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from biobench.cli.main import main; main()"
-    done = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert f"the import name '{name}' belongs to another package here ({other / '__init__.py'})" in done.stderr
-
-
-def test_lines_on_stderr_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    display = Display("{task.description}")
-    assert display.bar is None
-    display.say("[1/2] " + "a long line " * 20)
-    display.close()
-    out, err = capsys.readouterr()
-    assert (out, err) == ("", "[1/2] " + "a long line " * 20 + "\n")
+    for command in (["ledger", "a", "b"], ["study", "a"], ["analyze", "stability", "m"]):
+        done = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert f"the import name 'trainer' belongs to another package here ({other / '__init__.py'})" in done.stderr
 
 
 def test_a_librarys_words_for_a_full_disk_are_the_systems_own(tmp_path: Path) -> None:

@@ -5,12 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
-from biobench.errors import StoreError
 from biobench.report.details.pretraining import read_pretraining
 from biobench.runs.provenance import contamination
-from biobench.store import Store
 from biobench.store.claims import read_heartbeat
 
 NESTED = "[" * 100_000
@@ -37,14 +33,3 @@ def test_a_ledger_beside_a_training_curve_hides_no_curve(tmp_path: Path) -> None
 def test_a_claim_is_none(tmp_path: Path) -> None:
     (tmp_path / "claim").write_text(NESTED)
     assert read_heartbeat(tmp_path / "claim") is None
-
-
-@pytest.mark.parametrize("suffix", [".command", ".failed"])
-def test_a_note_about_a_run_is_named(tmp_path: Path, suffix: str) -> None:
-    note = tmp_path / "locks" / "gad" / f"{KEY}{suffix}"
-    note.parent.mkdir(parents=True)
-    note.write_text(NESTED)
-    store = Store(tmp_path)
-    with pytest.raises(StoreError, match="is not the note of a run") as caught:
-        store.command_of("gad", KEY) if suffix == ".command" else store.failure("gad", KEY)
-    assert caught.value.file == str(note)

@@ -7,7 +7,6 @@ from typing import Literal
 
 import pytest
 
-from biobench.core.packages import read_words
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from trainer.corpus.embedded import documents
@@ -38,9 +37,3 @@ def test_the_embedded_texts_are_the_same(languages: Literal["both", "en", "fr"],
 )
 def test_the_data_of_generated_tasks_has_the_same_hash(task: str, limit: int | None, digest: str) -> None:
     assert load_data(load_task(task), None, limit).hash == digest
-
-
-def test_a_file_of_words_is_read_from_its_package() -> None:
-    assert set(read_words("biobench.data.readers.needle", "facts.json")) == {"fr", "en"}
-    with pytest.raises(FileNotFoundError):
-        read_words("biobench.data.readers.needle", "nothing.json")

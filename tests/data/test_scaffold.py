@@ -238,3 +238,17 @@ def test_documents_that_stand_again_are_read_by_their_splits(tmp_path: Path) -> 
     task = made(tmp_path / "iob")
     assert task.options["local"].ids == "repeated"  # type: ignore[attr-defined]
     assert [d.id for d in load_data(task, tmp_path).train] == ["train/7/1", "train/7#2/1"]
+
+
+def test_split_folders_that_are_merged_are_named(tmp_path: Path) -> None:
+    for name in ("train", "dev"):
+        for i in range(6):
+            brat(tmp_path / "brat" / name, f"{name}{i}")
+    (remark,) = [line for line in scaffold(tmp_path / "brat", "made").detected if line.startswith("check:")]
+    assert "the folders dev, train are read as one" in remark
+
+
+def test_labels_of_a_shipped_task_are_noticed(tmp_path: Path) -> None:
+    for name in ("train", "dev", "test"):
+        (tmp_path / f"{name}.tsv").write_text("gout\tB-Disease\nnow\tO\n", encoding="utf-8")
+    assert any("the shipped task ncbi_disease" in line for line in scaffold(tmp_path, "made").detected)

@@ -159,6 +159,9 @@ LIES: dict[str, tuple[Changes, str]] = {
     "a link as licence": (lambda r: r["model"].update(licence="mit](https://example.org)"), "R01"),
     "escapes": (lambda r: r["provenance"].update(packages={"torch": "2\x1b[31m"}), "R01"),
     "record version -7": (lambda r: r.update(record_version=-7), "R01"),
+    "longer training than run": (lambda r: r["cost"].update(train_seconds=1e6), "S06"),
+    "no time at all": (lambda r: r["cost"].update(seconds=0, train_seconds=0, evaluation_seconds=0), "S06"),
+    "less memory than weights": (lambda r: r["cost"].update(peak_memory_bytes=1), "S06"),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -99,6 +100,42 @@ def test_a_bounded_layer_without_a_kernel_is_warned_of(
     assert found["sliding_attention"] == "dense"
     assert (found["full_attention"] == "dense") == isolated
     assert "no kernel for windows is there" in caplog.text
+
+
+def test_a_kernel_is_asked_for_the_same_bits_where_they_are_wanted(kernel: Kernel) -> None:
+    from trainer.train.distributed import determinism
+
+    before: Callable[[], bool] = torch.are_deterministic_algorithms_enabled
+    with determinism(True):
+        assert before()
+        noted("modernbert", "bf16", 0.0)
+    assert not before()
+    if kernel.name != "torch":
+        assert CALLS[-1]["deterministic"] is True
+
+
+def test_isolated_documents_give_the_kernel_the_length_of_the_longest(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before, the length of the window: some fourteen times the blocks that a window of short notes needs."""
+    asked: list[tuple[int, int]] = []
+
+    def watched(*arguments: Any, **options: Any) -> Any:
+        asked.append(arguments[5:7])
+        return kernel.call(*arguments, **options)
+
+    monkeypatch.setattr(attention, "KERNELS", (kernel._replace(call=watched),))
+    model = tiny("modernbert")
+    ids = guard.probe_tokens(model, torch.device("cpu"))
+    ends = torch.tensor([0, 9, ids.shape[1]], dtype=torch.int32)
+    documents = (torch.arange(ids.shape[1]) >= 9).long()[None]
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        module = Trainee(model)
+        module.hidden(ids, causal=False, packing=Packing(documents, ends, 16))
+        assert set(asked) == {(16, 16)}
+        asked.clear()
+        module.hidden(ids, causal=False, packing=Packing(documents, ends))
+        assert set(asked) == {(ids.shape[1],) * 2}
 
 
 def test_a_kernel_that_does_not_give_the_states_of_a_model_is_not_trained_with(

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import pytest
 import torch
+from torch import Tensor
 
 from tests.helpers.trainer_make import write
 from trainer import api
@@ -13,6 +16,21 @@ from trainer.model.network import load_model
 from trainer.recipe.library import load_recipe
 from trainer.train.distributed import World
 from trainer.train.phase import prepare
+
+
+def test_a_step_waits_for_no_gpu_to_count_targets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several processes: the counts pass as CPU tensors through the host's group, never through the device's."""
+    sent: list[tuple[torch.device, object]] = []
+
+    def all_reduce(tensor: Tensor, op: object = None, group: object = None) -> None:
+        sent.append((tensor.device, group))
+        tensor *= 2
+
+    monkeypatch.setattr("torch.distributed.all_reduce", all_reduce)
+    group: Any = object()
+    assert World(0, 2, torch.device("cuda", 0), group).sums(21, 0) == [42, 0]
+    assert sent == [(torch.device("cpu"), group)]
+    assert World(0, 1, torch.device("cpu")).sums(3, 1) == [3, 1]
 
 
 def test_the_ledger_holds_the_machine(small: list[str], tmp_path: Path) -> None:

@@ -86,6 +86,36 @@ def test_large_logits_do_not_overflow() -> None:
     torch.testing.assert_close(loss, plain, rtol=1e-6, atol=1e-3)
 
 
+def test_the_weights_gradient_is_added_in_place_where_the_gpu_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A substitute in the signature of `aten::addmm.dtype_out`, which a CPU does not have for bf16."""
+    asked: list[tuple[torch.dtype, ...]] = []
+
+    def dtype_out(
+        self: torch.Tensor,
+        mat1: torch.Tensor,
+        mat2: torch.Tensor,
+        out_dtype: torch.dtype,
+        *,
+        out: torch.Tensor,
+    ) -> torch.Tensor:
+        asked.append((mat1.dtype, out_dtype, out.dtype))
+        return torch.add(self, mat1.float() @ mat2.float(), out=out)
+
+    def grads() -> torch.Tensor:
+        torch.manual_seed(0)
+        hidden, weight = torch.randn(40, 8).bfloat16(), torch.randn(30, 8, requires_grad=True)
+        linear_cross_entropy_sum(hidden, weight, None, torch.arange(40) % 30, chunk=16).backward()
+        assert weight.grad is not None
+        return weight.grad
+
+    plain = grads()
+    assert not asked
+    monkeypatch.setattr(loss_module, "MIXED", dtype_out)
+    monkeypatch.setattr(loss_module, "_MIXED_ON", ("cuda", "cpu"))
+    torch.testing.assert_close(grads(), plain, rtol=2e-2, atol=2e-2)
+    assert asked == [(torch.bfloat16, torch.float32, torch.float32)] * 3
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("biased", [True, False])
 def test_the_compiled_loss_is_the_loss(dtype: torch.dtype, biased: bool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,14 +122,15 @@ def determinism(wanted: bool) -> Iterator[None]:
 
     cuBLAS reads its variable when it is first used in a process, so nothing may have run on the GPU before.
     """
+    before = torch.are_deterministic_algorithms_enabled()
+    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     if wanted:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
     try:
         yield
     finally:
-        if wanted:
-            torch.use_deterministic_algorithms(False)
+        torch.use_deterministic_algorithms(before, warn_only=warn_only)
 
 
 class StoppedError(Exception):

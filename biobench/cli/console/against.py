@@ -11,17 +11,6 @@ if TYPE_CHECKING:
     from biobench.runs import RunResult
 
 
-def check_known(against: str, results_dir: str) -> None:
-    """Refuse a model that the results folder (its own runs, those that were pulled, published ones) does not hold.
-
-    Raises UsageError with the nearest name.
-    """
-    from biobench.report.entrants import find_entrants
-    from biobench.report.results import load
-
-    find_entrants([against], load(results_dir))
-
-
 def comparison(results: Sequence[RunResult], against: str, results_dir: str, data_dir: str | None) -> Iterator[str]:
     """The verdict of `compare` for each model with scores, on the tasks that were run; why where it has none."""
     from biobench.comparison.compare import compare
