@@ -58,13 +58,15 @@ class PublishedHeader(Paper):
 
 @dataclass(frozen=True, slots=True)
 class PublishedValue:
-    """One printed number. value: a fraction (0-1)."""
+    """One printed number. value: fraction (0-1); step: to which it was rounded, a fraction."""
 
     paper: str
     model: str
+    size: str
     language: str
     task: str
     value: float
+    step: float
     claimed: str
     likely: str
     seeds: int
@@ -201,10 +203,12 @@ def _values(path: Path, header: PublishedHeader) -> Iterator[PublishedValue]:
         yield PublishedValue(
             paper=header.id,
             model=model,
+            size=row["size"],
             language=language,
             task=task,
             # fractions that print as they were written: 0.701, not 0.7010000000000001
             value=round(float(percent) / 100, 6),
+            step=10.0**-header.decimals / 100,
             claimed=row["average_claimed"],
             likely=likely,
             seeds=int(seeds or 0),
