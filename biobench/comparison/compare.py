@@ -114,7 +114,7 @@ def compare(
     planned = [declared is not None and declared.declares(labels[a], labels[b]) for a, b in pairs]
     folder = None if data_dir is None else Path(data_dir)
     drawn = Evidence(folder, {spec.id: spec.path for spec in specs.values()}).drawn(common)
-    bars = no_skill(results.floors)
+    bars = no_skill(results.baselines)
     languages = dict.fromkeys(info.language for info in common.tasks)
     parts = []
     for part in [common] if pooled or len(languages) == 1 else [common.of_language(language) for language in languages]:
@@ -165,7 +165,7 @@ def compare(
 def is_guessing(common: CommonTasks, who: int, bars: Mapping[tuple[str, str], float]) -> bool:
     """Whether a model's mean is at or below that of the best baselines without skill, or not told from it over seeds.
 
-    bars: (task, metric) -> score of the best policy that does not look at the text; tasks without one are left out.
+    bars: (task, metric) -> score of the best policy that does not look at the text; tasks without one are skipped.
     Where no task has one, the bar is 0: a model that gets nothing right leads nobody.
     """
     known = [i for i in common.tasks if (i.id, common.metrics[i.id]) in bars]

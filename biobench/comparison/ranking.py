@@ -249,7 +249,7 @@ def _best_run(
     scores = lines[first]
     judged = [task for task in tasks if task in baseline and not is_error(scores[task].metric)]
     # on a needle no policy has skill: chance is the best of them
-    bars = no_skill(results.floors) | {(t, baseline[t].metric): baseline[t].mean for t in judged if view == "needle"}
+    bars = no_skill(results.baselines) | {(t, baseline[t].metric): baseline[t].mean for t in judged if view == "needle"}
     bounds = [bar for task in tasks if (bar := bars.get((task, scores[task].metric))) is not None]
     low = mean_of[first].mean if mean_of[first].low is None else mean_of[first].low
     return BestRun(

@@ -11,7 +11,7 @@ from biobench.schema.task import TaskSpec
 
 def count(documents: Sequence[Document], labels: Sequence[str], ner: bool) -> dict[str, int]:
     """Documents, groups, and for NER tokens, mentions and mentions per label (distinct ones); else documents
-    with any label and per label. Labels without support are left out."""
+    with any label and per label. Labels without support are skipped."""
     result = {"documents": len(documents), "groups": len({d.group for d in documents})}
     per_label = dict.fromkeys(labels, 0)
     if ner:

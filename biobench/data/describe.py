@@ -63,7 +63,7 @@ def describe(task: LoadedTask, data_dir: str | Path | None = None, samples: int 
     labels (or their rule, until the data is read), declared counts, `data` (state, source, folder, remedy), and with
     available data `counts` (per split, label supports included), `unexpressed` (mentions that
     are in no score), `count_problems` and `samples` (from train: text, mentions or labels). Samples of data under an
-    agreement are left out.
+    agreement are skipped.
     """
     spec = task.spec
     plain = spec.model_dump() | {

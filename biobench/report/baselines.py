@@ -33,7 +33,7 @@ class Refusal:
 
 
 def judge(
-    groups: Sequence[RunGroup], floors: Sequence[BaselineRecord]
+    groups: Sequence[RunGroup], baselines: Sequence[BaselineRecord]
 ) -> tuple[tuple[RunGroup, ...], tuple[Refusal, ...], tuple[Remark, ...]]:
     """The runs whose task passes its gate on their data or has none, those that it refuses, and remarks on both."""
     kept: list[RunGroup] = []
@@ -41,7 +41,7 @@ def judge(
     failed: dict[tuple[Source, str], str] = {}
     others: dict[tuple[Source, str], str] = {}
     for group in groups:
-        verdict, task, place = verdict_on(group, floors), group.task, (group.source, group.task)
+        verdict, task, place = verdict_on(group, baselines), group.task, (group.source, group.task)
         if verdict is None:
             others[place] = f"{task}: no gate verdict on the data of its runs; `biobench tasks gate {task}` gives one"
         elif not verdict.passed:
@@ -56,11 +56,11 @@ def judge(
     return tuple(kept), tuple(refusals), remarks
 
 
-def verdict_on(group: RunGroup, floors: Sequence[BaselineRecord]) -> BaselineRecord | None:
+def verdict_on(group: RunGroup, baselines: Sequence[BaselineRecord]) -> BaselineRecord | None:
     """The verdict on the group's spec and data, else the newest on its data (see `store.baselines.find_baseline`)."""
     first = group.briefs[0]
-    matching = [r for r in floors if (r.task, r.task_hash, r.data_hash) == (group.task, first.spec, first.data)]
-    return matching[0] if matching else latest(floors, group.task, first.data)
+    matching = [r for r in baselines if (r.task, r.task_hash, r.data_hash) == (group.task, first.spec, first.data)]
+    return matching[0] if matching else latest(baselines, group.task, first.data)
 
 
 def baseline_rows(

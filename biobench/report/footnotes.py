@@ -85,12 +85,12 @@ def remark(group: RunGroup) -> list[str]:
     if known.base and known.base != "fresh weights":
         base = f"; the text of its base {known.base} is not known"
     if test is None and known.excluded:
-        return [f"{what}: validation and test documents were kept out of its training text '{corpus}'{base}"]
+        return [f"{what}: validation and test documents were excluded from its training text '{corpus}'{base}"]
     if test is None:
         unknown = "has not been compared with the test documents (`biobench data overlap`)"
         return [f"{what}: its training text '{corpus}' {unknown}{base}"]
     if not test.seen:
-        how = ", from which all of them were kept out" if known.excluded else ""
+        how = ", from which all of them were excluded" if known.excluded else ""
         return [f"{what}: none of {test.documents} test documents was found in its training text '{corpus}'{how}{base}"]
     return [
         f"{MARK} {what}: {test.seen} of {test.documents} test documents ({100 * test.seen / test.documents:.1f}%) "

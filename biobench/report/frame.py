@@ -74,9 +74,9 @@ def cells(results: Results, average: AverageName) -> Cells:
     if average not in results.cells:
         infos, groups = results.infos, results.groups
         with paused_collector():
-            rows, remarks = run_rows(groups, infos, average, no_skill(results.floors))
+            rows, remarks = run_rows(groups, infos, average, no_skill(results.baselines))
             metrics = {task: metric_of(info, average) for task, info in infos.items()}
-            rows += oracle_rows(groups, infos, metrics) + baseline_rows(results.floors, groups, infos, metrics)
+            rows += oracle_rows(groups, infos, metrics) + baseline_rows(results.baselines, groups, infos, metrics)
             printed, about = published_rows(results.published, infos, average)
             order = {task: i for i, task in enumerate(infos)}
             rows = sorted([*rows, *printed], key=lambda r: (order[r.task], r.source, r.model, r.variant))

@@ -55,7 +55,7 @@ def tidy(
             continue
         line = (group.model, group.variant, group.task, info.suite, info.language, group.source)
         headline = "macro_f1" if group.scores("macro_f1") is not None else info.paper
-        failed = group.failed(headline, no_skill(results.floors))
+        failed = group.failed(headline, no_skill(results.baselines))
         for i, brief in enumerate(group.briefs):
             scores: list[tuple[str, str, float, int | None]] = [(m, "", v, None) for m, v in brief.scores.items()]
             for label, of_label in group.records[i].per_label.items() if labels else ():

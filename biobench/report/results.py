@@ -35,7 +35,7 @@ class Results:
     infos: Mapping[str, TaskInfo]
     published: tuple[PublishedValue, ...]
     findings: tuple[UnusableFile, ...]
-    floors: tuple[BaselineRecord, ...] = ()
+    baselines: tuple[BaselineRecord, ...] = ()
     refused: frozenset[str] = frozenset()
     judged: tuple[Remark, ...] = ()
     refusals: tuple[Refusal, ...] = ()
@@ -55,16 +55,16 @@ def load(results_dir: str | Path) -> Results:
     with paused_collector():
         published = published_for(folder)
         scanned = [(source, store, *store.briefs()) for source, store in _stores(folder)]
-        floors, damaged = scan_baselines(results_dir)
-        infos = task_infos([b for _, _, briefs, _ in scanned for b in briefs], published, floors)
+        baselines, damaged = scan_baselines(results_dir)
+        infos = task_infos([b for _, _, briefs, _ in scanned for b in briefs], published, baselines)
         groups = apart(g for source, store, briefs, _ in scanned for g in group_runs(briefs, infos, store, source))
-        kept, refusals, remarks = judge(groups, floors)
+        kept, refusals, remarks = judge(groups, baselines)
         return Results(
             groups=kept,
             infos=infos,
             published=published,
             findings=(*(f for *_, problems in scanned for f in problems), *damaged),
-            floors=tuple(floors),
+            baselines=tuple(baselines),
             refused=frozenset(r.group.task for r in refusals) - {g.task for g in kept},
             judged=remarks,
             refusals=refusals,

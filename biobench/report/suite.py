@@ -27,7 +27,7 @@ def build_suite(results: Results, suite: SuiteSpec, name: str, *, incomplete: bo
     of the suite, which say so. Baselines are not shown.
     """
     seen, members = suite_results(results, suite, name)
-    everything = cells(replace(seen, floors=(), judged=()), "paper")
+    everything = cells(replace(seen, baselines=(), judged=()), "paper")
     rows = [replace(row, only_likely=False) for row in everything.rows if row.source != "oracle"]
     # the suite's mean is one over types or tasks where ours is one over corpora
     means_over = {t: replace(i, corpus=cluster(suite, members[t])) for t, i in seen.infos.items()}

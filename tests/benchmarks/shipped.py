@@ -55,12 +55,12 @@ def collect(folder: Path) -> int:
     ]
     for record in records:
         target.copy(source, record)
-    floors, findings = scan_baselines(folder)
+    baselines, findings = scan_baselines(folder)
     assert not findings, findings
-    known = {(floor.task, floor.task_hash, floor.data_hash) for floor in scan_baselines(RESULTS)[0]}
-    for floor in floors:
-        if floor.task in TASKS and (floor.task, floor.task_hash, floor.data_hash) not in known:
-            save_baseline(RESULTS, floor)
+    known = {(baseline.task, baseline.task_hash, baseline.data_hash) for baseline in scan_baselines(RESULTS)[0]}
+    for baseline in baselines:
+        if baseline.task in TASKS and (baseline.task, baseline.task_hash, baseline.data_hash) not in known:
+            save_baseline(RESULTS, baseline)
     return len(records)
 
 

@@ -27,7 +27,7 @@ LEAKED = 3
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A corpus of seven test documents, and training text beside it that holds three of them."""
-    # the generated needle documents, which are kept out too, take half a minute to write
+    # the generated needle documents, which are excluded too, take half a minute to write
     monkeypatch.setattr("biobench.data.catalog.list_tasks", lambda: [load_task("diamed")])
     folder = tmp_path / "data"
     diamed(folder)
@@ -92,11 +92,11 @@ def test_documents_kept_out_of_the_text_are_said_to_be(biobench: Run, data: Path
     assert told is not None
     assert (told.excluded, told.test) == (True, None)
     report = build("results")
-    assert any("were kept out of its training text 'toy_detour'" in note for note in report.notes)
+    assert any("were excluded from its training text 'toy_detour'" in note for note in report.notes)
 
     said = biobench("analyze", "overlap", model / "ledger.json", "--task", "diamed", "--data-dir", data, "--json").ok()
     assert [(r["seen"], r["excluded"]) for r in said.json()] == [(0, True)] * 2
-    assert any("none of" in note and "all of them were kept out" in note for note in build("results").notes)
+    assert any("none of" in note and "all of them were excluded" in note for note in build("results").notes)
     rows = [r for r in biobench("report", "--format", "json").json() if r["source"] == "run"]
     assert not any(row["contamination"]["test"]["seen"] for row in rows)
 

@@ -83,7 +83,7 @@ def test_removals_are_counted_for_each_task(tmp_path: Path) -> None:
     source = built.manifest["sources"][0]
     assert source["excluded"] == {"same": 1, "overlap": 2}
     flat = corpus(tmp_path, {"a": texts}, exclude=[ner, topic, "a text that is nowhere"])
-    assert flat.hash == built.hash, "by task or not: the same documents are kept out"
+    assert flat.hash == built.hash, "by task or not: the same documents are excluded"
 
 
 def test_the_first_document_stays() -> None:

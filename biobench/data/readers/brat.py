@@ -203,7 +203,7 @@ class BratCodesOptions(ReaderOptions):
 def read_brat_codes(request: Request[BratCodesOptions]) -> Iterator[Document]:
     """Whole texts labelled with the set of their mentions' codes; codes are opaque strings, outer blanks cut.
 
-    Documents without a code are left out. Order: files by name.
+    Documents without a code are skipped. Order: files by name.
     """
     options = request.options
     for place in request.places():

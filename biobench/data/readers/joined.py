@@ -62,14 +62,14 @@ class CsvJoinOptions(ReaderOptions):
     group: str
     """Column of the labels table: what belongs together (a note, a patient)."""
     none: str | None = None
-    """0/1 column that says 'no label applies'; rows where it is 1 beside a label are contradictory and left out."""
+    """0/1 column that says 'no label applies'; rows where it is 1 beside a label are contradictory and skipped."""
 
 
 @reader(CsvJoinOptions)
 def read_csv_join(request: Request[CsvJoinOptions]) -> Iterator[Document]:
     """Flags per note in one table, texts in another (MIMIC-III phenotypes): one document per row of the labels table.
 
-    Order: that of the labels table; rows whose key has no text are left out. A note that several people annotated
+    Order: that of the labels table; rows whose key has no text are skipped. A note that several people annotated
     gives several documents, `<key>-1`, `<key>-2`, ... The texts table is streamed, only the texts that are needed are
     held; its order does not matter.
     """
@@ -128,7 +128,7 @@ _SPLITS = {"train": "train", "dev": "validation", "validation": "validation", "v
 def read_meddialog(request: Request[MeddialogOptions]) -> Iterator[Document]:
     """MedDialog-FR: question and answer in one text; the answer's id is the question's with ``_a`` in place of ``_q``.
 
-    Rows without labels or without a question are left out; a label cell that is no list of texts is refused.
+    Rows without labels or without a question are skipped; a label cell that is no list of texts is refused.
     Order: that of the table of labels.
     """
     options = request.options

@@ -208,7 +208,7 @@ def _drug(place: FileLine, mask: str, entity: ET.Element, text: str) -> Replacem
 
 
 def _interaction(place: FileLine, options: DdiOptions, pair: ET.Element) -> str | None:
-    """The pair's label; None where it is left out."""
+    """The pair's label; None where it is skipped."""
     if pair.get("ddi") not in ("true", "false"):
         what, hint = "pair {} does not say whether it interacts", "`ddi` is true or false"
         raise place.at(None).bad(what, hint, pair.get("id"))

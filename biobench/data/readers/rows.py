@@ -153,7 +153,7 @@ class JsonOptions(ReaderOptions):
     label_separator: str | None = later(None)
     """multi-label: stands between several labels of one text."""
     drop_containing: list[str] = []
-    """Objects whose label text holds one of these are left out."""
+    """Objects whose label text holds one of these are skipped."""
     blank_text: Literal["refused", "kept"] = later("refused")
     """kept: a blank text stands as it is beside the first text (a question without its passage)."""
     drop_missing: bool = False

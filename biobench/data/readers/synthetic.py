@@ -27,7 +27,7 @@ _APART = {"train": (0, 6), "validation": (6, 8), "test": (8, 12)}
 """Conditions of each split of the contents with unseen names."""
 _KINDS = ("Drug", "Symptom", "Test")
 _SEVERAL = {name for name, count in Counter(s[0] for c in _CONDITIONS for s in c["symptoms"]).items() if count > 1}
-"""English names of symptoms that belong to several conditions, and so to several splits: left out."""
+"""English names of symptoms that belong to several conditions, and so to several splits: skipped."""
 
 
 class SyntheticOptions(ReaderOptions):
