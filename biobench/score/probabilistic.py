@@ -17,7 +17,6 @@ from biobench.schema.document import Document, Prediction
 
 Floats = NDArray[np.float64]
 BINS = 15
-MEASURES = ("ece", "brier", "auroc", "auprc")
 
 
 def expected_calibration_error(confidence: Floats, right: Floats, bins: int = BINS) -> float:

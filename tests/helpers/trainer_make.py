@@ -14,6 +14,23 @@ from trainer.corpus.embedded import documents
 from trainer.corpus.shards import train_tokenizer
 from trainer.pretrain import PretrainingResult
 
+SMALL = (
+    "base.config.hidden_size=32",
+    "base.config.intermediate_size=32",
+    "base.config.num_hidden_layers=3",
+    "base.config.num_attention_heads=2",
+    "base.config.local_attention=16",
+    "base.tokenizer.vocabulary=500",
+    "corpus.sources.0.embedded.documents=150",
+    "corpus.sequence_length=48",
+    "batch.sequences=8",
+    "phases.0.tokens=4608",
+    "phases.0.schedule.warmup=1000",
+    "phases.1.tokens=3072",
+    "logging.every=1",
+)
+"""Overrides that shrink toy_detour: 8 windows of 48 tokens a step, 12 + 8 steps."""
+
 
 def write(folder: Path, *, seed: int, vocabulary: int = 400, moved: float = 0.0, **changes: int) -> Path:
     """A tiny masked language model with random weights; `moved`: how far a second draw moves them."""

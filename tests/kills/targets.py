@@ -14,23 +14,10 @@ from biobench.store import Store
 from tests.helpers.fetch_make import Server, zipped
 from tests.helpers.submission_make import honest_run
 from tests.helpers.tiny import make_tiny_encoder
+from tests.helpers.trainer_make import SMALL
 
 RUNS = 16
-SMALL = (
-    "base.config.hidden_size=32",
-    "base.config.intermediate_size=32",
-    "base.config.num_hidden_layers=3",
-    "base.config.num_attention_heads=2",
-    "base.config.local_attention=16",
-    "base.tokenizer.vocabulary=500",
-    "corpus.sources.0.embedded.documents=150",
-    "corpus.sequence_length=48",
-    "batch.sequences=8",
-    "phases.0.tokens=9216",
-    "phases.0.schedule.warmup=1000",
-    "phases.1.tokens=6144",
-    "logging.every=1",
-)
+LONGER = (*SMALL, "phases.0.tokens=9216", "phases.1.tokens=6144")
 RUN = (
     *("--seeds", "1-2", "--set", "training.epochs=3", "--device", "cpu", "--parallel", "1"),
     *("--save-every", "0"),
@@ -102,7 +89,7 @@ def _plain(place: Path) -> Path:
 
 def _sets(place: Path) -> list[str | Path]:
     source = place / "text.jsonl"
-    values = [*SMALL, f"corpus.sources=[{{id: own, path: '{source}'}}]"]
+    values = [*LONGER, f"corpus.sources=[{{id: own, path: '{source}'}}]"]
     return [part for text in values if "sources.0" not in text for part in ("--set", text)]
 
 

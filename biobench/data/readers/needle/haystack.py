@@ -75,7 +75,7 @@ def synthetic_haystacks(language: str, notes: int, seed: int) -> list[Haystack]:
 
 
 def by_split(haystacks: Sequence[Haystack], shares: dict[str, float], seed: int) -> dict[str, list[Haystack]]:
-    """The documents dealt to the splits in these shares; every document is in one of them."""
+    """The documents divided among the splits in these shares; every document is in one of them."""
     order = list(haystacks)
     random.Random(f"{seed}|haystack").shuffle(order)
     result: dict[str, list[Haystack]] = {}
