@@ -57,9 +57,11 @@ def footnotes(group: RunGroup, scores: Sequence[float], lost: Sequence[bool], sd
         )
     if any(lost):
         rest = without_failed(scores, lost)
-        which = ", ".join(str(seed) for seed, gone in zip(group.seeds, lost, strict=True) if gone)
+        which = f"seed{'s' * (sum(lost) > 1)} " + ", ".join(
+            str(seed) for seed, gone in zip(group.seeds, lost, strict=True) if gone
+        )
         notes.append(
-            f"{what}: {sum(lost)} of {len(lost)} runs failed (seeds {which}); the mean includes them, ± is about the "
+            f"{what}: {sum(lost)} of {len(lost)} runs failed ({which}); the mean includes them, ± is about the "
             f"others, whose mean is {100 * sum(rest) / len(rest):.1f}"
         )
     return [*notes, *remark(group)]

@@ -79,7 +79,7 @@ def caption(report: Report) -> str:
         "weighted_f1": "F1 weighted by gold support",
     }
     paper = report.average == "paper"
-    what = "Each task's average that published scores are compared with" if paper else words[METRICS[report.average]]
+    what = "Each task by the average of its published scores" if paper else words[METRICS[report.average]]
     return (
         f"{what}, in percent; ± is half the 95% t interval over seeds (this task and test set, other seeds), "
         "missing where there is one seed, where all seeds gave the same score, and for published means. The "

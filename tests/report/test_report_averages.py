@@ -77,7 +77,7 @@ def test_report_data_frame_comparison_and_board_flag_the_same_runs(tmp_path):
     assert (row.mean, row.kept) == pytest.approx((0.585, 0.70125))
     assert row.low < row.kept < row.high
     assert row.margin < 0.02
-    assert any("1 of 5 runs failed (seeds 46)" in n for n in row.notes)
+    assert any("1 of 5 runs failed (seed 46)" in n for n in row.notes)
     cells = {r.model: page.score(r) for r in report.rows}
     assert cells["m"].endswith("(1 failed)")
     assert "failed" not in cells["n"]
