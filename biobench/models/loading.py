@@ -94,13 +94,15 @@ def _shapes(folder: Path, _: Stamp) -> dict[str, tuple[int, ...]]:
 
 def licence_of(folder: Path) -> str | None:
     """The identifier after `license:` in the card's front matter; None without a card or a single plain identifier."""
-    from huggingface_hub.repocard import metadata_load
-    from yaml import YAMLError
+    import yaml
 
     try:
-        named = (metadata_load(folder / CARD) or {}).get("license")
-    except (OSError, ValueError, YAMLError):
+        text = (folder / CARD).read_text(encoding="utf-8-sig")
+        front = re.match(r"---\s*\n(.*?\n)---\s*(\n|\Z)", text, re.DOTALL)
+        fields = yaml.safe_load(front[1]) if front else None
+    except (OSError, ValueError, RecursionError, yaml.YAMLError):
         return None
+    named = fields.get("license") if isinstance(fields, dict) else None
     return named if isinstance(named, str) and _IDENTIFIER.fullmatch(named) else None
 
 
