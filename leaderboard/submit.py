@@ -83,7 +83,7 @@ def checked(uploaded: IO[bytes], against: Path | None = None) -> Verification:
 def _verdict(verification: Verification) -> None:
     tell, words = VERDICTS[verification.state]
     tell(f"{literal(plain(verification.model)) or 'Submission'}: {words}")
-    counts = {RUNS[one]: f"{verification.count(one)} / {verification.records}" for one in STATES}
+    counts = {RUNS[one]: f"{verification.count(one)} / {len(verification.runs)}" for one in STATES}
     counts |= {name: str(sum(c.grade == grade for c in verification.checks)) for grade, name in GRADES.items()}
     with st.container(horizontal=True, gap="medium"):
         for label, count in counts.items():

@@ -36,7 +36,7 @@ def submit(
     if as_json:
         print_json(submission.as_json())
     else:
-        typer.echo(f"{folder}: {submission.records} run{'s' * (submission.records != 1)} packed")
+        typer.echo(f"{folder}: {len(submission.runs)} run{'s' * (len(submission.runs) != 1)} packed")
         print_checks(submission)
     if submission.state == "refused":
         raise typer.Exit(1)

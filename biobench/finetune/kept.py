@@ -20,7 +20,7 @@ from biobench.core.files import writing
 from biobench.finetune.network import Network
 from biobench.finetune.prepare import Prepared
 from biobench.models.encoder import padded_inputs
-from biobench.models.heads import SequenceHead, TokenHead
+from biobench.models.heads import LinearHead
 from biobench.models.loading import Checkpoint, load_tokenizer
 
 KEEPING = "--keep-model"
@@ -55,13 +55,13 @@ def _library_model(network: Network, prepared: Prepared, checkpoint: Checkpoint)
     from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
 
     head = network.head
-    if not prepared.kind.counted or not isinstance(head, TokenHead | SequenceHead):
+    if not prepared.kind.counted or not isinstance(head, LinearHead):
         return None
     names = prepared.outputs
     config = type(checkpoint.config).from_dict(checkpoint.config.to_dict())
     config.id2label, config.label2id = dict(enumerate(names)), {name: i for i, name in enumerate(names)}
     config.problem_type = "multi_label_classification" if prepared.kind.thresholds else "single_label_classification"
-    tokens = isinstance(head, TokenHead)
+    tokens = head.pooling is None
     as_linear = config.model_type == "modernbert"
     if as_linear:
         config.classifier_activation, config.classifier_bias, config.classifier_pooling = "linear", False, "cls"

@@ -43,11 +43,9 @@ class LabelKind(Kind):
 
     def build_head(self, head: Head, checkpoint: Checkpoint, width: int, outputs: int) -> nn.Module:
         """Pooling, dropout and a linear layer."""
-        from biobench.models.heads import SequenceHead
+        from biobench.models.heads import LinearHead
 
-        return SequenceHead(
-            width, outputs, head.dropout, checkpoint.initial_std, "mean" if head.pooling == "mean" else "cls"
-        )
+        return LinearHead(width, outputs, head.dropout, checkpoint.initial_std, head.pooling)
 
     def decided(self, spec: TaskSpec, chances: NDArray[np.float32], threshold: float) -> Sequence[int]:
         """Places of the labels that a document is given. chances: (labels,)."""

@@ -37,9 +37,9 @@ class TokenNer(SpanKind):
 
     def build_head(self, head: Head, checkpoint: Checkpoint, width: int, outputs: int) -> nn.Module:
         """Dropout and a linear layer on each word's first sub-token."""
-        from biobench.models.heads import TokenHead
+        from biobench.models.heads import LinearHead
 
-        return TokenHead(width, outputs, head.dropout, checkpoint.initial_std)
+        return LinearHead(width, outputs, head.dropout, checkpoint.initial_std)
 
     def terms(self, spec: TaskSpec, targets: Targets, words: Sequence[int]) -> int:
         """Words."""

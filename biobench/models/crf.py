@@ -81,24 +81,16 @@ class LinearCRF(nn.Module):
         backward = backward[rows, turned]
         return PathSums(forward, backward, torch.logsumexp(backward[:, 0] + first, dim=-1))
 
-    def path_scores(self, emissions: Tensor, mask: Tensor, tags: Tensor) -> Tensor:
-        """(sequences, groups): score of `tags` (sequences, words, groups)."""
-        moves, first, last = self._scores()
-        groups = torch.arange(tags.shape[2], device=tags.device)
-        real = mask[:, :, None]
-        emitted = emissions.gather(3, tags[..., None])[..., 0]
-        moved = moves[groups, tags[:, :-1], tags[:, 1:]]
-        end = tags[torch.arange(len(tags), device=tags.device), mask.sum(1) - 1]
-        total = (emitted * real).sum(1) + (moved * real[:, 1:]).sum(1)
-        return total + first[groups, tags[:, 0]] + last[groups, end]
-
     def log_likelihood(self, emissions: Tensor, mask: Tensor, tags: Tensor, sums: PathSums) -> Tensor:
-        """(sequences, groups): log probability of `tags`. Differentiable once, whether or not the sums are.
+        """(sequences, groups): log probability of `tags` (sequences, words, groups).
+
+        Differentiable once, whether or not the sums are.
 
         The gradient of the log sum over all paths is the chance of each tag and move, so it needs no way back
         through the scan.
         """
         moves, first, last = self._scores()
+        rows, groups = (torch.arange(n, device=tags.device) for n in (len(tags), tags.shape[2]))
         with torch.no_grad():
             # Masked before they are raised: what stands beyond the mask may be too large.
             beyond = ~mask[:, :, None, None]
@@ -106,11 +98,15 @@ class LinearCRF(nn.Module):
             pairs = sums.forward[:, :-1, :, :, None] + moves + sums.backward[:, 1:, :, None, :]
             pairs = pairs - sums.total[:, None, :, None, None]
             moved = pairs.masked_fill(beyond[:, 1:, ..., None], -torch.inf).exp().sum(1)
-            ends = chance[torch.arange(len(mask), device=mask.device), mask.sum(1) - 1]
+            ends = chance[rows, mask.sum(1) - 1]
         expected = (chance * emissions).sum((1, 3)) + (moved * moves).sum((2, 3))
         expected = expected + (chance[:, 0] * first).sum(2) + (ends * last).sum(2)
         total = sums.total.detach() + (expected - expected.detach())
-        return self.path_scores(emissions, mask, tags) - total
+        real = mask[:, :, None]
+        emitted = emissions.gather(3, tags[..., None])[..., 0]
+        moved = moves[groups, tags[:, :-1], tags[:, 1:]]
+        score = (emitted * real).sum(1) + (moved * real[:, 1:]).sum(1)
+        return score + first[groups, tags[:, 0]] + last[groups, tags[rows, mask.sum(1) - 1]] - total
 
     def log_marginals(self, emissions: Tensor, sums: PathSums) -> Tensor:
         """(sequences, words, groups, tags): log probability of each tag at each word; rows beyond mask mean nothing."""

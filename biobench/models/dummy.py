@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from biobench.core.files import temporary_folder
 from biobench.errors import StoreError
@@ -63,22 +64,11 @@ def _write(folder: Path) -> None:
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
-    fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
-        tokenizer_object=tokenizer,
-        model_max_length=_WINDOW,
-        **dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), _SPECIAL, strict=True)),
-    )
-    config = BertConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=48,
-        max_position_embeddings=_WINDOW,
-        pad_token_id=0,
-    )
+    names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), _SPECIAL, strict=True))
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=_WINDOW, **names)  # type: ignore[no-untyped-call]
+    sizes: dict[str, Any] = {"vocab_size": len(vocabulary), "max_position_embeddings": _WINDOW}
+    sizes |= {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
     with torch.random.fork_rng():
         torch.manual_seed(20250101)
-        model = BertModel(config)
-    model.save_pretrained(folder)
+        BertModel(BertConfig(pad_token_id=0, **sizes)).save_pretrained(folder)
     fast.save_pretrained(folder)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -31,47 +30,37 @@ class Units:
     tokens: int | None = None
 
 
-def pool(hidden: Tensor, lengths: Sequence[int], pooling: Literal["cls", "mean"]) -> Tensor:
-    """(sequences, width): each sequence's first token, or the mean of its tokens (in fp32)."""
-    counts = torch.tensor(lengths)
-    if pooling == "cls":
-        return hidden[to_device(counts.cumsum(0) - counts, hidden.device)]
-    owner = to_device(torch.repeat_interleave(torch.arange(len(lengths)), counts), hidden.device)
-    sizes = to_device(counts, hidden.device)
-    total = torch.zeros(len(lengths), hidden.shape[1], dtype=torch.float32, device=hidden.device)
-    return total.index_add(0, owner, hidden.float()) / sizes[:, None]
+def pool(hidden: Tensor, units: Units, pooling: str) -> Tensor:
+    """(units, width): the first token of each unit, or (`mean`, in fp32) the mean of its tokens."""
+    if pooling != "mean":
+        return hidden[units.first]
+    sizes = units.stop - units.first
+    each = torch.arange(len(sizes), device=hidden.device)
+    owner = torch.repeat_interleave(each, sizes, output_size=units.tokens)
+    within = torch.arange(len(owner), device=hidden.device) - (sizes.cumsum(0) - sizes)[owner]
+    total = torch.zeros(len(sizes), hidden.shape[1], device=hidden.device)
+    return total.index_add(0, owner, hidden[units.first[owner] + within].float()) / sizes[:, None]
 
 
-def _linear(width: int, outputs: int, std: float) -> nn.Linear:
-    layer = nn.Linear(width, outputs)
-    nn.init.normal_(layer.weight, std=std)
-    nn.init.zeros_(layer.bias)
-    return layer
+class LinearHead(nn.Module):
+    """Dropout and a linear layer on the first token of each word, or (pooling) on each sequence's first token or mean.
 
+    std: of the initial weights.
+    """
 
-class TokenHead(nn.Module):
-    """Dropout and a linear layer on the first token of each word."""
-
-    def __init__(self, width: int, outputs: int, dropout: float, std: float) -> None:
+    def __init__(self, width: int, outputs: int, dropout: float, std: float, pooling: str | None = None) -> None:
         super().__init__()
-        self.dropout, self.linear = nn.Dropout(dropout), _linear(width, outputs, std)
+        self.pooling, self.dropout, self.linear = pooling, nn.Dropout(dropout), nn.Linear(width, outputs)
+        nn.init.normal_(self.linear.weight, std=std)
+        nn.init.zeros_(self.linear.bias)
 
     def forward(self, hidden: Tensor, units: Units) -> Tensor:
-        """Logits: (words, outputs) in fp32."""
-        return self.linear(self.dropout(hidden[units.first])).float()  # type: ignore[no-any-return]
-
-
-class SequenceHead(nn.Module):
-    """Pooling (first token or mean), dropout and a linear layer."""
-
-    def __init__(self, width: int, outputs: int, dropout: float, std: float, pooling: Literal["cls", "mean"]) -> None:
-        super().__init__()
-        self.pooling = pooling
-        self.dropout, self.linear = nn.Dropout(dropout), _linear(width, outputs, std)
-
-    def forward(self, hidden: Tensor, units: Units) -> Tensor:
-        """Logits: (sequences, outputs) in fp32."""
-        return self.linear(self.dropout(pool(hidden, units.lengths, self.pooling))).float()  # type: ignore[no-any-return]
+        """Logits: (words or sequences, outputs) in fp32."""
+        if self.pooling is not None:
+            counts = torch.tensor(units.lengths)
+            first, stop = (to_device(at, hidden.device) for at in (counts.cumsum(0) - counts, counts.cumsum(0)))
+            units = Units(first, stop, (), tokens=len(hidden))
+        return self.linear(self.dropout(pool(hidden, units, self.pooling or "first"))).float()  # type: ignore[no-any-return]
 
 
 class ProbeHead(nn.Module):
@@ -98,17 +87,11 @@ class ProbeHead(nn.Module):
 
     def standardise(self, states: Tensor, real: Tensor) -> None:
         """Take mean and standard deviation of each dimension from these states' real vectors."""
-        count, total = 0, torch.zeros_like(self.mean, dtype=torch.float64)
-        square = torch.zeros_like(total)
-        for part, present in zip(torch.split(states, 256), torch.split(real, 256), strict=True):
-            rows = part[present].double()
-            count += len(rows)
-            total = total + rows.sum(0)
-            square = square + rows.square().sum(0)
-        mean = total / count
-        variance = (square / count - mean.square()).clamp(min=1e-12)
+        pairs = zip(torch.split(states, 256), torch.split(real, 256), strict=True)
+        parts = (part[present].double() for part, present in pairs)
+        mean, square = torch.stack([torch.stack([p.sum(0), p.square().sum(0)]) for p in parts]).sum(0) / real.sum()
         self.mean.copy_(mean)
-        self.scale.copy_(variance.sqrt().reciprocal())
+        self.scale.copy_((square - mean.square()).clamp(min=1e-12).rsqrt())
 
     def forward(self, states: Tensor, real: Tensor) -> Tensor:
         """states: (documents, vectors, width); real: (documents, vectors), False where there is no vector."""

@@ -10,7 +10,7 @@ import math
 import os
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ _NO_LIMIT = 1_000_000
 """Tokenizers without a declared limit report a huge sentinel; anything beyond this is one."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Checkpoint:
     """A checkpoint on disk."""
 
@@ -47,10 +47,19 @@ class Checkpoint:
     source: str | None = None
     """Hub id, or the folder's name, where `id` is a name that the user gave."""
 
-    @property
+    @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Of the weights in its safetensors files, heads included, from their headers; empty where none can be read."""
-        return _shapes(self.folder, self.stamp)
+        from safetensors import SafetensorError, safe_open
+
+        shapes: dict[str, tuple[int, ...]] = {}
+        for path in self.folder.glob("*.safetensors"):
+            try:
+                with safe_open(path, framework="numpy") as weights:
+                    shapes |= {name: tuple(weights.get_slice(name).get_shape()) for name in weights.keys()}  # noqa: SIM118
+            except (OSError, SafetensorError):
+                return {}
+        return shapes
 
     @property
     def parameters(self) -> int | None:
@@ -75,21 +84,6 @@ class Checkpoint:
             source=self.source,
             licence=licence_of(self.folder),
         )
-
-
-@lru_cache(maxsize=16)
-def _shapes(folder: Path, _: Stamp) -> dict[str, tuple[int, ...]]:
-    """Read anew where the files' stamp is another."""
-    from safetensors import SafetensorError, safe_open
-
-    shapes: dict[str, tuple[int, ...]] = {}
-    for path in folder.glob("*.safetensors"):
-        try:
-            with safe_open(path, framework="numpy") as weights:
-                shapes |= {name: tuple(weights.get_slice(name).get_shape()) for name in weights.keys()}  # noqa: SIM118
-        except (OSError, SafetensorError):
-            return {}
-    return shapes
 
 
 def licence_of(folder: Path) -> str | None:
@@ -123,11 +117,8 @@ def find_checkpoint(model: str, *, offline: bool = False, trust_remote_code: boo
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
     except Exception as error:  # what the library (or the model's own code) raises has no common class
-        raise ModelError(
-            f"the config cannot be read: {first_line(error)}",
-            hint="the folder must hold a config that AutoConfig knows; --trust-remote-code allows the model's own code",
-            file=config_file,
-        ) from error
+        hint = "the folder must hold a config that AutoConfig knows; --trust-remote-code allows the model's own code"
+        raise ModelError(f"the config cannot be read: {first_line(error)}", hint=hint, file=config_file) from error
     seen = stamp(folder, code=trust_remote_code)
     digest = content_hash(folder, code=trust_remote_code)
     return Checkpoint(name, revision, folder, digest, config, trust_remote_code, seen)
@@ -142,11 +133,9 @@ def check_unchanged(checkpoint: Checkpoint) -> None:
     except (OSError, ModelError):
         same = False
     if not same:
-        raise ModelError(
-            "the model's files changed after this command had begun, so its runs would be of two models",
-            hint="repeat the command; keep each checkpoint in a folder of its own, which nobody writes to",
-            file=checkpoint.folder,
-        )
+        what = "the model's files changed after this command had begun, so its runs would be of two models"
+        hint = "repeat the command; keep each checkpoint in a folder of its own, which nobody writes to"
+        raise ModelError(what, hint=hint, file=checkpoint.folder)
 
 
 def _class_name(name: Any) -> str | None:
@@ -165,38 +154,27 @@ def _locate(model: str, offline: bool) -> tuple[Path, str, str | None]:
     if model.startswith((".", "/", "~")) or model.count("/") > 1:
         raise ModelError(f"no such folder: {model}", hint="give an existing folder, or a hub id such as owner/name")
     from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError, OfflineModeIsEnabled
 
     name, _, revision = model.partition("@")
     try:
         set_patience()
-        folder = patiently(
-            lambda: snapshot_download(
-                name,
-                revision=revision or None,
-                local_files_only=offline,
-                allow_patterns=["*.json", "*.txt", "*.model", "*.bpe", "bpe.codes", "*.safetensors", "*.py", CARD],
-            )
-        )
-        commit = Path(folder).name
-        if not list(Path(folder).glob("*.safetensors")):
-            patterns = ["*.json", "*.txt", "*.bin"]
-            folder = snapshot_download(name, revision=commit, local_files_only=offline, allow_patterns=patterns)
+        get = partial(snapshot_download, name, local_files_only=offline)
+        wanted = ["*.json", "*.txt", "*.model", "*.bpe", "bpe.codes", "*.safetensors", "*.py", CARD]
+        folder = Path(patiently(lambda: get(revision=revision or None, allow_patterns=wanted)))
+        if not any(folder.glob("*.safetensors")):
+            get(revision=folder.name, allow_patterns=["*.json", "*.txt", "*.bin"])
     except client_errors() as error:
-        raise _not_fetched(error, model, name, revision, offline) from error
-    return Path(folder), name, commit
-
-
-def _not_fetched(error: BaseException, model: str, name: str, revision: str, offline: bool) -> ModelError:
-    from huggingface_hub.errors import LocalEntryNotFoundError, OfflineModeIsEnabled
-
-    unknown = isinstance(error, LocalEntryNotFoundError) and not is_incomplete(error)
-    if unknown and getattr(error.__cause__, "response", None) is None:
-        asked = not offline and not isinstance(error.__cause__, OfflineModeIsEnabled)
-        why = "the hub cannot be reached" if asked else "the hub was not asked (--offline or HF_HUB_OFFLINE)"
-        what = f"model '{model}' is neither a local folder nor at hand, and {why}"
-        return ModelError(what, hint="check the name, or download it where there is a network and give the folder")
-    what, hint = explain(error, name, "model", revision or "main")
-    return ModelError(f"model '{model}' could not be fetched: {what}", hint=hint)
+        what, hint = explain(error, name, "model", revision or "main")
+        what = f"could not be fetched: {what}"
+        unknown = isinstance(error, LocalEntryNotFoundError) and not is_incomplete(error)
+        if unknown and getattr(error.__cause__, "response", None) is None:
+            asked = not offline and not isinstance(error.__cause__, OfflineModeIsEnabled)
+            why = "the hub cannot be reached" if asked else "the hub was not asked (--offline or HF_HUB_OFFLINE)"
+            what = f"is neither a local folder nor at hand, and {why}"
+            hint = "check the name, or download it where there is a network and give the folder"
+        raise ModelError(f"model '{model}' {what}", hint=hint) from error
+    return folder, name, folder.name
 
 
 _GENERIC = frozenset({"model", "checkpoint", "encoder", "export", "final", "best", "latest", "last", "output"})
@@ -215,14 +193,10 @@ def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
 
     tokenizer = load(checkpoint.folder, trust_remote_code=checkpoint.trust_remote_code)
     vocabulary = getattr(checkpoint.config, "vocab_size", None)
-    if vocabulary is not None and len(tokenizer) > vocabulary:
-        largest = max(tokenizer.get_vocab().values())
-        if largest >= vocabulary:
-            raise ModelError(
-                f"the tokenizer's largest id {largest} does not fit the embedding of {vocabulary} rows",
-                hint="tokenizer and weights come from different checkpoints",
-                file=checkpoint.folder,
-            )
+    if vocabulary is not None and (largest := max(tokenizer.get_vocab().values())) >= vocabulary:
+        what = f"the tokenizer's largest id {largest} does not fit the embedding of {vocabulary} rows"
+        hint = "tokenizer and weights come from different checkpoints"
+        raise ModelError(what, hint=hint, file=checkpoint.folder)
     return tokenizer
 
 
@@ -244,14 +218,9 @@ _ROBERTA_LIKE = ("camembert", "data2vec-text", "esm", "ibert", "longformer", "lu
 
 def window(tokenizer: PreTrainedTokenizerBase, config: Any, max_length: int) -> int:
     """The effective window in tokens: the smallest of the task's, the tokenizer's and the model's limit."""
-    limits = [max_length]
-    declared = tokenizer.model_max_length
-    if declared is not None and 0 < declared < _NO_LIMIT:
-        limits.append(int(declared))
-    positions = position_limit(config)
-    if positions is not None:
-        limits.append(positions)
-    return min(limits)
+    declared = tokenizer.model_max_length or 0
+    limits = (max_length, position_limit(config), int(declared) if 0 < declared < _NO_LIMIT else None)
+    return min(limit for limit in limits if limit is not None)
 
 
 def quiet_libraries() -> None:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from biobench.core.machine import to_device
 from biobench.models.crf import BEGIN, INSIDE, LAST, TAGS, UNIT, LinearCRF, PathSums, turn
-from biobench.models.heads import Units
+from biobench.models.heads import Units, pool
 from biobench.schema.training import SpanOptions
 
 _RARE = -5.0
@@ -107,7 +107,7 @@ class SpanHead(nn.Module):
     def forward(self, hidden: Tensor, units: Units) -> SpanScores:
         """hidden: (tokens, width)."""
         with torch.autocast(hidden.device.type, enabled=False):
-            states = pool_units(hidden.float(), units, self.pooling)
+            states = pool(hidden.float(), units, self.pooling)
             longest = min(self.options.max_span, max(units.counts, default=1))
             inside = _inside(units.counts, longest, states.device)
             if self.options.variant == "biaffine" or len(states) == 0:
@@ -143,18 +143,6 @@ def _padded(rows: Tensor, places: Tensor, shape: torch.Size) -> Tensor:
     """rows: (units, width) -> (sequences, words, width), 0 between; places: of each unit in sequences x words."""
     empty = rows.new_zeros(shape.numel(), rows.shape[1])
     return empty.index_copy(0, places, rows).view(*shape, -1)
-
-
-def pool_units(hidden: Tensor, units: Units, pooling: str) -> Tensor:
-    """(units, width): the first token of each unit, or the mean of its tokens."""
-    if pooling != "mean":
-        return hidden[units.first]
-    sizes = units.stop - units.first
-    each = torch.arange(len(sizes), device=hidden.device)
-    owner = torch.repeat_interleave(each, sizes, output_size=units.tokens)
-    within = torch.arange(len(owner), device=hidden.device) - (sizes.cumsum(0) - sizes)[owner]
-    total = torch.zeros(len(sizes), hidden.shape[1], device=hidden.device)
-    return total.index_add(0, owner, hidden[units.first[owner] + within]) / sizes[:, None]
 
 
 def _inside(counts: Sequence[int], longest: int, device: torch.device) -> Tensor:

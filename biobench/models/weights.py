@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,6 +15,7 @@ from biobench.core.text import first_line
 from biobench.errors import ModelError
 from biobench.models.loading import Checkpoint
 
+_LOADS = "the folder must load with AutoModel.from_pretrained"
 _MORE_MEMORY = "use a machine, or a container, with more memory, or a smaller model"
 
 
@@ -24,30 +24,28 @@ def load_base(checkpoint: Checkpoint, dtype: torch.dtype) -> PreTrainedModel:
 
     Raises ModelError; also where the files lack weights of the encoder, which the library would draw at random.
     """
-    architectures = getattr(checkpoint.config, "architectures", None) or [""]
+    folder, architectures = checkpoint.folder, getattr(checkpoint.config, "architectures", None) or [""]
     alone = architectures[0].endswith("EncoderModel")  # the encoder half of T5 and its kind
     loader: Any = AutoModelForTextEncoding if alone else AutoModel
     if checkpoint.shapes and not checkpoint.trust_remote_code:
         _check_shapes(checkpoint, loader)
     try:
-        model, report = loader.from_pretrained(
-            checkpoint.folder,
-            dtype=dtype,
-            trust_remote_code=checkpoint.trust_remote_code,
-            ignore_mismatched_sizes=True,
-            output_loading_info=True,
-        )
+        options = {"ignore_mismatched_sizes": True, "output_loading_info": True}
+        code = checkpoint.trust_remote_code
+        model, report = loader.from_pretrained(folder, dtype=dtype, trust_remote_code=code, **options)
     except Exception as error:  # safetensors, pickle and the model's own code have errors of their own
-        raise weights_error(checkpoint.folder, error) from error
+        if is_out_of_memory(error):
+            raise ModelError("memory does not suffice to load the weights", hint=_MORE_MEMORY, file=folder) from error
+        broken = broken_file(folder, "*.safetensors", lambda path: safe_open(path, framework="pt"))
+        hint = "copy or download it again, or save the model again" if broken else _LOADS
+        what = f"the weights cannot be loaded: {first_line(error)}"
+        raise ModelError(what, hint=hint, file=broken or folder) from error
     for name, weights, config in sorted(report["mismatched_keys"]):
         raise _other_shape(checkpoint, name, tuple(weights), tuple(config))
-    broken = next((n for n, w in model.named_parameters() if not bool(w.isfinite().all())), None)
-    if broken is not None:
-        raise ModelError(
-            f"the weights '{broken}' hold NaN or infinite numbers",
-            hint="the checkpoint diverged or is damaged; take an earlier one",
-            file=checkpoint.folder,
-        )
+    for name, weights in model.named_parameters():
+        if not bool(weights.isfinite().all()):
+            hint = "the checkpoint diverged or is damaged; take an earlier one"
+            raise ModelError(f"the weights '{name}' hold NaN or infinite numbers", hint=hint, file=folder)
     if getattr(model.config, "is_encoder_decoder", False) and not alone:
         raise ModelError("an encoder-decoder model is not an encoder", hint="give an encoder checkpoint")
     # Masked-LM checkpoints have no pooler, and nothing here reads one.
@@ -55,11 +53,9 @@ def load_base(checkpoint: Checkpoint, dtype: torch.dtype) -> PreTrainedModel:
     if missing:
         stray = sorted(report["unexpected_keys"])
         detail = f"; they hold '{stray[0]}', which the model does not know" if stray else ""
-        raise ModelError(
-            f"the files lack {len(missing)} of the encoder's weights, such as '{missing[0]}'{detail}",
-            hint="save the model again with save_pretrained, without wrappers that change the weights' names",
-            file=checkpoint.folder,
-        )
+        what = f"the files lack {len(missing)} of the encoder's weights, such as '{missing[0]}'{detail}"
+        hint = "save the model again with save_pretrained, without wrappers that change the weights' names"
+        raise ModelError(what, hint=hint, file=folder)
     return model  # type: ignore[no-any-return]
 
 
@@ -79,7 +75,7 @@ def _check_shapes(checkpoint: Checkpoint, loader: Any) -> None:
             model = loader.from_config(copy.deepcopy(config))
     except Exception as error:  # as where the weights are loaded
         what = f"no encoder can be built from the config: {first_line(error)}"
-        raise ModelError(what, hint="the folder must load with AutoModel.from_pretrained", file=file) from error
+        raise ModelError(what, hint=_LOADS, file=file) from error
     for name, parameter in model.named_parameters():
         shape = shapes.get(name, shapes.get(f"{model.base_model_prefix}.{name}"))
         if shape is not None and shape != tuple(parameter.shape):
@@ -93,14 +89,3 @@ def _check_shapes(checkpoint: Checkpoint, loader: Any) -> None:
 def _other_shape(checkpoint: Checkpoint, name: str, weights: tuple[int, ...], config: tuple[int, ...]) -> ModelError:
     what = f"the weights '{name}' have shape {weights}, by the config it is {config}"
     return ModelError(what, hint="config and weights come from different checkpoints", file=checkpoint.folder)
-
-
-def weights_error(folder: Path, error: Exception) -> ModelError:
-    """What to say of weights that do not load: the file that is not whole where there is one, else the folder."""
-    if is_out_of_memory(error):
-        return ModelError("memory does not suffice to load the weights", hint=_MORE_MEMORY, file=folder)
-    broken = broken_file(folder, "*.safetensors", lambda path: safe_open(path, framework="pt"))
-    hint = "the folder must load with AutoModel.from_pretrained"
-    if broken is not None:
-        hint = "the file is damaged or cut short: copy or download it again, or save the model again"
-    return ModelError(f"the weights cannot be loaded: {first_line(error)}", hint=hint, file=broken or folder)

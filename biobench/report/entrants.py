@@ -65,7 +65,7 @@ def find_entrants(names: Sequence[str], results: Results) -> list[Entrant]:
 
 
 def _find(name: str, results: Results) -> Entrant:
-    groups = _matching(name, results.groups)
+    groups = groups_named(name, results.groups)
     if groups:
         sources = [s for s in _PREFERRED if any(g.source == s for g in groups)]
         kept = [g for g in groups if g.source == sources[0]]
@@ -89,7 +89,7 @@ def _find(name: str, results: Results) -> Entrant:
         of = {v.task: v for v in values}
         published = {i.id: of[i.published_as] for i in results.infos.values() if i.published_as in of}
         return Entrant(plain(name), name, "published", {}, published)
-    refused = _matching(name, [r.group for r in results.refusals])
+    refused = groups_named(name, [r.group for r in results.refusals])
     if refused:
         failing = ", ".join(sorted({g.task for g in refused}))
         reasons = dict.fromkeys(text for r in results.refusals if r.group in refused for text in r.reasons)
@@ -103,7 +103,7 @@ def _find(name: str, results: Results) -> Entrant:
     raise UsageError(f"no results of a model '{plain(name)}'", hint=hint)
 
 
-def _matching(name: str, groups: Sequence[RunGroup]) -> list[RunGroup]:
+def groups_named(name: str, groups: Sequence[RunGroup]) -> list[RunGroup]:
     """The groups that the name means: also a folder by the ids that its runs may carry, a branch or tag by its commit.
 
     Raises UsageError where it means several models.

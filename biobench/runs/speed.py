@@ -21,7 +21,7 @@ from biobench.errors import UsageError
 from biobench.finetune.adapters import make_optimizer
 from biobench.finetune.engine import load_encoder
 from biobench.finetune.network import Network, micro_batch_tokens, settled_precision
-from biobench.models.heads import TokenHead
+from biobench.models.heads import LinearHead
 from biobench.models.loading import find_checkpoint, position_limit
 from biobench.schema.training import Training
 
@@ -65,7 +65,7 @@ def measure(
     lines = []
     for length in lengths:
         torch.manual_seed(0)
-        network = Network(loaded.encoder, TokenHead(loaded.encoder.width, 3, 0.1, 0.02).to(place))
+        network = Network(loaded.encoder, LinearHead(loaded.encoder.width, 3, 0.1, 0.02).to(place))
         documents = _documents(batch_size, length, checkpoint.config.vocab_size, loaded.encoder.pad_id)
         cut = cut_packed if network.attention == "packed" else cut_padded
         parts = cut(range(batch_size), [length] * batch_size, micro_batch_tokens(place))

@@ -81,11 +81,6 @@ class Verification:
             return "claimed"
         return "reproduced" if self.reproduced else "re-scored"
 
-    @property
-    def records(self) -> int:
-        """How many runs there are."""
-        return len(self.runs)
-
     def count(self, state: State) -> int:
         """How many runs are in this state."""
         return sum(run.state == state for run in self.runs)
@@ -94,11 +89,11 @@ class Verification:
         """The state in a line."""
         numbers = ", ".join(f"{self.count(state)} {words}" for state, words in _WORDS.items() if self.count(state))
         mark = f"; the board marks it {self.mark}" if self.accepted else ""
-        return f"{_WORDS[self.state]}: {self.records} runs" + (f" ({numbers})" if numbers else "") + mark
+        return f"{_WORDS[self.state]}: {len(self.runs)} runs" + (f" ({numbers})" if numbers else "") + mark
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
-        names = ("folder", "model", "state", "mark", "accepted", "records")
+        shown = {name: getattr(self, name) for name in ("folder", "model", "state", "mark", "accepted")}
         runs, findings = [run._asdict() for run in self.runs], [check._asdict() for check in self.checks]
-        shown = {name: getattr(self, name) for name in names}
-        return {**shown, "verified": self.count("verified"), "runs": runs, "findings": findings}
+        numbers = {"records": len(runs), "verified": self.count("verified")}
+        return {**shown, **numbers, "runs": runs, "findings": findings}

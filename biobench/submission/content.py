@@ -40,29 +40,27 @@ def _problem(record: RunRecord, p: Prediction) -> str:
         low, high = record.scale or (0.0, 0.0)
         fits = len(numbers) == 1 and low <= numbers[0] <= high and not (p.labels or p.spans or p.tags)
         return "" if fits else "something else than one number of the scale"
-    if any(not 0 <= s <= 1 for s in (*p.span_scores, *numbers)):  # NaN is not in there either
-        return "scores that are no fractions between 0 and 1"
-    if not (traits.ranked or {s.label for s in p.spans} | {*p.labels} <= {*labels}):
-        return "labels that the task does not have"
+    different, known = len({*p.labels}), {s.label for s in p.spans} | {*p.labels} <= {*labels}
+    wrong = {  # NaN is no fraction either
+        "scores that are no fractions between 0 and 1": any(not 0 <= s <= 1 for s in (*p.span_scores, *numbers)),
+        "labels that the task does not have": not (known or traits.ranked),
+    }
     if traits.spans:
-        wrong = {
+        wrong |= {
             "labels of documents in a task of spans": bool(p.labels or numbers),
             "another number of span scores than of spans": len(p.span_scores) not in (0, len(p.spans)),
             "a span twice": len({*p.spans}) < len(p.spans),
             "spans that end before they begin": any(not 0 <= s.start < s.end for s in p.spans),
         }
-        return next((what for what, is_so in wrong.items() if is_so), "")
-    if p.spans or p.span_scores or p.tags:
-        return "spans in a task of document labels"
+    else:
+        wrong["spans in a task of document labels"] = bool(p.spans or p.span_scores or p.tags)
     if traits.ranked:
-        fits = 0 < len({*p.labels}) == len(p.labels) <= MOST_RANKED and not numbers
-        return "" if fits else f"something else than one to {MOST_RANKED} different labels in order"
-    if len(numbers) != len(labels):
-        return "another number of label scores than the task has labels"
-    if len({*p.labels}) < len(p.labels):
-        return "a label twice for one document"
-    if not traits.single or traits.options:
-        return ""  # the likeliest set need not hold the likeliest options
-    scores = dict(zip(labels, numbers, strict=True))
-    best = len(p.labels) == 1 and scores[p.labels[0]] >= max(numbers) - ROUNDING
-    return "" if best else "labels that do not follow from their scores"
+        what = f"something else than one to {MOST_RANKED} different labels in order"
+        wrong[what] = bool(numbers) or not 0 < different == len(p.labels) <= MOST_RANKED
+    elif not traits.spans:
+        wrong["another number of label scores than the task has labels"] = len(numbers) != len(labels)
+        wrong["a label twice for one document"] = different < len(p.labels)
+        if traits.single and not traits.options:  # the likeliest set need not hold the likeliest options
+            best = [one for one, s in zip(labels, numbers, strict=False) if s >= max(numbers) - ROUNDING]
+            wrong["labels that do not follow from their scores"] = len(p.labels) != 1 or p.labels[0] not in best
+    return next((what for what, is_so in wrong.items() if is_so), "")

@@ -80,12 +80,9 @@ def check_copies(runs: Sequence[Answers], earlier: Sequence[Answers] = ()) -> li
 
 def _copied(run: Answers, other: Answers) -> tuple[Grade, str] | None:
     mine, theirs = run.record, other.record
-    if (mine.task.id, mine.task.data_hash, mine.resampling) != (
-        theirs.task.id,
-        theirs.task.data_hash,
-        theirs.resampling,
-    ):
-        return None  # other test documents
+    tests = [(record.task.id, record.task.data_hash, record.resampling) for record in (mine, theirs)]
+    if tests[0] != tests[1]:
+        return None
     same_weights = mine.model.hash == theirs.model.hash
     same_model, same_documents = same_weights and mine.model.id == theirs.model.id, run.documents == other.documents
     if (same_model and mine.seed == theirs.seed) or not (run.varied and other.varied):

@@ -7,15 +7,12 @@ import re
 import unicodedata
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from biobench.core.files import file_hash, kind_of, read_regular
+from biobench.core.files import file_hash, kind_of
 from biobench.errors import StoreError
-from biobench.report.escape import HIDDEN, plain
-from biobench.store.records import is_key, is_task_id, parsed
+from biobench.store.records import is_key, is_task_id, read_record
 from biobench.store.statements import MANIFEST
 from biobench.submission.checks import Check, error
-from biobench.submission.pack import NAME_LIMIT, NOTES_LIMIT, VERSION, Manifest, packed_files
+from biobench.submission.pack import VERSION, Manifest, packed_files
 
 MOST_FILES = 5_000
 """Files and folders in all."""
@@ -70,24 +67,16 @@ def allowed_bytes(where: str) -> int | None:
 def check_manifest(folder: Path) -> tuple[Manifest | None, list[Check]]:
     """M codes: the manifest, its texts, and whether the files are the ones it lists."""
     try:
-        manifest = Manifest.model_validate(parsed(read_regular(folder / MANIFEST), folder / MANIFEST, ""))
+        manifest = read_record(folder / MANIFEST, Manifest, ("version", VERSION), "")
     except StoreError as problem:
         missing = isinstance(problem.__cause__, FileNotFoundError)
-        return None, [error("M01", MANIFEST, "is missing" if missing else f"is damaged: {plain(problem.what)}")]
-    except ValidationError as problem:
-        first = problem.errors(include_url=False, include_input=False)[0]
-        what = f"is damaged: {'.'.join(map(str, first['loc']))}: {first['msg']}"
-        return None, [error("M01", MANIFEST, plain(what))]
+        return None, [error("M01", MANIFEST, "is missing" if missing else problem.what)]
+    if manifest is None:
+        return None, [error("M01", MANIFEST, f"is not of version {VERSION}")]
     checks, model = [], unicodedata.normalize("NFKC", manifest.model).casefold()
     if _MARKS.search(model) or not model.strip():
         what = "'model' is empty, or imitates a mark of the board: square brackets, or a word such as (verified)"
         checks.append(error("M06", MANIFEST, what))
-    if manifest.version != VERSION:
-        checks.append(error("M01", MANIFEST, f"is of version {manifest.version}, not {VERSION}"))
-    texts = ("model", manifest.model, NAME_LIMIT), ("notes", manifest.notes.replace("\n", " "), NOTES_LIMIT)
-    for field, text, limit in texts:
-        if len(text) > limit or any(unicodedata.category(c) in HIDDEN for c in text):
-            checks.append(error("M05", MANIFEST, f"'{field}' is too long or holds hidden characters"))
     listed = {f.path: f for f in manifest.files}
     if len(listed) < len(manifest.files):
         checks.append(error("M02", MANIFEST, "lists a file twice"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from math import inf
 from statistics import fmean
 from typing import NamedTuple
 
@@ -46,12 +47,10 @@ def leading(records: Sequence[RunRecord], earlier: Iterable[RunRecord]) -> list[
         others = [key for key in rivals if key[0] == task]
         others = [key for key in others if key[1:3] == (spec, track)] or others
         for metric in dict.fromkeys((runs[0].task.primary, runs[0].task.paper, "micro_f1")):
-            means = [mean for key in others if (mean := _mean(rivals[key], metric)) is not None]
-            bars = (("every other model", max(means, default=None)), ("the best published", _published(task, metric)))
+            means = [mean for key in others if (mean := _mean(rivals[key], metric)) > -inf]
+            bars = {"every other model": max(means, default=inf), "the best published": _published(task, metric)}
             mean = _mean(runs, metric)
-            if mean is None:
-                continue
-            passed = [f"{name} ({100 * bar:.2f})" for name, bar in bars if bar is not None and mean > bar]
+            passed = [f"{name} ({100 * bar:.2f})" for name, bar in bars.items() if mean > bar]
             if passed:
                 what = f"mean {metric} {100 * mean:.2f} of {len(runs)} seeds lies above {' and '.join(passed)}"
                 leads.append(Leading(task, spec, track, what))
@@ -59,11 +58,11 @@ def leading(records: Sequence[RunRecord], earlier: Iterable[RunRecord]) -> list[
     return leads
 
 
-def _mean(runs: Sequence[RunRecord], metric: str) -> float | None:
-    return fmean(r.scores[metric] for r in runs) if all(metric in r.scores for r in runs) else None
+def _mean(runs: Sequence[RunRecord], metric: str) -> float:
+    return fmean(r.scores.get(metric, -inf) for r in runs)
 
 
-def _published(task: str, metric: str) -> float | None:
+def _published(task: str, metric: str) -> float:
     info = shipped().get(task)  # of a task of one's own no paper has a value
     values = [v.value for v in load_published() if info and (v.task, v.comparable) == (info.published_as, metric)]
-    return max(values, default=None)
+    return max(values, default=inf)

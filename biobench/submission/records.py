@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-from functools import lru_cache
+import math
 
-from biobench.core.files import canonical
-from biobench.data.catalog import LoadedTask, load_task
+from biobench.core.files import canonical, sha256_of
+from biobench.data.catalog import load_task
 from biobench.data.hashing import task_hash
 from biobench.errors import SpecError
-from biobench.report.tasks import shipped
+from biobench.report.tasks import NEEDLE, shipped
 from biobench.schema.kind import is_possible, traits_of
 from biobench.schema.protocols import FROZEN, protocol_named_by
 from biobench.schema.record import ENGINE_VERSION, RunRecord
@@ -21,8 +20,7 @@ from biobench.submission.checks import Check, error
 TOLERANCE = 1e-9
 """How far a claimed score may lie from the recomputed one: rounding of the arithmetic, no more."""
 ADAPTATION = ("training.adapter", "training.top_layers")
-"""What may be trained in place of the whole encoder (docs/running.md)."""
-RATES = ("training.learning_rate", "training.head_learning_rate")
+"""What may be trained in place of the whole encoder (docs/running.md), at rates of its own."""
 
 
 def why_not_submitted(run: RunRecord | Brief) -> str:
@@ -40,13 +38,13 @@ def why_not_submitted(run: RunRecord | Brief) -> str:
         return ""
     fields = [text.partition("=")[0].strip() for text in overrides]
     adapted = any(field == part or field.startswith(f"{part}.") for field in fields for part in ADAPTATION)
-    allowed = ADAPTATION + RATES if adapted else ()
+    allowed = (*ADAPTATION, "training.learning_rate", "training.head_learning_rate") if adapted else ()
     other = [field for field in fields if not any(f"{field}.".startswith(f"{part}.") for part in allowed)]
     return f"sets {', '.join(other)} of the spec; submissions set adapters, or use --protocol or --track" * bool(other)
 
 
 def check_record(record: RunRecord, model: str) -> list[Check]:
-    """R and T codes, and contradictions between costs. model: the name in the manifest."""
+    """R and T codes. model: the name in the manifest."""
     where = f"runs/{record.task.id}/{record.key}.json"
     checks = [error("R02", where, f"{name}: no run can have this value") for name in _impossible(record)]
     if record.engine_version != ENGINE_VERSION:
@@ -61,7 +59,7 @@ def check_record(record: RunRecord, model: str) -> list[Check]:
     if reason := why_not_submitted(record) or "maps the labels of another head" * bool(record.label_map):
         return [*checks, error("R04", where, reason)]
     try:
-        task = _task(record.task.id, record.overrides)
+        task = load_task(record.task.id, record.overrides)
         source = task.source(record.task.source)
         same_spec = task_hash(task, source.id) == record.task.hash
     except (SpecError, KeyError):
@@ -73,22 +71,17 @@ def check_record(record: RunRecord, model: str) -> list[Check]:
     elif _says_otherwise(record, task.spec):
         what = "labels, split, protocol, metric, type or language are not those of the spec"
         checks.append(error("T03", where, what))
-    elif what := _contradicting_costs(record, task.spec):
-        checks.append(error("S06", where, f"{what} contradict each other"))
     if record.contamination is not None:
         what = "what it says of the model's training text is the submitter's word: nothing here shows it"
         checks.append(Check("C04", "warning", where, what))
     return checks
 
 
-@lru_cache(maxsize=64)
-def _task(task: str, overrides: tuple[str, ...]) -> LoadedTask:
-    return load_task(task, overrides)
-
-
 def _impossible(record: RunRecord) -> list[str]:
     """Names of fields whose value no run has."""
-    training = record.training
+    training, cost = record.training, record.cost
+    # a frozen encoder's states are computed once for several seeds; their seconds stand in each of these runs
+    alone = record.track != "frozen" and record.task.type != NEEDLE
     claims = {
         "scores": not record.scores or not all(is_possible(*score) for score in record.scores.items()),
         "training.precision": training.precision not in ("bf16", "fp32"),
@@ -97,23 +90,17 @@ def _impossible(record: RunRecord) -> list[str]:
         "windows": record.windows.truncated_documents > record.task.test_documents
         or not all(0 <= value <= 1 for value in record.windows.ceiling.values()),
         "model.parameters": record.model.parameters < 1,
+        "cost.peak_memory_bytes": cost.peak_memory_bytes < 2 * record.model.parameters,
+        "cost.seconds": not cost.seconds
+        or (alone and cost.train_seconds + cost.evaluation_seconds > 1.1 * cost.seconds + 1e-3),
     }
     return [name for name, impossible in claims.items() if impossible]
 
 
-def _contradicting_costs(record: RunRecord, spec: TaskSpec) -> str:
-    cost = record.cost
-    if not cost.seconds or cost.peak_memory_bytes < 2 * record.model.parameters:
-        return "a run and its time or memory"
-    # a frozen encoder's states are computed once for several seeds; their seconds stand in each of these runs
-    trained = spec.training.encoder == "trained"
-    too_long = trained and cost.train_seconds + cost.evaluation_seconds > 1.1 * cost.seconds + 1e-3
-    return "seconds of training and evaluation, and those of the run," if too_long else ""
-
-
-def equal(claimed: dict[str, float], computed: dict[str, float]) -> bool:
-    """Whether both hold the same numbers under the same names."""
-    return claimed.keys() == computed.keys() and all(abs(claimed[n] - computed[n]) <= TOLERANCE for n in claimed)
+def differing(claimed: dict[str, float], computed: dict[str, float]) -> list[str]:
+    """Names whose numbers are not the same in both, or are in one alone."""
+    names, none = sorted(claimed.keys() | computed.keys()), math.inf
+    return [n for n in names if not abs(claimed.get(n, none) - computed.get(n, -none)) <= TOLERANCE]
 
 
 def _keys(record: RunRecord) -> set[str]:
@@ -137,18 +124,16 @@ def _keys(record: RunRecord) -> set[str]:
 def _says_otherwise(record: RunRecord, spec: TaskSpec) -> bool:
     task, claimed = record.task, record.resampling
     rule = spec.resampled(next(s for s in spec.all_sources if s.id == task.source))
-    split = rule is None and claimed is None
-    if rule is not None and claimed is not None:
-        split = (claimed.folds, record.seed - claimed.fold) == (rule.fold_files, rule.seed)
-        split = split and claimed.fold < rule.fold_files
+    split = None if rule is None else (rule.fold_files, rule.seed)
     return (
-        not split
+        split != (None if claimed is None else (claimed.folds, record.seed - claimed.fold))
+        or (claimed is not None and claimed.fold >= claimed.folds)
         or not fits(task.labels, spec)
         or not set(task.gold_labels) <= set(task.labels)
         or (task.type, task.language, task.version) != (spec.type, spec.language, spec.version)
         or (task.primary, task.paper) != (spec.metric.primary, spec.metric.paper)
         or (task.corpus, task.negative_label) != (spec.corpus_id, spec.metric.negative_label)
-        or hashlib.sha256(canonical(record.protocol).encode()).hexdigest() != task.hash
+        or sha256_of(canonical(record.protocol).encode()) != task.hash
         or record.redacted != (spec.access == "agreement")
     )
 

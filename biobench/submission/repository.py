@@ -1,8 +1,7 @@
 """Community results: submissions taken from, and sent to, a git repository or a dataset of the model hub.
 
-The layout is that of docs/sharing.md. Nothing of a repository is executed: of its newest commit the plain files of
-results are read by name, within bounds, and each submission passes the checks of `verify-submission` before it is
-laid into a results folder.
+The layout is that of docs/sharing.md. Nothing of a repository is executed: of its newest commit each submission passes
+the checks of `verify-submission` before it is copied into a results folder.
 """
 
 from __future__ import annotations
@@ -13,21 +12,20 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from biobench.core.files import temporary_folder, writing
 from biobench.core.hub import client_errors, explain, patiently, set_patience
 from biobench.errors import StoreError, UsageError
-from biobench.report.entrants import line_name
 from biobench.report.escape import plain
-from biobench.report.results import SUBMITTED, load
-from biobench.store.statements import FOLDER, MANIFEST, make_statement, mark_of, save_statement, statement_on
+from biobench.report.results import SUBMITTED
+from biobench.store.statements import FOLDER, make_statement, mark_of, save_statement, statement_on
 from biobench.submission.checks import Verification
 from biobench.submission.guard import verify
-from biobench.submission.layout import allowed_bytes, check_manifest
-from biobench.submission.pack import Manifest, packed_files, slug, submit
+from biobench.submission.layout import check_manifest
+from biobench.submission.pack import Manifest
 
 HUB = "hub:"
 """Before the name of a dataset repository of the hub."""
@@ -59,26 +57,15 @@ class SentSubmission(NamedTuple):
 def pull(
     address: str, results_dir: str | Path, data_dir: str | Path | None = None
 ) -> tuple[str, list[PulledSubmission]]:
-    """(commit, what became of each submission). The owner's own runs come as a submission of each model.
+    """(commit, what became of each submission).
 
     Raises StoreError where the repository cannot be read and UsageError for an address that is none.
     """
     with tempfile.TemporaryDirectory() as temporary:
-        owner, remote, packed = (Path(temporary, name) for name in ("owner", "remote", "packed"))
-        commit, root = _fetch(address, Path(temporary, "clone"))
-        for file in root.rglob("*"):
-            path = file.relative_to(root)
-            if file.is_file() and _is_wanted(path):
-                copy = (owner if path.parts[0] == "runs" else remote) / path
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(file, copy)
-        sources = sorted((remote / SUBMITTED).glob("*"))
-        groups = load(owner).groups if owner.is_dir() else ()
-        for model in sorted({line_name(g.model, g.variant) for g in groups if g.source in ("run", "frozen")}):
-            if remote / SUBMITTED / slug(model) not in sources:
-                with suppress(UsageError):  # runs that no submission holds, or several weights of one name
-                    sources.append(submit(model, owner, packed / slug(model)))
-        return commit, [_lay(source, remote, Path(results_dir) / SUBMITTED, data_dir) for source in sources]
+        root = Path(temporary, "repository")
+        commit = _fetch(address, root) if address.startswith(HUB) else _clone(address, root)
+        sources = sorted(path for path in root.glob(f"{SUBMITTED}/*") if path.is_dir())
+        return commit, [_take(source, root, Path(results_dir) / SUBMITTED, data_dir) for source in sources]
 
 
 def push(address: str, folder: str | Path) -> SentSubmission:
@@ -95,16 +82,16 @@ def push(address: str, folder: str | Path) -> SentSubmission:
     title, place = f"Submission: {plain(verification.model)}", f"{SUBMITTED}/{name}"
     lines = [f"{check.code} {check.grade}: {plain(check.where)}: {check.what}" for check in verification.checks]
     text = "\n- ".join([f"`biobench verify-submission`: {verification.summary()}", *lines])
-    files = {path.relative_to(folder).as_posix(): path for path in (folder / MANIFEST, *packed_files(folder))}
     if address.startswith(HUB):
         from huggingface_hub import CommitOperationAdd, HfApi
 
-        with _hub_errors(address):
+        files = {path.relative_to(folder).as_posix(): str(path) for path in folder.rglob("*") if path.is_file()}
+        with _hub_errors(address) as repository:
             # One commit that opens the request: `upload_folder` sends several and leaves the request a draft.
             commit = HfApi().create_commit(
-                repo_id=address.removeprefix(HUB),
+                repo_id=repository,
                 repo_type="dataset",
-                operations=[CommitOperationAdd(f"{place}/{path}", str(file)) for path, file in files.items()],
+                operations=[CommitOperationAdd(f"{place}/{path}", file) for path, file in files.items()],
                 commit_message=title,
                 commit_description=text,
                 create_pr=True,
@@ -112,22 +99,19 @@ def push(address: str, folder: str | Path) -> SentSubmission:
         if commit.pr_url is not None:
             return SentSubmission(commit.pr_revision or "main", commit.pr_url, text)
     else:
-        branch = f"submission/{name}"
+        branch, head = f"submission/{name}", f"refs/heads/submission/{name}"
         with tempfile.TemporaryDirectory() as temporary:
-            clone = Path(temporary) / "clone"
+            clone = Path(temporary, "clone")
             _clone(address, clone)
-            begin = "HEAD"
-            if run_git(["ls-remote", "origin", f"refs/heads/{branch}"], clone).strip():
-                # sent before: the request is continued, and nothing that somebody added to it is overwritten
-                run_git(["fetch", "--quiet", "--depth", "1", "--no-tags", "origin", f"refs/heads/{branch}"], clone)
-                begin = "FETCH_HEAD"
-            run_git(["checkout", "--quiet", "-b", branch, begin], clone)
-            run_git(["rm", "-r", "--quiet", "--force", "--ignore-unmatch", "--", place], clone)
+            # sent before: the request is continued, and nothing that somebody added to it is overwritten
+            sent = run_git(["ls-remote", "origin", head], clone).strip()
+            if sent:
+                run_git(["fetch", "--quiet", "--depth", "1", "--no-tags", "origin", head], clone)
+            run_git(["checkout", "--quiet", "-b", branch, "FETCH_HEAD" if sent else "HEAD"], clone)
+            shutil.rmtree(clone / place, ignore_errors=True)
             with writing(clone / place):
-                for path, file in files.items():
-                    (clone / place / path).parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copyfile(file, clone / place / path)
-            run_git(["add", "--force", "--", place], clone)
+                shutil.copytree(folder, clone / place, copy_function=shutil.copyfile)
+            run_git(["add", "--all", "--force", "--", place], clone)
             if run_git(["status", "--porcelain"], clone).strip():
                 run_git(["commit", "--quiet", "-m", title], clone)
                 run_git(["push", "--quiet", "origin", branch], clone)
@@ -143,19 +127,18 @@ def run_git(words: Sequence[str], folder: Path | None = None) -> str:
     safe = ["-c", "core.hooksPath=/dev/null", "-c", "core.symlinks=false", "-c", "protocol.ext.allow=never"]
     environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_LFS_SKIP_SMUDGE": "1", "LC_ALL": "C"}
     environment.setdefault("GIT_SSH_COMMAND", "ssh -oBatchMode=yes")
-    command = ["git", *safe, *words]
     try:
         done = subprocess.run(
-            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=GIT_SECONDS,
-            check=False,
+            ["git", *safe, *words], cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
+            timeout=GIT_SECONDS, check=False,
         )  # fmt: skip
     except (FileNotFoundError, subprocess.TimeoutExpired) as error:
         raise StoreError(f"git cannot be run: {error}", hint="install git, or use hub:owner/name") from None
     if done.returncode:
         lines = done.stderr.decode("utf-8", "replace").splitlines() or [f"status {done.returncode}"]
         # the line that says why: what follows is advice
-        signs = ("! [", "remote: error", "ssh: ", "error: ", "fatal: ")
-        reason = next((line for sign in signs for line in lines if line.strip().startswith(sign)), lines[-1])
+        signs = re.compile(r"\s*(! \[|remote: error|ssh: |error: |fatal: )")
+        reason = next(filter(signs.match, lines), lines[-1])
         raise StoreError(f"git {words[0]}: {plain(without_password(reason.strip()))}", hint=_REMEDY)
     return done.stdout.decode("utf-8", "surrogateescape")
 
@@ -167,13 +150,11 @@ def without_password(text: str) -> str:
 
 def _stopped(verification: Verification) -> str | None:
     """Why a submission goes no further; None where it may. One that waits to be reproduced may be sent and shown."""
-    stops = [c for c in verification.checks if c.grade == "error" or (c.grade == "person" and c.code != "W01")]
-    if stops:
-        return f"{verification.state}: {stops[0].where}: {plain(stops[0].what)}"
-    return "refused" if verification.state == "refused" else None
+    stops = (c for c in verification.checks if c.grade == "error" or (c.grade == "person" and c.code != "W01"))
+    return next((f"{verification.state}: {stop.where}: {plain(stop.what)}" for stop in stops), None)
 
 
-def _lay(source: Path, remote: Path, target: Path, data_dir: str | Path | None) -> PulledSubmission:
+def _take(source: Path, root: Path, target: Path, data_dir: str | Path | None) -> PulledSubmission:
     """Check one submission and put it in its place, over an earlier one of the same model that nobody changed here."""
     name, place = source.name, target / source.name
     if not _NAME.fullmatch(name):
@@ -183,7 +164,7 @@ def _lay(source: Path, remote: Path, target: Path, data_dir: str | Path | None) 
         what = "it is another submission, or was changed here since; delete it to pull it again"
         return PulledSubmission(name, "kept", what)
     try:
-        statement = statement_on(source, remote)
+        statement = statement_on(source, root)
     except StoreError as error:
         return PulledSubmission(name, "refused", f"the repository's statement on it {error.what}")
     if statement is not None and not all(draw.agrees for draw in statement.draws):
@@ -194,9 +175,7 @@ def _lay(source: Path, remote: Path, target: Path, data_dir: str | Path | None) 
         if (stopped := _stopped(verification)) is not None:
             return PulledSubmission(name, "refused", stopped)
         with temporary_folder(place) as aside, writing(place):
-            for file in (source / MANIFEST, *packed_files(source)):
-                (aside / file.relative_to(source)).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(file, aside / file.relative_to(source))
+            shutil.copytree(source, aside, copy_function=shutil.copyfile, dirs_exist_ok=True)
             if there:
                 shutil.rmtree(place)
         if verification.mark == "re-scored" and statement is None:
@@ -215,43 +194,33 @@ def _whole(folder: Path) -> Manifest | None:
 def _clone(address: str, folder: Path) -> str:
     """The newest commit of a clone, in which links are files with the address in them. Raises StoreError."""
     if not address or address.startswith("-") or "::" in address:
-        raise UsageError(
-            f"'{plain(address)}' is no repository", hint="give its https or ssh address, or hub:owner/name"
-        )
+        hint = "give its https or ssh address, or hub:owner/name"
+        raise UsageError(f"'{plain(address)}' is no repository", hint=hint)
     source = str(Path(address).resolve()) if Path(address).is_dir() else address
     run_git(["clone", "--quiet", "--depth", "1", "--no-tags", "--", source, str(folder)])
-    try:
-        return run_git(["rev-parse", "--verify", "--quiet", "HEAD"], folder).strip()
-    except StoreError:
-        raise StoreError(f"{without_password(address)} has no commit", hint="name a repository of results") from None
+    return run_git(["log", "--format=%H"], folder).strip()
 
 
-def _fetch(address: str, clone: Path) -> tuple[str, Path]:
-    """The newest commit and the folder of its files. That they are whole is held against the hashes of manifests."""
-    if not address.startswith(HUB):
-        return _clone(address, clone), clone
+def _fetch(address: str, folder: Path) -> str:
+    """The newest commit of a dataset, its files in `folder`. That they are whole is held against their manifests."""
     from huggingface_hub import HfApi, snapshot_download
 
-    repository, wanted = address.removeprefix(HUB), [f"{root}/*" for root in (SUBMITTED, "runs", FOLDER)]
-    with _hub_errors(address):
+    wanted = [f"{root}/*" for root in (SUBMITTED, FOLDER)]
+    with _hub_errors(address) as repository:
         set_patience()
         commit = patiently(lambda: HfApi().dataset_info(repository)).sha or ""
-        return commit, Path(snapshot_download(repository, repo_type="dataset", revision=commit, allow_patterns=wanted))
-
-
-def _is_wanted(path: Path) -> bool:
-    """Whether a path of a repository is a file of results: no other is read."""
-    parts = path.parts
-    if parts[0] == FOLDER:
-        return len(parts) == 2 and path.suffix == ".json"
-    return allowed_bytes("/".join(parts[2:] if parts[0] == SUBMITTED else parts)) is not None
+        cached = Path(snapshot_download(repository, repo_type="dataset", revision=commit, allow_patterns=wanted))
+        if cached.is_dir():  # else it has no results
+            shutil.copytree(cached, folder)  # there the files are links
+        return commit
 
 
 @contextmanager
-def _hub_errors(address: str) -> Iterator[None]:
+def _hub_errors(address: str) -> Iterator[str]:
+    """The repository's name, whose client's errors become a StoreError."""
+    repository = address.removeprefix(HUB)
     try:
-        yield
+        yield repository
     except client_errors() as error:
-        repository = address.removeprefix(HUB)
         what, hint = explain(error, repository, "dataset", "main")
         raise StoreError(f"hub dataset {plain(repository)}: {plain(what)}", hint=hint) from error

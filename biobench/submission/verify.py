@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 
 from biobench.data.catalog import load_task
 from biobench.data.load import load_folds
 from biobench.errors import DataFormatError, DataUnavailableError, StoreError
-from biobench.report.escape import plain
+from biobench.report.escape import plain, words
 from biobench.report.results import SUBMITTED
 from biobench.report.tasks import NEEDLE, shipped
-from biobench.schema.document import Document, TaskData
+from biobench.schema.document import TaskData
 from biobench.schema.kind import is_numeric
 from biobench.schema.record import RunRecord
 from biobench.schema.task import parse_seeds
@@ -27,7 +26,7 @@ from biobench.submission.content import check_predictions
 from biobench.submission.duplicates import Answers, answers_of, check_copies
 from biobench.submission.layout import check_layout, check_manifest
 from biobench.submission.leading import by_conditions, leading
-from biobench.submission.records import TOLERANCE, check_record, equal
+from biobench.submission.records import check_record, differing
 
 
 def examine(folder: str | Path, data_dir: str | Path | None = None, against: str | Path | None = None) -> Verification:
@@ -45,19 +44,18 @@ def examine(folder: str | Path, data_dir: str | Path | None = None, against: str
         checks += of_manifest
     if manifest is None:
         return Verification(str(folder), "", tuple(map(_printable, checks)))
-    store = Store(folder)
-    records, sound = list[RunRecord](), set[str]()
+    store, records, sound = Store(folder), list[RunRecord](), set[str]()
     for path in sorted(folder.glob("runs/*/*.json")):
         try:
-            record = store.get(path.parent.name, path.stem)
-            of_run = [] if record is None else check_record(record, manifest.model)
+            if (record := store.get(path.parent.name, path.stem)) is None:
+                continue
         except StoreError as problem:
             checks.append(error("R01", path.relative_to(folder).as_posix(), problem.what))
             continue
+        of_run = check_record(record, manifest.model)
         checks += of_run
-        if record is not None:
-            records.append(record)
-            sound |= set() if is_refused(of_run) else {record.key}
+        records.append(record)
+        sound |= set() if is_refused(of_run) else {record.key}
     if not records and not is_refused(checks):
         checks.append(error("R01", "runs", "holds no record"))
     records.sort(key=lambda r: (r.task.id, r.model.id, r.seed, r.key))
@@ -73,19 +71,19 @@ def examine(folder: str | Path, data_dir: str | Path | None = None, against: str
             if data is not None and data.source != record.task.source:
                 missing = f"it is of source {data.source}, the runs are of {record.task.source}"
                 data = None
-            problem_of_run = check_run(store, record, data, answers)
-            checks += [] if problem_of_run is None else [problem_of_run]
-            rescored |= {record.key} if problem_of_run is None and data is not None else set()
+            problems = check_run(store, record, data, answers)
+            checks += problems
+            rescored |= set() if problems or data is None else {record.key}
         if missing:
-            what = f"not scored again, the data is not at hand: {missing}"
-            checks.append(Check("D03", "warning", f"runs/{task}", what))
+            missing = f"not scored again, the data is not at hand: {missing}"
+            checks.append(Check("D03", "warning", f"runs/{task}", missing))
     earlier, statement = list[Answers](), None
     if against is not None:
         earlier = list(_earlier(Path(against), folder, answers))
         try:
             statement = statement_on(folder, Path(against))
         except StoreError as problem:
-            checks.append(Check("W03", "warning", "statements", plain(problem.what)))
+            checks.append(Check("W03", "warning", "statements", problem.what))
     checks += check_copies(answers, earlier)
     draws = () if statement is None else statement.draws
     for d in draws:
@@ -112,26 +110,26 @@ def examine(folder: str | Path, data_dir: str | Path | None = None, against: str
 
 def _printable(check: Check) -> Check:
     """File names and pieces of the records' own text are one line of visible characters in what is printed."""
-    return check._replace(where=plain(check.where), what=plain(check.what) if check.code[0] == "R" else check.what)
+    return check._replace(where=plain(check.where), what=words(check.what, plain))
 
 
-def check_run(store: Store, record: RunRecord, data: TaskData | None, answers: list[Answers]) -> Check | None:
+def check_run(store: Store, record: RunRecord, data: TaskData | None, answers: list[Answers]) -> list[Check]:
     """The first D, P, R07 or S finding in a run's predictions; what they answer is added to `answers`.
 
     data: of the run's task and source; None where it is not at hand, so that the file's own gold counts.
     """
     where = f"runs/{record.task.id}/{record.key}.parquet"
     try:
-        return next(_problems(store, record, where, data, answers), None)
+        return list(islice(_problems(store, record, where, data, answers), 1))
     except (StoreError, ScoreError) as problem:
-        return error("R07", where, problem.what)
+        return [error("R07", where, problem.what)]
 
 
 def _problems(
     store: Store, record: RunRecord, where: str, data: TaskData | None, answers: list[Answers]
 ) -> Iterator[Check]:
     """Only the first is asked for: each check relies on those before it."""
-    task = record.task
+    task, window = record.task, record.windows.max_length
     if data is not None:
         if data.hash != task.data_hash:
             yield error("D02", where, "was made on other data than the data at hand")
@@ -152,8 +150,9 @@ def _problems(
         yield error("S02", where, f"{len(stored) - len(predictions)} documents lack a prediction")
     gold = stored
     if data is not None:
-        read = _read_by(record, data.test)
-        gold = under_aliases(read) if record.redacted else read
+        # of needle examples those whose length the window holds
+        fits = [d for d in data.test if not (d.plan and d.plan.fit == "tokens" and d.plan.length > window)]
+        gold = under_aliases(fits) if record.redacted else fits
         lengths = {d.id: len(d.text) for d in gold}
         truths = [{(d.id, d.group, frozenset(d.spans), frozenset(d.labels)) for d in one} for one in (stored, gold)]
         if lengths.keys() != {d.id for d in stored} or (not record.redacted and truths[0] != truths[1]):
@@ -167,20 +166,11 @@ def _problems(
     if not is_numeric(task.type) and set(task.gold_labels) != labels:  # a number is no label
         yield error("D01", where, "the labels with gold are not those of its gold")
     after = scored(record, gold, predictions)
-    names = sorted(n for n in record.scores.keys() | after.scores.keys()
-                   if abs(record.scores.get(n, math.inf) - after.scores.get(n, -math.inf)) > TOLERANCE)  # fmt: skip
-    if names:
-        yield error("S01", where, f"the predictions do not give the claimed {', '.join(map(plain, names[:5]))}")
-    if record.per_label.keys() != after.per_label.keys() or not all(
-        equal(row, after.per_label[label]) for label, row in record.per_label.items()
-    ):
+    if names := differing(record.scores, after.scores):
+        yield error("S01", where, f"the predictions do not give the claimed {', '.join(names[:5])}")
+    mine, theirs = record.per_label, after.per_label
+    if mine.keys() != theirs.keys() or any(differing(row, theirs[label]) for label, row in mine.items()):
         yield error("S03", where, "the predictions do not give the numbers of its labels")
-
-
-def _read_by(record: RunRecord, documents: Sequence[Document]) -> list[Document]:
-    """The documents that a run scores: of needle examples those whose length its window holds, else all."""
-    window = record.windows.max_length
-    return [d for d in documents if d.plan is None or d.plan.fit != "tokens" or d.plan.length <= window]
 
 
 def _earlier(results: Path, folder: Path, answers: Sequence[Answers]) -> Iterator[Answers]:
@@ -209,8 +199,7 @@ def _together(records: Sequence[RunRecord]) -> Iterator[Check]:
             needed = {runs[0].seed - folds.fold + number for number in range(folds.folds)}
         missing, others = sorted(needed - present), sorted(present - needed)
         if missing:
-            what = f"seeds {', '.join(map(str, missing))} of the protocol are missing"
-            yield Check("C02", "warning", where, what)
+            yield Check("C02", "warning", where, f"seeds {', '.join(map(str, missing))} of the protocol are missing")
         if missing and others:
             what = f"seeds {', '.join(map(str, others[:10]))} stand in their place: they may have been chosen"
             yield Check("C05", "person", where, what)

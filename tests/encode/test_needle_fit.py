@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 import pytest
+from tokenizers import processors
 
 from biobench.encode.pairs import encode_pairs, pair_form
 from biobench.errors import ModelError
 from biobench.kinds.needle import encode_needles
 from biobench.schema.document import Document
 from biobench.schema.needle import NeedlePlan
-from tests.helpers.tiny import make_tiny_encoder
+from tests.helpers.checkpoints import fast_tokenizer
 
 NEEDLE = "Blood pressure was taken at 120/75 mmHg."
 WORDS = [f"The patient number {i} was seen again." for i in range(120)]
@@ -23,31 +24,19 @@ def example(name: str, length: int, place: float, fit: str = "tokens") -> Docume
     return Document(id=name, group=name, text=text, split="test", labels=("present",), query=NEEDLE, plan=plan)
 
 
-def tokenizer(kind: str, folder: Path):  # type: ignore[no-untyped-def]
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-    from transformers import AutoTokenizer, PreTrainedTokenizerFast
-
-    if kind == "wordpiece":
-        return AutoTokenizer.from_pretrained(make_tiny_encoder(folder))
-    own = Tokenizer(models.BPE())
-    own.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    own.decoder = decoders.ByteLevel()
-    special = ["<s>", "</s>", "<pad>"]
-    own.train_from_iterator(
-        [*WORDS, NEEDLE],
-        trainers.BpeTrainer(
-            vocab_size=400, special_tokens=special, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
-        ),
-    )
-    own.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 1)]
-    )
-    return PreTrainedTokenizerFast(tokenizer_object=own, pad_token="<pad>", bos_token="<s>", eos_token="</s>")
+def tokenizer(kind: str) -> Any:
+    own = fast_tokenizer(kind)
+    own.model_input_names = ["input_ids", "attention_mask"]
+    if kind == "byte_level":
+        own.backend_tokenizer.post_processor = processors.TemplateProcessing(
+            single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+        )
+    return own
 
 
-@pytest.mark.parametrize("kind", ["wordpiece", "bytes"])
-def test_examples_are_exactly_as_long_as_planned_with_the_needle_whole_and_in_place(kind: str, tmp_path: Path) -> None:
-    own = tokenizer(kind, tmp_path)
+@pytest.mark.parametrize("kind", ["wordpiece", "byte_level"])
+def test_examples_are_exactly_as_long_as_planned_with_the_needle_whole_and_in_place(kind: str) -> None:
+    own = tokenizer(kind)
     first, between, last, _ = pair_form(own)
     assert len(between) == (1 if kind == "wordpiece" else 2)
     query = own(NEEDLE, add_special_tokens=False)["input_ids"]
@@ -75,8 +64,8 @@ def test_examples_are_exactly_as_long_as_planned_with_the_needle_whole_and_in_pl
         assert any(whole[at : at + len(body)] == body for at in range(len(whole) - len(body) + 1))
 
 
-def test_what_the_window_does_not_hold_is_left_out_and_never_cut(tmp_path: Path) -> None:
-    own = tokenizer("wordpiece", tmp_path)
+def test_what_the_window_does_not_hold_is_left_out_and_never_cut() -> None:
+    own = tokenizer("wordpiece")
     documents = [example("a", 128, 0.5), example("b", 256, 0.5), example("c", 128, 0.1)]
     kept, encoded = encode_needles(documents, own, 128)
     assert [d.id for d in kept] == ["a", "c"]
@@ -87,8 +76,8 @@ def test_what_the_window_does_not_hold_is_left_out_and_never_cut(tmp_path: Path)
     assert encode_needles(words, own, len(whole) - 1) == ([], [])
 
 
-def test_too_little_text_is_said_and_not_filled_up(tmp_path: Path) -> None:
-    own = tokenizer("wordpiece", tmp_path)
+def test_too_little_text_is_said_and_not_filled_up() -> None:
+    own = tokenizer("wordpiece")
     short = example("s", 120, 0.5)
     assert short.plan is not None
     bare = Document(id="s", group="s", text="", split="test", query=NEEDLE, plan=short.plan._replace(before=("One.",)))
@@ -96,15 +85,13 @@ def test_too_little_text_is_said_and_not_filled_up(tmp_path: Path) -> None:
         encode_needles([bare], own, 128)
 
 
-def test_token_types_are_those_that_the_tokenizer_gives_a_pair(tmp_path: Path) -> None:
-    own = tokenizer("wordpiece", tmp_path)
+def test_token_types_are_those_that_the_tokenizer_gives_a_pair() -> None:
+    own = tokenizer("wordpiece")
     plain = encode_needles([example("a", 128, 0.5)], own, 128)[1][0]
     assert plain.types.tolist() == [], "this tokenizer gives none"
-    from tokenizers import processors
-
     own.model_input_names = ["input_ids", "token_type_ids", "attention_mask"]
     own.backend_tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+        single="<s> $A </s>", pair="<s> $A </s> $B:1 </s>:1", special_tokens=[("<s>", 0), ("</s>", 2)]
     )
     (document,), (one,) = encode_needles([example("a", 128, 0.5)], own, 128)
     query = own(document.query, add_special_tokens=False)["input_ids"]
@@ -115,10 +102,10 @@ def test_token_types_are_those_that_the_tokenizer_gives_a_pair(tmp_path: Path) -
     assert (fitted.ids.tolist(), fitted.types.tolist()) == (whole["input_ids"], whole["token_type_ids"])
 
 
-@pytest.mark.parametrize("kind", ["wordpiece", "bytes"])
+@pytest.mark.parametrize("kind", ["wordpiece", "byte_level"])
 @pytest.mark.parametrize(("first", "second"), [(40, 4), (4, 40), (40, 39), (0, 4)])
-def test_a_pair_is_what_the_tokenizer_makes_of_it(kind: str, first: int, second: int, tmp_path: Path) -> None:
-    own = tokenizer(kind, tmp_path)
+def test_a_pair_is_what_the_tokenizer_makes_of_it(kind: str, first: int, second: int) -> None:
+    own = tokenizer(kind)
     document = Document("d", "d", "was seen " * second, "train", query="the patient " * first)
     whole = own(document.query, document.text)
     before, between, after, _ = pair_form(own)

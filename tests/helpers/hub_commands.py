@@ -21,6 +21,11 @@ _OUT = ("status", "out", "err")
 _BEFORE = ("numpy", "pandas", "pyarrow.parquet", "scipy.stats", "sklearn.metrics", "pydantic", "typer", "torch._dynamo")
 
 
+def refusal(answer: Said) -> str:
+    """The last line but the hint; before it stands what the hub's client says of its tries."""
+    return Said(answer.status, answer.out, "\n".join(answer.err.splitlines()[-2:])).refusal()
+
+
 class HubCommands:
     """Runs commands against one address of the hub. home: HF_HOME, the cache among it."""
 

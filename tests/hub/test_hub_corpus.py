@@ -11,25 +11,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.helpers.cli_make import Said
-from tests.helpers.hub_commands import HubCommands
+from tests.helpers.hub_commands import HubCommands, refusal
 from tests.helpers.hub_server import HubServer
 from tests.helpers.trainer_make import TEXTS
 
 RECIPE = """
-name: hub_text
-base:
-  config: {{model_type: modernbert, hidden_size: 32, intermediate_size: 48, num_hidden_layers: 2,
-    num_attention_heads: 2, local_attention: 16, max_position_embeddings: 128}}
-  tokenizer: {{vocabulary: 400}}
-corpus:
-  sources: [{source}]
-  sequence_length: 32
-  held_out: 0.1
-batch: {{sequences: 4}}
-optimizer: {{learning_rate: 1e-3}}
-phases: [{{name: only, objective: mlm, masking: {{rate: 0.15}}, tokens: 2k, schedule: {{shape: constant}}}}]
+name: from_hub
+base: BASE
+corpus: {sources: [SOURCE], sequence_length: 32, held_out: 0.1}
+batch: {sequences: 4}
+optimizer: {learning_rate: 1e-3}
+phases: [{name: only, objective: mlm, masking: {rate: 0.15}, tokens: 1k, schedule: {shape: constant}}]
 """
+NEW = """{config: {model_type: modernbert, hidden_size: 32, intermediate_size: 48, num_hidden_layers: 2,
+  num_attention_heads: 2, local_attention: 16, max_position_embeddings: 128}, tokenizer: {vocabulary: 400}}"""
 
 STREAM = """
 import json
@@ -53,11 +48,15 @@ def part(number: int, parts: int) -> bytes:
     return out.getvalue()
 
 
-def recipe(folder: Path, name: str, source: str) -> Path:
-    """A recipe with this source."""
+def recipe(folder: Path, name: str, source: str = "{id: hub, hub: org/lines}", base: str = NEW) -> Path:
+    """A recipe with this source and base."""
     path = folder / f"{name}.yaml"
-    path.write_text(RECIPE.format(source=source))
+    path.write_text(RECIPE.replace("SOURCE", source).replace("BASE", base))
     return path
+
+
+LINES = "".join(json.dumps({"text": t}) + "\n" for t in TEXTS * 3).encode()
+TAGGED, GATED = "{model: org/base, revision: v1}", "{model: org/gated}"
 
 
 def test_a_corpus_is_streamed_from_the_commit_that_it_names(
@@ -68,9 +67,8 @@ def test_a_corpus_is_streamed_from_the_commit_that_it_names(
     hub.repository("datasets", "org/script", {**shards, "script.py": b"raise SystemExit"})
     first = repository.refs["v1"] = repository.refs["main"]
     repository.commit({"data/train-00000-of-00004.parquet": part(1, 4)})
-    lines = "".join(json.dumps({"text": t}) + "\n" for t in TEXTS * 3).encode()
-    hub.repository("datasets", "org/lines", {"train.jsonl": lines})
-    hub.repository("datasets", "org/gated", {"train.jsonl": lines}, gated=True)
+    hub.repository("datasets", "org/lines", {"train.jsonl": LINES})
+    hub.repository("datasets", "org/gated", {"train.jsonl": LINES}, gated=True)
     streamed = command("-c", STREAM.format(revision=first))
     assert json.loads(streamed.out) == [f"{t} {n}" for n in range(4) for t in TEXTS[n::4] * 3]
     hub.fault("GET /datasets/org/corpus/", "cut", 200)
@@ -96,21 +94,7 @@ def test_a_corpus_is_streamed_from_the_commit_that_it_names(
         assert hub.requests(f"resolve/{first}/data/train-0000{n}"), "of the commit and no other"
     assert not hub.requests("resolve/.*load.py")
     for name, words in REFUSALS.items():
-        lines = built[name].err.splitlines()[-2:]
-        assert Said(built[name].status, "", "\n".join(lines)).refusal().startswith(words), name
-
-
-BASE = """
-name: from_hub
-base: {model: org/base, revision: v1}
-corpus:
-  sources: [{id: hub, hub: org/lines}]
-  sequence_length: 32
-  held_out: 0.1
-batch: {sequences: 4}
-optimizer: {learning_rate: 1e-3}
-phases: [{name: only, objective: mlm, masking: {rate: 0.15}, tokens: 1k, schedule: {shape: constant}}]
-"""
+        assert refusal(built[name]).startswith(words), name
 
 
 @pytest.fixture
@@ -132,12 +116,9 @@ def test_a_base_checkpoint_comes_from_the_hub(
     repository.commit({"config.json": b"{}"})
     # the tag moves between the tokenizer and the weights
     hub.after(".*/org/base/.*tokenizer.json", lambda: repository.commit({"config.json": b"{}"}, "v1"))
-    lines = "".join(json.dumps({"text": t}) + "\n" for t in TEXTS * 3).encode()
-    hub.repository("datasets", "org/lines", {"train.jsonl": lines})
+    hub.repository("datasets", "org/lines", {"train.jsonl": LINES})
     hub.repository("models", "org/gated", files, gated=True)
-    path, gated = tmp_path / "recipe.yaml", tmp_path / "gated.yaml"
-    path.write_text(BASE)
-    gated.write_text(BASE.replace("org/base, revision: v1", "org/gated"))
+    path, gated = recipe(tmp_path, "recipe", base=TAGGED), recipe(tmp_path, "gated", base=GATED)
     hub.fault("GET /models/org/base/", "cut", 1000)
     done, refused = command.several(
         ("pretrain", path, "--out", str(tmp_path / "run"), "--no-exclude-tasks"),
@@ -150,7 +131,7 @@ def test_a_base_checkpoint_comes_from_the_hub(
     assert ledger["corpus"]["revisions"] == {"hub": hub.repositories["datasets", "org/lines"].refs["main"]}
     assert hub.requests(f"org/base/resolve/{first}/")
     assert not hub.requests("org/base/resolve/v1/"), "every file is of the commit that the tag stood for at first"
-    assert "gated" in Said(refused.status, "", "\n".join(refused.err.splitlines()[-2:])).refusal()
+    assert "gated" in refusal(refused)
 
 
 def test_a_plan_and_a_job_without_a_network_take_the_base_from_the_hub(
@@ -161,11 +142,9 @@ def test_a_plan_and_a_job_without_a_network_take_the_base_from_the_hub(
     first = repository.refs["v1"] = repository.refs["main"]
     repository.commit({"config.json": b"{}"})
     hub.repository("models", "org/gated", files, gated=True)
-    lines = "".join(json.dumps({"text": t}) + "\n" for t in TEXTS * 3).encode()
-    text = hub.repository("datasets", "org/lines", {"train.jsonl": lines}).refs["main"]
-    path, gated, out = tmp_path / "recipe.yaml", tmp_path / "gated.yaml", tmp_path / "runs" / "model"
-    path.write_text(BASE.replace("hub: org/lines", f"hub: org/lines, revision: {text}"))  # else it is asked for
-    gated.write_text(BASE.replace("org/base, revision: v1", "org/gated"))
+    text = hub.repository("datasets", "org/lines", {"train.jsonl": LINES}).refs["main"]
+    path = recipe(tmp_path, "recipe", f"{{id: hub, hub: org/lines, revision: {text}}}", TAGGED)  # else it is asked for
+    gated, out = recipe(tmp_path, "gated", base=GATED), tmp_path / "runs" / "model"
     hub.fault("GET /api/models/org/base", "status", 503, body=b"0")
     script, planned, refused = command.several(
         ("slurm", "--nodes", "2", "--time", "60", "--", "pretrain", path, "--out", out),
@@ -174,7 +153,7 @@ def test_a_plan_and_a_job_without_a_network_take_the_base_from_the_hub(
     )
     assert planned.status == 0, planned.err
     assert planned.json()["steps"] > 0
-    assert "gated" in Said(refused.status, "", "\n".join(refused.err.splitlines()[-2:])).refusal()
+    assert "gated" in refusal(refused)
     (before,) = re.findall("# before, on one machine: biobench (corpus build .*)", script.out)
     (built,) = command.several((*before.split(), "--no-exclude-tasks"))
     assert built.status == 0, built.err

@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from biobench.submission.pack import submit
-from tests.helpers.cli_make import Said
-from tests.helpers.hub_commands import HubCommands
+from tests.helpers.hub_commands import HubCommands, refusal
 from tests.helpers.hub_repo import Repository
 from tests.helpers.hub_server import HubServer
 from tests.helpers.spec_make import write_spec
@@ -23,28 +22,17 @@ PARQUET = "{format: parquet, columns: {id: id, text: text, labels: label}}"
 TSV = "{format: tsv, columns: {text: text, label: label}}"
 
 
-def table(split: str) -> pa.Table:
-    """Three documents."""
-    return pa.table(
-        {
-            "id": [f"{split}{n}" for n in range(3)],
-            "text": [f"{split} text {n}" for n in range(3)],
-            "label": ["0", "1", "0"],
-        }
-    )
-
-
 def parquet(split: str) -> bytes:
-    """As a parquet file."""
+    """Three documents."""
+    columns = {name: [f"{split}{name}{n}" for n in range(3)] for name in ("id", "text")}
     out = io.BytesIO()
-    pq.write_table(table(split), out)
+    pq.write_table(pa.table(columns | {"label": ["0", "1", "0"]}), out)
     return out.getvalue()
 
 
 def tsv(split: str) -> bytes:
-    """As a table."""
-    rows = [f"{split} text {n}\t{n % 2}" for n in range(3)]
-    return ("\n".join(["text\tlabel", *rows]) + "\n").encode()
+    """The same as a table."""
+    return "".join(["text\tlabel\n", *(f"{split} text {n}\t{n % 2}\n" for n in range(3))]).encode()
 
 
 def spec(folder: Path, id: str, where: str, ending: str, reader: str) -> Path:
@@ -64,11 +52,6 @@ sys.argv = {arguments!r}
 main()
 """
 """A command that checks submissions in its own process, which spares seconds each."""
-
-
-def refusal(answer: Said) -> str:
-    """The last line but the hint."""
-    return Said(answer.status, answer.out, "\n".join(answer.err.splitlines()[-2:])).refusal()
 
 
 def test_sources_on_the_hub_are_fetched_at_their_commit(hub: HubServer, command: HubCommands, tmp_path: Path) -> None:

@@ -1,16 +1,19 @@
-"""Checkpoints of people whom nobody here knows."""
+"""Checkpoints of unknown origin, damaged ones, and those with heads: what is refused, and by which error."""
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+import transformers
+from safetensors.torch import load_file
+from transformers import AutoModel
 
 from biobench.core.stop import RunStoppedError, stoppable
 from biobench.errors import ModelError
@@ -18,12 +21,7 @@ from biobench.finetune import engine
 from biobench.models import weights
 from biobench.models.loading import CARD, find_checkpoint, load_tokenizer
 from biobench.models.weights import load_base
-from tests.helpers.checkpoints import make_checkpoint
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return make_checkpoint("bert", tmp_path / "some-encoder")
+from tests.helpers.checkpoints import configure, make_checkpoint, reweigh
 
 
 class Writes:
@@ -51,8 +49,6 @@ def test_a_pickle_never_runs_and_is_not_loaded_unless_named(
 
 
 def test_sound_pickled_weights_load_when_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from safetensors.torch import load_file
-
     torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
     with pytest.raises(ModelError, match="pickle file"):
@@ -64,10 +60,9 @@ def test_sound_pickled_weights_load_when_named(folder: Path, monkeypatch: pytest
 def test_code_of_a_checkpoint_is_not_followed_without_the_flag(folder: Path, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     (folder / "modeling_own.py").write_text(f"open({str(ran)!r}, 'w')\n")
-    config = json.loads((folder / "config.json").read_text())
     for kind in ("bert", "never_heard_of"):
         own = {"AutoConfig": "modeling_own.C", "AutoModel": "modeling_own.M", "AutoTokenizer": "modeling_own.T"}
-        (folder / "config.json").write_text(json.dumps(config | {"model_type": kind, "auto_map": own}))
+        configure(folder, model_type=kind, auto_map=own)
         try:
             checkpoint = find_checkpoint(str(folder))
             load_tokenizer(checkpoint)
@@ -78,8 +73,7 @@ def test_code_of_a_checkpoint_is_not_followed_without_the_flag(folder: Path, tmp
 
 
 def test_code_that_is_needed_and_not_allowed_is_said(folder: Path) -> None:
-    config = json.loads((folder / "config.json").read_text()) | {"model_type": "own", "auto_map": {"AutoModel": "m.M"}}
-    (folder / "config.json").write_text(json.dumps(config))
+    configure(folder, model_type="own", auto_map={"AutoModel": "m.M"})
     with pytest.raises(ModelError, match="the config cannot be read: ") as caught:
         find_checkpoint(str(folder))
     assert "--trust-remote-code" in caught.value.hint
@@ -124,11 +118,8 @@ def test_links_within_the_folder_and_to_the_blobs_of_the_hubs_entry_are_followed
 def test_a_config_that_contradicts_the_weights_is_refused_before_it_is_built(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: str, changes: dict[str, int], words: str
 ) -> None:
-    from transformers import AutoModel
-
     folder = make_checkpoint(family, tmp_path / family)
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | changes))
+    configure(folder, **changes)
     monkeypatch.setattr(AutoModel, "from_pretrained", lambda *_, **__: pytest.fail("it was built"))
     with pytest.raises(ModelError, match=words) as caught:
         load_base(find_checkpoint(str(folder)), torch.float32)
@@ -138,8 +129,6 @@ def test_a_config_that_contradicts_the_weights_is_refused_before_it_is_built(
 def test_an_encoder_beyond_the_memory_is_refused_before_it_is_built(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from transformers import AutoModel
-
     checkpoint = find_checkpoint(str(folder))
     assert checkpoint.parameters is not None
     monkeypatch.setattr(weights, "free_memory_bytes", lambda _: 4 * checkpoint.parameters)
@@ -171,20 +160,18 @@ def test_a_signal_ends_the_building_of_a_model(folder: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_weights_that_are_no_numbers_are_named(folder: Path, value: float) -> None:
-    from safetensors.torch import load_file, save_file
+    def spoil(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        next(w for name, w in weights.items() if "layer.1" in name).view(-1)[3] = value
+        return weights
 
-    weights = load_file(folder / "model.safetensors")
-    name = next(n for n in weights if "layer.1" in n)
-    weights[name].view(-1)[3] = value
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    reweigh(folder, spoil)
     with pytest.raises(ModelError, match=r"layer\.1.*hold NaN or infinite"):
         load_base(find_checkpoint(str(folder)), torch.float32)
 
 
 @pytest.mark.parametrize("said", [["<script>"], [7], "Bert", ["B\x1b[2J"], ["x" * 500]])
 def test_an_architecture_that_is_no_name_does_not_enter_records(folder: Path, said: object) -> None:
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"architectures": said}))
+    configure(folder, architectures=said)
     try:
         identity = find_checkpoint(str(folder)).identity(1)
     except ModelError:
@@ -212,3 +199,81 @@ def test_only_a_plain_identifier_of_the_card_is_a_licence(folder: Path, card: st
     carded = find_checkpoint(str(folder))
     assert carded.identity(10).licence == licence
     assert carded.hash == bare.hash
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_weights_cut_short_are_named(folder: Path, size: int) -> None:
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(ModelError, match="the weights cannot be loaded: ") as caught:
+        load_base(find_checkpoint(str(folder)), torch.float32)
+    assert caught.value.file == str(folder / "model.safetensors")
+    assert "download it again" in caught.value.hint
+
+
+def test_without_weights_the_folder_is_named(folder: Path) -> None:
+    checkpoint = find_checkpoint(str(folder))
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(ModelError, match="the weights cannot be loaded: ") as caught:
+        load_base(checkpoint, torch.float32)
+    assert caught.value.file == str(folder)
+
+
+@pytest.mark.parametrize("content", ['{"version": "1.0", "model": {"type": "Nothing"}}', ""])
+def test_a_damaged_tokenizer_is_named(folder: Path, content: str) -> None:
+    (folder / "tokenizer.json").write_text(content)
+    with pytest.raises(ModelError, match="the tokenizer cannot be loaded: ") as caught:
+        load_tokenizer(find_checkpoint(str(folder)))
+    assert caught.value.file == str(folder / "tokenizer.json")
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        lambda name: f"module.{name}",
+        lambda name: f"lost.{name}" if "layer.1.output.dense.bias" in name else name,
+    ],
+)
+def test_weights_that_the_model_does_not_find_are_refused(folder: Path, named: Callable[[str], str]) -> None:
+    reweigh(folder, lambda weights: {named(k): v for k, v in weights.items()})
+    with pytest.raises(ModelError, match=r"the files lack \d+ of the encoder's weights, such as '.*'; they hold"):
+        load_base(find_checkpoint(str(folder)), torch.float32)
+
+
+@pytest.mark.parametrize(
+    ("family", "task"),
+    [
+        ("bert", "MaskedLM"),
+        ("electra", "TokenClassification"),
+        ("deberta", "SequenceClassification"),
+        ("modernbert", "MaskedLM"),
+    ],
+)
+def test_checkpoints_with_heads_hold_the_encoder(tmp_path: Path, family: str, task: str) -> None:
+    bare = load_base(find_checkpoint(str(make_checkpoint(family, tmp_path / "bare"))), torch.float32)
+    full = getattr(transformers, f"AutoModelFor{task}").from_config(bare.config)
+    full.base_model.load_state_dict(bare.state_dict(), strict=False)
+    full.save_pretrained(tmp_path / "full")
+    loaded = load_base(find_checkpoint(str(tmp_path / "full")), torch.float32)
+    for name, values in bare.state_dict().items():
+        if not name.startswith("pooler."):
+            torch.testing.assert_close(loaded.state_dict()[name], values, atol=0, rtol=0)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+def test_a_folder_without_a_tokenizer_is_refused(tmp_path: Path, family: str) -> None:
+    folder = make_checkpoint(family, tmp_path / "m")
+    for file in folder.glob("*token*"):
+        file.unlink()
+    with pytest.raises(ModelError, match=r"the tokenizer (knows no word|cannot be loaded)") as caught:
+        load_tokenizer(find_checkpoint(str(folder)))
+    assert "the tokenizer's files" in caught.value.hint
+
+
+def test_the_encoder_half_of_t5_is_an_encoder(tmp_path: Path) -> None:
+    sizes = {"vocab_size": 60, "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4}
+    for name, make in (("half", transformers.T5EncoderModel), ("whole", transformers.T5Model)):
+        make(transformers.T5Config(**sizes)).save_pretrained(tmp_path / name)
+    assert type(load_base(find_checkpoint(str(tmp_path / "half")), torch.float32)).__name__ == "T5EncoderModel"
+    with pytest.raises(ModelError, match="encoder-decoder"):
+        load_base(find_checkpoint(str(tmp_path / "whole")), torch.float32)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import transformers
 
 from biobench.errors import ModelError
 from biobench.models.encoder import Encoder
 from biobench.models.loading import find_checkpoint, load_tokenizer, position_limit, window
 from biobench.models.weights import load_base
 from biobench.schema.checkpoint import content_hash
-from tests.helpers.checkpoints import FAMILIES, make_checkpoint
+from tests.helpers.checkpoints import _SIZES, FAMILIES, fast_tokenizer, make_checkpoint
 
 
 @pytest.fixture(scope="module", params=sorted(FAMILIES))
@@ -54,12 +56,9 @@ _OTHERS: dict[str, tuple[str, str, dict[str, object]]] = {
 
 
 def _other(name: str) -> Encoder:
-    import transformers
-
-    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
     kind, _, more = _OTHERS[name]
     torch.manual_seed(0)
-    config = getattr(transformers, kind)(vocab_size=300, max_position_embeddings=80, pad_token_id=1, **sizes, **more)
+    config = getattr(transformers, kind)(vocab_size=300, max_position_embeddings=80, pad_token_id=1, **_SIZES, **more)
     return Encoder(transformers.AutoModel.from_config(config), pad_id=1).eval()
 
 
@@ -78,10 +77,7 @@ def test_states_of_any_family_do_not_depend_on_company_or_history(name: str) -> 
 
 
 def test_causal_attention_hides_the_text_from_the_first_token() -> None:
-    import transformers
-
-    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
-    causal = transformers.LlamaConfig(vocab_size=300, pad_token_id=1, num_key_value_heads=4, **sizes)
+    causal = transformers.LlamaConfig(vocab_size=300, pad_token_id=1, num_key_value_heads=4, **_SIZES)
     assert not Encoder(transformers.AutoModel.from_config(causal), pad_id=1).first_token_reads
 
 
@@ -125,9 +121,7 @@ def test_the_hash_is_that_of_the_named_files(tmp_path: Path) -> None:
         (lambda f: (f / "model.safetensors").unlink(), "no weights"),
     ],
 )
-def test_broken_checkpoints_are_named(tmp_path: Path, spoil: object, words: str) -> None:
-    folder = make_checkpoint("bert", tmp_path / "m")
-    assert callable(spoil)
+def test_broken_checkpoints_are_named(folder: Path, spoil: Callable[[Path], object], words: str) -> None:
     spoil(folder)
     with pytest.raises(ModelError, match=words) as caught:
         find_checkpoint(str(folder))
@@ -135,10 +129,7 @@ def test_broken_checkpoints_are_named(tmp_path: Path, spoil: object, words: str)
     assert caught.value.hint
 
 
-def test_a_tokenizer_that_does_not_fit(tmp_path: Path) -> None:
-    from tests.helpers.checkpoints import fast_tokenizer
-
-    folder = make_checkpoint("bert", tmp_path / "m")
+def test_a_tokenizer_that_does_not_fit(folder: Path) -> None:
     fast_tokenizer("byte_level").save_pretrained(folder)
     with pytest.raises(ModelError, match="does not fit the embedding"):
         load_tokenizer(find_checkpoint(str(folder)))

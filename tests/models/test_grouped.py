@@ -1,4 +1,4 @@
-"""Grouped attention and cheap dropout against plain computations."""
+"""Grouped and local attention and cheap dropout against plain computations."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from biobench.models import attention
 from biobench.models import dropout as dropping
+from biobench.models.attention import Layout, packed
 from biobench.models.dropout import Dropout, draws, signs, threshold, use_cheap_dropout
-from biobench.models.grouped import dropped_attention, grouped_attention, make_groups
+from biobench.models.grouped import dropped_attention, grouped_attention, in_blocks, local_attention, make_groups
 
 HEADS, WIDTH = 3, 8
 
@@ -154,3 +156,26 @@ def test_only_plain_dropout_is_replaced() -> None:
     use_cheap_dropout(model)
     assert [type(m) for m in model.modules() if isinstance(m, nn.Dropout)] == [Dropout, Other, Dropout]
     assert [m.p for m in model.modules() if isinstance(m, nn.Dropout)] == [0.1, 0.2, 0.3]
+
+
+@pytest.mark.parametrize(("length", "window"), [(1100, 65), (1030, 1), (700, 33), (1400, 300), (256, 65)])
+def test_blocks_give_the_states_and_gradients_of_the_whole_band(length: int, window: int) -> None:
+    torch.manual_seed(0)
+    states = [torch.randn(2, 2, length, 4, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+    ours = local_attention(*states, window, None, None)
+    at = torch.arange(length)
+    plain = scaled_dot_product_attention(*states, attn_mask=(at[:, None] - at[None, :]).abs() < window)
+    assert (ours - plain).abs().max() < 1e-12
+    seen = torch.randn_like(plain)
+    for a, b in zip(torch.autograd.grad(ours, states, seen), torch.autograd.grad(plain, states, seen), strict=True):
+        assert (a - b).abs().max() < 1e-11
+
+
+def test_packed_long_documents_are_each_alone() -> None:
+    lengths, window = [1500, 40, 1300, 1100, 300], 65
+    assert [in_blocks(n, window) for n in lengths] == [True, False, True, True, False]
+    assert not in_blocks(8192, None)
+    states = _states(sum(lengths), 0)
+    with packed(Layout(lengths, torch.device("cpu"))), torch.no_grad():
+        ours, _ = attention._packed_attention(None, *states, None, sliding_window=window)  # type: ignore[arg-type]
+        assert (ours - _one_by_one(states, lengths, window)).abs().max() < 1e-12

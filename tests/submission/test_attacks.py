@@ -59,7 +59,7 @@ def stored(tmp_path: Path) -> tuple[Any, Path, list[Document], list[Prediction]]
 def test_an_honest_submission_is_packed_whole_and_scored_again(packed, monkeypatch, capfd):
     verification = examine(packed)
     assert verification.accepted, verification.checks
-    assert (verification.records, verification.state, verification.mark) == (2, "verified", "re-scored")
+    assert (len(verification.runs), verification.state, verification.mark) == (2, "verified", "re-scored")
     manifest = json.loads((packed / MANIFEST).read_text())
     assert (manifest["model"], manifest["notes"], len(manifest["files"])) == ("org/tiny", "hello", 4)
     monkeypatch.chdir(packed.parent)
@@ -95,7 +95,7 @@ def test_two_sets_of_weights_of_one_name_are_packed_one_at_a_time(tmp_path):
         submit("org/tiny", tmp_path / "results", tmp_path / "none")
     assert "'org/tiny [weights aaaaaaaa]', 'org/tiny [weights bbbbbbbb]'" in caught.value.hint
     verification = checked(tmp_path / "results", model="org/tiny [weights bbbbbbbb]")
-    assert (verification.accepted, verification.model, verification.records) == (True, "org/tiny", 1)
+    assert (verification.accepted, verification.model, len(verification.runs)) == (True, "org/tiny", 1)
     with pytest.raises(UsageError, match="names 2 different weights"):
         export("org/tiny", "model-card", tmp_path / "results")
     assert "org/tiny" in export("org/tiny [weights bbbbbbbb]", "model-card", tmp_path / "results")
@@ -159,9 +159,9 @@ LIES: dict[str, tuple[Changes, str]] = {
     "a link as licence": (lambda r: r["model"].update(licence="mit](https://example.org)"), "R01"),
     "escapes": (lambda r: r["provenance"].update(packages={"torch": "2\x1b[31m"}), "R01"),
     "record version -7": (lambda r: r.update(record_version=-7), "R01"),
-    "longer training than run": (lambda r: r["cost"].update(train_seconds=1e6), "S06"),
-    "no time at all": (lambda r: r["cost"].update(seconds=0, train_seconds=0, evaluation_seconds=0), "S06"),
-    "less memory than weights": (lambda r: r["cost"].update(peak_memory_bytes=1), "S06"),
+    "longer training than run": (lambda r: r["cost"].update(train_seconds=1e6), "R02"),
+    "no time at all": (lambda r: r["cost"].update(seconds=0, train_seconds=0, evaluation_seconds=0), "R02"),
+    "less memory than weights": (lambda r: r["cost"].update(peak_memory_bytes=1), "R02"),
 }
 
 

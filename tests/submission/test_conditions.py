@@ -54,10 +54,10 @@ def test_runs_are_submitted_under_their_own_conditions(tmp_path, overrides, trac
         under(tmp_path / "results", overrides, track, seed, **training)
     honest_run(tmp_path / "results", 42)
     alone = submit("org/tiny", tmp_path / "results", tmp_path / "full")
-    assert examine(alone).records == 1, "without brackets the runs of the spec as it is are meant"
+    assert len(examine(alone).runs) == 1, "without brackets the runs of the spec as it is are meant"
     pack = submit(f"org/tiny [{shown}]", tmp_path / "results", tmp_path / "board" / "submitted" / "mine")
     found = examine(pack)
-    assert (found.state, found.records) == ("verified", 2), found.checks
+    assert (found.state, len(found.runs)) == ("verified", 2), found.checks
     (group,) = load(tmp_path / "board").groups
     assert (group.source, group.variant) == ("submitted", shown)
 
@@ -87,9 +87,9 @@ def test_every_shipped_run_passes_once_it_is_submitted(tmp_path, line):
     pack = submit(line, RESULTS, tmp_path / "pack")
     began = time.process_time()
     verification = examine(pack, tmp_path / "no-data")
-    assert (time.process_time() - began) / verification.records < 2, "seconds of a quiet core a run"
+    assert (time.process_time() - began) / len(verification.runs) < 2, "seconds of a quiet core a run"
     assert verification.accepted, [c for c in verification.checks if c.grade != "warning"]
-    assert (verification.count("refused"), verification.records) == (0, RUNS[line])
+    assert (verification.count("refused"), len(verification.runs)) == (0, RUNS[line])
 
 
 def test_all_shipped_runs_are_among_these():

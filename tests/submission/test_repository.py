@@ -1,31 +1,44 @@
-"""`results pull` and `results push` against real git repositories; tests/hub has a stand-in for the hub."""
+"""`results pull` and `push` against real git repositories, and the page on a results repository."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from biobench.errors import StoreError, UsageError
 from biobench.report.results import load
+from biobench.store import run_key
 from biobench.store.statements import Draw, make_statement, mark_of, save_statement
+from biobench.store.tables import SCHEMA
 from biobench.submission import repository
-from biobench.submission.pack import slug, submit
+from biobench.submission.pack import Manifest, SubmittedFile, submit
 from biobench.submission.verify import examine
 from tests.helpers.cli_make import call
 from tests.helpers.submission_make import honest_run
+from tests.test_docs import parse
 
 IDENTITY = {f"GIT_{who}_{what}": "x@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
 
-def git(folder: Path, *words: str) -> str:
+def git(folder: Path, *words: str, text: str | None = None) -> str:
+    environment = {**os.environ, **IDENTITY}
     done = subprocess.run(
-        ["git", *words], cwd=folder, capture_output=True, text=True, check=True, env={**os.environ, **IDENTITY}
+        ["git", *words], cwd=folder, capture_output=True, text=True, check=True, env=environment, input=text
     )
-    return done.stdout
+    return done.stdout.strip()
+
+
+def commit(folder: Path) -> None:
+    git(folder, "add", "-A", "-f")
+    git(folder, "commit", "-q", "-m", "news")
 
 
 @pytest.fixture(autouse=True)
@@ -48,99 +61,78 @@ def bare_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     liar = submit("org/first", folder / "theirs", work / "submitted" / "liar")
     (record,) = liar.glob("runs/*/*.json")
     record.write_text(record.read_text().replace('"macro_f1": 0.', '"macro_f1": 0.9', 1))
-    honest_run(work, model="org/owner", weights="5" * 64)
     (work / "README.md").write_text("a results repository")
-    (work / "submitted" / "first" / "evil.py").write_text("raise SystemExit")
-    git(work, "add", "-A", "-f")
-    git(work, "commit", "-q", "-m", "results")
+    commit(work)
     git(folder, "clone", "-q", "--bare", str(work), "there.git")
     return folder
 
 
 @pytest.fixture
 def bare(bare_once: Path, tmp_path: Path) -> Path:
-    """A bare repository with one accepted submission, one that lies, and an owner's run."""
+    """A bare repository with one accepted submission and one that lies."""
     shutil.copytree(bare_once, tmp_path, dirs_exist_ok=True)
     return tmp_path / "there.git"
 
 
 def publish(bare: Path, work: Path) -> None:
     """What lies in the owner's folder becomes the repository's newest commit."""
-    git(work, "add", "-A", "-f")
-    git(work, "commit", "-q", "-m", "news")
+    commit(work)
     git(work, "push", "-q", str(bare), "main")
 
 
-def outcomes(pulled) -> dict[str, str]:
-    return {one.name.partition("-")[0]: one.outcome for one in pulled}
+def pulled(bare: Path, target: Path) -> dict[str, str]:
+    return {one.name: one.outcome for one in repository.pull(str(bare), target)[1]}
 
 
 def test_what_is_sound_is_pulled_and_shown_with_ones_own(bare: Path, tmp_path: Path) -> None:
     honest_run(tmp_path / "mine", model="org/mine", weights="7" * 64)
-    commit, pulled = repository.pull(str(bare), tmp_path / "mine")
-    assert commit == git(bare, "rev-parse", "HEAD").strip()
-    assert outcomes(pulled) == {"first": "new", "liar": "refused", "org": "new"}
-    assert [one.reason.split(":")[0] for one in pulled if one.name == "liar"] == ["refused"]
+    newest, (first, liar) = repository.pull(str(bare), tmp_path / "mine")
+    assert newest == git(bare, "rev-parse", "HEAD")
+    assert (first.name, first.outcome, liar.outcome, liar.reason.split(":")[0]) == ("first", "new", *["refused"] * 2)
     shown = {(g.model, g.source) for g in load(tmp_path / "mine").groups}
-    assert shown == {("org/mine", "run"), ("org/first", "submitted"), ("org/owner", "submitted")}
-    assert not (tmp_path / "mine" / "submitted" / "first" / "evil.py").exists(), "only files of results are read"
+    assert shown == {("org/mine", "run"), ("org/first", "submitted")}
 
 
 def test_pulled_again_what_changed_there_is_updated_and_what_changed_here_is_kept(bare: Path, tmp_path: Path) -> None:
     mine, work = tmp_path / "mine", tmp_path / "owner"
-    laid = mine / "submitted" / "first"
+    place = mine / "submitted" / "first"
     honest_run(tmp_path / "other", model="org/other")
-    submit("org/other", tmp_path / "other", laid)
-    assert outcomes(repository.pull(str(bare), mine)[1])["first"] == "kept", "another model's"
-    shutil.rmtree(laid)
+    submit("org/other", tmp_path / "other", place)
+    assert pulled(bare, mine)["first"] == "kept", "another model's"
+    shutil.rmtree(place)
     repository.pull(str(bare), mine)
-    (laid / "runs" / ".index.json").write_bytes(b"what a report leaves")
-    assert outcomes(repository.pull(str(bare), mine)[1]) == {
-        "first": "unchanged",
-        "liar": "refused",
-        "org": "unchanged",
-    }
-    (record,) = laid.glob("runs/*/*.json")
+    (place / "runs" / ".index.json").write_bytes(b"what a report leaves")
+    assert pulled(bare, mine) == {"first": "unchanged", "liar": "refused"}
+    (record,) = place.glob("runs/*/*.json")
     record.write_text(record.read_text().replace('"seed": 42', '"seed": 41'))
-    (first,) = (one for one in repository.pull(str(bare), mine)[1] if one.name == "first")
-    assert (first.outcome, first.reason) == (
-        "kept",
-        "it is another submission, or was changed here since; delete it to pull it again",
-    )
-    shutil.rmtree(laid)
+    first = repository.pull(str(bare), mine)[1][0]
+    what = "it is another submission, or was changed here since; delete it to pull it again"
+    assert (first.outcome, first.reason) == ("kept", what)
+    shutil.rmtree(place)
     repository.pull(str(bare), mine)
     shutil.rmtree(work / "submitted" / "first")
     honest_run(tmp_path / "theirs", model="org/first", seed=43)
     submit("org/first", tmp_path / "theirs", work / "submitted" / "first")
-    submit("org/owner", work, work / "submitted" / slug("org/owner"), notes="by the owner")
     publish(bare, work)
-    assert outcomes(repository.pull(str(bare), mine)[1]) == {"first": "updated", "liar": "refused", "org": "updated"}
+    assert pulled(bare, mine) == {"first": "updated", "liar": "refused"}
     (group,) = [g for g in load(mine).groups if g.model == "org/first"]
     assert group.seeds == (42, 43)
 
 
 def test_names_in_a_tree_that_lead_out_are_read_by_nobody(bare: Path, tmp_path: Path) -> None:
     """Made by hand: `git add` would refuse them."""
-    blob = subprocess.run(
-        ["git", "hash-object", "-w", "--stdin"], cwd=bare, input=b"{}", capture_output=True, check=True
-    ).stdout.strip()
-    tree = subprocess.run(
-        ["git", "mktree"], cwd=bare, input=b"100644 blob %b\tsubmission.json\n" % blob, capture_output=True, check=True
-    ).stdout.strip()
+    blob = git(bare, "hash-object", "-w", "--stdin", text="{}")
+    tree = git(bare, "mktree", text=f"100644 blob {blob}\tsubmission.json\n")
 
-    def named(*names: bytes) -> None:
-        listed = b"".join(b"040000 tree %b\t%b\n" % (tree, name) for name in names)
-        inner = subprocess.run(["git", "mktree"], cwd=bare, input=listed, capture_output=True, check=True).stdout
-        submitted = b"040000 tree %b\tsubmitted\n" % inner.strip()
-        outer = subprocess.run(["git", "mktree"], cwd=bare, input=submitted, capture_output=True, check=True).stdout
-        commit = git(bare, "commit-tree", outer.decode().strip(), "-m", "names").strip()
-        git(bare, "update-ref", "refs/heads/main", commit)
+    def named(*names: str) -> None:
+        inner = git(bare, "mktree", text="".join(f"040000 tree {tree}\t{name}\n" for name in names))
+        outer = git(bare, "mktree", text=f"040000 tree {inner}\tsubmitted\n")
+        git(bare, "update-ref", "refs/heads/main", git(bare, "commit-tree", outer, "-m", "names"))
 
-    named(b"a b", b"-x", b"x" * 120)
-    _, pulled = repository.pull(str(bare), tmp_path / "mine")
-    assert {one.name: one.outcome for one in pulled} == dict.fromkeys(("a b", "-x", "x" * 120), "refused")
-    assert all(one.reason == "its name is no folder's name" for one in pulled)
-    named(b"..", b"sound")
+    named("a b", "-x", "x" * 120)
+    outcomes = {one.name: one[1:] for one in repository.pull(str(bare), tmp_path / "mine")[1]}
+    assert outcomes == dict.fromkeys(("a b", "-x", "x" * 120), ("refused", "its name is no folder's name"))
+    named("..", "sound")
     with pytest.raises(StoreError, match="invalid path"):
         repository.pull(str(bare), tmp_path / "mine")
     assert not (tmp_path / "mine" / "submitted").exists()
@@ -154,16 +146,8 @@ def test_links_that_lead_out_are_not_followed(bare: Path, tmp_path: Path) -> Non
     (target / f"{'0' * 32}.json").symlink_to(tmp_path / "secret.json")
     (work / "submitted" / "away").symlink_to(tmp_path)
     publish(bare, work)
-    _, pulled = repository.pull(str(bare), tmp_path / "mine")
-    assert outcomes(pulled) == {"first": "new", "liar": "refused", "linked": "refused", "org": "new"}
+    assert pulled(bare, tmp_path / "mine") == {"first": "new", "liar": "refused", "linked": "refused"}
     assert not any(p.is_symlink() for p in (tmp_path / "mine").rglob("*"))
-    for path in (
-        "submitted/a/../../x/submission.json",
-        "/etc/passwd",
-        "submitted/a/.git/hooks/x",
-        "statements/a/b.json",
-    ):
-        assert not repository._is_wanted(Path(path))
 
 
 @pytest.mark.parametrize("address", ["-oProxyCommand=x", "ext::sh -c touch% x", ""])
@@ -179,7 +163,7 @@ def test_what_cannot_be_read_is_one_line_without_a_password(tmp_path: Path) -> N
     # the path may be longer than a message; the last lines of git's answer are "Please make sure ..."
     assert str(caught.value).startswith("git clone: fatal: '/")
     git(tmp_path, "init", "-q", "--bare", "empty.git")
-    with pytest.raises(StoreError, match="has no commit"):
+    with pytest.raises(StoreError, match="does not have any commits yet"):
         repository.pull(str(tmp_path / "empty.git"), tmp_path)
 
 
@@ -191,7 +175,7 @@ def test_a_submission_is_sent_as_a_branch_and_continued(
     shown = call(monkeypatch, capfd, "results", "push", bare, pack)
     assert shown.status == 0, shown.err
     assert shown.out.startswith("branch submission/mine\n\n`biobench verify-submission`: verified: 1 runs")
-    first = git(bare, "rev-parse", "submission/mine").strip()
+    first = git(bare, "rev-parse", "submission/mine")
     changed = git(bare, "diff", "--name-only", "main", "submission/mine").split()
     expected = sorted(p.relative_to(pack).as_posix() for p in pack.rglob("*") if p.is_file())
     assert sorted(changed) == [f"submitted/mine/{path}" for path in expected]
@@ -204,11 +188,11 @@ def test_a_submission_is_sent_as_a_branch_and_continued(
     honest_run(tmp_path / "mine", model="org/mine", weights="7" * 64, seed=43)
     submit("org/mine", tmp_path / "mine", pack)
     repository.push(str(bare), pack)
-    assert git(bare, "rev-parse", "submission/mine^").strip() == first
+    assert git(bare, "rev-parse", "submission/mine^") == first
     files = git(bare, "ls-tree", "-r", "--name-only", "submission/mine", "submitted/mine/runs").split()
     assert len([f for f in files if f.endswith(".json")]) == 2
     git(bare, "update-ref", "refs/heads/main", "submission/mine")
-    assert outcomes(repository.pull(str(bare), tmp_path / "another")[1])["mine"] == "new"
+    assert pulled(bare, tmp_path / "another")["mine"] == "new"
     with pytest.raises(UsageError, match="is refused"):
         repository.push(str(bare), tmp_path / "owner" / "submitted" / "liar")
 
@@ -216,17 +200,112 @@ def test_a_submission_is_sent_as_a_branch_and_continued(
 def test_what_the_repositorys_maintainer_states_comes_along(bare: Path, tmp_path: Path) -> None:
     work, mine = tmp_path / "owner", tmp_path / "mine"
     first = work / "submitted" / "first"
+    assert repository.pull(str(bare), tmp_path / "before")[1][0].reason == "re-scored", "the demo task's data is here"
+    assert mark_of(tmp_path / "before" / "submitted" / "first") == "re-scored"
     save_statement(first, work, make_statement(first, "reproduced"))
     (work / "statements" / "x.py").write_text("raise SystemExit")
     publish(bare, work)
-    _, pulled = repository.pull(str(bare), mine)
-    marks = {one.name.partition("-")[0]: one.reason for one in pulled if one.outcome == "new"}
-    assert marks == {"first": "reproduced", "org": "re-scored"}, "the demo task's data is always at hand"
-    assert [mark_of(p) for p in sorted((mine / "submitted").iterdir())] == ["reproduced", "re-scored"]
+    assert repository.pull(str(bare), mine)[1][0].reason == "reproduced"
+    assert mark_of(mine / "submitted" / "first") == "reproduced"
     assert not (mine / "statements" / "x.py").exists()
     drawn = Draw(task="demo_topic", task_hash="a" * 64, track="fixed", seed=7, metric="macro_f1", score=0.1, low=0.8,
                  high=0.9, alike=0.2, alike_low=0.7, alike_high=0.9, agrees=False)  # fmt: skip
     save_statement(first, work, make_statement(first, "claimed", (drawn,)))
     publish(bare, work)
-    (first_again,) = (one for one in repository.pull(str(bare), tmp_path / "other")[1] if one.name == "first")
-    assert first_again[1:] == ("refused", "a run that the repository's maintainer drew does not agree")
+    what = "a run that the repository's maintainer drew does not agree"
+    assert repository.pull(str(bare), tmp_path / "other")[1][0][1:] == ("refused", what)
+
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "sharing.md").read_text(encoding="utf-8")
+EXAMPLE = (ROOT / "docs" / "examples" / "verify-submission.yml").read_text(encoding="utf-8")
+WORKFLOW = yaml.safe_load(EXAMPLE)
+STEPS = WORKFLOW["jobs"]["verify"]["steps"]
+
+
+def test_the_workflow_may_read_and_nothing_else():
+    # YAML 1.1 reads the key `on` as true
+    assert WORKFLOW[True] == {"pull_request": None}
+    assert WORKFLOW["permissions"] == {"contents": "read"}
+    (job,) = WORKFLOW["jobs"].values()
+    assert "permissions" not in job
+    assert job["timeout-minutes"] <= 30
+    used = [s["uses"] for s in STEPS if "uses" in s]
+    assert used
+    assert all(re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", u) for u in used)
+    assert STEPS[0]["with"]["persist-credentials"] is False
+    assert not any("${{" in s.get("run", "") for s in STEPS), "an expression in a script is an injection"
+    assert "secrets." not in str(WORKFLOW)
+    (command,) = re.findall(r"^ *biobench (.+?) >", STEPS[-1]["run"], re.MULTILINE)
+    parse(command.split())
+
+
+def test_the_specification_names_what_the_files_hold(capsys):
+    section = PAGE.split("## The files")[1].split("\n## ")[0]
+    columns = re.findall(r"`(\w+)`", section.split("<!-- columns -->")[1].split("<!-- end -->")[0])
+    assert sorted(columns) == sorted(SCHEMA.names)
+    manifest = next(part for part in section.split("\n- ") if part.startswith("**`submission.json`**"))
+    assert {*Manifest.model_fields, *SubmittedFile.model_fields} == set(re.findall(r"`(\w+)`", manifest))
+    decided = re.search(r'`(\{"data".*?\})`', section)
+    assert decided is not None
+    names = {"seed": 1, "precision": "fp32", "track": "fixed", "limit": None, "protocol": None}
+    names |= {"model": "m", "task": "t", "data": "d", "engine": 2}
+    assert set(re.findall(r'"(\w+)"', decided[1])) == set(names)
+    text = json.dumps(names, sort_keys=True, separators=(",", ":"))
+    key = run_key(model_hash="m", task_hash="t", data_hash="d", seed=1, precision="fp32", engine_version=2)
+    assert hashlib.sha256(text.encode()).hexdigest()[:32] == key
+    program = re.search(r'`python -c "(.*?)"`', PAGE)
+    assert program is not None
+    exec(program[1], {})
+    assert {"key", "predictions_sha256", "scores"} <= set(json.loads(capsys.readouterr().out)["properties"])
+
+
+OLD = "submitted/old/submission.json"
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"submitted/new/runs/demo_topic/a.json": "{}"}, ""),
+        ({".github/workflows/verify.yml": "{}"}, "outside"),
+        ({"tools/biobench.whl": "{}"}, "outside"),
+        ({"submitted/..x/a": "{}"}, "outside"),
+        ({"submitted/$(id)/a": "{}"}, "outside"),
+        ({"submitted/new/a\n::error::b": "{}"}, "outside"),
+        ({"submitted/new": Path("old")}, "not a plain file"),
+        ({"submitted/new/run.sh": "#!/bin/sh"}, "not a plain file"),
+        ({"submitted/new/submission.json": "{}", "submitted/other/submission.json": "{}"}, "more than one submission"),
+        ({f"submitted/new/f{number}": "{}" for number in range(4)}, "more than 3 files"),
+        ({"submitted/new/a": "x" * 1001}, "or 1000 bytes"),
+        ({OLD: ""}, "no submission"),
+    ],
+)
+def test_one_folder_of_plain_files_is_taken_and_other_requests_are_refused(tmp_path, files, words):
+    """The paths step, with lower limits, over a request with these files: a path is a link, no content a deletion."""
+    repo, output = tmp_path / "repo", tmp_path / "output"
+    (repo / OLD).parent.mkdir(parents=True)
+    (repo / OLD).write_text("{}")
+    output.write_text("")
+    git(repo, "init", "-q")
+    commit(repo)
+    for path, content in files.items():
+        (repo / path).parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, Path):
+            (repo / path).symlink_to(content)
+        elif content:
+            (repo / path).write_text(content)
+            (repo / path).chmod(0o755 if content.startswith("#!") else 0o644)
+        else:
+            (repo / path).unlink()
+    commit(repo)
+    script = next(s["run"] for s in STEPS if s.get("id") == "paths")
+    for real, here in (("$((512 * 1024 * 1024))", "1000"), ("most_files=2000", "most_files=3")):
+        assert real in script
+        script = script.replace(real, here)
+    environment = os.environ | {"GITHUB_OUTPUT": str(output)}
+    options = {"cwd": repo, "env": environment, "capture_output": True, "text": True}
+    done = subprocess.run(["bash", "-c", script], check=False, **options)
+    chosen = output.read_text().strip()
+    assert (done.returncode, chosen) == ((1, "") if words else (0, "folder=submitted/new")), done.stdout
+    assert words in done.stdout
+    assert len(done.stdout.splitlines()) == bool(words)
