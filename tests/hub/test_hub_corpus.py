@@ -141,19 +141,16 @@ def test_a_plan_and_a_job_without_a_network_take_the_base_from_the_hub(
     repository = hub.repository("models", "org/base", files)
     first = repository.refs["v1"] = repository.refs["main"]
     repository.commit({"config.json": b"{}"})
-    hub.repository("models", "org/gated", files, gated=True)
     text = hub.repository("datasets", "org/lines", {"train.jsonl": LINES}).refs["main"]
     path = recipe(tmp_path, "recipe", f"{{id: hub, hub: org/lines, revision: {text}}}", TAGGED)  # else it is asked for
-    gated, out = recipe(tmp_path, "gated", base=GATED), tmp_path / "runs" / "model"
+    out = tmp_path / "runs" / "model"
     hub.fault("GET /api/models/org/base", "status", 503, body=b"0")
-    script, planned, refused = command.several(
+    script, planned = command.several(
         ("slurm", "--nodes", "2", "--time", "60", "--", "pretrain", path, "--out", out),
         ("pretrain", "plan", path, "--json"),
-        ("pretrain", "plan", gated),
     )
     assert planned.status == 0, planned.err
     assert planned.json()["steps"] > 0
-    assert "gated" in refusal(refused)
     (before,) = re.findall("# before, on one machine: biobench (corpus build .*)", script.out)
     (built,) = command.several((*before.split(), "--no-exclude-tasks"))
     assert built.status == 0, built.err

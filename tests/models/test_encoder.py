@@ -19,31 +19,40 @@ from biobench.schema.checkpoint import content_hash
 from tests.helpers.checkpoints import _SIZES, FAMILIES, fast_tokenizer, make_checkpoint
 
 
-@pytest.fixture(scope="module", params=sorted(FAMILIES))
-def family(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    folder = tmp_path_factory.mktemp("checkpoints") / request.param
-    return request.param, make_checkpoint(request.param, folder)
-
-
 def _sequences(vocabulary: int, lengths: tuple[int, ...]) -> list[np.ndarray]:
     rng = np.random.default_rng(3)
     return [rng.integers(5, vocabulary, size=n) for n in lengths]
 
 
-def test_packed_states_equal_the_padded_ones(family: tuple[str, Path]) -> None:
-    name, folder = family
-    checkpoint = find_checkpoint(str(folder))
+@pytest.mark.parametrize(("name", "attention"), [("bert", "padded"), *((name, "packed") for name in sorted(FAMILIES))])
+def test_states_are_the_model_s_own_with_and_without_token_types(name: str, attention: str, tmp_path: Path) -> None:
+    """Packed or padded. Token types of a pair reach the encoders that know several; others do not see them."""
+    checkpoint = find_checkpoint(str(make_checkpoint(name, tmp_path)))
     encoder = Encoder(load_base(checkpoint, torch.float32), pad_id=1).eval()
     assert encoder.attention == ("padded" if name == "deberta" else "packed")
     assert encoder.first_token_reads
+    if attention == "padded":
+        encoder.model.set_attn_implementation("sdpa")
+        encoder.attention = "padded"
     # Beyond the local window of 16 (ModernBERT), with single tokens and repeated lengths among them.
     sequences = _sequences(checkpoint.config.vocab_size, (60, 3, 17, 1, 3, 40))
+    # The short ones have no types: all their tokens are of type 0.
+    types = [np.repeat([0, 1], [len(s) // 3, len(s) - len(s) // 3])[: len(s) * (len(s) > 3)] for s in sequences]
     reference = load_base(checkpoint, torch.float32).eval()
+    several = (getattr(checkpoint.config, "type_vocab_size", 0) or 0) > 1
+    assert several or name not in ("bert", "electra")
+    assert not (several and name in ("modernbert", "distilbert", "eurobert"))
     with torch.no_grad():
-        ours = encoder(sequences).split([len(s) for s in sequences])
-        for states, sequence in zip(ours, sequences, strict=True):
-            alone = reference(input_ids=torch.from_numpy(sequence)[None]).last_hidden_state[0]
-            torch.testing.assert_close(states, alone, atol=2e-5, rtol=1e-4)
+        ours, typed = (s.split([len(s) for s in sequences]) for s in (encoder(sequences), encoder(sequences, types)))
+        for states, other, sequence, own in zip(ours, typed, sequences, types, strict=True):
+            ids = torch.from_numpy(sequence)[None]
+            torch.testing.assert_close(states, reference(input_ids=ids).last_hidden_state[0], atol=2e-5, rtol=1e-4)
+            if not (several and len(own)):
+                torch.testing.assert_close(other, states, atol=0, rtol=0)
+                continue
+            alone = reference(input_ids=ids, token_type_ids=torch.from_numpy(own)[None]).last_hidden_state[0]
+            torch.testing.assert_close(other, alone, atol=2e-5, rtol=1e-4)
+            assert (other - states).abs().max() > 1e-3
 
 
 _OTHERS: dict[str, tuple[str, str, dict[str, object]]] = {
@@ -133,33 +142,3 @@ def test_a_tokenizer_that_does_not_fit(folder: Path) -> None:
     fast_tokenizer("byte_level").save_pretrained(folder)
     with pytest.raises(ModelError, match="does not fit the embedding"):
         load_tokenizer(find_checkpoint(str(folder)))
-
-
-@pytest.mark.parametrize(("name", "attention"), [("bert", "padded"), *((name, "packed") for name in sorted(FAMILIES))])
-def test_states_with_token_types_are_the_model_s_own(name: str, attention: str, tmp_path: Path) -> None:
-    """Token types of a pair reach the encoders that know several; others do not see them."""
-    lengths = (30, 7, 19)
-    checkpoint = find_checkpoint(str(make_checkpoint(name, tmp_path)))
-    encoder = Encoder(load_base(checkpoint, torch.float32), pad_id=1).eval()
-    if attention == "padded" and encoder.attention == "packed":
-        encoder.model.set_attn_implementation("sdpa")
-        encoder.attention = "padded"
-    rng = np.random.default_rng(3)
-    sequences = [rng.integers(5, checkpoint.config.vocab_size, size=n) for n in lengths]
-    # The second sequence has no types: all its tokens are of type 0.
-    types = [np.repeat([0, 1], [10, 20]), np.zeros(0, dtype=np.int64), np.repeat([0, 1], [4, 15])]
-    reference = load_base(checkpoint, torch.float32).eval()
-    several = (getattr(checkpoint.config, "type_vocab_size", 0) or 0) > 1
-    assert several or name not in ("bert", "electra")
-    assert not (several and name in ("modernbert", "distilbert", "eurobert"))
-    with torch.no_grad():
-        ours, without = (s.split(list(lengths)) for s in (encoder(sequences, types), encoder(sequences)))
-        for states, plain, sequence, own in zip(ours, without, sequences, types, strict=True):
-            if not (several and len(own)):
-                torch.testing.assert_close(states, plain, atol=0, rtol=0)
-                continue
-            alone = reference(
-                input_ids=torch.from_numpy(sequence)[None], token_type_ids=torch.from_numpy(own)[None]
-            ).last_hidden_state[0]
-            torch.testing.assert_close(states, alone, atol=2e-5, rtol=1e-4)
-            assert (states - plain).abs().max() > 1e-3
