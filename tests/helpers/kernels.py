@@ -24,6 +24,16 @@ def reference(q: Tensor, k: Tensor, v: Tensor, offsets: Tensor, window: tuple[in
     return torch.cat(parts)
 
 
+def alone(states: list[Tensor], lengths: list[int], window: int | None, scale: float | None = None) -> Tensor:
+    """(1, tokens, heads, width): each document by itself, |i - j| < window is visible.
+
+    states: query, key, value (1, heads, tokens, width).
+    """
+    reach = -1 if window is None else window - 1
+    q, k, v = (x[0].transpose(0, 1) for x in states)
+    return reference(q, k, v, torch.tensor([0, *lengths]).cumsum(0), (reach, reach), scale)[None]
+
+
 CALLS: list[dict[str, Any]] = []
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch.nn.functional import scaled_dot_product_attention
 
 from biobench.core import attention as core
 from biobench.core.attention import Kernel, choose_kernel
@@ -18,7 +17,7 @@ from biobench.models import attention
 from biobench.models.attention import GATHERED, Layout, packed
 from biobench.models.encoder import Encoder
 from tests.helpers.checkpoints import make_checkpoint
-from tests.helpers.kernels import CALLS, flash_attn_varlen_func, varlen_attn
+from tests.helpers.kernels import CALLS, alone, flash_attn_varlen_func, varlen_attn
 
 LENGTHS = [5, 1, 9, 4]
 HEADS, WIDTH = 4, 8
@@ -29,21 +28,6 @@ def states(groups: int = HEADS, dtype: torch.dtype = torch.float64) -> list[Tens
     torch.manual_seed(0)
     sizes = (HEADS, groups, groups)
     return [torch.randn(1, n, sum(LENGTHS), WIDTH, dtype=dtype, requires_grad=True) for n in sizes]
-
-
-def dense(q: Tensor, k: Tensor, v: Tensor, window: int | None, scaling: float | None) -> Tensor:
-    """Each document by itself over a whole mask; |i - j| < window is visible."""
-    k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
-    parts, begin = [], 0
-    for length in LENGTHS:
-        rows = [x[:, :, begin : begin + length] for x in (q, k, v)]
-        at = torch.arange(length)
-        mask = torch.ones(length, length, dtype=torch.bool)
-        if window is not None:
-            mask = (at[:, None] - at[None, :]).abs() < window
-        parts.append(scaled_dot_product_attention(*rows, attn_mask=mask, scale=scaling))
-        begin += length
-    return torch.cat(parts, 2).transpose(1, 2)
 
 
 TORCH = Kernel("torch", varlen_attn)
@@ -86,7 +70,7 @@ def test_values_and_gradients_are_those_of_each_document_alone(
     weights = torch.randn(1, sum(LENGTHS), HEADS, WIDTH, dtype=torch.float64)
     out = computed(layout, tensors, window, scaling, 0.0)
     changes = torch.autograd.grad((out * weights).sum(), tensors)
-    wanted = dense(*tensors, window, scaling)
+    wanted = alone(tensors, LENGTHS, window, scaling)
     torch.testing.assert_close(out, wanted)
     torch.testing.assert_close(changes, torch.autograd.grad((wanted * weights).sum(), tensors))
     assert list(layout.paths) == [kernels[0].name if kernels else GATHERED]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -16,6 +14,7 @@ from biobench.models import dropout as dropping
 from biobench.models.attention import Layout, packed
 from biobench.models.dropout import Dropout, draws, signs, threshold, use_cheap_dropout
 from biobench.models.grouped import dropped_attention, grouped_attention, in_blocks, local_attention, make_groups
+from tests.helpers.kernels import alone
 
 HEADS, WIDTH = 3, 8
 
@@ -24,17 +23,6 @@ def _states(tokens: int, seed: int, kind: torch.dtype = torch.float64) -> list[T
     """Query, key, value as the families hand them over: (1, heads, tokens, width), strides of (tokens, heads)."""
     torch.manual_seed(seed)
     return [torch.randn(1, tokens, HEADS, WIDTH, dtype=kind).transpose(1, 2).requires_grad_() for _ in range(3)]
-
-
-def _one_by_one(states: list[Tensor], lengths: list[int], window: int | None, scaling: float | None = None) -> Tensor:
-    ends = list(accumulate(lengths))
-    parts = []
-    for begin, end in zip([0, *ends[:-1]], ends, strict=True):
-        at = torch.arange(end - begin)
-        mask = None if window is None else (at[:, None] - at[None, :]).abs() < window
-        own = (x[:, :, begin:end] for x in states)
-        parts.append(scaled_dot_product_attention(*own, attn_mask=mask, scale=scaling))
-    return torch.cat(parts, 2).transpose(1, 2)
 
 
 def _grouped(
@@ -61,7 +49,7 @@ def test_states_and_gradients_are_those_of_each_document_alone(
     """A rate of 1e-9 drops nothing and takes the path with dropout; its softmax is fp32."""
     states = _states(sum(lengths), seed)
     ours = _grouped(states, lengths, window, dropout, scaling)
-    plain = _one_by_one(states, lengths, window, scaling)
+    plain = alone(states, lengths, window, scaling)
     tolerance = 1e-12 if dropout == 0.0 else 1e-5
     assert (ours - plain).abs().max() < tolerance
     seen = torch.randn_like(plain)
@@ -169,4 +157,4 @@ def test_packed_long_documents_are_each_alone() -> None:
     states = _states(sum(lengths), 0)
     with packed(Layout(lengths, torch.device("cpu"))), torch.no_grad():
         ours, _ = attention._packed_attention(None, *states, None, sliding_window=window)  # type: ignore[arg-type]
-        assert (ours - _one_by_one(states, lengths, window)).abs().max() < 1e-12
+        assert (ours - alone(states, lengths, window)).abs().max() < 1e-12
