@@ -88,7 +88,7 @@ def print_checks(verification: Verification) -> None:
 def pull(
     repository: Repository, results_dir: ResultsDir = "results", data_dir: DataDir = None, as_json: Json = False
 ) -> None:
-    """Check the submissions of a repository and lay them into the results folder, beside your own runs.
+    """Check the submissions of a repository and copy them into the results folder.
 
     With --data-dir they are scored again on your data. Exit 1 where one is refused; the others are kept.
     """

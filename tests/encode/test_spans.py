@@ -13,16 +13,7 @@ from hypothesis import strategies as st
 from biobench.encode.merge import merge_spans
 from biobench.encode.tokens import encode_documents, encode_windows
 from biobench.errors import ModelError
-from biobench.kinds.span_ner import (
-    gold_answers,
-    outermost,
-    predict_spans,
-    same_type_filter,
-    span_targets,
-    touched,
-    with_subtokens,
-    with_words,
-)
+from biobench.kinds import span_ner
 from biobench.schema.document import Document, Span
 from tests.helpers.checkpoints import TOKENIZERS, fast_tokenizer
 
@@ -37,7 +28,7 @@ def _words(count: int) -> str:
 
 
 def _units(text: str) -> tuple[tuple[int, int], ...]:
-    return with_words([_document(text, [])])[0].tokens
+    return span_ner.with_words([_document(text, [])])[0].tokens
 
 
 def _document(text: str, spans: list[Span]) -> Document:
@@ -54,38 +45,40 @@ def test_words_are_runs_of_letters_runs_of_digits_and_single_signs() -> None:
 def test_a_span_inside_a_word_is_widened_and_is_lost_to_the_oracle() -> None:
     text = "un antibiotique oral"
     document = _document(text, [Span(7, 15, "X"), Span(3, 20, "Y")])
-    (units,) = with_words([document])
+    (units,) = span_ner.with_words([document])
     (encoded,) = encode_documents([units], _tokenizer(KINDS[0]), 64, words=True)
-    assert {tuple(r) for r in span_targets(units, encoded, LABELS).tolist()} == {(1, 1, 0), (1, 2, 1)}
-    said = predict_spans(units, gold_answers(units, encoded, LABELS, 40, tagger=True), ("X", "Y"), filtered=False)
+    assert {tuple(r) for r in span_ner.span_targets(units, encoded, LABELS).tolist()} == {(1, 1, 0), (1, 2, 1)}
+    said = span_ner.predict_spans(
+        units, span_ner.gold_answers(units, encoded, LABELS, 40, tagger=True), ("X", "Y"), filtered=False
+    )
     assert said.spans == (Span(3, 15, "X"), Span(3, 20, "Y"))
 
 
 def test_a_span_of_white_space_touches_nothing() -> None:
-    (units,) = with_words([_document("a  b", [Span(1, 3, "X"), Span(0, 1, "X")])])
-    assert touched(units).tolist() == [[0, 0, 1 - units.spans.index(Span(1, 3, "X"))]]
+    (units,) = span_ner.with_words([_document("a  b", [Span(1, 3, "X"), Span(0, 1, "X")])])
+    assert span_ner.touched(units).tolist() == [[0, 0, 1 - units.spans.index(Span(1, 3, "X"))]]
 
 
 def test_two_types_on_one_span_stay_two() -> None:
-    (units,) = with_words([_document("toux sèche", [Span(0, 4, "X"), Span(0, 4, "Y"), Span(0, 10, "X")])])
+    (units,) = span_ner.with_words([_document("toux sèche", [Span(0, 4, "X"), Span(0, 4, "Y"), Span(0, 10, "X")])])
     (encoded,) = encode_documents([units], _tokenizer(KINDS[0]), 64, words=True)
-    found = gold_answers(units, encoded, LABELS, 40, tagger=True)
-    assert set(predict_spans(units, found, ("X", "Y"), filtered=False).spans) == set(units.spans)
-    kept = predict_spans(units, found, ("X", "Y"), filtered=True).spans
+    found = span_ner.gold_answers(units, encoded, LABELS, 40, tagger=True)
+    assert set(span_ner.predict_spans(units, found, ("X", "Y"), filtered=False).spans) == set(units.spans)
+    kept = span_ner.predict_spans(units, found, ("X", "Y"), filtered=True).spans
     assert set(kept) == {Span(0, 4, "Y"), Span(0, 10, "X")}
 
 
 def test_the_filter_keeps_the_most_confident_of_a_type() -> None:
     found = np.array([[0, 3, 0, 0.7], [1, 2, 0, 0.9], [3, 4, 0, 0.6], [2, 3, 1, 0.51], [5, 5, 0, 0.8]])
-    assert same_type_filter(found)[:, 3].tolist() == [0.9, 0.6, 0.51, 0.8]
+    assert span_ner.same_type_filter(found)[:, 3].tolist() == [0.9, 0.6, 0.51, 0.8]
 
 
 def test_only_a_tagger_carries_spans_beyond_the_band_and_only_outermost_ones() -> None:
     text = "a b c d e f"
-    (units,) = with_words([_document(text, [Span(0, 11, "X"), Span(0, 9, "X"), Span(0, 1, "X")])])
+    (units,) = span_ner.with_words([_document(text, [Span(0, 11, "X"), Span(0, 9, "X"), Span(0, 1, "X")])])
     (encoded,) = encode_documents([units], _tokenizer(KINDS[0]), 64, words=True)
-    assert gold_answers(units, encoded, LABELS, 3, tagger=True)[:, :2].tolist() == [[0, 0], [0, 5]]
-    assert gold_answers(units, encoded, LABELS, 3, tagger=False)[:, :2].tolist() == [[0, 0]]
+    assert span_ner.gold_answers(units, encoded, LABELS, 3, tagger=True)[:, :2].tolist() == [[0, 0], [0, 5]]
+    assert span_ner.gold_answers(units, encoded, LABELS, 3, tagger=False)[:, :2].tolist() == [[0, 0]]
 
 
 _rows = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 5), st.integers(0, 1)), max_size=12)
@@ -94,7 +87,7 @@ _rows = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 5), st.integers(0,
 @given(_rows)
 def test_outermost_spans_fit_one_row_of_tags_each_type(rows: list[tuple[int, int, int]]) -> None:
     spans = np.array(sorted({(a, a + n, k) for a, n, k in rows}), dtype=np.int64).reshape(-1, 3)
-    kept = [tuple(r) for r in outermost(spans).tolist()]
+    kept = [tuple(r) for r in span_ner.outermost(spans).tolist()]
     for a, b, k in kept:
         assert all((c, d) == (a, b) or d < a or c > b for c, d, kind in kept if kind == k)
     for a, b, k in (tuple(r) for r in spans.tolist()):
@@ -105,7 +98,7 @@ def test_outermost_spans_fit_one_row_of_tags_each_type(rows: list[tuple[int, int
 @pytest.mark.parametrize("kind", KINDS)
 def test_subtoken_units_are_pieces_without_white_space(kind: str) -> None:
     text = "L'hémoglobine  de\tβ-bloquants ½ ."
-    (units,) = with_subtokens([_document(text, [])], _tokenizer(kind))
+    (units,) = span_ner.with_subtokens([_document(text, [])], _tokenizer(kind))
     assert units.tokens
     assert all(text[s:e] == text[s:e].strip() != "" for s, e in units.tokens)
     assert all(a[1] <= b[0] for a, b in pairwise(units.tokens))
@@ -131,7 +124,7 @@ def test_windows_show_every_token_and_no_offset_moves(kind: str, count: int, len
         for n in (size, 1)
     ]
     document = _document(text, spans)
-    (worded,) = with_words([document])
+    (worded,) = span_ner.with_words([document])
     tokenizer = _tokenizer(kind)
     (whole,) = encode_documents([worded], tokenizer, 100_000, words=True)
     # The overlap must hold the longest span: then some window shows it whole.
@@ -146,10 +139,10 @@ def test_windows_show_every_token_and_no_offset_moves(kind: str, count: int, len
     if len(windows) > 1:
         assert all(w.truncated for w in windows)
     if longest <= overlap:
-        found = [gold_answers(worded, w, LABELS, 40, tagger=False) for w in windows]
+        found = [span_ner.gold_answers(worded, w, LABELS, 40, tagger=False) for w in windows]
         merged = merge_spans(windows, found)
         assert len(merged) == len(np.unique(merged, axis=0)), "a span is decided by one window"
-        said = predict_spans(worded, merged, ("X", "Y"), filtered=False)
+        said = span_ner.predict_spans(worded, merged, ("X", "Y"), filtered=False)
         assert set(said.spans) == set(document.spans)
 
 

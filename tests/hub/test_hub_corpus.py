@@ -56,7 +56,6 @@ def recipe(folder: Path, name: str, source: str = "{id: hub, hub: org/lines}", b
 
 
 LINES = "".join(json.dumps({"text": t}) + "\n" for t in TEXTS * 3).encode()
-TAGGED, GATED = "{model: org/base, revision: v1}", "{model: org/gated}"
 
 
 def test_a_corpus_is_streamed_from_the_commit_that_it_names(
@@ -108,60 +107,48 @@ def files(encoder: dict[str, bytes], tmp_path: Path) -> dict[str, bytes]:
     return {**encoder, **{p.name: p.read_bytes() for p in (tmp_path / "base").iterdir()}}
 
 
-def test_a_base_checkpoint_comes_from_the_hub(
+def test_a_base_checkpoint_comes_from_the_hub_and_then_from_its_cache(
     hub: HubServer, command: HubCommands, files: dict[str, bytes], tmp_path: Path
 ) -> None:
+    """`pretrain plan`, what the script of `slurm --nodes` names for before the job, a run, and the job itself."""
     repository = hub.repository("models", "org/base", files)
     first = repository.refs["v1"] = repository.refs["main"]
     repository.commit({"config.json": b"{}"})
-    # the tag moves between the tokenizer and the weights
-    hub.after(".*/org/base/.*tokenizer.json", lambda: repository.commit({"config.json": b"{}"}, "v1"))
-    hub.repository("datasets", "org/lines", {"train.jsonl": LINES})
     hub.repository("models", "org/gated", files, gated=True)
-    path, gated = recipe(tmp_path, "recipe", base=TAGGED), recipe(tmp_path, "gated", base=GATED)
-    hub.fault("GET /models/org/base/", "cut", 1000)
-    done, refused = command.several(
-        ("pretrain", path, "--out", str(tmp_path / "run"), "--no-exclude-tasks"),
-        ("pretrain", gated, "--out", str(tmp_path / "other"), "--no-exclude-tasks"),
+    text = hub.repository("datasets", "org/lines", {"train.jsonl": LINES}).refs["main"]
+    path = recipe(
+        tmp_path, "recipe", f"{{id: hub, hub: org/lines, revision: {text}}}", "{model: org/base, revision: v1}"
     )
+    gated, out = recipe(tmp_path, "gated", base="{model: org/gated}"), tmp_path / "runs" / "model"
+    hub.fault("GET /api/models/org/base", "status", 503, body=b"0")
+    script, planned, refused = command.several(
+        ("slurm", "--nodes", "2", "--time", "60", "--", "pretrain", path, "--out", out),
+        ("pretrain", "plan", path, "--json"),
+        ("pretrain", "plan", gated),
+    )
+    assert planned.status == 0, planned.err
+    assert planned.json()["steps"] > 0
+    assert "gated" in refusal(refused)
+    (before,) = re.findall("# before, on one machine: biobench (corpus build .*)", script.out)
+    built = command(*before.split(), "--no-exclude-tasks")
+    assert built.status == 0, built.err
+    assert not hub.requests("org/base/.*safetensors"), "neither a plan nor a corpus needs weights"
+    job = ("pretrain", path, "--out", out, "--built-corpus", "--no-exclude-tasks")
+    early = command(*job, offline=True)
+    assert early.err.endswith(f"`hf download org/base --revision {first}`, on a machine with a network\n")
+    # the tag moves before the weights are asked for, and the connection breaks once
+    hub.after("GET /api/models/org/base", lambda: repository.commit({"config.json": b"{}"}, "v1"))
+    hub.fault("GET /models/org/base/", "cut", 1000)
+    done = command("pretrain", path, "--out", str(tmp_path / "run"), "--no-exclude-tasks")
     assert done.status == 0, done.err
     ledger = json.loads((tmp_path / "run" / "ledger.json").read_text())
     assert repository.refs["v1"] != first
     assert (ledger["base"]["source"], ledger["base"]["revision"]) == ("org/base", first)
-    assert ledger["corpus"]["revisions"] == {"hub": hub.repositories["datasets", "org/lines"].refs["main"]}
-    assert hub.requests(f"org/base/resolve/{first}/")
+    assert ledger["corpus"]["revisions"] == {"hub": text}
+    assert hub.requests(f"org/base/resolve/{first}/.*safetensors")
     assert not hub.requests("org/base/resolve/v1/"), "every file is of the commit that the tag stood for at first"
-    assert "gated" in refusal(refused)
-
-
-def test_a_plan_and_a_job_without_a_network_take_the_base_from_the_hub(
-    hub: HubServer, command: HubCommands, files: dict[str, bytes], tmp_path: Path
-) -> None:
-    """`pretrain plan`, then what the script of `slurm --nodes` names for before the job, and the job's own command."""
-    repository = hub.repository("models", "org/base", files)
-    first = repository.refs["v1"] = repository.refs["main"]
-    repository.commit({"config.json": b"{}"})
-    text = hub.repository("datasets", "org/lines", {"train.jsonl": LINES}).refs["main"]
-    path = recipe(tmp_path, "recipe", f"{{id: hub, hub: org/lines, revision: {text}}}", TAGGED)  # else it is asked for
-    out = tmp_path / "runs" / "model"
-    hub.fault("GET /api/models/org/base", "status", 503, body=b"0")
-    script, planned = command.several(
-        ("slurm", "--nodes", "2", "--time", "60", "--", "pretrain", path, "--out", out),
-        ("pretrain", "plan", path, "--json"),
-    )
-    assert planned.status == 0, planned.err
-    assert planned.json()["steps"] > 0
-    (before,) = re.findall("# before, on one machine: biobench (corpus build .*)", script.out)
-    (built,) = command.several((*before.split(), "--no-exclude-tasks"))
-    assert built.status == 0, built.err
-    assert not hub.requests("org/base/.*safetensors"), "neither a plan nor a corpus needs weights"
-    job = ("pretrain", path, "--out", out, "--built-corpus", "--no-exclude-tasks")
-    fetch = ("-c", "from huggingface_hub import snapshot_download as get; get('org/base', revision='v1')")
-    (early,) = command.several(job, offline=True)
-    assert early.err.endswith(f"`hf download org/base --revision {first}`, on a machine with a network\n")
-    command.several(fetch)
     hub.forget()
-    (done,) = command.several(job, offline=True)
+    done = command(*job, offline=True)
     assert done.status == 0, done.err
     assert not hub.seen
     assert json.loads((out / "ledger.json").read_text())["base"]["revision"] == first

@@ -118,7 +118,6 @@ LIES: dict[str, tuple[Changes, str]] = {
     "overrides": (lambda r: r.update(overrides=["training.epochs=99"]), "R04"),
     "another split": (lambda r: r.update(split="validation"), "R04"),
     "made elsewhere": (lambda r: r.update(origin="outside"), "R04"),
-    "a head of the checkpoint": (lambda r: r.update(origin="checkpoint"), "R04"),
     "labels mapped": (lambda r: r.update(label_map={"a": "b"}), "R04"),
     "another seed": (lambda r: r.update(seed=7), "R05"),
     "other weights": (lambda r: r["model"].update(hash="other"), "R05"),
@@ -133,16 +132,9 @@ LIES: dict[str, tuple[Changes, str]] = {
     "one document": (lambda r: r["task"].update(test_documents=1), "D01"),
     "lost mentions": (lambda r: r.update(unexpressed_gold={"test": {"x": 5}}), "D01"),
     "another task": (lambda r: r["task"].update(id="elsewhere"), "R01"),
-    "no labels": (lambda r: r.update(per_label={}), "S03"),
     "a label less": (lambda r: r["per_label"].popitem(), "S03"),
-    "labels turned": (
-        lambda r: r.update(per_label=dict(zip(r["per_label"], reversed(r["per_label"].values()), strict=True))),
-        "S03",
-    ),
-    **{
-        f"a label's {name}": (lambda r, n=name, v=value: next(iter(r["per_label"].values())).update({n: v}), "S03")  # type: ignore[misc]
-        for name, value in (("f1", 0.123), ("support", 10**6), ("invented", 0.5))
-    },
+    "a label's score": (lambda r: next(iter(r["per_label"].values())).update(f1=0.123), "S03"),
+    "another number of a label": (lambda r: next(iter(r["per_label"].values())).update(invented=0.5), "S03"),
     "no parameters": (lambda r: r["model"].update(parameters=0), "R02"),
     "oracle of 7": (lambda r: r["windows"].update(ceiling={"macro_f1": 7.0}), "R02"),
     "all truncated": (lambda r: r["windows"].update(truncated_documents=10**6), "R02"),
@@ -174,7 +166,6 @@ def test_records_that_lie_are_refused(packed, change, code):
     [
         (lambda c: c.replace(b'"scores": {', b'"scores": {"macro_f1": 1.0,\n', 1), "one name twice"),
         (lambda c: b"\xef\xbb\xbf" + c, "not JSON"),
-        (lambda c: c.decode().encode("utf-16"), "not JSON"),
         (lambda c: c.replace(b"org/tiny", b"org/\\ud800"), "not JSON"),
         (lambda c: b"[" * 100_000, "not JSON"),
         (lambda c: c.replace(b'"protocol": {', b'"protocol": {"x": ' + b"[" * 700 + b"]" * 700 + b",", 1), "nested"),

@@ -96,7 +96,6 @@ def test_no_other_path_is_allowed(path):
         (lambda m: m.update(version="one"), "M01"),
         (lambda m: m.update(version=7), "M01"),
         (lambda m: m["files"].append(m["files"][0]), "M02"),
-        (lambda m: m["files"].insert(0, m["files"][0] | {"sha256": "0" * 64}), "M02"),
         (lambda m: m["files"].append({"path": "../../../etc/passwd", "size": 1, "sha256": "0"}), "M02"),
         (lambda m: m["files"][0].update(size=1), "M04"),
     ],
