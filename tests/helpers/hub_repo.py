@@ -14,6 +14,7 @@ LFS_ENDINGS = (".safetensors", ".bin", ".parquet", ".zip", ".gz")
 class Account:
     """A user by token. writes, granted: repositories that it may write to, gated ones that it was let into."""
 
+    name: str
     writes: set[str] = field(default_factory=set)
     granted: set[str] = field(default_factory=set)
 
@@ -39,6 +40,7 @@ class Repository:
     kind: str
     name: str
     gated: bool = False
+    private: bool = False
     commits: dict[str, dict[str, bytes]] = field(default_factory=dict)
     refs: dict[str, str] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
@@ -105,5 +107,17 @@ class Repository:
                 lfs = entry["lfs"]
                 more["lfs"] = {"sha256": lfs["oid"], "size": lfs["size"], "pointerSize": lfs["pointerSize"]}
             siblings.append({"rfilename": path, **more})
-        gated = "manual" if self.gated else False
-        return {"id": self.name, "sha": commit, "private": False, "gated": gated, "siblings": siblings}
+        return {
+            "_id": "0" * 24,
+            "id": self.name,
+            "sha": commit,
+            "private": self.private,
+            "gated": "manual" if self.gated else False,
+            "disabled": False,
+            "downloads": 0,
+            "likes": 0,
+            "tags": [],
+            "createdAt": "2026-01-01T00:00:00.000Z",
+            "lastModified": "2026-01-01T00:00:00.000Z",
+            "siblings": siblings,
+        }

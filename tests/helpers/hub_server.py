@@ -20,6 +20,9 @@ from urllib.parse import quote
 from tests.helpers.hub_repo import Account, Repository, Request
 from tests.helpers.hub_wire import RefusedRequest, Traffic, WireHandler
 
+PAGE = 3
+"""Entries of one page of a tree: so few that most listings have several."""
+
 
 class HubServer(Traffic):
     """Repositories and accounts behind two ports of the loopback address."""
@@ -46,7 +49,7 @@ class HubServer(Traffic):
 
     def account(self, token: str, **fields: Any) -> Account:
         """A user with this token."""
-        self.accounts[token] = Account(**fields)
+        self.accounts[token] = Account(fields.pop("name", "someone"), **fields)
         return self.accounts[token]
 
     def close(self) -> None:
@@ -124,7 +127,7 @@ class HubHandler(WireHandler):
     def _repository(self, kind: str, name: str, *, write: bool = False) -> Repository:
         account = self._account()
         repository = self.outer.repositories.get((kind, name))
-        if repository is None:
+        if repository is None or (repository.private and (account is None or name not in account.granted)):
             raise RefusedRequest(401 if account is None else 404, "RepoNotFound", "Repository not found")
         if write and account is None:
             raise RefusedRequest(401, "", "Invalid username or password.")
@@ -140,8 +143,11 @@ class HubHandler(WireHandler):
 
     def _api(self, repository: Repository, rest: list[str]) -> None:
         match rest:
-            case [] | ["revision", _]:
-                commit = self._commit_of(repository, rest[1] if rest else "main")
+            case []:
+                commit = self._commit_of(repository, "main")
+                self.json(repository.info(commit, sizes="blobs" in self.query))
+            case ["revision", revision]:
+                commit = self._commit_of(repository, revision)
                 self.json(repository.info(commit, sizes="blobs" in self.query))
             case ["tree", revision, *folder]:
                 self._tree(repository, revision, "/".join(folder))
@@ -160,7 +166,13 @@ class HubHandler(WireHandler):
         entries = repository.listing(commit, folder, self.query.get("recursive", ["false"])[0].lower() == "true")
         if entries is None:
             raise RefusedRequest(404, "EntryNotFound", f"{folder} does not exist on {revision}")
-        self.json(entries)
+        start = int(self.query.get("cursor", ["0"])[0])
+        headers = {}
+        if start + PAGE < len(entries):
+            words = "&".join(f"{k}={quote(v[0])}" for k, v in self.query.items() if k != "cursor")
+            path = self.path.partition("?")[0]
+            headers = {"Link": f'<{self.outer.address}{path}?{words}&cursor={start + PAGE}>; rel="next"'}
+        self.json(entries[start : start + PAGE], headers=headers)
 
     def _file(self, repository: Repository, revision: str, path: str, *, final: bool = False) -> None:
         commit = self._commit_of(repository, revision)
@@ -168,15 +180,15 @@ class HubHandler(WireHandler):
         content = repository.commits[commit].get(path)
         if content is None:
             raise RefusedRequest(404, "EntryNotFound", "Entry not found", X_Repo_Commit=commit)
-        etag = repository.etag(path, content)
+        size, etag = self.announced(content, repository.etag(path, content))
         headers = {"X-Repo-Commit": commit, "ETag": f'"{etag}"'}
         if repository.is_large(path):
-            headers |= {"X-Linked-Size": str(len(content)), "X-Linked-ETag": f'"{etag}"'}
+            headers |= {"X-Linked-Size": str(size), "X-Linked-ETag": f'"{etag}"'}
             sha = hashlib.sha256(content).hexdigest()
             place = f"{self.outer.cdn}/{repository.kind}/{repository.name}/{sha}"
             self.send(b"", 302, {**headers, "Location": place})
         elif final:
-            self.content(content, headers)
+            self.content(content, {**headers, "Content-Length": str(size)} if size != len(content) else headers)
         else:
             place = f"/api/resolve-cache/{repository.kind}/{repository.name}/{commit}/{quote(path)}"
             self.send(b"", 307, {**headers, "Location": place})
@@ -186,9 +198,16 @@ class HubHandler(WireHandler):
             return
         account, what = self._account(), f"{repository.kind[:-1]} {repository.name}"
         if account is None:
-            raise RefusedRequest(401, "GatedRepo", f"Access to {what} is restricted. Please log in.")
+            raise RefusedRequest(
+                401,
+                "GatedRepo",
+                f"Access to {what} is restricted. You must have access to it and be authenticated to access it. "
+                "Please log in.",
+            )
         if repository.name not in account.granted:
-            raise RefusedRequest(403, "GatedRepo", f"Access to {what} is restricted; you are not authorized.")
+            raise RefusedRequest(
+                403, "GatedRepo", f"Access to {what} is restricted and you are not in the authorized list."
+            )
 
     def _preupload(self, repository: Repository, revision: str) -> None:
         tree = repository.commits[self._commit_of(repository, revision)]

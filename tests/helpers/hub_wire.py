@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
 import re
 import socket
@@ -13,7 +15,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, Literal
 from urllib.parse import parse_qs, unquote, urlsplit
 
-FaultKind = Literal["cut", "stall", "drop", "status", "body", "then"]
+FaultKind = Literal["cut", "stall", "drop", "status", "size", "etag", "body", "packed", "then"]
 
 
 @dataclass
@@ -22,7 +24,9 @@ class Fault:
 
     cut: the connection is closed after `value` bytes of the body. stall: nothing comes for `value` seconds.
     drop: the connection is closed before any answer. status: this status is answered, with `body` as Retry-After where
-    there is one. body: `body` is sent in its place. then: after the answer `action` is called.
+    there is one. size: the file is announced with `value` bytes. etag: it is announced under the entity tag of `body`.
+    body: `body` is sent in its place. packed: the file comes as gzip, which nobody asked for, and `body` names the
+    encoding. then: after the answer `action` is called.
     """
 
     pattern: str
@@ -40,6 +44,7 @@ class Seen:
     server: str
     method: str
     path: str
+    range: str | None
     token: str | None
     status: int = 0
 
@@ -110,7 +115,7 @@ class WireHandler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         bearer = self.headers.get("Authorization") or ""
         self.token = bearer.removeprefix("Bearer ") or None
-        self.record = Seen(self.role, self.command, self.path, self.token)
+        self.record = Seen(self.role, self.command, self.path, self.headers.get("Range"), self.token)
         self.traffic.seen.append(self.record)
         self.body = self._body()
         self.line = f"{self.command} {self.path}"
@@ -171,12 +176,24 @@ class WireHandler(BaseHTTPRequestHandler):
         """A JSON answer."""
         self.send(json.dumps(value).encode(), status, {"Content-Type": "application/json", **(headers or {})})
 
+    def announced(self, content: bytes, etag: str) -> tuple[int, str]:
+        """Size and entity tag of a file as they are announced, which is as they are unless a fault says otherwise."""
+        size, tag = self.traffic.take(self.line, "size"), self.traffic.take(self.line, "etag")
+        return (
+            size.value if size is not None else len(content),
+            hashlib.sha256(tag.body).hexdigest() if tag is not None else etag,
+        )
+
     def content(self, content: bytes, headers: dict[str, str]) -> None:
-        """A file, or the range that was asked for."""
+        """A file, or the range that was asked for; If-Range holds while the entity tag is the same."""
         if fault := self.traffic.take(self.line, "body"):
             content = fault.body
         wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range") or "")
-        if wanted is None:
+        condition = self.headers.get("If-Range")
+        if fault := self.traffic.take(self.line, "packed"):
+            self.send(gzip.compress(content), 200, {"Content-Encoding": fault.body.decode(), **_without_size(headers)})
+            return
+        if wanted is None or (condition is not None and condition != headers.get("ETag")):
             self.send(content, 200, {"Accept-Ranges": "bytes", **headers})
             return
         first, last = int(wanted[1]), int(wanted[2] or len(content) - 1)
@@ -185,3 +202,7 @@ class WireHandler(BaseHTTPRequestHandler):
         part = content[first : last + 1]
         place = f"bytes {first}-{first + len(part) - 1}/{len(content)}"
         self.send(part, 206, {"Accept-Ranges": "bytes", "Content-Range": place, **headers})
+
+
+def _without_size(headers: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name != "Content-Length"}

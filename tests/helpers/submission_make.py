@@ -32,36 +32,23 @@ def demo_data() -> TaskData:
 
 
 def honest_run(
-    results: Path,
-    seed: int = 42,
-    model: str = "org/tiny",
-    weights: str | None = None,
-    *,
-    task: str = TASK,
-    data: Any = None,
-    predictions: Sequence[Prediction] | None = None,
-    **fields: Any,
+    results: Path, seed: int = 42, model: str = "org/tiny", weights: str | None = None, **fields: Any
 ) -> RunRecord:
-    """A run under its true key; by default on the demo's real documents, right on two thirds of them."""
-    base = record(model=model, task=task, seed=seed, score=False, **fields)
-    data, info = data or demo_data(), shipped()[task]
-    spec = info.spec
-    assert spec is not None
+    """A run on the task's real documents, right on two thirds of them, under its true key."""
+    data, info, base = demo_data(), shipped()[TASK], record(model=model, task=TASK, seed=seed, score=False, **fields)
     identity = {"hash": info.hashes[data.source], "data_hash": data.hash, "source": data.source, "type": info.type}
     identity |= {"labels": data.labels, "gold_labels": data.gold_labels, "test_documents": len(data.test)}
-    identity |= {"paper": info.paper, "corpus": info.corpus, "primary": spec.metric.primary, "version": spec.version}
-    identity |= {"language": info.language, "negative_label": spec.metric.negative_label}
+    assert info.spec is not None
+    identity |= {"paper": info.paper, "corpus": info.corpus, "primary": info.spec.metric.primary}
     made = base.model_copy(
         update={
             "task": base.task.model_copy(update=identity),
-            "protocol": task_identity(load_task(task), data.source),
+            "protocol": task_identity(load_task(TASK), data.source),
             "cost": base.cost.model_copy(update={"peak_memory_bytes": 10**8}),
             "model": base.model if weights is None else base.model.model_copy(update={"hash": weights}),
         }
     )
-    if predictions is None:
-        predictions = imperfect(data.test, data.labels, f"{model} {weights} {seed}")
-    return save_rekeyed(results, made, predictions, data.test)
+    return save_rekeyed(results, made, imperfect(data.test, data.labels, f"{model} {weights} {seed}"), data.test)
 
 
 def save_rekeyed(

@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -16,11 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from biobench.data.catalog import load_task
+from biobench.data.hashing import task_identity
 from biobench.errors import DataUnavailableError, UsageError
 from biobench.export.formats import export
+from biobench.report.tasks import shipped
 from biobench.schema.document import Document, Prediction, Span
-from biobench.score import oracle
-from biobench.store import Store
+from biobench.schema.record import TaskIdentity
+from biobench.score import oracle, scored
+from biobench.store import Store, run_key
 from biobench.store.tables import redacted
 from biobench.submission.content import check_predictions
 from biobench.submission.leading import leading
@@ -330,22 +332,28 @@ def test_without_the_data_a_run_is_consistent_at_best(stored, monkeypatch):
 
 def redacted_run(results: Path, change: Callable[..., Any] = lambda gold, predictions: (gold, predictions)) -> None:
     """A run on an invented corpus of the de-identification task, whose data nobody here has."""
-    spec = load_task("deid").spec
-    labels = tuple(spec.labels)
+    task, info = load_task("deid"), shipped()["deid"]
+    spec, source = task.spec, task.spec.all_sources[0].id
+    labels, number = tuple(spec.labels), 30
     gold = [
         Document(f"n{i}", f"p{i}", f"Note {i} of Dr Smith.", "test", spans=(Span(10, 18, labels[i % len(labels)]),))
-        for i in range(30)
+        for i in range(number)
     ]
     predictions = [Prediction(d.id, spans=d.spans if i % 3 else (), span_scores=(0.9,) if i % 3 else ())
                    for i, d in enumerate(gold)]  # fmt: skip
     present = {s.label for d in gold for s in d.spans}
-    data = SimpleNamespace(
-        hash="0" * 64, source=spec.all_sources[0].id, labels=labels, test=gold,
-        gold_labels=tuple(label for label in labels if label in present),
+    identity = TaskIdentity(
+        id="deid", version=spec.version, hash=info.hashes[source], data_hash="0" * 64, source=source,
+        corpus=info.corpus, language=info.language, type=info.type, labels=labels,
+        gold_labels=tuple(label for label in labels if label in present), negative_label=spec.metric.negative_label,
+        primary=spec.metric.primary, paper=info.paper, test_documents=number, decode="strict",
     )  # fmt: skip
-    run = honest_run(results, task="deid", data=data, predictions=predictions)
+    base = record(model="org/tiny", task="deid", score=False)
+    key = run_key(model_hash=base.model.hash, task_hash=identity.hash, data_hash="0" * 64, seed=42, precision="fp32")
+    cost = base.cost.model_copy(update={"peak_memory_bytes": 10**8})
+    run = base.model_copy(update={"task": identity, "key": key, "protocol": task_identity(task, source), "cost": cost})
     # what `save` would do of itself for a redacted run, but for the change
-    saved = Store(results).save(run, *change(*redacted(gold, predictions)))
+    saved = Store(results).save(scored(run, gold, predictions), *change(*redacted(gold, predictions)))
     Store(results).update(saved.model_copy(update={"redacted": True}))
 
 
