@@ -66,7 +66,7 @@ def baselines(spec: TaskSpec, data: TaskData) -> list[Baseline]:
     if kind.numeric:
         return number_baselines(spec, data)
     if not kind.counted:
-        return name_baselines(data, SEED) if kind.ranked else choice_baselines(data, SEED)
+        return name_baselines(data) if kind.ranked else choice_baselines(data, SEED)
     if spec.is_ner:
         return [*mention_baselines(data, SEED), dictionary(data)]
     single = spec.type != "multi_label"

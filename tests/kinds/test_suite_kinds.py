@@ -222,7 +222,7 @@ def test_the_gate_of_both_kinds_checks_the_scorer_and_asks_the_text(tmp_path: Pa
     task = load_task(spec(tmp_path, STS))
     verdict = gate(task, load_data(task, tmp_path))
     assert verdict.passed, verdict.reasons
-    assert [p.name for p in verdict.policies] == ["training mean", "length difference", "token overlap", "oracle"]
+    assert [p.name for p in verdict.policies] == ["training mean", "token overlap", "oracle"]
     scored = {p.name: p.scores for p in verdict.policies}
     assert scored["token overlap"]["pearson"] > 0.9
     data = load_data(task, tmp_path)
