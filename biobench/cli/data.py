@@ -137,7 +137,8 @@ def export_(
     """Write a split with its gold as JSON Lines, for a training script of your own and `biobench score`."""
     import json
 
-    from biobench.data.export import load_task, rows
+    from biobench.data.catalog import load_task
+    from biobench.data.export import rows
 
     loaded = load_task(task)
     documents = loaded.split(split, data_dir)

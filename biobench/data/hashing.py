@@ -71,9 +71,8 @@ def documents_hash(documents: Iterable[Document], source_id: str) -> str:
             row += [d.query, d.plan]
         if d.pieces:
             row.append(d.pieces)
-        digest.update(
-            b"\n" + json.dumps(row, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
-        )
+        line = json.dumps(row, separators=(",", ":"), ensure_ascii=False)
+        digest.update(b"\n" + line.encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
 
 

@@ -38,14 +38,11 @@ def test_near_duplicates_are_those_of_all_pairs(left: list[str], right: list[str
         for i, a in enumerate(left)
         if any(min(len(set(a.split())), len(set(b.split()))) >= 5 and jaccard(a, b) >= 0.8 for b in right)
     }
-    found = near(left, right)
-    assert {i for i, _ in found} == expected
-    for i, j in found:
-        assert jaccard(left[i], right[j]) >= 0.8
+    assert near(left, right) == sorted(expected)
 
 
 def test_verbatim_ignores_case_and_white_space() -> None:
-    assert same(["A  b\nc", "x", ""], ["y", "a B c", "a b c", ""]) == [(0, 1)]
+    assert same(["A  b\nc", "x", ""], ["y", "a B c", "a b c", ""]) == [0]
     assert normalised(" A\tb ") == "a b"
 
 
@@ -149,7 +146,7 @@ def test_overlap_counts_exact_texts_and_ngrams(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("Before it.  " + long.upper() + " after it.")
     (tmp_path / "b.jsonl").write_text('{"text": "Short  AND seen"}\n\n{"text": "other"}\n')
     pq.write_table(pa.table({"text": ["nothing", None]}), tmp_path / "c.parquet")
-    validation, test = overlap(corpus_texts(tmp_path), task).values()
+    validation, test = overlap(corpus_texts(tmp_path), task)[0].values()
     assert (validation.exact, validation.short, validation.ngrams) == (1, 2, 0)
     assert (test.exact, test.touched, test.ngrams_seen) == (0, 1, 20 - N + 1)
     (tmp_path / "b.jsonl").write_text('{"text": "a"}\n{"body": "b"}\n')
@@ -176,7 +173,7 @@ def test_overlap_does_not_hang_on_the_encoding_of_accents_or_ligatures() -> None
     text = " ".join(["fièvre", "œdème", "cœur", "ﬁbrose", "ÉTÉ"] * 4)
     task = {"toy": {"validation": documents(""), "test": documents(unicodedata.normalize("NFC", text))}}
     for corpus in (unicodedata.normalize("NFD", text), text.lower(), unicodedata.normalize("NFKC", text).upper()):
-        blank, test = overlap([corpus, " "], task).values()
+        blank, test = overlap([corpus, " "], task)[0].values()
         assert (test.exact, test.touched, test.ngrams_seen) == (1, 1, test.ngrams)
         assert blank.exact == 0, "a blank record is no copy of a blank document"
 
