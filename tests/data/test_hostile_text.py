@@ -94,25 +94,6 @@ def test_line_ends_and_a_byte_order_mark_change_no_example(format: str, change: 
     assert [d.text for d in after] == [d.text.replace("\n", "\r\n") if kept else d.text for d in before]
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32"])
-@pytest.mark.parametrize("format", TEXT)
-def test_another_encoding_is_read_or_refused(format: str, encoding: str, tmp_path: Path) -> None:
-    def change(content: bytes) -> bytes:
-        return content.decode("utf-8").encode(encoding)
-
-    if format in XML and encoding.startswith("utf-16"):
-        whole(format, read(format, tmp_path, rows(), change), rows())
-        return
-    with pytest.raises(DataFormatError) as caught:
-        read(format, tmp_path, rows(), change)
-    assert caught.value.file is not None
-    assert Path(caught.value.file).is_relative_to(tmp_path / "corpus")
-    assert caught.value.line in (1, 2)
-    if format not in XML:
-        assert re.search("UTF-16 or UTF-32|NUL byte", caught.value.what)
-        assert "UTF-8" in caught.value.hint
-
-
 BYTES = {"NUL": b"\0", "no UTF-8": b"\xff", "half of a surrogate pair": b"\xed\xa0\x80"}
 
 

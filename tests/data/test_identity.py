@@ -13,7 +13,6 @@ from biobench.data.catalog import load_task
 from biobench.data.hashing import documents_hash, task_hash, task_identity
 from biobench.data.load import load_data
 from biobench.models.loading import find_checkpoint
-from biobench.runs import plan
 from biobench.runs.plan import RunRequest, make_plan
 from biobench.schema.document import Document, Span
 from biobench.store import run_key
@@ -149,15 +148,3 @@ def test_a_plan_s_keys_hold_what_was_asked_for(encoder: Path) -> None:
     ]
     assert [item.key for item in make_plan(asked).items] == wanted
     assert len(set(wanted)) == 2
-
-
-def test_a_run_is_known_by_the_source_that_was_read(encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    task = load_task("gad")
-    data = load_data(load_task("demo_topic"), None)
-    for source in task.spec.all_sources:
-        monkeypatch.setattr(plan, "load_folds", lambda *_, s=source.id, **__: [replace(data, source=s)])
-        (entry,) = make_plan(RunRequest(model=(str(encoder),), tasks=("gad",), device="cpu")).tasks
-        assert entry.hash == task_hash(task, source.id)
-        assert entry.data is not None
-        assert entry.data.source == source.id
-    assert len(task.spec.all_sources) > 1

@@ -68,22 +68,6 @@ def test_a_sparse_field_is_not_taken_for_the_label(tmp_path: Path) -> None:
     assert "label: class" in scaffold(write(tmp_path / "all.jsonl", many), "made").text
 
 
-@pytest.mark.parametrize("name", ["all.jsonl", "all.csv"])
-def test_a_byte_order_mark_is_dropped(name: str, tmp_path: Path) -> None:
-    task = made(write(tmp_path / "corpus" / name, rows(), "utf-8-sig"))
-    assert task.spec.labels == ["no", "yes"]
-    assert sum(len(part) for part in load_data(task, tmp_path).documents.values()) == 60
-
-
-@pytest.mark.parametrize(("name", "line"), [("all.jsonl", 5), ("all.tsv", 6)])
-def test_another_encoding_is_refused_with_its_line(name: str, line: int, tmp_path: Path) -> None:
-    items = rows()
-    items[4]["class"] = "fièvre"
-    with pytest.raises(DataFormatError, match="byte 0xe8 is not UTF-8") as caught:
-        scaffold(write(tmp_path / name, items, "latin-1"), "made")
-    assert (caught.value.file, caught.value.line) == (str(tmp_path / name), line)
-
-
 @pytest.mark.parametrize("id", ["My Task", "", "x/y", "a\n"])
 def test_an_id_that_is_none_is_refused(id: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not a task id"):

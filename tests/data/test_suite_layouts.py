@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from biobench.data.catalog import load_task
-from biobench.data.load import load_data, read_source
+from biobench.data.load import load_data
 from biobench.data.locate import choose
 from biobench.data.readers.relations import Replacement, masked
 from biobench.data.splits import assign_splits, shuffled_order
@@ -137,16 +137,6 @@ def test_morfitt_opens_as_it_is_laid_out(tmp_path: Path) -> None:
     assert [len(d) for d in data.documents.values()] == list(sizes.values())
     assert data.count_problems == []
     assert set(data.test[0].labels) == {"virology", "etiology"}
-
-
-def test_bc2gm_opens_as_it_is_laid_out(tmp_path: Path) -> None:
-    (tmp_path / "mtl_bc2gm_iob").mkdir()
-    for name in ("train", "devel", "test"):
-        rows = "The\tO\nBRCA1\tB-GENE\ngene\tI-GENE\n.\tO\n\n" * 3
-        (tmp_path / "mtl_bc2gm_iob" / f"{name}.tsv").write_text(rows, encoding="utf-8")
-    task = load_task("bc2gm")
-    _, documents = read_source(task, choose(task, tmp_path))
-    assert [s.label for d in documents["test"] for s in d.spans] == ["GENE"] * 3
 
 
 def test_clister_joins_pairs_and_sentences(tmp_path: Path) -> None:
