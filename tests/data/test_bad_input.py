@@ -24,7 +24,7 @@ def test_every_bad_spec_is_in_the_table() -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32"])
 def test_another_encoding_is_refused(encoding: str) -> None:
-    with pytest.raises(BioBenchError, match="UTF-16 or UTF-32|NUL byte"):
+    with pytest.raises(BioBenchError, match=r"UTF-16 or UTF-32|NUL byte"):
         decoded(Path("f"), "one\ntwo".encode(encoding))
 
 

@@ -233,7 +233,7 @@ def test_a_broken_line_of_json_is_named(parsed: Parsed) -> None:
     one = '{"text": "a", "label": "a"}'
     for line, words in (('{"text": "b"', "not valid JSON"), ('{"text": "a", "labels": "a"}', "no field 'label'")):
         with pytest.raises(DataFormatError, match=words) as caught:
-            parsed(reader, "{all: x.jsonl}", {"x.jsonl": f"{one}\n{line}\n"}, **spec)
+            parsed(reader, "{all: x.jsonl}", {"x.jsonl": f"{one}\n{line}\n"}, type="single_label", labels="[a, b]")
         assert caught.value.line == 2
 
 
