@@ -18,11 +18,8 @@ from biobench.score import Scores, compute
 def classified(train: list[str], test: list[str], labels: str = "ABC") -> TaskData:
     """One document a text; `AC` is a document with the labels A and C."""
 
-    def made(split: str, given: list[str]) -> list[Document]:
-        return [
-            Document(f"{split}{i}", f"{split}{i}", f"word {own}", split, labels=tuple(own))
-            for i, own in enumerate(given)
-        ]
+    def made(name: str, given: list[str]) -> list[Document]:
+        return [Document(f"{name}{i}", f"{name}{i}", f"word {x}", name, labels=tuple(x)) for i, x in enumerate(given)]
 
     gold = {label for own in test for label in own}
     documents = {"train": made("train", train), "validation": made("validation", train[:1]), "test": made("test", test)}

@@ -226,10 +226,7 @@ def test_xmi_offsets_are_utf16(parsed: Parsed) -> None:
 
 
 def test_a_broken_line_of_json_is_named(parsed: Parsed) -> None:
-    reader, spec = (
-        "{format: json, layout: lines, text: text, label: label}",
-        {"type": "single_label", "labels": "[a, b]"},
-    )
+    reader = "{format: json, layout: lines, text: text, label: label}"
     one = '{"text": "a", "label": "a"}'
     for line, words in (('{"text": "b"', "not valid JSON"), ('{"text": "a", "labels": "a"}', "no field 'label'")):
         with pytest.raises(DataFormatError, match=words) as caught:

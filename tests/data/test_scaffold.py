@@ -101,11 +101,6 @@ def test_brat_folders_that_number_their_files_anew(tmp_path: Path) -> None:
         brat(tmp_path / "brat" / name, "1", f"gout in {name}.")
     data = load_data(made(tmp_path / "brat"), tmp_path)
     assert [(d.id, d.group) for d in (*data.train, *data.test)] == [("train/1", "train/1"), ("test/1", "test/1")]
-    spec = (tmp_path / "made.yaml").read_text(encoding="utf-8").replace(", ids: split_and_name", "")
-    (tmp_path / "made.yaml").write_text(spec, encoding="utf-8")
-    with pytest.raises(DataFormatError, match="document id '1' stands twice") as caught:
-        load_data(load_task(tmp_path / "made.yaml"), tmp_path)
-    assert "set `reader.ids: split_and_name`" in caught.value.hint
 
 
 def test_brat_sub_folders_are_read_and_one_file_means_its_folder(tmp_path: Path) -> None:

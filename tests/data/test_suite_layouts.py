@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from pathlib import Path
 
 import pytest
@@ -118,33 +116,6 @@ def test_a_damaged_ddi_file_is_named(old: str, new: str, message: str, tmp_path:
         ddi_documents(tmp_path)
     assert message in str(caught.value)
     assert "One drug_ddi.xml" in str(caught.value)
-
-
-def test_morfitt_opens_as_it_is_laid_out(tmp_path: Path) -> None:
-    (tmp_path / "morfitt").mkdir()
-    sizes = {"train": 1514, "dev": 1022, "test": 1088}
-    for name, size in sizes.items():
-        with (tmp_path / "morfitt" / f"{name}.tsv").open("w", encoding="utf-8", newline="") as file:
-            table = csv.writer(file, delimiter="\t")
-            table.writerow(["identifier", "abstract", "specialities"])
-            for n in range(size):
-                table.writerow([f"{name}{n}", f'Résumé {n} avec "guillemets"\tet tabulation', "virology|etiology"])
-    data = load_data(load_task("morfitt"), tmp_path)
-    assert [len(d) for d in data.documents.values()] == list(sizes.values())
-    assert data.count_problems == []
-    assert set(data.test[0].labels) == {"virology", "etiology"}
-
-
-def test_clister_joins_pairs_and_sentences(tmp_path: Path) -> None:
-    (tmp_path / "clister").mkdir()
-    for name, size in (("train", 600), ("test", 400)):
-        table = ["id_1\tid_2\tsim", *(f"file_{i}_3\tfile_{i + 1}_8\t{i % 11 / 2}" for i in range(size))]
-        (tmp_path / "clister" / f"{name}.csv").write_text("\r\n".join(table), encoding="utf-8")
-        texts = {f"file_{i}": f"Phrase {i}" for i in range(size + 1)}
-        (tmp_path / "clister" / f"id_to_sentence_{name}.json").write_text(json.dumps(texts), encoding="utf-8")
-    data = load_data(load_task("clister"), tmp_path)
-    assert (len(data.train), len(data.validation), len(data.test)) == (499, 101, 400)
-    assert (data.test[3].query, data.test[3].text, data.test[3].labels) == ("Phrase 3", "Phrase 4", ("1.5",))
 
 
 @pytest.mark.parametrize(("number", "sizes"), [(1, (498, 102, 410)), (2, (460, 112, 530))])

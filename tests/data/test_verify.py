@@ -91,13 +91,6 @@ def test_findings_alarm_once(make_task: Callable[..., LoadedTask], tmp_path: Pat
     ]
 
 
-def test_groups_across_splits_are_found(tmp_path: Path) -> None:
-    deid(tmp_path, records=200)
-    report = verify(load_task("deid"), tmp_path)
-    assert "groups.test-train" in {f.name for f in report.findings}
-    assert any("counts.train.documents" in problem for problem in report.problems)
-
-
 def test_bundle_holds_what_a_run_needs_and_no_agreement_data(tmp_path: Path) -> None:
     data = tmp_path / "store"
     cos(data, snippets=110, duplicates=5)
