@@ -12,8 +12,8 @@ from biobench.version import __version__
 
 if TYPE_CHECKING:
     from biobench.comparison.compare import compare as compare
-    from biobench.data.catalog import load_task as load_task
     from biobench.data.describe import validate as validate
+    from biobench.data.export import load_task as load_task
     from biobench.report.frames import predictions as predictions
     from biobench.report.frames import results as results
     from biobench.runs.api import run as run
@@ -22,7 +22,7 @@ __all__ = ["__version__", "compare", "load_task", "predictions", "report", "resu
 
 _LAZY = {
     "run": ("biobench.runs.api", "run"),
-    "load_task": ("biobench.data.catalog", "load_task"),
+    "load_task": ("biobench.data.export", "load_task"),
     "compare": ("biobench.comparison.compare", "compare"),
     "validate": ("biobench.data.describe", "validate"),
     "results": ("biobench.report.frames", "results"),

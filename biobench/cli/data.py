@@ -137,8 +137,7 @@ def export_(
     """Write a split with its gold as JSON Lines, for a training script of your own and `biobench score`."""
     import json
 
-    from biobench.data.catalog import load_task
-    from biobench.data.export import rows
+    from biobench.data.export import load_task, rows
 
     loaded = load_task(task)
     documents = loaded.split(split, data_dir)

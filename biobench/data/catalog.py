@@ -12,10 +12,9 @@ from biobench.core.packages import TASKS, plugins
 from biobench.data.readers import ReaderOptions, formats, get_reader
 from biobench.errors import SpecError, UsageError
 from biobench.kinds import Kind  # noqa: F401  (importing it registers the kinds of task that a spec may name)
-from biobench.schema.document import Document
 from biobench.schema.source import Source
 from biobench.schema.strict import Strict, apply_overrides, json_schema, suggest, validate
-from biobench.schema.task import SPLITS, Metric, TaskSpec
+from biobench.schema.task import Metric, TaskSpec
 from biobench.schema.training import Head, Protocol, Training
 from biobench.schema.yaml12 import LocatedYaml, Path_, parse_file
 
@@ -52,17 +51,6 @@ class LoadedTask:
             if source.id == source_id:
                 return source
         raise KeyError(source_id)
-
-    def split(self, name: str, data_dir: str | Path | None = None) -> list[Document]:
-        """The documents of train, validation or test below `data_dir` (None: the default folder).
-
-        Raises UsageError for another name, DataUnavailableError and DataFormatError as loading does.
-        """
-        from biobench.data.load import load_data
-
-        if name not in SPLITS:
-            raise UsageError(f"unknown split '{name}'", hint=suggest(name, SPLITS))
-        return load_data(self, data_dir).documents[name]
 
 
 def tasks_folder() -> Path:

@@ -1,11 +1,37 @@
-"""A split as plain rows, for people who train with a script of their own (docs/examples)."""
+"""A split as documents or plain rows, for people who train with a script of their own (docs/examples)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
+from biobench.data import catalog
+from biobench.data.load import load_data
+from biobench.errors import UsageError
 from biobench.schema.document import Document
+from biobench.schema.strict import suggest
+from biobench.schema.task import SPLITS
+
+
+class OpenTask(catalog.LoadedTask):
+    """A task whose documents can be asked for."""
+
+    def split(self, name: str, data_dir: str | Path | None = None) -> list[Document]:
+        """The documents of train, validation or test below `data_dir` (None: the default folder).
+
+        Raises UsageError for another name, DataUnavailableError and DataFormatError as loading does.
+        """
+        if name not in SPLITS:
+            raise UsageError(f"unknown split '{name}'", hint=suggest(name, SPLITS))
+        return load_data(self, data_dir).documents[name]
+
+
+def load_task(path_or_id: str | Path, overrides: Sequence[str] = ()) -> OpenTask:
+    """As `catalog.load_task`: the task with this id, or of this YAML file. Raises SpecError and UsageError."""
+    task = catalog.load_task(path_or_id, overrides)
+    return OpenTask(**{field.name: getattr(task, field.name) for field in fields(task)})
 
 
 def rows(documents: Iterable[Document], *, spans: bool) -> Iterator[dict[str, Any]]:

@@ -136,7 +136,10 @@ def _token_lines(files: Mapping[Path, list[str]]) -> Sniffed | None:
         begins = {tag[0] for previous, tag in pairwise(column) if previous == "O"}
         scheme = "IOB1" if "I" in begins and "B" not in begins else _scheme(tags)
         reader = {"format": "iob", "columns": columns, "separator": name, "scheme": scheme, "decode": "strict"}
-        units = {p: sum(bool(b.strip() and not a.strip()) for a, b in pairwise(["", *own])) for p, own in files.items()}
+        units = {
+            path: sum(bool(line.strip() and not before.strip()) for before, line in pairwise(["", *content]))
+            for path, content in files.items()
+        }
         return Sniffed("token_ner", reader, {t[2:] for t in tags if t != "O"}, Counter(units), columns)
     return None
 
