@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from filelock import FileLock
 
-from biobench.core.hub import client_errors, explain, patiently, set_patience
+from biobench.core.hub import client_errors, damage, explain, patiently, set_patience
 from biobench.data.catalog import LoadedTask
 from biobench.data.download import Progress, download, not_written
 from biobench.data.locate import data_folder, locate, patterns_of, preferred, steps, urls
@@ -159,6 +159,9 @@ def _fetch_hub(source: Source, hub: HubSource, data_dir: Path, result: Fetched) 
             name = path.relative_to(snapshot).as_posix()
             if not any(fnmatch(name, pattern) for pattern in patterns):
                 continue
+            if (wrong := damage(path)) is not None:
+                hint = f"delete {path.resolve()} and fetch again"
+                raise DataUnavailableError(f"{repository}: {name}: {wrong}", hint=hint)
             copy = Path(aside) / name.removeprefix(prefix)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
