@@ -173,4 +173,4 @@ def test_parts_of_all_but_one_layer_leave_the_rest(two: tuple[Path, Path], tmp_p
     assert part.copied == sum(mine[n].numel() for n in mine if block_of(n) in {(1, "mlp"), (3, "mlp")})
     assert part.total == sum(v.numel() for v in mine.values())
     note = json.loads((part.folder / "transplant.json").read_text())
-    assert (note["copied"], note["embeddings_norm_and_head"]) == (part.copied, "recipient")
+    assert (note["copied"], note["rest"]) == (part.copied, False)
