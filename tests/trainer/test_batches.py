@@ -88,13 +88,10 @@ def test_the_masks_of_a_window_are_philox_numbers_of_its_key() -> None:
 
 def test_mask_rule_and_maskable_special_tokens() -> None:
     w = drawn(50, 256)
-    made = masked(w, WORDS, Masking(rate=0.5, rule="mask", special="maskable"), keyed(50))
-    assert (made.inputs.ravel()[made.positions] == 4).all()
-    assert (made.targets == 3).any()
-    part = masked(w, WORDS, Masking(rate=0.5, special="maskable"), keyed(50))
-    assert (part.inputs.ravel()[part.positions] != 4).any()
-    assert (part.targets == 3).any()
-    assert not (masked(w, WORDS, Masking(rate=0.5, rule="mask"), keyed(50)).targets == 3).any()
+    for rule, special in itertools.product(("mask", "80-10-10"), ("maskable", "protected")):
+        made = masked(w, WORDS, Masking.model_validate({"rate": 0.5, "rule": rule, "special": special}), keyed(50))
+        assert (made.inputs.ravel()[made.positions] == 4).all() == (rule == "mask")
+        assert (made.targets == 3).any() == (special == "maskable")
 
 
 def test_the_capacity_is_six_standard_deviations_above_the_mean() -> None:
@@ -188,9 +185,9 @@ def test_processes_and_micro_batches_share_a_step_out(phase: int, small: list[st
 
 def test_the_step_prepared_ahead_is_the_one_that_is_asked_for(small: list[str]) -> None:
     made = batches(small, 1)
-    plain = [made.make(first).micros[0].input_ids for first in (0, 8, 40)]
-    for first, expected in zip((0, 8, 40), plain, strict=True):
-        assert torch.equal(made.at(first, more=True).micros[0].input_ids, expected)
+    for first in (0, 8, 40):
+        plain = made.make(first).micros[0].input_ids
+        assert torch.equal(made.at(first, more=True).micros[0].input_ids, plain)
     made.close()
 
 
@@ -225,37 +222,26 @@ def test_a_fixed_shape_changes_neither_targets_nor_loss(phase: int, small: list[
 
 @pytest.mark.parametrize("phase", [0, 1])
 def test_isolation_goes_by_the_ends_in_the_corpus_also_where_masks_hide_them(phase: int, small: list[str]) -> None:
-    length = 480
-    own = [*small, f"corpus.sequence_length={length}", f"phases.{phase}.isolate_documents=true"]
-    if phase == 1:
-        own.append("phases.1.masking={rate: 0.9, special: maskable}")
-    made = batches(own, phase)
+    own = [*small, "corpus.sequence_length=480", f"phases.{phase}.isolate_documents=true"]
+    made = batches([*own, *(["phases.1.masking={rate: 0.9, special: maskable}"] if phase else [])], phase)
     step = made.make(0)
     (micro,) = step.micros
-    windows = made.corpus.train.read(step.indices)
-    numbers, offsets, crossing = [], [], set()
-    for row, window in enumerate(windows.tolist()):
-        now = 0
-        for place, token in enumerate(window):
-            if place == 0 or window[place - 1] == made.vocabulary.end:
-                offsets.append(row * length + place)
-                now += place > 0
-            numbers.append(now)
-            if token == made.vocabulary.end or place == length - 1:
-                crossing.add(row * length + place)
+    windows, end = made.corpus.train.read(step.indices), made.vocabulary.end
+    numbers = objectives.document_numbers(windows, end)
+    offsets = objectives.boundaries(numbers).tolist()
+    assert len(offsets) > 9, "some document ends inside a window"
     assert micro.packing is not None
-    assert micro.packing.documents.flatten().tolist() == numbers
+    assert micro.packing.documents.tolist() == numbers.tolist()
     assert micro.packing.boundaries is not None
-    assert micro.packing.boundaries.tolist() == [*offsets, windows.size]
-    assert len(offsets) > 8, "some document ends inside a window"
-    lengths = [end - start for start, end in itertools.pairwise([*offsets, windows.size])]
+    assert micro.packing.boundaries.tolist() == offsets
+    longest = max(end - start for start, end in itertools.pairwise(offsets))
     assert micro.packing.longest is not None
-    assert max(lengths) <= micro.packing.longest < min(2 * max(lengths), length + 1)
+    assert longest <= micro.packing.longest < min(2 * longest, 481)
     if phase == 0:
-        assert micro.positions.tolist() == [p for p in range(windows.size) if p not in crossing]
-        assert step.targets < 8 * (length - 1)
+        assert micro.positions.tolist() == next_token(windows, made.vocabulary, isolate=True).positions.tolist()
+        assert step.targets < 8 * 479
     else:
-        assert int((micro.input_ids == made.vocabulary.end).sum()) < int((windows == made.vocabulary.end).sum())
+        assert int((micro.input_ids == end).sum()) < int((windows == end).sum())
 
 
 @pytest.fixture(scope="module")
