@@ -13,10 +13,9 @@ import torch
 from transformers import AutoModel, RobertaConfig
 
 from biobench.cli.main import app
-from biobench.errors import UsageError
 from tests.helpers.cli_make import Said, call
 from tests.helpers.ledger_make import ledger
-from tests.helpers.trainer_make import TEXTS, write
+from tests.helpers.trainer_make import TEXTS, refusal, write
 from trainer.analysis.cka import compare, groups
 from trainer.analysis.states import draw, layer_states, token_ids
 from trainer.corpus.embedded import documents
@@ -166,8 +165,7 @@ def test_every_text_is_as_likely_as_any_other() -> None:
     assert sample.available == 40
     # a quarter of 800, five standard deviations of 12 either way
     assert (abs(counts - 200) < 61).all()
-    with pytest.raises(UsageError, match="3 texts are too few"):
-        draw(texts[:3], 100, [1])
+    refusal("3 texts are too few", draw, texts[:3], 100, [1])
     for count, seeds in ((40, 1), (45, 1), (39, 2)):
         few = draw(texts, count, [42, 43])
         assert len(few.drawn) == seeds

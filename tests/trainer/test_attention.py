@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import AutoModel, AutoModelForMaskedLM, PreTrainedModel
 
-from biobench.errors import ModelError
 from tests.helpers.pretrain_models import CONFIGS, DECODERS, tiny
+from tests.helpers.trainer_make import refusal
 from trainer.model import guard
 from trainer.model.attention import Reach
 from trainer.model.network import Packing, Trainee, set_dropout
@@ -100,8 +100,7 @@ def test_the_naive_flag_leaks_and_the_guard_bites(stock: str) -> None:
 
     with torch.no_grad():
         assert guard.leak(naive, long_ids(model), 97) > 0.01
-    with pytest.raises(ModelError, match="leaks"):
-        guard.check(model, naive, causal=True)
+    refusal("leaks", guard.check, model, naive, causal=True)
 
 
 @pytest.mark.parametrize("kind", ["modernbert", "bert", "gemma3_text"])
@@ -142,15 +141,15 @@ def test_isolated_documents_do_not_see_each_other(causal: bool) -> None:
 def test_a_mask_or_a_missing_direction_is_refused() -> None:
     model = tiny("modernbert")
     ids = long_ids(model)
-    with pytest.raises(ModelError, match="without a direction"):
-        model(input_ids=ids)
+    refusal("without a direction", model, input_ids=ids)
     everywhere = torch.ones(1, 1, ids.shape[1], ids.shape[1], dtype=torch.bool)
-    with pytest.raises(ModelError, match="mask reached"):
-        model.model(
-            input_ids=ids,
-            attention_mask={"full_attention": everywhere, "sliding_attention": everywhere},
-            detour_causal=True,
-        )
+    refusal(
+        "mask reached",
+        model.model,
+        input_ids=ids,
+        attention_mask={"full_attention": everywhere, "sliding_attention": everywhere},
+        detour_causal=True,
+    )
 
 
 @pytest.mark.parametrize("kind", [k for k in FAMILIES if k not in DECODERS])
@@ -191,8 +190,7 @@ def test_each_side_of_each_kind_of_layer_is_compared(kind: str, wrong: Reach, mo
     monkeypatch.setattr(
         guard, "reach", lambda c, w, causal: wrong if (w is None,) == chosen else right(c, w, causal=causal)
     )
-    with pytest.raises(ModelError, match=f"a {kind} layer reaches"):
-        guard.check(model, directed(Trainee(model), causal=False), causal=False)
+    refusal(f"a {kind} layer reaches", guard.check, model, directed(Trainee(model), causal=False), causal=False)
 
 
 @pytest.mark.parametrize("size", [1e-9, 1.0])
@@ -202,10 +200,8 @@ def test_the_smallest_leak_is_one(size: float) -> None:
     def leaking(ids: Tensor) -> Tensor:
         return module.logits(ids, causal=True) / 1e6 + size * ids[:, -1:, None]
 
-    with pytest.raises(ModelError, match="the causal phase leaks"):
-        guard.check(module.model, leaking, causal=True)
-    with pytest.raises(ModelError, match="the bidirectional phase is causal"):
-        guard.check(module.model, directed(module, causal=True), causal=False)
+    refusal("the causal phase leaks", guard.check, module.model, leaking, causal=True)
+    refusal("the bidirectional phase is causal", guard.check, module.model, directed(module, causal=True), causal=False)
 
 
 def test_dropout_is_off_meanwhile() -> None:

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from transformers import PreTrainedTokenizerBase
 
-from biobench.errors import BioBenchError, DataFormatError, DataUnavailableError, StoreError, TrainingError
-from tests.helpers.trainer_make import numbered
+from biobench.errors import BioBenchError, DataFormatError, DataUnavailableError, StoreError
+from tests.helpers.trainer_make import numbered, refusal
 from trainer.corpus import builder, tokenised
 from trainer.corpus.builder import build, corpus_folder, excluded_documents
 from trainer.corpus.cleaning import Excluded
@@ -101,13 +101,11 @@ def test_damage_to_a_manifest_or_a_shard_is_named(tmp_path: Path) -> None:
         assert str(file) in str(caught.value)
         # a window more than the manifest says would move all that come after it
         file.write_bytes(good + good[:128])
-        with pytest.raises(StoreError, match=f"{len(good) + 128} bytes instead of {len(good)}"):
-            Corpus(corpus.folder)
+        refusal(f"{len(good) + 128} bytes instead of {len(good)}", Corpus, corpus.folder)
         file.write_bytes(good)
     for content in ("[]", "", '{"sequence_length": "x"}', '{"sequence_length": 16, "dtype": "uint16"}'):
         manifest.write_text(content)
-        with pytest.raises(StoreError, match="manifest is missing or damaged"):
-            Corpus(corpus.folder)
+        refusal("manifest is missing or damaged", Corpus, corpus.folder)
 
 
 @pytest.mark.parametrize("damage", ["none", "torn", "short", "journal"])
@@ -292,6 +290,5 @@ def test_a_killed_process_is_one_line(
     monkeypatch.setattr(tokenised, "ALONE", 0)
     monkeypatch.setattr("loky.cpu_count", lambda: 1)
     encoding = Encoding(tokenizer, 3, "uint16", Deadly([]))
-    with pytest.raises(TrainingError, match="was killed") as caught:
-        tokenise([("e", iter(LONG_TEXTS), ReadMeter())], encoding, tmp_path, nothing)
-    assert "LOKY_MAX_CPU_COUNT" in caught.value.hint
+    held = refusal("was killed", tokenise, [("e", iter(LONG_TEXTS), ReadMeter())], encoding, tmp_path, nothing)
+    assert "LOKY_MAX_CPU_COUNT" in held.hint

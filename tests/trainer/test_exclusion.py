@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biobench.errors import BioBenchError
+from tests.helpers.trainer_make import refusal
 from trainer.corpus import cleaning as cleaning_module
 from trainer.corpus.builder import build
 from trainer.corpus.cleaning import Excluded, duplicates
@@ -176,5 +176,4 @@ def test_the_first_document_stays() -> None:
 
 def test_a_missing_package_is_named_before_anything_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cleaning_module, "find_spec", lambda _: None)
-    with pytest.raises(BioBenchError, match="datasketch"):
-        corpus(tmp_path, {"a": [note(1)]}, clean={"near_duplicates": {}})
+    refusal("datasketch", corpus, tmp_path, {"a": [note(1)]}, clean={"near_duplicates": {}})

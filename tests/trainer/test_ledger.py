@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 import torch
 
-from biobench.errors import StoreError
 from tests.helpers.ledger_make import ledger
-from tests.helpers.trainer_make import train
+from tests.helpers.trainer_make import refusal, train
 from trainer import api
 from trainer.export import model_card
 from trainer.ledger import Ledger, LedgerDiff, compare, read_ledger
@@ -181,13 +180,11 @@ def test_detour_twin_and_noise_twin_match_and_say_what_is_free(
 
 def test_ledgers_are_read_from_anywhere_and_damage_is_named(reference: Path, tmp_path: Path) -> None:
     assert read_ledger(reference) == read_ledger(reference / "model") == read_ledger(reference / "ledger.json")
-    with pytest.raises(StoreError, match="no ledger"):
-        read_ledger(tmp_path)
+    refusal("no ledger", read_ledger, tmp_path)
     values = json.loads((reference / "ledger.json").read_text())
     del values["phases"]
     (tmp_path / "ledger.json").write_text(json.dumps(values))
-    with pytest.raises(StoreError, match="damaged"):
-        read_ledger(tmp_path)
+    refusal("damaged", read_ledger, tmp_path)
 
 
 def phase(shape: str, **more: object) -> Phase:

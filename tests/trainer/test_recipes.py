@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from biobench.errors import BioBenchError, ModelError, SpecError, UsageError
+from biobench.errors import ModelError, SpecError
 from tests.helpers.cli_make import call
-from tests.helpers.trainer_make import GOOD, write
+from tests.helpers.trainer_make import GOOD, refusal, write
 from trainer import api
 from trainer.recipe.library import load_recipe
 from trainer.recipe.scaffold import write_recipe
@@ -113,11 +113,8 @@ def test_the_good_recipe_loads_and_overrides_follow_the_same_rules(tmp_path: Pat
     changed = load_recipe(file, ["seeds.data=7", "reuse={run: x, through: one}", two])
     assert changed.seeds.data == 7
     assert changed.reuse is not None
-    with pytest.raises(SpecError, match="unknown key 'dat'"):
-        load_recipe(file, ["seeds.dat=7"])
-    with pytest.raises(UsageError, match="no recipe 'toy_detor'") as caught:
-        load_recipe("toy_detor")
-    assert "toy_detour" in caught.value.hint
+    refusal("unknown key 'dat'", load_recipe, file, ["seeds.dat=7"])
+    assert "toy_detour" in refusal("no recipe 'toy_detor'", load_recipe, "toy_detor").hint
 
 
 def test_a_wrong_override_is_blamed_and_not_the_recipe(tmp_path: Path) -> None:
@@ -170,22 +167,17 @@ def test_a_base_on_this_machine_bounds_the_window_and_is_planned(tmp_path: Path)
 def test_nothing_is_overwritten_and_bad_input_is_named(corpus: Path, tmp_path: Path) -> None:
     path = write_recipe(corpus, "org/base", tmp_path, "mine", field="body")
     before = path.read_text(encoding="utf-8")
-    with pytest.raises(UsageError, match=r"mine\.yaml exists"):
-        write_recipe(corpus, "org/other", tmp_path, "mine", field="body")
+    refusal(r"mine\.yaml exists", write_recipe, corpus, "org/other", tmp_path, "mine", field="body")
     assert path.read_text(encoding="utf-8") == before
-    with pytest.raises(UsageError, match="'3Q' is no amount"):
-        write_recipe(corpus, "org/base", tmp_path, "b", field="body", tokens="3Q")
-    with pytest.raises(UsageError, match="no such file"):
-        write_recipe(tmp_path / "nothing", "org/base", tmp_path, "b")
-    with pytest.raises(BioBenchError, match=r"no text under 'text' \(it has: body, id\)"):
-        write_recipe(corpus, "org/base", tmp_path, "b")
+    refusal("'3Q' is no amount", write_recipe, corpus, "org/base", tmp_path, "b", field="body", tokens="3Q")
+    refusal("no such file", write_recipe, tmp_path / "nothing", "org/base", tmp_path, "b")
+    refusal(r"no text under 'text' \(it has: body, id\)", write_recipe, corpus, "org/base", tmp_path, "b")
     (tmp_path / "config.json").write_text('{"model_type": "t5"}')
     with pytest.raises(ModelError):
         write_recipe(corpus, str(tmp_path), tmp_path, "b", field="body")
     empty = tmp_path / "empty.txt"
     empty.write_text(" \n", encoding="utf-8")
-    with pytest.raises(BioBenchError, match="holds no text"):
-        write_recipe(empty, "org/base", tmp_path, "b")
+    refusal("holds no text", write_recipe, empty, "org/base", tmp_path, "b")
     assert not (tmp_path / "b.yaml").exists()
 
 

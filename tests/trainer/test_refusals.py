@@ -20,7 +20,7 @@ import trainer.pretrain
 from biobench.core.checkpoint_safety import PICKLE
 from biobench.errors import BioBenchError, ModelError, StoreError, TrainingError, UsageError
 from tests.helpers.pretrain_models import tiny
-from tests.helpers.trainer_make import numbered, train, write
+from tests.helpers.trainer_make import numbered, refusal, train, write
 from trainer import api
 from trainer.corpus.embedded import documents
 from trainer.corpus.shards import train_tokenizer
@@ -37,11 +37,6 @@ from trainer.train.progress import Metrics, Tick, TrainingDisplay, read_metrics,
 from trainer.train.run_folder import claimed, read_recipe
 
 
-def one_line(error: BioBenchError) -> None:
-    assert "\n" not in str(error)
-    assert error.hint
-
-
 def test_a_folder_takes_one_process_at_a_time(small: list[str], tmp_path: Path) -> None:
     out = tmp_path / "run"
     with claimed(out), pytest.raises(UsageError, match="another process is at work in"):
@@ -54,18 +49,20 @@ def test_a_folder_takes_one_process_at_a_time(small: list[str], tmp_path: Path) 
 def test_a_phase_end_that_is_not_there_cannot_be_reused(small: list[str], tmp_path: Path) -> None:
     donor = tmp_path / "donor"
     train(donor, [*small, "checkpoints.keep_phases=false"])
-    with pytest.raises(UsageError, match="has no state at the end of phase 'detour'") as caught:
-        train(tmp_path / "branch", [*small, f"reuse={{run: {donor}, through: detour}}"])
-    assert "checkpoints.keep_phases=true" in caught.value.hint
+    held = refusal(
+        "has no state at the end of phase 'detour'",
+        train,
+        tmp_path / "branch",
+        [*small, f"reuse={{run: {donor}, through: detour}}"],
+    )
+    assert "checkpoints.keep_phases=true" in held.hint
 
 
 @pytest.mark.parametrize("content", [None, "{", "{}"])
 def test_a_recipe_that_cannot_be_read_is_one_line(content: str | None, tmp_path: Path) -> None:
     if content is not None:
         (tmp_path / "recipe.json").write_text(content)
-    with pytest.raises(StoreError, match="recipe cannot be read") as caught:
-        read_recipe(tmp_path)
-    one_line(caught.value)
+    refusal("recipe cannot be read", read_recipe, tmp_path)
 
 
 def test_a_recipe_of_an_earlier_run_is_read(tmp_path: Path) -> None:
@@ -83,9 +80,12 @@ def test_a_start_that_failed_leaves_its_folder_free(small: list[str], tmp_path: 
 
 
 def test_a_base_that_is_not_there_is_one_line(small: list[str], tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="cannot be loaded") as caught:
-        train(tmp_path / "run", [*(o for o in small if not o.startswith("base.")), "base={model: /nowhere/at/all}"])
-    one_line(caught.value)
+    refusal(
+        "cannot be loaded",
+        train,
+        tmp_path / "run",
+        [*(o for o in small if not o.startswith("base.")), "base={model: /nowhere/at/all}"],
+    )
 
 
 def test_metrics_drop_what_a_resume_repeats(tmp_path: Path) -> None:
@@ -99,14 +99,13 @@ def test_metrics_drop_what_a_resume_repeats(tmp_path: Path) -> None:
 def test_a_model_or_tokenizer_without_what_masks_need_is_refused(tmp_path: Path) -> None:
     model = tiny("modernbert")
     model.model.save_pretrained(tmp_path)
-    with pytest.raises(ModelError, match="lacks weights"):
-        load_model(tmp_path)
+    refusal("lacks weights", load_model, tmp_path)
     tokenizer = numbered(5)
-    with pytest.raises(ModelError, match="no mask token"):
-        check_fit(model, tokenizer, masked=True)
+    refusal("no mask token", check_fit, model, tokenizer, masked=True)
     check_fit(model, tokenizer, masked=False)
-    with pytest.raises(ModelError, match="does not fit the model: it has ids up to 97, the model 97 rows"):
-        check_fit(model, numbered(97), masked=False)
+    refusal(
+        "does not fit the model: it has ids up to 97, the model 97 rows", check_fit, model, numbered(97), masked=False
+    )
 
 
 def test_plain_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
@@ -279,8 +278,13 @@ def test_names_and_values_of_the_config(
 
 
 def test_ids_of_a_config_must_be_the_tokenizer_s() -> None:
-    with pytest.raises(ModelError, match=r"sep_token_id is 2 by base\.config and 3 by the tokenizer"):
-        new_model({**SIZES, "sep_token_id": 2}, TOKENIZER, 1)
+    refusal(
+        r"sep_token_id is 2 by base\.config and 3 by the tokenizer",
+        new_model,
+        {**SIZES, "sep_token_id": 2},
+        TOKENIZER,
+        1,
+    )
     assert new_model({**SIZES, "sep_token_id": 3}, TOKENIZER, 1).config.sep_token_id == 3
 
 
@@ -295,13 +299,10 @@ def test_a_tokenizer_with_another_meaning_of_the_ids_is_refused(tmp_path: Path) 
     folder = base(tmp_path / "model", TOKENIZER)
     check_own_ids(folder, TOKENIZER)
     other = train_tokenizer([t.upper() for t in TEXTS], 400, 64)
-    with pytest.raises(ModelError, match=r"id \d+ is '.+' there and '.+' here") as caught:
-        check_own_ids(folder, other)
-    assert "\n" not in str(caught.value)
+    refusal(r"id \d+ is '.+' there and '.+' here", check_own_ids, folder, other)
     moved = train_tokenizer(TEXTS, 400, 64)
     moved.mask_token = "[UNK]"
-    with pytest.raises(ModelError, match="mask_token_id is 4 by the checkpoint's tokenizer and 1 by the tokenizer"):
-        check_own_ids(folder, moved)
+    refusal("mask_token_id is 4 by the checkpoint's tokenizer and 1 by the tokenizer", check_own_ids, folder, moved)
     larger = train_tokenizer(TEXTS, 400, 64)
     larger.add_tokens(["<more>"])
     check_own_ids(folder, larger)
@@ -312,8 +313,7 @@ def test_without_a_tokenizer_beside_it_the_config_speaks(tmp_path: Path) -> None
     check_own_ids(folder, train_tokenizer([t.upper() for t in TEXTS], 400, 64))
     moved = train_tokenizer(TEXTS, 400, 64)
     moved.sep_token = "[PAD]"
-    with pytest.raises(ModelError, match="sep_token_id is 3 by the checkpoint's config and 0 by the tokenizer"):
-        check_own_ids(folder, moved)
+    refusal("sep_token_id is 3 by the checkpoint's config and 0 by the tokenizer", check_own_ids, folder, moved)
 
 
 def test_pickled_weights_load_by_name_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,8 +323,6 @@ def test_pickled_weights_load_by_name_alone(tmp_path: Path, monkeypatch: pytest.
     load_model(folder)
     torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
-    with pytest.raises(ModelError, match="the weights are a pickle file") as caught:
-        load_model(folder)
-    assert f"{PICKLE}=strange" in caught.value.hint
+    assert f"{PICKLE}=strange" in refusal("the weights are a pickle file", load_model, folder).hint
     monkeypatch.setenv(PICKLE, "other, strange")
     load_model(folder)

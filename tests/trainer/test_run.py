@@ -14,9 +14,8 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
 
-from biobench.errors import BioBenchError, StoreError, UsageError
 from biobench.models.loading import find_checkpoint
-from tests.helpers.trainer_make import train
+from tests.helpers.trainer_make import refusal, train
 from tests.helpers.two_processes import GOLDEN, curve
 from trainer import api
 from trainer.corpus.builder import build
@@ -179,19 +178,15 @@ def test_a_branch_adopts_the_phases_of_another_run(reference: Path, small: list[
     longer = train(tmp_path / "longer", [*branch, "phases.1.tokens=4608"])
     assert longer.ledger is not None
     assert longer.ledger.steps == 24
-    with pytest.raises(UsageError, match=r"seeds\.data"):
-        train(tmp_path / "other", [*branch, "seeds.data=1"])
+    refusal(r"seeds\.data", train, tmp_path / "other", [*branch, "seeds.data=1"])
 
 
 def test_a_folder_with_a_run_is_not_overwritten_and_a_changed_recipe_not_resumed(
     reference: Path, small: list[str], tmp_path: Path
 ) -> None:
-    with pytest.raises(UsageError, match="holds a run already"):
-        train(reference, small)
-    with pytest.raises(UsageError, match=r"optimizer\.learning_rate"):
-        train(reference, [*small, "optimizer.learning_rate=1e-3"], resume=True)
-    with pytest.raises(UsageError, match="began in fp32 and would go on in bf16"):
-        train(reference, [*small, "engine.precision=bf16"], resume=True)
+    refusal("holds a run already", train, reference, small)
+    refusal(r"optimizer\.learning_rate", train, reference, [*small, "optimizer.learning_rate=1e-3"], resume=True)
+    refusal("began in fp32 and would go on in bf16", train, reference, [*small, "engine.precision=bf16"], resume=True)
 
 
 def test_a_damaged_checkpoint_or_shard_is_one_clear_line(reference: Path, small: list[str], tmp_path: Path) -> None:
@@ -204,8 +199,7 @@ def test_a_damaged_checkpoint_or_shard_is_one_clear_line(reference: Path, small:
     shutil.rmtree(out / "model")
     (file,) = (out / "checkpoints" / "end-2-decay").glob("*.distcp")
     file.write_bytes(file.read_bytes()[:1000])
-    with pytest.raises(StoreError, match="the checkpoint cannot be read"):
-        train(out, small, resume=True)
+    refusal("the checkpoint cannot be read", train, out, small, resume=True)
     (out / "checkpoints" / "latest").write_text("end-1-detour")
     assert train(out, small, resume=True).status == "done"
     assert equal(weights(out / "model"), weights(reference / "model"))
@@ -287,5 +281,4 @@ def test_a_corpus_that_a_phase_returns_to_is_continued(two: list[str], tmp_path:
 def test_a_wrong_phase_is_refused_before_anything_is_trained(
     two: list[str], tmp_path: Path, change: str, message: str
 ) -> None:
-    with pytest.raises(BioBenchError, match=message):
-        train(tmp_path / "run", [*two, change])
+    refusal(message, train, tmp_path / "run", [*two, change])

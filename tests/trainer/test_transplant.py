@@ -11,9 +11,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from biobench.cli.main import app
-from biobench.errors import ModelError, StoreError, UsageError
 from biobench.store import Store
-from tests.helpers.trainer_make import write
+from tests.helpers.trainer_make import refusal, write
 from trainer.analysis.transplant import Part, block_of, transplant
 
 
@@ -75,26 +74,22 @@ def test_a_hybrid_that_is_there_is_taken_and_another_is_not_overwritten(two: tup
     before = weights_file.stat().st_mtime_ns
     assert transplant(*two, tmp_path / "low", layers=(0,)) == made
     assert weights_file.stat().st_mtime_ns == before
-    with pytest.raises(StoreError, match="holds something else"):
-        transplant(*two, tmp_path / "low", layers=(1,))
+    refusal("holds something else", transplant, *two, tmp_path / "low", layers=(1,))
 
 
 def test_what_does_not_fit_is_one_clear_line(two: tuple[Path, Path], tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="the model has layers 0-3"):
-        transplant(*two, tmp_path / "out", layers=(4,))
-    with pytest.raises(StoreError, match="exists already"):
-        transplant(*two, two[0].parent)
+    refusal("the model has layers 0-3", transplant, *two, tmp_path / "out", layers=(4,))
+    refusal("exists already", transplant, *two, two[0].parent)
     # scored under one name, a hybrid would take the donor's place
-    with pytest.raises(UsageError, match="both recipient and donor"):
-        transplant(two[0], two[0].parent / "." / two[0].name, tmp_path / "out", layers=(0,))
-    with pytest.raises(ModelError, match="no such folder"):
-        transplant(two[0], tmp_path / "nowhere", tmp_path / "out")
+    refusal(
+        "both recipient and donor", transplant, two[0], two[0].parent / "." / two[0].name, tmp_path / "out", layers=(0,)
+    )
+    refusal("no such folder", transplant, two[0], tmp_path / "nowhere", tmp_path / "out")
     more = shutil.copytree(two[1], tmp_path / "more")
     held = {**weights(more), "model.layers.0.attn.more.weight": torch.zeros(3)}
     save_file(held, more / "model.safetensors", metadata={"format": "pt"})
     for pair in ((two[0], more), (more, two[0])):
-        with pytest.raises(ModelError, match=r"'model\.layers\.0\.attn\.more\.weight' is in one of them alone"):
-            transplant(*pair, tmp_path / "out")
+        refusal(r"'model\.layers\.0\.attn\.more\.weight' is in one of them alone", transplant, *pair, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -118,11 +113,16 @@ def test_a_probe_scores_the_ends_alike_and_prints_what_is_recovered(
     records, _ = Store(tmp_path / "results").scan()
     assert len(records) == 3 * 2 * 2
     assert all("training.encoder=frozen" in r.overrides for r in records)
-    with pytest.raises(UsageError, match="--seeds"):
-        app([*command, "--layers", "0", "--out", str(tmp_path / "x"), "--seeds", "x"], standalone_mode=False)
+    refusal(
+        "--seeds", app, [*command, "--layers", "0", "--out", str(tmp_path / "x"), "--seeds", "x"], standalone_mode=False
+    )
     assert not (tmp_path / "x").exists()
-    with pytest.raises(UsageError, match="nothing is scored without a task"):
-        app([*command[:4], "--probe", "--layers", "0", "--out", str(tmp_path / "x")], standalone_mode=False)
+    refusal(
+        "nothing is scored without a task",
+        app,
+        [*command[:4], "--probe", "--layers", "0", "--out", str(tmp_path / "x")],
+        standalone_mode=False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -144,8 +144,7 @@ def test_blocks_that_would_compute_otherwise_are_refused(
     merged = {k: v | value.get(k, {}) for k, v in config[field].items()} if isinstance(value, dict) else value
     (other / "config.json").write_text(json.dumps(config | {field: merged}))
     for pair in ((two[0], other), (other, two[0])):
-        with pytest.raises(ModelError, match=f"do not fit: .*{field}|have other {field}"):
-            transplant(*pair, tmp_path / "out", layers=(1,))
+        refusal(f"do not fit: .*{field}|have other {field}", transplant, *pair, tmp_path / "out", layers=(1,))
 
 
 def test_parts_of_all_but_one_layer_leave_the_rest(two: tuple[Path, Path], tmp_path: Path) -> None:
