@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -73,11 +73,8 @@ def _listening(progress: Progress) -> Iterator[Listener]:
     if progress != "auto":
         yield silent if progress == "none" else progress
         return
-    display = TrainingDisplay()
-    try:
+    with closing(TrainingDisplay()) as display:
         yield display
-    finally:
-        display.close()
 
 
 def build_corpus(
@@ -97,18 +94,11 @@ def build_corpus(
     read = load_recipe(recipe, overrides)
     from trainer.corpus.builder import build
     from trainer.train.distributed import StopFlag, StoppedError
-    from trainer.train.progress import before_training
-    from trainer.train.start import tokenizer_for
+    from trainer.train.start import cache_of, reporting, tokenizer_for
 
-    spec = read.corpus
-    folder = Path(cache) if spec.cache is None else Path(spec.root) / spec.cache
+    folder = cache_of(read.corpus, Path(cache))
     with StopFlag().watching() as stop, _listening(progress) as listener:
-
-        def say(what: str, fraction: float) -> None:
-            listener(before_training(what, fraction, 0))
-            if stop():
-                raise StoppedError
-
+        say = reporting(listener, stop, 0)
         try:
             tokenizer = tokenizer_for(read, exclude)
             return [build(s, tokenizer, folder, exclude=exclude, report=say).folder for s in read.corpora]
@@ -142,10 +132,8 @@ def bench(recipe: str | Path | Recipe, *, overrides: Sequence[str] = (), steps: 
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # read when torch is loaded: no remarks of its profiler on stderr
     from trainer.cost import bench as benchmarks
 
-    def train(short: Recipe, folder: Path) -> None:
-        pretrain(short, out=folder, progress="none")
-
-    return benchmarks.bench(load_recipe(recipe, overrides), train, steps=steps)
+    read = load_recipe(recipe, overrides)
+    return benchmarks.bench(read, lambda short, out: pretrain(short, out=out, progress="none"), steps=steps)
 
 
 def ledger_diff(a: str | Path, b: str | Path) -> LedgerDiff:

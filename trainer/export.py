@@ -111,9 +111,6 @@ def model_card(recipe: Recipe, ledger: Ledger) -> str:
             "objective": p.objective,
             "masking": "-" if p.masking is None else f"{p.masking['rate']:.0%} {p.masking['rule']}",
             "tokens": human(p.tokens),
-            "steps": p.steps,
-            "peak rate": f"{p.peak_rate:.3g}",
-            "final rate": f"{p.final_rate:.3g}",
             "frozen": p.frozen_layers or "-",
             "validation loss": "-" if p.validation_loss is None else f"{p.validation_loss:.3f}",
         }
@@ -143,15 +140,12 @@ def model_card(recipe: Recipe, ledger: Ledger) -> str:
 def _guard(ledger: Ledger) -> str:
     """What was excluded from the training text, what that took from it, and which tasks were not guarded."""
     corpus = ledger.corpus
-    text = f"Benchmark documents to exclude: {corpus.excluded_documents:,}"
-    if corpus.removed_documents is not None:
-        text += f"; documents removed for it: {corpus.removed_documents:,}"
-    if corpus.unguarded:
-        text += (
-            f".\n\n**Tasks that were not guarded ({len(corpus.unguarded)})**, as their documents were not available: "
-            f"{', '.join(corpus.unguarded)}. Their text may be in the corpus"
-        )
-    return text + "."
+    removed = "" if corpus.removed_documents is None else f"; documents removed for it: {corpus.removed_documents:,}"
+    text = f"Benchmark documents to exclude: {corpus.excluded_documents:,}{removed}."
+    if not corpus.unguarded:
+        return text
+    names = f"Tasks that were not guarded ({len(corpus.unguarded)})**, as their documents were not available: "
+    return f"{text}\n\n**{names}{', '.join(corpus.unguarded)}. Their text may be in the corpus."
 
 
 def _table(rows: Sequence[dict[str, Any]]) -> str:

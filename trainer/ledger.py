@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from pydantic import Field, model_validator
 
-from biobench.core.text import first_line
 from biobench.errors import StoreError
 from biobench.schema.strict import Strict
+from trainer.disk import read_json
 from trainer.recipe.fields import LATER, Growing
 
 FILE = "ledger.json"
@@ -155,12 +155,7 @@ def read_ledger(path: str | Path) -> Ledger:
     file = next((f for f in candidates if f.is_file()), None)
     if file is None:
         raise StoreError("there is no ledger", hint="give the folder of a finished `biobench pretrain` run", file=place)
-    try:
-        return Ledger.model_validate_json(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise StoreError(
-            f"the ledger is damaged: {first_line(error)}", hint="export the run again with --resume", file=file
-        ) from error
+    return read_json(Ledger, file, "the ledger is damaged", "export the run again with --resume")
 
 
 def intact_ledger(file: Path) -> Ledger | None:
@@ -228,6 +223,11 @@ class LedgerDiff:
         return [*table, self.verdict]
 
 
+_RUN = ("sequence_length", "batch_sequences", "optimizer", "precision", "dropout", "device", "code_version")
+_PHASE = (
+    *("name", "objective", "masking", "tokens", "steps", "first_sample", "last_sample", "peak_rate", "final_rate"),
+    *("schedule", "frozen_layers", "head", "isolate_documents", "targets", "kernels"),
+)
 _FREE_OF_RUN = ("total FLOPs", "training seed", "init seed", "device", "processes", "code version")
 _FREE_OF_PHASE = ("name", "objective", "targets", "kernels", "FLOPs")
 
@@ -238,47 +238,21 @@ def _quantities(run: Ledger) -> dict[str, Any]:
         "corpus manifest": run.corpus.manifest_hash[:16],
         "initial weights": run.base.init_hash[:16],
         "tokenizer": run.base.tokenizer_hash[:16],
-        "window tokens": run.sequence_length,
-        "batch windows": run.batch_sequences,
-        "optimiser": run.optimizer,
-        "precision": run.precision,
-        "dropout": run.dropout,
-        "data seed": run.seeds.get("data"),
+        **{f"{name} seed": run.seeds.get(name) for name in ("data", "training", "init")},
         "total tokens": run.tokens,
         "total steps": run.steps,
-        "phases": len(run.phases),
         "total FLOPs": f"{run.flops:.4g}",
-        "training seed": run.seeds.get("training"),
-        "init seed": run.seeds.get("init"),
-        "device": run.device,
+        "phases": len(run.phases),
         "processes": f"{', '.join(map(str, run.world_sizes))} ({run.distributed})",
-        "code version": run.code_version,
+        **{name.replace("_", " "): getattr(run, name) for name in _RUN},
     }
     for number, phase in enumerate(run.phases, 1):
-        particular = {
-            "corpus manifest": None if phase.corpus is None else phase.corpus.manifest_hash[:16],
-            "window tokens": phase.sequence_length,
-            "batch windows": phase.batch_sequences,
-        }
-        of_phase = {
-            "name": phase.name,
-            "objective": phase.objective,
-            "masking": phase.masking,
-            "tokens": phase.tokens,
-            "steps": phase.steps,
-            "samples": f"{phase.first_sample}-{phase.last_sample}",
-            "sample order": phase.order_hash[:16],
-            "peak rate": phase.peak_rate,
-            "final rate": phase.final_rate,
-            "schedule": phase.schedule,
-            "frozen layers": phase.frozen_layers,
-            "head": phase.head,
-            "isolated documents": phase.isolate_documents,
-            "targets": phase.targets,
-            "kernels": phase.kernels,
-            "FLOPs": f"{phase.flops:.4g}",
-            **{name: value for name, value in particular.items() if value is not None},
-        }
+        of_phase = {name.replace("_", " "): getattr(phase, name) for name in _PHASE}
+        of_phase |= {"sample order": phase.order_hash[:16], "FLOPs": f"{phase.flops:.4g}"}
+        if phase.corpus is not None:
+            of_phase["corpus manifest"] = phase.corpus.manifest_hash[:16]
+        particular = {"sequence length": phase.sequence_length, "batch sequences": phase.batch_sequences}
+        of_phase |= {name: value for name, value in particular.items() if value is not None}
         values |= {f"phase {number} {name}": value for name, value in of_phase.items()}
     return values
 

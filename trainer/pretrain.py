@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +20,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from biobench.core.machine import keep_freed_memory, peak_memory_bytes
 from biobench.core.tokenizer import load_tokenizer
-from biobench.errors import TrainingError, UsageError
+from biobench.errors import TrainingError
 from trainer.corpus.builder import Texts
 from trainer.corpus.shards import Corpus
 from trainer.cost.flops import peak_of, phase_cost
@@ -37,10 +37,10 @@ from trainer.train.checkpoint import Progress, latest_checkpoint, prune, read_pr
 from trainer.train.distributed import StoppedError, World, determinism
 from trainer.train.optimizer import factor
 from trainer.train.phase import PreparedPhase, prepare
-from trainer.train.progress import Listener, Metrics, Tick, before_training
+from trainer.train.progress import Listener, Metrics, Tick
 from trainer.train.record import phase_record, run_ledger
 from trainer.train.run_folder import START, Start, adopt, claimed, is_finished, open_run, phase_end_name, recipe_hash
-from trainer.train.start import base_model, begin, open_corpora, tokenizer_for
+from trainer.train.start import base_model, begin, open_corpora, reporting, tokenizer_for
 from trainer.train.step import held_out_loss, train_step
 
 
@@ -107,12 +107,7 @@ def _setup(run: State, *, resume: bool) -> None:
     """
     recipe, world, out = run.recipe, run.world, run.out
     world.same(recipe_hash(recipe), "the recipe")
-    for batch in map(recipe.batch_of, recipe.phases):
-        if batch.sequences % world.size:
-            raise UsageError(
-                f"{batch.sequences} windows a step cannot be shared by {world.size} processes alike",
-                hint="start a number of processes that divides batch.sequences",
-            )
+    recipe.check_shares(world.size, "processes")
     if world.device.type == "cuda":
         torch.set_float32_matmul_precision("high")
     else:
@@ -126,11 +121,7 @@ def _setup(run: State, *, resume: bool) -> None:
     run.tokenizer = load_tokenizer(out / START) if known else tokenizer_for(recipe, run.exclude)
     run.model = model_from_config(out / START) if known else base_model(recipe, run.tokenizer)
 
-    def say(what: str, fraction: float) -> None:
-        run.listener(before_training(what, fraction, recipe.total_steps))
-        if run.stop():
-            raise StoppedError
-
+    say = reporting(run.listener, run.stop, recipe.total_steps)
     run.corpora = open_corpora(recipe, run.tokenizer, out.parent, world, exclude=run.exclude, built=run.built, say=say)
     run.start = begin(recipe, out, world, run.model, run.tokenizer, run.corpora, known=known)
     if not known and recipe.reuse is not None:
@@ -152,7 +143,10 @@ def _train_phase(run: State) -> PreparedPhase | None:
     data = run.corpora[recipe.corpora.index(recipe.corpus_of(phase))]
     model, run.model = run.model or model_from_config(run.out / START), None
     if run.progress.step == 0:
-        drawn = 0 if phase.data == "restart" else _drawn(run)
+        drawn = 0  # windows that earlier phases have drawn of the same corpus
+        for earlier, record in zip(recipe.phases, run.progress.done, strict=False):
+            if phase.data == "continue" and recipe.corpus_of(earlier) == recipe.corpus_of(phase):
+                drawn = record.last_sample + 1
         begun = {"drawn": drawn, "first_sample": drawn, "order_hash": "", "targets": 0}
         run.progress = run.progress.model_copy(update=begun)
     training = prepare(recipe, index, model, run.saved, world)
@@ -160,7 +154,7 @@ def _train_phase(run: State) -> PreparedPhase | None:
     fixed = world.device.type == "cuda" or recipe.engine.compiles("cpu")
     vocabulary = vocabulary_of(run.tokenizer, model.config.vocab_size)
     batches = Batches(recipe, index, data, vocabulary, world, fixed=fixed)
-    cost = phase_cost(model, phase, length=recipe.length_of(phase)).total
+    cost = phase_cost(model, phase, length=recipe.length_of(phase))
     try:
         loss = _loop(run, phase, training, batches, cost)
         if loss is None:
@@ -178,15 +172,6 @@ def _train_phase(run: State) -> PreparedPhase | None:
     return training
 
 
-def _drawn(run: State) -> int:
-    """Windows that earlier phases have drawn of the corpus that the phase under way reads."""
-    recipe = run.recipe
-    spec = recipe.corpus_of(recipe.phases[run.progress.phase])
-    before = zip(recipe.phases, run.progress.done, strict=False)
-    ends = [record.last_sample + 1 for p, record in before if recipe.corpus_of(p) == spec]
-    return ends[-1] if ends else 0
-
-
 def _loop(run: State, phase: Phase, training: PreparedPhase, batches: Batches, cost: float) -> float | None:
     """The steps of a phase that are left: its last loss, or None when a signal stopped the run, which is saved."""
     recipe, world = run.recipe, run.world
@@ -194,7 +179,7 @@ def _loop(run: State, phase: Phase, training: PreparedPhase, batches: Batches, c
     save_every = recipe.every(recipe.checkpoints.every, phase)
     evaluate_every = recipe.every(recipe.logging.evaluate, phase)
     began, seconds = time.perf_counter(), run.progress.seconds
-    clock = _Clock(began, run.progress.step)
+    since, logged = began, run.progress.step
     loss = math.nan
     while run.progress.step < steps:
         at = run.progress
@@ -221,41 +206,26 @@ def _loop(run: State, phase: Phase, training: PreparedPhase, batches: Batches, c
         stopping = stops > 0 or (world.size == 1 and run.stop())
         if run.progress.step % recipe.logging.every == 0 or last or due or stopping:
             loss = float(world.total(total.clone()).item()) / max(targets, 1)
-            speed = clock.steps_a_second(run.progress.step) * step_tokens
+            now = time.perf_counter()
+            speed = (run.progress.step - logged) * step_tokens / max(now - since, 1e-9)
+            since, logged = now, run.progress.step
             _report(run, phase, loss, float(norm), targets=targets, rate=rate, speed=speed, cost=cost)
         if last:
             break
-        with clock.paused():
-            if evaluate_every is not None and run.progress.step % evaluate_every == 0:
-                _evaluate(run, training, batches)
-            if due or stopping:
-                name = f"step-{run.progress.total_steps:08d}"
-                if recipe.exports_at(run.progress.step, phase):
-                    export(training.module.model, run.out / START, run.out / "exports" / name, world)
-                _save(run, training, name)
+        paused = time.perf_counter()
+        if evaluate_every is not None and run.progress.step % evaluate_every == 0:
+            _evaluate(run, training, batches)
+        if due or stopping:
+            name = f"step-{run.progress.total_steps:08d}"
+            if (
+                due and recipe.checkpoints.export
+            ):  # not where a signal alone stops the run: it ends with the same exports
+                export(training.module.model, run.out / START, run.out / "exports" / name, world)
+            _save(run, training, name)
+        since += time.perf_counter() - paused  # the logged speed is that of training alone
         if stopping:
             return None
     return loss
-
-
-class _Clock:
-    """The time between two reports, without what is no training: evaluation, probes, checkpoints."""
-
-    def __init__(self, now: float, step: int) -> None:
-        self._since, self._step = now, step
-
-    def steps_a_second(self, step: int) -> float:
-        """Since the last report, which this one becomes."""
-        now, since, before = time.perf_counter(), self._since, self._step
-        self._since, self._step = now, step
-        return (step - before) / max(now - since, 1e-9)
-
-    @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
-        """Time inside does not count."""
-        began = time.perf_counter()
-        yield
-        self._since += time.perf_counter() - began
 
 
 def _report(

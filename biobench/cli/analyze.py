@@ -112,7 +112,7 @@ def transplant(
         twin, reference, *_ = scores
         report = paired_report(scores, reference=reference, twin=twin, roles=("donor", "recipient", "hybrid"))
     if as_json:
-        notes = [{"folder": str(m.folder), "rest": m.rest, **m.note} for m in copies]
+        notes = [{"folder": str(m.folder), **m.note} for m in copies]
         by = "linear probe" if probe else "fine-tuning"
         print_json({"hybrids": notes, "by": by, "scores": None if report is None else asdict(report)})
         return

@@ -192,7 +192,7 @@ def on_gpu(name: str, objective: str, *, windows: int, steps: int = 12, warm: in
     speed = steps * windows * 8192 / (times[-1] - times[warm - 1])
     cost = token_cost(model, length=8192, causal=objective == "clm", predicted=1.0 if objective == "clm" else 0.3)
     peak = peak_of(torch.cuda.get_device_name(device))
-    return speed, None if peak is None else speed * cost.total / peak
+    return speed, None if peak is None else speed * sum(cost) / peak
 
 
 def _now(device: torch.device) -> float:

@@ -27,7 +27,7 @@ def test_a_matched_pair_is_the_first_line(results, tmp_path):
     (line,) = compare("detour", "twin", results_dir=results, ledgers=given).matched
     assert line.startswith("Not matched twins: detour and twin differ in")
     assert "precision" in line
-    assert "batch windows" in line
+    assert "batch sequences" in line
     write(tmp_path / "b.json", ledger("b", "clm", training=2))
     (line,) = compare("detour", "twin", results_dir=results, ledgers=given).matched
     assert "differ in the training seed alone" in line

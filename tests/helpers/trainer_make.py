@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import ModernBertConfig, ModernBertForMaskedLM, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
+from biobench.errors import BioBenchError
 from trainer import api
 from trainer.corpus.embedded import documents
 from trainer.corpus.shards import train_tokenizer
@@ -61,6 +64,15 @@ TEXTS = list(documents(60, seed=3))
 def train(out: Path, overrides: list[str], recipe: str = "toy_detour", **options: Any) -> PretrainingResult:
     """A silent run."""
     return api.pretrain(recipe, out=out, overrides=overrides, progress="none", **options)
+
+
+def refusal(what: str, call: Callable[..., object], *arguments: Any, **options: Any) -> BioBenchError:
+    """What a call is refused with: one line in which the pattern `what` is found, and a hint."""
+    with pytest.raises(BioBenchError, match=what) as caught:
+        call(*arguments, **options)
+    assert "\n" not in str(caught.value)
+    assert caught.value.hint
+    return caught.value
 
 
 def numbered(largest: int) -> PreTrainedTokenizerBase:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
+from transformers import PreTrainedTokenizerBase
 
 from biobench.errors import BioBenchError, DataFormatError, DataUnavailableError, StoreError
-from tests.helpers.trainer_make import numbered
+from tests.helpers.trainer_make import numbered, refusal
 from trainer.corpus import builder, tokenised
 from trainer.corpus.builder import build, corpus_folder, excluded_documents
 from trainer.corpus.cleaning import Excluded
 from trainer.corpus.embedded import documents
 from trainer.corpus.shards import Corpus, tokenizer_hash, train_tokenizer
-from trainer.corpus.tokenised import EncodedBatch, Encoding
+from trainer.corpus.sources import ReadMeter
+from trainer.corpus.tokenised import EncodedBatch, Encoding, tokenise
 from trainer.recipe.corpus import CorpusSource, CorpusSpec, EmbeddedText, Exclusion
 
 FIRST, SECOND = list(documents(30, seed=5)), list(documents(30, seed=6))
@@ -97,13 +101,11 @@ def test_damage_to_a_manifest_or_a_shard_is_named(tmp_path: Path) -> None:
         assert str(file) in str(caught.value)
         # a window more than the manifest says would move all that come after it
         file.write_bytes(good + good[:128])
-        with pytest.raises(StoreError, match=f"{len(good) + 128} bytes instead of {len(good)}"):
-            Corpus(corpus.folder)
+        refusal(f"{len(good) + 128} bytes instead of {len(good)}", Corpus, corpus.folder)
         file.write_bytes(good)
     for content in ("[]", "", '{"sequence_length": "x"}', '{"sequence_length": 16, "dtype": "uint16"}'):
         manifest.write_text(content)
-        with pytest.raises(StoreError, match="manifest is missing or damaged"):
-            Corpus(corpus.folder)
+        refusal("manifest is missing or damaged", Corpus, corpus.folder)
 
 
 @pytest.mark.parametrize("damage", ["none", "torn", "short", "journal"])
@@ -241,3 +243,52 @@ def test_the_embedded_text_and_its_tokenizer_are_functions_of_their_seed() -> No
     assert TOKENIZER.unk_token_id not in ids
     spaced = [TOKENIZER(t, add_special_tokens=False).input_ids for t in ("Joint [MASK] showed", "Joint", " showed")]
     assert spaced[0] == [*spaced[1], TOKENIZER.mask_token_id, *spaced[2]]
+
+
+LONG_TEXTS = list(documents(120, seed=3))
+LONG_SOURCE = CorpusSource.model_validate({"id": "e", "embedded": {"documents": 120, "seed": 3}})
+LONG = CorpusSpec.model_validate({"sources": [LONG_SOURCE], "sequence_length": 32, "held_out": 0.1})
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> PreTrainedTokenizerBase:
+    return train_tokenizer(LONG_TEXTS, 400, 64)
+
+
+def nothing(what: str, done: float) -> None:
+    """A report that nobody reads."""
+
+
+def test_many_processes_build_what_one_builds(
+    tokenizer: PreTrainedTokenizerBase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept_out = [LONG_TEXTS[7], LONG_TEXTS[50][: len(LONG_TEXTS[50]) // 2], LONG_TEXTS[119]]
+    alone = build(LONG, tokenizer, tmp_path / "one", exclude=kept_out)
+    assert sum(alone.manifest["sources"][0]["excluded"].values()) >= 3
+    monkeypatch.setattr(tokenised, "DOCUMENTS", 9)
+    monkeypatch.setattr(tokenised, "ALONE", 2)
+    here: list[int] = []
+    make = Encoding.make
+    monkeypatch.setattr(Encoding, "make", lambda *a: (here.append(1), make(*a))[1])
+    many = build(LONG, tokenizer, tmp_path / "many", exclude=kept_out)
+    assert len(here) == 2, "the other twelve were made elsewhere"
+    assert many.hash == alone.hash
+
+
+class Deadly(Excluded):
+    """The system takes the process away while it compares a document."""
+
+    def why(self, text: str) -> str | None:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return None
+
+
+def test_a_killed_process_is_one_line(
+    tokenizer: PreTrainedTokenizerBase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokenised, "DOCUMENTS", 30)
+    monkeypatch.setattr(tokenised, "ALONE", 0)
+    monkeypatch.setattr("loky.cpu_count", lambda: 1)
+    encoding = Encoding(tokenizer, 3, "uint16", Deadly([]))
+    held = refusal("was killed", tokenise, [("e", iter(LONG_TEXTS), ReadMeter())], encoding, tmp_path, nothing)
+    assert "LOKY_MAX_CPU_COUNT" in held.hint

@@ -11,9 +11,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from biobench.cli.main import app
-from biobench.errors import ModelError, StoreError, UsageError
 from biobench.store import Store
-from tests.helpers.trainer_make import write
+from tests.helpers.trainer_make import refusal, write
 from trainer.analysis.transplant import Part, block_of, transplant
 
 
@@ -28,56 +27,45 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
     return load_file(folder / "model.safetensors")
 
 
-def source_of(hybrid: Path, two: tuple[Path, Path]) -> dict[str, str]:
-    """For every parameter whose it is."""
+def donated(hybrid: Path, two: tuple[Path, Path]) -> set[str]:
+    """Parameters that are the donor's and not the recipient's; every other is the recipient's."""
     mine, a, b = weights(hybrid), weights(two[0]), weights(two[1])
     assert mine.keys() == a.keys()
-    found = {}
-    for name, value in mine.items():
-        same = [who for who, other in (("a", a[name]), ("b", b[name])) if torch.equal(value, other)]
-        assert same, name
-        found[name] = "both" if len(same) == 2 else same[0]
-    return found
+    assert all(torch.equal(value, a[name]) or torch.equal(value, b[name]) for name, value in mine.items())
+    return {name for name, value in mine.items() if not torch.equal(value, a[name])}
 
 
 def test_all_layers_give_the_donor_and_none_the_recipient(two: tuple[Path, Path], tmp_path: Path) -> None:
+    a, b = map(weights, two)
+    differing = {name for name in a if not torch.equal(a[name], b[name])}
     every = transplant(*two, tmp_path / "all")
-    assert set(source_of(every.folder, two).values()) <= {"b", "both"}
-    assert every.copied == every.total
     named = transplant(*two, tmp_path / "named", layers=range(4))
-    assert set(source_of(named.folder, two).values()) <= {"b", "both"}
     none = transplant(*two, tmp_path / "none", layers=())
-    assert set(source_of(none.folder, two).values()) <= {"a", "both"}
-    assert none.copied == 0
+    assert donated(every.folder, two) == donated(named.folder, two) == differing
+    assert not donated(none.folder, two)
+    assert (every.copied, none.copied) == (every.total, 0)
 
 
 @pytest.mark.parametrize(
-    ("name", "place"),
+    ("name", "part", "own_norms"),
     [
-        ("distilbert.transformer.layer.1.sa_layer_norm.weight", (1, "attention")),
-        ("model.layers.3.attn_norm.weight", (3, "attention")),
-        ("model.layers.11.mlp_norm.weight", (11, "mlp")),
-        ("bert.encoder.layer.2.attention.output.dense.weight", (2, "attention")),
-        ("bert.encoder.layer.2.output.dense.weight", (2, "mlp")),
-        ("model.layers.0.post_attention_layernorm.weight", (0, "mlp")),
-        ("model.layers.0.input_layernorm.weight", (0, "attention")),
-        ("model.embeddings.tok_embeddings.weight", None),
-        ("head.dense.weight", None),
+        ("distilbert.transformer.layer.1.sa_layer_norm.weight", "attention", False),
+        ("model.layers.1.attn_norm.weight", "attention", False),
+        ("model.layers.1.mlp_norm.weight", "mlp", False),
+        ("bert.encoder.layer.1.attention.output.dense.weight", "attention", False),
+        ("bert.encoder.layer.1.output.dense.weight", "mlp", False),
+        ("model.layers.1.post_attention_layernorm.weight", "mlp", False),
+        ("model.layers.1.post_attention_layernorm.weight", "attention", True),
+        ("model.layers.1.input_layernorm.weight", "attention", False),
+        ("model.layers.1.input_layernorm.weight", "attention", True),
+        ("model.layers.1.pre_feedforward_layernorm.weight", "mlp", True),
+        ("model.layers.1.post_feedforward_layernorm.weight", "mlp", True),
     ],
 )
-def test_parts_of_every_family(name: str, place: tuple[int, Part] | None) -> None:
-    assert block_of(name) == place
-
-
-@pytest.mark.parametrize(
-    ("norm", "part"),
-    [
-        *(("input_layernorm", "attention"), ("post_attention_layernorm", "attention")),
-        *(("pre_feedforward_layernorm", "mlp"), ("post_feedforward_layernorm", "mlp")),
-    ],
-)
-def test_the_four_norms_of_a_gemma_block_are_shared_out(norm: str, part: Part) -> None:
-    assert block_of(f"model.layers.1.{norm}.weight", own_norms=True) == (1, part)
+def test_parts_of_every_family_and_the_four_norms_of_a_gemma_block(name: str, part: Part, own_norms: bool) -> None:
+    assert block_of(name, own_norms=own_norms) == (1, part)
+    assert block_of(name.replace("1", "11"), own_norms=own_norms) == (11, part)
+    assert block_of("model.embeddings.tok_embeddings.weight") is block_of("head.dense.weight") is None
 
 
 def test_a_hybrid_that_is_there_is_taken_and_another_is_not_overwritten(two: tuple[Path, Path], tmp_path: Path) -> None:
@@ -86,26 +74,22 @@ def test_a_hybrid_that_is_there_is_taken_and_another_is_not_overwritten(two: tup
     before = weights_file.stat().st_mtime_ns
     assert transplant(*two, tmp_path / "low", layers=(0,)) == made
     assert weights_file.stat().st_mtime_ns == before
-    with pytest.raises(StoreError, match="holds something else"):
-        transplant(*two, tmp_path / "low", layers=(1,))
+    refusal("holds something else", transplant, *two, tmp_path / "low", layers=(1,))
 
 
 def test_what_does_not_fit_is_one_clear_line(two: tuple[Path, Path], tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="the model has layers 0-3"):
-        transplant(*two, tmp_path / "out", layers=(4,))
-    with pytest.raises(StoreError, match="exists already"):
-        transplant(*two, two[0].parent)
+    refusal("the model has layers 0-3", transplant, *two, tmp_path / "out", layers=(4,))
+    refusal("exists already", transplant, *two, two[0].parent)
     # scored under one name, a hybrid would take the donor's place
-    with pytest.raises(UsageError, match="both recipient and donor"):
-        transplant(two[0], two[0].parent / "." / two[0].name, tmp_path / "out", layers=(0,))
-    with pytest.raises(ModelError, match="no such folder"):
-        transplant(two[0], tmp_path / "nowhere", tmp_path / "out")
+    refusal(
+        "both recipient and donor", transplant, two[0], two[0].parent / "." / two[0].name, tmp_path / "out", layers=(0,)
+    )
+    refusal("no such folder", transplant, two[0], tmp_path / "nowhere", tmp_path / "out")
     more = shutil.copytree(two[1], tmp_path / "more")
     held = {**weights(more), "model.layers.0.attn.more.weight": torch.zeros(3)}
     save_file(held, more / "model.safetensors", metadata={"format": "pt"})
     for pair in ((two[0], more), (more, two[0])):
-        with pytest.raises(ModelError, match=r"'model\.layers\.0\.attn\.more\.weight' is in one of them alone"):
-            transplant(*pair, tmp_path / "out")
+        refusal(r"'model\.layers\.0\.attn\.more\.weight' is in one of them alone", transplant, *pair, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -129,11 +113,16 @@ def test_a_probe_scores_the_ends_alike_and_prints_what_is_recovered(
     records, _ = Store(tmp_path / "results").scan()
     assert len(records) == 3 * 2 * 2
     assert all("training.encoder=frozen" in r.overrides for r in records)
-    with pytest.raises(UsageError, match="--seeds"):
-        app([*command, "--layers", "0", "--out", str(tmp_path / "x"), "--seeds", "x"], standalone_mode=False)
+    refusal(
+        "--seeds", app, [*command, "--layers", "0", "--out", str(tmp_path / "x"), "--seeds", "x"], standalone_mode=False
+    )
     assert not (tmp_path / "x").exists()
-    with pytest.raises(UsageError, match="nothing is scored without a task"):
-        app([*command[:4], "--probe", "--layers", "0", "--out", str(tmp_path / "x")], standalone_mode=False)
+    refusal(
+        "nothing is scored without a task",
+        app,
+        [*command[:4], "--probe", "--layers", "0", "--out", str(tmp_path / "x")],
+        standalone_mode=False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -155,22 +144,17 @@ def test_blocks_that_would_compute_otherwise_are_refused(
     merged = {k: v | value.get(k, {}) for k, v in config[field].items()} if isinstance(value, dict) else value
     (other / "config.json").write_text(json.dumps(config | {field: merged}))
     for pair in ((two[0], other), (other, two[0])):
-        with pytest.raises(ModelError, match=f"do not fit: .*{field}|have other {field}"):
-            transplant(*pair, tmp_path / "out", layers=(1,))
+        refusal(f"do not fit: .*{field}|have other {field}", transplant, *pair, tmp_path / "out", layers=(1,))
 
 
 def test_parts_of_all_but_one_layer_leave_the_rest(two: tuple[Path, Path], tmp_path: Path) -> None:
     made = transplant(*two, tmp_path / "three", layers=(0, 1, 2))
-    sources = source_of(made.folder, two)
     assert not made.rest
-    assert sources["head.dense.weight"] == "a"
-    taken = {n for n, who in sources.items() if who == "b"}
-    assert {block_of(n)[0] for n in taken if block_of(n)} == {0, 1, 2}  # type: ignore[index]
+    assert {(block_of(name) or (None,))[0] for name in donated(made.folder, two)} == {0, 1, 2}
     part = transplant(*two, tmp_path / "part", layers=(1, 3), parts=("mlp",))
-    sources = source_of(part.folder, two)
-    assert {block_of(n) for n, who in sources.items() if who == "b"} == {(1, "mlp"), (3, "mlp")}
+    assert {block_of(name) for name in donated(part.folder, two)} == {(1, "mlp"), (3, "mlp")}
     mine = weights(two[0])
     assert part.copied == sum(mine[n].numel() for n in mine if block_of(n) in {(1, "mlp"), (3, "mlp")})
     assert part.total == sum(v.numel() for v in mine.values())
     note = json.loads((part.folder / "transplant.json").read_text())
-    assert (note["copied"], note["embeddings_norm_and_head"]) == (part.copied, "recipient")
+    assert (note["copied"], note["rest"]) == (part.copied, False)

@@ -6,14 +6,16 @@ kind would change. The noise pair (same data and order, other training seed) say
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
 from biobench.core.machine import resolve_device
 from trainer.analysis.similarity import Estimate, cka, gram, mean_of
@@ -77,7 +79,7 @@ class CkaReport:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data; an interval's end that is not bounded is None."""
-        plain: dict[str, Any] = _finite(asdict(self)) | {"states": "mean"}
+        plain: dict[str, Any] = json.loads(TypeAdapter(CkaReport).dump_json(self)) | {"states": "mean"}
         return plain
 
 
@@ -182,12 +184,3 @@ def _line(where: str, layers: tuple[int, ...], name: str, pair: Table, noise: Ta
         Value(of_noise.value, *of_noise.interval()) if of_noise else None,
         Value(*ratio) if ratio else None,
     )
-
-
-def _finite(value: Any) -> Any:
-    """The same data with None for what JSON has no number for."""
-    if isinstance(value, dict):
-        return {name: _finite(inside) for name, inside in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(inside) for inside in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value

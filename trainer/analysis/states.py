@@ -57,9 +57,8 @@ def draw(texts: Iterable[str], count: int, seeds: Sequence[int]) -> Sample:
             elif (place := generator.randrange(available)) < count:
                 reservoir[place] = (available, text)
     if min(count, available) < FEWEST:
-        raise UsageError(
-            f"{min(count, available)} texts are too few to compare states on", hint="--texts should hold hundreds"
-        )
+        what = f"{min(count, available)} texts are too few to compare states on"
+        raise UsageError(what, hint="--texts should hold hundreds")
     union = dict(sorted(numbered for reservoir in chosen for numbered in reservoir))
     place_of = {number: place for place, number in enumerate(union)}
     used = seeds if available > count else seeds[:1]
@@ -156,8 +155,6 @@ def layer_states(checkpoint: str | Path, ids: Sequence[Sequence[int]], *, device
             model(input_ids=torch.tensor([list(text)], device=where))
     bad = np.argwhere(~np.isfinite(rows))
     if bad.size:
-        raise ModelError(
-            f"layer {bad[0][0]} of '{checkpoint}' has a state that is not finite (text {bad[0][1] + 1})",
-            hint="the checkpoint is damaged: copy or download it again",
-        )
+        what = f"layer {bad[0][0]} of '{checkpoint}' has a state that is not finite (text {bad[0][1] + 1})"
+        raise ModelError(what, hint="the checkpoint is damaged: copy or download it again")
     return rows

@@ -10,7 +10,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -44,13 +44,16 @@ _ABOUT_TRAINING = ("ledger.json", _NOTE, "model.safetensors.index.json")
 
 @dataclass(frozen=True)
 class Transplant:
-    """What a hybrid was made of. copied, total: parameters (numbers, not tensors)."""
+    """What a hybrid was made of. rest: embeddings, final norm and head are the donor's.
+
+    copied, total: parameters (numbers, not tensors).
+    """
 
     folder: Path
     recipient: str
     donor: str
     layers: tuple[int, ...]
-    parts: tuple[Part, ...]
+    modules: tuple[Part, ...]
     rest: bool
     copied: int
     total: int
@@ -58,15 +61,7 @@ class Transplant:
     @property
     def note(self) -> dict[str, Any]:
         """What the hybrid's folder says of it."""
-        return {
-            "recipient": self.recipient,
-            "donor": self.donor,
-            "layers": list(self.layers),
-            "modules": list(self.parts),
-            "embeddings_norm_and_head": "donor" if self.rest else "recipient",
-            "copied": self.copied,
-            "total": self.total,
-        }
+        return {name: value for name, value in asdict(self).items() if name != "folder"}
 
 
 def block_of(name: str, *, own_norms: bool = False) -> tuple[int, Part] | None:
@@ -105,8 +100,6 @@ def transplant(
     places, StoreError when `out` holds anything else.
     """
     a, b, target = Path(recipient), Path(donor), Path(out)
-    if not parts:
-        raise UsageError("no modules to copy", hint="--modules attention, mlp, or leave it out for both")
     if a.resolve() == b.resolve():
         raise UsageError(f"'{a}' is both recipient and donor", hint="name two checkpoints")
     ours, theirs = _weights(a), _weights(b)
@@ -118,9 +111,8 @@ def transplant(
         raise ModelError(f"no blocks are found in '{a}'", hint="encoders of the usual layout are supported")
     chosen = tuple(range(depth)) if layers is None else tuple(sorted(set(layers)))
     if chosen and chosen[-1] >= depth:
-        raise UsageError(
-            f"layer {chosen[-1]} cannot be copied: the model has layers 0-{depth - 1}", hint="correct --layers"
-        )
+        what = f"layer {chosen[-1]} cannot be copied: the model has layers 0-{depth - 1}"
+        raise UsageError(what, hint="correct --layers")
     rest = len(chosen) == depth and set(parts) == {"attention", "mlp"}
     transplanted = {
         name for name, place in places.items() if (rest if place is None else place[0] in chosen and place[1] in parts)
@@ -133,9 +125,8 @@ def transplant(
     if target.exists():
         if (target / _NOTE).is_file() and (target / _NOTE).read_text(encoding="utf-8") == note:
             return done  # an earlier start wrote it whole
-        raise StoreError(
-            "the folder exists already and holds something else", hint="give --out another name", file=target
-        )
+        what = "the folder exists already and holds something else"
+        raise StoreError(what, hint="give --out another name", file=target)
     with temporary_folder(target, PLACE) as temporary, writing(target):
         for file in a.iterdir():
             if file.is_file() and file.suffix in (".json", ".txt", ".model") and file.name not in _ABOUT_TRAINING:

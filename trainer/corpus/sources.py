@@ -164,17 +164,18 @@ def _documents(file: Path, raw: IO[bytes], source: CorpusSource) -> Iterator[str
         if kind == "text":
             yield content.read().decode("utf-8")
             return
-        lines = io.TextIOWrapper(content, encoding="utf-8", newline="" if kind in ("csv", "tsv") else None)
-        if kind in ("csv", "tsv"):
+        tabular = kind in ("csv", "tsv")
+        lines = io.TextIOWrapper(content, encoding="utf-8-sig" if tabular else "utf-8", newline="" if tabular else None)
+        if tabular:
             csv.field_size_limit(1 << 30)
-            rows = csv.reader(counted(lines), delimiter="," if kind == "csv" else "\t", strict=True)
-            header = [name.removeprefix("\ufeff") for name in next(rows, [])]
+            rows = csv.DictReader(counted(lines), delimiter="," if kind == "csv" else "\t", strict=True)
+            header = rows.fieldnames or []
             if field not in header:
                 raise lacking(header)
             for row in rows:
-                if row and len(row) != len(header):
-                    raise ValueError(f"{len(row)} cells in a table of {len(header)} columns")
-                yield row[header.index(field)] if row else ""
+                if None in row or None in row.values():
+                    raise ValueError(f"a row with other cells than the table's {len(header)} columns")
+                yield row[field]
             return
         for text in counted(lines):
             if kind == "lines":

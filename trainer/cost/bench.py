@@ -53,16 +53,15 @@ class MachineSpeed:
         return lines
 
 
-def bench(recipe: Recipe, train: Callable[[Recipe, Path], None], *, steps: int = 20) -> MachineSpeed:
+def bench(recipe: Recipe, train: Callable[[Recipe, Path], object], *, steps: int = 20) -> MachineSpeed:
     """Train `steps` steps of each phase and measure. train: runs a recipe into a folder."""
     device, speeds = torch.device(resolve_device(recipe.engine.device, "engine.device").type), []
     with tempfile.TemporaryDirectory() as folder:
-        cache = Path(folder) / "corpora"
-        train(_short(recipe, steps, cache), Path(folder) / "timed")
+        train(_short(recipe, steps), Path(folder) / "timed")
         lines = [x for x in read_metrics(Path(folder) / "timed" / FILE) if x["event"] == "train"]
         for index, phase in enumerate(recipe.phases):
             with torch.profiler.profile() as profiler:  # of all kinds of device that are there
-                train(_short(recipe.model_copy(update={"phases": [phase]}), WARM, cache), Path(folder) / str(index))
+                train(_short(recipe.model_copy(update={"phases": [phase]}), WARM), Path(folder) / str(index))
             first, *_, last = (x for x in lines if x["phase"] == phase.name)
             speed = (last["tokens"] - first["tokens"]) / (last["seconds"] - first["seconds"])
             speeds.append(PhaseSpeed(phase.name, phase.objective, speed, last["mfu"], _parts(profiler, device)))
@@ -70,7 +69,7 @@ def bench(recipe: Recipe, train: Callable[[Recipe, Path], None], *, steps: int =
     return MachineSpeed(recipe.name, name, tuple(speeds))
 
 
-def _short(recipe: Recipe, steps: int, cache: Path) -> Recipe:
+def _short(recipe: Recipe, steps: int) -> Recipe:
     """The recipe with `WARM` steps and `steps` more in each phase, logged at the end of either."""
     phases = [
         phase.model_copy(
@@ -81,9 +80,8 @@ def _short(recipe: Recipe, steps: int, cache: Path) -> Recipe:
         )
         for phase in recipe.phases
     ]
-    corpus = recipe.corpus if recipe.corpus.cache else recipe.corpus.model_copy(update={"cache": str(cache.absolute())})
     logging = {"every": max(WARM, steps // 2), "evaluate": None}
-    changes = {"phases": phases, "corpus": corpus, "reuse": None, "checkpoints": Checkpoints()}
+    changes = {"phases": phases, "reuse": None, "checkpoints": Checkpoints()}
     return recipe.model_copy(update=changes | {"logging": recipe.logging.model_copy(update=logging)})
 
 

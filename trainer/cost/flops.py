@@ -8,9 +8,6 @@ where it is not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 from torch import nn
 from transformers import PreTrainedModel
 
@@ -22,40 +19,23 @@ PEAK = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "B200": 
 """Dense bf16 operations per second by the makers' data sheets, by a part of the device's name."""
 
 
-@dataclass(frozen=True)
-class TokenCost:
-    """Operations (multiply and add counted as two) of one training token, by part."""
-
-    linear: float
-    attention: float
-    head: float
-
-    @property
-    def total(self) -> float:
-        """All of it."""
-        return self.linear + self.attention + self.head
-
-
 def _linear(module: nn.Module, *, trained: bool = False) -> int:
     weights = (m.weight for m in module.modules() if isinstance(m, nn.Linear))
     return sum(w.numel() for w in weights if w.requires_grad or not trained)
 
 
-def head_width(config: Any) -> int:
-    """Width of one attention head."""
-    width: int = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    return width
+def token_cost(model: PreTrainedModel, *, length: int, causal: bool, predicted: float) -> tuple[float, float, float]:
+    """Operations (multiply and add are two) of a training token in windows of `length`: linear maps, attention, head.
 
-
-def token_cost(model: PreTrainedModel, *, length: int, causal: bool, predicted: float) -> TokenCost:
-    """Cost of a training token in windows of `length`; predicted: part of positions with a target.
+    predicted: part of positions with a target.
 
     Works on a model without weights (meta device) as well. Layers whose weights take no gradient count as frozen.
     """
     config = model.config
     layers = layers_of(model)
-    heads: int = config.num_attention_heads
-    width = heads * head_width(config)
+    width = config.num_attention_heads * (
+        getattr(config, "head_dim", 0) or config.hidden_size // config.num_attention_heads
+    )
     keys = 0.0
     for layer in layers:
         window = reach(config, window_of(layer), causal=causal)
@@ -65,22 +45,16 @@ def token_cost(model: PreTrainedModel, *, length: int, causal: bool, predicted: 
             keys += min(length, window.left + window.right + 1)
     head = sum(_linear(model.get_submodule(p)) for p in family_of(config.model_type).head)
     projection = decoder_of(model).weight.numel()
-    return TokenCost(
-        linear=2.0 * (2 * _linear(layers) + _linear(layers, trained=True)),
-        attention=3 * 4.0 * width * keys,
-        head=3 * 2.0 * predicted * (head + projection),
-    )
+    linear = 2.0 * (2 * _linear(layers) + _linear(layers, trained=True))
+    return linear, 3 * 4.0 * width * keys, 3 * 2.0 * predicted * (head + projection)
 
 
-def phase_cost(model: PreTrainedModel, phase: Phase, *, length: int) -> TokenCost:
-    """Cost of a training token of a phase."""
+def phase_cost(model: PreTrainedModel, phase: Phase, *, length: int) -> float:
+    """Operations of a training token of a phase."""
     rate = 1.0 if phase.masking is None else phase.masking.rate
-    return token_cost(model, length=length, causal=phase.objective == "clm", predicted=rate)
+    return sum(token_cost(model, length=length, causal=phase.objective == "clm", predicted=rate))
 
 
 def peak_of(device_name: str) -> float | None:
     """Peak bf16 operations per second of a named GPU; None for one that is not in the table."""
-    for name, value in PEAK.items():
-        if name.lower() in device_name.lower():
-            return value
-    return None
+    return next((value for name, value in PEAK.items() if name.lower() in device_name.lower()), None)

@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 
 from biobench.core.progress import in_words
 from biobench.errors import UsageError
-from trainer.cost.flops import PEAK, head_width, phase_cost
+from trainer.cost.flops import PEAK, phase_cost
 from trainer.model.families import layers_of
 from trainer.model.guard import check_phases, freeze
 from trainer.model.loss import CHUNK_LOGITS
@@ -120,17 +120,14 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> TrainingPlan:
     """
     if gpu not in PEAK:
         raise UsageError(f"no figures for GPU '{gpu}'", hint="known: " + ", ".join(sorted(PEAK)))
-    for batch in map(recipe.batch_of, recipe.phases):
-        if batch.sequences % gpus:
-            hint = "give --gpus a number that divides batch.sequences"
-            raise UsageError(f"{batch.sequences} windows a step cannot be shared by {gpus} GPUs alike", hint=hint)
+    recipe.check_shares(gpus, "GPUs")
     model = skeleton(recipe)
     check_phases(model, recipe)
     count = 0 if recipe.reuse is None else [p.name for p in recipe.phases].index(recipe.reuse.through) + 1
     phases, windows = [], []
     for phase in recipe.phases[count:]:
         freeze(model, phase.freeze)
-        cost, steps = phase_cost(model, phase, length=recipe.length_of(phase)).total, recipe.steps(phase)
+        cost, steps = phase_cost(model, phase, length=recipe.length_of(phase)), recipe.steps(phase)
         tokens, batch = steps * recipe.step_tokens_of(phase), recipe.batch_of(phase)
         seconds = cost * tokens / (PEAK[gpu] * UTILISATION * gpus)
         phases.append(PhasePlan(phase.name, phase.objective, tokens, steps, cost * tokens, cost, seconds))
@@ -152,7 +149,7 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> TrainingPlan:
         micro_windows=micro,
         gpu=gpu,
         gpus=gpus,
-        memory_bytes=state + int(kept * activation_bytes(recipe, model)) + logits,
+        memory_bytes=state + kept * activation_bytes(recipe, model) + logits,
         state_bytes=state,
         steps=sum(p.steps for p in phases),
         tokens=sum(p.tokens for p in phases),
@@ -163,19 +160,15 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> TrainingPlan:
     )
 
 
-def activation_bytes(recipe: Recipe, model: PreTrainedModel) -> float:
+def activation_bytes(recipe: Recipe, model: PreTrainedModel) -> int:
     """Bytes kept per token for the backward pass; under activation checkpointing each layer's input and one layer.
 
-    An estimate for compiled layers: each keeps two inputs of norms in float32, two of matrix products, six vectors of
-    the attention and what the MLP's matrices are wide together.
+    An estimate for compiled layers: each keeps two inputs of norms in float32, and of every linear map what goes in
+    and what comes out.
     """
-    config, layers = model.config, layers_of(model)
-    width, size = config.hidden_size, 4 if recipe.engine.precision == "fp32" else 2
-    one, heads = head_width(config), config.num_attention_heads
-    pairs = getattr(config, "num_key_value_heads", None) or heads
-    linear = sum(m.weight.numel() for m in layers[0].modules() if isinstance(m, nn.Linear))
-    inner = linear / width - 2 * one * (heads + pairs)
-    each = (8 + 2 * size) * width + 6 * size * one * heads + size * inner
+    layers, width = layers_of(model), model.config.hidden_size
+    maps = sum(m.in_features + m.out_features for m in layers[0].modules() if isinstance(m, nn.Linear))
+    each: int = 8 * width + (4 if recipe.engine.precision == "fp32" else 2) * maps
     if recipe.engine.activation_checkpointing:
-        return float(4 * width * len(layers) + each)
-    return float(each * len(layers))
+        return int(4 * width * len(layers) + each)
+    return each * len(layers)

@@ -117,19 +117,15 @@ def check_leak(forward: Forward, tokens: Tensor, model: PreTrainedModel, *, caus
 
 
 def check(model: PreTrainedModel, forward: Forward, *, causal: bool, device: torch.device | None = None) -> GuardReport:
-    """Measure leak and reach of `model` through `forward`; both must be what `causal` says.
+    """Measure leak and reach of `model` through `forward`; both must be what `causal` says. Dropout is off afterwards.
 
     Raises ModelError naming what leaked or which layer's window is wrong.
     """
-    tokens = probe_tokens(model, device or next(model.parameters()).device)
-    training = model.training
     model.train(False)
-    try:
-        hint = "load the model with trainer.model.attention.NAME as attn_implementation"
-        amount = check_leak(forward, tokens, model, causal=causal, hint=hint)
-        return GuardReport(amount, _check_reaches(model, forward, tokens, causal=causal))
-    finally:
-        model.train(training)
+    tokens = probe_tokens(model, device or next(model.parameters()).device)
+    hint = "load the model with trainer.model.attention.NAME as attn_implementation"
+    amount = check_leak(forward, tokens, model, causal=causal, hint=hint)
+    return GuardReport(amount, _check_reaches(model, forward, tokens, causal=causal))
 
 
 def _check_reaches(model: PreTrainedModel, forward: Forward, tokens: Tensor, *, causal: bool) -> dict[str, Reach]:

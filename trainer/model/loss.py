@@ -85,24 +85,19 @@ class _LinearCrossEntropy(torch.autograd.Function):
                 torch.mm(low, matrix, out=grad_hidden[start : start + chunk])
             if grad_weight is not None:
                 _add_product(grad_weight, low.t(), part)
-        ctx.save_for_backward(*(g for g in (grad_hidden, grad_weight, grad_bias) if g is not None))
-        ctx.present = (grad_hidden is not None, grad_weight is not None, grad_bias is not None)
+        ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)
         ctx.kinds = (hidden.dtype, weight.dtype, None if bias is None else bias.dtype)
         return total
 
     @staticmethod
     def backward(ctx: FunctionCtx, *outputs: Tensor) -> Any:
         (scale,) = outputs
-        saved = iter(ctx.saved_tensors)  # type: ignore[attr-defined]
-        grads = [
-            (next(saved) * scale).to(kind) if there else None
-            for there, kind in zip(ctx.present, ctx.kinds, strict=True)  # type: ignore[attr-defined]
-        ]
-        return (*grads, None, None, None)
+        saved = zip(ctx.saved_tensors, ctx.kinds, strict=True)  # type: ignore[attr-defined]
+        return (*(None if g is None else (g * scale).to(kind) for g, kind in saved), None, None, None)
 
 
-MIXED = getattr(torch.ops.aten.addmm, "dtype_out", None)
-"""Adds a product of half-precision matrices to a float32 one in place, on a GPU; torch 2.8 or newer."""
+MIXED = torch.ops.aten.addmm.dtype_out
+"""Adds a product of half-precision matrices to a float32 one in place, on a GPU."""
 _MIXED_ON = ("cuda",)
 
 
@@ -110,7 +105,7 @@ def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
     """``total += left @ right``, in float32 whatever the factors' type, without a second matrix where that can be."""
     if left.dtype == torch.float32:
         total.addmm_(left, right)
-    elif MIXED is not None and left.device.type in _MIXED_ON:
+    elif left.device.type in _MIXED_ON:
         MIXED(total, left, right, torch.float32, out=total)
     else:
         total += (left @ right).float()

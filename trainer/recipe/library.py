@@ -61,8 +61,7 @@ def load_recipe(recipe: str | Path | Recipe, overrides: Sequence[str] = (), arms
     Its name is the file's with the arms'. A recipe that is read already is given back. Raises SpecError, UsageError.
     """
     if isinstance(recipe, Recipe):
-        assert not overrides
-        assert not arms
+        assert not (*overrides, *arms)
         return recipe
     located = _read(recipe, _DEPTH, arms)
     read = _valid(located)

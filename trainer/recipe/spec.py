@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from biobench.errors import UsageError
 from biobench.schema.source import fail
 from biobench.schema.strict import Strict, plain
 from trainer.recipe.corpus import CorpusSpec
@@ -211,6 +212,13 @@ class Recipe(Strict):
                 specs.append(spec)
         return specs
 
+    def check_shares(self, count: int, of: str) -> None:
+        """Raise UsageError unless the windows of every step can be shared by `count` processes or GPUs alike."""
+        for batch in map(self.batch_of, self.phases):
+            if batch.sequences % count:
+                what = f"{batch.sequences} windows a step cannot be shared by {count} {of} alike"
+                raise UsageError(what, hint=f"take a number of {of} that divides batch.sequences")
+
     @property
     def total_steps(self) -> int:
         """Optimiser steps of all phases."""
@@ -228,11 +236,3 @@ class Recipe(Strict):
     def every(self, tokens: int | None, phase: Phase) -> int | None:
         """Steps of a phase from one thing that happens every `tokens` tokens to the next, at least 1; None: never."""
         return None if tokens is None else max(1, round(tokens / self.step_tokens_of(phase)))
-
-    def exports_at(self, step: int, phase: Phase) -> bool:
-        """Whether the checkpoint after `step` steps of a phase is exported: one that `every` asks for.
-
-        The state saved where a signal stops a run is not, so that a resumed run ends with the same exports.
-        """
-        every = self.every(self.checkpoints.every, phase) if self.checkpoints.export else None
-        return every is not None and step > 0 and step % every == 0

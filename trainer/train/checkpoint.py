@@ -24,7 +24,7 @@ from biobench.core.files import cannot_write
 from biobench.core.text import first_line
 from biobench.errors import StoreError
 from biobench.schema.strict import Strict
-from trainer.disk import PLACE, make_folder, write_text, writing
+from trainer.disk import PLACE, make_folder, read_json, write_text, writing
 from trainer.ledger import PhaseRecord
 from trainer.train.distributed import World
 
@@ -70,11 +70,7 @@ def latest_checkpoint(out: Path) -> Path | None:
 
 def read_progress(folder: Path) -> Progress:
     """The record of a checkpoint. Raises StoreError when it is damaged."""
-    file = folder / PROGRESS
-    try:
-        return Progress.model_validate_json(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise StoreError("the checkpoint's record is missing or damaged", hint=_REMEDY, file=file) from error
+    return read_json(Progress, folder / PROGRESS, "the checkpoint's record is missing or damaged", _REMEDY)
 
 
 def save_checkpoint(
@@ -104,20 +100,17 @@ def save_checkpoint(
                 shutil.rmtree(final, ignore_errors=True)
                 temporary.rename(final)
             write_text(final.parent / LATEST, name)
-    except BaseException as error:
+    except (OSError, CheckpointException, RuntimeError) as error:
+        cause: BaseException | None = error
+        if isinstance(error, CheckpointException):
+            cause = next((failure[0] for failure in error.failures.values()), error)
+        words = first_line(cause, 160)
+        while cause is not None and not isinstance(cause, OSError):  # the system's refusal lies below torch's
+            cause = cause.__cause__ or cause.__context__
+        raise cannot_write(final, cause or OSError(words), PLACE) from error
+    finally:
         if world.first:
             shutil.rmtree(temporary, ignore_errors=True)
-        if isinstance(error, (OSError, CheckpointException, RuntimeError)):
-            if isinstance(error, CheckpointException):
-                error = next((failure[0] for failure in error.failures.values()), error)
-            cause: BaseException | None = error
-            while cause is not None and not isinstance(cause, OSError):  # the system's refusal lies below torch's
-                cause = cause.__cause__ or cause.__context__
-            if cause is not None:
-                raise cannot_write(final, cause, PLACE) from error
-            what = f"the checkpoint cannot be written: {first_line(error, 160)}"
-            raise StoreError(what, hint=f"check free space and permissions; {PLACE}", file=final) from error
-        raise
     world.barrier()
     return final
 

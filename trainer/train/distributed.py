@@ -59,11 +59,7 @@ class World:
 
     def any(self, flag: bool) -> bool:
         """Whether the flag is set on any process."""
-        if self.size == 1:
-            return flag
-        value = torch.tensor([int(flag)], device=self.device)
-        dist.all_reduce(value, op=dist.ReduceOp.MAX)
-        return bool(value.item())
+        return self.sums(int(flag))[0] > 0
 
     def same(self, text: str, what: str) -> None:
         """Raise TrainingError unless all processes have the same `text`."""
@@ -72,9 +68,8 @@ class World:
         texts: list[str | None] = [None] * self.size
         dist.all_gather_object(texts, text)
         if len(set(texts)) > 1:
-            raise TrainingError(
-                f"the processes disagree about {what}", hint="start all of them with the same recipe, code and data"
-            )
+            hint = "start all of them with the same recipe, code and data"
+            raise TrainingError(f"the processes disagree about {what}", hint=hint)
 
     def slice(self, count: int) -> range:
         """This process's part of `count` windows; contiguous, so that results do not depend on the size."""

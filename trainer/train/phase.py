@@ -42,10 +42,8 @@ class PreparedPhase:
 
 def precision_of(recipe: Recipe, device: torch.device) -> str:
     """``bf16`` or ``fp32``; auto is bf16 on a GPU."""
-    wanted = recipe.engine.precision
-    if wanted != "auto":
-        return wanted
-    return "bf16" if device.type == "cuda" else "fp32"
+    usual = "bf16" if device.type == "cuda" else "fp32"
+    return usual if recipe.engine.precision == "auto" else recipe.engine.precision
 
 
 def prepare(

@@ -35,11 +35,6 @@ class Tick:
 Listener = Callable[[Tick], None]
 
 
-def before_training(what: str, fraction: float, total: int) -> Tick:
-    """The report of a stage before the training. fraction: nan where it is unknown; total: steps of the whole run."""
-    return Tick(what, 0, total, fraction=None if math.isnan(fraction) else fraction)
-
-
 def silent(_: Tick) -> None:
     """No report."""
 

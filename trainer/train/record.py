@@ -21,6 +21,9 @@ from trainer.train.optimizer import factor
 from trainer.train.phase import PreparedPhase
 from trainer.train.run_folder import Start, recipe_hash
 
+_AS_ASKED = {"name", "objective", "masking", "schedule", "head", "data", "isolate_documents", "sequence_length"}
+"""Fields that a record has from its phase."""
+
 
 def phase_record(
     recipe: Recipe,
@@ -47,9 +50,7 @@ def phase_record(
     read = steps * recipe.batch_of(phase).sequences
     spec = recipe.corpus_of(phase)
     return PhaseRecord(
-        name=phase.name,
-        objective=phase.objective,
-        masking=None if phase.masking is None else phase.masking.model_dump(mode="json"),
+        **phase.model_dump(mode="json", include=_AS_ASKED),
         tokens=steps * step_tokens,
         steps=steps,
         targets=progress.targets,
@@ -59,11 +60,7 @@ def phase_record(
         epochs=round(read / len(corpus.train), 4),
         peak_rate=max(rates.values()),
         final_rate=rates[steps - 1],
-        schedule=phase.schedule.model_dump(mode="json"),
         frozen_layers=frozen,
-        head=phase.head,
-        data=phase.data,
-        isolate_documents=phase.isolate_documents,
         flops=cost * steps * step_tokens,
         leak=report.leak,
         reach={k: (v.left, v.right) for k, v in report.reaches.items()},
@@ -71,7 +68,6 @@ def phase_record(
         train_loss=loss,
         validation_loss=validation,
         corpus=None if spec == recipe.corpus else ledger_corpus(corpus, None),
-        sequence_length=phase.sequence_length,
         batch_sequences=None if phase.batch is None else phase.batch.sequences,
     )
 
@@ -110,10 +106,7 @@ def run_ledger(
         base=LedgerBase(
             source=recipe.base.model or "fresh weights",
             revision=start.base_commit or recipe.base.revision,
-            architecture=start.architecture,
-            parameters=start.parameters,
-            init_hash=start.init_hash,
-            tokenizer_hash=start.tokenizer_hash,
+            **start.model_dump(include={"architecture", "parameters", "init_hash", "tokenizer_hash"}),
         ),
         corpus=ledger_corpus(data, unguarded),
         sequence_length=recipe.corpus.sequence_length,

@@ -13,10 +13,9 @@ from filelock import FileLock, Timeout
 from pydantic import Field
 
 from biobench.core.files import canonical
-from biobench.core.text import first_line
-from biobench.errors import ModelError, StoreError, UsageError
+from biobench.errors import ModelError, UsageError
 from biobench.schema.checkpoint import content_hash
-from trainer.disk import make_folder, write_json, writing
+from trainer.disk import make_folder, read_json, write_json, writing
 from trainer.export import BEGINNING
 from trainer.ledger import FILE, intact_ledger
 from trainer.recipe.fields import LATER, Growing
@@ -80,14 +79,8 @@ def differences(a: Any, b: Any, at: str = "") -> list[str]:
 
 def read_recipe(out: Path) -> Recipe:
     """The recipe of a run. Raises StoreError when the folder holds none, or one that cannot be run any more."""
-    file = out / RECIPE
-    try:
-        return Recipe.model_validate_json(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        what = f"the run's recipe cannot be read: {first_line(error)}"
-        raise StoreError(what, hint="give the --out folder of a pretraining run, or start a new one", file=file) from (
-            error
-        )
+    hint = "give the --out folder of a pretraining run, or start a new one"
+    return read_json(Recipe, out / RECIPE, "the run's recipe cannot be read", hint)
 
 
 @contextmanager
@@ -121,9 +114,8 @@ def open_run(recipe: Recipe, out: Path, *, resume: bool) -> None:
         write_json(out / RECIPE, recipe.model_dump(mode="json"))
         return
     if not resume:
-        raise UsageError(
-            f"{out} holds a run already", hint="continue it with --resume, or choose another folder with --out DIR"
-        )
+        hint = "continue it with --resume, or choose another folder with --out DIR"
+        raise UsageError(f"{out} holds a run already", hint=hint)
     changed = differences(training_fields(read_recipe(out)), training_fields(recipe))
     if changed:
         hint = "undo the change, or start a new run with --out DIR"
@@ -139,11 +131,7 @@ def read_start(out: Path) -> Start | None:
     file = out / START / BEGINNING
     if not file.is_file():
         return None
-    try:
-        return Start.model_validate_json(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        hint = "start the run again in another folder"
-        raise StoreError("the run's beginning is damaged", hint=hint, file=file) from error
+    return read_json(Start, file, "the run's beginning is damaged", "start the run again in another folder")
 
 
 def adopt(recipe: Recipe, start: Start) -> tuple[Progress, Path]:

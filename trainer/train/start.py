@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,7 +24,22 @@ from trainer.recipe.corpus import CorpusSpec
 from trainer.recipe.spec import Recipe, TokenizerTraining
 from trainer.train.distributed import StoppedError, World
 from trainer.train.phase import precision_of
+from trainer.train.progress import Listener, Tick
 from trainer.train.run_folder import START, Start, read_start
+
+
+def reporting(listener: Listener, stop: Callable[[], bool], total: int) -> Callable[[str, float], None]:
+    """What reports a stage before the training (nan: how far is unknown), and raises StoppedError once `stop` says so.
+
+    total: steps of the whole run.
+    """
+
+    def say(what: str, fraction: float) -> None:
+        listener(Tick(what, 0, total, fraction=None if math.isnan(fraction) else fraction))
+        if stop():
+            raise StoppedError
+
+    return say
 
 
 def tokenizer_for(recipe: Recipe, exclude: corpus.Texts = ()) -> PreTrainedTokenizerBase:
@@ -82,7 +98,7 @@ def open_corpora(
     """
     opened = []
     for spec in recipe.corpora:
-        cache = cache_of(spec, runs)
+        cache = cache_of(spec, runs / "corpora")
         if built and not corpus.is_built(spec, tokenizer, cache, exclude):
             what = f"a corpus of {recipe.name} is not built below {cache}, and --built-corpus builds none"
             hint = f"run `biobench corpus build` before, with the same options and --cache {cache}"
@@ -99,9 +115,9 @@ def open_corpora(
     return opened
 
 
-def cache_of(spec: CorpusSpec, runs: Path) -> Path:
-    """Folder of built corpora: the recipe's, else one among the runs."""
-    return Path(spec.root) / spec.cache if spec.cache is not None else runs / "corpora"
+def cache_of(spec: CorpusSpec, otherwise: Path) -> Path:
+    """Folder of built corpora: the recipe's, else `otherwise`."""
+    return otherwise if spec.cache is None else Path(spec.root) / spec.cache
 
 
 def begin(
@@ -127,8 +143,6 @@ def begin(
             what = f"the run began in {start.precision} and would go on in {precision} on this device"
             raise UsageError(what, hint=f"continue with --set engine.precision={start.precision}")
         return start
-    base = recipe.base
-    remote = base.model is not None and not Path(base.model).is_dir()
     start = Start(
         init_hash=weights_hash(model),
         manifest_hash=corpora[0].hash,
@@ -137,7 +151,7 @@ def begin(
         architecture=type(model).__name__,
         precision=precision,
         phase_manifests=phases,
-        base_commit=model_commit(str(base.model), base.revision) if remote else None,
+        base_commit=_commit(recipe),
     )
     world.same(start.init_hash, "the initial weights")
     if world.first:

@@ -1,15 +1,18 @@
-"""Every shipped recipe is valid, planned and, at toy size, trains; every mistake is one line."""
+"""Every shipped recipe is valid, planned and, at toy size, trains; every mistake is one line; recipes for own files."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from biobench.errors import SpecError, UsageError
-from tests.helpers.trainer_make import GOOD
+from biobench.errors import ModelError, SpecError
+from tests.helpers.cli_make import call
+from tests.helpers.trainer_make import GOOD, refusal, write
 from trainer import api
 from trainer.recipe.library import load_recipe
+from trainer.recipe.scaffold import write_recipe
 
 TOYS = ("toy_detour", "toy_random_order", "toy_freeze_low", "toy_antlm", "toy_biphasic", "toy_gemma_reverse")
 """One of each way to be trained; the others differ from these in lengths, seeds and the order of phases."""
@@ -110,11 +113,8 @@ def test_the_good_recipe_loads_and_overrides_follow_the_same_rules(tmp_path: Pat
     changed = load_recipe(file, ["seeds.data=7", "reuse={run: x, through: one}", two])
     assert changed.seeds.data == 7
     assert changed.reuse is not None
-    with pytest.raises(SpecError, match="unknown key 'dat'"):
-        load_recipe(file, ["seeds.dat=7"])
-    with pytest.raises(UsageError, match="no recipe 'toy_detor'") as caught:
-        load_recipe("toy_detor")
-    assert "toy_detour" in caught.value.hint
+    refusal("unknown key 'dat'", load_recipe, file, ["seeds.dat=7"])
+    assert "toy_detour" in refusal("no recipe 'toy_detor'", load_recipe, "toy_detor").hint
 
 
 def test_a_wrong_override_is_blamed_and_not_the_recipe(tmp_path: Path) -> None:
@@ -128,3 +128,65 @@ def test_a_wrong_override_is_blamed_and_not_the_recipe(tmp_path: Path) -> None:
     with pytest.raises(SpecError) as caught:
         load_recipe(own, ["optimizer.beta2=0.9"])
     assert str(caught.value).startswith(f"{own}:")
+
+
+NOTES = [f"Note {i}: the patient has fever and a cough." * (1 + i % 5) for i in range(40)]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "notes.jsonl"
+    path.write_text("".join(json.dumps({"id": "x", "body": t}) + "\n" for t in NOTES), encoding="utf-8")
+    return path
+
+
+def test_the_recipe_loads_and_its_twin_differs_in_the_objective_alone(corpus: Path, tmp_path: Path) -> None:
+    path = write_recipe(corpus, "org/base", tmp_path / "recipes", "mine", field="body")
+    detour, twin = (api.load_recipe(path, arms=arms) for arms in ((), ("twin",)))
+    assert (detour.name, twin.name) == ("mine", "mine_twin")
+    assert detour.corpus == twin.corpus
+    assert detour.corpus.sources[0].field == "body"
+    assert [p.objective for p in detour.phases] == ["clm", "mlm"]
+    assert [p.objective for p in twin.phases] == ["mlm", "mlm"]
+    assert [p.tokens for p in detour.phases] == [p.tokens for p in twin.phases]
+    assert detour.phases[0].tokens == pytest.approx(sum(map(len, NOTES)) / 4, rel=0.05)
+    assert (detour.corpus.sequence_length, detour.batch.sequences) == (128, 4)
+
+
+def test_a_base_on_this_machine_bounds_the_window_and_is_planned(tmp_path: Path) -> None:
+    base = write(tmp_path / "base", seed=1)
+    corpus = tmp_path / "long.jsonl"
+    corpus.write_text(json.dumps({"text": "word " * 5_000}) + "\n", encoding="utf-8")
+    path = write_recipe(corpus, str(base), tmp_path, "long", tokens="3k")
+    recipe = api.load_recipe(str(path))
+    assert recipe.corpus.sequence_length == 128, "the base's positions"
+    assert recipe.phases[0].tokens == 3000
+    assert api.plan(recipe).phases[0].steps == 6
+
+
+def test_nothing_is_overwritten_and_bad_input_is_named(corpus: Path, tmp_path: Path) -> None:
+    path = write_recipe(corpus, "org/base", tmp_path, "mine", field="body")
+    before = path.read_text(encoding="utf-8")
+    refusal(r"mine\.yaml exists", write_recipe, corpus, "org/other", tmp_path, "mine", field="body")
+    assert path.read_text(encoding="utf-8") == before
+    refusal("'3Q' is no amount", write_recipe, corpus, "org/base", tmp_path, "b", field="body", tokens="3Q")
+    refusal("no such file", write_recipe, tmp_path / "nothing", "org/base", tmp_path, "b")
+    refusal(r"no text under 'text' \(it has: body, id\)", write_recipe, corpus, "org/base", tmp_path, "b")
+    (tmp_path / "config.json").write_text('{"model_type": "t5"}')
+    with pytest.raises(ModelError):
+        write_recipe(corpus, str(tmp_path), tmp_path, "b", field="body")
+    empty = tmp_path / "empty.txt"
+    empty.write_text(" \n", encoding="utf-8")
+    refusal("holds no text", write_recipe, empty, "org/base", tmp_path, "b")
+    assert not (tmp_path / "b.yaml").exists()
+
+
+def test_the_command_names_the_next_ones(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = ("new", corpus, "--base", "org/base", "--twin", "--field", "body", "--out", tmp_path)
+    shown = call(monkeypatch, capfd, "pretrain", *words)
+    assert shown.status == 0
+    assert f"biobench pretrain {tmp_path / 'detour.yaml'} --out runs/detour" in shown.out
+    assert f"biobench pretrain {tmp_path / 'detour.yaml'} --arm twin --out runs/detour_twin" in shown.out
+    assert "biobench ledger runs/detour runs/detour_twin" in shown.out

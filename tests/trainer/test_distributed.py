@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoModelForMaskedLM
 
 from tests.helpers.two_processes import GOLDEN, curve, two_processes
 from trainer import api
@@ -47,8 +46,6 @@ def test_fsdp2_continues_a_stopped_single_process_on_the_golden_curve(small: lis
     assert len(curve(out)) == 10
     two_processes(out, [*small, "engine.distributed=fsdp2", "batch.micro=2"], "--resume")
     assert curve(out) == pytest.approx(GOLDEN, abs=1e-5)
-    model = AutoModelForMaskedLM.from_pretrained(out / "model")
-    assert all(bool(p.isfinite().all()) for p in model.parameters())
 
 
 @pytest.mark.parametrize("strategy", [pytest.param("ddp", marks=pytest.mark.slow), "fsdp2"])

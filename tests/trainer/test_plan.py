@@ -1,4 +1,4 @@
-"""Operations, time and memory of a plan, by hand."""
+"""What a recipe costs, by hand; what a plan counts and refuses; and the speed of a machine through the real loop."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from biobench.errors import ModelError, UsageError
 from tests.helpers.pretrain_models import tiny
 from trainer import api
-from trainer.cost.flops import PEAK, head_width, peak_of, token_cost
+from trainer.cost.flops import PEAK, peak_of, token_cost
+from trainer.cost.plan import skeleton
+from trainer.model.guard import check_phases, freeze
 from trainer.model.network import Trainee
+from trainer.recipe.phases import Freeze
 
 
 @pytest.mark.parametrize(
@@ -24,8 +28,8 @@ from trainer.model.network import Trainee
     ],
 )
 def test_attention_costs_its_keys(length: int, causal: bool, keys: float) -> None:
-    cost = token_cost(tiny("modernbert"), length=length, causal=causal, predicted=1.0)
-    assert cost.attention == pytest.approx(3 * 4 * 32 * keys)
+    _, cost, _ = token_cost(tiny("modernbert"), length=length, causal=causal, predicted=1.0)
+    assert cost == pytest.approx(3 * 4 * 32 * keys)
 
 
 @pytest.mark.parametrize("kind", ["modernbert", "bert", "roberta", "eurobert", "gemma3_text"])
@@ -39,17 +43,15 @@ def test_linear_parts_are_what_torch_counts(kind: str, predicted: float) -> None
         module(ids, places, torch.ones(count, dtype=torch.long), causal=True)
     by_kind = {str(k): v for k, v in counter.get_flop_counts()["Global"].items()}
     products = sum(v for k, v in by_kind.items() if "attention" not in k)
-    cost = token_cost(module.model, length=tokens, causal=True, predicted=predicted)
-    assert (cost.linear + cost.head) / 3 * tokens == pytest.approx(products, rel=1e-3)
+    linear, _, head = token_cost(module.model, length=tokens, causal=True, predicted=predicted)
+    assert (linear + head) / 3 * tokens == pytest.approx(products, rel=1e-3)
 
 
 def test_heads_may_be_wider_than_their_share() -> None:
     model = tiny("gemma3_text")
-    assert head_width(model.config) == 8
     model.config.head_dim = 20
     # six layers, the last global; 4 heads of 20
-    assert token_cost(model, length=40, causal=True, predicted=1.0).attention == 12 * 4 * 20 * (5 * 16 + 20.5)
-    assert head_width(tiny("bert").config) == 8
+    assert token_cost(model, length=40, causal=True, predicted=1.0)[1] == 12 * 4 * 20 * (5 * 16 + 20.5)
 
 
 def test_time_is_operations_over_the_expected_part_of_the_peak() -> None:
@@ -85,3 +87,58 @@ def test_peaks_are_dense_bf16_by_the_data_sheets() -> None:
     assert peak_of("NVIDIA H200") == 989e12
     assert peak_of("nvidia a100-sxm4-80gb") == 312e12
     assert peak_of("NVIDIA GeForce GTX 1060") is None
+
+
+def test_phases_taken_over_are_not_counted(small: list[str]) -> None:
+    whole = api.plan("toy_detour", overrides=small)
+    names = [p.name for p in whole.phases]
+    part = api.plan("toy_detour", overrides=[*small, f"reuse={{run: runs/donor, through: {names[0]}}}"])
+    assert part.phases == whole.phases[1:]
+    assert (part.reused, whole.reused) == ((names[0],), ())
+    (second,) = part.phases
+    assert (part.steps, part.tokens, part.flops) == (second.steps, second.tokens, second.flops)
+    assert f"{names[0]}: taken over, not trained again" in "\n".join(part.lines())
+
+
+@pytest.mark.parametrize(
+    ("overrides", "gpus", "kind", "said"),
+    [
+        ([], 5, UsageError, "8 windows a step cannot be shared by 5 GPUs"),
+        (["phases.0.freeze.layers=2-9"], 1, ModelError, "layer 9 cannot be frozen: the model has layers 0-2"),
+        (["phases.1.freeze.layers=3"], 1, ModelError, "layer 3 cannot be frozen"),
+        (["corpus.sequence_length=1024"], 1, ModelError, "windows of 1024 tokens are longer than the model's 512"),
+    ],
+)
+def test_what_training_refuses_is_not_planned(
+    small: list[str], overrides: list[str], gpus: int, kind: type[Exception], said: str
+) -> None:
+    with pytest.raises(kind, match=said):
+        api.plan("toy_detour", overrides=[*small, "batch.sequences=8", *overrides], gpus=gpus)
+
+
+def test_a_look_at_all_phases_leaves_every_layer_to_train() -> None:
+    recipe = api.load_recipe("toy_detour", ["phases.1.freeze={layers: '0-2'}"])
+    model = skeleton(recipe)
+    check_phases(model, recipe)
+    assert all(p.requires_grad for p in model.parameters())
+
+
+def test_the_cost_of_a_model_follows_what_is_frozen() -> None:
+    model = tiny("bert")
+    free, *_ = token_cost(model, length=64, causal=True, predicted=1.0)
+    freeze(model, Freeze(layers=f"0-{model.config.num_hidden_layers - 1}"))
+    assert token_cost(model, length=64, causal=True, predicted=1.0)[0] == pytest.approx(free * 2 / 3)
+
+
+def test_speed_and_parts_of_each_phase(small: list[str]) -> None:
+    speed = api.bench("toy_detour", overrides=small, steps=4)
+    assert [(p.name, p.objective) for p in speed.phases] == [("detour", "clm"), ("decay", "mlm")]
+    for phase in speed.phases:
+        assert phase.tokens_per_second > 0
+        assert phase.utilisation is None, "no data sheet of a CPU"
+        assert sum(phase.parts.values()) == pytest.approx(1.0)
+        assert len(phase.parts) == 5
+        assert min(phase.parts.values()) > 0, "every part of a step was seen"
+        assert list(phase.parts.values()) == sorted(phase.parts.values(), reverse=True)
+    assert speed.lines()[0] == "toy_detour on cpu"
+    assert "tokens/s; " in speed.lines()[1]

@@ -1,4 +1,4 @@
-"""The GPU's paths of the attention, with reference kernels in the signatures of the real ones; no GPU was at hand."""
+"""The GPU's paths of the attention, with reference kernels in the real signatures; the loss in chunks."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from biobench.core.attention import Kernel
 from tests.helpers.kernels import CALLS, flash_attn_varlen_func, varlen_attn
 from tests.helpers.pretrain_models import tiny
 from trainer.model import attention, guard
+from trainer.model import loss as loss_module
 from trainer.model.attention import Reach
+from trainer.model.loss import IGNORE, linear_cross_entropy_sum
 from trainer.model.network import Packing, Trainee, set_dropout
 from trainer.train import phase
 
@@ -119,23 +122,17 @@ def test_isolated_documents_give_the_kernel_the_length_of_the_longest(
 ) -> None:
     """Before, the length of the window: some fourteen times the blocks that a window of short notes needs."""
     asked: list[tuple[int, int]] = []
-
-    def watched(*arguments: Any, **options: Any) -> Any:
-        asked.append(arguments[5:7])
-        return kernel.call(*arguments, **options)
-
-    monkeypatch.setattr(attention, "KERNELS", (kernel._replace(call=watched),))
-    model = tiny("modernbert")
-    ids = guard.probe_tokens(model, torch.device("cpu"))
+    watched = kernel._replace(call=lambda *a, **o: (asked.append(a[5:7]), kernel.call(*a, **o))[1])
+    monkeypatch.setattr(attention, "KERNELS", (watched,))
+    module = Trainee(tiny("modernbert"))
+    ids = guard.probe_tokens(module.model, torch.device("cpu"))
     ends = torch.tensor([0, 9, ids.shape[1]], dtype=torch.int32)
     documents = (torch.arange(ids.shape[1]) >= 9).long()[None]
-    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
-        module = Trainee(model)
-        module.hidden(ids, causal=False, packing=Packing(documents, ends, 16))
-        assert set(asked) == {(16, 16)}
+    for longest in (16, None):
         asked.clear()
-        module.hidden(ids, causal=False, packing=Packing(documents, ends))
-        assert set(asked) == {(ids.shape[1],) * 2}
+        with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+            module.hidden(ids, causal=False, packing=Packing(documents, ends, longest))
+        assert set(asked) == {(longest or ids.shape[1],) * 2}
 
 
 def test_a_kernel_that_does_not_give_the_states_of_a_model_is_not_trained_with(
@@ -162,3 +159,105 @@ def test_a_kernel_that_does_not_give_the_states_of_a_model_is_not_trained_with(
         phase._kernels(Trainee(model), False, "bf16", torch.device("cpu"), isolated=True)
     assert "deaf gives states that differ by" in caplog.text
     assert "refuses does not run this model: head dimension 8 is not a multiple of 16" in caplog.text
+
+
+def problem(dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(3)
+    hidden = torch.randn(37, 16, generator=generator).to(dtype).requires_grad_()
+    weight = (torch.randn(101, 16, generator=generator) / 4).requires_grad_()
+    bias = torch.randn(101, generator=generator).requires_grad_()
+    targets = torch.randint(0, 101, (37,), generator=generator)
+    targets[[0, 9, 36]] = IGNORE
+    targets[[1, 20]] = 0  # the first row of the vocabulary is a target like any other
+    return hidden, weight, bias, targets
+
+
+@pytest.mark.parametrize(("chunk", "scale"), [(5, 1), (64, 1), (8, 100)])
+def test_loss_and_gradients_equal_the_plain_path(chunk: int, scale: int) -> None:
+    """Also where exp() of a logit is beyond float32: the largest of a row is taken out first."""
+    hidden, weight, bias, targets = problem()
+    loss = linear_cross_entropy_sum(hidden * scale, weight, bias, targets, chunk=chunk)
+    ours = torch.autograd.grad(loss / 34, (hidden, weight, bias))
+    logits = F.linear(hidden * scale, weight, bias)
+    plain = F.cross_entropy(logits, targets, ignore_index=IGNORE, reduction="sum")
+    torch.testing.assert_close(loss, plain, rtol=1e-6, atol=1e-3)
+    torch.testing.assert_close(
+        ours, torch.autograd.grad(plain / 34, (hidden, weight, bias)), rtol=1e-5, atol=1e-6 * scale
+    )
+
+
+def test_bf16_hidden_states_stay_close_and_without_bias_too() -> None:
+    hidden, weight, _, targets = problem(torch.bfloat16)
+    loss = linear_cross_entropy_sum(hidden, weight, None, targets, chunk=8)
+    ours = torch.autograd.grad(loss, (hidden, weight))
+    assert [grad.dtype for grad in ours] == [torch.bfloat16, torch.float32]
+    exact = hidden.detach().float().requires_grad_()
+    plain = F.cross_entropy(exact @ weight.t(), targets, ignore_index=IGNORE, reduction="sum")
+    torch.testing.assert_close(loss, plain, rtol=1e-2, atol=1e-1)
+    for one, other in zip(ours, torch.autograd.grad(plain, (exact, weight)), strict=True):
+        # every chunk counts: rounding of bf16 is far below the part of one
+        assert float((one.float() - other).norm() / other.norm()) < 0.01
+
+
+def test_the_softmax_of_bf16_logits_is_float32() -> None:
+    """The matrix product may round, nothing after it: 1000 small errors of a sum would not."""
+    generator = torch.Generator().manual_seed(4)
+    hidden = torch.randn(1000, 16, generator=generator).to(torch.bfloat16)
+    weight = torch.randn(101, 16, generator=generator)
+    targets = torch.randint(0, 101, (1000,), generator=generator)
+    logits = (hidden @ weight.to(torch.bfloat16).t()).float()
+    plain = F.cross_entropy(logits, targets, reduction="sum")
+    torch.testing.assert_close(linear_cross_entropy_sum(hidden, weight, None, targets), plain, rtol=1e-6, atol=1e-3)
+
+
+def test_the_logits_of_one_chunk_exist_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes: list[tuple[int, ...]] = []
+    plain = loss_module.chunk_loss
+    monkeypatch.setattr(loss_module, "chunk_loss", lambda t, x, *a: (shapes.append(tuple(x.shape)), plain(t, x, *a))[1])
+    monkeypatch.setitem(loss_module.CHUNK_LOGITS, "cpu", 101 * 70)
+    hidden, weight = torch.randn(200, 16), torch.randn(101, 16)
+    linear_cross_entropy_sum(hidden, weight, None, torch.zeros(200, dtype=torch.long))
+    assert shapes == [(70, 101), (70, 101), (60, 101)]
+
+
+def test_the_weights_gradient_is_added_in_place_where_the_gpu_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A substitute in the signature of `aten::addmm.dtype_out`, which a CPU does not have for bf16."""
+    asked: list[tuple[torch.dtype, ...]] = []
+
+    def dtype_out(
+        self: torch.Tensor, mat1: torch.Tensor, mat2: torch.Tensor, out_dtype: torch.dtype, *, out: torch.Tensor
+    ) -> torch.Tensor:
+        asked.append((mat1.dtype, out_dtype, out.dtype))
+        return torch.add(self, mat1.float() @ mat2.float(), out=out)
+
+    def grads() -> torch.Tensor:
+        torch.manual_seed(0)
+        hidden, weight = torch.randn(40, 8).bfloat16(), torch.randn(30, 8, requires_grad=True)
+        loss = linear_cross_entropy_sum(hidden, weight, None, torch.arange(40) % 30, chunk=16)
+        return torch.autograd.grad(loss, weight)[0]
+
+    plain = grads()
+    monkeypatch.setattr(loss_module, "MIXED", dtype_out)
+    assert torch.equal(grads(), plain)
+    assert not asked
+    monkeypatch.setattr(loss_module, "_MIXED_ON", ("cuda", "cpu"))
+    torch.testing.assert_close(grads(), plain, rtol=2e-2, atol=2e-2)
+    assert asked == [(torch.bfloat16, torch.float32, torch.float32)] * 3
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("biased", [True, False])
+def test_the_compiled_loss_is_the_loss(dtype: torch.dtype, biased: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Traced and functionalised as for a GPU; the last step, the making of kernels, needs a compiler."""
+    monkeypatch.setattr(loss_module, "BACKEND", "aot_eager")
+    loss_module.compiled_chunk.cache_clear()
+    hidden, weight, bias, targets = problem(dtype)
+    given = (hidden, weight, bias) if biased else (hidden, weight)
+    results = []
+    for compiled in (False, True):
+        offset = bias if biased else None
+        total = linear_cross_entropy_sum(hidden, weight, offset, targets, chunk=10, compiled=compiled)
+        results.append([total.detach(), *torch.autograd.grad(total, given)])
+    loss_module.compiled_chunk.cache_clear()
+    for plain, traced in zip(*results, strict=True):
+        torch.testing.assert_close(traced, plain, rtol=1e-5, atol=1e-5)

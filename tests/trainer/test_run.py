@@ -1,4 +1,4 @@
-"""A run is one trajectory: however it is interrupted, frozen, exported or branched."""
+"""A run is one trajectory: however it is interrupted, frozen, branched, or given text of a phase's own."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
 
-from biobench.errors import StoreError, UsageError
 from biobench.models.loading import find_checkpoint
-from tests.helpers.trainer_make import train
+from tests.helpers.trainer_make import refusal, train
 from tests.helpers.two_processes import GOLDEN, curve
 from trainer import api
 from trainer.corpus.builder import build
+from trainer.ledger import Ledger
 from trainer.model.families import layers_of
 from trainer.model.network import Trainee
+from trainer.pretrain import PretrainingResult
 from trainer.recipe.library import load_recipe
 from trainer.train.batches import Batches, vocabulary_of
 from trainer.train.distributed import World
@@ -177,19 +178,15 @@ def test_a_branch_adopts_the_phases_of_another_run(reference: Path, small: list[
     longer = train(tmp_path / "longer", [*branch, "phases.1.tokens=4608"])
     assert longer.ledger is not None
     assert longer.ledger.steps == 24
-    with pytest.raises(UsageError, match=r"seeds\.data"):
-        train(tmp_path / "other", [*branch, "seeds.data=1"])
+    refusal(r"seeds\.data", train, tmp_path / "other", [*branch, "seeds.data=1"])
 
 
 def test_a_folder_with_a_run_is_not_overwritten_and_a_changed_recipe_not_resumed(
     reference: Path, small: list[str], tmp_path: Path
 ) -> None:
-    with pytest.raises(UsageError, match="holds a run already"):
-        train(reference, small)
-    with pytest.raises(UsageError, match=r"optimizer\.learning_rate"):
-        train(reference, [*small, "optimizer.learning_rate=1e-3"], resume=True)
-    with pytest.raises(UsageError, match="began in fp32 and would go on in bf16"):
-        train(reference, [*small, "engine.precision=bf16"], resume=True)
+    refusal("holds a run already", train, reference, small)
+    refusal(r"optimizer\.learning_rate", train, reference, [*small, "optimizer.learning_rate=1e-3"], resume=True)
+    refusal("began in fp32 and would go on in bf16", train, reference, [*small, "engine.precision=bf16"], resume=True)
 
 
 def test_a_damaged_checkpoint_or_shard_is_one_clear_line(reference: Path, small: list[str], tmp_path: Path) -> None:
@@ -202,8 +199,86 @@ def test_a_damaged_checkpoint_or_shard_is_one_clear_line(reference: Path, small:
     shutil.rmtree(out / "model")
     (file,) = (out / "checkpoints" / "end-2-decay").glob("*.distcp")
     file.write_bytes(file.read_bytes()[:1000])
-    with pytest.raises(StoreError, match="the checkpoint cannot be read"):
-        train(out, small, resume=True)
+    refusal("the checkpoint cannot be read", train, out, small, resume=True)
     (out / "checkpoints" / "latest").write_text("end-1-detour")
     assert train(out, small, resume=True).status == "done"
     assert equal(weights(out / "model"), weights(reference / "model"))
+
+
+@pytest.fixture(scope="module")
+def two(small: list[str], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Two sources; the decay reads longer windows of another mixture, in smaller batches."""
+    root = tmp_path_factory.mktemp("two")
+    for name, count in (("notes", 160), ("abstracts", 80)):
+        lines = (json.dumps({"text": f"{name} {number} " + "the patient has a cough " * 12}) for number in range(count))
+        (root / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    sources = [{"id": name, "path": f"{name}.jsonl"} for name in ("notes", "abstracts")]
+    return [
+        *(s for s in small if not s.startswith(("corpus.sources", "corpus.cache"))),
+        f"corpus.root={root}",
+        f"corpus.cache={root / 'corpora'}",
+        f"corpus.sources={json.dumps(sources)}",
+        "corpus.held_out=0.2",
+        'phases.1.corpus={"shares": {"abstracts": 0.75, "notes": 0.25}}',
+        "phases.1.sequence_length=96",
+        'phases.1.batch={"sequences": 4, "micro": 2}',
+    ]
+
+
+def ledger_of(result: PretrainingResult) -> Ledger:
+    assert result.ledger is not None
+    return result.ledger
+
+
+class KilledError(Exception):
+    """A kill."""
+
+
+def test_a_phase_reads_its_own_text_and_a_kill_in_it_changes_no_bit(two: list[str], tmp_path: Path) -> None:
+    whole = ledger_of(train(tmp_path / "whole", two))
+    first, second = whole.phases
+    assert (first.corpus, first.sequence_length, first.batch_sequences) == (None, None, None)
+    assert second.corpus is not None
+    assert second.corpus.sources["abstracts"] == pytest.approx(0.75, abs=0.02)
+    assert (second.sequence_length, second.batch_sequences, second.tokens, second.steps) == (96, 4, 3072, 8)
+    assert second.first_sample == 0, "another corpus is read from its beginning"
+    assert whole.tokens == first.tokens + second.tokens
+    overrides = [*two, "checkpoints.every=384", "checkpoints.keep=9"]
+
+    def kill(tick: Tick) -> None:
+        if tick.done >= 15:
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        api.pretrain("toy_detour", out=tmp_path / "cut", overrides=overrides, progress=kill)
+    again = ledger_of(train(tmp_path / "cut", overrides, resume=True))
+    assert again.model_hash == whole.model_hash
+    assert [p.order_hash for p in again.phases] == [p.order_hash for p in whole.phases]
+
+
+def test_a_corpus_that_a_phase_returns_to_is_continued(two: list[str], tmp_path: Path) -> None:
+    phases = [
+        {"name": "a", "objective": "clm", "tokens": 1536},
+        {"name": "b", "objective": "clm", "tokens": 1536, "corpus": {"shares": {"notes": 1.0}}},
+        {"name": "c", "objective": "clm", "tokens": 1536},
+        {"name": "d", "objective": "clm", "tokens": 1536, "data": "restart"},
+        {"name": "e", "objective": "clm", "tokens": 1536},
+    ]
+    overrides = [*(o for o in two if not o.startswith("phases")), f"phases={json.dumps(phases)}"]
+    records = ledger_of(train(tmp_path / "run", overrides)).phases
+    assert [(r.first_sample, r.last_sample) for r in records] == [(0, 31), (0, 31), (32, 63), (0, 31), (32, 63)]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ('phases.1.corpus={"shares": {"abstracts": 0.75}}', "do not sum to 1"),
+        ('phases.1.corpus={"shares": {"letters": 1.0}}', "no source of the corpus"),
+        ("phases.1.corpus={}", "shares"),
+        ("phases.1.sequence_length=100000", "longer than the model"),
+    ],
+)
+def test_a_wrong_phase_is_refused_before_anything_is_trained(
+    two: list[str], tmp_path: Path, change: str, message: str
+) -> None:
+    refusal(message, train, tmp_path / "run", [*two, change])

@@ -1,4 +1,4 @@
-"""The causal switch: exact, reversible, and guarded; naive constructions must fail the same guard."""
+"""The causal switch: exact, reversible, and guarded; what the guard must notice, and what it must not refuse."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 from transformers import AutoModel, AutoModelForMaskedLM, PreTrainedModel
 
-from biobench.errors import ModelError
 from tests.helpers.pretrain_models import CONFIGS, DECODERS, tiny
+from tests.helpers.trainer_make import refusal
 from trainer.model import guard
 from trainer.model.attention import Reach
-from trainer.model.network import Packing, Trainee
+from trainer.model.network import Packing, Trainee, set_dropout
 
 FAMILIES = sorted(CONFIGS)
 
@@ -82,10 +83,10 @@ def test_gemma_windows_keep_their_number_of_keys_or_their_own_where_the_config_i
 ) -> None:
     assert local_windows(tiny("gemma3_text")) == ((15, 0), (8, 8))
     monkeypatch.setitem(CONFIGS["gemma3_text"], "use_bidirectional_attention", True)
-    model, reference = tiny("gemma3_text"), tiny("gemma3_text", "eager")
+    model = tiny("gemma3_text")
     ids = long_ids(model)
     with torch.no_grad():
-        ours, theirs = Trainee(model).logits(ids, causal=False), reference(input_ids=ids).logits
+        ours, theirs = Trainee(model).logits(ids, causal=False), tiny("gemma3_text", "eager")(input_ids=ids).logits
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
     assert local_windows(model) == ((8, 0), (8, 8))
 
@@ -99,8 +100,7 @@ def test_the_naive_flag_leaks_and_the_guard_bites(stock: str) -> None:
 
     with torch.no_grad():
         assert guard.leak(naive, long_ids(model), 97) > 0.01
-    with pytest.raises(ModelError, match="leaks"):
-        guard.check(model, naive, causal=True)
+    refusal("leaks", guard.check, model, naive, causal=True)
 
 
 @pytest.mark.parametrize("kind", ["modernbert", "bert", "gemma3_text"])
@@ -141,30 +141,125 @@ def test_isolated_documents_do_not_see_each_other(causal: bool) -> None:
 def test_a_mask_or_a_missing_direction_is_refused() -> None:
     model = tiny("modernbert")
     ids = long_ids(model)
-    with pytest.raises(ModelError, match="without a direction"):
-        model(input_ids=ids)
+    refusal("without a direction", model, input_ids=ids)
     everywhere = torch.ones(1, 1, ids.shape[1], ids.shape[1], dtype=torch.bool)
-    with pytest.raises(ModelError, match="mask reached"):
-        model.model(
-            input_ids=ids,
-            attention_mask={"full_attention": everywhere, "sliding_attention": everywhere},
-            detour_causal=True,
-        )
+    refusal(
+        "mask reached",
+        model.model,
+        input_ids=ids,
+        attention_mask={"full_attention": everywhere, "sliding_attention": everywhere},
+        detour_causal=True,
+    )
 
 
 @pytest.mark.parametrize("kind", [k for k in FAMILIES if k not in DECODERS])
 def test_nothing_of_the_switch_is_saved(kind: str, tmp_path: Path) -> None:
     model = tiny(kind)
-    module = Trainee(model)
-    ids = long_ids(model)
-    with torch.no_grad():
-        module.logits(ids, causal=True)
-        expected = module.logits(ids, causal=False)
-        hidden = module.hidden(ids, causal=False)
+    module, ids = Trainee(model), long_ids(model)
     model.save_pretrained(tmp_path)
     saved = (tmp_path / "config.json").read_text()
     assert "is_causal" not in saved
     assert "biobench" not in saved
     with torch.no_grad():
-        assert torch.equal(AutoModelForMaskedLM.from_pretrained(tmp_path)(input_ids=ids).logits, expected)
-        assert torch.equal(AutoModel.from_pretrained(tmp_path)(input_ids=ids)[0], hidden)
+        module.logits(ids, causal=True)
+        plain = AutoModelForMaskedLM.from_pretrained(tmp_path)(input_ids=ids).logits
+        assert torch.equal(plain, module.logits(ids, causal=False))
+        assert torch.equal(AutoModel.from_pretrained(tmp_path)(input_ids=ids)[0], module.hidden(ids, causal=False))
+
+
+@pytest.mark.parametrize("positions", range(14, 22))
+@pytest.mark.parametrize("causal", [True, False])
+def test_windows_as_long_as_the_positions_are_no_fault(
+    positions: int, causal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """8 keys each way, measured around the middle of windows that hardly are longer."""
+    monkeypatch.setitem(CONFIGS["modernbert"], "max_position_embeddings", positions)
+    model = tiny("modernbert")
+    report = guard.check(model, directed(Trainee(model), causal=causal), causal=causal)
+    earlier = positions // 2
+    later = positions - 1 - earlier
+    left, right = -1 if later <= 8 else 8, -1 if earlier <= 8 else 8
+    assert report.reaches["sliding_attention"] == Reach(left, 0 if causal else right)
+
+
+@pytest.mark.parametrize("wrong", [Reach(8, 7), Reach(7, 8), Reach(9, 8), Reach(8, 9), Reach(-1, 8), Reach(8, 0)])
+@pytest.mark.parametrize("kind", ["sliding_attention", "full_attention"])
+def test_each_side_of_each_kind_of_layer_is_compared(kind: str, wrong: Reach, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, right = tiny("modernbert"), guard.reach
+    chosen = (kind == "full_attention",)
+    monkeypatch.setattr(
+        guard, "reach", lambda c, w, causal: wrong if (w is None,) == chosen else right(c, w, causal=causal)
+    )
+    refusal(f"a {kind} layer reaches", guard.check, model, directed(Trainee(model), causal=False), causal=False)
+
+
+@pytest.mark.parametrize("size", [1e-9, 1.0])
+def test_the_smallest_leak_is_one(size: float) -> None:
+    module = Trainee(tiny("modernbert"))
+
+    def leaking(ids: Tensor) -> Tensor:
+        return module.logits(ids, causal=True) / 1e6 + size * ids[:, -1:, None]
+
+    refusal("the causal phase leaks", guard.check, module.model, leaking, causal=True)
+    refusal("the bidirectional phase is causal", guard.check, module.model, directed(module, causal=True), causal=False)
+
+
+def test_dropout_is_off_meanwhile() -> None:
+    model = tiny("bert").train()
+    set_dropout(model, 0.5)
+    assert guard.check(model, directed(Trainee(model), causal=True), causal=True).leak == 0.0
+
+
+@pytest.mark.parametrize("kind", sorted(CONFIGS))
+def test_the_probe_is_long_and_without_padding(kind: str) -> None:
+    model = tiny(kind)
+    ids = guard.probe_tokens(model, torch.device("cpu"))
+    window = {"modernbert": 16, "modernbert-decoder": 16, "gemma3_text": 16}.get(kind, 32)
+    assert ids.shape == (1, 2 * window + 32)
+    assert len(ids.unique()) > 20
+    assert (ids != (model.config.pad_token_id if model.config.pad_token_id is not None else -1)).all()
+
+
+class Reluctant(nn.Module):
+    """Looks two tokens back and one ahead, and only notices inputs of a certain size."""
+
+    is_causal = False
+
+    def __init__(self, low: float, high: float) -> None:
+        super().__init__()
+        self.low, self.high = low, high
+
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        size = hidden_states.abs()
+        seen = ((size > self.low) & (size < self.high)).float()
+        return hidden_states + seen.roll(2, dims=1) + seen.roll(-1, dims=1)
+
+
+@pytest.mark.parametrize(("low", "high"), [(12, 1000), (2.9, 3.2)])
+def test_a_key_that_hardly_counts_is_found_by_changes_of_several_sizes(low: float, high: float) -> None:
+    layer = Reluctant(low, high)
+    generator = torch.Generator().manual_seed(2)
+    states = torch.randn(1, 40, 4, generator=generator)
+    found = guard.layer_reach(lambda ids: layer(states[:, : ids.shape[1]]), layer, torch.zeros(1, 40, dtype=torch.long))
+    assert found == Reach(2, 1)
+
+
+@pytest.mark.parametrize("kind", sorted(CONFIGS))
+@pytest.mark.parametrize("causal", [True, False])
+def test_dropout_reaches_the_attention_of_every_layer(kind: str, causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[float] = []
+    plain = F.scaled_dot_product_attention
+
+    def watched(*args: Tensor, dropout_p: float, **more: object) -> Tensor:
+        given.append(dropout_p)
+        return plain(*args, dropout_p=dropout_p, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", watched)
+    model = tiny(kind)
+    for rate in (0.25, 0.0):
+        set_dropout(model, rate)
+        for training in (True, False):
+            given.clear()
+            model.train(training)
+            Trainee(model).hidden(torch.arange(5, 45)[None], causal=causal)
+            assert given == [rate if training else 0.0] * model.config.num_hidden_layers

@@ -1,4 +1,4 @@
-"""What text can be read from: every form gives the same documents; damage is one line with its file and place."""
+"""What text can be read from, and what of it becomes tokens; damage is one line with its file and place."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ import huggingface_hub
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from biobench.errors import DataFormatError, DataUnavailableError
-from tests.helpers.trainer_make import TEXTS
+from biobench.errors import DataFormatError
+from tests.helpers.trainer_make import TEXTS, numbered, refusal
 from trainer.corpus import hub, sources
 from trainer.corpus.builder import corpus_folder, excluded_documents
-from trainer.corpus.shards import train_tokenizer
+from trainer.corpus.shards import control_ids, encode, tokenizer_hash, train_tokenizer
 from trainer.corpus.sources import ReadMeter, digests, texts
 from trainer.recipe.corpus import CorpusSource, CorpusSpec
 
 AWKWARD = [*TEXTS, 'a "quoted" finding,\nwith a comma and a second line', "été, 39 °C; 𝒳 positive\ttab"]
-TOKENIZER = train_tokenizer(TEXTS, 400, 64)
+WORDS = train_tokenizer(TEXTS, 400, 64)
 
 
 def source(path: str | Path, field: str = "body", **more: Any) -> CorpusSource:
@@ -80,7 +82,11 @@ def test_lines_are_documents_where_asked(tmp_path: Path) -> None:
     ("name", "content", "what"),
     [
         ("a.csv", "number,text\n1,a\n", ":1: no text under 'body' (it has: number, text)"),
-        ("a.csv", "number,body\n1,a\n2,b,c\n", ":3: not a readable csv file: 3 cells in a table of 2 columns"),
+        (
+            "a.csv",
+            "number,body\n1,a\n2,b,c\n",
+            ":3: not a readable csv file: a row with other cells than the table's 2 columns",
+        ),
         ("a.csv", 'number,body\n1,"a"b\n', ":2: not a readable csv"),
         ("a.csv", 'number,body\n1,a\n2,"never closed\n', ":3: not a readable csv"),
         ("a.jsonl", '{"body": "x"}\n{"txt": "y"}\n', ":2: no text under 'body' (it has: txt)"),
@@ -138,8 +144,7 @@ def test_a_dataset_that_breaks_off_is_said(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: rows())
     stream = texts(HUB, tmp_path)
     assert next(stream) == "a text"
-    with pytest.raises(DataUnavailableError, match="broke off: connection reset"):
-        next(stream)
+    refusal("broke off: connection reset", next, stream)
 
 
 def spec(root: Path, *given: CorpusSource) -> CorpusSpec:
@@ -153,8 +158,7 @@ def test_a_hub_that_does_not_answer_leaves_the_revision_that_the_recipe_names(mo
     hub.commit.cache_clear()
     monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", info)
     assert hub.commit("hidden/texts", "v1") == "v1"
-    with pytest.raises(DataUnavailableError, match="does not tell the revision of dataset 'hidden/texts'"):
-        hub.commit("hidden/texts", None)
+    refusal("does not tell the revision of dataset 'hidden/texts'", hub.commit, "hidden/texts", None)
 
 
 def test_a_corpus_is_found_again_wherever_its_text_lies(tmp_path: Path) -> None:
@@ -162,7 +166,7 @@ def test_a_corpus_is_found_again_wherever_its_text_lies(tmp_path: Path) -> None:
 
     def folder(root: Path, name: str) -> Path:
         made = spec(root, source(name, "text"))
-        return corpus_folder(made, TOKENIZER, tmp_path / "cache", excluded_documents(made, []))
+        return corpus_folder(made, WORDS, tmp_path / "cache", excluded_documents(made, []))
 
     one, two = tmp_path / "one", tmp_path / "two"
     one.mkdir()
@@ -195,3 +199,61 @@ def test_files_are_hashed_once_and_again_when_they_change(tmp_path: Path, monkey
     assert [n for n, (a, b) in enumerate(zip(first, changed, strict=True)) if a != b] == [3]
     (tmp_path / "m.json").write_text("torn")
     assert digests(files, tmp_path / "m.json") == changed
+
+
+ODD = "a [SEP] b[MASK] c [PAD][CLS] </s> a<s> <mask>b <pad> [UNK] c"
+ANGLES = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
+
+
+def byte_level() -> PreTrainedTokenizerBase:
+    return train_tokenizer([ODD, "a b c d"] * 20, 300, 64)
+
+
+def unigram() -> PreTrainedTokenizerBase:
+    """Its control tokens are pieces of the model, as in SentencePiece's own files."""
+    special = ["<s>", "</s>", "<pad>", "<mask>", "<unk>"]
+    pieces = [*((t, 0.0) for t in special), ("▁", -2.0), *((c, -3.0) for c in "abc</>smkpd")]
+    made = Tokenizer(models.Unigram(pieces, unk_id=4, byte_fallback=False))
+    made.pre_tokenizer = pre_tokenizers.Metaspace()
+    made.add_special_tokens([*special[:3], AddedToken("<mask>", lstrip=True, special=True), "<unk>"])
+    return PreTrainedTokenizerFast(
+        tokenizer_object=made, mask_token="<mask>", cls_token="<s>", sep_token="</s>", **ANGLES
+    )
+
+
+TOKENIZERS = {"byte level": byte_level(), "unigram": unigram()}
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_no_control_token_comes_from_text(name: str) -> None:
+    tokenizer = TOKENIZERS[name]
+    control = control_ids(tokenizer)
+    assert tokenizer.mask_token_id in control
+    before = tokenizer_hash(tokenizer)
+    plain = tokenizer([ODD], add_special_tokens=False)["input_ids"][0]
+    assert not control.isdisjoint(plain)
+    found = encode([ODD, "a b c"], tokenizer)
+    assert control.isdisjoint(found[0])
+    assert found[1] == tokenizer("a b c", add_special_tokens=False)["input_ids"]
+    assert tokenizer_hash(tokenizer) == before
+    assert encode([], tokenizer) == []
+
+
+def test_what_is_spelled_like_a_special_token_is_encoded_as_any_text() -> None:
+    tokenizer = TOKENIZERS["byte level"]
+    assert tokenizer.decode(encode([ODD], tokenizer)[0]) == ODD
+    text = f"before {tokenizer.sep_token} and {tokenizer.mask_token}, after"
+    (ids,) = encode([text], tokenizer)
+    model = tokenizer.backend_tokenizer.model
+    assert ids == [model.token_to_id(t) for t in tokenizer.tokenize(text, split_special_tokens=True)]
+    letters = [i for one in text for i in encode([one], tokenizer)[0]]
+    assert len(ids) < len(letters), "in the tokenizer's own pieces"
+
+
+def test_a_control_token_among_a_model_s_pieces_goes() -> None:
+    pieces = TOKENIZERS["unigram"].convert_ids_to_tokens(encode(["a </s> b"], TOKENIZERS["unigram"])[0])
+    assert "".join(pieces) == "▁a▁▁b"
+
+
+def test_words_that_a_tokenizer_does_not_know_stay_unknown() -> None:
+    assert encode(["low strange high", ""], numbered(9)) == [[3, 1, 9], []]

@@ -1,7 +1,8 @@
-"""What a step is made of, and what its losses mean: against plain computations on the corpus's own tokens."""
+"""What a step is made of: sample order, masks, targets, and what its losses mean."""
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from transformers import AutoModelForMaskedLM, PreTrainedTokenizerBase
 
 from tests.helpers.two_processes import curve
@@ -16,16 +19,128 @@ from trainer import api
 from trainer.corpus.builder import build
 from trainer.corpus.shards import Corpus
 from trainer.ledger import read_ledger
+from trainer.model import objectives
 from trainer.model.loss import IGNORE
 from trainer.model.network import Trainee, load_model, new_model
-from trainer.model.objectives import masked
-from trainer.order import draw
+from trainer.model.objectives import Vocabulary, capacity, masked, next_token
+from trainer.order import draw, roll
 from trainer.recipe.library import load_recipe
+from trainer.recipe.phases import Masking
 from trainer.recipe.spec import Recipe
 from trainer.train.batches import Batches, vocabulary_of
 from trainer.train.distributed import World
 from trainer.train.progress import read_metrics
 from trainer.train.start import tokenizer_for
+
+SPECIAL = np.zeros(500, dtype=bool)
+SPECIAL[:5] = True
+WORDS = Vocabulary(end=3, mask=4, special=SPECIAL, ordinary=np.arange(5, 500))
+GOLDEN_ORDER = [2, 7, 5, 8, 9, 3, 4, 1, 0, 6]
+GOLDEN_HASH = "aeeef67e2221625fc960ed35da3830e1"
+
+
+def drawn(rows: int = 16, length: int = 256) -> np.ndarray:
+    found = np.random.RandomState(0).randint(5, 500, (rows, length)).astype(np.int64)
+    found[:, 40::50] = 3
+    return found
+
+
+def keyed(rows: int, *, epoch: int = 0, seed: int = 17) -> list[tuple[object, ...]]:
+    return [(seed, 0, epoch, i) for i in range(rows)]
+
+
+def test_the_shares_are_80_10_10_and_random_words_are_drawn_evenly() -> None:
+    """Bounds of about five standard deviations: a threshold that is 0.01 off is seen."""
+    w = drawn(2500, 256)
+    made = masked(w, WORDS, Masking(rate=0.3), keyed(2500))
+    hidden, ordinary = made.inputs.ravel()[made.positions], int((~SPECIAL[w]).sum())
+    assert abs(made.positions.size / ordinary - 0.3) < 0.003
+    assert abs((hidden == 4).mean() - 0.8) < 0.005
+    random = hidden[(hidden != 4) & (hidden != made.targets)]
+    assert abs(random.size / hidden.size - 0.1) < 0.004
+    counts = np.bincount(random, minlength=500)
+    assert counts[:5].sum() == 0
+    even = random.size / 495
+    assert 0.4 * even < counts[5:].min()
+    assert counts[5:].max() < 1.8 * even
+
+
+def test_the_masks_of_a_window_are_philox_numbers_of_its_key() -> None:
+    """Written out with whole numbers: 53 bits a number, first the choices of all tokens, then what becomes of them."""
+    w = drawn(1, 64)
+    made = masked(w, WORDS, Masking(rate=0.3), [(17, 1, 2, 5)])
+    key = np.frombuffer(hashlib.blake2b(b"mask|17|1|2|5", digest_size=16).digest(), dtype="<u8")
+    raw = [int(r) >> 11 for r in np.random.Philox(key=key.astype(np.uint64)).random_raw(128)]
+    expected, hidden = w[0].tolist(), []
+    for place, token in enumerate(w[0].tolist()):
+        if token < 5 or raw[place] >= 0.3 * 2**53:
+            continue
+        hidden.append(place)
+        action = raw[64 + place] / 2**53
+        if action < 0.8:
+            expected[place] = 4
+        elif action < 0.9:
+            expected[place] = 5 + int((action - 0.8) * 10 * 495)
+    assert made.positions.tolist() == hidden
+    assert made.inputs[0].tolist() == expected
+    assert len({t for t in expected if t < 5}) == 2, "an end of document and masks"
+
+
+def test_mask_rule_and_maskable_special_tokens() -> None:
+    w = drawn(50, 256)
+    for rule, special in itertools.product(("mask", "80-10-10"), ("maskable", "protected")):
+        made = masked(w, WORDS, Masking.model_validate({"rate": 0.5, "rule": rule, "special": special}), keyed(50))
+        assert (made.inputs.ravel()[made.positions] == 4).all() == (rule == "mask")
+        assert (made.targets == 3).any() == (special == "maskable")
+
+
+def test_the_capacity_is_six_standard_deviations_above_the_mean() -> None:
+    # 0.3 * 1000 + 6 * sqrt(0.3 * 0.7 * 1000) = 300 + 86.95
+    assert capacity(1000, 100, Masking(rate=0.3)) == 387
+    # 0.15 * 8192 * 4 + 6 * sqrt(0.15 * 0.85 * 32768) = 4915.2 + 387.82
+    assert capacity(32768, 8192, Masking(rate=0.15)) == 5304
+    assert capacity(10, 5, Masking(rate=0.9)) == 10
+    assert capacity(32768, 8192, None) == 32764
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(2, 60), st.integers(0, 200), st.integers(1, 90), st.integers(0, 5))
+def test_order_is_a_permutation_per_epoch_whatever_the_steps(total: int, first: int, count: int, seed: int) -> None:
+    indices, epochs = draw(first, count, windows=total, seed=seed)
+    assert (epochs == np.arange(first, first + count) // total).all()
+    one_by_one = [draw(first + i, 1, windows=total, seed=seed)[0][0] for i in range(count)]
+    assert indices.tolist() == one_by_one
+    whole, _ = draw(0, total, windows=total, seed=seed)
+    assert sorted(whole.tolist()) == list(range(total))
+
+
+def test_the_order_is_written_down() -> None:
+    """What `draw` and `roll` give is compared between machines and versions, so it must never change."""
+    words = np.frombuffer(hashlib.blake2b(b"windows|42|1", digest_size=16).digest(), dtype="<u4")
+    second = np.random.RandomState(words.astype(np.uint32)).permutation(10).tolist()
+    assert second == GOLDEN_ORDER
+    indices, epochs = draw(8, 12, windows=10, seed=42)
+    assert indices[2:].tolist() == GOLDEN_ORDER
+    assert epochs.tolist() == [0, 0, *[1] * 10]
+    assert sorted(indices[:2].tolist() + draw(0, 8, windows=10, seed=42)[0].tolist()) == list(range(10))
+    rolled = ""
+    for part in (second[:4], second[4:8]):
+        text = rolled.encode() + b"".join(i.to_bytes(8, "little") for i in part)
+        rolled = hashlib.blake2b(text, digest_size=16).hexdigest()
+    assert roll(roll("", np.array(second[:4])), np.array(second[4:8])) == rolled == GOLDEN_HASH
+
+
+def test_documents_and_their_offsets_by_hand() -> None:
+    """3 ends a document; a document may be a single end, and goes no further than its window."""
+    w = np.array([[7, 3, 3, 8, 9], [3, 7, 7, 7, 3]])
+    numbers = objectives.document_numbers(w, 3)
+    assert numbers.tolist() == [[0, 0, 1, 2, 2], [0, 1, 1, 1, 1]]
+    assert objectives.boundaries(numbers).tolist() == [0, 2, 3, 5, 6, 10]
+    made = next_token(w, WORDS, isolate=True)
+    assert made.positions.tolist() == [0, 3, 6, 7, 8]
+    assert made.targets.tolist() == [3, 9, 7, 7, 3]
+    assert next_token(w, WORDS, isolate=False).positions.tolist() == [0, 1, 2, 3, 5, 6, 7, 8]
+
 
 CPU = torch.device("cpu")
 
@@ -70,9 +185,9 @@ def test_processes_and_micro_batches_share_a_step_out(phase: int, small: list[st
 
 def test_the_step_prepared_ahead_is_the_one_that_is_asked_for(small: list[str]) -> None:
     made = batches(small, 1)
-    plain = [made.make(first).micros[0].input_ids for first in (0, 8, 40)]
-    for first, expected in zip((0, 8, 40), plain, strict=True):
-        assert torch.equal(made.at(first, more=True).micros[0].input_ids, expected)
+    for first in (0, 8, 40):
+        plain = made.make(first).micros[0].input_ids
+        assert torch.equal(made.at(first, more=True).micros[0].input_ids, plain)
     made.close()
 
 
@@ -107,41 +222,30 @@ def test_a_fixed_shape_changes_neither_targets_nor_loss(phase: int, small: list[
 
 @pytest.mark.parametrize("phase", [0, 1])
 def test_isolation_goes_by_the_ends_in_the_corpus_also_where_masks_hide_them(phase: int, small: list[str]) -> None:
-    length = 480
-    own = [*small, f"corpus.sequence_length={length}", f"phases.{phase}.isolate_documents=true"]
-    if phase == 1:
-        own.append("phases.1.masking={rate: 0.9, special: maskable}")
-    made = batches(own, phase)
+    own = [*small, "corpus.sequence_length=480", f"phases.{phase}.isolate_documents=true"]
+    made = batches([*own, *(["phases.1.masking={rate: 0.9, special: maskable}"] if phase else [])], phase)
     step = made.make(0)
     (micro,) = step.micros
-    windows = made.corpus.train.read(step.indices)
-    numbers, offsets, crossing = [], [], set()
-    for row, window in enumerate(windows.tolist()):
-        now = 0
-        for place, token in enumerate(window):
-            if place == 0 or window[place - 1] == made.vocabulary.end:
-                offsets.append(row * length + place)
-                now += place > 0
-            numbers.append(now)
-            if token == made.vocabulary.end or place == length - 1:
-                crossing.add(row * length + place)
+    windows, end = made.corpus.train.read(step.indices), made.vocabulary.end
+    numbers = objectives.document_numbers(windows, end)
+    offsets = objectives.boundaries(numbers).tolist()
+    assert len(offsets) > 9, "some document ends inside a window"
     assert micro.packing is not None
-    assert micro.packing.documents.flatten().tolist() == numbers
+    assert micro.packing.documents.tolist() == numbers.tolist()
     assert micro.packing.boundaries is not None
-    assert micro.packing.boundaries.tolist() == [*offsets, windows.size]
-    assert len(offsets) > 8, "some document ends inside a window"
-    lengths = [end - start for start, end in itertools.pairwise([*offsets, windows.size])]
+    assert micro.packing.boundaries.tolist() == offsets
+    longest = max(end - start for start, end in itertools.pairwise(offsets))
     assert micro.packing.longest is not None
-    assert max(lengths) <= micro.packing.longest < min(2 * max(lengths), length + 1)
+    assert longest <= micro.packing.longest < min(2 * longest, 481)
     if phase == 0:
-        assert micro.positions.tolist() == [p for p in range(windows.size) if p not in crossing]
-        assert step.targets < 8 * (length - 1)
+        assert micro.positions.tolist() == next_token(windows, made.vocabulary, isolate=True).positions.tolist()
+        assert step.targets < 8 * 479
     else:
-        assert int((micro.input_ids == made.vocabulary.end).sum()) < int((windows == made.vocabulary.end).sum())
+        assert int((micro.input_ids == end).sum()) < int((windows == end).sum())
 
 
 @pytest.fixture(scope="module")
-def reference(tmp_path_factory: pytest.TempPathFactory, small: list[str]) -> Path:
+def evaluated(tmp_path_factory: pytest.TempPathFactory, small: list[str]) -> Path:
     """A run whose held-out windows are no multiple of what one forward pass takes."""
     out = tmp_path_factory.mktemp("batches") / "reference"
     overrides = [*small, "corpus.held_out=0.1", "batch.micro=2", "logging.evaluate=1536"]
@@ -149,15 +253,15 @@ def reference(tmp_path_factory: pytest.TempPathFactory, small: list[str]) -> Pat
     return out
 
 
-def test_validation_losses_are_means_over_all_held_out_windows(reference: Path, small: list[str]) -> None:
+def test_validation_losses_are_means_over_all_held_out_windows(evaluated: Path, small: list[str]) -> None:
     _, tokenizer, corpus = begin([*small, "corpus.held_out=0.1"])
     count = len(corpus.held_out)
     assert count > 4
     assert count % 2 == 1, "the last forward pass takes one window"
     windows = corpus.held_out.read(np.arange(count))
-    detour, decay = read_ledger(reference).phases
+    detour, decay = read_ledger(evaluated).phases
     ids = torch.from_numpy(windows)
-    module = Trainee(load_model(reference / "phases" / "detour").eval())
+    module = Trainee(load_model(evaluated / "phases" / "detour").eval())
     with torch.no_grad():
         logits = module.logits(ids, causal=True)
     plain = F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
@@ -168,12 +272,12 @@ def test_validation_losses_are_means_over_all_held_out_windows(reference: Path, 
     made = masked(windows, vocabulary_of(tokenizer, 500), rule, [("held out", i) for i in range(count)])
     labels = torch.full((windows.size,), -100)
     labels[made.positions] = torch.from_numpy(made.targets)
-    model = AutoModelForMaskedLM.from_pretrained(reference / "model").eval()
+    model = AutoModelForMaskedLM.from_pretrained(evaluated / "model").eval()
     with torch.no_grad():
         scores = model(input_ids=torch.from_numpy(made.inputs)).logits
     assert decay.validation_loss == pytest.approx(float(F.cross_entropy(scores.flatten(0, 1), labels)), abs=1e-5)
 
-    lines = [line for line in read_metrics(reference / "metrics.jsonl") if line["event"] == "evaluation"]
+    lines = [line for line in read_metrics(evaluated / "metrics.jsonl") if line["event"] == "evaluation"]
     # every 1536 tokens are 4 steps; at a phase's end once
     assert [(line["phase"], line["step"]) for line in lines] == [
         *(("detour", step) for step in (4, 8, 12)),

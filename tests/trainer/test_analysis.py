@@ -1,0 +1,186 @@
+"""States, CKA reports and refusals on tiny checkpoints."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel, RobertaConfig
+
+from biobench.cli.main import app
+from tests.helpers.cli_make import Said, call
+from tests.helpers.ledger_make import ledger
+from tests.helpers.trainer_make import TEXTS, refusal, write
+from trainer.analysis.cka import compare, groups
+from trainer.analysis.states import draw, layer_states, token_ids
+from trainer.corpus.embedded import documents
+from trainer.corpus.shards import train_tokenizer
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A start, a twin near to it and one further away."""
+    root = tmp_path_factory.mktemp("models")
+    return {name: write(root / name, seed=5, moved=moved) for name, moved in (("a", 0.0), ("near", 0.05), ("far", 0.5))}
+
+
+def test_report_with_noise(models: dict[str, Path]) -> None:
+    a, near, far = models["a"], models["near"], models["far"]
+    drawn = draw(TEXTS, 40, [42, 43])
+    assert len(drawn.texts) > 40
+    report = compare(a, far, lambda: drawn, noise=(a, near), max_length=64)
+    assert [x.where for x in report.lines if x.estimator == "biased"] == [*"0123", "low", "mid", "late", "all"]
+    for line in report.lines:
+        assert line.noise is not None
+        assert line.ratio is not None
+        assert line.ratio.value > 1
+        assert line.divergence.low <= line.divergence.value <= line.divergence.high
+        assert set(line.seeds) == {42, 43}
+    every = report.of("all", "debiased")
+    layers = [report.of(str(n), "debiased").divergence.value for n in range(4)]
+    assert every.divergence.value == pytest.approx(np.mean(layers))
+    assert every.ratio is not None
+    assert every.noise is not None
+    assert every.ratio.value == pytest.approx(every.divergence.value / every.noise.value)
+    alone = compare(a, near, lambda: drawn, max_length=64).of("all", "debiased")
+    assert alone.divergence.value == pytest.approx(every.noise.value)
+    assert alone.noise is None
+    assert abs(compare(a, a, lambda: drawn, max_length=64).of("all", "biased").divergence.value) < 1e-12
+
+
+def test_a_noise_pair_that_its_ledgers_deny_is_named(models: dict[str, Path], tmp_path: Path) -> None:
+    def run(name: str, *, training: int, steps: int = 1) -> Path:
+        folder = shutil.copytree(models["a"], tmp_path / name)
+        seeds = {"data": 1, "training": training, "init": 1}
+        held = ledger("a").model_copy(update={"seeds": seeds, "steps": steps})
+        (folder / "ledger.json").write_text(held.model_dump_json(), encoding="utf-8")
+        return folder
+
+    first, seed = run("first", training=17), run("seed", training=42)
+    same, longer = run("same", training=17), run("longer", training=42, steps=2)
+    drawn = draw(TEXTS, 20, [42])
+
+    def notes(other: Path) -> str:
+        return " ".join(compare(models["a"], models["near"], lambda: drawn, noise=(first, other), max_length=32).notes)
+
+    assert "noise pair" not in notes(seed)
+    assert "no noise pair" in notes(same)
+    assert "no noise pair: not matched: total steps" in notes(longer)
+
+
+def test_groups_are_the_papers() -> None:
+    assert groups(22) == {"low": tuple(range(8)), "mid": tuple(range(8, 15)), "late": tuple(range(15, 22))}
+
+
+def test_the_command_prints_json_and_a_table(models: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    a, near, far = (str(models[name]) for name in ("a", "near", "far"))
+    options = f"--noise {a} {near} --texts embedded --n 12 --seeds 42,43 --max-length 48"
+    arguments = ["analyze", "cka", a, far, *options.split()]
+    app([*arguments, "--json"], standalone_mode=False)
+    found = json.loads(capsys.readouterr().out)
+    assert found["per_seed"] == 12
+    assert len(found["lines"]) == 16
+    app(arguments, standalone_mode=False)
+    printed = capsys.readouterr().out
+    assert "noise (debiased)" in printed
+    assert "95% jackknife intervals over texts" in printed
+
+
+OTHERS = {
+    "depth": ({"num_hidden_layers": 3}, "has 4 layers, ", "num_hidden_layers is 4 in "),
+    "width": ({"hidden_size": 16}, "has 32 dimensions, ", "hidden_size is 32 in "),
+    "tokenizer": ({"vocabulary": 420}, "the tokenizers of ", "the checkpoints do not fit: "),
+}
+SAMPLED = ("--texts", "embedded", "--n", "8", "--max-length", "32")
+
+
+@pytest.fixture(scope="module")
+def unlike(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """One checkpoint, and one other in each respect."""
+    root = tmp_path_factory.mktemp("models")
+    return {"a": write(root / "a", seed=5)} | {
+        name: write(root / name, seed=5, **changes) for name, (changes, *_) in OTHERS.items()
+    }
+
+
+@pytest.fixture
+def analyze(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., Said]:
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: call(monkeypatch, capfd, "analyze", *map(str, arguments))
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_checkpoints_that_do_not_fit_are_refused_and_nothing_is_written(
+    other: str, unlike: dict[str, Path], analyze: Callable[..., Said], tmp_path: Path
+) -> None:
+    a, b = unlike["a"], unlike[other]
+    line = analyze("cka", a, b, *SAMPLED).refusal()
+    assert OTHERS[other][1] in line
+    assert str(b) in line
+    assert OTHERS[other][1] in analyze("cka", a, a, "--noise", a, b, *SAMPLED).refusal()
+    assert OTHERS[other][2] in analyze("transplant", a, b, "--layers", "0", "--out", tmp_path / "hybrid").refusal()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_s_folder_is_answered_with_its_model(
+    unlike: dict[str, Path], analyze: Callable[..., Said], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(unlike["a"], run / "model")
+    for command in (("cka", *SAMPLED), ("transplant", "--layers", "0", "--out", tmp_path / "out")):
+        assert f"give {run / 'model'}" in analyze(command[0], unlike["a"], run, *command[1:]).err
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(tmp_path_factory.mktemp("model") / "a", seed=5)
+
+
+def test_pooling_is_in_float64(encoder: Path) -> None:
+    """The mean of float32 states in float32 is about 1e-7 off; sums of deep layers lose far more."""
+    ids, _ = token_ids([encoder], TEXTS[:5], 64)
+    found = layer_states(encoder, ids, device="cpu")
+    library = AutoModel.from_pretrained(encoder).eval()
+    for number, text in enumerate(ids):
+        with torch.no_grad():
+            hidden = library(input_ids=torch.tensor([text]), output_hidden_states=True).hidden_states
+        for layer in range(3):
+            exact = hidden[layer + 1][0].double().mean(0).numpy()
+            np.testing.assert_allclose(found[layer, number], exact, rtol=0, atol=1e-13)
+
+
+def test_every_text_is_as_likely_as_any_other() -> None:
+    texts = [str(n) for n in range(40)]
+    sample = draw(texts, 10, range(800))
+    counts = np.zeros(40)
+    for rows in sample.drawn.values():
+        assert len(set(rows)) == 10
+        assert (np.diff(rows) > 0).all()
+        counts[[int(sample.texts[r]) for r in rows]] += 1
+    assert sample.available == 40
+    # a quarter of 800, five standard deviations of 12 either way
+    assert (abs(counts - 200) < 61).all()
+    refusal("3 texts are too few", draw, texts[:3], 100, [1])
+    for count, seeds in ((40, 1), (45, 1), (39, 2)):
+        few = draw(texts, count, [42, 43])
+        assert len(few.drawn) == seeds
+        assert all(len(rows) == min(count, 40) for rows in few.drawn.values())
+
+
+def test_texts_are_cut_at_the_model_s_positions_and_counted(encoder: Path, tmp_path: Path) -> None:
+    texts = [TEXTS[n][: 40 * (n + 1)] for n in range(9)]
+    lengths = [len(x) for x in token_ids([encoder], texts, 10_000)[0]]
+    assert max(lengths) == 128 > min(lengths), "max_position_embeddings"
+    limit = sorted(lengths)[2]
+    ids, cut = token_ids([encoder], texts, limit)
+    assert max(map(len, ids)) == limit
+    assert cut == sum(n > limit for n in lengths) < sum(n >= limit for n in lengths)
+    roberta = tmp_path / "roberta"
+    RobertaConfig(max_position_embeddings=34, vocab_size=400).save_pretrained(roberta)
+    train_tokenizer(documents(100, seed=1), 400, 128).save_pretrained(roberta)
+    assert {len(x) for x in token_ids([roberta], TEXTS[:9], 512)[0]} == {32}, "two rows are for padding"

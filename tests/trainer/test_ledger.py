@@ -1,0 +1,237 @@
+"""Each field of a ledger on its own, and the card; runs that match; the optimiser's rule and its rates."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.helpers.ledger_make import ledger
+from tests.helpers.trainer_make import refusal, train
+from trainer import api
+from trainer.export import model_card
+from trainer.ledger import Ledger, LedgerDiff, compare, read_ledger
+from trainer.recipe.library import load_recipe
+from trainer.recipe.phases import Phase, Schedule
+from trainer.recipe.spec import Optimizer
+from trainer.train.optimizer import factor, make_optimizer, set_rate
+
+
+def changed(fields: dict[str, Any]) -> Ledger:
+    """A ledger that differs from ``ledger("a")`` in `fields` alone; dotted names go inside."""
+    values = ledger("a").model_dump()
+    for name, value in fields.items():
+        *groups, last = name.split(".")
+        inner: Any = values
+        for group in groups:
+            inner = inner[int(group) if group.isdigit() else group]
+        inner[last] = value
+    return Ledger.model_validate(values)
+
+
+def against(fields: dict[str, Any]) -> LedgerDiff:
+    return compare(ledger("a"), changed(fields))
+
+
+BINDING = {
+    "corpus.manifest_hash": ("x", "corpus manifest"),
+    "base.init_hash": ("x", "initial weights"),
+    "base.tokenizer_hash": ("x", "tokenizer"),
+    "sequence_length": (2, "sequence length"),
+    "batch_sequences": (2, "batch sequences"),
+    "optimizer": ({"beta2": 0.9500001}, "optimizer"),
+    "precision": ("bf16", "precision"),
+    "dropout": (0.1, "dropout"),
+    "seeds.data": (2, "data seed"),
+    "tokens": (2, "total tokens"),
+    "steps": (2, "total steps"),
+    "phases.0.tokens": (2, "phase 1 tokens"),
+    "phases.0.steps": (2, "phase 1 steps"),
+    "phases.0.first_sample": (1, "phase 1 first sample"),
+    "phases.0.last_sample": (2, "phase 1 last sample"),
+    "phases.0.order_hash": ("x", "phase 1 sample order"),
+    "phases.0.peak_rate": (1.0000001, "phase 1 peak rate"),
+    "phases.0.final_rate": (0.9999999, "phase 1 final rate"),
+    "phases.0.schedule": ({"warmup": 5}, "phase 1 schedule"),
+    "phases.0.frozen_layers": ("0-7", "phase 1 frozen layers"),
+    "phases.0.isolate_documents": (False, "phase 1 isolate documents"),
+    "phases.0.masking": ({"rate": 0.2}, "phase 1 masking"),
+}
+FREE = {
+    "seeds.training": 2,
+    "seeds.init": 2,
+    "code_version": "2",
+    "flops": 2.0,
+    "phases.0.name": "b",
+    "phases.0.objective": "clm",
+    "phases.0.targets": 2,
+    "phases.0.kernels": {"full_attention": "cudnn"},
+    "device": "NVIDIA H200",
+    "world_sizes": (8,),
+    "distributed": "ddp",
+    "phases.0.flops": 2.0,
+}
+
+
+def test_twins_agree_on_what_binds() -> None:
+    for field, (value, line) in BINDING.items():
+        diff = against({field: value})
+        assert [r.name for r in diff.differing] == [line]
+        assert diff.verdict == f"not matched: {line}"
+        assert diff.differing[0].first != diff.differing[0].second
+        # the other way round, and with another training seed too: no twins, and no noise pair
+        other = compare(changed({field: value, "seeds.training": 2}), ledger("a"))
+        assert other.verdict == f"not matched: {line}"
+        assert not diff.noise_pair
+        assert not other.noise_pair
+
+
+def test_twins_may_differ_in_what_is_free() -> None:
+    for field, value in FREE.items():
+        diff = against({field: value})
+        assert diff.matched, field
+        assert [line[0] for line in diff.lines()[1:-1] if line[0] != " "] == ["~"], field
+        assert diff.noise_pair == (field == "seeds.training")
+
+
+def test_a_head_drawn_anew_in_one_of_two_is_a_difference() -> None:
+    assert [r.name for r in against({"phases.0.head": "reinit"}).differing] == ["phase 1 head"]
+
+
+def test_a_phase_more_is_a_difference() -> None:
+    one = ledger("a")
+    more = one.model_copy(update={"phases": (*one.phases, one.phases[0].model_copy(update={"name": "more"}))})
+    for diff in (compare(one, more), compare(more, one)):
+        named = {r.name for r in diff.differing}
+        assert {"phases", "phase 2 tokens", "phase 2 last sample", "phase 2 sample order"} <= named
+
+
+def test_a_phase_s_own_window_and_corpus_are_compared_with_the_run_s() -> None:
+    plain = ledger("a")
+    assert against({"phases.0.sequence_length": plain.sequence_length}).matched
+    own = plain.corpus.model_copy(update={"manifest_hash": "x"}).model_dump()
+    for field, value, line in (
+        ("sequence_length", 7, "sequence length"),
+        ("batch_sequences", 7, "batch sequences"),
+        ("corpus", own, "corpus manifest"),
+    ):
+        for diff in (against({f"phases.0.{field}": value}), compare(changed({f"phases.0.{field}": value}), plain)):
+            assert [r.name for r in diff.differing] == [f"phase 1 {line}"]
+
+
+def test_a_noise_pair_has_one_objective_and_masking_is_free_only_where_they_differ() -> None:
+    """Matched runs that differ in the training seed and in what they predict: the difference is not noise alone."""
+    diff = against({"phases.0.objective": "clm", "phases.0.masking": {"rate": 0.2}, "seeds.training": 2})
+    assert diff.matched
+    assert not diff.noise_pair
+    assert diff.verdict == "matched, but trained with different training seeds (1 and 2)"
+    assert against({"phases.0.objective": "clm", "phases.0.masking": {"rate": 0.2}}).verdict == "matched"
+    noise = against({"seeds.training": 2})
+    assert noise.verdict == "matched: a noise pair (training seeds differ: 1 and 2)"
+
+
+def test_fields_of_earlier_ledgers_are_read() -> None:
+    gone = {"causal_share": 0.5, "rope_base": 1e4, "validation_losses": {"source a": 1.0}}
+    assert changed({f"phases.0.{name}": value for name, value in gone.items()}) == ledger("a")
+
+
+@pytest.mark.parametrize(
+    ("architecture", "objective", "auto", "pipeline", "said"),
+    [
+        ("ModernBertForMaskedLM", "clm", "AutoModelForMaskedLM", "feature-extraction", "last phase was causal"),
+        ("ModernBertForMaskedLM", "mlm", "AutoModelForMaskedLM", "fill-mask", ""),
+        ("Gemma3ForCausalLM", "clm", "AutoModelForCausalLM", "text-generation", ""),
+        ("Gemma3ForCausalLM", "mlm", "AutoModelForCausalLM", "feature-extraction", "last phase was masked"),
+    ],
+)
+def test_the_card_names_the_classes_that_load_the_model(
+    architecture: str, objective: str, auto: str, pipeline: str, said: str
+) -> None:
+    masking = "masking: {rate: 0.3}, " if objective == "mlm" else ""
+    phases = f"phases=[{{name: one, objective: {objective}, {masking}tokens: 800}}]"
+    run = ledger("a", objective)
+    held = run.model_copy(update={"base": run.base.model_copy(update={"architecture": architecture})})
+    card = model_card(load_recipe("toy_detour", [phases]), held)
+    assert f"pipeline_tag: {pipeline}\n" in card
+    assert re.findall(r"`(Auto\w+)`", card) == ["AutoModel", auto]
+    assert said in card
+    assert said or "while these classes" not in card
+
+
+def test_detour_twin_and_noise_twin_match_and_say_what_is_free(
+    reference: Path, small: list[str], tmp_path: Path
+) -> None:
+    twin, noise = (train(tmp_path / name, small, f"toy_{name}").out for name in ("mlm_twin", "noise_twin"))
+    diff = api.ledger_diff(reference, twin)
+    assert diff.verdict == diff.lines()[-1] == "matched"
+    assert not diff.noise_pair
+    free = ("phase 1 name", "phase 1 objective", "phase 1 masking", "phase 1 targets", "phase 1 FLOPs", "total FLOPs")
+    assert {r.name for r in diff.rows if not r.equal} == set(free)
+    assert api.ledger_diff(twin, noise).noise_pair
+    first, second = read_ledger(twin).phases[0], read_ledger(noise).phases[0]
+    assert first.order_hash == second.order_hash
+    assert first.targets != second.targets
+
+
+def test_ledgers_are_read_from_anywhere_and_damage_is_named(reference: Path, tmp_path: Path) -> None:
+    assert read_ledger(reference) == read_ledger(reference / "model") == read_ledger(reference / "ledger.json")
+    refusal("no ledger", read_ledger, tmp_path)
+    values = json.loads((reference / "ledger.json").read_text())
+    del values["phases"]
+    (tmp_path / "ledger.json").write_text(json.dumps(values))
+    refusal("damaged", read_ledger, tmp_path)
+
+
+def phase(shape: str, **more: object) -> Phase:
+    schedule = Schedule.model_validate({"shape": shape, **more})
+    return Phase(name="p", objective="clm", tokens=1000, schedule=schedule)
+
+
+def test_adamw_is_the_paper_s_decoupled_rule() -> None:
+    """Weights shrink by (rate / peak) * decay per step; biases and norms do not."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.LayerNorm(3)).double()
+    spec = Optimizer(learning_rate=2e-2, weight_decay=1e-3)
+    optimizer = make_optimizer(model, spec)
+    expected = {n: p.detach().clone() for n, p in model.named_parameters()}
+    moments = {n: (torch.zeros_like(v), torch.zeros_like(v)) for n, v in expected.items()}
+    for step in range(1, 30):
+        rate = 2e-2 * (1 - step / 60)
+        model(torch.randn(8, 4).double()).square().sum().backward()
+        for name, p in model.named_parameters():
+            assert p.grad is not None
+            m, v = moments[name]
+            m.mul_(0.9).add_(p.grad, alpha=0.1)
+            v.mul_(0.98).addcmul_(p.grad, p.grad, value=0.02)
+            value = expected[name]
+            if p.ndim > 1:
+                value *= 1 - rate / 2e-2 * 1e-3
+            value -= rate * (m / (1 - 0.9**step)) / ((v / (1 - 0.98**step)).sqrt() + 1e-6)
+        set_rate(optimizer, rate)
+        optimizer.step()
+        optimizer.zero_grad()
+    for name, p in model.named_parameters():
+        torch.testing.assert_close(p.detach(), expected[name], rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", ["1-sqrt", "linear", "cosine"])
+@pytest.mark.parametrize(("warmup", "cooldown"), [(0, None), (95, None), (100, 300), (105, 40)])
+def test_every_step_has_the_rate_that_tokens_give_it(shape: str, warmup: int, cooldown: int | None) -> None:
+    """By the tokens that are read: at a step's end while the rate rises, before the step while it falls."""
+    p = phase(shape, warmup=warmup, cooldown=cooldown, final=0.2)
+    for step in range(103):  # the last step ends beyond the phase's 1000 tokens, so all count from its true end
+        before, after, end = step * 10, step * 10 + 10, 1030
+        if after <= warmup:
+            expected = after / warmup
+        else:
+            fall = cooldown if cooldown is not None else end - warmup
+            over = max(0, before - (end - fall)) / fall
+            down = {"1-sqrt": over**0.5, "linear": over, "cosine": (1 - math.cos(math.pi * over)) / 2}[shape]
+            expected = 1 - 0.8 * down
+        assert factor(p, step, steps=103, step_tokens=10) == pytest.approx(expected, abs=1e-12), step
+    assert factor(phase("constant"), 77, steps=100, step_tokens=10) == 1
