@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli.console.common import Json, Threads, print_json
+from biobench.cli.console.common import Json, Threads, answer
 from biobench.errors import UsageError
 
 
@@ -32,13 +32,11 @@ def speed(
 
     quiet_libraries()
     lines = measure(model, [int(p) for p in parts], batch_size=batch_size, steps=steps, device=device, offline=offline)
-    if as_json:
-        print_json([asdict(line) for line in lines])
-        return
-    for line in lines:
-        typer.echo(
-            f"{line.model}, {line.parameters / 1e6:.1f}M parameters, {line.length} tokens x {line.batch_size}: "
-            f"training {line.train_tokens_per_second:,.0f} tokens/s, "
-            f"inference {line.inference_tokens_per_second:,.0f} tokens/s, "
-            f"peak {line.peak_memory_bytes / 2**20:,.0f} MiB ({line.precision}, {line.attention})"
-        )
+    words = (
+        f"{line.model}, {line.parameters / 1e6:.1f}M parameters, {line.length} tokens x {line.batch_size}: "
+        f"training {line.train_tokens_per_second:,.0f} tokens/s, "
+        f"inference {line.inference_tokens_per_second:,.0f} tokens/s, "
+        f"peak {line.peak_memory_bytes / 2**20:,.0f} MiB ({line.precision}, {line.attention})"
+        for line in lines
+    )
+    answer(as_json, [asdict(line) for line in lines], words)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from biobench.report.frame import build
+from biobench.runs.options import RunRequest
 from biobench.store import Store
 from biobench.workflows.reproduce import Again
 from tests.helpers.cli_make import Run
@@ -25,7 +26,7 @@ def test_a_name_stands_in_the_record_and_the_report_and_changes_no_key(
     assert (line["model"], line["status"]) == ("Our encoder, v2", "done")
     (record,) = Store("results").records()
     assert (record.model.id, record.model.source) == ("Our encoder, v2", "tiny")
-    again = Again(results_dir="again", models=tiny.parent, device="cpu")
+    again = Again(RunRequest(device="cpu"), tiny.parent)
     assert again.model_of(record) == str(tiny), "a run is made again from its checkpoint, not its name"
     (plain,) = biobench("run", tiny, *OPTIONS, "--seeds", "42", "--json").json()
     assert (plain["key"], plain["status"], plain["model"]) == (line["key"], "skipped", "Our encoder, v2")

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -80,6 +80,34 @@ def terminal_width() -> int | None:
 def print_json(value: Any) -> None:
     """One JSON document on stdout."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def answer(as_json: bool, data: Any, lines: Iterable[str]) -> None:
+    """What a command says on stdout: its data as one JSON document, or lines for people."""
+    if as_json:
+        print_json(data)
+    else:
+        for line in lines:
+            typer.echo(line)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns as the report prints them: the first set left, numbers right."""
+    from biobench.report.printers import grid
+
+    return grid(head, rows)
+
+
+def with_interval(value: float | None, ends: Any, sign: str = "", scale: float = 100) -> str:
+    """A fraction in points with its interval, or a dash. ends: has `low` and `high`, which may be None; or is None.
+
+    sign: ``+`` prints it always.
+    """
+    if value is None:
+        return "–"
+    low, high = (getattr(ends, end, None) for end in ("low", "high"))
+    text = f"{scale * value:{sign}.2f}"
+    return text if low is None or high is None else f"{text} [{scale * low:{sign}.2f}, {scale * high:{sign}.2f}]"
 
 
 def write_output(path: Path, text: str) -> None:
