@@ -10,18 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
-from biobench.cli.console.common import (
-    DataDir,
-    Json,
-    ResultsDir,
-    Tasks,
-    Threads,
-    answer,
-    percent,
-    table,
-    with_interval,
-)
+from biobench.cli.console.arguments import DataDir, Device, Json, ResultsDir, Tasks, Threads
 from biobench.cli.console.options import takes_request
+from biobench.cli.console.output import answer, percent, table, with_interval
 from biobench.errors import UsageError
 from biobench.runs.options import RunRequest
 from biobench.schema.protocols import FROZEN
@@ -54,7 +45,7 @@ def cka(
     n: Annotated[int, typer.Option("--n", min=5, help="Texts in each drawing.")] = 500,
     seeds: Annotated[str, typer.Option("--seeds", help="Seeds of the drawings.")] = "42,43,44",
     max_length: Annotated[int, typer.Option("--max-length", min=8, help="Longest text in tokens.")] = 512,
-    device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto",
+    device: Device = "auto",
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
@@ -236,7 +227,7 @@ def _cka_lines(report: CkaReport) -> Iterator[str]:
 
     def cell(where: str, estimator: str, kind: str) -> str:
         value: Value | None = getattr(report.of(where, estimator), kind)
-        return with_interval(value and value.value, value, scale=1 if kind == "ratio" else 100)
+        return with_interval(None if value is None else value.value, value, scale=1 if kind == "ratio" else 100)
 
     yield f"Divergence (1 - CKA) of {report.pair[0]} and {report.pair[1]} in percent"
     layers = dict.fromkeys(line.where for line in report.lines)
@@ -251,7 +242,7 @@ def _paired_lines(report: PairedReport, share: str) -> Iterator[str]:
     """The table of a freeze report or of transplants; scores and differences in percent and points."""
     rows, notes = [], []
     for row in report.rows:
-        kept = with_interval(row.kept and row.kept.value, row.kept and row.kept.interval)
+        kept = "–" if row.kept is None else with_interval(row.kept.value, row.kept.interval)
         if row.kept is not None and row.kept.note:
             kept += " [?]"
             notes.append(f"{share} [?]: {row.kept.note}")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biobench.cli.console.common import Json, StoredResults, answer
+from biobench.cli.console.arguments import Json, StoredResults
+from biobench.cli.console.output import answer
 from biobench.errors import UsageError
 
 if TYPE_CHECKING:

@@ -94,7 +94,7 @@ class Commands(TyperGroup):
     _listing = False
 
     @property
-    def commands(self) -> dict[str, Any]:  # type: ignore[override]
+    def commands(self) -> dict[str, Any]:
         """Every command by name, each of them imported."""
         return {name: load(name) for name in NAMES}
 

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from biobench.cli.console.common import DataDir, Json, answer, table
+from biobench.cli.console.arguments import DataDir, Json
+from biobench.cli.console.output import answer, table
 from biobench.cli.pretrain import Arms, ExcludeTasks, Fields, Quiet, Recipe, RequireTasks, stderr
 
 corpus = typer.Typer(no_args_is_help=True, help="Text to shards for pretraining: build, inspect, stats.")
@@ -31,7 +32,7 @@ def build(
     from trainer import api
 
     read = api.load_recipe(recipe, overrides, arms)
-    excluded, _ = guard(read, data_dir, exclude_tasks=exclude_tasks, require_tasks=require_tasks, say=stderr)
+    excluded, _ = guard(read, data_dir, stderr, exclude_tasks=exclude_tasks, require_tasks=require_tasks)
     folders = api.build_corpus(read, cache=cache, exclude=texts_by_task(excluded), progress="none" if quiet else "auto")
     if folders is None:
         typer.echo("stopped; the same command continues the build", err=True)

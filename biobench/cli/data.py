@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from biobench.cli.analyze import overlap
-from biobench.cli.console.common import DataDir, Json, answer, print_json, write_output
+from biobench.cli.console.arguments import DataDir, Json
+from biobench.cli.console.output import answer, print_json, write_output
 
 if TYPE_CHECKING:
     from biobench.data.verify import DataReport

@@ -7,7 +7,8 @@ from typing import Annotated, get_args
 
 import typer
 
-from biobench.cli.console.common import DataDir, Json, StoredResults, answer, check_known, write_output
+from biobench.cli.console.arguments import DataDir, Json, StoredResults, check_known
+from biobench.cli.console.output import answer, write_output
 
 
 def errors(

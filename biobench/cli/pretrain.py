@@ -10,17 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from biobench.cli.console.common import (
-    DataDir,
-    Json,
-    Threads,
-    answer,
-    percent,
-    print_json,
-    table,
-    with_interval,
-)
+from biobench.cli.console.arguments import DataDir, Json, Threads
 from biobench.cli.console.options import shown
+from biobench.cli.console.output import answer, percent, print_json, table, with_interval
 
 if TYPE_CHECKING:
     from biobench.workflows.study import Study, StudyRun
@@ -71,28 +63,16 @@ def run(
     threads: Threads = None,
 ) -> None:
     """Run a recipe; the word `run` may be left out. It is distributed under torchrun or accelerate launch."""
-    first = os.environ.get("RANK", "0") == "0"
-    from biobench.workflows.decontamination import guard, record_exclusions, silent, texts_by_task
+    from biobench.workflows.decontamination import pretrain as train
     from trainer import api
 
     read = api.checked(api.load_recipe(recipe, overrides, arms))
-    say = stderr if first else silent
-    excluded, missing = guard(read, data_dir, exclude_tasks=exclude_tasks, require_tasks=require_tasks, say=say)
-    result = api.pretrain(
-        read,
-        out=out,
-        resume=resume,
-        progress="none" if quiet else "auto",
-        exclude=texts_by_task(excluded),
-        unguarded=missing,
-        built_corpus=built_corpus,
-    )
-    model = exported(result, "--resume continues it", say=first)
-    if not first:
-        return
-    if missing is not None:
-        record_exclusions(result, excluded, missing, stderr)
-    typer.echo(f"{model}: an encoder that AutoModel loads; next: biobench run {model} --suite fr")
+    how: dict[str, Any] = {"exclude_tasks": exclude_tasks, "require_tasks": require_tasks, "built_corpus": built_corpus}
+    progress = "none" if quiet else "auto"
+    result = train(read, data_dir, stderr, **how, out=out, resume=resume, progress=progress)
+    model = exported(result, "--resume continues it")
+    if _first():
+        typer.echo(f"{model}: an encoder that AutoModel loads; next: biobench run {model} --suite fr")
 
 
 @pretrain.command()
@@ -117,21 +97,25 @@ def new(
     typer.echo("\n".join([*lines, f"  biobench run {' '.join(f'{run}/model' for run in arms)} --suite fr"]))
 
 
+def _first() -> bool:
+    return os.environ.get("RANK", "0") == "0"
+
+
 def stderr(line: str) -> None:
-    """A line on stderr."""
-    typer.echo(line, err=True)
+    """A line on stderr, of the first process alone."""
+    if _first():
+        typer.echo(line, err=True)
 
 
-def exported(result: PretrainingResult, remedy: str, *, say: bool = True) -> Path:
+def exported(result: PretrainingResult, remedy: str) -> Path:
     """The encoder that a run exported; ends the command with the status of a stopped run where a signal stopped it.
 
-    remedy: in words, what resumes the run. say: on stderr that it was stopped.
+    remedy: in words, what resumes the run.
     """
     if result.model is None:
-        if say:
-            typer.echo(f"stopped and saved in {result.out}; {remedy}", err=True)
         from trainer.api import PREEMPTED_EXIT
 
+        stderr(f"stopped and saved in {result.out}; {remedy}")
         raise typer.Exit(PREEMPTED_EXIT)
     return result.model
 

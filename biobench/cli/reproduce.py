@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biobench.cli.console.common import DataDir, Json, Threads, answer, percent, print_json
+from biobench.cli.console.arguments import DataDir, Device, Json, Offline, Threads
+from biobench.cli.console.output import answer, percent, print_json
 from biobench.core.threads import prepare_threads
 from biobench.errors import UsageError
 
@@ -31,8 +32,8 @@ def reproduce(
     data_dir: DataDir = None,
     results_dir: Annotated[str, typer.Option("--results-dir", help="Folder of the new runs.")] = "reproduced",
     task: Annotated[list[str], typer.Option("--task", metavar="YAML", help="Spec that is not shipped.")] = [],  # noqa: B006
-    device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto",
-    offline: Annotated[bool, typer.Option("--offline", help="Open no connection.")] = False,
+    device: Device = "auto",
+    offline: Offline = False,
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biobench.cli.console.common import Json, print_json
+from biobench.cli.console.arguments import Json
 from biobench.cli.console.options import takes_request
+from biobench.cli.console.output import print_json
 from biobench.core.stop import STOPPED_EXIT, RunStoppedError, stoppable
 from biobench.errors import BioBenchError
 from biobench.runs.options import RunRequest

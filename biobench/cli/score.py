@@ -7,16 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from biobench.cli.console.common import (
-    DataDir,
-    Json,
-    ResultsDir,
-    StoredResults,
-    Tasks,
-    answer,
-    percent,
-    write_output,
-)
+from biobench.cli.console.arguments import DataDir, Json, ResultsDir, StoredResults, Tasks
+from biobench.cli.console.output import answer, percent, write_output
 from biobench.errors import UsageError
 
 

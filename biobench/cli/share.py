@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biobench.cli.console.common import DataDir, Json, Output, ResultsDir, StoredResults, answer, write_output
+from biobench.cli.console.arguments import DataDir, Json, Output, ResultsDir, StoredResults
+from biobench.cli.console.output import answer, write_output
 
 if TYPE_CHECKING:
     from biobench.submission.checks import Verification

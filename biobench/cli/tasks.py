@@ -12,18 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from biobench.cli.console.common import (
-    DataDir,
-    Json,
-    Overrides,
-    ResultsDir,
-    Threads,
-    answer,
-    percent,
-    print_json,
-    table,
-    write_output,
-)
+from biobench.cli.console.arguments import DataDir, Json, Overrides, ResultsDir, Threads
+from biobench.cli.console.output import answer, percent, print_json, table, write_output
 from biobench.errors import BioBenchError, UsageError, visible
 
 if TYPE_CHECKING:
@@ -180,8 +170,7 @@ def gate(
     from biobench.store.baselines import save_baseline
 
     loaded = load_task(task, overrides)
-    data = load_data(loaded, data_dir)
-    verdict = judge(loaded, data)
+    verdict = judge(loaded, load_data(loaded, data_dir))
     path = save_baseline(results_dir, verdict)
     data = verdict.model_dump(mode="json") | {"reasons": list(verdict.reasons), "file": str(path)}
     answer(as_json, data, [*_verdict_lines(verdict), f"stored: {path}"])
@@ -195,10 +184,11 @@ def _verdict_lines(verdict: BaselineRecord) -> Iterator[str]:
 
     first = verdict.policies[0].scores
     shown = [name for name in _SCORES if name in first] or list(first)
-    rows = [
-        (policy.name, *(f"{v:.3f}" if is_error(n) else percent(v) for n, v in ((n, policy.scores[n]) for n in shown)))
-        for policy in verdict.policies
-    ]
+
+    def cell(name: str, value: float) -> str:
+        return f"{value:.3f}" if is_error(name) else percent(value)
+
+    rows = [(policy.name, *(cell(name, policy.scores[name]) for name in shown)) for policy in verdict.policies]
     yield table(("baseline", *(name.removesuffix("_f1").replace("_f1_", " ") for name in shown)), rows)
     for check in verdict.checks:
         yield f"{'NO ' if not check.passed else '(!)' if check.flagged else 'ok '} {check.words}"

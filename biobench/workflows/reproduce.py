@@ -93,8 +93,9 @@ class Again:
         from biobench.runs.plan import make_plan
 
         specs = {load_task(path).id: path for path in self.how.tasks}
-        tasks, no_test = (specs.get(record.task.id, record.task.id),), record.split == "validation"
-        as_before = {"overrides": record.overrides, "limit": record.limit, "track": record.track, "no_test": no_test}
+        as_before: dict[str, Any] = {name: getattr(record, name) for name in ("overrides", "limit", "track")}
+        as_before["no_test"] = record.split == "validation"
+        tasks = (specs.get(record.task.id, record.task.id),)
         return make_plan(replace(self.how, model=self.model_of(record), tasks=tasks, seeds=seed, **as_before))
 
     def run(self, plan: RunPlan) -> tuple[RunRecord, list[Prediction]]:

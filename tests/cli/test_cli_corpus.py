@@ -44,7 +44,7 @@ def test_a_corpus_is_built_looked_at_and_trained_on(biobench: Run, text: Path) -
     assert [(r["source"], r["documents"], r["removed"]) for r in rows] == [("own", 60, 0), ("more", 20, 0)]
     assert rows[0]["tokens"] >= rows[0]["trained on"] > 1000
     table = biobench("corpus", "stats", folder).out.splitlines()
-    assert len(table) == 3
+    assert len(table) == 4
     assert all(len(line) <= 80 for line in table)
     shown = biobench("corpus", "inspect", folder)
     assert "all shards are whole" in shown.out

@@ -117,7 +117,7 @@ def test_the_table_takes_whole_runs_only_and_pairs_by_seed() -> None:
     [
         ("[twin, detour]", "[twin, detuor]", r"the base recipe\.yaml has no arm 'detuor'"),
         ("base: recipe.yaml", "base: toy_detor", "no recipe 'toy_detor'"),
-        ("reference: twin", "reference: none", ""),
+        ("reference: twin", "reference: none", "reference .none. is no arm"),
         ('seeds: "4"', 'seeds: "4", protocol: smal', "smal"),
     ],
 )
