@@ -71,9 +71,8 @@ def guardable() -> list[str]:
 
 def benchmark_documents(data_dir: str | None, *, only: Container[str]) -> dict[str, TaskData]:
     """The shipped tasks among `only` whose data is available, by id."""
-    folder = None if data_dir is None else Path(data_dir)
     available = [t for t in catalog.list_tasks() if t.id in only and find(t, data_dir) is not None]
-    return {task.id: load_data(task, folder) for task in available}
+    return {task.id: load_data(task, data_dir) for task in available}
 
 
 def guarded_by(run: Path | None) -> Container[str]:

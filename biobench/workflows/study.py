@@ -230,17 +230,16 @@ def table(study: Study, runs: Sequence[StudyRun], scores: dict[str, dict[str, fl
         if set(tasks) <= set(scores.get(run.name, {}))
     }
     rows = []
-    for budget in study.budgets:
-        reference = {seed: value for (b, a, seed), value in whole.items() if (b, a) == (budget, study.reference)}
-        for arm in study.arms:
-            mine = {seed: value for (b, a, seed), value in whole.items() if (b, a) == (budget, arm)}
-            if not mine:
-                continue
-            paired = [value - reference[seed] for seed, value in mine.items() if seed in reference]
-            shown = arm != study.reference and paired
-            ends = seed_interval(paired).interval if shown and len(paired) > 1 else None
-            low, high = (ends.low, ends.high) if ends else (None, None)
-            rows.append(ArmRow(arm, budget, mine, fmean(paired) if shown else None, low, high))
+    for budget, arm in product(study.budgets, study.arms):
+        scored, reference = (
+            {seed: value for (b, a, seed), value in whole.items() if (b, a) == (budget, name)}
+            for name in (arm, study.reference)
+        )
+        shared = () if arm == study.reference else scored.keys() & reference.keys()
+        paired = [scored[seed] - reference[seed] for seed in sorted(shared)]
+        ends = seed_interval(paired).interval if len(paired) > 1 else None
+        low, high = (ends.low, ends.high) if ends else (None, None)
+        rows += [ArmRow(arm, budget, scored, fmean(paired) if paired else None, low, high)] if scored else []
     return rows
 
 
