@@ -92,17 +92,17 @@ def block(rows: list[dict[str, Any]]) -> str:
         cells = {row["task"]: cell(row) for row in of}  # the last one wins: of baselines the best
         table.append(f"| {name} | {' | '.join(cells.get(task, '–') for task in COLUMNS)} |")
     words = (
-        "Percent: micro F1 for entities, accuracy for pubmedqa, macro F1 else. Published values: arXiv:2605.12438. ± is\n"
-        "half of the 95% interval over three seeds. A failed seed gives one answer to every question. The best baseline is\n"
-        "a bag of words, a dictionary of the training set or the majority class."
+        "Percent: micro F1 for entities, accuracy for pubmedqa, macro F1 else. Published: arXiv:2605.12438. ± is half of\n"
+        "the 95% interval over seeds; a failed seed gives one answer to everything. Baselines: bag of words, training\n"
+        "dictionary, majority class."
     )
     best = {row["task"]: row["mean"] for row in sorted(baselines, key=lambda row: row["mean"])}
     for model in ours:
         below = [row["task"] for row in full if row["model"] == model and row["mean"] < best.get(row["task"], 0)]
         if below:
-            words += f"\n{model} is below it on {', '.join(below)}: a small model of general text."
+            words += f"\n{model} is below on {', '.join(below)}: small, general text."
     if "pubmedqa" in {row["task"] for row in full}:
-        words += "\npubmedqa has 450 training texts, too few for these models."
+        words += "\npubmedqa has 450 training texts: too few here."
     return "\n".join([START, *table, "", words, "", "```bash", COMMAND, "```", END])
 
 
