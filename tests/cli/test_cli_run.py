@@ -10,7 +10,8 @@ import pytest
 
 import biobench as library
 from biobench.errors import DataUnavailableError
-from tests.helpers.cli_make import FAST, Run, write_spec
+from tests.helpers.cli_make import FAST, Run
+from tests.helpers.spec_make import write_spec
 
 FIELDS = {
     *("model", "task", "task_version", "seed", "status", "reason", "key", "scores", "primary", "seconds"),

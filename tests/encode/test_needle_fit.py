@@ -104,7 +104,7 @@ def test_token_types_are_those_that_the_tokenizer_gives_a_pair(tmp_path: Path) -
 
     own.model_input_names = ["input_ids", "token_type_ids", "attention_mask"]
     own.backend_tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+        single="<s> $A </s>", pair="<s> $A </s> $B:1 </s>:1", special_tokens=[("<s>", 0), ("</s>", 2)]
     )
     (document,), (one,) = encode_needles([example("a", 128, 0.5)], own, 128)
     query = own(document.query, add_special_tokens=False)["input_ids"]
