@@ -27,14 +27,6 @@ def test_one_version_and_one_licence() -> None:
     assert f"## {biobench.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
-def test_the_makefile_installs_by_the_constraints_with_torch_first() -> None:
-    text = (ROOT / "Makefile").read_text(encoding="utf-8")
-    installs = re.findall(r"^\t\$\(PIP\) (.+)$", text, re.MULTILINE)
-    assert installs[0] == "$$(grep '^torch==' constraints.txt)"
-    assert "--constraint constraints.txt" in re.search(r"^PIP = (.+)$", text, re.MULTILINE)[1]  # type: ignore[index]
-    assert "pip install" not in text.partition("PIP =")[2].partition("\n")[2]
-
-
 def test_the_lock_file_has_a_hash_for_every_version_of_the_constraints() -> None:
     pins = dict(
         re.findall(r"^([a-z0-9-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)

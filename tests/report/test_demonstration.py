@@ -16,12 +16,12 @@ pytestmark = pytest.mark.skipif(not PILOT.with_suffix(".json").is_file(), reason
 
 def test_the_page_is_what_the_studies_gave() -> None:
     text = demonstration.PAGE.read_text(encoding="utf-8")
-    assert demonstration.page(text, demonstration.told()) == text, "python -m tests.benchmarks.demonstration"
+    assert demonstration.page(text, demonstration.study_scores()) == text, "python -m tests.benchmarks.demonstration"
 
 
 def test_the_text_beside_the_table_states_what_was_computed() -> None:
     text = " ".join(demonstration.PAGE.read_text(encoding="utf-8").split())
-    looked_at = demonstration.differences(demonstration.told())
+    looked_at = demonstration.differences(demonstration.study_scores())
     (detour,) = [d for d in looked_at if (d[0], d[1].arm, d[1].budget) == ("", "detour", 2_400_000)]
     _, row, _, corrected = detour
     assert len(looked_at) == 9
