@@ -1,4 +1,4 @@
-"""The shipped published scores are whole and consistent; a damaged file is refused with its line."""
+"""Published scores and experiments are whole and consistent; a damaged file is refused with its line."""
 
 from __future__ import annotations
 
@@ -145,3 +145,54 @@ def test_the_same_paper_in_the_package_and_in_a_clone_is_one(tmp_path):
     shutil.copytree(published_folder(), tmp_path / "published")
     assert published_for(tmp_path) == published_for(tmp_path / "none")
     assert experiments_for(tmp_path) == experiments_for(tmp_path / "none")
+
+
+EXPERIMENT = """\
+id: mine
+source: Someone 2027
+url: https://example.org
+citation: Someone, 2027.
+experiments:
+  - id: one
+    title: One table
+    setting: Two models, one seed.
+    columns:
+      - {name: score, unit: percent}
+      - {name: p, unit: probability, decimals: 2}
+    lines:
+      - {name: A, values: [71.25, 0.5]}
+      - {name: B, values: [60, null]}
+    beside: {what: A run.}
+"""
+
+
+def add_experiment(results, text, name="mine"):
+    folder = results / "published" / "experiments"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
+
+
+def test_a_results_folder_brings_experiments_with_their_cells_as_printed(tmp_path):
+    before = fingerprint(tmp_path)
+    add_experiment(tmp_path, EXPERIMENT)
+    assert fingerprint(tmp_path) != before
+    (one,) = experiments_for(tmp_path)[-1].experiments
+    assert [one.cells(line) for line in one.lines] == [["71.2", "0.50"], ["60.0", "–"]]
+    assert one.headings == ["score, %", "p, probability"]
+    assert experiments_for(tmp_path)[-1].below(one)[-1] == "Source: Someone 2027."
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("[71.25, 0.5]", "[71.25]", "'A' of 'one' has 1 values for 2 columns"),
+        ("71.25", "171.25", "171.25 of 'A' is not a percent"),
+        ("    beside: {what: A run.}\n", "", "beside"),
+        ("id: mine", "id: clm_detour", "the id 'clm_detour' is that of"),
+    ],
+)
+def test_a_damaged_experiment_is_refused_with_its_file(tmp_path, old, new, said):
+    add_experiment(tmp_path, EXPERIMENT.replace(old, new, 1))
+    with pytest.raises(SpecError, match=r"mine\.yaml") as caught:
+        load(tmp_path)
+    assert said in str(caught.value)
