@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
-from biobench.cli.console.common import DataDir, Json, ResultsDir, Tasks, Threads, percent, print_json
+from biobench.cli.console.arguments import DataDir, Device, Json, ResultsDir, Tasks, Threads
 from biobench.cli.console.options import takes_request
+from biobench.cli.console.output import answer, percent, table, with_interval
 from biobench.errors import UsageError
 from biobench.runs.options import RunRequest
 from biobench.schema.protocols import FROZEN
 
 if TYPE_CHECKING:
     from biobench.stats import MeanTest
-    from biobench.workflows.mechanism import PairedReport
+    from biobench.workflows.mechanism import PairedReport, RateSpread
     from trainer.analysis.cka import CkaReport, Value
     from trainer.analysis.transplant import Part
 
@@ -44,7 +45,7 @@ def cka(
     n: Annotated[int, typer.Option("--n", min=5, help="Texts in each drawing.")] = 500,
     seeds: Annotated[str, typer.Option("--seeds", help="Seeds of the drawings.")] = "42,43,44",
     max_length: Annotated[int, typer.Option("--max-length", min=8, help="Longest text in tokens.")] = 512,
-    device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto",
+    device: Device = "auto",
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
@@ -64,10 +65,7 @@ def cka(
         device=device,
         notify=lambda line: typer.echo(line, err=True),
     )
-    if as_json:
-        print_json(report.as_json())
-    else:
-        _print_cka(report)
+    answer(as_json, report.as_json(), _cka_lines(report))
 
 
 @analyze.command()
@@ -111,18 +109,14 @@ def transplant(
         scores = _scored([recipient, donor, *(str(m.folder) for m in copies)], how)
         twin, reference, *_ = scores
         report = paired_report(scores, reference=reference, twin=twin, roles=("donor", "recipient", "hybrid"))
-    if as_json:
-        notes = [{"folder": str(m.folder), "rest": m.rest, **m.note} for m in copies]
-        by = "linear probe" if probe else "fine-tuning"
-        print_json({"hybrids": notes, "by": by, "scores": None if report is None else asdict(report)})
-        return
-    for m in copies:
-        rest = ", embeddings, final norm and head too" if m.rest else ""
-        typer.echo(f"{m.folder}: {m.copied:,} of {m.total:,} parameters are {donor}'s{rest}")
+    rest = ", embeddings, final norm and head too"
+    lines = [f"{m.folder}: {m.copied:,} of {m.total:,} parameters are {donor}'s{rest * m.rest}" for m in copies]
     if report is not None:
-        _print_paired(report, "recovered")
-        if probe:
-            typer.echo("by a linear probe on frozen states: seeds differ by the probe's start and order alone")
+        lines += _paired_lines(report, "recovered")
+        lines += ["by a linear probe on frozen states: seeds differ by the probe's start and order alone"] * probe
+    hybrids = [{"folder": str(m.folder), "rest": m.rest, **m.note} for m in copies]
+    by, scored = "linear probe" if probe else "fine-tuning", None if report is None else asdict(report)
+    answer(as_json, {"hybrids": hybrids, "by": by, "scores": scored}, lines)
 
 
 @analyze.command()
@@ -141,10 +135,7 @@ def freeze_report(
     names = list(scores)
     frozen = {name: frozen_layers(run) for name, run in zip(names, runs, strict=True)}
     report = paired_report(scores, reference=names[0], twin=names[1], frozen=frozen)
-    if as_json:
-        print_json(asdict(report))
-    else:
-        _print_paired(report, "kept")
+    answer(as_json, asdict(report), _paired_lines(report, "kept"))
 
 
 @analyze.command()
@@ -170,17 +161,8 @@ def stability(
     for one in at_rate.values():
         check_runs(models, one)
     tasks, seeds, spreads = summarise({rate: _scored(models, one) for rate, one in at_rate.items()})
-    if as_json:
-        print_json({"tasks": tasks, "seeds": seeds, "spreads": [asdict(s) for s in spreads]})
-        return
-    head = ("model", *(f"{rate:g}" for rate in spreads[0].by_rate), "best rate", "range", "sd over rates", "to first")
-    rows = []
-    for s in spreads:
-        first = " p ".join(cell for cell in _cells(s.to_first) if cell != "–") or "–"
-        spread = _cells(s.test)[0].replace("+", "")
-        rows.append((s.model, *map(percent, s.by_rate.values()), f"{s.best_rate:g}", percent(s.range), spread, first))
-    over = f"{', '.join(tasks)}; seeds {', '.join(map(str, seeds))}; points; sd over rates: within each seed "
-    _print(head, rows, f"{over}and task, then the mean; 95% intervals over other seeds")
+    data = {"tasks": tasks, "seeds": seeds, "spreads": [asdict(s) for s in spreads]}
+    answer(as_json, data, _spread_lines(tasks, seeds, spreads))
 
 
 @analyze.command()
@@ -200,22 +182,16 @@ def overlap(
     from biobench.workflows.overlap import measure
 
     rows, measured, noted = measure(corpus, task, model, data_dir, results_dir)
-    if as_json:
-        shares = {key: row.ngrams_seen / row.ngrams if row.ngrams else 0.0 for key, row in rows.items()}
-        print_json(
-            [
-                {"task": t, "split": s, **row.model_dump(), "share": shares[t, s], "excluded": measured[t].excluded}
-                for (t, s), row in rows.items()
-            ]
-        )
-        return
+    data, lines = [], []
     for (name, split), row in rows.items():
-        excluded = "; the corpus excludes all of them" if measured[name].excluded else ""
-        typer.echo(
+        excluded, share = measured[name].excluded, row.ngrams_seen / row.ngrams if row.ngrams else 0.0
+        data.append({"task": name, "split": split, **row.model_dump(), "share": share, "excluded": excluded})
+        lines.append(
             f"{name} {split}: {row.exact} of {row.documents} documents verbatim, "
             f"{row.touched} share a 13-gram, {row.ngrams_seen} of {row.ngrams} 13-grams seen "
-            f"({row.short} documents too short to tell){excluded}"
+            f"({row.short} documents too short to tell)" + "; the corpus excludes all of them" * excluded
         )
+    answer(as_json, data, lines)
     if noted is not None:
         typer.echo(f"kept in {Path(results_dir) / 'overlap'}, {noted[1]} stored runs of {noted[0]} noted", err=True)
 
@@ -243,64 +219,58 @@ def _scored(models: Sequence[str], how: RunRequest) -> dict[str, dict[str, dict[
         return run_scores(models, how, reporter)
 
 
-def _print(head: Sequence[str], rows: Sequence[Sequence[str]], *notes: str) -> None:
-    from biobench.report.printers import grid
+def _cka_lines(report: CkaReport) -> Iterator[str]:
+    """The table of layers, with the estimators side by side, and what it is over."""
+    kinds = ("divergence", "noise", "ratio") if report.noise else ("divergence",)
+    columns = [(estimator, kind) for estimator in ("biased", "debiased") for kind in kinds]
+    head = ["layer", *(name if kind == "divergence" else f"{kind} ({name})" for name, kind in columns)]
 
-    typer.echo("\n".join([grid(head, rows), *notes]))
+    def cell(where: str, estimator: str, kind: str) -> str:
+        value: Value | None = getattr(report.of(where, estimator), kind)
+        return with_interval(None if value is None else value.value, value, scale=1 if kind == "ratio" else 100)
 
-
-def _print_cka(report: CkaReport) -> None:
-    typer.echo(f"Divergence (1 - CKA) of {report.pair[0]} and {report.pair[1]} in percent")
-    head, rows = ["layer"], []
-    for name in ("biased", "debiased"):
-        head += [name, *([f"noise ({name})", f"ratio ({name})"] if report.noise else [])]
-    for where in dict.fromkeys(line.where for line in report.lines):
-        cells = [where]
-        for line in (report.of(where, name) for name in ("biased", "debiased")):
-            cells += [_span(line.divergence), *([_span(line.noise), _span(line.ratio, 1)] if report.noise else [])]
-        rows.append(cells)
+    yield f"Divergence (1 - CKA) of {report.pair[0]} and {report.pair[1]} in percent"
+    layers = dict.fromkeys(line.where for line in report.lines)
+    yield table(head, [[where, *(cell(where, *column) for column in columns)] for where in layers])
     drawn = ", ".join(f"{seed}: {100 * value:.2f}" for seed, value in report.of("all", "debiased").seeds.items())
-    _print(
-        head,
-        rows,
-        f"debiased divergence of all layers by drawing of {report.per_seed} texts: {drawn}",
-        f"{report.texts} texts in all, {report.tokens} tokens; brackets: 95% jackknife intervals over texts",
-        *report.notes,
-    )
+    yield f"debiased divergence of all layers by drawing of {report.per_seed} texts: {drawn}"
+    yield f"{report.texts} texts in all, {report.tokens} tokens; brackets: 95% jackknife intervals over texts"
+    yield from report.notes
 
 
-def _span(value: Value | None, scale: float = 100) -> str:
-    """A value with its interval; a dash where there is none."""
-    if value is None:
-        return "–"
-    return f"{scale * value.value:.2f} [{scale * value.low:.2f}, {scale * value.high:.2f}]"
-
-
-def _print_paired(report: PairedReport, share: str) -> None:
+def _paired_lines(report: PairedReport, share: str) -> Iterator[str]:
     """The table of a freeze report or of transplants; scores and differences in percent and points."""
     rows, notes = [], []
     for row in report.rows:
-        kept = "–"
-        if row.kept is not None and row.kept.value is not None:
-            ends = row.kept.interval
-            kept = percent(row.kept.value) + (f" [{percent(ends.low)}, {percent(ends.high)}]" if ends else " [?]")
+        kept = "–" if row.kept is None else with_interval(row.kept.value, row.kept.interval)
         if row.kept is not None and row.kept.note:
+            kept += " [?]"
             notes.append(f"{share} [?]: {row.kept.note}")
-        tests = (*_cells(row.to_twin), *_cells(row.to_reference))
+        tests = (*_test(row.to_twin), *_test(row.to_reference))
         rows.append((row.model, row.frozen or row.role, percent(row.mean), *tests, kept))
-    _print(
-        ("model", "role", "mean", f"to {report.twin}", "p", f"to {report.reference}", "p", share),
-        rows,
+    yield table(("model", "role", "mean", f"to {report.twin}", "p", f"to {report.reference}", "p", share), rows)
+    yield (
         f"{', '.join(report.tasks)}; seeds {', '.join(map(str, report.seeds))}; 95% intervals over other seeds, "
-        "paired, these tasks and test sets; p values are not corrected for the number of rows",
-        *dict.fromkeys(notes),
+        "paired, these tasks and test sets; p values are not corrected for the number of rows"
     )
+    yield from dict.fromkeys(notes)
 
 
-def _cells(test: MeanTest | None) -> tuple[str, str]:
+def _spread_lines(tasks: Sequence[str], seeds: Sequence[int], spreads: Sequence[RateSpread]) -> Iterator[str]:
+    """The table of models by learning rate; scores and spreads in points."""
+    head = ("model", *(f"{rate:g}" for rate in spreads[0].by_rate), "best rate", "range", "sd over rates", "to first")
+    rows = []
+    for s in spreads:
+        spread = with_interval(s.test.estimate, s.test.interval)
+        first = "–" if s.to_first is None else " p ".join(_test(s.to_first))
+        rows.append((s.model, *map(percent, s.by_rate.values()), f"{s.best_rate:g}", percent(s.range), spread, first))
+    yield table(head, rows)
+    over = f"{', '.join(tasks)}; seeds {', '.join(map(str, seeds))}; points; sd over rates: within each seed "
+    yield f"{over}and task, then the mean; 95% intervals over other seeds"
+
+
+def _test(test: MeanTest | None) -> tuple[str, str]:
     """A difference in points with its interval, and its p; dashes where there is none."""
     if test is None:
         return "–", "–"
-    ends = test.interval
-    text = f"{100 * test.estimate:+.2f}" + (f" [{100 * ends.low:+.2f}, {100 * ends.high:+.2f}]" if ends else "")
-    return text, "–" if test.p is None else f"{test.p:.3f}"
+    return with_interval(test.estimate, test.interval, "+"), "–" if test.p is None else f"{test.p:.3f}"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biobench.cli.console.common import Json, StoredResults, print_json
+from biobench.cli.console.arguments import Json, StoredResults
+from biobench.cli.console.output import answer
 from biobench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,9 +42,8 @@ def slurm(
         from biobench.cli.run import run
 
         (parser := typer.Typer()).command()(run)
-        typer.main.get_command(parser).make_context(
-            "biobench run", list(rest)
-        )  # a mistake is reported here, not by jobs
+        # a mistake is reported here, not by jobs
+        typer.main.get_command(parser).make_context("biobench run", list(rest))
         script = array_script(job, rest, workers)
     elif command == "pretrain":
         if nodes is None:
@@ -60,14 +60,10 @@ def status(results_dir: StoredResults = "results", as_json: Json = False) -> Non
     from biobench.runs.status import folder_state
 
     state = folder_state(results_dir)
-    if as_json:
-        print_json(state.as_json())
-        return
-    typer.echo(f"{state.results_dir}: {', '.join(f'{count} {name}' for name, count in state.counts().items())}")
+    lines = [f"{state.results_dir}: {', '.join(f'{count} {name}' for name, count in state.counts().items())}"]
     for name in ("running", "stopped", "failed"):
-        for run in state.runs:
-            if run.state == name:
-                typer.echo(f"{name}: {_line(run)}")
+        lines += [f"{name}: {_line(run)}" for run in state.runs if run.state == name]
+    answer(as_json, state.as_json(), lines)
 
 
 def _line(run: FolderRun) -> str:

@@ -6,9 +6,9 @@ when the command is called: help, an unknown command and every light command ans
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -54,7 +54,11 @@ GROUPS: dict[str, dict[str, str]] = {
 HIDDEN = ("needle", "rescore", "pretrain-new", "pretrain-plan", "pretrain-bench", "pretrain-schema")
 """Commands that work without a line on the first screen: aliases kept for one release, and `rescore`."""
 
+NAMES = [*(name for group in GROUPS.values() for name in group), *HIDDEN]
+"""Every command: those of the first screen in its order, then the hidden ones."""
+
 _MODULES = {
+    "needle": "run",
     "rescore": "score",
     "ledger": "pretrain",
     "study": "pretrain",
@@ -64,61 +68,50 @@ _MODULES = {
 }
 """Commands that another module than one of their own name holds."""
 
-_PACKAGES: dict[str, Literal["trainer", "leaderboard"]] = {
-    **dict.fromkeys(("pretrain", "corpus", "analyze", "demo"), "trainer"),
-    "leaderboard": "leaderboard",
-}
-"""Modules whose commands import a package of ours that another distribution may have a name for too."""
+_TRAINER = ("pretrain", "corpus", "analyze", "demo")
+"""Modules whose commands import `trainer`, a name that another distribution may have too."""
 
 
-class _Loaded(Mapping[str, Any]):
-    """Commands by name; each is imported when it is first asked for."""
+@cache
+def load(name: str) -> Any:
+    """The command of that name, which is imported now."""
+    module = _MODULES.get(name, name)
+    if module in (*_TRAINER, "leaderboard"):
+        from biobench.core.packages import check_ours
 
-    def __init__(self) -> None:
-        self._known: dict[str, Any] = dict.fromkeys([*(n for g in GROUPS.values() for n in g), *HIDDEN])
-
-    def __getitem__(self, name: str) -> Any:
-        if self._known[name] is None:
-            module = _MODULES.get(name, name)
-            if module in _PACKAGES:
-                from biobench.core.packages import check_ours
-
-                check_ours(_PACKAGES[module])
-            command = getattr(import_module(f"biobench.cli.{module}"), name.removeprefix("pretrain-").replace("-", "_"))
-            part = typer.Typer()
-            part.add_typer(command, name=name) if isinstance(command, typer.Typer) else part.command(name)(command)
-            self._known[name] = typer.main.get_group(part).commands[name]
-            self._known[name].hidden = name in HIDDEN
-        return self._known[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._known
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._known)
-
-    def __len__(self) -> int:
-        return len(self._known)
+        check_ours("trainer" if module in _TRAINER else "leaderboard")
+    command = getattr(import_module(f"biobench.cli.{module}"), name.removeprefix("pretrain-").replace("-", "_"))
+    part = typer.Typer()
+    part.add_typer(command, name=name) if isinstance(command, typer.Typer) else part.command(name)(command)
+    loaded = typer.main.get_group(part).commands[name]
+    loaded.hidden = name in HIDDEN
+    return loaded
 
 
 class Commands(TyperGroup):
     """The group of all commands, which imports none of them to list them."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**{**options, "commands": {}})
-        self.commands = _Loaded()  # type: ignore[assignment]
-        self._listing = False
+    _listing = False
+
+    @property
+    def commands(self) -> dict[str, Any]:
+        """Every command by name, each of them imported."""
+        return {name: load(name) for name in NAMES}
+
+    @commands.setter
+    def commands(self, _: object) -> None:
+        """Typer's table of what was registered, which is nothing."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Those of the first screen, in its order."""
-        return [name for group in GROUPS.values() for name in group]
+        return NAMES[: -len(HIDDEN)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command; while help is printed, its name and line alone."""
         if self._listing:
             panel = next(panel for panel, group in GROUPS.items() if cmd_name in group)
             return TyperCommand(cmd_name, help=GROUPS[panel][cmd_name], rich_help_panel=panel)
-        return self.commands.get(cmd_name)
+        return load(cmd_name) if cmd_name in NAMES else None
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The first screen."""
@@ -131,10 +124,10 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that the first word names. Raises UsageError with the nearest names."""
         name = args[0]
-        if name not in self.commands and not name.startswith("-"):
+        if name not in NAMES and not name.startswith("-"):
             from difflib import get_close_matches
 
-            near = get_close_matches(name, list(self.commands), n=1, cutoff=0.5)
+            near = get_close_matches(name, NAMES, n=1, cutoff=0.5)
             meant = f"; did you mean '{near[0]}'?" if near else ""
             raise UsageError(f"unknown command '{name}'{meant}", hint="`biobench --help` lists the commands")
         return super().resolve_command(ctx, args)

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli.console.common import Averaging, DataDir, Json, ResultsDir, Tasks, print_json, terminal_width
+from biobench.cli.console.arguments import Averaging, DataDir, Json, ResultsDir, Tasks
+from biobench.cli.console.output import print_json, terminal_width
 
 
 def compare(

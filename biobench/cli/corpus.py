@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from biobench.cli.console.common import DataDir, Json, print_json
+from biobench.cli.console.arguments import DataDir, Json
+from biobench.cli.console.output import answer, table
 from biobench.cli.pretrain import Arms, ExcludeTasks, Fields, Quiet, Recipe, RequireTasks, stderr
 
 corpus = typer.Typer(no_args_is_help=True, help="Text to shards for pretraining: build, inspect, stats.")
@@ -31,7 +32,7 @@ def build(
     from trainer import api
 
     read = api.load_recipe(recipe, overrides, arms)
-    excluded, _ = guard(read, data_dir, exclude_tasks=exclude_tasks, require_tasks=require_tasks, say=stderr)
+    excluded, _ = guard(read, data_dir, stderr, exclude_tasks=exclude_tasks, require_tasks=require_tasks)
     folders = api.build_corpus(read, cache=cache, exclude=texts_by_task(excluded), progress="none" if quiet else "auto")
     if folders is None:
         typer.echo("stopped; the same command continues the build", err=True)
@@ -93,14 +94,10 @@ def stats(folder: Folder, as_json: Json = False) -> None:
         }
         for s in built.manifest["sources"]
     ]
-    if as_json:
-        print_json(rows)
-        return
-    import pandas as pd
-
-    table = pd.DataFrame(rows).iloc[:, :7]
-    typer.echo(table.map(lambda cell: f"{cell:,}" if isinstance(cell, int) else cell).to_string(index=False))
+    head = [name for name in rows[0] if not name.startswith("removed by")]
+    lines = [table(head, [[str(r[n]) if n == "source" else f"{r[n]:,}" for n in head] for r in rows])]
     for row in rows:
         steps = {name.replace("_", " "): count for name, count in row["removed by step"].items()}
         for reason, count in (*steps.items(), *sorted(row["removed by task"].items())):
-            typer.echo(f"{row['source']}: {count:,} documents removed because of {reason}")
+            lines.append(f"{row['source']}: {count:,} documents removed because of {reason}")
+    answer(as_json, rows, lines)

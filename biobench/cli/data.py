@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from biobench.cli.analyze import overlap
-from biobench.cli.console.common import DataDir, Json, print_json, write_output
+from biobench.cli.console.arguments import DataDir, Json
+from biobench.cli.console.output import answer, print_json, write_output
 
 if TYPE_CHECKING:
     from biobench.data.verify import DataReport
@@ -37,16 +38,14 @@ def status_(
 
     loaded = [load_task(t) for t in tasks] + ([] if suite is None else suite_tasks(suite))
     states = [status(task, data_dir) for task in loaded or list_tasks()]
-    if as_json:
-        print_json([asdict(state) for state in states])
-        return
+    lines = []
     for state in states:
-        typer.echo(state.line)
-        for number, step in enumerate(state.steps if steps else (), start=1):
-            typer.echo(f"  {number}. {step}")
-        for address in state.fetch if steps else ():
-            typer.echo(f"     downloads {address}")
-    if not steps and any(state.steps for state in states):
+        lines.append(state.line)
+        if steps:
+            lines += [f"  {number}. {step}" for number, step in enumerate(state.steps, start=1)]
+            lines += [f"     downloads {address}" for address in state.fetch]
+    answer(as_json, [asdict(state) for state in states], lines)
+    if not as_json and not steps and any(state.steps for state in states):
         sys.stderr.write("`biobench data status --steps TASK` says what to do\n")
 
 
@@ -64,12 +63,11 @@ def fetch_(
     from biobench.data.fetch import fetch
 
     fetched = [fetch(load_task(task), data_dir, source, _print_progress) for task in tasks]
-    if as_json:
-        print_json([asdict(f) for f in fetched])
-    for done in fetched if not as_json else ():
-        typer.echo(f"{done.task}: {len(done.files)} files in {done.folder} (source {done.source})")
-        for note in done.notes:
-            typer.echo(f"  {note}")
+    lines = []
+    for done in fetched:
+        lines.append(f"{done.task}: {len(done.files)} files in {done.folder} (source {done.source})")
+        lines += [f"  {note}" for note in done.notes]
+    answer(as_json, [asdict(done) for done in fetched], lines)
 
 
 @data.command("verify")
@@ -97,14 +95,14 @@ def verify_(
             sys.stderr.write(f"{error}\n")
             continue
         if not as_json:
-            _print_report(reports[-1])
+            typer.echo("\n".join(_lines(reports[-1])))
     if as_json:
         print_json([report.as_dict() for report in reports])
     if not all(report.clean for report in reports):
         raise typer.Exit(1)
 
 
-def _print_report(report: DataReport) -> None:
+def _lines(report: DataReport) -> list[str]:
     """Hashes, counts and findings; below alarms the line that makes them known."""
     from biobench.data.counts import unexpressed_in_words
     from biobench.errors import visible
@@ -123,7 +121,7 @@ def _print_report(report: DataReport) -> None:
     if any(finding.alarms for finding in report.findings):
         findings = ", ".join(f"{finding.name}: {finding.number}" for finding in report.findings)
         lines.append(f"  what is so in the corpus itself is declared in the spec: findings: {{{findings}}}")
-    typer.echo("\n".join(map(visible, lines)))
+    return list(map(visible, lines))
 
 
 @data.command("export")
@@ -169,12 +167,8 @@ def bundle_(
 
     loaded = [load_task(t) for t in tasks] or list_tasks()
     packed = bundle(loaded, data_dir, output, model=model, include_agreement=include_agreement)
-    if as_json:
-        print_json(asdict(packed))
-        return
-    typer.echo(f"{packed.path}: {len(packed.tasks)} tasks, {packed.files} files, {packed.bytes / 2**20:.1f} MiB")
-    for name, reason in packed.left_out.items():
-        typer.echo(f"  skipped {name}: {reason}")
+    lines = [f"{packed.path}: {len(packed.tasks)} tasks, {packed.files} files, {packed.bytes / 2**20:.1f} MiB"]
+    answer(as_json, asdict(packed), [*lines, *(f"  skipped {name}: {why}" for name, why in packed.left_out.items())])
 
 
 def _print_progress(what: str, done: int, total: int | None) -> None:

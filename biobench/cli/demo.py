@@ -16,7 +16,8 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli.console.common import ResultsDir, Threads, terminal_width
+from biobench.cli.console.arguments import ResultsDir, Threads
+from biobench.cli.console.output import terminal_width
 
 TASKS = ("demo_names", "demo_first")
 RECIPES = {"toy-detour": "toy_detour", "toy-mlm-twin": "toy_mlm_twin"}

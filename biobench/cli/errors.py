@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, get_args
 
 import typer
 
-from biobench.cli.console.common import DataDir, Json, StoredResults, check_known, print_json, write_output
+from biobench.cli.console.arguments import DataDir, Json, StoredResults, check_known
+from biobench.cli.console.output import answer, write_output
 
 
 def errors(
@@ -36,9 +36,5 @@ def errors(
     mistakes = read_mistakes(load(results_dir), model, task, seed=seed, data_dir=data_dir)
     if html is not None:
         write_output(html, as_page(mistakes, kinds, label))
-    if as_json:
-        print_json(as_data(mistakes, kinds, label))
-    elif html is None:
-        sys.stdout.write(as_text(mistakes, kinds, label, documents))
-    else:
-        typer.echo(f"{html}: written")
+    text = as_text(mistakes, kinds, label, documents).rstrip("\n") if html is None else f"{html}: written"
+    answer(as_json, as_data(mistakes, kinds, label), [text])

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli.console.common import DataDir, StoredResults
+from biobench.cli.console.arguments import DataDir, StoredResults
 
 
 def leaderboard(

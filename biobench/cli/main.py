@@ -25,6 +25,7 @@ _CommandLineError: type[Exception] = typer.BadParameter.__mro__[1]
 INTERRUPTED = 130
 """Exit status after Ctrl-C, 128 and the signal's number, as shells have it."""
 
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _OF_A_NAME = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EPERM)
 """The system's errors of a file's name: too long, a loop of links, or not for this user."""
 
@@ -59,15 +60,23 @@ class _Interrupts:
         signal.default_int_handler(signum, frame)
 
 
-def _say_usage(error: Exception) -> None:
-    """The parser's complaint in the form of every other input error; a bare command has shown its help."""
+def _in_words(error: Exception) -> str | None:
+    """What is printed of an input error, with its hint; None for an error that is the program's own fault."""
+    if isinstance(error, BioBenchError):
+        return f"{error}\nhint: {error.hint}\n"
+    if isinstance(error, OSError):
+        full = error.errno in _FULL
+        if not full and (error.errno not in _OF_A_NAME or error.filename is None):
+            return None
+        hint = "free space, or write elsewhere" if full else "check the name, and whether you may read it"
+        what = f"{error.filename or 'the output'}: {error.strerror}"
+        return f"{visible(what)}\nhint: {hint}\n"
     message = error.format_message() if hasattr(error, "format_message") else str(error)
-    if type(error).__name__ == "NoArgsIsHelpError":
-        sys.stderr.write(f"{message}\n" if message.strip() else "")
-        return
+    if type(error).__name__ == "NoArgsIsHelpError":  # the message is the help
+        return f"{message}\n" if message.strip() else ""
     context = getattr(error, "ctx", None)
     command = "biobench" if context is None else context.command_path
-    sys.stderr.write(f"{visible(message)}\nhint: see `{command} --help`\n")
+    return f"{visible(message)}\nhint: see `{command} --help`\n"
 
 
 def main() -> None:
@@ -84,30 +93,18 @@ def main() -> None:
         status = app(standalone_mode=False) or 0
         sys.stdout.flush()
         sys.exit(status)
-    except _CommandLineError as error:
-        if debug:
-            traceback.print_exc()
-        _say_usage(error)
-        sys.exit(2)
-    except BioBenchError as error:
-        if debug:
-            traceback.print_exc()
-        sys.stderr.write(f"{error}\nhint: {error.hint}\n")
-        sys.exit(2)
     except BrokenPipeError:
         # The reader of our output (head, less) is gone; that is no error.
         sys.stderr.close()
         sys.exit(0)
-    except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        if not full and (error.errno not in _OF_A_NAME or error.filename is None):
+    except (_CommandLineError, BioBenchError, OSError) as error:
+        words = _in_words(error)
+        if words is None:
             raise
         if debug:
             traceback.print_exc()
-        what = visible(f"{error.filename or 'the output'}: {error.strerror}")
-        hint = "free space, or write elsewhere" if full else "check the name, and whether you may read it"
-        sys.stderr.write(f"{what}\nhint: {hint}\n")
-        if full:  # else the interpreter tries once more when it ends
+        sys.stderr.write(words)
+        if isinstance(error, OSError) and error.errno in _FULL:  # else the interpreter tries once more when it ends
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(2)
     except KeyboardInterrupt:

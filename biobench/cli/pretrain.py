@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from biobench.cli.console.common import DataDir, Json, Threads, percent, print_json
+from biobench.cli.console.arguments import DataDir, Json, Threads
 from biobench.cli.console.options import shown
+from biobench.cli.console.output import answer, percent, print_json, table, with_interval
 
 if TYPE_CHECKING:
-    from biobench.workflows.study import ArmRow, Study, StudyRun
+    from biobench.workflows.study import Study, StudyRun
     from trainer.pretrain import PretrainingResult
 
 Recipe = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe's YAML file, or the name of a shipped one.")]
@@ -63,28 +63,16 @@ def run(
     threads: Threads = None,
 ) -> None:
     """Run a recipe; the word `run` may be left out. It is distributed under torchrun or accelerate launch."""
-    first = os.environ.get("RANK", "0") == "0"
-    from biobench.workflows.decontamination import guard, record_exclusions, silent, texts_by_task
+    from biobench.workflows.decontamination import pretrain as train
     from trainer import api
 
     read = api.checked(api.load_recipe(recipe, overrides, arms))
-    say = stderr if first else silent
-    excluded, missing = guard(read, data_dir, exclude_tasks=exclude_tasks, require_tasks=require_tasks, say=say)
-    result = api.pretrain(
-        read,
-        out=out,
-        resume=resume,
-        progress="none" if quiet else "auto",
-        exclude=texts_by_task(excluded),
-        unguarded=missing,
-        built_corpus=built_corpus,
-    )
-    model = exported(result, "--resume continues it", say=first)
-    if not first:
-        return
-    if missing is not None:
-        record_exclusions(result, excluded, missing, stderr)
-    typer.echo(f"{model}: an encoder that AutoModel loads; next: biobench run {model} --suite fr")
+    how: dict[str, Any] = {"exclude_tasks": exclude_tasks, "require_tasks": require_tasks, "built_corpus": built_corpus}
+    progress = "none" if quiet else "auto"
+    result = train(read, data_dir, stderr, **how, out=out, resume=resume, progress=progress)
+    model = exported(result, "--resume continues it")
+    if _first():
+        typer.echo(f"{model}: an encoder that AutoModel loads; next: biobench run {model} --suite fr")
 
 
 @pretrain.command()
@@ -109,21 +97,25 @@ def new(
     typer.echo("\n".join([*lines, f"  biobench run {' '.join(f'{run}/model' for run in arms)} --suite fr"]))
 
 
+def _first() -> bool:
+    return os.environ.get("RANK", "0") == "0"
+
+
 def stderr(line: str) -> None:
-    """A line on stderr."""
-    typer.echo(line, err=True)
+    """A line on stderr, of the first process alone."""
+    if _first():
+        typer.echo(line, err=True)
 
 
-def exported(result: PretrainingResult, remedy: str, *, say: bool = True) -> Path:
+def exported(result: PretrainingResult, remedy: str) -> Path:
     """The encoder that a run exported; ends the command with the status of a stopped run where a signal stopped it.
 
-    remedy: in words, what resumes the run. say: on stderr that it was stopped.
+    remedy: in words, what resumes the run.
     """
     if result.model is None:
-        if say:
-            typer.echo(f"stopped and saved in {result.out}; {remedy}", err=True)
         from trainer.api import PREEMPTED_EXIT
 
+        stderr(f"stopped and saved in {result.out}; {remedy}")
         raise typer.Exit(PREEMPTED_EXIT)
     return result.model
 
@@ -141,14 +133,7 @@ def plan(
     from trainer import api
 
     planned = api.plan(api.load_recipe(recipe, overrides, arms), gpu=gpu, gpus=gpus)
-    _show(asdict(planned) if as_json else planned.lines())
-
-
-def _show(shown: list[str] | dict[str, Any]) -> None:
-    if isinstance(shown, dict):
-        print_json(shown)
-    else:
-        typer.echo("\n".join(shown))
+    answer(as_json, asdict(planned), planned.lines())
 
 
 @pretrain.command()
@@ -163,7 +148,7 @@ def bench(
     from trainer import api
 
     speed = api.bench(api.load_recipe(recipe, overrides, arms), steps=steps)
-    _show(asdict(speed) if as_json else speed.lines())
+    answer(as_json, asdict(speed), speed.lines())
 
 
 @pretrain.command()
@@ -184,7 +169,7 @@ def ledger(
 
     diff = api.ledger_diff(first, second)
     rows = [row._asdict() | {"equal": row.equal} for row in diff.rows]
-    _show({"matched": diff.matched, "verdict": diff.verdict, "rows": rows} if as_json else diff.lines())
+    answer(as_json, {"matched": diff.matched, "verdict": diff.verdict, "rows": rows}, diff.lines())
     if not diff.matched:
         raise typer.Exit(1)
 
@@ -225,13 +210,19 @@ def study(
             _score(declared, run, out, data_dir, device)
     scores = studies.scores_of(declared, runs, out)
     rows = studies.table(declared, runs, scores)
-    if as_json:
-        rows_out = [asdict(row) | {"mean": row.mean} for row in rows]
-        print_json({"study": declared.name, "rows": rows_out, "runs": scores})
-        return
-    for line in studies.mismatches(declared, runs, out):
-        typer.echo(line)
-    _print_study(declared, rows)
+    data = {"study": declared.name, "rows": [asdict(row) | {"mean": row.mean} for row in rows], "runs": scores}
+    cells = [
+        (row.arm, f"{row.budget:,}", percent(row.mean), percent(row.spread), str(len(row.scores)),
+         with_interval(row.difference, row, "+"))
+        for row in rows
+    ]  # fmt: skip
+    head = ("arm", "tokens", "mean", "sd", "seeds", f"difference to {declared.reference}")
+    over = (
+        f"mean: over {len(declared.benchmark.tasks)} tasks, then over pretraining seeds; sd, interval (95%, t): over "
+        "pretraining seeds, paired by seed"
+    )
+    lines = [*studies.mismatches(declared, runs, out), declared.question, table(head, cells), over]
+    answer(as_json, data, lines)
 
 
 def _score(declared: Study, run: StudyRun, out: Path, data_dir: str | None, device: str) -> None:
@@ -248,22 +239,4 @@ def _score(declared: Study, run: StudyRun, out: Path, data_dir: str | None, devi
         results_dir=out / "results",
         device=device,
         reporter=RunTerminal(),
-    )
-
-
-def _print_study(declared: Study, rows: Sequence[ArmRow]) -> None:
-    from biobench.report.printers import grid
-
-    cells = []
-    for row in rows:
-        difference = "–" if row.difference is None else f"{100 * row.difference:+.2f}"
-        if row.low is not None and row.high is not None:
-            difference += f" [{100 * row.low:+.2f}, {100 * row.high:+.2f}]"
-        scores = (percent(row.mean), percent(row.spread), str(len(row.scores)), difference)
-        cells.append((row.arm, f"{row.budget:,}", *scores))
-    head = ("arm", "tokens", "mean", "sd", "seeds", f"difference to {declared.reference}")
-    typer.echo(f"{declared.question}\n{grid(head, cells)}")
-    typer.echo(
-        f"mean: over {len(declared.benchmark.tasks)} tasks, then over pretraining seeds; sd, interval (95%, t): over "
-        "pretraining seeds, paired by seed"
     )

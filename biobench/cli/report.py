@@ -8,16 +8,8 @@ from typing import Annotated, Any, Literal, get_args
 
 import typer
 
-from biobench.cli.console.common import (
-    Averaging,
-    DataDir,
-    Output,
-    StoredResults,
-    Tasks,
-    check_known,
-    several,
-    write_output,
-)
+from biobench.cli.console.arguments import Averaging, DataDir, Output, StoredResults, Tasks, check_known, several
+from biobench.cli.console.output import write_output
 from biobench.errors import UsageError
 
 SOURCES = ("published", "run", "frozen", "external", "submitted", "baseline", "oracle")

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biobench.cli.console.common import DataDir, Json, Threads, percent, print_json
+from biobench.cli.console.arguments import DataDir, Device, Json, Offline, Threads
+from biobench.cli.console.output import answer, percent, print_json
 from biobench.core.threads import prepare_threads
+from biobench.errors import UsageError
 
 if TYPE_CHECKING:
     from biobench.workflows.reproduce import Again, Reproduction
@@ -26,12 +28,12 @@ def reproduce(
     submission: Annotated[Path | None, typer.Option("--of", metavar="DIR", help="A submission; with --draw.")] = None,
     drawn: Annotated[bool, typer.Option("--draw", help="Run a seed drawn at random; write a statement.")] = False,
     against: Annotated[Path | None, typer.Option("--against", help="With --draw: results that it would join.")] = None,
-    models: Annotated[str | None, typer.Option("--models", help="A checkpoint or a folder (default: hub).")] = None,
+    models: Annotated[Path | None, typer.Option("--models", help="A checkpoint or a folder (default: hub).")] = None,
     data_dir: DataDir = None,
     results_dir: Annotated[str, typer.Option("--results-dir", help="Folder of the new runs.")] = "reproduced",
     task: Annotated[list[str], typer.Option("--task", metavar="YAML", help="Spec that is not shipped.")] = [],  # noqa: B006
-    device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto",
-    offline: Annotated[bool, typer.Option("--offline", help="Open no connection.")] = False,
+    device: Device = "auto",
+    offline: Offline = False,
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
@@ -40,7 +42,7 @@ def reproduce(
     It uses as many threads as the record names, unless --threads says otherwise. With --of SUBMISSION --draw, a
     maintainer runs one more seed of a submission that would lead the board, and writes the statement that admits it.
     """
-    from biobench.errors import UsageError
+    from biobench.runs.options import RunRequest
     from biobench.workflows.reproduce import Again, stored_runs
     from biobench.workflows.reproduce import reproduce as make_again
 
@@ -54,10 +56,11 @@ def reproduce(
     from biobench.models.loading import quiet_libraries
 
     quiet_libraries()
-    again = Again(
-        results_dir=results_dir, models=models, data_dir=data_dir, specs=task, device=device, offline=offline,
-        threads=threads,
+    how = RunRequest(
+        tasks=task, results_dir=results_dir, data_dir=data_dir, device=device, offline=offline, threads=threads,
+        parallel=1, gate=False,
     )  # fmt: skip
+    again = Again(how, models)
     if submission is not None:
         _draw(submission, against, again, as_json=as_json)
         return
@@ -79,7 +82,6 @@ def reproduce(
 
 
 def _draw(submission: Path, against: Path | None, again: Again, *, as_json: bool) -> None:
-    from biobench.errors import UsageError
     from biobench.store.statements import save_statement
     from biobench.submission.guard import verify
     from biobench.workflows.reproduce import draw
@@ -88,7 +90,7 @@ def _draw(submission: Path, against: Path | None, again: Again, *, as_json: bool
     results = against or (folder.parent if folder.name == "submitted" else None)
     if results is None or not results.is_dir():
         raise UsageError(f"{submission}: no results that it would join", hint="name their folder with --against")
-    verification = verify(submission, again.data_dir, results)
+    verification = verify(submission, again.how.data_dir, results)
     errors = [c for c in verification.checks if c.grade == "error" and c.code != "W02"]
     if errors:
         what = f"the submission is refused: {errors[0].where}: {errors[0].what}"
@@ -96,16 +98,14 @@ def _draw(submission: Path, against: Path | None, again: Again, *, as_json: bool
     waiting = {c.where.removeprefix("runs/") for c in verification.checks if c.code in ("W01", "W02")}
     statement = draw(submission, waiting, again)
     path = save_statement(submission, results, statement)
-    if as_json:
-        print_json(statement.model_dump(mode="json") | {"statement": str(path)})
-    else:
-        for d in statement.draws:
-            typer.echo(
-                f"{d.task} · seed {d.seed}: {d.metric} {percent(d.score)}, submitted seeds promise {percent(d.low)} to "
-                f"{percent(d.high)}; {d.alike:.1%} of documents answered alike, usual are {d.alike_low:.1%} to "
-                f"{d.alike_high:.1%}: {'agrees' if d.agrees else 'does not agree'}"
-            )
-        typer.echo(f"statement: {path} ({statement.mark})")
+    lines = [
+        f"{d.task} · seed {d.seed}: {d.metric} {percent(d.score)}, submitted seeds promise {percent(d.low)} to "
+        f"{percent(d.high)}; {d.alike:.1%} of documents answered alike, usual are {d.alike_low:.1%} to "
+        f"{d.alike_high:.1%}: {'agrees' if d.agrees else 'does not agree'}"
+        for d in statement.draws
+    ]
+    data = statement.model_dump(mode="json") | {"statement": str(path)}
+    answer(as_json, data, [*lines, f"statement: {path} ({statement.mark})"])
     if statement.mark != "reproduced":
         raise typer.Exit(1)
 

@@ -1,16 +1,22 @@
-"""`biobench run`."""
+"""`biobench run`, and `needle`, an alias of `run --suite needle` that prints the grids at the end."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biobench.cli.console.against import comparison
-from biobench.cli.console.common import Json, print_json
+from biobench.cli.console.arguments import Json
 from biobench.cli.console.options import takes_request
+from biobench.cli.console.output import print_json
 from biobench.core.stop import STOPPED_EXIT, RunStoppedError, stoppable
+from biobench.errors import BioBenchError
 from biobench.runs.options import RunRequest
+
+if TYPE_CHECKING:
+    from biobench.runs import RunResult
 
 KEPT = "Stopped. What is done is kept and what was begun resumes from its last state: give the same command again."
 
@@ -30,6 +36,18 @@ def run(
     Started several times on machines that share the results folder, the same command divides the work.
     """
     raise typer.Exit(run_request(request, as_json=as_json, against=against))
+
+
+@takes_request
+def needle(request: RunRequest, as_json: Json = False) -> None:
+    """Needle in a haystack: is the queried fact in the document? The runs of `run --suite needle`, and their grid."""
+    status = run_request(request if request.tasks else replace(request, suite="needle"), as_json=as_json)
+    if not request.dry_run and not as_json:
+        from biobench.report.details.needle import needle_grids, render_grid
+
+        for grid in needle_grids(request.results_dir):
+            typer.echo("\n" + render_grid(grid), nl=False)
+    raise typer.Exit(status)
 
 
 def run_request(request: RunRequest, *, as_json: bool, summary: bool = True, against: str | None = None) -> int:
@@ -72,6 +90,25 @@ def run_request(request: RunRequest, *, as_json: bool, summary: bool = True, aga
         for line in end_of_run(results, request.results_dir):
             typer.echo(line)
     if against is not None:
-        for line in comparison(results, against, request.results_dir, request.data_dir):
+        for line in _comparison(results, against, request.results_dir, request.data_dir):
             typer.echo(line, err=as_json)
     return 1 if any(r.status == "failed" for r in results) else 0
+
+
+def _comparison(results: Sequence[RunResult], against: str, results_dir: str, data_dir: str | None) -> Iterator[str]:
+    """The verdict of `compare` for each model with scores, on the tasks that were run; why where it has none."""
+    from biobench.comparison.compare import compare
+
+    scored = [r for r in results if r.status in ("done", "skipped") and r.scores]
+    for model in dict.fromkeys(r.model for r in scored):
+        if model == against:
+            continue
+        tasks = list(dict.fromkeys(r.task for r in scored if r.model == model))
+        try:
+            verdict = compare(model, against, results_dir=results_dir, data_dir=data_dir, tasks=tasks).verdict
+        except BioBenchError as error:  # the runs are stored and shown: this alone has no answer
+            yield f"{model} and {against} are not compared: {error.what}"
+            if error.hint:
+                yield f"hint: {error.hint}"
+            continue
+        yield from map(str, verdict)

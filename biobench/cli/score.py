@@ -7,16 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from biobench.cli.console.common import (
-    DataDir,
-    Json,
-    ResultsDir,
-    StoredResults,
-    Tasks,
-    percent,
-    print_json,
-    write_output,
-)
+from biobench.cli.console.arguments import DataDir, Json, ResultsDir, StoredResults, Tasks
+from biobench.cli.console.output import answer, percent, write_output
 from biobench.errors import UsageError
 
 
@@ -56,12 +48,9 @@ def score(
     result = score_external(
         predictions, task, model, seed=seed, data_dir=data_dir, results_dir=results_dir, force=force, gate=gate
     )
-    if as_json:
-        print_json([result.as_json()])
-        return
-    print_results([result])
-    for line in end_of_run([result], results_dir):
-        typer.echo(line)
+    if not as_json:
+        print_results([result])
+    answer(as_json, [result.as_json()], end_of_run([result], results_dir))
 
 
 def rescore(
@@ -77,7 +66,7 @@ def rescore(
     from biobench.report.rescore import rescore_all
 
     results = rescore_all(results_dir, data_dir, task)
-    rows = []
+    rows, lines = [], []
     for result in results:
         record = result.record
         scores = {} if record is None or result.outcome in ("failed", "unavailable") else record.scores
@@ -90,9 +79,7 @@ def rescore(
         message = f", {row['primary']} {percent(scores.get(row['primary']))}" if scores else ""
         if result.reason:
             message += f" ({result.reason}; {result.hint})" if result.hint else f" ({result.reason})"
-        if not as_json:
-            typer.echo(f"{row['model'] or 'record'} · {result.task or result.key}{seed}: {result.outcome}{message}")
-    if as_json:
-        print_json(rows)
+        lines.append(f"{row['model'] or 'record'} · {result.task or result.key}{seed}: {result.outcome}{message}")
+    answer(as_json, rows, lines)
     if any(result.outcome == "failed" for result in results):
         raise typer.Exit(1)

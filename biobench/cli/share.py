@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from biobench.cli.console.common import DataDir, Json, Output, ResultsDir, StoredResults, print_json, write_output
+from biobench.cli.console.arguments import DataDir, Json, Output, ResultsDir, StoredResults
+from biobench.cli.console.output import answer, write_output
 
 if TYPE_CHECKING:
     from biobench.submission.checks import Verification
@@ -33,11 +34,8 @@ def submit(
 
     folder = pack(model, results_dir, out, notes=notes)
     submission = examine(folder)
-    if as_json:
-        print_json(submission.as_json())
-    else:
-        typer.echo(f"{folder}: {submission.records} run{'s' * (submission.records != 1)} packed")
-        print_checks(submission)
+    packed = f"{folder}: {submission.records} run{'s' * (submission.records != 1)} packed"
+    answer(as_json, submission.as_json(), [packed, *_checks(submission)])
     if submission.state == "refused":
         raise typer.Exit(1)
 
@@ -67,21 +65,16 @@ def verify_submission(
     verification = verify(folder, data_dir, against)
     if write_statement and against is not None and verification.accepted and verification.mark == "re-scored":
         save_statement(folder, against, make_statement(folder, "re-scored"))
-    if as_json:
-        print_json(verification.as_json())
-    else:
-        print_checks(verification)
-        typer.echo(verification.summary())
+    answer(as_json, verification.as_json(), [*_checks(verification), verification.summary()])
     if not verification.accepted:
         raise typer.Exit(1)
 
 
-def print_checks(verification: Verification) -> None:
+def _checks(verification: Verification) -> list[str]:
     """A line a finding."""
     from biobench.report.escape import plain
 
-    for check in verification.checks:
-        typer.echo(f"{check.code} {check.grade}: {plain(check.where)}: {check.what}")
+    return [f"{check.code} {check.grade}: {plain(check.where)}: {check.what}" for check in verification.checks]
 
 
 @results.command()
@@ -95,14 +88,13 @@ def pull(
     from biobench.submission import repository as remote
 
     commit, pulled = remote.pull(repository, results_dir, data_dir)
-    if as_json:
-        print_json([{"commit": commit, "submissions": [one._asdict() for one in pulled]}])
-    else:
-        typer.echo(f"{remote.without_password(repository)} at {commit[:12]}: {len(pulled)} submissions")
-        for one in pulled:
-            typer.echo(f"  {one.name}: {one.outcome}" + (f" ({one.reason})" if one.reason else ""))
-        shown = "" if results_dir == "results" else f" --results-dir {results_dir}"
-        typer.echo(f"Next: `biobench report{shown}`, or `biobench compare` with your own model")
+    shown = "" if results_dir == "results" else f" --results-dir {results_dir}"
+    lines = [
+        f"{remote.without_password(repository)} at {commit[:12]}: {len(pulled)} submissions",
+        *(f"  {one.name}: {one.outcome}" + (f" ({one.reason})" if one.reason else "") for one in pulled),
+        f"Next: `biobench report{shown}`, or `biobench compare` with your own model",
+    ]
+    answer(as_json, [{"commit": commit, "submissions": [one._asdict() for one in pulled]}], lines)
     if any(one.outcome == "refused" for one in pulled):
         raise typer.Exit(1)
 
@@ -120,11 +112,8 @@ def push(
     from biobench.submission import repository as remote
 
     request = remote.push(repository, folder)
-    if as_json:
-        print_json(request._asdict())
-    else:
-        page = f": open the request at {request.page}" if request.page else ""
-        typer.echo(f"branch {request.branch}{page}\n\n{request.text}")
+    page = f": open the request at {request.page}" if request.page else ""
+    answer(as_json, request._asdict(), [f"branch {request.branch}{page}\n\n{request.text}"])
 
 
 def export(

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from biobench.cli.console.common import Json, Threads, print_json
+from biobench.cli.console.arguments import Device, Json, Offline, Threads
+from biobench.cli.console.output import answer
 from biobench.errors import UsageError
 
 
@@ -16,9 +17,9 @@ def speed(
     lengths: Annotated[str, typer.Option("--lengths", help="Document lengths in tokens.")] = "128,512",
     batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Documents a step.")] = 16,
     steps: Annotated[int, typer.Option("--steps", min=1, help="Steps that are measured.")] = 5,
-    device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto",
+    device: Device = "auto",
     threads: Threads = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Open no connection.")] = False,
+    offline: Offline = False,
     as_json: Json = False,
 ) -> None:
     """Fine-tuning and inference throughput, and memory, by document length."""
@@ -32,13 +33,11 @@ def speed(
 
     quiet_libraries()
     lines = measure(model, [int(p) for p in parts], batch_size=batch_size, steps=steps, device=device, offline=offline)
-    if as_json:
-        print_json([asdict(line) for line in lines])
-        return
-    for line in lines:
-        typer.echo(
-            f"{line.model}, {line.parameters / 1e6:.1f}M parameters, {line.length} tokens x {line.batch_size}: "
-            f"training {line.train_tokens_per_second:,.0f} tokens/s, "
-            f"inference {line.inference_tokens_per_second:,.0f} tokens/s, "
-            f"peak {line.peak_memory_bytes / 2**20:,.0f} MiB ({line.precision}, {line.attention})"
-        )
+    words = (
+        f"{line.model}, {line.parameters / 1e6:.1f}M parameters, {line.length} tokens x {line.batch_size}: "
+        f"training {line.train_tokens_per_second:,.0f} tokens/s, "
+        f"inference {line.inference_tokens_per_second:,.0f} tokens/s, "
+        f"peak {line.peak_memory_bytes / 2**20:,.0f} MiB ({line.precision}, {line.attention})"
+        for line in lines
+    )
+    answer(as_json, [asdict(line) for line in lines], words)

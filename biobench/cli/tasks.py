@@ -1,22 +1,32 @@
-"""`biobench tasks`: list, show, validate, schema, new; gate stands in its own module."""
+"""`biobench tasks`: list, show, validate, schema, new, gate."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from biobench.cli.console.common import DataDir, Json, print_json, write_output
-from biobench.cli.gate import gate
+from biobench.cli.console.arguments import DataDir, Json, Overrides, ResultsDir, Threads
+from biobench.cli.console.output import answer, percent, print_json, table, write_output
 from biobench.errors import BioBenchError, UsageError, visible
 
+if TYPE_CHECKING:
+    from biobench.schema.baseline import BaselineRecord
+
 tasks = typer.Typer(help="List, describe, validate and scaffold task specs.", no_args_is_help=True)
-tasks.command()(gate)
+
+_SCORES = ("macro_f1", "micro_f1", "weighted_f1", "macro_f1_all")
+_EXPECTS = {
+    "text_informative": "the text must tell something of the labels",
+    "chance": "the text must tell nothing of the labels",
+    "beyond_words": "counted words need not reach the labels",
+}
 
 
 @tasks.command("list")
@@ -30,13 +40,9 @@ def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
     for task in list_tasks():
         state = status(task, data_dir).state.replace("generated", "ready")
         rows.append({name: state if name == "data" else getattr(task.spec, name) for name in columns})
-    if as_json:
-        print_json(rows)
-        return
     lines = [columns, *(tuple(map(str, row.values())) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    answer(as_json, rows, ("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines))
 
 
 @tasks.command()
@@ -50,12 +56,9 @@ def show(
     from biobench.data.describe import describe
 
     described = describe(load_task(task), data_dir)
-    if as_json:
-        print_json(described)
-    else:
-        described["deviations"] = described["deviations"] or "none known"
-        shown = {name: value for name, value in described.items() if value not in (None, [], {}, "")}
-        typer.echo(yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, width=120), nl=False)
+    shown = described | {"deviations": described["deviations"] or "none known"}
+    shown = {name: value for name, value in shown.items() if value not in (None, [], {}, "")}
+    answer(as_json, described, [yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, width=120).rstrip()])
 
 
 @tasks.command()
@@ -148,3 +151,50 @@ def new(
     below = folder.relative_to(here) if folder.is_relative_to(here) else folder
     next_ = shlex.join(["biobench", "tasks", "validate", str(target), "--data-dir", str(below)])
     typer.echo(f"{target}: written; fill in what it leaves open, then `{next_}`")
+
+
+@tasks.command()
+def gate(
+    task: Annotated[str, typer.Argument(metavar="ID_OR_YAML")],
+    *,
+    data_dir: DataDir = None,
+    results_dir: ResultsDir = "results",
+    overrides: Overrides = [],  # noqa: B006
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Score majority, prior, random, dictionary or bag of words, and the oracle; exit 1 where the gate fails."""
+    from biobench.baselines import gate as judge
+    from biobench.data.catalog import load_task
+    from biobench.data.load import load_data
+    from biobench.store.baselines import save_baseline
+
+    loaded = load_task(task, overrides)
+    verdict = judge(loaded, load_data(loaded, data_dir))
+    path = save_baseline(results_dir, verdict)
+    data = verdict.model_dump(mode="json") | {"reasons": list(verdict.reasons), "file": str(path)}
+    answer(as_json, data, [*_verdict_lines(verdict), f"stored: {path}"])
+    if not verdict.passed:
+        raise typer.Exit(1)
+
+
+def _verdict_lines(verdict: BaselineRecord) -> Iterator[str]:
+    """The baselines' scores in percent (errors on their own scale), every question with its answer, the verdict."""
+    from biobench.kinds import is_error
+
+    first = verdict.policies[0].scores
+    shown = [name for name in _SCORES if name in first] or list(first)
+
+    def cell(name: str, value: float) -> str:
+        return f"{value:.3f}" if is_error(name) else percent(value)
+
+    rows = [(policy.name, *(cell(name, policy.scores[name]) for name in shown)) for policy in verdict.policies]
+    yield table(("baseline", *(name.removesuffix("_f1").replace("_f1_", " ") for name in shown)), rows)
+    for check in verdict.checks:
+        yield f"{'NO ' if not check.passed else '(!)' if check.flagged else 'ok '} {check.words}"
+    message = f"{verdict.task} passes its gate" if verdict.passed else f"{verdict.task} FAILS its gate"
+    yield (
+        f"{message} ({_EXPECTS[verdict.expect]}): {len(verdict.checks) - len(verdict.reasons)} of "
+        f"{len(verdict.checks)} questions answered as they must be, on {verdict.test_documents} test documents, "
+        f"{verdict.seconds:.1f} s"
+    )

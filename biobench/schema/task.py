@@ -113,6 +113,10 @@ def _seeds(value: str) -> str:
     return value
 
 
+Seeds = Annotated[str, AfterValidator(_seeds)]
+"""Seeds as `parse_seeds` reads them."""
+
+
 class TaskSpec(Strict):
     """A benchmark task. JSON Schema: `biobench tasks schema`."""
 
@@ -134,7 +138,7 @@ class TaskSpec(Strict):
     scale: tuple[float, float] | None = later(None)
     """regression: lowest and highest number of the corpus's scale; predictions are cut to it."""
     unit: Literal["sentence", "line", "document"]
-    seeds: Annotated[str, AfterValidator(_seeds)] = "42-46"
+    seeds: Seeds = "42-46"
     protocol: Protocol = Protocol()
     training: Training
     head: Head

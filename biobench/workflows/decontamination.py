@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+import os
+from collections.abc import Callable, Container, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from biobench.core.files import write_atomic
 from biobench.data import catalog
@@ -20,17 +21,13 @@ if TYPE_CHECKING:
     from trainer.recipe.spec import Recipe
 
 
-def silent(_: str) -> None:
-    """Print nothing."""
-
-
 def guard(
     recipe: Recipe,
     data_dir: str | None,
+    say: Callable[[str], None],
     *,
     exclude_tasks: bool = True,
     require_tasks: str | None = None,
-    say: Callable[[str], None] = silent,
 ) -> tuple[dict[str, TaskData], list[str] | None]:
     """The tasks whose documents a recipe's corpus excludes, and the ids of those that are not guarded.
 
@@ -74,9 +71,8 @@ def guardable() -> list[str]:
 
 def benchmark_documents(data_dir: str | None, *, only: Container[str]) -> dict[str, TaskData]:
     """The shipped tasks among `only` whose data is available, by id."""
-    folder = None if data_dir is None else Path(data_dir)
     available = [t for t in catalog.list_tasks() if t.id in only and find(t, data_dir) is not None]
-    return {task.id: load_data(task, folder) for task in available}
+    return {task.id: load_data(task, data_dir) for task in available}
 
 
 def guarded_by(run: Path | None) -> Container[str]:
@@ -97,32 +93,42 @@ def texts_by_task(tasks: Mapping[str, TaskData]) -> dict[str, list[str]]:
     }
 
 
-def record_exclusions(
-    result: PretrainingResult,
-    tasks: Mapping[str, TaskData],
-    missing: Sequence[str],
-    say: Callable[[str], None] = silent,
-) -> None:
-    """Write which tasks are guarded, next to both copies of the ledger. say: prints how much was removed."""
-    from trainer.train.run_folder import read_recipe
+def pretrain(
+    recipe: Recipe,
+    data_dir: str | None,
+    say: Callable[[str], None],
+    *,
+    exclude_tasks: bool = True,
+    require_tasks: str | None = None,
+    **options: Any,
+) -> PretrainingResult:
+    """Train on text without benchmark documents, and write which tasks are guarded, next to both copies of the ledger.
 
-    assert result.model is not None
-    assert result.ledger is not None
+    options: of `trainer.api.pretrain`. say: prints what is guarded and how much was removed. Raises as `guard` does.
+    """
+    from trainer import api
+
+    guarded, missing = guard(recipe, data_dir, say, exclude_tasks=exclude_tasks, require_tasks=require_tasks)
+    result = api.pretrain(recipe, exclude=texts_by_task(guarded), unguarded=missing, **options)
+    if result.model is None or result.ledger is None or missing is None or os.environ.get("RANK", "0") != "0":
+        return result
     corpus = result.ledger.corpus
-    removed, excluded = corpus.removed_by_task or {}, dict[str, ExcludedTask]()
-    for name, data in tasks.items():
-        size, count = len(data.validation) + len(data.test), removed.get(name, 0) if removed else None
-        excluded[name] = ExcludedTask(data_hash=data.hash, documents=size, removed=count)
-    exclusions = Exclusions(
-        exclusion_hash=corpus.exclusion_hash,
-        ngram=read_recipe(result.out).corpus.exclude.ngram,
-        tasks=excluded,
-        not_guarded=tuple(missing),
-    )
+    removed = corpus.removed_by_task or {}
+    tasks = {
+        name: ExcludedTask(
+            data_hash=data.hash,
+            documents=len(data.validation) + len(data.test),
+            removed=removed.get(name, 0) if removed else None,
+        )
+        for name, data in guarded.items()
+    }
+    ngram = recipe.corpus.exclude.ngram
+    listed = Exclusions(exclusion_hash=corpus.exclusion_hash, ngram=ngram, tasks=tasks, not_guarded=tuple(missing))
+    for folder in (result.out, result.model):
+        write_atomic(folder / EXCLUSION_FILE, (listed.model_dump_json(indent=1) + "\n").encode())
     for name, count in removed.items():
         if count:
             say(f"removed from the corpus because of {name}: {count:,} documents")
     if tasks and corpus.removed_documents is not None:
         say(f"removed from the corpus: {corpus.removed_documents:,} documents that hold text of a guarded task")
-    for folder in (result.out, result.model):
-        write_atomic(folder / EXCLUSION_FILE, (exclusions.model_dump_json(indent=1) + "\n").encode())
+    return result

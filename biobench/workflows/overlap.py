@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -28,19 +27,18 @@ def measure(
     model: trained on the corpus; a run names its own. Where it is known, the result is kept in `results_dir`.
     Raises BioBenchError for a corpus, a task or a model that cannot be read.
     """
-    folder = None if data_dir is None else Path(data_dir)
-    if tasks:
-        data = {task.id: load_data(task, folder) for task in map(load_task, tasks)}
-    else:
-        data = benchmark_documents(data_dir, only=guardable())
+    chosen = {task.id: load_data(task, data_dir) for task in map(load_task, tasks)}
+    data = chosen or benchmark_documents(data_dir, only=guardable())
     run = None
     if corpus.name == "ledger.json" or (corpus / "ledger.json").is_file():
         check_ours("trainer")
         from trainer.train.reread import reread, run_folder
 
-        listed = guarded_by(run_folder(corpus))
-        guarded = partial(benchmark_documents, data_dir, only=listed)
-        run = reread(corpus, lambda: list(dict.fromkeys(chain(*texts_by_task(guarded()).values()))))
+        def excluded() -> list[str]:
+            guarded = benchmark_documents(data_dir, only=guarded_by(run_folder(corpus)))
+            return list(dict.fromkeys(chain(*texts_by_task(guarded).values())))
+
+        run = reread(corpus, excluded)
         model = model or str(run.model)
     texts = corpus_texts(corpus) if run is None else run.documents()
     rows, digest = overlap(texts, {name: task.documents for name, task in data.items()})

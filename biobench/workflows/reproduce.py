@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
@@ -13,6 +13,7 @@ import numpy as np
 from scipy import special
 
 from biobench.errors import BioBenchError, ModelError, UsageError
+from biobench.runs.options import RunRequest
 from biobench.runs.result import Reporter
 from biobench.schema.document import Prediction
 from biobench.schema.record import ENGINE_VERSION, RunRecord
@@ -58,71 +59,50 @@ class Reproduction(NamedTuple):
         return self.agreement in ("identical", "within")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Again:
     """How runs are made again, and where.
 
-    results_dir: of the new runs; what it holds is not run twice. models: a folder of checkpoints by the records' names,
-    or one checkpoint; None: the hub, by id and revision. specs: YAML files of tasks that are not shipped. threads: of
-    torch, whatever the environment says; None: as it is. Raises UsageError where `models`, `data_dir` or `device` is
-    wrong for all runs.
+    how: options of the new runs; what its `results_dir` holds is not run twice, and its tasks are YAML files of those
+    that are not shipped. models: a folder of checkpoints by the records' names, or one checkpoint; None: the hub, by id
+    and revision. Raises UsageError where `models`, `data_dir` or `device` is wrong for all runs.
     """
 
-    results_dir: str | Path
-    models: str | Path | None = None
-    data_dir: str | Path | None = None
-    specs: Sequence[str | Path] = ()
-    device: str = "auto"
-    offline: bool = False
-    threads: int | None = None
-    paths: dict[str, str] = field(default_factory=dict)
+    how: RunRequest
+    models: Path | None = None
 
     def __post_init__(self) -> None:
         from biobench.core.machine import resolve_device
-        from biobench.data.catalog import load_task
 
-        for option, folder in (("--models", self.models), ("--data-dir", self.data_dir)):
+        for option, folder in (("--models", self.models), ("--data-dir", self.how.data_dir)):
             if folder is not None and not Path(folder).is_dir():
                 raise UsageError(f"{option} {folder}: there is no such folder", hint="give an existing folder")
-        resolve_device(self.device)
-        self.paths.update((load_task(path).id, str(path)) for path in self.specs)
+        resolve_device(self.how.device)
 
     def model_of(self, record: RunRecord) -> str:
         """What `biobench run` is given: a folder, or the hub's id and revision."""
         name = record.model.source or record.model.id
         if self.models is None:
             return name if record.model.revision is None else f"{name}@{record.model.revision}"
-        folder = Path(self.models).absolute()  # `models/name` would be an id of the hub where there is no such folder
+        folder = self.models.absolute()  # `models/name` would be an id of the hub where there is no such folder
         return str(folder if (folder / "config.json").is_file() else folder / name)
 
     def plan(self, record: RunRecord, seed: int) -> RunPlan:
         """The plan of one run under the record's conditions. Raises BioBenchError where it cannot be made."""
-        from biobench.runs.options import RunRequest
+        from biobench.data.catalog import load_task
         from biobench.runs.plan import make_plan
 
-        request = RunRequest(
-            self.model_of(record),
-            tasks=[self.paths.get(record.task.id, record.task.id)],
-            seeds=seed,
-            overrides=record.overrides,
-            limit=record.limit,
-            track=record.track,
-            data_dir=self.data_dir,
-            results_dir=self.results_dir,
-            device=self.device,
-            offline=self.offline,
-            threads=self.threads,
-            parallel=1,
-            gate=False,
-            no_test=record.split == "validation",
-        )
-        return make_plan(request)
+        specs = {load_task(path).id: path for path in self.how.tasks}
+        as_before: dict[str, Any] = {name: getattr(record, name) for name in ("overrides", "limit", "track")}
+        as_before["no_test"] = record.split == "validation"
+        tasks = (specs.get(record.task.id, record.task.id),)
+        return make_plan(replace(self.how, model=self.model_of(record), tasks=tasks, seeds=seed, **as_before))
 
     def run(self, plan: RunPlan) -> tuple[RunRecord, list[Prediction]]:
         """The record of the one run of a plan and its predictions. Raises UsageError where it fails."""
         from biobench.runs.api import run_plan
 
-        (result,), store = run_plan(plan, Reporter()), Store(self.results_dir)
+        (result,), store = run_plan(plan, Reporter()), Store(self.how.results_dir)
         record = store.get(plan.items[0].task.id, plan.items[0].key)
         if record is None:
             raise UsageError(f"the run failed: {result.reason}", hint="see `biobench status`")
@@ -151,8 +131,8 @@ def reproduce(store: Store, records: Sequence[RunRecord], again: Again) -> Itera
     A record whose checkpoint, data or spec is missing does not stop the others. Raises UsageError where the new runs
     would be stored in the records' own folder.
     """
-    if Path(again.results_dir).absolute() == store.root.absolute():
-        what = f"{again.results_dir}: the records lie here, so their runs would not be made again"
+    if Path(again.how.results_dir).absolute() == store.root.absolute():
+        what = f"{again.how.results_dir}: the records lie here, so their runs would not be made again"
         raise UsageError(what, hint="give another --results-dir")
     for record in records:
         metric = record.task.primary

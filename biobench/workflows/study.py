@@ -15,17 +15,17 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from biobench.data.catalog import load_task
 from biobench.errors import SpecError, UsageError
 from biobench.schema.protocols import protocol_named_by
 from biobench.schema.record import RunRecord
 from biobench.schema.strict import Strict, suggest, validate
-from biobench.schema.task import parse_seeds
+from biobench.schema.task import Seeds, parse_seeds
 from biobench.schema.yaml12 import parse_file
 from biobench.stats import seed_interval
-from biobench.workflows.decontamination import guard, record_exclusions, texts_by_task
+from biobench.workflows.decontamination import pretrain
 
 if TYPE_CHECKING:
     from trainer.pretrain import PretrainingResult
@@ -41,7 +41,7 @@ class Benchmark(Strict):
     """Ids, or YAML files in the declaration's folder. Their mean is what arms are compared by."""
     beside: tuple[str, ...] = ()
     """Secondary tasks: scored and shown, outside the mean."""
-    seeds: str = "42"
+    seeds: Seeds = "42"
     protocol: Literal["small"] | None = None
     overrides: tuple[str, ...] = ()
     """``KEY=VALUE`` texts; a protocol takes none."""
@@ -50,12 +50,6 @@ class Benchmark(Strict):
     def all_ids(self) -> tuple[str, ...]:
         """Of the tasks, those outside the mean last. Raises SpecError for a file that is no task."""
         return tuple(load_task(t).id if t.endswith(".yaml") else t for t in (*self.tasks, *self.beside))
-
-    @field_validator("seeds")
-    @classmethod
-    def _seeds(cls, value: str) -> str:
-        parse_seeds(value)
-        return value
 
 
 class Study(Strict):
@@ -134,8 +128,11 @@ def load_study(folder: str | Path) -> Study:
     if not path.is_file():
         raise UsageError(f"{folder} holds no {SPEC}", hint="name the folder of a study, such as results/study")
     study = validate(parse_file(path), Study)
-    file = path.parent / study.base
-    base = str(file) if file.is_file() else study.base
+
+    def named(name: str) -> str:
+        return str(path.parent / name) if (path.parent / name).is_file() else name
+
+    base = named(study.base)
     known = arms_of(base)
     for arm in study.arms:
         if arm not in known:
@@ -143,12 +140,8 @@ def load_study(folder: str | Path) -> Study:
             raise SpecError(f"the base {study.base} has no arm '{arm}'", hint=hint, file=path)
     if study.reference not in study.arms:
         raise SpecError(f"reference '{study.reference}' is no arm", hint="name one of the arms", file=path)
-    tasks, beside = (
-        tuple(str(path.parent / task) if task.endswith(".yaml") else task for task in named)
-        for named in (study.benchmark.tasks, study.benchmark.beside)
-    )
-    benchmark = study.benchmark.model_copy(update={"tasks": tasks, "beside": beside})
-    return study.model_copy(update={"base": base, "benchmark": benchmark})
+    lists = {field: tuple(map(named, getattr(study.benchmark, field))) for field in ("tasks", "beside")}
+    return study.model_copy(update={"base": base, "benchmark": study.benchmark.model_copy(update=lists)})
 
 
 def planned_runs(study: Study, data_dir: str | None) -> list[StudyRun]:
@@ -175,7 +168,6 @@ def pretrain_run(
     run: StudyRun, out: Path, data_dir: str | None, say: Callable[[str], None]
 ) -> PretrainingResult | None:
     """Train one encoder, or continue it; None where it is finished. Raises BioBenchError."""
-    from trainer import api
     from trainer.train.run_folder import differences, read_recipe, training_fields
 
     folder, recipe = out / "runs" / run.name, run.recipe()
@@ -186,12 +178,7 @@ def pretrain_run(
                 hint="take another folder with --out, or delete the run",
             )
         return None
-    exclude, missing = guard(recipe, data_dir)
-    texts = texts_by_task(exclude)
-    result = api.pretrain(recipe, out=folder, resume=folder.is_dir(), exclude=texts, unguarded=missing)
-    if result.model is not None and missing is not None:
-        record_exclusions(result, exclude, missing, say)
-    return result
+    return pretrain(recipe, data_dir, say, out=folder, resume=folder.is_dir())
 
 
 def scores_of(study: Study, runs: Sequence[StudyRun], out: Path) -> dict[str, dict[str, float]]:
@@ -243,17 +230,16 @@ def table(study: Study, runs: Sequence[StudyRun], scores: dict[str, dict[str, fl
         if set(tasks) <= set(scores.get(run.name, {}))
     }
     rows = []
-    for budget in study.budgets:
-        reference = {seed: value for (b, a, seed), value in whole.items() if (b, a) == (budget, study.reference)}
-        for arm in study.arms:
-            mine = {seed: value for (b, a, seed), value in whole.items() if (b, a) == (budget, arm)}
-            if not mine:
-                continue
-            paired = [value - reference[seed] for seed, value in mine.items() if seed in reference]
-            shown = arm != study.reference and paired
-            ends = seed_interval(paired).interval if shown and len(paired) > 1 else None
-            low, high = (ends.low, ends.high) if ends else (None, None)
-            rows.append(ArmRow(arm, budget, mine, fmean(paired) if shown else None, low, high))
+    for budget, arm in product(study.budgets, study.arms):
+        scored, reference = (
+            {seed: value for (b, a, seed), value in whole.items() if (b, a) == (budget, name)}
+            for name in (arm, study.reference)
+        )
+        shared = () if arm == study.reference else scored.keys() & reference.keys()
+        paired = [scored[seed] - reference[seed] for seed in sorted(shared)]
+        ends = seed_interval(paired).interval if len(paired) > 1 else None
+        low, high = (ends.low, ends.high) if ends else (None, None)
+        rows += [ArmRow(arm, budget, scored, fmean(paired) if paired else None, low, high)] if scored else []
     return rows
 
 

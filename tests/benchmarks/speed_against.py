@@ -26,7 +26,7 @@ from typing import Any
 import torch
 import typer
 
-from biobench.cli.console.common import print_json
+from biobench.cli.console.output import print_json
 from biobench.core.machine import peak_memory_bytes, reset_peak_memory, resolve_device, resolve_precision
 from biobench.core.processes import bare_main, end_with_parent
 from biobench.core.threads import machine_load

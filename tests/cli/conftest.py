@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.helpers.cli_make import Run, call
+from tests.helpers.launching import Launcher
 
 
 @pytest.fixture(scope="session")
@@ -24,3 +26,11 @@ def biobench(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
     monkeypatch.delenv("BIOBENCH_RESULTS_DIR", raising=False)
     monkeypatch.chdir(tmp_path)
     return lambda *arguments: call(monkeypatch, capfd, *arguments)
+
+
+@pytest.fixture(scope="session")
+def launcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launcher]:
+    """One warm process that starts others."""
+    launcher = Launcher(tmp_path_factory.mktemp("launcher"))
+    yield launcher
+    launcher.close()

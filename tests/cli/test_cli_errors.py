@@ -2,48 +2,44 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import subprocess
+import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+import torch
 import yaml
 
-from tests.helpers.cli_make import SCRIPT, Run
+from biobench.cli.report import SOURCES
+from biobench.errors import DataFormatError
+from biobench.report.groups import Source
+from tests.helpers.cli_make import FAST, SCRIPT, Run
+from tests.helpers.report_make import save_run
 
 BAD = Path(__file__).resolve().parent.parent / "fixtures" / "bad"
 CASES: list[dict[str, Any]] = yaml.safe_load((BAD / "cases.yaml").read_text(encoding="utf-8"))
 
 
-def names_the_place(line: str, case: dict[str, Any]) -> None:
-    """The line of a refusal begins with the file (and line) of its case and says what the case expects."""
-    found = re.match(r"(?P<file>[^:]+)(?::(?P<line>\d+))?: ", line)
-    assert found, line
-    assert found["file"].endswith(case["at"]), line
-    if case["line"] is not None:
-        assert found["line"] == str(case["line"]), line
-    for word in case["words"]:
-        assert word in line
-
-
+@pytest.mark.parametrize("command", [("run", "TINY", "--json", "--task"), ("tasks", "validate")], ids=" ".join)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: str(c["spec"]))
-def test_run_refuses(case: dict[str, Any], biobench: Run, tiny: Path) -> None:
-    said = biobench("run", tiny, "--task", BAD / case["spec"], "--data-dir", BAD / "data", "--json")
-    names_the_place(said.refusal(), case)
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda c: str(c["spec"]))
-def test_validate_refuses(case: dict[str, Any], biobench: Run) -> None:
-    said = biobench("tasks", "validate", BAD / case["spec"], "--data-dir", BAD / "data")
-    names_the_place(said.refusal(), case)
+def test_a_bad_spec_is_refused(case: dict[str, Any], command: tuple[str, ...], biobench: Run, tiny: Path) -> None:
+    words = [str(tiny) if word == "TINY" else word for word in command]
+    line = biobench(*words, BAD / case["spec"], "--data-dir", BAD / "data").refusal()
+    place = re.match(r"(?P<file>[^:]+)(?::(?P<line>\d+))?: ", line)
+    assert place, line
+    assert place["file"].endswith(case["at"]), line
+    assert case["line"] is None or place["line"] == str(case["line"]), line
+    assert all(word in line for word in case["words"]), line
 
 
 def test_validate_names_every_bad_spec_of_a_folder(biobench: Run) -> None:
     said = biobench("tasks", "validate", BAD, "--data-dir", BAD / "data", "--json")
     assert said.status == 2
-    rows = said.json()
-    assert {Path(r["path"]).name for r in rows if not r["valid"]} == {c["spec"] for c in CASES} | {"cases.yaml"}
+    assert {Path(r["path"]).name for r in said.json() if not r["valid"]} == {c["spec"] for c in CASES} | {"cases.yaml"}
 
 
 ARGUMENTS = [
@@ -62,6 +58,9 @@ ARGUMENTS = [
     (["run", "TINY", "--task", "demo_ner", "--device", "tpu"], "tpu", "cpu"),
     (["run", "TINY", "--task", "demo_ner", "--parallel", "two"], "two", "auto"),
     (["run", "TINY", "--task", "demo_ner", "--set", "training.epoch=1"], "unknown key 'epoch'", "epochs"),
+    (["run", "TINY", "--task", "demo_ner", "--set", "learning_rate=1"], "learning_rate", "'training.learning_rate'?"),
+    (["run", "TINY", "--task", "demo_ner", "--set", "epoch=1"], "epoch", "did you mean 'training.epochs'?"),
+    (["run", "TINY", "--task", "demo_ner", "--set", "max_length=64"], "max_length", "'protocol.max_length'?"),
     (["run", "TINY", "--task", "demo_ner", "--set", "training.epochs"], "is not KEY=VALUE", "training.epochs=1"),
     (["tasks", "show", "demo_nre"], "unknown task 'demo_nre'", "demo_ner"),
     (["tasks", "validate", "nowhere.yaml"], "nowhere.yaml", ""),
@@ -84,31 +83,160 @@ def test_arguments_are_refused_in_one_line(
 
 def test_debug_shows_the_traceback(biobench: Run) -> None:
     said = biobench("tasks", "show", "demo_nre", "--debug")
-    assert said.status == 2
-    assert "Traceback" in said.err
+    assert (said.status, "Traceback" in said.err) == (2, True)
     assert said.err.splitlines()[-1].startswith("hint: ")
 
 
 def test_a_full_disk_behind_the_output_is_one_line() -> None:
     """Before, it ended in a traceback."""
-    command = [SCRIPT, "tasks", "schema"]
     with open("/dev/full", "w") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert (done.returncode, done.stderr.splitlines()) == (
-        2,
-        ["the output: No space left on device", "hint: free space, or write elsewhere"],
-    )
+        done = subprocess.run([SCRIPT, "tasks", "schema"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    words = ["the output: No space left on device", "hint: free space, or write elsewhere"]
+    assert (done.returncode, done.stderr.splitlines()) == (2, words)
 
 
 def test_a_damaged_record_is_named(biobench: Run, tiny: Path) -> None:
-    arguments = ("run", tiny, "--task", "demo_ner", "--limit", "8", "--seeds", "1", "--set", "training.epochs=1")
-    first = biobench(*arguments, "--json")
-    record = Path(first.json()[0]["predictions"]).with_suffix(".json")
+    arguments = ("run", tiny, "--task", "demo_ner", "--seeds", "1", *FAST)
+    record = Path(biobench(*arguments, "--json").json()[0]["predictions"]).with_suffix(".json")
     record.write_text(record.read_text()[:100])
     said = biobench(*arguments)
-    assert said.status == 2
-    assert record.name in said.err
+    assert (said.status, record.name in said.err) == (2, True)
     assert said.err.splitlines()[-1].startswith("hint: ")
     rescored = biobench("rescore")
     assert rescored.status == 1
     assert record.name in rescored.out + rescored.err
+
+
+NAMED: dict[str, tuple[str, ...]] = {
+    "model": ("run", "NAME", "--task", "demo_topic"),
+    "task": ("run", "dummy", "--task", "NAME"),
+    "data": ("run", "dummy", "--task", "gad", "--data-dir", "NAME"),
+    "against": ("run", "dummy", "--task", "demo_topic", "--against", "NAME"),
+    "results": ("report", "--results-dir", "NAME"),
+    "compare": ("compare", "own-encoder", "NAME"),
+    "errors": ("errors", "NAME", "--task", "gad"),
+    "export": ("export", "NAME"),
+    "verify": ("verify-submission", ".", "--against", "NAME"),
+    "recipe": ("pretrain", "NAME"),
+    "ledger": ("ledger", "NAME", "NAME"),
+    "new": ("tasks", "new", "NAME", "--id", "made"),
+    "fetch": ("data", "fetch", "NAME"),
+    "reproduce": ("reproduce", "NAME"),
+    "speed": ("speed", "NAME"),
+}
+
+
+@pytest.mark.parametrize("what", NAMED)
+def test_a_name_of_any_length_or_signs_is_refused_in_one_line(what: str, biobench: Run, tmp_path: Path) -> None:
+    """Before, 300 letters were a traceback in 16 of these, and the signs reached the terminal in 12."""
+    save_run(tmp_path / "results", "own-encoder", "gad", 42, 0.8)
+    for name in ("x" * 300, "\x1b]0;title\x07\x1b[31m", "a\u202eb", "a\udc80b"):
+        said = biobench(*(name if word == "NAME" else word for word in NAMED[what]))
+        assert said.status in (1, 2), said
+        printed = said.out + said.err
+        assert "Traceback" not in printed
+        assert not {"\x1b", "\x07", "\u202e"} & set(printed)
+        if said.status == 2 and said.err:
+            assert len(said.err.splitlines()) == 2
+            assert said.err.splitlines()[1].startswith("hint: ")
+
+
+def test_what_a_file_holds_is_shown_as_escapes() -> None:
+    error = DataFormatError("label '\x1b[2Jé\u200b' is unknown", hint="see\x00 it", file="a\x1bb.tsv", line=3)
+    assert str(error) == r"a\x1bb.tsv:3: label '\x1b[2Jé\u200b' is unknown"
+    assert (error.hint, error.file) == (r"see\x00 it", "a\x1bb.tsv")
+
+
+@pytest.fixture(params=["report", "new"])
+def writing(request: pytest.FixtureRequest, fixtures: Path) -> list[str]:
+    """A writing that writes, without its --output."""
+    if request.param == "report":
+        return ["report", "--format", "md"]
+    return ["tasks", "new", str(fixtures / "iob" / "train.tsv"), "--id", "made", "--force"]
+
+
+@pytest.mark.parametrize("name", ["nowhere/x.md", f"{'x' * 300}.md"])
+def test_a_file_that_cannot_be_written(name: str, writing: list[str], biobench: Run) -> None:
+    said = biobench(*writing, "--output", name)
+    assert said.refusal().startswith(f"{name} cannot be written: ")
+    assert said.err.splitlines()[1] == "hint: choose another --output"
+
+
+def test_a_file_stays_what_it_was_where_the_new_one_cannot_be_written(
+    writing: list[str], biobench: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a disk that is full: before, the file was empty afterwards."""
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (tmp_path / "x.out").write_text("yesterday's")
+    with monkeypatch.context() as patch:
+        patch.setattr("biobench.core.files.os.fsync", full)
+        assert biobench(*writing, "--output", "x.out").refusal() == "x.out cannot be written: No space left on device"
+    assert (tmp_path / "x.out").read_text() == "yesterday's"
+    assert [p.name for p in tmp_path.iterdir() if p.name.endswith(".tmp")] == []
+    biobench(*writing, "--output", "x.out").ok()
+    assert (tmp_path / "x.out").stat().st_size > 100
+
+
+def test_a_pipe_or_a_link_is_written_to_and_not_replaced(biobench: Run, tmp_path: Path) -> None:
+    save_run(tmp_path / "results", "own-encoder", "gad", 42, 0.8)
+    pipe, link, text = tmp_path / "pipe", tmp_path / "link", list[str]()
+    os.mkfifo(pipe)
+    link.symlink_to(tmp_path / "behind.md")
+    reader = threading.Thread(target=lambda: text.append(pipe.read_text()))
+    reader.start()
+    biobench("export", "own-encoder", "--output", pipe).ok()
+    reader.join(timeout=60)
+    biobench("export", "own-encoder", "--output", link).ok()
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    assert text == [(tmp_path / "behind.md").read_text()]
+    assert len(text[0]) > 100
+
+
+def test_a_folder_for_the_models_is_refused_before_anything_is_trained(biobench: Run, tmp_path: Path) -> None:
+    """Before, after the first run had been trained, and its state was the only thing left of it."""
+    (tmp_path / "file").touch()
+    said = biobench("run", "dummy", "--task", "demo_topic", "--seeds", "1", *FAST, "--keep-model", "file/below")
+    assert said.refusal().startswith("file/below: cannot be written: ")
+    assert said.err.endswith("hint: check the path, or choose another --keep-model\n")
+    assert "started" not in said.err
+
+
+def test_tasks_with_a_comma_and_a_run_folder_as_model(biobench: Run, tiny: Path, tmp_path: Path) -> None:
+    run = tmp_path / "runs" / "mine"
+    run.mkdir(parents=True)
+    (run / "model").symlink_to(tiny)
+    rows = biobench("run", "runs/mine", "--task", "demo_ner,demo_topic", "--seeds", "1", "--dry-run", "--json").json()
+    assert [(r["task"], r["status"]) for r in rows] == [("demo_ner", "planned"), ("demo_topic", "planned")]
+
+
+def test_a_run_folder_names_its_model_in_results(biobench: Run, tmp_path: Path) -> None:
+    model = tmp_path / "runs" / "mine" / "model"
+    model.mkdir(parents=True)
+    (model / "config.json").write_text("{}", encoding="utf-8")
+    save_run(tmp_path / "results", "mine/model", "gad", 42, 0.8)
+    biobench("export", "runs/mine", "--format", "bibtex").ok()
+
+
+def test_the_sources_of_the_report_are_those_of_its_type() -> None:
+    assert get_args(Source) == SOURCES
+
+
+@pytest.mark.parametrize("command", ["run", "speed"])
+def test_threads_are_set_before_the_command_begins(
+    command: str, biobench: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Options from the request and options of a command alone take different ways."""
+    for name in ("OMP_NUM_THREADS", "OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):
+        monkeypatch.setenv(name, "7")  # restored after the test
+    before = torch.get_num_threads()
+    try:
+        assert biobench(command, "no/such/folder/here", "--threads", "3", "--offline").status == 2
+        assert os.environ["OMP_NUM_THREADS"] == "3"
+        assert torch.get_num_threads() == 3
+        assert biobench(command, "org/m", "--threads", "0").status == 2
+    finally:
+        torch.set_num_threads(before)

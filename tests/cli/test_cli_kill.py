@@ -8,33 +8,23 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from biobench.store import Store
-from tests.helpers.cli_make import call
+from tests.helpers.cli_make import Run
 from tests.helpers.launching import PATIENCE, Launcher
 from tests.kills.__main__ import wait_for_changes
 
-TASKS = ("demo_ner", "demo_topic")
-SHARED = ("--set", "training.epochs=1", "--device", "cpu", "--parallel", "1", "--json")
-
-
-@pytest.fixture(scope="module")
-def launcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launcher]:
-    """One warm process for this file."""
-    launcher = Launcher(tmp_path_factory.mktemp("launcher"))
-    yield launcher
-    launcher.close()
+SHARED = ("--device", "cpu", "--parallel", "1", "--json", "--set")
 
 
 def command(tiny: Path, results: Path, seeds: str) -> list[str | Path]:
     """The run of all demo tasks and seeds."""
-    tasks = [part for task in TASKS for part in ("--task", task)]
-    return ["run", tiny, *tasks, "--seeds", seeds, "--results-dir", results, *SHARED]
+    tasks = ("--task", "demo_ner", "--task", "demo_topic")
+    return ["run", tiny, *tasks, "--seeds", seeds, "--results-dir", results, *SHARED, "training.epochs=1"]
 
 
 def finished(results: Path) -> dict[Path, tuple[int, bytes]]:
@@ -70,8 +60,8 @@ def test_the_other_takes_over_from_a_killed_one(launcher: Launcher, tiny: Path, 
 
 def test_a_killed_run_goes_on_where_it_was_stopped(launcher: Launcher, tiny: Path, tmp_path: Path) -> None:
     def one(results: Path, *more: str) -> list[str | Path]:
-        shared = ("--set", "training.epochs=12", "--device", "cpu", "--parallel", "1", "--json", "--save-every", "0")
-        return ["run", tiny, "--task", "demo_ner", "--seeds", "5", "--results-dir", results, *shared, *more]
+        shared = ("--save-every", "0", *SHARED, "training.epochs=12", *more)
+        return ["run", tiny, "--task", "demo_ner", "--seeds", "5", "--results-dir", results, *shared]
 
     undisturbed = launcher.start(*one(tmp_path / "undisturbed"))
     assert undisturbed.wait() == 0, undisturbed.err.read_text()
@@ -113,15 +103,10 @@ def test_a_killed_run_goes_on_where_it_was_stopped(launcher: Launcher, tiny: Pat
         (("demo", "--results-dir"), "`biobench demo` continues"),
     ],
 )
-def test_pretraining_that_was_told_to_stop_has_its_own_status(
-    command: tuple[str, ...],
-    remedy: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+def test_pretraining_that_is_asked_to_stop_has_its_own_status(
+    biobench: Run, command: tuple[str, ...], remedy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("trainer.train.distributed.StopFlag.__call__", lambda flag: True)
-    said = call(monkeypatch, capfd, *command, tmp_path / "out")
-    assert said.status == 75
+    said = biobench(*command, tmp_path / "out")
+    assert (said.status, "Traceback" in said.err) == (75, False)
     assert remedy in said.err.splitlines()[-1]
-    assert "Traceback" not in said.err

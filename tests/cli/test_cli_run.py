@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import biobench as library
 from biobench.errors import DataUnavailableError
-from tests.helpers.cli_make import FAST, Run
+from biobench.store import Store
+from tests.helpers.cli_make import FAST, Run, Said
 from tests.helpers.spec_make import write_spec
 
 FIELDS = {
@@ -20,14 +19,14 @@ FIELDS = {
 """What `run --json` promises of each run."""
 
 
-def records(folder: Path) -> dict[str, bytes]:
-    """Every file below runs/ with its bytes."""
-    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.glob("runs/*/*"))}
+def records(folder: Path) -> dict[Path, tuple[int, bytes]]:
+    """Every file below runs/ with the time of its writing and its bytes."""
+    return {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in folder.glob("runs/*/[!.]*")}
 
 
-def statuses(rows: list[dict[str, Any]]) -> list[str]:
+def statuses(said: Said) -> list[str]:
     """The status of each row."""
-    return [row["status"] for row in rows]
+    return [row["status"] for row in said.json()]
 
 
 def suite_of(folder: Path, *tasks: str) -> Path:
@@ -43,7 +42,7 @@ def test_json_stands_alone_on_stdout_and_the_same_command_trains_nothing_again(
     arguments = ("run", tiny, "--task", "demo_ner", "--task", "demo_topic", "--seeds", "1,2", "--json", *FAST)
     said = biobench(*arguments).ok()
     rows = said.json()
-    assert statuses(rows) == ["done"] * 4
+    assert statuses(said) == ["done"] * 4
     for row in rows:
         assert set(row) >= FIELDS
         assert set(row["scores"]) >= {"macro_f1", "micro_f1", "weighted_f1", row["primary"]}
@@ -52,12 +51,12 @@ def test_json_stands_alone_on_stdout_and_the_same_command_trains_nothing_again(
         assert (tmp_path / row["predictions"]).is_file()
     assert len({row["key"] for row in rows}) == 4
     assert "\r" not in said.err, "no progress bar where there is no terminal"
-    mtimes = {p: p.stat().st_mtime_ns for p in (tmp_path / "results").glob("runs/*/*")}
+    before = records(tmp_path / "results")
     again = biobench(*arguments).ok()
-    assert statuses(again.json()) == ["skipped"] * 4
+    assert statuses(again) == ["skipped"] * 4
     assert all(row["reason"] for row in again.json())
     assert [(r["key"], r["scores"]) for r in again.json()] == [(r["key"], r["scores"]) for r in rows]
-    assert {p: p.stat().st_mtime_ns for p in (tmp_path / "results").glob("runs/*/*")} == mtimes
+    assert records(tmp_path / "results") == before
 
 
 def test_a_changed_protocol_and_a_limit_have_keys_of_their_own(biobench: Run, tiny: Path, tmp_path: Path) -> None:
@@ -66,28 +65,27 @@ def test_a_changed_protocol_and_a_limit_have_keys_of_their_own(biobench: Run, ti
     before = records(tmp_path / "results")
     rate = biobench(*base, *FAST, "--set", "training.learning_rate=3e-5").json()[0]
     limit = biobench(*base, *FAST, "--limit", "32").json()[0]
-    rows = [plain, rate, limit]
-    assert statuses(rows) == ["done"] * 3
-    assert len({r["key"] for r in rows}) == 3
+    assert [row["status"] for row in (plain, rate, limit)] == ["done"] * 3
+    assert len({row["key"] for row in (plain, rate, limit)}) == 3
     same = biobench(*base, *FAST, "--set", "training.learning_rate=0.00003").json()[0]
     assert (same["status"], same["key"]) == ("skipped", rate["key"]), "the same value written otherwise"
-    after = records(tmp_path / "results")
-    assert before.items() <= after.items(), "the earlier run stays as it was"
-    written = json.loads((tmp_path / rate["predictions"]).with_suffix(".json").read_text())
-    assert written["protocol"]["training"]["learning_rate"] == 3e-5
-    assert "training.learning_rate=3e-5" in written["overrides"]
-    assert json.loads((tmp_path / limit["predictions"]).with_suffix(".json").read_text())["limit"] == 32
+    assert before.items() <= records(tmp_path / "results").items(), "the earlier run stays as it was"
+    written, limited = (Store("results").get("demo_topic", row["key"]) for row in (rate, limit))
+    assert written is not None
+    assert written.protocol["training"]["learning_rate"] == 3e-5
+    assert "training.learning_rate=3e-5" in written.overrides
+    assert limited is not None
+    assert limited.limit == 32
 
 
 def test_dry_run_trains_nothing(biobench: Run, tiny: Path, tmp_path: Path) -> None:
     base = ("run", tiny, "--suite", suite_of(tmp_path, "demo_ner", "gad"), "--json", *FAST)
-    said = biobench(*base, "--seeds", "1,2", "--dry-run").ok()
-    assert sorted(statuses(said.json())) == ["planned", "planned", "unavailable"]
+    assert sorted(statuses(biobench(*base, "--seeds", "1,2", "--dry-run").ok())) == ["planned"] * 2 + ["unavailable"]
     assert not (tmp_path / "results").exists()
     made = biobench(*base, "--seeds", "1").json()
-    rows = biobench(*base, "--seeds", "1,2", "--dry-run").json()
-    assert sorted(statuses(rows)) == ["planned", "skipped", "unavailable"]
-    assert {r["key"] for r in made if r["key"]} <= {r["key"] for r in rows}
+    said = biobench(*base, "--seeds", "1,2", "--dry-run")
+    assert sorted(statuses(said)) == ["planned", "skipped", "unavailable"]
+    assert {r["key"] for r in made if r["key"]} <= {r["key"] for r in said.json()}
     shown = biobench(*base[: -len(FAST) - 1], *FAST, "--dry-run").out
     (line,) = [line.split() for line in shown.splitlines() if "demo_ner" in line]
     assert line[2:5] == ["42-43", "planned", "2"]
@@ -97,13 +95,12 @@ def test_dry_run_trains_nothing(biobench: Run, tiny: Path, tmp_path: Path) -> No
 
 def test_a_task_of_a_suite_without_data_fails_nothing_unless_strict(biobench: Run, tiny: Path, tmp_path: Path) -> None:
     base = ("run", tiny, "--suite", suite_of(tmp_path, "gad", "demo_topic", "deid"), "--seeds", "1", "--json", *FAST)
-    said = biobench(*base).ok()
-    by_task = {row["task"]: row for row in said.json()}
-    assert by_task["demo_topic"]["status"] == "done"
-    assert by_task["gad"]["status"] == by_task["deid"]["status"] == "unavailable"
-    assert "biobench data fetch gad" in by_task["gad"]["reason"]
-    assert "agreement" in by_task["deid"]["reason"]
-    assert by_task["gad"]["scores"] == {}
+    rows = {row["task"]: row for row in biobench(*base).ok().json()}
+    wanted = {"demo_topic": "done", "gad": "unavailable", "deid": "unavailable"}
+    assert {task: row["status"] for task, row in rows.items()} == wanted
+    assert "biobench data fetch gad" in rows["gad"]["reason"]
+    assert "agreement" in rows["deid"]["reason"]
+    assert rows["gad"]["scores"] == {}
     assert "gad" in biobench(*base, "--strict").refusal()
 
 
@@ -127,14 +124,10 @@ def own_task(folder: Path, documents: int) -> Path:
         own = "T2\tDisease 8 13\tthrax\n" if number in (0, 1, 5) else ""
         (corpus / f"{number}.txt").write_text("gout; anthrax today\n" * 2)
         (corpus / f"{number}.ann").write_text(f"T1\tDisease 0 4\tgout\n{own}")
+    files = {"train": "[01].txt", "validation": "[23].txt", "test": "[45].txt"}
     return write_spec(
         folder / "own.yaml",
-        source={
-            "id": "notes",
-            "folder": "own",
-            "reader": {"format": "brat", "tokens": "words"},
-            "files": {"train": "[01].txt", "validation": "[23].txt", "test": "[45].txt"},
-        },
+        source={"id": "notes", "folder": "own", "reader": {"format": "brat", "tokens": "words"}, "files": files},
         unit="document",
         counts={"train": {"documents": 2, "mentions": 2}, "test": {"documents": documents}},
     )
@@ -150,17 +143,15 @@ def test_data_that_contradict_the_spec_are_told_and_refused_by_strict(
     for extra in (("--dry-run",), ("--limit", "1"), ()):
         said = biobench(*base, *extra).ok()
         assert said.err.count(f"warning: own: {problem}") == 1
-    held = [json.loads(content) for name, content in records(tmp_path / "results").items() if name.endswith(".json")]
-    assert [record["count_problems"] for record in held] == [[problem]] * 2
-    assert [record["unexpressed_gold"] for record in held] == [{"train": {"Disease": 2}, "test": {"Disease": 1}}] * 2
+    held = Store("results").records()
+    assert [list(record.count_problems) for record in held] == [[problem]] * 2
+    assert [record.unexpressed_gold for record in held] == [{"train": {"Disease": 2}, "test": {"Disease": 1}}] * 2
     report = " ".join(biobench("report").out.split())
     assert f"warning: own, source notes: 1 counts of the data contradict its spec ({problem})" in report
     assert "own, source notes: 3 gold mentions of the corpus, 1 of them in test, cannot be expressed" in report
     refused = biobench(*base, "--strict").refusal()
-    assert f"{spec}:" in refused
-    assert problem in refused
+    assert (f"{spec}:" in refused, problem in refused) == (True, True)
     # What stands in the spec's counts is no part of a run's identity: the right ones make nothing anew.
     own_task(tmp_path, documents=2)
     again = biobench(*base, "--strict")
-    assert statuses(again.json()) == ["skipped"]
-    assert "warning" not in again.err
+    assert (statuses(again), "warning" in again.err) == (["skipped"], False)

@@ -1,19 +1,29 @@
-"""`run` in other modes: validation only, and the fine-tuned model kept."""
+"""`run` in other modes: under a name, validation only, with the model kept; its progress, its end and what follows."""
 
 from __future__ import annotations
 
+import io
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
+from rich.console import Console
 from transformers import pipeline
 
+from biobench.cli.console.progress import RunTerminal
+from biobench.core.progress import ProgressNote
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
+from biobench.report.frame import build
+from biobench.runs.options import RunRequest
+from biobench.runs.result import RunName, RunResult
+from biobench.runs.table import end_of_run
 from biobench.store import Store
+from biobench.workflows.reproduce import Again
 from tests.helpers.checkpoints import make_checkpoint
 from tests.helpers.cli_make import FAST, Run
+from tests.helpers.compare_make import save_runs
 
 
 @pytest.fixture(scope="module")
@@ -22,29 +32,15 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_checkpoint("bert", tmp_path_factory.mktemp("families") / "bert")
 
 
-def record_of(row: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The stored record of a line of `run --json`."""
-    return dict(json.loads((folder / row["predictions"]).with_suffix(".json").read_text()))
-
-
-def spans_of(folder: Path, task: str, key: str) -> list[tuple[str, Any, Any]]:
-    """What a stored run predicts."""
-    store = Store(folder / "results")
-    record = store.get(task, key)
-    assert record is not None
-    return [(p.document, p.spans, p.labels) for p in store.stored_predictions(record)[1]]
-
-
 def test_validation_only_runs_never_meet_the_test_split(biobench: Run, tiny: Path, tmp_path: Path) -> None:
     base = ("run", tiny, "--task", "demo_topic", "--seeds", "1", "--json", *FAST)
     spared = biobench(*base, "--no-test").json()[0]
     assert (spared["status"], spared["split"]) == ("done", "validation")
-    record = record_of(spared, tmp_path)
-    best = max(record["training"]["curve"], key=lambda point: point["validation"]["macro_f1"])
-    assert spared["scores"]["micro_f1"] == pytest.approx(best["validation"]["micro_f1"])
-    documents = {name for name, *_ in spans_of(tmp_path, "demo_topic", spared["key"])}
-    data = load_data(load_task("demo_topic"), None, 24)
-    assert documents == {d.id for d in data.validation}
+    (record,) = Store("results").records()
+    best = max(record.training.curve, key=lambda point: point.validation["macro_f1"])
+    assert spared["scores"]["micro_f1"] == pytest.approx(best.validation["micro_f1"])
+    answered = {p.document for p in Store("results").stored_predictions(record)[1]}
+    assert answered == {d.id for d in load_data(load_task("demo_topic"), None, 24).validation}
     assert not (tmp_path / "results" / "floors").exists(), "not even the policies without skill look at the test split"
     tested = biobench(*base).json()[0]
     assert tested["key"] != spared["key"]
@@ -55,31 +51,188 @@ def test_validation_only_runs_never_meet_the_test_split(biobench: Run, tiny: Pat
     assert "validation only" in biobench("report", "--format", "md").out
 
 
+KEPT = ("--seeds", "1", "--json", *FAST, "--set", "training.precision=fp32", "--keep-model", "kept")
+
+
 def test_a_kept_token_model_loads_in_the_pipeline_and_answers_as_the_run_did(
     biobench: Run, bert: Path, tmp_path: Path
 ) -> None:
-    more = ("--set", "training.adapter.rank=4", "--set", "training.learning_rate=1e-2", "--keep-model", "kept")
-    base = ("run", bert, "--task", "demo_ner", "--seeds", "1", "--json", *FAST, "--set", "training.precision=fp32")
-    row = biobench(*base, *more).json()[0]
-    assert row["status"] == "done", row["reason"]
+    more = ("--set", "training.adapter.rank=4", "--set", "training.learning_rate=1e-2", *KEPT)
+    row = biobench("run", bert, "--task", "demo_ner", *more).ok().json()[0]
     kept = tmp_path / row["model_folder"]
     answers = pipeline("token-classification", model=str(kept))("Aspirin against fever.")
     assert all(set(a) >= {"entity", "score", "start", "end"} for a in answers)
     assert "B-" in " ".join(json.loads((kept / "config.json").read_text())["id2label"].values())
-    again = biobench(*base, *more[:-1], "elsewhere").json()[0]
-    assert again["status"] == "skipped"
-    assert "--force" in again["reason"]
+    again = biobench("run", bert, "--task", "demo_ner", *more[:-1], "elsewhere").json()[0]
+    assert (again["status"], "--force" in again["reason"]) == ("skipped", True)
 
 
 def test_a_kept_sequence_model_is_the_librarys_where_the_head_is(biobench: Run, bert: Path, tmp_path: Path) -> None:
     modernbert = make_checkpoint("modernbert", tmp_path / "modernbert")
-    base = ("--task", "demo_topic", "--seeds", "1", "--json", *FAST, "--keep-model", "kept")
-    fp32 = ("--set", "training.precision=fp32")
-    linear = biobench("run", modernbert, *base, *fp32, "--set", "head.pooling=cls").json()[0]
+    base = ("--task", "demo_topic", *KEPT, "--set")
+    linear = biobench("run", modernbert, *base, "head.pooling=cls").json()[0]
     kept = tmp_path / linear["model_folder"]
     assert not (kept / "head.safetensors").exists()
     answer = pipeline("text-classification", model=str(kept))("A study of asthma.")[0]
     assert answer["label"] in load_data(load_task("demo_topic"), None).labels
-    pooled = biobench("run", bert, *base, *fp32, "--set", "head.pooling=mean").json()[0]
-    apart = tmp_path / pooled["model_folder"]
-    assert (apart / "head.safetensors").exists(), "BERT's own head has another pooling"
+    pooled = biobench("run", bert, *base, "head.pooling=mean").json()[0]
+    assert (tmp_path / pooled["model_folder"] / "head.safetensors").exists(), "BERT's own head has another pooling"
+
+
+OPTIONS = ("--task", "demo_topic", "--limit", "16", "--set", "training.epochs=1", "--no-gate", "--device", "cpu")
+
+
+def names() -> set[str]:
+    return {record.model.id for record in Store("results").records()}
+
+
+def test_a_name_stands_in_record_and_report_and_changes_no_key(tiny: Path, biobench: Run) -> None:
+    name = "Our encoder, v2"
+    (line,) = biobench("run", tiny, "--name", name, *OPTIONS, "--seeds", "42", "--json").json()
+    assert (line["model"], line["status"]) == (name, "done")
+    (record,) = Store("results").records()
+    assert (record.model.id, record.model.source) == (name, "tiny")
+    again = Again(RunRequest(device="cpu"), tiny.parent)
+    assert again.model_of(record) == str(tiny), "a run is made again from its checkpoint, not its name"
+    (plain,) = biobench("run", tiny, *OPTIONS, "--seeds", "42", "--json").json()
+    assert (plain["key"], plain["status"], plain["model"]) == (line["key"], "skipped", name)
+    assert plain["reason"] == f"the same run is stored already, under the name '{name}'"
+    assert {row.model for row in build("results").rows if row.source == "run"} == {name}
+    assert name in biobench("report", "--source", "run").out
+
+
+def test_a_stored_run_takes_the_name_that_is_asked_for(tiny: Path, biobench: Run) -> None:
+    biobench("run", tiny, *OPTIONS, "--seeds", "42")
+    before = Store("results").records()[0]
+    assert (before.model.id, before.model.source) == ("tiny", None)
+    dry = biobench("run", tiny, "--name", "ours", *OPTIONS, "--seeds", "42-43", "--dry-run", "--json").json()
+    assert [line["status"] for line in dry] == ["skipped", "planned"]
+    assert names() == {"tiny"}, "a dry run changes nothing"
+    lines = biobench("run", tiny, "--name", "ours", *OPTIONS, "--seeds", "42-43", "--json").json()
+    assert [(line["status"], line["model"]) for line in lines] == [("skipped", "ours"), ("done", "ours")]
+    assert lines[0]["reason"].endswith(", under the name 'tiny', and is now 'ours'")
+    assert names() == {"ours"}, "both seeds are one line of the report"
+    again = next(r for r in Store("results").records() if r.seed == 42)
+    assert again.model_copy(update={"model": before.model}) == before, "nothing else has changed"
+    assert len([row for row in build("results").rows if row.source == "run"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("--name", "a\u202eb"), "--name is no name"),
+        (("--name", ""), "--name is no name"),
+        (("--name", "x" * 201), "--name is no name"),
+        (("--name", "a", "--name", "b"), "2 --name for 1 model"),
+    ],
+)
+def test_what_is_no_name_is_refused(given: tuple[str, ...], words: str, tiny: Path, biobench: Run) -> None:
+    assert biobench("run", tiny, *given, *OPTIONS).refusal() == words
+    both = ("run", tiny, "dummy", *OPTIONS, "--seeds", "42", "--dry-run")
+    lines = biobench(*both, "--name", "é" * 200, "--name", "B", "--json").json()
+    assert [line["model"] for line in lines] == ["é" * 200, "B"]
+    assert biobench(*both, "--name", "a", "--name", "a").refusal() == "--name 'a' occurs twice"
+    assert not Path("results").exists()
+
+
+ONE, TWO = RunName("k1", "tiny", "demo_topic", 1), RunName("k2", "tiny", "demo_ner", 2)
+DONE = RunResult("tiny", "demo_topic", 1, 1, "done", key="k1", scores={"macro_f1": 0.5}, seconds=3.0)
+
+
+def test_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("biobench.cli.console.progress.QUIET", 0.0)
+    with RunTerminal() as terminal:
+        terminal.start(ONE, 1, 2)
+        terminal.start(TWO, 2, 2)
+        terminal.step(ONE, 3, 10, "loss 1.000")
+        terminal.step(TWO, 4, 20, "loss 2.000")
+        terminal.finish(DONE)
+    assert capsys.readouterr().err.splitlines() == [
+        "[1/2] tiny · demo_topic · seed 1: started",
+        "[2/2] tiny · demo_ner · seed 2: started",
+        "[1/2] tiny · demo_topic · seed 1: step 3/10, loss 1.000",
+        "[2/2] tiny · demo_ner · seed 2: step 4/20, loss 2.000",
+        "tiny · demo_topic · seed 1: done, macro_f1 50.00 in 3.0 s",
+    ]
+
+
+def test_a_bar_for_each_run_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=120)
+    monkeypatch.setattr("biobench.core.progress.Console", lambda stderr: console)
+    with RunTerminal() as terminal:
+        assert terminal.bar is not None
+        terminal.start(ONE, 1, 2)
+        terminal.start(TWO, 2, 2)
+        terminal.step(TWO, 3, 20, ProgressNote("continues where it was stopped"))
+        terminal.step(TWO, 4, 20, "loss 2.000")
+        shown = {task.description: (task.completed, task.total) for task in terminal.bar.tasks}
+        assert shown == {"[1/2] tiny · demo_topic · seed 1": (0, None), "[2/2] tiny · demo_ner · seed 2": (4, 20)}
+        terminal.finish(DONE)
+        assert [task.description for task in terminal.bar.tasks] == ["[2/2] tiny · demo_ner · seed 2"]
+        terminal.start(TWO, 2, 2)
+        assert len(terminal.bar.tasks) == 1, "a run that a dead worker left and another began again has one bar"
+        terminal.finish(replace(DONE, key=None, seed=None, status="unavailable", scores={}, reason="no data"))
+    assert "done, macro_f1 50.00 in 3.0 s" in screen.getvalue()
+    assert "seed 2: step 3/20, continues where it was stopped\n" in screen.getvalue()
+
+
+def scored(model: str, seed: int, score: float, **fields: object) -> RunResult:
+    return RunResult(model, "gad", 1, seed, "done", scores={"macro_f1": score}, **fields)  # type: ignore[arg-type]
+
+
+def test_means_words_and_next_command() -> None:
+    results = [scored("a", s, v, truncated_documents=3, lost_gold=0) for s, v in ((1, 0.5), (2, 0.6), (3, 0.7))]
+    lines = list(end_of_run([*results, scored("b c", 1, 0.4)], "my results"))
+    assert lines == [
+        "a on gad: macro_f1 60.00 ± 24.84 over 3 seeds",
+        "cut: test documents longer than the model's window; what lies beyond it is not read",
+        "Results: my results. Next: `biobench report --results-dir 'my results'`, "
+        "`biobench compare a 'b c' --results-dir 'my results'`",
+    ]
+
+
+def test_scores_below_a_baseline_say_so() -> None:
+    low = {"baseline": ("majority class", 0.397)}
+    assert next(end_of_run([scored("a", 1, 0.0, **low)], "results")) == (
+        "a on gad: macro_f1 0.00, below the baseline 39.70 (majority class)"
+    )
+    (line, _) = end_of_run([scored("a", 1, 0.0, **low), scored("a", 2, 0.6)], "results")
+    assert line.endswith("over 2 seeds, 1 of 2 runs below the baseline 39.70 (majority class)")
+
+
+def test_an_interrupt_says_what_is_kept(biobench: Run, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("biobench.runs.api.run_plan", stopped)
+    said = biobench("run", tiny, "--task", "demo_ner", "--seeds", "1", *FAST)
+    assert said.status == 130
+    assert "give the same command again" in said.err
+
+
+def test_what_was_run_is_compared_with_a_pulled_model(biobench: Run, tiny: Path) -> None:
+    same = ("--task", "demo_topic", "--seeds", "1-3", *FAST[2:])  # of limited runs none is shared
+    pulled = "results/submitted/org--theirs"
+    biobench("run", "dummy", "--name", "org/theirs", *same, "--results-dir", pulled).ok()
+    command = ("run", tiny, *same, "--against")
+    assert "org/theirs" in biobench(*command, "org/their").err, "the nearest name"
+    assert not Path("results/runs").exists(), "refused before anything is trained"
+
+    said = biobench(*command, "org/theirs").ok()
+    table, _, verdict = said.out.partition("Results: results.")
+    assert "demo_topic" in table
+    first = verdict.splitlines()[1]
+    for words in ("tiny", "org/theirs", "Shown for this task", "Not tested for other tasks like these: one corpus."):
+        assert words in first
+    as_json = biobench(*command, "org/theirs", "--json")
+    assert first in as_json.err
+    assert [row["status"] for row in json.loads(as_json.out)] == ["skipped"] * 3
+
+
+def test_runs_that_cannot_be_compared_are_shown_with_the_reason(biobench: Run, tiny: Path) -> None:
+    save_runs(Path("results"), "org/theirs", ("demo_ner",), 0.9, (1, 2, 3))
+    said = biobench("run", tiny, "--task", "demo_topic", "--seeds", "1", *FAST, "--against", "org/theirs")
+    assert said.status == 0, "the runs are made and stored"
+    assert "tiny and org/theirs are not compared: " in said.out
+    assert "demo_topic" in said.out

@@ -12,13 +12,13 @@ import pytest
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
 from biobench.schema.document import TaskData
+from biobench.store import Store
 from tests.helpers.cli_make import Run, Said
 
 Rows = list[dict[str, Any]]
 
 
 def demo(task: str) -> TaskData:
-    """The task's data."""
     return load_data(load_task(task), None)
 
 
@@ -48,16 +48,13 @@ def test_a_perfect_answer_scores_one_and_stands_as_outside(biobench: Run, tmp_pa
     (row,) = said.json()
     assert (row["model"], row["task"], row["status"]) == ("my LLM", task, "done")
     assert row["scores"]["macro_f1"] == 1.0
-    record = json.loads((tmp_path / row["predictions"]).with_suffix(".json").read_text())
-    assert record["origin"] == "outside"
-    assert record["provenance"]["device"] == "outside"
-    assert record["model"]["architecture"] == "outside"
+    (record,) = Store("results").records()
+    assert record.origin == record.provenance.device == record.model.architecture == "outside"
     report = biobench("report", "--format", "json").json()
     (shown,) = [r for r in report if r["model"] == "my LLM" and not r["task"].startswith("avg_")]
     assert (shown["source"], shown["mean"], shown["seconds"], shown["parameters"]) == ("external", 1.0, None, None)
     assert "external" in biobench("report", "--format", "md").out
-    again = call(biobench, tmp_path / "p.jsonl", task, "--json").json()[0]
-    assert again["status"] == "skipped"
+    assert call(biobench, tmp_path / "p.jsonl", task, "--json").json()[0]["status"] == "skipped"
     assert biobench("rescore", "--json").json()[0]["outcome"] == "unchanged"
 
 
@@ -71,8 +68,7 @@ def test_one_wrong_label_costs_what_it_is_worth(biobench: Run, tmp_path: Path) -
     assert "other predictions of 'my LLM'" in refused
     forced = call(biobench, tmp_path / "p.jsonl", "demo_topic", "--force", "--json").json()[0]
     assert forced["scores"]["accuracy"] == 1.0
-    second = call(biobench, tmp_path / "p.jsonl", "demo_topic", "--seed", "1", "--json").json()[0]
-    assert second["key"] != forced["key"]
+    assert call(biobench, tmp_path / "p.jsonl", "demo_topic", "--seed", "1", "--json").json()[0]["key"] != forced["key"]
 
 
 def test_tags_on_the_corpus_tokens_are_decoded_as_gold_is(biobench: Run, tmp_path: Path) -> None:
@@ -110,10 +106,8 @@ def first(rows: Rows, **changed: Any) -> Rows:
 def test_what_does_not_fit_is_refused(
     biobench: Run, tmp_path: Path, task: str, spoil: Callable[[Rows], Rows], words: str
 ) -> None:
-    said = call(biobench, write(tmp_path / "p.jsonl", spoil(gold(task))), task)
-    refusal = said.refusal()
-    assert words in refusal
-    assert "p.jsonl" in refusal
+    refusal = call(biobench, write(tmp_path / "p.jsonl", spoil(gold(task))), task).refusal()
+    assert (words in refusal, "p.jsonl" in refusal) == (True, True), refusal
     assert not (tmp_path / "results").exists()
 
 

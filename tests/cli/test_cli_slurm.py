@@ -28,11 +28,9 @@ def test_an_array_of_workers(biobench: Run) -> None:
     command = ("--", "run", "org/my model", "--suite", "fr", "--force", "--offline")
     out = biobench("slurm", *options, "--setup", "module load python", "--sbatch=--account=abc@h100", *command).out
     accepted(out)
-    wishes = re.findall(r"^#SBATCH (.*)$", out, re.MULTILINE)
-    assert {"--partition=gpu_p5", "--time=04:00:00", "--gres=gpu:h100:1", "--array=1-16", "--account=abc@h100"} <= set(
-        wishes
-    )
-    assert {"--requeue", "--signal=B:TERM@300", "--output=logs/%x-%A_%a.out"} <= set(wishes)
+    wishes = set(re.findall(r"^#SBATCH (.*)$", out, re.MULTILINE))
+    asked = {"--partition=gpu_p5", "--time=04:00:00", "--gres=gpu:h100:1", "--array=1-16", "--account=abc@h100"}
+    assert wishes >= asked | {"--requeue", "--signal=B:TERM@300", "--output=logs/%x-%A_%a.out"}
     assert "module load python\n" in out
     shared = 'biobench run --start-token "$SLURM_ARRAY_JOB_ID" --no-wait'
     assert f"\n{shared} 'org/my model' --suite fr --force --offline &\n" in out
@@ -57,20 +55,19 @@ def test_what_it_refuses(biobench: Run, arguments: tuple[str, ...], message: str
 
 
 def test_pretraining_on_nodes(biobench: Run) -> None:
-    said = biobench(
-        *("slurm", "--nodes", "2", "--gpus-per-node", "4", "--time", "1-00:00:00", "--gpu", "any", "--"),
-        *("pretrain", "toy_detour", "--out", "runs/detour", "--resume", "--set", "engine.seed=3"),
-    )
-    accepted(said.out)
-    assert {"#SBATCH --nodes=2", "#SBATCH --ntasks-per-node=4", "#SBATCH --gres=gpu:4"} <= set(said.out.splitlines())
-    assert "biobench corpus build toy_detour --cache runs/corpora --set engine.seed=3\n" in said.out
-    assert "--out runs/detour --built-corpus --set engine.seed=3 $resume" in said.out
-    assert "RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS" in said.out
+    options = ("--nodes", "2", "--gpus-per-node", "4", "--time", "1-00:00:00", "--gpu", "any")
+    command = ("pretrain", "toy_detour", "--out", "runs/detour", "--resume", "--set", "engine.seed=3")
+    out = biobench("slurm", *options, "--", *command).out
+    accepted(out)
+    for line in (
+        "#SBATCH --nodes=2\n", "#SBATCH --ntasks-per-node=4\n", "#SBATCH --gres=gpu:4\n",
+        "biobench corpus build toy_detour --cache runs/corpora --set engine.seed=3\n",
+        "--out runs/detour --built-corpus --set engine.seed=3 $resume", "RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS",
+    ):  # fmt: skip
+        assert line in out
 
 
-FAKE = """#!/bin/bash
-echo "$0 $*" >> calls
-"""
+FAKE = '#!/bin/bash\necho "$0 $*" >> calls\n'
 RUN = """#!/bin/bash
 trap 'echo saved >> calls; exit 75' TERM
 echo started >> calls
@@ -86,9 +83,9 @@ def test_the_signal_is_handed_on_and_the_job_requeued(biobench: Run, tmp_path: P
     for name, text in (("biobench", RUN), ("scontrol", FAKE)):
         (tmp_path / "bin" / name).write_text(text)
         (tmp_path / "bin" / name).chmod(0o755)
-    env = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "SLURM_JOB_ID": "17"}
-    array = {"SLURM_ARRAY_JOB_ID": "17", "SLURM_ARRAY_TASK_ID": "3"}
-    process = subprocess.Popen(["bash", "job.sh"], cwd=tmp_path, env={**env, **array})
+    array = {"SLURM_JOB_ID": "17", "SLURM_ARRAY_JOB_ID": "17", "SLURM_ARRAY_TASK_ID": "3"}
+    env = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", **array}
+    process = subprocess.Popen(["bash", "job.sh"], cwd=tmp_path, env=env)
     try:
         until = time.monotonic() + 20
         while not (tmp_path / "calls").exists():

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,7 +15,6 @@ from biobench.core.packages import plugins
 from biobench.data.catalog import load_task, spec_paths, tasks_folder
 from biobench.data.suite import suite_tasks
 from biobench.errors import SpecError
-from biobench.kinds.base import Answered
 from biobench.runs.provenance import _driver
 from biobench.schema.document import Document, Prediction
 from biobench.schema.kind import PLUGIN_METRICS
@@ -28,17 +27,15 @@ def test_the_dummy_tries_a_task_without_a_checkpoint(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     base = ("run", "dummy", "--task", "demo_ner", "--task", "demo_topic", "--seeds", "1", "--json", *FAST)
-    first = biobench(*base).json()
-    assert [row["status"] for row in first] == ["done", "done"], first
-    assert {row["model"] for row in first} == {"dummy"}
+    assert [(row["status"], row["model"]) for row in biobench(*base).json()] == [("done", "dummy")] * 2
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
     assert [row["status"] for row in biobench(*base).json()] == ["skipped", "skipped"], "made anew it is the same model"
 
 
 def test_the_driver_is_read_from_its_file(tmp_path: Path) -> None:
-    version = tmp_path / "version"
-    version.write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024\n")
-    assert _driver(version) == "550.54.15"
+    text = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024\n"
+    (tmp_path / "version").write_text(text)
+    assert _driver(tmp_path / "version") == "550.54.15"
 
 
 @pytest.fixture
@@ -56,20 +53,14 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     plugins.cache_clear()
 
 
-def module(monkeypatch: pytest.MonkeyPatch, name: str, **content: Any) -> None:
-    """An importable module of another package."""
-    made = types.ModuleType(name)
-    vars(made).update(content)
-    monkeypatch.setitem(__import__("sys").modules, name, made)
-
-
 def test_a_package_brings_a_folder_of_tasks_but_no_member_of_a_suite(
     installed: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     text = (tasks_folder() / "demo" / "demo_ner.yaml").read_text().replace("id: demo_ner", "id: their_ner")
     (tmp_path / "fr").mkdir()
     (tmp_path / "fr" / "their_ner.yaml").write_text(text)
-    module(monkeypatch, "their_tasks", __path__=[str(tmp_path)])
+    vars(package := types.ModuleType("their_tasks")).update(__path__=[str(tmp_path)])
+    monkeypatch.setitem(sys.modules, "their_tasks", package)
     installed("biobench.tasks", "theirs", "their_tasks")
     assert load_task("their_ner").path == tmp_path / "fr" / "their_ner.yaml"
     assert "their_ner" not in {task.id for task in suite_tasks("fr")}
@@ -79,18 +70,14 @@ def test_a_package_brings_a_folder_of_tasks_but_no_member_of_a_suite(
 
 
 def test_a_package_brings_a_metric(monkeypatch: pytest.MonkeyPatch) -> None:
-    def covered(run: Answered) -> float | None:
-        return len(run.predictions) / len(run.gold)
-
-    monkeypatch.setitem(PLUGIN_METRICS, "covered", covered)
+    monkeypatch.setitem(PLUGIN_METRICS, "covered", lambda run: len(run.predictions) / len(run.gold))
     gold = [Document(str(i), "g", "", "test", labels=("A",)) for i in range(4)]
     scores = compute(
         type="single_label", labels=("A", "B"), gold_labels=("A",), gold=gold,
         predictions=[Prediction("0", labels=("A",))],
     )  # fmt: skip
     assert scores.values["covered"] == 0.25
-    spec = load_task("demo_topic", ["metric.primary=covered"]).spec
-    assert spec.metric.primary == "covered"
+    assert load_task("demo_topic", ["metric.primary=covered"]).spec.metric.primary == "covered"
 
 
 def test_a_plug_in_that_does_not_load_is_named(installed: Callable[..., None]) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,26 +14,16 @@ import pytest
 
 from biobench.core.processes import this_process
 from biobench.store import Store, claims
-from tests.helpers.cli_make import SCRIPT, Run
+from tests.helpers.cli_make import FAST, Run
+from tests.helpers.launching import PATIENCE, Child, Launcher
 
-FAST = ("--limit", "24", "--set", "training.epochs=1", "--device", "cpu")
 TASKS = ("--task", "demo_ner", "--task", "demo_topic")
 
 
-def start(*arguments: str | Path, cwd: Path) -> subprocess.Popen[str]:
-    """`biobench ARGUMENTS`, its stderr in cwd/err."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith("BIOBENCH_")}
-    command = [SCRIPT, *map(str, arguments)]
-    with (cwd / "err").open("w") as err:
-        return subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=err, text=True, cwd=cwd, env=env | {"OMP_NUM_THREADS": "1"}
-        )
-
-
-def wait_for(what: Callable[[], Any], process: subprocess.Popen[str], cwd: Path) -> None:
-    until = time.monotonic() + 200
+def wait_for(what: Callable[[], Any], child: Child) -> None:
+    until = time.monotonic() + PATIENCE
     while not what():
-        assert process.poll() is None, (cwd / "err").read_text()
+        assert child.ended.empty(), child.err.read_text()
         assert time.monotonic() < until
         time.sleep(0.05)
 
@@ -71,33 +61,27 @@ def beats() -> list[Path]:
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
-@pytest.mark.parametrize("workers", [pytest.param("1", marks=pytest.mark.slow), "2"])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_signal_ends_runs_at_a_savepoint_and_status_sees_them(
-    biobench: Run, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str
+    biobench: Run, launcher: Launcher, tiny: Path, tmp_path: Path, workers: int
 ) -> None:
     options = ("--task", "demo_topic", "--seeds", "1-2", "--device", "cpu", "--set", "training.epochs=400")
-    run = ("run", tiny, *options, "--parallel", workers, "--no-gate")
-    process = start(*run, cwd=tmp_path)
+    where = ("--parallel", str(workers), "--no-gate", "--results-dir", tmp_path / "results")
+    child = launcher.start("run", tiny, *options, *where)
     try:
-        wait_for(lambda: len(beats()) == int(workers), process, tmp_path)
-        wait_for(lambda: (tmp_path / "err").read_text().count("started") == int(workers), process, tmp_path)
+        wait_for(lambda: len(beats()) == child.err.read_text().count("started") == workers, child)
         time.sleep(1.0)  # the first steps
-        state = biobench("status", "--json").json()
-        running = [row for row in state["runs"] if row["state"] == "running"]
-        assert len(running) == int(workers)
-        assert all(row["host"] == os.uname().nodename and row["pid"] > 0 for row in running)
+        running = [row for row in biobench("status", "--json").json()["runs"] if row["state"] == "running"]
+        assert [row["host"] for row in running if row["pid"] > 0] == [os.uname().nodename] * workers
         assert "since" in biobench("status").out
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=60) == 75
+        os.kill(child.pid, signal.SIGTERM)
+        assert child.ended.get(timeout=60) == 75
     finally:
-        process.kill()
-        process.wait()
-    text = (tmp_path / "err").read_text()
-    assert "Traceback" not in text
-    assert "give the same command again" in text
-    assert beats() == []
-    assert list(Path("results").glob("runs/*/*.json")) == []
+        with suppress(ProcessLookupError):
+            os.kill(child.pid, signal.SIGKILL)
+    text = child.err.read_text()
+    assert ("Traceback" in text, "give the same command again" in text) == (False, True)
+    assert beats() == list(Path("results").glob("runs/*/*.json")) == []
     states = list(Path("results").glob("locks/*/*.state"))
-    assert len(states) == int(workers), "saved at the signal: no five minutes have passed"
-    counts = biobench("status", "--json").json()["counts"]
-    assert counts["stopped"] == int(workers)
+    assert len(states) == workers, "saved at the signal: no five minutes have passed"
+    assert biobench("status", "--json").json()["counts"]["stopped"] == workers

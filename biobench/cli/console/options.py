@@ -23,8 +23,15 @@ PANELS = {
 def shown(name: str, **changed: Any) -> Any:
     """Typer's option (or argument) of that keyword. changed: other properties, such as another help text."""
     option = options()[name]
-    properties = option.shown | changed
+    properties = option.shown | ({"callback": _set_threads} if name == "threads" else {}) | changed
     return typer.Option(*option.flags, **properties) if option.flags else typer.Argument(**properties)
+
+
+def _set_threads(threads: int | None) -> int | None:
+    """The option's value, applied as soon as it is read: the command loads torch after that."""
+    if threads is not None:
+        prepare_threads(threads)
+    return threads
 
 
 def takes_request(command: Callable[..., None], only: Collection[str] = ()) -> Callable[..., None]:
@@ -37,8 +44,6 @@ def takes_request(command: Callable[..., None], only: Collection[str] = ()) -> C
 
     def called(**arguments: Any) -> None:
         request = {name: arguments.pop(name) for name in declared}
-        if request.get("threads") is not None:
-            prepare_threads(request["threads"])  # before the command loads torch
         command(RunRequest(**request), **arguments)
 
     _, *others = inspect.signature(command, eval_str=True).parameters.values()

@@ -1,22 +1,16 @@
-"""Options that several commands share, and how output is written."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-import sys
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from biobench.cli.console.options import shown
-from biobench.core.files import temporary_file
-from biobench.core.threads import prepare_threads
 from biobench.errors import UsageError
-from biobench.runs.table import percent as percent
 from biobench.schema.strict import suggest
 
 
@@ -47,17 +41,10 @@ Tasks = Annotated[
 ]
 Output = Annotated[Path | None, typer.Option("--output", "--out", "-o", help="Write to this file, not to stdout.")]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout, nothing else there.")]
+Device = Annotated[str, shown("device")]
+Offline = Annotated[bool, shown("offline")]
 Overrides = Annotated[list[str], shown("overrides")]
-
-
-def _set_threads(threads: int | None) -> int | None:
-    """The option's value, applied as soon as it is read: the command loads torch after that."""
-    if threads is not None:
-        prepare_threads(threads)
-    return threads
-
-
-Threads = Annotated[int | None, shown("threads", help="CPU threads (default: as usable).", callback=_set_threads)]
+Threads = Annotated[int | None, shown("threads", help="CPU threads (default: as usable).")]
 
 
 def check_known(values: Iterable[str], allowed: Collection[str], option: str) -> None:
@@ -68,35 +55,3 @@ def check_known(values: Iterable[str], allowed: Collection[str], option: str) ->
 
             hint = suggest(value, [plain(name) for name in allowed])
             raise UsageError(f"{option} '{plain(value)}' is not known", hint=hint)
-
-
-def terminal_width() -> int | None:
-    """Columns of the terminal, or those that `COLUMNS` asks for; None where stdout is a file or pipe without them."""
-    if not sys.stdout.isatty() and not os.environ.get("COLUMNS", "").isdecimal():
-        return None
-    return max(shutil.get_terminal_size().columns, 40)
-
-
-def print_json(value: Any) -> None:
-    """One JSON document on stdout."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
-
-
-def write_output(path: Path, text: str) -> None:
-    """The file that `--output` names becomes the text, or stays what it was. Raises UsageError.
-
-    A pipe or device takes the text as it is.
-    """
-    content = text.encode("utf-8", "replace")
-    try:
-        target = path.resolve()
-        if target.exists() and not target.is_file():
-            target.write_bytes(content)
-            return
-        target.parent.stat()  # a folder that is missing is a mistake in the name, and not made
-        with temporary_file(target) as stream:
-            stream.write(content)
-        os.replace(stream.name, target)
-    except OSError as error:
-        what = f"{path} cannot be written: {error.strerror or error}"
-        raise UsageError(what, hint="choose another --output") from error

@@ -1,0 +1,171 @@
+"""`tasks` and `data`: a corpus of one's own, missing data and where it was looked for, splits for other scripts."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.helpers.cli_make import FAST, Run
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+HERE = ("--data-dir", "corpora")
+
+
+@pytest.fixture
+def made(biobench: Run, fixtures: Path, tmp_path: Path) -> Path:
+    shutil.copytree(fixtures / "iob", tmp_path / "corpora" / "iob")
+    biobench("tasks", "new", "corpora/iob/train.tsv", "--id", "ours").ok()
+    return tmp_path / "ours.yaml"
+
+
+def test_columns_are_named_and_an_edited_spec_is_counted_again(biobench: Run, tmp_path: Path) -> None:
+    rows = [f"{i}\tA note on patient {i} of the ward.\t{'a;b' if i % 3 else 'b'}\tp{i // 2}" for i in range(40)]
+    (tmp_path / "ward").mkdir()
+    (tmp_path / "ward" / "all.tsv").write_text("no\tnote\tkinds\twho\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    options = ("--text", "note", "--label", "kinds", "--group", "who", "--language", "de", "--separator", ";")
+    biobench("tasks", "new", "ward/all.tsv", "--id", "ward", *options).ok()
+    spec = (tmp_path / "ward.yaml").read_text(encoding="utf-8")
+    for line in ("language: de", "columns: {text: note, label: kinds, group: who}", "labels: [a, b]"):
+        assert line in spec
+    (tmp_path / "ward.yaml").write_text(spec.replace("[0.8, 0.1, 0.1]", "[0.6, 0.2, 0.2]"), encoding="utf-8")
+    validate = ("tasks", "validate", "ward.yaml", "--data-dir", ".")
+    assert [biobench(*validate, *more).status for more in ((), ("--recount",), ())] == [2, 0, 0]
+    counted = (tmp_path / "ward.yaml").read_text(encoding="utf-8")
+    assert ("train: {documents: 24" in counted, counted.count("counts:")) == (True, 1)
+
+
+def test_from_a_data_file_to_a_run(biobench: Run, made: Path, tiny: Path) -> None:
+    """The walk of docs/tasks.md on a small corpus."""
+    assert "exists already" in biobench("tasks", "new", "corpora/iob/train.tsv", "--id", "ours").refusal()
+    biobench("tasks", "validate", made, *HERE).ok()
+    assert biobench("tasks", "show", made, *HERE, "--json").json()["samples"]
+    epoch = ("--seeds", "1", "--set", "training.epochs=1", "--json")
+    assert biobench("run", tiny, "--task", "ours.yaml", *HERE, *epoch).ok().json()[0]["status"] == "done"
+    rows = biobench("report", "--task", "ours.yaml", "--format", "json").json()
+    assert {row["task"] for row in rows} == {"ours"}, "a task is named here as it is in `run`"
+
+
+AGREED = """access: agreement
+obtain:
+  needs: the agreement of the clinic
+  pages: ["https://example.org/agreement"]
+  steps: ["Sign it."]"""
+
+
+def test_own_data_under_an_agreement_is_rescored_and_compared_with_its_spec(
+    biobench: Run, made: Path, tiny: Path, tmp_path: Path
+) -> None:
+    """What needs the gold, which stays with the data, needs the spec too; the message says what finds it."""
+    shutil.copytree(tiny, tmp_path / "other")
+    config = json.loads((tmp_path / "other" / "config.json").read_text("utf-8"))
+    (tmp_path / "other" / "config.json").write_text(json.dumps(config | {"layer_norm_eps": 1e-6}), encoding="utf-8")
+    made.write_text(re.sub("^access: .*$", AGREED, made.read_text("utf-8"), flags=re.MULTILINE), encoding="utf-8")
+    both = ("--task", "ours.yaml", "--task", "demo_topic")
+    biobench("run", tiny, tmp_path / "other", *both, *HERE, "--seeds", "1,2", *FAST, "--no-gate").ok()
+    outcomes = {row["task"]: row["outcome"] for row in biobench("rescore", *HERE, "--json").json()}
+    assert outcomes == {"ours": "unavailable", "demo_topic": "unchanged"}, "its spec is nowhere to be found"
+    row = biobench("rescore", *HERE, "--task", "ours.yaml", "--json").json()[0]
+    assert (row["task"], row["outcome"], "macro_f1" in row["scores"]) == ("ours", "unchanged", True)
+    assert "holds no run of demo_ner" in biobench("rescore", "--task", "demo_ner").refusal()
+
+    pair = ("compare", tiny.name, "other", *HERE, "--json")
+    (note,) = [n for n in biobench(*pair).json()["notes"] if "test-set noise" in n]
+    assert "the spec of ours is not at hand" in note
+    assert "name its file, as in --task my_task.yaml" in note
+    known = biobench(*pair, "--task", "ours.yaml").json()
+    assert not [n for n in known["notes"] if "test-set noise" in n]
+    assert known["pairs"][0]["tasks"][0]["documents"] is not None
+
+    test = next((tmp_path / "corpora").rglob("test.tsv"))
+    test.write_text("not\ta\ttag line\n" + test.read_text("utf-8"), encoding="utf-8")
+    said = biobench("rescore", *HERE, "--task", "ours.yaml")
+    assert (said.status, "test.tsv:1: " in said.out, "failed" in said.out) == (1, True, True)
+
+
+def test_data_that_is_not_there_is_wrong_where_its_folder_was_given(
+    biobench: Run, made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = biobench("tasks", "validate", "ours.yaml", "--data-dir", "elsewhere")
+    assert "ours.yaml: data missing" in said.refusal()
+    assert "put train.tsv" in said.err
+    (row,) = biobench("tasks", "validate", "ours.yaml", "--data-dir", "elsewhere", "--json").json()
+    assert (row["valid"], row["state"]) == (False, "missing")
+    monkeypatch.setenv("BIOBENCH_DATA_DIR", "all_corpora")
+    said = biobench("tasks", "validate", "ours.yaml").ok()
+    assert said.out.startswith("ours.yaml: valid, data missing\n  - put train.tsv")
+    assert "into all_corpora/iob" in said.out
+
+
+def test_a_folder_of_specs_may_hold_some_without_data(biobench: Run, tmp_path: Path) -> None:
+    said = biobench("tasks", "validate", ROOT / "tasks" / "en", "--data-dir", tmp_path).ok()
+    assert "deid.yaml: valid, data agreement\n  - the data needs a signed agreement" in said.out
+    assert str(tmp_path / "gad_10fold") in said.out
+    said = biobench("tasks", "validate", ROOT / "tasks" / "en" / "deid.yaml", "--data-dir", tmp_path)
+    assert (said.status, str(tmp_path / "deid") in said.err) == (2, True)
+
+
+def test_open_data_can_be_laid_by_hand(biobench: Run, tmp_path: Path) -> None:
+    said = biobench("data", "status", "bc5cdr", "hoc", "--data-dir", tmp_path)
+    assert said.out == "bc5cdr: missing, biobench data fetch bc5cdr\nhoc: missing, biobench data fetch hoc\n"
+    said = biobench("data", "status", "bc5cdr", "hoc", "--steps", "--data-dir", tmp_path).out
+    assert f"Or by hand: put train.tsv, devel.tsv, test.tsv into {tmp_path / 'mtl_bc5cdr_iob'} and CDR_Training" in said
+    assert f"into {tmp_path / 'bc5cdr_pubtator'}\n" in said
+
+
+def test_verify_without_a_task_takes_all_that_are_there(
+    biobench: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from biobench.data import catalog
+
+    paths = {n: p for n, p in catalog.spec_paths().items() if n in ("demo_ner", "demo_topic", "gad")}
+    monkeypatch.setattr(catalog, "spec_paths", lambda: paths)
+    said = biobench("data", "verify", "--data-dir", tmp_path, "--json")
+    assert [row["task"] for row in said.json()] == ["demo_ner", "demo_topic"]
+    assert "task gad: no data below" in said.err
+    assert said.status == (0 if all(row["clean"] for row in said.json()) else 1)
+    assert biobench("data", "verify", "gad", "--data-dir", tmp_path).status == 2
+
+
+def test_a_new_task_becomes_clean_by_the_documented_way(biobench: Run, made: Path, tmp_path: Path) -> None:
+    """A corpus with a text in two splits: `verify` names it, the page says what to write, and then it is clean."""
+    test = tmp_path / "corpora" / "iob" / "test.tsv"
+    first = (tmp_path / "corpora" / "iob" / "train.tsv").read_text("utf-8").strip().split("\n\n")[0]
+    test.write_text(first + "\n\n" + test.read_text("utf-8"), encoding="utf-8")
+    spec = made.read_text("utf-8")
+    made.write_text(spec[: spec.index("counts:")], encoding="utf-8")
+    said = biobench("data", "verify", "ours.yaml", "--data-dir", "corpora")
+    assert said.status == 0, "a text that stands twice is a finding"
+    assert "! duplicates.test-train: 1 test texts that stand verbatim in train" in said.out
+    (line,) = re.findall(r"declared in the spec: (findings: \{.+\})", said.out)
+    assert "duplicates.test-train" in yaml.safe_load(line)["findings"]
+    made.write_text(made.read_text("utf-8") + line + "\n", encoding="utf-8")
+    assert "- duplicates.test-train: 1" in biobench("data", "verify", "ours.yaml", "--data-dir", "corpora").out
+    assert "\nfindings: {" in (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
+
+
+def test_rows_hold_the_gold_in_the_form_of_predictions(biobench: Run, tmp_path: Path) -> None:
+    biobench("data", "export", "demo_ner", "--split", "test", "--out", "test.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "test.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert len(rows[0]["tokens"]) == len(rows[0]["tags"])
+    answers = [{"document": row["document"], "spans": row["spans"]} for row in rows]
+    (tmp_path / "gold.jsonl").write_text("".join(json.dumps(row) + "\n" for row in answers), encoding="utf-8")
+    options = ("--task", "demo_ner", "--model", "me", "--no-gate", "--json")
+    assert biobench("score", "--predictions", "gold.jsonl", *options).json()[0]["scores"]["macro_f1"] == 1.0
+
+
+def test_the_example_script_trains_and_is_scored(biobench: Run, tiny: Path, tmp_path: Path) -> None:
+    for split in ("train", "validation", "test"):
+        biobench("data", "export", "demo_topic", "--split", split, "--out", f"{split}.jsonl").ok()
+    quiet = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_CACHE": str(tmp_path / "cache"), "CUDA_VISIBLE_DEVICES": ""}
+    command = [sys.executable, ROOT / "docs" / "examples" / "own_training.py", tiny]
+    done = subprocess.run(command, cwd=tmp_path, env=os.environ | quiet, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    biobench("score", "--predictions", "predictions.jsonl", "--task", "demo_topic", "--model", "me", "--no-gate").ok()
