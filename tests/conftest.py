@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,15 +38,3 @@ def threads_as_before() -> Iterator[None]:
     yield
     if before is not None and sys.modules["torch"].get_num_threads() != before:
         sys.modules["torch"].set_num_threads(before)
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how long each marked group took, with its share of the CI budget (quick 5 min, real 15)."""
-    spent: dict[str, float] = defaultdict(float)
-    for report in (
-        r for reports in terminalreporter.stats.values() for r in reports if isinstance(r, pytest.TestReport)
-    ):
-        spent[next((kind for kind in ("slow", "real") if kind in report.keywords), "quick")] += report.duration
-    if spent:
-        parts = ", ".join(f"{kind}: {seconds:.0f} s" for kind, seconds in spent.items())
-        terminalreporter.write_line(f"time by group: {parts}")

@@ -142,16 +142,6 @@ def test_the_documents_are_few_and_short() -> None:
     assert len(text_of(ROOT / "CHANGELOG.md").splitlines()) <= 40
 
 
-@pytest.mark.parametrize("name", ["demo", "tests", "checks"])
-def test_the_readme_holds_the_blocks_that_ci_runs(name: str) -> None:
-    block = re.search(rf"^<!-- ci: {name} -->\n```bash\n(.+?)^```$", text_of(ROOT / "README.md"), re.M | re.S)
-    assert block, name
-    for line in block[1].splitlines():
-        command, _, target = line.partition(" ")
-        assert command == "make"
-        assert re.search(rf"^{target}:", text_of(ROOT / "Makefile"), re.MULTILINE), target
-
-
 def test_the_reader_of_the_contributing_page_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from biobench.data.readers import base
     from biobench.errors import DataFormatError

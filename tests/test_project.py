@@ -27,18 +27,14 @@ def test_one_version_and_one_licence() -> None:
     assert f"## {biobench.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
-def test_the_makefile_installs_by_the_constraints_with_torch_first() -> None:
-    text = (ROOT / "Makefile").read_text(encoding="utf-8")
-    installs = re.findall(r"^\t\$\(PIP\) (.+)$", text, re.MULTILINE)
-    assert installs[0] == "$$(grep '^torch==' constraints.txt)"
-    assert "--constraint constraints.txt" in re.search(r"^PIP = (.+)$", text, re.MULTILINE)[1]  # type: ignore[index]
-    assert "pip install" not in text.partition("PIP =")[2].partition("\n")[2]
-
-
-def test_the_lock_file_has_a_hash_for_every_version_of_the_constraints() -> None:
-    pins = dict(
-        re.findall(r"^([a-z0-9-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
-    )
+def test_every_dependency_is_pinned_and_the_lock_file_has_a_hash_for_every_version() -> None:
+    constraints = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    pins = dict(re.findall(r"^([a-z0-9-]+)==([^+\s]+)$", constraints, re.MULTILINE))
+    assert len(pins) == len(re.findall(r"^[^#\n]", constraints, re.MULTILINE))
+    extras = project()["optional-dependencies"]
+    needs = [*project()["dependencies"], *extras["test"], *extras["real"]]
+    needs = [re.split(r"[^A-Za-z0-9._-]", need)[0] for need in needs]
+    assert {need.lower().replace("_", "-") for need in needs} <= pins.keys()
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
     blocks = re.findall(
         r"^([a-z0-9-]+)==(\S+)(?: ; [^\\]+)? \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n?)+)", lock, re.MULTILINE

@@ -4,7 +4,7 @@
     biobench study results/study/longer.yaml --out longer --table --json > results/study/longer.json
     python -m tests.benchmarks.demonstration    # both, from those files
 
-Each declaration beside which its scores lie takes part. Means are over the tasks that all of them have, computed here
+Each declaration whose scores lie next to it takes part. Means are over the tasks that all of them have, computed here
 from the scores of the runs, so that budgets may be compared. A test holds the page to what this would write.
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 import altair as alt
 import pandas as pd
 import vl_convert
-from scipy import special
+from scipy.stats import t
 
 from biobench.report import charts
 from biobench.stats import holm
@@ -29,12 +29,10 @@ FOLDER = ROOT / "results" / "study"
 DECLARATIONS = (FOLDER / "pilot.yaml", FOLDER / "longer.yaml")
 PAGE, PICTURE = ROOT / "docs" / "pretraining.md", ROOT / "docs" / "images" / "demonstration.svg"
 START, END = "<!-- study: start -->", "<!-- study: end -->"
-SAME = ("reference", "overrides", "seeds")
-"""Fields in which the declarations must agree, so that their rows may stand in one table."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StudyScores:
     """One declaration and its scores. scores: run -> task -> primary score, the mean over fine-tuning seeds."""
 
     study: Study
@@ -48,36 +46,27 @@ class Told:
         return table(study, planned_runs(study, None), chosen)
 
 
-def told(declarations: Sequence[Path] = DECLARATIONS) -> list[Told]:
-    """The declarations whose scores lie beside them. Raises ValueError where two may not stand in one table."""
-    found = []
-    for path in declarations:
-        stored = path.with_suffix(".json")
-        if stored.is_file():
-            study = load_study(path)
-            found.append(Told(study, json.loads(stored.read_text(encoding="utf-8"))["runs"]))
-    for other in found[1:]:
-        if differing := [f for f in SAME if getattr(found[0].study, f) != getattr(other.study, f)]:
-            raise ValueError(f"'{found[0].study.name}' and '{other.study.name}' differ in {', '.join(differing)}")
-        if not common([found[0], other]):
-            raise ValueError(f"'{found[0].study.name}' and '{other.study.name}' share no task")
-        if shared := set(found[0].study.budgets) & set(other.study.budgets):
-            raise ValueError(f"the budget {min(shared)} is declared twice")
-    return found
+def study_scores(declarations: Sequence[Path] = DECLARATIONS) -> list[StudyScores]:
+    """The declarations whose scores lie next to them."""
+    return [
+        StudyScores(load_study(path), json.loads(stored.read_text(encoding="utf-8"))["runs"])
+        for path in declarations
+        if (stored := path.with_suffix(".json")).is_file()
+    ]
 
 
-def common(studies: Sequence[Told]) -> list[str]:
+def common(studies: Sequence[StudyScores]) -> list[str]:
     """Tasks that all of them have, in the order of the first: means are over these."""
     return [t for t in studies[0].study.benchmark.tasks if all(t in s.study.benchmark.tasks for s in studies)]
 
 
-def others(studies: Sequence[Told]) -> list[str]:
+def others(studies: Sequence[StudyScores]) -> list[str]:
     """Tasks that only some have, or that stand beside the mean."""
     every = dict.fromkeys(task for s in studies for task in s.study.benchmark.all_ids)
     return [task for task in every if task not in common(studies)]
 
 
-def _lines(studies: Sequence[Told]) -> list[tuple[Told, ArmRow]]:
+def _lines(studies: Sequence[StudyScores]) -> list[tuple[StudyScores, ArmRow]]:
     """Small budgets first, arms as declared; means over the common tasks."""
     tasks = common(studies)
     found = [(s, row) for s in studies for row in s.rows(tasks)]
@@ -98,7 +87,7 @@ def _difference(row: ArmRow) -> str:
     return f"{100 * row.difference:+.1f} ({100 * row.low:+.1f} to {100 * row.high:+.1f})"
 
 
-def arms(studies: Sequence[Told]) -> str:
+def arms(studies: Sequence[StudyScores]) -> str:
     """Budgets and arms down: the mean over the common tasks of each pretraining seed, and the difference."""
     study = studies[0].study
     seeds = " | ".join(f"seed {seed}" for seed in study.seeds)
@@ -118,11 +107,10 @@ def chance(row: ArmRow) -> float:
     assert row.low is not None
     assert row.high is not None
     freedom = len(row.scores) - 1
-    t = row.difference / ((row.high - row.low) / 2) * special.stdtrit(freedom, 0.975)
-    return float(2 * special.stdtr(freedom, -abs(t)))
+    return float(2 * t.sf(abs(row.difference) / ((row.high - row.low) / 2) * t.ppf(0.975, freedom), freedom))
 
 
-def differences(studies: Sequence[Told]) -> list[tuple[str, ArmRow, float, float]]:
+def differences(studies: Sequence[StudyScores]) -> list[tuple[str, ArmRow, float, float]]:
     """Everything that was looked at: (task, or "" for the mean; row; p; p with Holm's correction for all of them)."""
     rows = [("", row) for _, row in _lines(studies)]
     rows += [
@@ -137,7 +125,7 @@ def differences(studies: Sequence[Told]) -> list[tuple[str, ArmRow, float, float
     return [(*row, p, corrected) for row, p, corrected in zip(rows, alone, holm(alone), strict=True)]
 
 
-def picture(studies: Sequence[Told]) -> str:
+def picture(studies: Sequence[StudyScores]) -> str:
     """The mean over the common tasks of every pretraining seed, by arm and budget."""
     points = [
         {"arm": row.arm, "tokens": _words(row.budget), "seed": seed, "score": 100 * value}
@@ -145,52 +133,38 @@ def picture(studies: Sequence[Told]) -> str:
         for seed, value in row.scores.items()
     ]
     budgets = [_words(b) for b in sorted(b for s in studies for b in s.study.budgets)]
-    chart = (
-        alt.Chart(pd.DataFrame(points))
-        .mark_circle(size=80, opacity=0.8)
-        .encode(
-            x=alt.X(
-                "score:Q",
-                title=f"mean macro F1 of {' and '.join(common(studies))}, percent",
-                scale=alt.Scale(zero=False),
-            ),
-            y=alt.Y("arm:N", sort=list(dict.fromkeys(a for s in studies for a in s.study.arms)), title=None),
-            yOffset=alt.YOffset("tokens:N", sort=budgets),
-            color=alt.Color(
-                "tokens:N",
-                sort=budgets,
-                title="tokens of pretraining",
-                scale=alt.Scale(domain=budgets, range=list(charts.COLOURS[: len(budgets)])),
-                legend=alt.Legend(orient="top"),
-            ),
-        )
-        .properties(height=alt.Step(22))
+    arms = list(dict.fromkeys(a for s in studies for a in s.study.arms))
+    title = f"mean macro F1 of {' and '.join(common(studies))}, percent"
+    colours = alt.Scale(domain=budgets, range=list(charts.COLOURS[: len(budgets)]))
+    top = alt.Legend(orient="top")
+    chart = alt.Chart(pd.DataFrame(points)).mark_circle(size=80, opacity=0.8)
+    chart = chart.encode(
+        x=alt.X("score:Q", title=title, scale=alt.Scale(zero=False)),
+        y=alt.Y("arm:N", sort=arms, title=None),
+        yOffset=alt.YOffset("tokens:N", sort=budgets),
+        color=alt.Color("tokens:N", sort=budgets, title="tokens of pretraining", scale=colours, legend=top),
     )
     ink, quiet = "#777", "#8888"  # legible on light and dark grounds
     axis = alt.AxisConfig(labelColor=ink, titleColor=ink, gridColor="#8884", domainColor=quiet, tickColor=quiet)
-    drawn = chart.properties(width=560).configure(
-        background="transparent",
-        font="sans-serif",
-        view=alt.ViewConfig(stroke=None),
-        axis=axis,
-        text=alt.MarkConfig(color=ink),
-    )
+    view, text = alt.ViewConfig(stroke=None), alt.MarkConfig(color=ink)
+    drawn = chart.properties(height=alt.Step(22), width=560)
+    drawn = drawn.configure(background="transparent", font="sans-serif", view=view, axis=axis, text=text)
     return str(vl_convert.vegalite_to_svg(drawn.to_dict())) + "\n"
 
 
-def block(studies: Sequence[Told]) -> str:
+def block(studies: Sequence[StudyScores]) -> str:
     """What stands between the page's markers."""
     image = "![Mean score of every pretraining seed, by arm and budget](images/demonstration.svg)"
     return "\n\n".join([START, image, arms(studies), END])
 
 
-def page(text: str, studies: Sequence[Told]) -> str:
+def page(text: str, studies: Sequence[StudyScores]) -> str:
     """The page with the block made anew."""
     before, _, rest = text.partition(START)
     return before + block(studies) + rest.partition(END)[2]
 
 
 if __name__ == "__main__":
-    here = told()
+    here = study_scores()
     PICTURE.write_text(picture(here), encoding="utf-8")
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), here), encoding="utf-8")

@@ -62,10 +62,8 @@ def step_seconds(seeds: int, width: int, threads: int, steps: int) -> float:
 def main() -> None:
     """Parse, measure in alternation, print."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seeds", type=int, default=4)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--steps", type=int, default=8)
+    for name, default in (("seeds", 4), ("threads", 2), ("rounds", 2), ("steps", 8)):
+        parser.add_argument(f"--{name}", type=int, default=default)
     arguments = parser.parse_args()
     seeds, threads, steps = arguments.seeds, arguments.threads, arguments.steps
     context = multiprocessing.get_context("spawn")

@@ -25,19 +25,12 @@ RESULTS, README = ROOT / "results", ROOT / "README.md"
 TASKS = ("gad", "hoc", "pubmedqa", "ncbi_disease", "bc5cdr", "anatem", "quaero_medline", "needle_en", "needle_fr")
 COLUMNS = ("gad", "ncbi_disease", "pubmedqa", "hoc", "bc5cdr")
 PUBLISHED = (
-    "PubMedBERT",
-    "ModernBERT-base",
-    "BioClinical-ModernBERT-base",
+    *("PubMedBERT", "ModernBERT-base", "BioClinical-ModernBERT-base"),
     "ModernBERT-bio-base CLM detour (50B)",
 )
 MODELS = (
-    "all-mpnet-base-v2",
-    "all-MiniLM-L6-v2",
-    "paraphrase-MiniLM-L3-v2",
-    "random-all-MiniLM-L6-v2",
-    "random-all-mpnet-base-v2",
-    "causal-detour-1.1M",
-    "masked-twin-1.1M",
+    *("all-mpnet-base-v2", "all-MiniLM-L6-v2", "paraphrase-MiniLM-L3-v2", "random-all-MiniLM-L6-v2"),
+    *("random-all-mpnet-base-v2", "causal-detour-1.1M", "masked-twin-1.1M"),
 )
 MOST_ROWS = 6
 COMMAND = f"biobench report --average paper --task {','.join(COLUMNS)}"
@@ -48,11 +41,8 @@ def collect(folder: Path) -> int:
     """Copy what `folder` holds of `TASKS` and is not here yet, as it was written; the number of runs."""
     source, target = Store(folder), Store(RESULTS)
     here = {record.key for record in target.records()}
-    records = [
-        r
-        for r in source.records()
-        if r.task.id in TASKS and r.model.id in MODELS and r.limit is None and r.key not in here
-    ]
+    whole = [r for r in source.records() if r.task.id in TASKS and r.model.id in MODELS and r.limit is None]
+    records = [r for r in whole if r.key not in here]
     for record in records:
         target.copy(source, record)
     baselines, findings = scan_baselines(folder)
@@ -92,7 +82,8 @@ def block(rows: list[dict[str, Any]]) -> str:
         cells = {row["task"]: cell(row) for row in of}  # the last one wins: of baselines the best
         table.append(f"| {name} | {' | '.join(cells.get(task, '–') for task in COLUMNS)} |")
     words = (
-        "Percent: micro F1 for entities, accuracy for pubmedqa, macro F1 else. Published: arXiv:2605.12438. ± is half of\n"
+        "Percent: micro F1 for entities, accuracy for pubmedqa, macro F1 else. Published: arXiv:2605.12438. "
+        "± is half of\n"
         "the 95% interval over seeds; a failed seed gives one answer to everything. Baselines: bag of words, training\n"
         "dictionary, majority class."
     )

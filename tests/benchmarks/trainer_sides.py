@@ -164,42 +164,19 @@ def theirs(
         def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             after(stock.first if state.global_step == 1 else None)
 
+    size = len(batches[0].inputs)
     with tempfile.TemporaryDirectory() as folder:
         stock = _Stock(model, causal=causal)
         arguments = TrainingArguments(
-            output_dir=folder,
-            per_device_train_batch_size=len(batches[0].inputs),
-            max_steps=len(batches),
-            learning_rate=optimizer.learning_rate,
-            lr_scheduler_type="constant",
-            adam_beta2=optimizer.beta2,
-            adam_epsilon=optimizer.epsilon,
-            weight_decay=optimizer.weight_decay / optimizer.learning_rate,
-            max_grad_norm=optimizer.gradient_clip or 0.0,
-            logging_steps=_LOG,
-            report_to=[],
-            save_strategy="no",
-            disable_tqdm=True,
-            log_level="error",
-            use_cpu=device.type == "cpu",
-            bf16=precision == "bf16",
-            remove_unused_columns=False,
-            dataloader_pin_memory=device.type == "cuda",
-        )
-        trainer = Trainer(model=stock, args=arguments, train_dataset=_Rows(rows), callbacks=[Clock()])
+            output_dir=folder, per_device_train_batch_size=size, max_steps=len(batches),
+            learning_rate=optimizer.learning_rate, lr_scheduler_type="constant", adam_beta2=optimizer.beta2,
+            adam_epsilon=optimizer.epsilon, weight_decay=optimizer.weight_decay / optimizer.learning_rate,
+            max_grad_norm=optimizer.gradient_clip or 0.0, logging_steps=_LOG, report_to=[], save_strategy="no",
+            disable_tqdm=True, log_level="error", use_cpu=device.type == "cpu", bf16=precision == "bf16",
+            remove_unused_columns=False, dataloader_pin_memory=device.type == "cuda",
+        )  # fmt: skip
+        loader: Any = torch.utils.data.DataLoader(rows, batch_size=size, shuffle=False)  # type: ignore[arg-type]
+        trainer = Trainer(model=stock, args=arguments, train_dataset=rows, callbacks=[Clock()])  # type: ignore[arg-type]
         trainer.remove_callback(PrinterCallback)
-        trainer.get_train_dataloader = lambda: torch.utils.data.DataLoader(  # type: ignore[method-assign]
-            _Rows(rows), batch_size=len(batches[0].inputs), shuffle=False
-        )
+        trainer.get_train_dataloader = lambda: loader  # type: ignore[method-assign]
         trainer.train()
-
-
-class _Rows(torch.utils.data.Dataset[dict[str, Tensor]]):
-    def __init__(self, rows: list[dict[str, Tensor]]) -> None:
-        self.rows = rows
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, index: int) -> dict[str, Tensor]:
-        return self.rows[index]

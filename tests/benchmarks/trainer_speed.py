@@ -12,14 +12,11 @@ On a GPU it also prints tokens per second and MFU of the base and large shapes a
 from __future__ import annotations
 
 import argparse
-import contextlib
-import json
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
 from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 
 import numpy as np
 import torch
@@ -40,8 +37,6 @@ OBJECTIVES = ("clm", "mlm")
 SIDES = ("ours", "theirs", "bare")
 TURNS, WARM = 15, 4
 """Turns that each side takes; steps before the first one."""
-_MARK = "@bench "
-"""What a side's lines begin with."""
 
 
 @dataclass(frozen=True)
@@ -79,37 +74,33 @@ class Speed:
 class Pace:
     """Counts a side's steps, and at each turn's end says how long it took and waits for the word to go on.
 
-    A word is a line on stdin. warm: steps before the first turn; length: steps of a turn.
+    warm: steps before the first turn; length: steps of a turn.
     """
 
-    def __init__(self, device: torch.device, *, warm: int = WARM, length: int) -> None:
-        self.device, self.warm, self.length = device, warm, length
+    def __init__(self, wire: Connection, device: torch.device, *, warm: int = WARM, length: int) -> None:
+        self.wire, self.device, self.warm, self.length = wire, device, warm, length
         self.done, self.began = 0, 0.0
 
     def step(self, loss: float | None = None) -> None:
         """A step is done. loss: of the first step."""
         self.done += 1
         if loss is not None:
-            _say({"first_loss": loss})
+            self.wire.send(loss)
         if self.done < self.warm or (self.done - self.warm) % self.length:
             return
         if self.done > self.warm:
-            _say({"seconds": _now(self.device) - self.began})
-        sys.stdin.readline()
-        self.began = _now(self.device)
+            self.wire.send(_now(self.device) - self.began)
+        if self.wire.recv():
+            self.began = _now(self.device)
 
 
-def _say(what: dict[str, float]) -> None:
-    print(_MARK + json.dumps(what), flush=True)
-
-
-def measure(side: str, objective: str, vocabulary: int, *, steps: int, turns: int) -> None:
-    """One side in this process: `turns` turns of `steps` steps, each begun by a line on stdin (see `Pace`)."""
+def measure(wire: Connection, side: str, objective: str, vocabulary: int, steps: int, turns: int) -> None:
+    """One side in this process: the first step's loss, then seconds of `turns` turns of `steps` steps (see `Pace`)."""
     device, spec = torch.device("cuda" if torch.cuda.is_available() else "cpu"), toy()
     batches = make_batches(objective, WARM + turns * steps, spec.windows, spec.length, vocabulary, spec.masking)
     model = build({**spec.shape, "vocab_size": vocabulary}, device)
     causal, precision = objective == "clm", "bf16" if device.type == "cuda" else "fp32"
-    after = Pace(device, length=steps).step
+    after = Pace(wire, device, length=steps).step
     if side == "theirs":
         theirs(model, batches, after, causal=causal, precision=precision, optimizer=spec.optimizer)
         return
@@ -119,55 +110,28 @@ def measure(side: str, objective: str, vocabulary: int, *, steps: int, turns: in
     ours(model, batches, after, causal=causal, precision=precision, kind=kind, optimizer=spec.optimizer)
 
 
-class _Contender:
-    """A side in a process of its own, so that none finds memory or kernels that another prepared."""
-
-    def __init__(self, side: str, objective: str, vocabulary: int, *, steps: int, turns: int) -> None:
-        words = [sys.executable, "-m", "tests.benchmarks.trainer_speed", "--side", side, "--objective", objective]
-        words += ["--vocabulary", str(vocabulary), "--steps", str(steps), "--turns", str(turns)]
-        self.side, self.complaints = side, tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by `end`
-        self.process = subprocess.Popen(
-            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.complaints, text=True
-        )
-        self.first_loss = self._hear("first_loss")
-
-    def turn(self) -> float:
-        """Let it make one turn: seconds."""
-        assert self.process.stdin is not None
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-        return self._hear("seconds")
-
-    def _hear(self, what: str) -> float:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            if line.startswith(_MARK):
-                return float(json.loads(line.removeprefix(_MARK))[what])
-        self.complaints.seek(0)
-        said = self.complaints.read().strip()[-500:]
-        raise RuntimeError(f"the process of '{self.side}' ended with {self.process.wait()}: {said}")
-
-    def end(self) -> None:
-        """Stop its process."""
-        self.process.kill()
-        self.process.communicate()
-        self.complaints.close()
-
-
 def against_hf(objective: str, vocabulary: int, *, steps: int, turns: int) -> Speed:
-    """All sides on the toy recipe's shape, `turns` turns of `steps` steps each, who begins alternating."""
-    tokens = steps * toy().windows * toy().length
-    with contextlib.ExitStack() as stack:
-        sides: dict[str, _Contender] = {}
-        for name in SIDES:
-            sides[name] = _Contender(name, objective, vocabulary, steps=steps, turns=turns)
-            stack.callback(sides[name].end)
-        seen: list[tuple[float, float, float]] = []
-        for number in range(turns):
-            order = SIDES if number % 2 == 0 else SIDES[::-1]
-            once = {name: tokens / sides[name].turn() for name in order}
-            seen.append((once["ours"], once["theirs"], once["bare"]))
-    return Speed(objective, vocabulary, tuple(seen), (sides["ours"].first_loss, sides["theirs"].first_loss))
+    """All sides on the toy recipe's shape, `turns` turns of `steps` steps each, who begins alternating.
+
+    Each side has a process of its own, so that none finds memory or kernels that another prepared.
+    """
+    tokens, context = steps * toy().windows * toy().length, get_context("spawn")
+    wires: dict[str, Connection] = {}
+    for side in SIDES:
+        wires[side], other = context.Pipe()
+        context.Process(target=measure, args=(other, side, objective, vocabulary, steps, turns), daemon=True).start()
+        other.close()
+    losses = {side: wire.recv() for side, wire in wires.items()}
+    seen: list[tuple[float, float, float]] = []
+    for number in range(turns):
+        once = {}
+        for side in SIDES if number % 2 == 0 else SIDES[::-1]:
+            wires[side].send(True)
+            once[side] = tokens / wires[side].recv()
+        seen.append((once["ours"], once["theirs"], once["bare"]))
+    for wire in wires.values():
+        wire.send(False)
+    return Speed(objective, vocabulary, tuple(seen), (losses["ours"], losses["theirs"]))
 
 
 def on_gpu(name: str, objective: str, *, windows: int, steps: int = 12, warm: int = 4) -> tuple[float, float | None]:
@@ -204,7 +168,7 @@ def _now(device: torch.device) -> float:
     return time.perf_counter()
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main() -> None:
     """Print the comparison, and on a GPU the speeds of the paper's shapes."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.trainer_speed", description=__doc__)
     parser.add_argument("--steps", type=int, help="steps of a turn; default: 20, and 2 where the vocabulary is large")
@@ -212,26 +176,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--vocabulary", type=int, action="append", help="default: 1,600 as the recipe, and 32,768")
     parser.add_argument("--objective", choices=OBJECTIVES, action="append", help="default: both")
     parser.add_argument("--windows", type=int, default=4, help="windows of 8,192 tokens per step on a GPU")
-    parser.add_argument("--side", choices=SIDES, help="measure this side alone, here; a line on stdin begins a turn")
-    given = parser.parse_args(arguments)
-    kinds, sizes = given.objective or OBJECTIVES, given.vocabulary or VOCABULARIES
-    for size in sizes:
-        steps = given.steps or (2 if size > 8192 else 20)
+    given = parser.parse_args()
+    kinds = given.objective or OBJECTIVES
+    for size in given.vocabulary or VOCABULARIES:
         for objective in kinds:
-            if given.side is not None:
-                measure(given.side, objective, size, steps=steps, turns=given.turns)
-            else:
-                print(against_hf(objective, size, steps=steps, turns=given.turns).line(), flush=True)
-    if given.side is not None:
-        return 0
+            steps = given.steps or (2 if size > 8192 else 20)
+            print(against_hf(objective, size, steps=steps, turns=given.turns).line(), flush=True)
     if torch.cuda.is_available():
         for name in ("answerdotai/ModernBERT-base", "answerdotai/ModernBERT-large"):
             for objective in kinds:
                 speed, mfu = on_gpu(name, objective, windows=given.windows)
                 shown = "unknown" if mfu is None else f"{mfu:.1%}"
                 print(f"{name} {objective} at 8,192 tokens: {speed:,.0f} tokens/s, MFU {shown}", flush=True)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

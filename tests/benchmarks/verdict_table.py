@@ -97,11 +97,7 @@ class Suite:
         count = len(first)
         parts = [(float(se / count) ** 2, 99.0) for se in self.documents]
         within = these_tasks(
-            list(first),
-            list(second),
-            paired=[paired] * count,
-            resolutions=[self.resolution] * count,
-            documents=parts,
+            list(first), list(second), paired=[paired] * count, resolutions=[self.resolution] * count, documents=parts
         ).test
         assert within is not None
         gaps = first.mean(axis=1) - second.mean(axis=1)

@@ -13,8 +13,9 @@ from biobench.report.details.mistaken import read_mistakes
 from biobench.report.results import load
 from biobench.schema.document import Prediction, Span
 from biobench.store import Store
-from tests.helpers.cli_make import Run, Said, write_spec
+from tests.helpers.cli_make import Run, Said
 from tests.helpers.report_make import save_run
+from tests.helpers.spec_make import write_spec
 from tests.helpers.submission_make import honest_run
 
 SENTENCE = "The\tO\npatient\tO\nhas\tO\n<asthma>\tB-Disease\ntoday\tO\n\nNo\tO\nfever\tB-Disease\nnow\tO\n\n"

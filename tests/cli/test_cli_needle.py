@@ -12,7 +12,8 @@ from biobench.core.machine import peak_memory_bytes, reset_peak_memory
 from biobench.data.suite import suite_tasks
 from biobench.report.details.needle import needle_grids
 from biobench.store import Store
-from tests.helpers.cli_make import Run, write_spec
+from tests.helpers.cli_make import Run
+from tests.helpers.spec_make import write_spec
 from tests.helpers.tiny import make_tiny_encoder
 
 FAST = ("--device", "cpu", "--parallel", "1")

@@ -9,7 +9,8 @@ import pytest
 import biobench as library
 from biobench.errors import DataUnavailableError
 from biobench.store import Store
-from tests.helpers.cli_make import FAST, Run, Said, write_spec
+from tests.helpers.cli_make import FAST, Run, Said
+from tests.helpers.spec_make import write_spec
 
 FIELDS = {
     *("model", "task", "task_version", "seed", "status", "reason", "key", "scores", "primary", "seconds"),

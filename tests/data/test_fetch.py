@@ -30,9 +30,9 @@ def test_plain_files_are_put_in_place_and_load(
     assert sorted(Path(f).name for f in result.files) == ["devel.tsv", "test.tsv", "train.tsv"]
     assert seen[-1][1] == seen[-1][2] == len(GOOD)
     assert len(load_data(task, data).train) == 1
-    asked = len(server.asked)
+    server.forget()
     assert fetch(task, data).notes == ["already at hand"]
-    assert len(server.asked) == asked
+    assert not server.seen
 
 
 def test_a_zip_with_a_subfolder_and_resource_forks(
@@ -65,22 +65,24 @@ def test_a_broken_download_is_continued_where_a_hash_guards_it(
     server: Server, waits: list[float], tmp_path: Path
 ) -> None:
     url = server.put("big.bin", CONTENT)
-    server.cut["/big.bin"] = [100_000, 0, 0]
+    for sent in (100_000, 0, 0):
+        server.fault("big.bin", "cut", sent)
     with pytest.raises(DataUnavailableError, match="cut off: 100000 of 300000 bytes"):
         download(url, tmp_path / "d" / "big.bin", DIGEST)
     assert not (tmp_path / "d" / "big.bin").exists()
     assert download(url, tmp_path / "d" / "big.bin", DIGEST).read_bytes() == CONTENT
-    assert [wanted for _, wanted in server.asked] == [None, *["bytes=100000-"] * 3]
+    assert [request.range for request in server.seen] == [None, *["bytes=100000-"] * 3]
     assert not parts(tmp_path)
-    server.cut["/big.bin"] = [100_000]
+    server.fault("big.bin", "cut", 100_000)
     assert download(url, tmp_path / "other.bin").read_bytes() == CONTENT
-    assert [wanted for _, wanted in server.asked[-2:]] == [None, None], "another version would go unseen"
+    assert [request.range for request in server.seen[-2:]] == [None, None], "another version would go unseen"
 
 
 @pytest.mark.parametrize("fault", ["no ranges", "shifted", "longer", "another version"])
 def test_a_part_that_does_not_fit_is_not_joined(fault: str, server: Server, waits: list[float], tmp_path: Path) -> None:
     url = server.put("big.bin", CONTENT)
-    server.ranges, server.shift = fault != "no ranges", 8 * (fault == "shifted")
+    if fault in ("no ranges", "shifted"):
+        server.fault("big.bin", "whole" if fault == "no ranges" else "shift", 8, times=-1)
     (tmp_path / "big.bin.part").write_bytes(CONTENT[:1000] + b"x" * (400_000 if fault == "longer" else 0))
     if fault == "another version":
         (tmp_path / "big.bin.part").write_bytes(b"x" * 1000)
@@ -94,16 +96,18 @@ def test_a_busy_server_is_asked_three_times_and_a_closed_one_once(
     server: Server, waits: list[float], tmp_path: Path
 ) -> None:
     url = server.put("big.bin", CONTENT)
-    server.busy = [429, 503]
+    for answer in (429, 503):
+        server.fault("big.bin", "status", answer)
     assert download(url, tmp_path / "big.bin").read_bytes() == CONTENT
     assert waits == [1, 2]
-    server.busy = [503, 503, 503]
+    server.fault("big.bin", "status", 503, times=3)
     with pytest.raises(DataUnavailableError, match="answers 503 Service Unavailable"):
         download(url, tmp_path / "other.bin")
-    server.busy, server.asked = [403], []
+    server.forget()
+    server.fault("big.bin", "status", 403)
     with pytest.raises(DataUnavailableError, match="answers 403 Forbidden"):
         download(url, tmp_path / "other.bin")
-    assert len(server.asked) == 1
+    assert len(server.seen) == 1
 
 
 def test_wrong_hash_missing_file_and_missing_member(

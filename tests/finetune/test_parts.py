@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import yaml
 from torch import nn
 
 from biobench.encode.tokens import Encoded
@@ -23,7 +24,7 @@ from biobench.schema.document import Document, TaskData
 from biobench.schema.record import Windows
 from biobench.schema.task import TaskSpec
 from biobench.schema.training import Training
-from tests.helpers.labels_make import multi_label_spec
+from tests.helpers.spec_make import spec_text
 
 
 @pytest.mark.parametrize(("ratio", "steps"), [(0.25, 2), (0.35, 4), (0.34, 3), (1.0, 10), (0.0, 0)])
@@ -92,6 +93,8 @@ def test_training_the_used_rows_is_training_the_whole_table(folders: Callable[[s
 
 
 PLAIN: dict[str, Any] = {
+    "type": "multi_label",
+    "source": {"id": "s", "folder": "f", "files": {"all": "x"}, "reader": {"format": "tsv"}},
     "labels": ["a", "b", "c"],
     "training": {"epochs": 1, "learning_rate": 1e-3},
     "head": {"kind": "sequence"},
@@ -99,7 +102,7 @@ PLAIN: dict[str, Any] = {
 
 
 def _multi_label(**changes: Any) -> TaskSpec:
-    return multi_label_spec(**{**PLAIN, **changes})
+    return TaskSpec.model_validate(yaml.safe_load(spec_text("m", **{**PLAIN, **changes})))
 
 
 def _split(rows: list[list[int]]) -> Split:

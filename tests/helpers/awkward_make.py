@@ -8,10 +8,8 @@ from pathlib import Path
 
 from biobench.report.tasks import shipped
 from biobench.schema.record import Resampling
-from biobench.store.records import to_json
-from biobench.store.tables import to_parquet
 from tests.helpers.report_make import run_of
-from tests.helpers.store_make import documents, predictions
+from tests.helpers.store_make import write_runs
 
 Scores = Mapping[str, Mapping[str, Mapping[int, float]]]
 """Model -> task -> seed -> score, a fraction."""
@@ -59,7 +57,6 @@ def awkward_scores(chance: random.Random) -> Scores:
 
 def save_awkward(results: Path, scores: Scores) -> None:
     """Store the runs, without fsync so that it is quick; `limited` is a model of limited runs alone."""
-    table = to_parquet(documents(), predictions())
     runs = [
         run_of(
             *(model, task, seed, score),
@@ -70,11 +67,5 @@ def save_awkward(results: Path, scores: Scores) -> None:
         for seed, score in seeds.items()
     ]
     runs += [run_of("limited", task, 0, 0.9, limit=16) for task in TASKS[:3]]
-    for run in runs:
-        name = f"runs/{run.task.id}/{run.key}"
-        rows = {"Drug": {"f1": run.scores["macro_f1"], "support": ANSWERS[run.task.id]}}
-        stored = run.model_copy(update={"per_label": rows, "predictions": f"{name}.parquet"})
-        path = results / f"{name}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(to_json(stored, path))
-        path.with_suffix(".parquet").write_bytes(table)
+    rows = [{"Drug": {"f1": run.scores["macro_f1"], "support": ANSWERS[run.task.id]}} for run in runs]
+    write_runs(results, (run.model_copy(update={"per_label": row}) for run, row in zip(runs, rows, strict=True)))

@@ -51,35 +51,22 @@ def types_shuffled(seed: int) -> Callable[[Sequence[Document]], list[Document]]:
 def characters_moved(step: int) -> Callable[[Sequence[Document]], list[Document]]:
     """All mentions moved by characters; those that leave the text are gone."""
 
-    def change(documents: Sequence[Document]) -> list[Document]:
-        return [
-            replace(
-                d,
-                spans=tuple(
-                    Span(s.start + step, s.end + step, s.label)
-                    for s in d.spans
-                    if s.start + step >= 0 and s.end + step <= len(d.text)
-                ),
-                tags=(),
-            )
-            for d in documents
-        ]
+    def moved(d: Document) -> Document:
+        spans = (Span(s.start + step, s.end + step, s.label) for s in d.spans)
+        return replace(d, spans=tuple(s for s in spans if s.start >= 0 and s.end <= len(d.text)), tags=())
 
-    return change
+    return lambda documents: [moved(d) for d in documents]
 
 
 def tokens_moved(step: int) -> Callable[[Sequence[Document]], list[Document]]:
     """All tags moved by tokens, O coming in at the other end."""
 
-    def change(documents: Sequence[Document]) -> list[Document]:
-        found = []
-        for d in documents:
-            pad = ("O",) * min(abs(step), len(d.tags))
-            tags = (*pad, *d.tags[: len(d.tags) - len(pad)]) if step > 0 else (*d.tags[len(pad) :], *pad)
-            found.append(replace(d, tags=tags, spans=tags_to_spans(tags, d.tokens, "lenient")))
-        return found
+    def moved(d: Document) -> Document:
+        pad = ("O",) * min(abs(step), len(d.tags))
+        tags = (*pad, *d.tags[: len(d.tags) - len(pad)]) if step > 0 else (*d.tags[len(pad) :], *pad)
+        return replace(d, tags=tags, spans=tags_to_spans(tags, d.tokens, "lenient"))
 
-    return change
+    return lambda documents: [moved(d) for d in documents]
 
 
 def _with_gold_of(document: Document, other: Document) -> Document:

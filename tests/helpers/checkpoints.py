@@ -13,25 +13,26 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+CLINICAL = ("β-blocker 5 mg/kg (Hb 9.1 g/dL) l'hémoglobine d’œdème", "naïve coöperation ﬁbrose ½ ²")
+"""Some of what clinical text is full of."""
 _SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
 
 
-def sentences() -> list[str]:
-    """Training sentences of the demo task, and some of what clinical text is full of."""
+def sentences(*tasks: str) -> list[str]:
+    """Training sentences of demo tasks."""
     from biobench.data.catalog import load_task
     from biobench.data.load import load_data
 
-    texts = [d.text for d in load_data(load_task("demo_ner"), None).train]
-    return [*texts, "β-blocker 5 mg/kg (Hb 9.1 g/dL) l'hémoglobine d’œdème", "naïve coöperation ﬁbrose ½ ²"]
+    return [d.text for task in tasks for d in load_data(load_task(task), None).train]
 
 
-def wordpiece() -> Tokenizer:
-    """BERT-like: lower-cased WordPiece."""
+def wordpiece(size: int = 400, normalizer: Any = None, texts: list[str] | None = None) -> Tokenizer:
+    """BERT-like: WordPiece, lower-cased unless there is another normalizer."""
     tokenizer = Tokenizer(models.WordPiece(unk_token="<unk>"))
-    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.normalizer = normalizer or normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    trainer = trainers.WordPieceTrainer(vocab_size=400, special_tokens=SPECIAL, show_progress=False)
-    return _trained(tokenizer, trainer)
+    trainer = trainers.WordPieceTrainer(vocab_size=size, special_tokens=SPECIAL, show_progress=False)
+    return _trained(tokenizer, trainer, texts)
 
 
 def byte_level() -> Tokenizer:
@@ -56,8 +57,8 @@ def sentencepiece_like() -> Tokenizer:
     return _trained(tokenizer, trainer)
 
 
-def _trained(tokenizer: Tokenizer, trainer: Any) -> Tokenizer:
-    tokenizer.train_from_iterator(sentences(), trainer)
+def _trained(tokenizer: Tokenizer, trainer: Any, texts: list[str] | None = None) -> Tokenizer:
+    tokenizer.train_from_iterator([*sentences("demo_ner"), *CLINICAL] if texts is None else texts, trainer)
     tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>", pair="<s> $A </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
     )
@@ -70,7 +71,7 @@ TOKENIZERS: dict[str, Callable[[], Tokenizer]] = {
     "sentencepiece_like": sentencepiece_like,
 }
 
-_IDS = {"bos_token_id": 0, "cls_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "sep_token_id": 2}
+IDS = {"bos_token_id": 0, "cls_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "sep_token_id": 2}
 FAMILIES: dict[str, tuple[type[Any], str, dict[str, Any]]] = {
     "bert": (hf.BertConfig, "wordpiece", _SIZES),
     "roberta": (hf.RobertaConfig, "byte_level", _SIZES),
@@ -104,27 +105,20 @@ RARER: dict[str, tuple[type[Any], str, dict[str, Any]]] = {
 """Families that need care: no bf16, states that feel padding, causal attention, a pooler that is always called."""
 
 
-def fast_tokenizer(kind: str, limit: int | None = 512) -> Any:
+def fast_tokenizer(kind: str | Tokenizer, limit: int | None = 512) -> Any:
     """The tokenizer wrapped for the model library; limit None leaves `model_max_length` unset."""
     arguments = {} if limit is None else {"model_max_length": limit}
     return hf.PreTrainedTokenizerFast(
-        tokenizer_object=TOKENIZERS[kind](),
-        bos_token="<s>",
-        cls_token="<s>",
-        pad_token="<pad>",
-        eos_token="</s>",
-        sep_token="</s>",
-        unk_token="<unk>",
-        mask_token="<mask>",
-        **arguments,
-    )
+        tokenizer_object=TOKENIZERS[kind]() if isinstance(kind, str) else kind, bos_token="<s>", cls_token="<s>",
+        pad_token="<pad>", eos_token="</s>", sep_token="</s>", unk_token="<unk>", mask_token="<mask>", **arguments,
+    )  # fmt: skip
 
 
 def make_checkpoint(family: str, folder: Path, *, positions: int = 200, limit: int | None = 512) -> Path:
     """Write a random checkpoint of `family` (seed 0) to `folder`."""
     config_class, kind, sizes = {**FAMILIES, **RARER}[family]
     tokenizer = fast_tokenizer(kind, limit)
-    ids = {k: v for k, v in _IDS.items() if family in ("modernbert", "eurobert") or k == "pad_token_id"}
+    ids = {k: v for k, v in IDS.items() if family in ("modernbert", "eurobert") or k == "pad_token_id"}
     config = config_class(vocab_size=len(tokenizer), max_position_embeddings=positions, **ids, **sizes)
     torch.manual_seed(0)
     model = hf.AutoModel.from_config(config)

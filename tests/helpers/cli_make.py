@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 SCRIPT = Path(sys.executable).parent / "biobench"
 FAST = ("--limit", "24", "--set", "training.epochs=1", "--device", "cpu", "--parallel", "1")
@@ -62,28 +61,6 @@ def call(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], *ar
         main()
     out, err = capfd.readouterr()
     return Said(int(ended.value.code or 0), out, err)
-
-
-def write_spec(path: Path, **fields: Any) -> Path:
-    """A task spec of these fields, with plain values for the others."""
-    plain: dict[str, Any] = {
-        "id": path.stem,
-        "version": 1,
-        "name": "Made by a test",
-        "language": "en",
-        "type": "token_ner",
-        "labels": ["Disease"],
-        "unit": "sentence",
-        "training": {"epochs": 1, "learning_rate": 1e-3},
-        "head": {"kind": "token"},
-        "metric": {"primary": "macro_f1", "paper": "micro_f1"},
-        "access": "open",
-        "licence": "none",
-        "homepage": "https://example.org",
-        "citation": "none",
-    }
-    path.write_text(yaml.safe_dump(plain | fields, sort_keys=False), encoding="utf-8")
-    return path
 
 
 def process(*arguments: str | Path, cwd: Path, **environment: str) -> Said:

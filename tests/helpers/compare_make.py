@@ -7,12 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from biobench.report.tasks import shipped
 from biobench.schema.document import Document, Prediction
 from biobench.schema.record import RunRecord
-from biobench.score import scored
-from biobench.store import Store, run_key
-from tests.helpers.store_make import record
+from tests.helpers.store_make import record, save_scored, shipped_identity
 
 LABELS = ("A", "B", "C")
 SEEDS = (42, 43, 44)
@@ -38,7 +35,7 @@ def predictions(gold: list[Document], quality: float, salt: str) -> list[Predict
 
 
 def constant(gold: list[Document]) -> list[Prediction]:
-    """The floor that says A always."""
+    """The baseline that says A always."""
     return [Prediction(document=d.id, labels=("A",)) for d in gold]
 
 
@@ -58,38 +55,13 @@ def save(
 ) -> RunRecord:
     """One run, on the shipped spec where there is one. identity: fields of its task;
     fields: of the record (limit, overrides, ...)."""
-    info = shipped().get(task)
-    source = next(iter(info.hashes)) if info else "local"
-    gold = documents(info.corpus if info else task, count)
-    base = record(model=model, task=task, seed=seed, score=False, **fields)
-    about = base.task.model_copy(
-        update={
-            "hash": spec or (info.hashes[source] if info else f"hash of {task}"),
-            "data_hash": data,
-            "source": source,
-            "corpus": info.corpus if info else task,
-            "language": info.language if info else "en",
-            "paper": info.paper if info else "micro_f1",
-            "type": "single_label",
-            "labels": LABELS,
-            "gold_labels": LABELS,
-            "test_documents": count,
-            **(identity or {}),
-        }
-    )
-    key = run_key(
-        model_hash=base.model.hash,
-        task_hash=about.hash,
-        data_hash=data,
-        seed=seed,
-        precision="fp32",
-        track=base.track,
-        limit=base.limit,
-        protocol={"model": model, "task": task},
-    )
-    made = base.model_copy(update={"key": key, "task": about})
+    about = shipped_identity(task)
+    about |= {"data_hash": data, "type": "single_label", "labels": LABELS, "gold_labels": LABELS}
+    about |= {"test_documents": count} | ({"hash": spec} if spec else {}) | (identity or {})
+    gold = documents(about["corpus"], count)
     said = predictions(gold, quality, f"{model} {task} {seed}") if said is None else said
-    return Store(results).save(scored(made, gold, said), gold, said)
+    run = record(model=model, task=task, seed=seed, score=False, **fields)
+    return save_scored(results, run, gold, said, **about)
 
 
 def save_runs(

@@ -2,74 +2,43 @@
 
 from __future__ import annotations
 
-import http.server
 import io
-import re
 import tarfile
-import threading
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from biobench.data.catalog import LoadedTask
 from biobench.data.fetch import fetch
 from biobench.errors import BioBenchError
+from tests.helpers.hub_wire import RefusedRequest, Traffic, WireHandler
 
 GOOD = "Mild\tO\nasthma\tB-Disease\n\n"
 """A token file with one sentence."""
 
 
-class Server:
-    """Serves byte strings; can be busy, cut a reply short, shift a range and refuse ranges."""
+class Server(Traffic):
+    """Serves byte strings by name."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.files: dict[str, bytes] = {}
-        self.cut: dict[str, list[int]] = {}
-        self.busy: list[int] = []
-        self.shift = 0
-        self.ranges = True
-        self.asked: list[tuple[str, str | None]] = []
-        outer = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                wanted = self.headers.get("Range")
-                outer.asked.append((self.path, wanted))
-                content = outer.files.get(self.path)
-                if content is None or outer.busy:
-                    self.send_error(404 if content is None else outer.busy.pop(0))
-                    return
-                match = re.fullmatch(r"bytes=(\d+)-(\d*)", wanted or "") if outer.ranges else None
-                first, last = 0, len(content) - 1
-                if match:
-                    first = int(match[1])
-                    last = int(match[2]) if match[2] else last
-                    if first >= len(content):
-                        self.send_error(416)
-                        return
-                    self.send_response(206)
-                    self.send_header("Content-Range", f"bytes {first + outer.shift}-{last}/{len(content)}")
-                else:
-                    self.send_response(200)
-                body = content[first : last + 1]
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                cuts = outer.cut.get(self.path)
-                self.wfile.write(body[: cuts.pop(0)] if cuts else body)
-                self.close_connection = True
-
-            def log_message(self, *args: Any) -> None:
-                return
-
-        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.thread = threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True)
-        self.thread.start()
+        self.http = self.listen(_Files)
 
     def put(self, name: str, content: bytes) -> str:
-        self.files[f"/{name}"] = content
+        self.files[name] = content
         return f"http://127.0.0.1:{self.http.server_port}/{name}"
+
+
+class _Files(WireHandler):
+    outer: Server
+
+    def route(self, segments: list[str]) -> None:
+        name = "/".join(segments)
+        if name not in self.outer.files:
+            raise RefusedRequest(404, "", "no such file")
+        self.content(self.outer.files[name], {})
 
 
 def zipped(files: dict[str, bytes], links: dict[str, str] | None = None) -> bytes:

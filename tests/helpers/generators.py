@@ -117,14 +117,9 @@ def meddialog(data: Path, n: int = 90) -> int:
     cuis = [f"C00{i:05}" for i in range(100, 122)]
     for part in ("multilabel_annotation", "post-editing"):
         (folder / part).mkdir(parents=True)
-    with (
-        (folder / "multilabel_annotation" / "dataset_multilabel_meddialog_22labels.csv").open(
-            "w", newline=""
-        ) as labels,
-        (folder / "post-editing" / "meddialog-fr-women_post-editing.csv").open(
-            "w", encoding="utf-8", newline=""
-        ) as texts,
-    ):
+    annotated = folder / "multilabel_annotation" / "dataset_multilabel_meddialog_22labels.csv"
+    edited = folder / "post-editing" / "meddialog-fr-women_post-editing.csv"
+    with annotated.open("w", newline="") as labels, edited.open("w", encoding="utf-8", newline="") as texts:
         first, second = csv.writer(labels, delimiter="\t"), csv.writer(texts, delimiter="\t")
         first.writerow(["id", "split", "labels"])
         second.writerow(["id", "machine_translation", "post-edited"])
@@ -148,39 +143,21 @@ def diamed(data: Path) -> dict[str, int]:
     folder.mkdir(parents=True)
     sizes = {"train": 20, "validation": 6, "test": 7}
     for split, size in sizes.items():
-        items = [
-            {
-                "identifier": f"{split}{i}",
-                "clinical_case": f" {_sentence(rng)} ",
-                "icd-10": DIAMED[i % 3],
-                "figures": [],
-            }
-            for i in range(size)
-        ]
-        items.insert(1, {"identifier": f"{split}a", "clinical_case": "Deux cas.", "icd-10": "Plusieurs cas cliniques"})
-        items.insert(2, {"identifier": f"{split}b", "clinical_case": "Rien.", "icd-10": "Aucune annotation"})
-        items.insert(3, {"identifier": f"{split}c", "clinical_case": "Vide.", "icd-10": float("nan")})
-        items.insert(4, {"identifier": f"{split}d", "clinical_case": "  ", "icd-10": DIAMED[0]})
+        rows: list[tuple[str, str | float]] = [(f" {_sentence(rng)} ", DIAMED[i % 3]) for i in range(size)]
+        rows[1:1] = [("Deux cas.", "Plusieurs cas cliniques"), ("Rien.", "Aucune annotation")]
+        rows[3:3] = [("Vide.", float("nan")), ("  ", DIAMED[0])]
+        names = ("identifier", "clinical_case", "icd-10", "figures")
+        items = [dict(zip(names, (f"{split}{i}", *row, []), strict=True)) for i, row in enumerate(rows)]
         (folder / f"{split}.json").write_text(json.dumps(items, ensure_ascii=False, indent=1), encoding="utf-8")
     return sizes
 
 
 PHENOTYPES = [
-    "ADVANCED.CANCER",
-    "ADVANCED.HEART.DISEASE",
-    "ADVANCED.LUNG.DISEASE",
-    "ALCOHOL.ABUSE",
-    "CHRONIC.NEUROLOGICAL.DYSTROPHIES",
-    "CHRONIC.PAIN.FIBROMYALGIA",
-    "DEMENTIA",
-    "DEPRESSION",
-    "DEVELOPMENTAL.DELAY.RETARDATION",
-    "NON.ADHERENCE",
-    "OBESITY",
-    "OTHER.SUBSTANCE.ABUSE",
-    "SCHIZOPHRENIA.AND.OTHER.PSYCHIATRIC.DISORDERS",
-    "UNSURE",
-]
+    "ADVANCED.CANCER", "ADVANCED.HEART.DISEASE", "ADVANCED.LUNG.DISEASE", "ALCOHOL.ABUSE",
+    "CHRONIC.NEUROLOGICAL.DYSTROPHIES", "CHRONIC.PAIN.FIBROMYALGIA", "DEMENTIA", "DEPRESSION",
+    "DEVELOPMENTAL.DELAY.RETARDATION", "NON.ADHERENCE", "OBESITY", "OTHER.SUBSTANCE.ABUSE",
+    "SCHIZOPHRENIA.AND.OTHER.PSYCHIATRIC.DISORDERS", "UNSURE",
+]  # fmt: skip
 
 
 def phenotype(data: Path, notes: int = 40) -> int:
@@ -206,6 +183,9 @@ def phenotype(data: Path, notes: int = 40) -> int:
     return 2 * notes
 
 
+COS = (("opacity", "Attr"), ("left lobe", "Loc"), ("large", "Val"), ("larger", "Cos"), ("is", "Dhead"))
+
+
 def cos(data: Path, snippets: int = 1008, duplicates: int = 57) -> list[str]:
     """`cos/snippet<a>_<b>.txt/.ann`: one snippet a line, whole-file offsets, R and # lines, Duplicate lines.
 
@@ -229,13 +209,7 @@ def cos(data: Path, snippets: int = 1008, duplicates: int = 57) -> list[str]:
             number += 1
             lines = [f"T{number}\t{kinds[i - 1]} {start} {start + len(line)}\t{line}"]
             if kinds[i - 1] == "Snippet":
-                for surface, kind in (
-                    ("opacity", "Attr"),
-                    ("left lobe", "Loc"),
-                    ("large", "Val"),
-                    ("larger", "Cos"),
-                    ("is", "Dhead"),
-                ):
+                for surface, kind in COS:
                     number += 1
                     at = start + line.index(surface)
                     if surface == "large" and i % 50:

@@ -15,7 +15,7 @@ import json
 import platform
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -33,49 +33,29 @@ from biobench.schema.document import Document
 from biobench.store import Store
 from tests.helpers.checkpoints import FAMILIES, SPECIAL
 from tests.helpers.span_make import make_nested
+from tests.helpers.spec_make import write_spec
 
 FILE = Path(__file__).parent.parent / "golden" / "golden_runs.json"
 
-_WORDPIECE = {
+_WORDPIECE: dict[str, Any] = {
     "normalizer": {
         **dict.fromkeys(("clean_text", "handle_chinese_chars", "lowercase"), True),
         "type": "BertNormalizer",
         "strip_accents": None,
     },
     "pre_tokenizer": {"type": "BertPreTokenizer"},
-    "model": {
-        "type": "WordPiece",
-        "unk_token": "<unk>",
-        "continuing_subword_prefix": "##",
-        "max_input_chars_per_word": 100,
-    },
+    "model": {"type": "WordPiece", "unk_token": "<unk>", "continuing_subword_prefix": "##"}
+    | {"max_input_chars_per_word": 100},
 }
-_UNIGRAM = {
+_UNIGRAM: dict[str, Any] = {
     "normalizer": {"type": "NFKC"},
     "pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True},
     "model": {"type": "Unigram", "unk_id": 3, "byte_fallback": False},
 }
 
-_SPEC = """\
-id: {id}
-version: 1
-name: Made for golden runs
-language: {language}
-type: {type}
-source: {source}
-reader: {reader}
-labels: {labels}
-unit: sentence
-protocol: {{max_length: 64}}
-training: {{epochs: 8, learning_rate: 4e-3, batch_size: 8, precision: fp32{frozen}}}
-head: {head}
-metric: {metric}
-access: open
-licence: CC0
-homepage: https://example.org
-citation: made for a test
-"""
 _ROWS = "{id: made, folder: rows, files: {train: train.tsv, validation: validation.tsv, test: test.tsv}}"
+_TRAINING = {"epochs": 8, "learning_rate": 4e-3, "batch_size": 8, "precision": "fp32"}
+_ACCURACY = {"primary": "accuracy", "paper": "accuracy"}
 _TOPICS = "[cardiology, gastroenterology, neurology, pneumology]"
 _PROBE = ("training.encoder=frozen", "probe={learning_rates: [3e-3, 3e-2], epochs: 16, segments: 4, batch_size: 8}")
 
@@ -130,16 +110,8 @@ RUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 }
 """Name of a run to its family of encoders, its task and its overrides."""
 
-PRETRAINED = {
-    "detour": ("toy_detour", ("phases.0.tokens=4608", "phases.0.schedule.warmup=1000", "phases.1.tokens=3072")),
-    "twin": ("toy_mlm_twin", ("phases.0.tokens=4608", "phases.0.schedule.warmup=1000", "phases.1.tokens=3072")),
-}
-"""The pretraining pair: name to recipe and overrides."""
-_SMALL = (
-    *("base.config.hidden_size=32", "base.config.intermediate_size=32", "base.config.num_hidden_layers=3"),
-    *("base.config.num_attention_heads=2", "base.config.local_attention=16", "base.tokenizer.vocabulary=500"),
-    *("corpus.sources.0.embedded.documents=150", "corpus.sequence_length=48", "batch.sequences=8", "logging.every=1"),
-)
+PRETRAINED = {"detour": "toy_detour", "twin": "toy_mlm_twin"}
+"""The pretraining pair: name to recipe."""
 
 
 def _topics() -> dict[str, list[Document]]:
@@ -154,62 +126,45 @@ def write_checkpoint(family: str, folder: Path) -> Path:
     if family == "bert":
         entries = [*SPECIAL, *letters, *(f"##{c}" for c in letters)]
         entries += sorted({w.lower() for w in words} - set(entries))
-        form: dict[str, Any] = json.loads(json.dumps(_WORDPIECE))
-        form["model"]["vocab"] = {entry: i for i, entry in enumerate(entries)}
+        form = _WORDPIECE | {"model": _WORDPIECE["model"] | {"vocab": {entry: i for i, entry in enumerate(entries)}}}
     else:
         entries = [*SPECIAL, "▁", *letters, *(f"▁{w}" for w in words)]
-        form = json.loads(json.dumps(_UNIGRAM))
-        form["model"]["vocab"] = [[e, -1.0 if e.startswith("▁") else -4.0] for e in entries]
-    form["version"], form["truncation"], form["padding"], form["decoder"] = "1.0", None, None, None
+        chances = [[e, -1.0 if e.startswith("▁") else -4.0] for e in entries]
+        form = _UNIGRAM | {"model": _UNIGRAM["model"] | {"vocab": chances}}
+    form |= {"version": "1.0", "truncation": None, "padding": None, "decoder": None}
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     form["added_tokens"] = [{"id": i, "content": c, **flags, "special": True} for i, c in enumerate(SPECIAL)]
 
-    def special(name: str, kind: int) -> dict[str, Any]:
-        return {"SpecialToken": {"id": name, "type_id": kind}}
-
-    def text(name: str, kind: int) -> dict[str, Any]:
-        return {"Sequence": {"id": name, "type_id": kind}}
-
-    single = [special("<s>", 0), text("A", 0), special("</s>", 0)]
+    parts = [
+        *({"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}),
+        *({"SpecialToken": {"id": "</s>", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}),
+        {"SpecialToken": {"id": "</s>", "type_id": 1}},
+    ]
     form["post_processor"] = {
         "type": "TemplateProcessing",
-        "single": single,
-        "pair": [*single, text("B", 1), special("</s>", 1)],
+        "single": parts[:3],
+        "pair": parts,
         "special_tokens": {c: {"id": c, "ids": [SPECIAL.index(c)], "tokens": [c]} for c in ("<s>", "</s>")},
     }
     _write_json(folder / "tokenizer.json", form)
     names = dict(zip(("bos", "pad", "eos", "unk", "mask"), SPECIAL, strict=True)) | {"cls": "<s>", "sep": "</s>"}
-    _write_json(
-        folder / "tokenizer_config.json",
-        {
-            "tokenizer_class": "PreTrainedTokenizerFast",
-            "model_max_length": 512,
-            **{f"{role}_token": name for role, name in names.items()},
-        },
-    )
+    about: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 512}
+    _write_json(folder / "tokenizer_config.json", about | {f"{role}_token": name for role, name in names.items()})
     config_class, _, sizes = FAMILIES[family]
     ids = {"bos_token_id": 0, "cls_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "sep_token_id": 2}
-    fields = {
-        **sizes,
-        **(ids if family == "modernbert" else {"pad_token_id": 1}),
-        "vocab_size": len(entries),
-        "max_position_embeddings": 300,
-    }
+    fields = sizes | (ids if family == "modernbert" else {"pad_token_id": 1})
+    fields |= {"vocab_size": len(entries), "max_position_embeddings": 300}
     model = hf.AutoModel.from_config(config_class(**fields))
     draw = np.random.RandomState(7)  # whose numbers never change from one version to the next
     weights = {}
     for name, old in sorted(model.state_dict().items()):
-        if name.endswith("bias"):
-            weights[name] = np.zeros(old.shape, np.float32)
-        elif old.ndim == 1:
-            weights[name] = np.ones(old.shape, np.float32)
+        if name.endswith("bias") or old.ndim == 1:
+            weights[name] = np.full(old.shape, 0 if name.endswith("bias") else 1, np.float32)
         else:
             weights[name] = ((draw.random_sample(tuple(old.shape)) - 0.5) * 0.25).astype(np.float32)
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    _write_json(
-        folder / "config.json",
-        {"model_type": model.config.model_type, "architectures": [type(model).__name__], **fields},
-    )
+    about = {"model_type": model.config.model_type, "architectures": [type(model).__name__]}
+    _write_json(folder / "config.json", about | fields)
     return folder
 
 
@@ -220,6 +175,7 @@ def _write_json(path: Path, value: Any) -> None:
 def write_tasks(folder: Path) -> dict[str, str]:
     """Write corpora and specs below `folder`; task id to what names the task."""
     (folder / "rows").mkdir(parents=True)
+    _write_names(folder)
     topics = _topics()
     draw = random.Random(5)
     related = {"cardiology": "treats", "neurology": "causes"}
@@ -236,77 +192,59 @@ def write_tasks(folder: Path) -> dict[str, str]:
         (folder / "rows" / f"{split}.jsonl").write_text("\n".join(questions) + "\n", encoding="utf-8")
         (folder / "rows" / f"{split}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
-    def spec(id: str, **fields: str) -> str:
-        path = folder / f"{id}.yaml"
-        plain = {
-            "frozen": "",
-            "language": "en",
-            "source": _ROWS,
-            "head": "{kind: sequence}",
-            "metric": "{paper: micro_f1}",
-        }
-        path.write_text(_SPEC.format(id=id, **{**plain, **fields}), encoding="utf-8")
-        return str(path)
-
-    needle = "{format: needle, lengths: [192, 224], notes: 300, examples: {train: 48, validation: 12, test: 24}}"
-    return {
-        "golden_several": spec(
-            "golden_several",
-            type="multi_label",
-            labels=_TOPICS[:-1] + ", long]",
-            reader="{format: tsv, columns: {text: text, label: several}, label_separator: '|'}",
-        ),
-        "golden_relation": spec(
-            "golden_relation",
-            type="relation",
-            labels="[none, treats, causes]",
-            reader="{format: tsv, columns: {text: text, label: relation}}",
-            metric="{primary: micro_f1_positive, paper: micro_f1_positive, negative_label: none}",
-        ),
-        "golden_pair": spec(
-            "golden_pair",
-            type="single_label",
-            labels="['no', 'yes']",
-            reader="{format: tsv, columns: {text: text, label: same, first: asked}}",
-            metric="{primary: accuracy, paper: accuracy}",
-        ),
-        "golden_text_pair": spec(
-            "golden_text_pair",
-            type="text_pair",
-            labels="['no', 'yes']",
-            reader="{format: tsv, columns: {text: text, label: same, first: asked}}",
-            metric="{primary: accuracy, paper: accuracy}",
-        ),
-        "golden_numbers": spec(
-            "golden_numbers",
-            type="regression",
-            labels="[length]\nscale: [0, 400]",
-            reader="{format: tsv, columns: {text: text, label: size, first: asked}}",
-            metric="{primary: pearson, paper: spearman}",
-        ),
-        "golden_options": spec(
-            "golden_options",
-            type="multiple_choice",
-            labels="[a, b]",
-            source=_ROWS.replace(".tsv", ".jsonl"),
-            reader="{format: choices, layout: lines, question: asked, options: [a, b], right: right}",
-            metric="{primary: exact_match, paper: hamming}",
-        ),
-        "golden_names": _names(folder, spec),
-        "golden_needle": spec(
-            "golden_needle",
-            type="needle",
-            language="fr",
-            labels="[absent, present]",
-            source="{id: made, generated: true}",
-            reader=needle,
-            metric="{primary: accuracy, paper: accuracy}",
-        ),
-        "nested": str(make_nested(folder, lines=60)),
+    row = "{format: tsv, columns: {text: text, label: same, first: asked}}"
+    specs: dict[str, dict[str, Any]] = {
+        "several": {
+            "type": "multi_label",
+            "labels": _TOPICS[:-1] + ", long]",
+            "reader": "{format: tsv, columns: {text: text, label: several}, label_separator: '|'}",
+        },
+        "relation": {
+            "type": "relation",
+            "labels": "[none, treats, causes]",
+            "reader": "{format: tsv, columns: {text: text, label: relation}}",
+            "metric": "{primary: micro_f1_positive, paper: micro_f1_positive, negative_label: none}",
+        },
+        "pair": {"type": "single_label", "labels": ["no", "yes"], "reader": row, "metric": _ACCURACY},
+        "text_pair": {"type": "text_pair", "labels": ["no", "yes"], "reader": row, "metric": _ACCURACY},
+        "numbers": {
+            "type": "regression",
+            "labels": "[length]\nscale: [0, 400]",
+            "reader": row.replace("same", "size"),
+            "metric": "{primary: pearson, paper: spearman}",
+        },
+        "options": {
+            "type": "multiple_choice",
+            "labels": "[a, b]",
+            "source": _ROWS.replace(".tsv", ".jsonl"),
+            "reader": "{format: choices, layout: lines, question: asked, options: [a, b], right: right}",
+            "metric": "{primary: exact_match, paper: hamming}",
+        },
+        "names": {
+            "type": "synonyms",
+            "training": _TRAINING | {"encoder": "frozen"},
+            "labels": "{collected: 4}\nprobe: {kind: similarity, pooling: mean}",
+            "source": _ROWS.replace(".tsv", ".txt"),
+            "reader": "{format: pubtator, label: concept}",
+            "metric": "{primary: accuracy_at_1, paper: mrr}",
+        },
+        "needle": {
+            "type": "needle",
+            "language": "fr",
+            "labels": "[absent, present]",
+            "source": "{id: made, generated: true}",
+            "reader": "{format: needle, lengths: [192, 224], notes: 300, "
+            "examples: {train: 48, validation: 12, test: 24}}",
+            "metric": _ACCURACY,
+        },
     }
+    plain = {"source": _ROWS, "metric": "{paper: micro_f1}", "training": _TRAINING, "protocol": "{max_length: 64}"}
+    written = {f"golden_{name}": plain | fields for name, fields in specs.items()}
+    paths = {id: str(write_spec(folder / f"{id}.yaml", **fields)) for id, fields in written.items()}
+    return paths | {"nested": str(make_nested(folder, lines=60))}
 
 
-def _names(folder: Path, spec: Callable[..., str]) -> str:
+def _write_names(folder: Path) -> None:
     """A corpus of names: a mention of a topic is a text's fourth and fifth word."""
     topics = _topics()
     for split, size in (("train", 60), ("validation", 30), ("test", 40)):
@@ -316,15 +254,6 @@ def _names(folder: Path, spec: Callable[..., str]) -> str:
             row = f"{split}{number}\t0\t{len(surface)}\t{surface}\tTopic\t{d.labels[0]}"
             blocks.append(f"{split}{number}|t|{surface}\n{split}{number}|a|.\n{row}\n")
         (folder / "rows" / f"{split}.txt").write_text("\n".join(blocks), encoding="utf-8")
-    return spec(
-        "golden_names",
-        type="synonyms",
-        frozen=", encoder: frozen",
-        labels="{collected: 4}\nprobe: {kind: similarity, pooling: mean}",
-        source=_ROWS.replace(".tsv", ".txt"),
-        reader="{format: pubtator, label: concept}",
-        metric="{primary: accuracy_at_1, paper: mrr}",
-    )
 
 
 def machine() -> str:
@@ -360,47 +289,35 @@ def golden_runs(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """(name, record) of every run, made below `folder`."""
     tasks = write_tasks(folder / "tasks")
     models = {family: write_checkpoint(family, folder / family) for family in ("bert", "modernbert")}
-    for name, (family, task, overrides) in RUNS.items():
-        fast = ("training.precision=fp32", "training.epochs=8", "training.learning_rate=4e-3")
-        (result,) = biobench.run(
-            str(models[family]),
-            tasks.get(task, task),
-            seeds=3,
-            data_dir=folder / "tasks",
-            results_dir=folder / "results",
-            device="cpu",
-            overrides=[*fast, *overrides],
-            limit=80 if task.startswith("demo") else None,
-            gate=False,
-            track="frozen" if task == "golden_names" else "fixed",
-        )
+    where: dict[str, Any] = {"data_dir": folder / "tasks", "results_dir": folder / "results", "device": "cpu"}
+    fast = ("training.precision=fp32", "training.epochs=8", "training.learning_rate=4e-3")
+    runs: dict[str, dict[str, Any]] = {
+        name: {
+            "model": str(models[family]),
+            "tasks": tasks.get(task, task),
+            "seeds": 3,
+            "overrides": [*fast, *overrides],
+            "limit": 80 if task.startswith("demo") else None,
+            "track": "frozen" if task == "golden_names" else "fixed",
+        }
+        for name, (family, task, overrides) in RUNS.items()
+    }
+    tuned = {"model": str(models["modernbert"]), "tasks": tasks["golden_relation"], "seeds": 4, "track": "tuned"}
+    runs["relation modernbert tuned"] = tuned | {"overrides": "training.grid=[0.5, 1.0]"}
+    for name, options in runs.items():
+        (result,) = biobench.run(options.pop("model"), options.pop("tasks"), gate=False, **options, **where)
         assert result.status == "done", f"{name}: {result.reason}"
         assert result.key is not None
         yield name, _record(folder / "results", result.task, result.key)
-    task = tasks["golden_relation"]
-    (result,) = biobench.run(
-        str(models["modernbert"]),
-        task,
-        seeds=4,
-        track="tuned",
-        data_dir=folder / "tasks",
-        results_dir=folder / "results",
-        device="cpu",
-        overrides="training.grid=[0.5, 1.0]",
-        gate=False,
-    )
-    assert result.key is not None
-    yield "relation modernbert tuned", _record(folder / "results", result.task, result.key)
 
 
 def golden_pretraining(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """(name, ledger without time and place) of the pretraining pair, made below `folder`."""
-    from trainer import api
+    from tests.helpers.trainer_make import SMALL, train
 
-    for name, (recipe, overrides) in PRETRAINED.items():
-        shrunk = [*_SMALL, *overrides, f"corpus.cache={folder / 'corpora'}"]
+    for name, recipe in PRETRAINED.items():
         out = folder / name
-        assert api.pretrain(recipe, out=out, overrides=shrunk, progress="none").status == "done"
+        assert train(out, [*SMALL, f"corpus.cache={folder / 'corpora'}"], recipe).status == "done"
         ledger = json.loads((out / "ledger.json").read_text(encoding="utf-8"))
         yield name, {k: v for k, v in ledger.items() if k not in ("seconds", "finished", "packages", "code_version")}
 

@@ -107,17 +107,6 @@ class Repository:
                 lfs = entry["lfs"]
                 more["lfs"] = {"sha256": lfs["oid"], "size": lfs["size"], "pointerSize": lfs["pointerSize"]}
             siblings.append({"rfilename": path, **more})
-        return {
-            "_id": "0" * 24,
-            "id": self.name,
-            "sha": commit,
-            "private": self.private,
-            "gated": "manual" if self.gated else False,
-            "disabled": False,
-            "downloads": 0,
-            "likes": 0,
-            "tags": [],
-            "createdAt": "2026-01-01T00:00:00.000Z",
-            "lastModified": "2026-01-01T00:00:00.000Z",
-            "siblings": siblings,
-        }
+        about: dict[str, Any] = {"id": self.name, "sha": commit, "private": self.private, "siblings": siblings}
+        about |= {"_id": "0" * 24, "gated": "manual" if self.gated else False, "disabled": False, "tags": []}
+        return about | dict.fromkeys(("createdAt", "lastModified"), "2026-01-01T00:00:00.000Z")

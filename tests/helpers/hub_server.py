@@ -10,10 +10,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import ThreadingHTTPServer
 from typing import Any
 from urllib.parse import quote
 
@@ -31,14 +29,8 @@ class HubServer(Traffic):
         super().__init__()
         self.repositories: dict[tuple[str, str], Repository] = {}
         self.accounts: dict[str, Account] = {}
-        self._servers = {name: self._listen(kind) for name, kind in (("hub", HubHandler), ("cdn", CdnHandler))}
+        self._servers = {name: self.listen(kind) for name, kind in (("hub", HubHandler), ("cdn", CdnHandler))}
         self.address, self.cdn = (f"http://127.0.0.1:{server.server_port}" for server in self._servers.values())
-
-    def _listen(self, kind: type[WireHandler]) -> ThreadingHTTPServer:
-        server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (kind,), {"traffic": self, "outer": self}))
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        return server
 
     def repository(self, kind: str, name: str, files: dict[str, bytes], **fields: Any) -> Repository:
         """A new repository (kind: models or datasets) with one commit on `main`."""
@@ -143,23 +135,17 @@ class HubHandler(WireHandler):
 
     def _api(self, repository: Repository, rest: list[str]) -> None:
         match rest:
-            case []:
-                commit = self._commit_of(repository, "main")
-                self.json(repository.info(commit, sizes="blobs" in self.query))
-            case ["revision", revision]:
-                commit = self._commit_of(repository, revision)
+            case [] | ["revision", _]:
+                commit = self._commit_of(repository, rest[1] if rest else "main")
                 self.json(repository.info(commit, sizes="blobs" in self.query))
             case ["tree", revision, *folder]:
                 self._tree(repository, revision, "/".join(folder))
             case ["preupload", revision]:
-                self._preupload(self._written(repository), revision)
+                self._preupload(self._repository(repository.kind, repository.name, write=True), revision)
             case ["commit", revision]:
-                self._commit(self._written(repository), revision)
+                self._commit(self._repository(repository.kind, repository.name, write=True), revision)
             case _:
                 raise RefusedRequest(404, "", f"no such page: {self.path}")
-
-    def _written(self, repository: Repository) -> Repository:
-        return self._repository(repository.kind, repository.name, write=True)
 
     def _tree(self, repository: Repository, revision: str, folder: str) -> None:
         commit = self._commit_of(repository, revision)
@@ -196,18 +182,11 @@ class HubHandler(WireHandler):
     def _gate(self, repository: Repository) -> None:
         if not repository.gated:
             return
-        account, what = self._account(), f"{repository.kind[:-1]} {repository.name}"
+        account, what = self._account(), f"Access to {repository.kind[:-1]} {repository.name} is restricted"
         if account is None:
-            raise RefusedRequest(
-                401,
-                "GatedRepo",
-                f"Access to {what} is restricted. You must have access to it and be authenticated to access it. "
-                "Please log in.",
-            )
+            raise RefusedRequest(401, "GatedRepo", f"{what}. You must be authenticated to access it. Please log in.")
         if repository.name not in account.granted:
-            raise RefusedRequest(
-                403, "GatedRepo", f"Access to {what} is restricted and you are not in the authorized list."
-            )
+            raise RefusedRequest(403, "GatedRepo", f"{what} and you are not in the authorized list.")
 
     def _preupload(self, repository: Repository, revision: str) -> None:
         tree = repository.commits[self._commit_of(repository, revision)]

@@ -1,4 +1,4 @@
-"""HTTP as the stand-in for the hub speaks it: requests that are remembered, ranges, and everything that goes wrong."""
+"""HTTP as the stand-ins for servers speak it: requests that are remembered, ranges, and everything that goes wrong."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 from urllib.parse import parse_qs, unquote, urlsplit
 
-FaultKind = Literal["cut", "stall", "drop", "status", "size", "etag", "body", "packed", "then"]
+FaultKind = Literal["cut", "stall", "drop", "status", "size", "etag", "body", "packed", "whole", "shift", "then"]
 
 
 @dataclass
@@ -26,7 +26,8 @@ class Fault:
     drop: the connection is closed before any answer. status: this status is answered, with `body` as Retry-After where
     there is one. size: the file is announced with `value` bytes. etag: it is announced under the entity tag of `body`.
     body: `body` is sent in its place. packed: the file comes as gzip, which nobody asked for, and `body` names the
-    encoding. then: after the answer `action` is called.
+    encoding. whole: a range is ignored. shift: a range is announced `value` bytes later than it begins. then: after the
+    answer `action` is called.
     """
 
     pattern: str
@@ -56,6 +57,13 @@ class Traffic:
     faults: list[Fault] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def listen(self, handler: type[WireHandler]) -> ThreadingHTTPServer:
+        """Start a server on a port of the loopback address."""
+        server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (handler,), {"traffic": self, "outer": self}))
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        return server
 
     def fault(self, pattern: str, kind: FaultKind, value: int = 0, *, body: bytes = b"", times: int = 1) -> None:
         """Let something go wrong, see `Fault`."""
@@ -191,18 +199,18 @@ class WireHandler(BaseHTTPRequestHandler):
         wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range") or "")
         condition = self.headers.get("If-Range")
         if fault := self.traffic.take(self.line, "packed"):
-            self.send(gzip.compress(content), 200, {"Content-Encoding": fault.body.decode(), **_without_size(headers)})
+            about = {name: value for name, value in headers.items() if name != "Content-Length"}
+            self.send(gzip.compress(content), 200, {"Content-Encoding": fault.body.decode(), **about})
             return
-        if wanted is None or (condition is not None and condition != headers.get("ETag")):
+        condition_fails = condition is not None and condition != headers.get("ETag")
+        if wanted is None or condition_fails or self.traffic.take(self.line, "whole"):
             self.send(content, 200, {"Accept-Ranges": "bytes", **headers})
             return
         first, last = int(wanted[1]), int(wanted[2] or len(content) - 1)
         if first >= len(content):
             raise RefusedRequest(416, "", "no such range", Content_Range=f"bytes */{len(content)}")
         part = content[first : last + 1]
+        if fault := self.traffic.take(self.line, "shift"):
+            first += fault.value
         place = f"bytes {first}-{first + len(part) - 1}/{len(content)}"
         self.send(part, 206, {"Accept-Ranges": "bytes", "Content-Range": place, **headers})
-
-
-def _without_size(headers: dict[str, str]) -> dict[str, str]:
-    return {name: value for name, value in headers.items() if name != "Content-Length"}

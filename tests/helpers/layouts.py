@@ -64,13 +64,19 @@ def _by_split(name: str, form: Callable[[Rows], str]) -> Callable[[Path, Rows], 
 
     def write(folder: Path, content: Rows) -> None:
         for split in SPLITS:
-            _put(folder, name.format(split), form([r for r in content if r.split == split]))
+            _put(folder, name.format(split), form(_own(content, split)))
 
     return write
 
 
-def _files(name: str) -> str:
-    return "{" + ", ".join(f"{split}: '{name.format(split)}'" for split in SPLITS) + "}"
+def _files(*names: str) -> str:
+    """The value of `files`, several names of a split as a list."""
+    lists = {split: [name.format(split) for name in names] for split in SPLITS}
+    return json.dumps({split: own if len(own) > 1 else own[0] for split, own in lists.items()})
+
+
+def _own(content: Rows, split: str) -> list[Row]:
+    return [r for r in content if r.split == split]
 
 
 def _iob(content: Rows) -> str:
@@ -180,7 +186,7 @@ def _deft(content: Rows) -> str:
 
 def _scored(folder: Path, content: Rows) -> None:
     for split in SPLITS:
-        own = [r for r in content if r.split == split]
+        own = _own(content, split)
         table = "".join(f"{r.id}_a\t{r.id}_b\t{i % 6}.5\n" for i, r in enumerate(own))
         _put(folder, f"{split}.tsv", f"first\tsecond\tscore\n{table}")
         texts = {f"{r.id}_{side}": r.text if side == "b" else "Before ." for r in own for side in "ab"}
@@ -189,7 +195,7 @@ def _scored(folder: Path, content: Rows) -> None:
 
 def _chemprot(folder: Path, content: Rows) -> None:
     for split in SPLITS:
-        own = [r for r in content if r.split == split]
+        own = _own(content, split)
         texts = [f"{r.id}\tTitle\t{r.text} with aspirin\n" for r in own]
         _put(folder, f"{split}_abstracts.tsv", "".join(texts))
         entities = []
@@ -223,13 +229,13 @@ def _parquet(folder: Path, content: Rows) -> None:
     import pyarrow.parquet as pq
 
     for split in SPLITS:
-        own = [{"id": r.id, "text": r.text, "label": r.label} for r in content if r.split == split]
+        own = [{"id": r.id, "text": r.text, "label": r.label} for r in _own(content, split)]
         pq.write_table(pa.Table.from_pylist(own), folder / f"{split}.parquet")
 
 
 def _projected(folder: Path, content: Rows) -> None:
     for split in SPLITS:
-        own = [r for r in content if r.split == split]
+        own = _own(content, split)
         lines = [line for line in _iob(own).split("\n") if not line.startswith("###")]
         _put(folder, f"{split}.tsv", "\n".join(lines).lstrip("\n"))
         _put(folder / "original", f"{split}.txt", _pubtator(own))
@@ -276,12 +282,7 @@ _PAIR = "{{texts: '{}', labels: '{}'}}"
 LAYOUTS: dict[str, Layout] = {
     "brat": Layout("span_ner", "", _files("{}/*.txt"), _brat),
     "brat_codes": Layout("multi_label", "note: code", _files("{}/*.txt"), lambda f, r: _brat(f, r, "code")),
-    "chemprot": Layout(
-        "single_label",
-        "",
-        "{" + ", ".join(f"{s}: [{s}_abstracts.tsv, {s}_entities.tsv, {s}_gold.tsv]" for s in SPLITS) + "}",
-        _chemprot,
-    ),
+    "chemprot": Layout("single_label", "", _files("{}_abstracts.tsv", "{}_entities.tsv", "{}_gold.tsv"), _chemprot),
     "choices": Layout(
         "multiple_choice",
         "layout: list, id: id, question: q, options: o, right: right",
@@ -341,7 +342,7 @@ LAYOUTS: dict[str, Layout] = {
     "scored_pairs": Layout(
         "regression",
         "first: first, second: second, value: score",
-        "{" + ", ".join(f"{s}: [{s}.tsv, {s}.json]" for s in SPLITS) + "}",
+        _files("{}.tsv", "{}.json"),
         _scored,
         labels=("similarity",),
     ),

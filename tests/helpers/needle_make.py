@@ -9,31 +9,8 @@ from typing import Any
 from biobench.schema.document import Document, Prediction
 from biobench.schema.needle import ABSENT, PRESENT, GridCell, cell_of, example_id
 from biobench.schema.record import RunRecord
-from biobench.score import scored
-from biobench.store import Store, run_key
-from tests.helpers.store_make import record
-
-_SPEC = """
-id: needle_made
-version: 1
-name: Made by a test
-language: {language}
-type: needle
-source: {{id: made, generated: true}}
-reader: {{format: needle, {reader}}}
-labels: [absent, present]
-unit: document
-protocol: {{max_length: 8192}}
-training: {{epochs: 1, learning_rate: 5e-5, batch_size: 8{encoder}}}
-head: {{kind: sequence}}
-{probe}
-metric: {{primary: accuracy, paper: accuracy}}
-gate: {{expect: chance}}
-access: open
-licence: none
-homepage: https://example.org
-citation: none
-"""
+from tests.helpers.spec_make import write_spec
+from tests.helpers.store_make import record, save_scored, shipped_identity
 
 LENGTHS = (512, 1024, 2048)
 POSITIONS = ("start", "middle", "end")
@@ -44,10 +21,14 @@ PAIRS = 4
 
 def needle_spec(folder: Path, reader: str, probe: str = "", language: str = "fr") -> Path:
     """Write the spec of a small needle task. reader: fields of the reader; probe: those of a frozen encoder's probe."""
-    path = folder / "needle_made.yaml"
-    encoder, probe = (", encoder: frozen", f"probe: {{{probe}}}") if probe else ("", "")
-    path.write_text(_SPEC.format(language=language, reader=reader, encoder=encoder, probe=probe), encoding="utf-8")
-    return path
+    encoder = ", encoder: frozen" if probe else ""
+    return write_spec(
+        folder / "needle_made.yaml", f"probe: {{{probe}}}" if probe else "", type="needle", language=language,
+        source="{id: made, generated: true}", reader=f"{{format: needle, {reader}}}", labels="[absent, present]",
+        unit="document", protocol="{max_length: 8192}", gate="{expect: chance}",
+        training=f"{{epochs: 1, learning_rate: 5e-5, batch_size: 8{encoder}}}",
+        metric="{primary: accuracy, paper: accuracy}",
+    )  # fmt: skip
 
 
 def needle_documents(lengths: tuple[int, ...] = LENGTHS) -> list[Document]:
@@ -75,26 +56,23 @@ def save_needle(
     *,
     window: int = 1024,
     task: str = "my_needle",
+    gold: list[Document] | None = None,
+    lengths: tuple[int, ...] = LENGTHS,
     **fields: Any,
 ) -> RunRecord:
-    """One run that answers as `right` says, on the lengths that its window holds."""
-    gold = needle_documents(tuple(n for n in LENGTHS if n <= window))
+    """One run that answers as `right` says, on `gold`, else on the lengths that its window holds."""
+    gold = needle_documents(tuple(n for n in lengths if n <= window)) if gold is None else gold
     other = {PRESENT: ABSENT, ABSENT: PRESENT}
     said = [Prediction(d.id, labels=(d.labels[0] if right(d) else other[d.labels[0]],)) for d in gold]
-    base = record(model=model, task=task, seed=seed, score=False, **fields)
-    identity = base.task.model_copy(
-        update={"type": "needle", "labels": (ABSENT, PRESENT), "gold_labels": (ABSENT, PRESENT), "primary": "accuracy"}
-    )
-    key = run_key(model_hash=model, task_hash=task, data_hash="d", seed=seed, precision="fp32", limit=base.limit)
-    made = base.model_copy(
+    run = record(model=model, task=task, seed=seed, score=False, **fields)
+    run = run.model_copy(
         update={
-            "key": key,
-            "task": identity,
-            "windows": base.windows.model_copy(update={"max_length": window}),
-            "protocol": {"reader": {"lengths": list(LENGTHS), "fit": "tokens"}},
+            "windows": run.windows.model_copy(update={"max_length": window}),
+            "protocol": {"reader": {"lengths": list(lengths), "fit": "tokens"}},
         }
     )
-    return Store(results).save(scored(made, gold, said), gold, said)
+    about = shipped_identity(task) | {"type": "needle", "primary": "accuracy", "test_documents": len(gold)}
+    return save_scored(results, run, gold, said, labels=(ABSENT, PRESENT), gold_labels=(ABSENT, PRESENT), **about)
 
 
 def cell(document: Document) -> GridCell:

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from biobench.report.tasks import shipped
 from biobench.schema.record import RunRecord
 from biobench.store import Store, run_key
-from tests.helpers.store_make import documents, predictions, record, weights_hash
+from tests.helpers.store_make import documents, predictions, record, shipped_identity, weights_hash
 
 
 def save_run(results: Path, model: str, task: str, seed: int, score: float, **fields: Any) -> RunRecord:
@@ -22,36 +21,19 @@ def run_of(model: str, task: str, seed: int, score: float, **fields: Any) -> Run
 
     fields: those of the record; `spec` (hash), `data` (hash), `weights` (hash), `precision` change identity.
     """
-    info = shipped().get(task)
-    source = next(iter(info.hashes)) if info else "local"
-    spec = fields.pop("spec", info.hashes[source] if info else f"hash of {task}")
-    data, weights = fields.pop("data", "d"), fields.pop("weights", weights_hash(model))
-    precision, windows = fields.pop("precision", "fp32"), fields.pop("windows", {})
+    about = shipped_identity(task)
+    about |= {"hash": fields.pop("spec", about["hash"]), "data_hash": fields.pop("data", "d")}
+    weights, precision = fields.pop("weights", weights_hash(model)), fields.pop("precision", "fp32")
+    windows = fields.pop("windows", {})
     base = record(model=model, task=task, seed=seed, **fields)
-    identity = base.task.model_copy(
-        update={
-            "hash": spec,
-            "data_hash": data,
-            "source": source,
-            "corpus": info.corpus if info else task,
-            "language": info.language if info else base.task.language,
-            "paper": info.paper if info else "micro_f1",
-        }
-    )
     key = run_key(
-        model_hash=weights,
-        task_hash=spec,
-        data_hash=data,
-        seed=seed,
-        precision=precision,
-        track=base.track,
-        limit=base.limit,
-        protocol={"model": model, "task": task, "extra": base.provenance.started},
-    )
+        model_hash=weights, task_hash=about["hash"], data_hash=about["data_hash"], seed=seed, precision=precision,
+        track=base.track, limit=base.limit, protocol={"extra": base.provenance.started},
+    )  # fmt: skip
     return base.model_copy(
         update={
             "key": key,
-            "task": identity,
+            "task": base.task.model_copy(update=about),
             "model": base.model.model_copy(update={"hash": weights}),
             "training": base.training.model_copy(update={"precision": precision}),
             "windows": base.windows.model_copy(update=windows),

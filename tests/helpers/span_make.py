@@ -6,28 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-_SPEC = """\
-id: nested
-version: 1
-name: Nested
-language: fr
-type: {type}
-source:
-  id: made
-  folder: nested
-  files: {{train: train/*.txt, validation: dev/*.txt, test: test/*.txt}}
-reader: {{format: brat, segment: line, discontinuous: hull{reader}}}
-labels: [DISO, ANAT, CHEM]
-unit: line
-protocol: {{max_length: 64}}
-training: {{epochs: 2, learning_rate: 5e-4, head_learning_rate: 5e-3, batch_size: 8, max_grad_norm: 10.0}}
-head: {{kind: {head}}}
-metric: {{paper: micro_f1}}
-access: open
-licence: CC0
-homepage: https://example.org
-citation: made for a test
-"""
+from tests.helpers.spec_make import write_spec
 
 FILLER = ("le", "patient", "prend", "depuis", "hier", "sans", "signe")
 NOUNS = {"douleur": "DISO", "lésion": "DISO", "tumeur": "DISO"}
@@ -35,7 +14,7 @@ PLACES = ("foie", "rein", "genou")
 DRUGS = ("ibuprofène", "morphine")
 
 
-def make_nested(folder: Path, kind: str = "span_ner", lines: int = 60) -> Path:
+def make_nested(folder: Path, lines: int = 60) -> Path:
     """Write the corpus below `folder` and return the spec's path.
 
     "douleur du foie" is a DISO that holds a DISO (the noun) and an ANAT (the place); a drug is a CHEM and,
@@ -62,7 +41,10 @@ def make_nested(folder: Path, kind: str = "span_ner", lines: int = 60) -> Path:
         (folder / "nested" / name / f"{name}.txt").write_text(text, encoding="utf-8")
         ann = [f"T{i}\t{k} {s} {e}\t{text[s:e]}\n" for i, (k, s, e) in enumerate(rows, start=1)]
         (folder / "nested" / name / f"{name}.ann").write_text("".join(ann), encoding="utf-8")
-    reader, head = ("", "span") if kind == "span_ner" else (", tokens: words, overlap: longest", "token")
-    path = folder / "nested.yaml"
-    path.write_text(_SPEC.format(type=kind, reader=reader, head=head), encoding="utf-8")
-    return path
+    return write_spec(
+        folder / "nested.yaml", type="span_ner", name="Nested", language="fr", unit="line",
+        source="{id: made, folder: nested, files: {train: train/*.txt, validation: dev/*.txt, test: test/*.txt}}",
+        labels="[DISO, ANAT, CHEM]", reader="{format: brat, segment: line, discontinuous: hull}",
+        protocol="{max_length: 64}", metric="{paper: micro_f1}",
+        training="{epochs: 2, learning_rate: 5e-4, head_learning_rate: 5e-3, batch_size: 8, max_grad_norm: 10.0}",
+    )  # fmt: skip

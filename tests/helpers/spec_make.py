@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 DEFAULTS = {
-    "version": "1",
+    "version": 1,
     "name": "Made by a test",
     "language": "en",
+    "labels": ["Disease"],
     "unit": "sentence",
-    "training": "{epochs: 1, learning_rate: 5e-5}",
-    "metric": "{primary: macro_f1, paper: micro_f1}",
+    "training": {"epochs": 1, "learning_rate": 5e-5},
+    "metric": {"primary": "macro_f1", "paper": "micro_f1"},
     "access": "open",
     "licence": "none",
     "homepage": "https://example.org",
@@ -21,12 +24,16 @@ AGREEMENT = "agreement\nobtain: {needs: a signature, steps: [sign], pages: ['htt
 """For `access`."""
 
 
-def write_spec(path: Path, more: str = "", *, id: str | None = None, type: str, **fields: str) -> Path:
-    """The spec at `path`; its id is the file's name. fields, more: YAML, a value each and whole lines."""
-    whole = {"id": id or path.stem, "type": type, **DEFAULTS, "head": f"{{kind: {HEADS.get(type, 'sequence')}}}"}
-    path.write_text(
-        "".join(f"{name}: {value}\n" for name, value in (whole | fields).items()) + more + "\n", encoding="utf-8"
-    )
+def spec_text(id: str, *, type: str = "token_ner", **fields: Any) -> str:
+    """A spec of these fields: strings are YAML, other values become it."""
+    whole = {"id": id, "type": type, **DEFAULTS, "head": {"kind": HEADS.get(type, "sequence")}, **fields}
+    values = ((name, value if isinstance(value, str) else json.dumps(value)) for name, value in whole.items())
+    return "".join(f"{name}: {value}\n" for name, value in values)
+
+
+def write_spec(path: Path, more: str = "", *, id: str | None = None, **fields: Any) -> Path:
+    """The spec at `path`; its id is the file's name. fields: see `spec_text`; more: whole lines of YAML."""
+    path.write_text(spec_text(id or path.stem, **fields) + more + "\n", encoding="utf-8")
     return path
 
 

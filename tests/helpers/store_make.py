@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
+from biobench.report.tasks import shipped
 from biobench.schema.document import Document, Prediction, Span
 from biobench.schema.record import (
     Cost,
@@ -17,7 +20,9 @@ from biobench.schema.record import (
     Windows,
 )
 from biobench.score import scored
-from biobench.store import run_key
+from biobench.store import Store, run_key
+from biobench.store.records import to_json
+from biobench.store.tables import to_parquet
 
 SENTENCES = ("Fever after aspirin.", "No pain.", "Aspirin and ibuprofen.")
 GOLD = (
@@ -34,18 +39,11 @@ def weights_hash(model: str) -> str:
 
 def documents() -> list[Document]:
     """Three test documents of two patients."""
+    tokens, tags = ((), ((0, 2), (3, 7)), ()), ((), ("O", "B-Disease"), ())
+    parts = enumerate(zip(SENTENCES, GOLD, tokens, tags, strict=True))
     return [
-        Document(
-            id=f"note-{i}",
-            group=f"patient-{i // 2}",
-            text=text,
-            split="test",
-            spans=spans,
-            tokens=((0, 2), (3, 7)) if i == 1 else (),
-            tags=("O", "B-Disease") if i == 1 else (),
-            origin=f"test.tsv:{i + 1}",
-        )
-        for i, (text, spans) in enumerate(zip(SENTENCES, GOLD, strict=True))
+        Document(f"note-{i}", f"patient-{i // 2}", *(text, "test", spans), tokens=t, tags=g, origin=f"test.tsv:{i + 1}")
+        for i, (text, spans, t, g) in parts
     ]
 
 
@@ -69,50 +67,73 @@ def record(
     **fields: Any,
 ) -> RunRecord:
     """The record of a run on `documents`, scored on `predictions` unless score is False."""
+    key = run_key(
+        model_hash=model, task_hash=task, data_hash="d", seed=seed, precision="fp32", limit=fields.get("limit")
+    )
+    identity = TaskIdentity(
+        id=task, version=1, hash=f"hash of {task}", data_hash="d", source="local", corpus=corpus or task,
+        language=language, type="token_ner", labels=("Disease", "Drug", "Other"), gold_labels=("Disease", "Drug"),
+        test_documents=3,
+    )  # fmt: skip
+    point = CurvePoint(step=5, epoch=1.0, train_loss=0.5, validation={"macro_f1": 0.5}, learning_rate=5e-5)
+    training = TrainingRecord(
+        steps=10, best_step=5, curve=(point,), precision="fp32", attention="packed", batch_size=16,
+        micro_batch_tokens=512,
+    )  # fmt: skip
+    cost = Cost(
+        seconds=2.0, train_seconds=1.0, evaluation_seconds=1.0, peak_memory_bytes=1, train_tokens_per_second=5.0
+    )
+    provenance = Provenance(
+        biobench="0.1.0", commit=None, packages={"numpy": "2"}, python="3.11", platform="Linux", device="cpu",
+        threads=1, started="2026-01-01T00:00:00+00:00",
+    )  # fmt: skip
     made = RunRecord(
-        key=run_key(
-            model_hash=model, task_hash=task, data_hash="d", seed=seed, precision="fp32", limit=fields.get("limit")
-        ),
+        key=key,
         model=ModelIdentity(id=model, hash=weights_hash(model), architecture="ModernBertModel", parameters=1000),
-        task=TaskIdentity(
-            id=task,
-            version=1,
-            hash=f"hash of {task}",
-            data_hash="d",
-            source="local",
-            corpus=corpus or task,
-            language=language,
-            type="token_ner",
-            labels=("Disease", "Drug", "Other"),
-            gold_labels=("Disease", "Drug"),
-            test_documents=3,
-        ),
+        task=identity,
         seed=seed,
         protocol={"training": {"epochs": 1, "learning_rate": 5e-5}},
-        training=TrainingRecord(
-            steps=10,
-            best_step=5,
-            curve=(CurvePoint(step=5, epoch=1.0, train_loss=0.5, validation={"macro_f1": 0.5}, learning_rate=5e-5),),
-            precision="fp32",
-            attention="packed",
-            batch_size=16,
-            micro_batch_tokens=512,
-        ),
-        cost=Cost(
-            seconds=2.0, train_seconds=1.0, evaluation_seconds=1.0, peak_memory_bytes=1, train_tokens_per_second=5.0
-        ),
+        training=training,
+        cost=cost,
         windows=Windows(max_length=128, truncated_documents=0, lost_gold=0),
-        provenance=Provenance(
-            biobench="0.1.0",
-            commit=None,
-            packages={"numpy": "2"},
-            python="3.11",
-            platform="Linux",
-            device="cpu",
-            threads=1,
-            started="2026-01-01T00:00:00+00:00",
-        ),
+        provenance=provenance,
         predictions="",
         predictions_sha256="",
     ).model_copy(update=fields)
     return scored(made, documents(), predictions()) if score else made
+
+
+def shipped_identity(task: str) -> dict[str, Any]:
+    """Hash, source, corpus, language and average of the task's shipped spec; of a task of no suite elsewhere."""
+    info = shipped().get(task)
+    if info is None:
+        return {"hash": f"hash of {task}", "source": "local", "corpus": task, "paper": "micro_f1"}
+    source, spec = next(iter(info.hashes.items()))
+    return {"hash": spec, "source": source, "corpus": info.corpus, "language": info.language, "paper": info.paper}
+
+
+def save_scored(
+    results: Path,
+    run: RunRecord,
+    gold: Sequence[Document],
+    said: Sequence[Prediction],
+    **identity: Any,
+) -> RunRecord:
+    """Store the run with these fields of its task, under the key and with the scores that follow."""
+    task = run.task.model_copy(update=identity)
+    key = run_key(
+        model_hash=run.model.hash, task_hash=task.hash, data_hash=task.data_hash, seed=run.seed, precision="fp32",
+        track=run.track, limit=run.limit,
+    )  # fmt: skip
+    return Store(results).save(scored(run.model_copy(update={"key": key, "task": task}), gold, said), gold, said)
+
+
+def write_runs(results: Path, runs: Iterable[RunRecord]) -> None:
+    """Records as they are, on `predictions`, without fsync so that many are written quickly."""
+    table = to_parquet(documents(), predictions())
+    for run in runs:
+        path = results / "runs" / run.task.id / f"{run.key}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stored = run.model_copy(update={"predictions": f"runs/{run.task.id}/{run.key}.parquet"})
+        path.write_bytes(to_json(stored, path))
+        path.with_suffix(".parquet").write_bytes(table)

@@ -16,12 +16,11 @@ from biobench.data.load import load_data
 from biobench.report.tasks import shipped
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.record import RunRecord
-from biobench.score import scored
-from biobench.store import Store, run_key
+from biobench.store import Store
 from biobench.submission.checks import Verification
 from biobench.submission.pack import MANIFEST, submit
 from biobench.submission.verify import examine
-from tests.helpers.store_make import record
+from tests.helpers.store_make import record, save_scored
 
 TASK = "demo_topic"
 
@@ -36,19 +35,19 @@ def honest_run(
 ) -> RunRecord:
     """A run on the task's real documents, right on two thirds of them, under its true key."""
     data, info, base = demo_data(), shipped()[TASK], record(model=model, task=TASK, seed=seed, score=False, **fields)
+    assert info.spec is not None
     identity = {"hash": info.hashes[data.source], "data_hash": data.hash, "source": data.source, "type": info.type}
     identity |= {"labels": data.labels, "gold_labels": data.gold_labels, "test_documents": len(data.test)}
-    assert info.spec is not None
     identity |= {"paper": info.paper, "corpus": info.corpus, "primary": info.spec.metric.primary}
     made = base.model_copy(
         update={
-            "task": base.task.model_copy(update=identity),
             "protocol": task_identity(load_task(TASK), data.source),
             "cost": base.cost.model_copy(update={"peak_memory_bytes": 10**8}),
             "model": base.model if weights is None else base.model.model_copy(update={"hash": weights}),
         }
     )
-    return save_rekeyed(results, made, imperfect(data.test, data.labels, f"{model} {weights} {seed}"), data.test)
+    said = imperfect(data.test, data.labels, f"{model} {weights} {seed}")
+    return save_scored(results, made, data.test, said, **identity)
 
 
 def save_rekeyed(
@@ -65,11 +64,7 @@ def save_rekeyed(
         gold, predictions = stored[0] if gold is None else gold, stored[1] if predictions is None else predictions
     seed = run.seed if seed is None else seed
     run = run.model_copy(update={"seed": seed, "model": run.model.model_copy(update=model)})
-    key = run_key(
-        model_hash=run.model.hash, task_hash=run.task.hash, data_hash=run.task.data_hash, seed=seed, precision="fp32",
-        track=run.track, limit=run.limit,
-    )  # fmt: skip
-    return Store(results).save(scored(run.model_copy(update={"key": key}), gold, predictions), gold, predictions)
+    return save_scored(results, run, gold, predictions)
 
 
 def imperfect(documents: Sequence[Document], labels: Sequence[str], who: str) -> list[Prediction]:

@@ -9,60 +9,31 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from biobench.report.tasks import shipped
-from biobench.schema.document import Document, Prediction
+from biobench.schema.document import Document
 from biobench.schema.needle import ABSENT, PRESENT, GridCell, example_id
-from biobench.score import scored
-from biobench.store import Store, run_key
+from tests.helpers import needle_make
 from tests.helpers.ledger_make import ledger, write
-from tests.helpers.store_make import record, weights_hash
+from tests.helpers.store_make import weights_hash
 
 LENGTHS = (512, 1024, 2048, 4096)
-POSITIONS = ("start", "middle", "end")
 
 
 def save_needle(results: Path, model: str, window: int, level: float, task: str = "needle_fr", pairs: int = 6) -> None:
     """Two seeds of a needle run: right with a chance that falls with length, nothing read beyond the window."""
-    info = shipped()[task]
-    source, spec = next(iter(info.hashes.items()))
-    cells = [GridCell(n, p, "drug") for n in LENGTHS for p in POSITIONS]
+    cells = [GridCell(n, p, "drug") for n in LENGTHS if n <= window for p in needle_make.POSITIONS]
     gold = [
         Document(example_id("fr", cell, i, label), f"{cell.length}-{cell.position}-{i}", "", "test", labels=(label,))
         for cell in cells
-        if cell.length <= window
         for i in range(pairs)
         for label in (PRESENT, ABSENT)
     ]
     for seed in (42, 43):
         chance = random.Random(f"{model}{seed}")
-        said = []
-        for number, document in enumerate(gold):
-            right = chance.random() < level - 0.08 * math.log2(cells[number // (2 * pairs)].length / 512)
-            other = ABSENT if document.labels[0] == PRESENT else PRESENT
-            said.append(Prediction(document=document.id, labels=document.labels if right else (other,)))
-        base = record(model=model, task=task, seed=seed, language="fr", score=False)
-        identity = base.task.model_copy(
-            update={
-                "hash": spec,
-                "source": source,
-                "type": "needle",
-                "labels": (PRESENT, ABSENT),
-                "gold_labels": (PRESENT, ABSENT),
-                "corpus": info.corpus,
-                "paper": info.paper,
-                "test_documents": len(gold),
-            }
-        )
-        key = run_key(model_hash=base.model.hash, task_hash=spec, data_hash="d", seed=seed, precision="fp32")
-        made = base.model_copy(
-            update={
-                "key": key,
-                "task": identity,
-                "protocol": {"reader": {"lengths": list(LENGTHS)}},
-                "windows": base.windows.model_copy(update={"max_length": window}),
-            }
-        )
-        Store(results).save(scored(made, gold, said), gold, said)
+
+        def right(document: Document, chance: random.Random = chance) -> bool:
+            return chance.random() < level - 0.08 * math.log2(needle_make.cell(document).length / 512)
+
+        needle_make.save_needle(results, model, seed, right, window=window, task=task, gold=gold, lengths=LENGTHS)
 
 
 def save_pretraining(folder: Path, steps: int = 120, models: Mapping[str, str] | None = None) -> None:

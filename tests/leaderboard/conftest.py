@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -50,18 +52,8 @@ def stores(runs, demo, tmp_path_factory):
 @pytest.fixture(scope="session")
 def address(stores):
     """Name of a store -> the address of its server, which starts when it is first asked for."""
-    started, running = {}, []
-
-    def of(name):
-        if name not in started:
-            server = served(stores[name])
-            started[name] = server.__enter__()
-            running.append(server)
-        return started[name]
-
-    yield of
-    for server in running:
-        server.__exit__(None, None, None)
+    with ExitStack() as running:
+        yield cache(lambda name: running.enter_context(served(stores[name])))
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,6 @@ from tests.helpers.marked import marked
 from tests.helpers.private_make import WORD, private_tasks
 from tests.helpers.tiny import make_tiny_encoder
 
-SPECS = ("own_notes.yaml", "own_spans.yaml")
-
 
 def leaves(block: Any) -> Iterator[bytes]:
     """What the page sends to the browser, element by element; tables are Arrow without compression."""
@@ -28,19 +26,17 @@ def leaves(block: Any) -> Iterator[bytes]:
             yield proto.SerializeToString()
 
 
-def board(folder: Path, access: str | None, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+def views(folder: Path, monkeypatch: pytest.MonkeyPatch, paths: Sequence[str], **access: str) -> dict[str, bytes]:
     """Each view on two models' runs of the two tasks, their data laid and named to the board."""
-    private_tasks(folder, **({} if access is None else {"access": access}))
+    specs = [str(path) for path in private_tasks(folder, **access)]
     for name in ("one", "two"):
         make_tiny_encoder(folder / name)
-        biobench.run(
-            str(folder / name), [str(folder / spec) for spec in SPECS], results_dir=folder / "results",
-            data_dir=folder / "data", device="cpu", gate=False, seeds="1",
-        )  # fmt: skip
+        options = {"results_dir": folder / "results", "data_dir": folder / "data", "device": "cpu", "gate": False}
+        biobench.run(str(folder / name), specs, seeds="1", **options)
     monkeypatch.setenv(DATA_VARIABLE, str(folder / "data"))
-    monkeypatch.setenv(TASKS_VARIABLE, os.pathsep.join(str(folder / spec) for spec in SPECS))
+    monkeypatch.setenv(TASKS_VARIABLE, os.pathsep.join(specs))
     shown = {}
-    for view in PATHS:
+    for view in paths:
         for task in ("own_notes", "own_spans"):
             query = {"model": "one", "task": task, "models": ["one", "two"]}
             shown[f"{view} {task}"] = b"\n".join(leaves(open_app(monkeypatch, folder / "results", view, **query).main))
@@ -48,12 +44,9 @@ def board(folder: Path, access: str | None, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_no_view_shows_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = board(tmp_path, None, monkeypatch)
+    shown = views(tmp_path, monkeypatch, PATHS)
     assert b"own_notes" in shown["errors own_notes"]
     assert [view for view, content in shown.items() if WORD.lower().encode() in content.lower()] == []
     assert marked(tmp_path, WORD, (tmp_path / "data",)) == [], "the index of the folder holds none either"
-
-
-def test_texts_of_open_data_would_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = board(tmp_path, "open", monkeypatch)
+    shown = views(tmp_path / "open", monkeypatch, ("errors",), access="open")
     assert WORD.encode() in shown["errors own_notes"], "the search sees what a page shows"

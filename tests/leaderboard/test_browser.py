@@ -82,16 +82,6 @@ def test_headline_on_the_published_store_and_the_table_of_the_paper(browser, add
         assert box["y"] + box["height"] < 960, "nineteen models at first sight"
 
 
-def test_published_stands_above_a_run_where_it_is_higher_and_below_where_not(browser, address):
-    with opened(browser, f"{address('runs')}/?suite=English&tasks=gad&tasks=hoc&tasks=anatem&tasks=bc5cdr") as page:
-        head, *lines = rows(page)
-        order = [line[head.index("model")] for line in lines if line[head.index("#")].isdigit()]
-        assert order[0] == "org/high"
-        assert order.index("PubMedBERT") < order.index("org/middle") < order.index("org/low")
-        means = [float(line[head.index("mean")].split()[0]) for line in lines if line[head.index("#")].isdigit()]
-        assert means == sorted(means, reverse=True)
-
-
 def test_a_permalink_holds_search_and_sort_and_a_search_keeps_ranks(browser, address):
     with opened(browser, f"{address('published')}/?suite=English&search=bert-bio-base&sort=gad") as page:
         head, *lines = rows(page)

@@ -1,12 +1,17 @@
-"""What the charts hold: axes that rise, a front that nothing beats, differences that are sure or not."""
+"""What a reader sees: charts whose axes rise and whose names stand by the front; names that are short and unlike."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from biobench.report import charts
+from biobench.report.charts import MOST_LETTERS
+from biobench.report.escape import LONGEST
+from biobench.report.names import labels, shorten, without_revisions
+from biobench.report.printers import plain_note
 from biobench.report.row import Row
 
 
@@ -28,7 +33,7 @@ def test_the_cost_axis_rises_to_the_right_and_holds_every_dot(points):
     assert "tooltip" in spec["layer"][0]["encoding"]
 
 
-def test_names_stand_beside_what_no_cheaper_model_beats():
+def test_the_front_that_no_cheaper_model_beats_has_names():
     spec = charts.scatter(POINTS, "parameters").to_dict()
     named = [row["model"] for layer in spec["layer"][1:] for row in spec["datasets"][layer["data"]["name"]]]
     assert sorted(named) == ["base", "small"]
@@ -54,3 +59,45 @@ def test_an_interval_that_is_drawn_holds_its_dot():
         ends = charts.ends(row)
         assert ends["low"] is None or ends["low"] <= ends["score"] <= ends["high"]
     assert charts.ends(sound)["low"] == pytest.approx(58)
+
+
+FIRST, SECOND = "0123456789abcdef0123456789abcdef01234567", "fedcba9876543210fedcba9876543210fedcba98"
+KEY = 64 * "e"
+
+
+def test_owner_and_revision_are_dropped_where_nothing_else_is_called_so():
+    names = [f"almanach/camembert-bio@{FIRST}", "org/encoder"]
+    assert labels(names) == {names[0]: "camembert-bio", names[1]: "encoder"}
+    assert without_revisions(names) == {names[0]: "almanach/camembert-bio", names[1]: "org/encoder"}
+
+
+def test_what_tells_two_models_apart_stays():
+    owners = ["one/encoder", "two/encoder"]
+    assert labels(owners) == {name: name for name in owners}
+    revisions = [f"org/encoder@{FIRST}", f"org/encoder@{SECOND}"]
+    assert list(labels(revisions).values()) == ["org/encoder@0123456", "org/encoder@fedcba9"]
+    assert list(without_revisions(revisions).values()) == ["org/encoder@0123456", "org/encoder@fedcba9"]
+    three = ["one/encoder", "two/encoder", f"two/encoder@{FIRST}"]
+    assert len(set(labels(three).values())) == 3
+
+
+def test_a_revision_in_brackets_or_a_text_is_cut_and_other_digits_are_not():
+    assert shorten(f"a@{FIRST} [limit 16] beats b@{SECOND}.") == "a@0123456 [limit 16] beats b@fedcba9."
+    assert shorten(f"sha256 a@{KEY}") == f"sha256 a@{KEY}", "64 digits are no revision"
+
+
+def test_hostile_and_long_names_stay_one_short_line():
+    name = "x\u202egnp.exe\n<script>" + 200 * "y"
+    (label,) = labels([name]).values()
+    assert not {"\u202e", "\n"} & set(label)
+    assert len(label) <= MOST_LETTERS
+    assert labels([]) == {}
+
+
+@pytest.mark.parametrize("depth", [0, 1, 5, 50])
+@pytest.mark.parametrize("name", ["a.json", f"{KEY}.json", f"{KEY}-{30 * 'f'}.json"])
+def test_the_name_of_a_file_stays_whole(depth, name):
+    word = str(Path("/srv", *[20 * "d"] * depth, name))
+    note = plain_note(f"{word}: not JSON")
+    assert note.endswith(f"/{name}: not JSON")
+    assert len(note.split()[0]) <= LONGEST

@@ -14,13 +14,10 @@ from biobench.errors import UsageError
 from leaderboard.launch import launch
 
 
-def test_a_file_is_no_results_folder(tmp_path):
+def test_a_file_and_a_taken_port_are_named(tmp_path):
     (tmp_path / "f").write_text("")
     with pytest.raises(UsageError, match="is not a folder"):
         launch(tmp_path / "f", 8501)
-
-
-def test_a_taken_port_is_named(tmp_path):
     with socket.socket() as held:
         held.bind(("", 0))
         held.listen()

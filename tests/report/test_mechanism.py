@@ -1,4 +1,4 @@
-"""Freeze reports, recovery and stability, from scores that are chosen."""
+"""Freeze reports, recovery and stability from scores that are chosen, and the chart of a CKA analysis from its JSON."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ import pytest
 
 from biobench.cli.main import app
 from biobench.errors import SpecError, TrainingError, UsageError
+from biobench.report.details.mechanism import cka_chart
 from biobench.runs.options import RunRequest
 from biobench.runs.result import RunResult
 from biobench.stats import Estimand, mean_test
 from biobench.workflows.mechanism import frozen_layers, paired_report, stability, stored_scores
 from tests.helpers.ledger_make import ledger, write
 from tests.helpers.report_make import save_runs
+from tests.helpers.view_make import cka
 
 SEEDS = range(42, 47)
 RNG = np.random.default_rng(0)
@@ -166,3 +168,28 @@ def test_a_rate_that_cannot_be_trained_is_refused_before_any_run(monkeypatch: py
     monkeypatch.setattr("biobench.runs.plan._key", lambda *_: "key")
     with pytest.raises(SpecError, match="should be greater than 0"):
         app(command, standalone_mode=False)
+
+
+def drawn(chart: Any) -> dict[str, Any]:
+    """The chart's Vega-Lite, which holds only what JSON has."""
+    text: dict[str, Any] = json.loads(json.dumps(chart.to_dict(), allow_nan=False))
+    return text
+
+
+def test_a_pair_alone_has_its_layers_in_percent_and_noise_a_line_and_a_ratio_without_an_end() -> None:
+    analysis = cka(2)
+    alone = analysis | {"lines": [line | {"noise": None, "ratio": None} for line in analysis["lines"]]}
+    chart = drawn(cka_chart(alone))
+    assert "vconcat" not in chart
+    (rows,) = chart["datasets"].values()
+    assert [(r["layer"], r["what"]) for r in rows] == [("0", "the pair"), ("1", "the pair")]
+    assert [rows[1][name] for name in ("value", "low", "high")] == pytest.approx([14, 12, 16])
+    analysis["lines"][0]["ratio"]["high"] = None
+    text = json.dumps(drawn(cka_chart(analysis)))
+    assert text.count('"seed noise"') >= 3
+    assert "pair / noise" in text
+    assert "1e+300" in text
+    with pytest.raises(UsageError, match="no CKA analysis: 'lines' is missing"):
+        cka_chart({"pair": []})
+    with pytest.raises(UsageError, match="no lines of the estimator 'biased'"):
+        cka_chart(analysis, estimator="biased")

@@ -1,10 +1,13 @@
-"""Suite averages by hand: the mean, its interval over seeds, what is left out and what a line lacks."""
+"""Means, their intervals over seeds and suite averages against formulas written out here."""
 
 from __future__ import annotations
 
 import math
+import random
 import re
+from collections.abc import Sequence
 from dataclasses import replace
+from statistics import fmean, variance
 
 import numpy as np
 import pytest
@@ -18,18 +21,24 @@ from biobench.report.results import load
 from biobench.report.row import Row
 from biobench.report.tasks import shipped
 from leaderboard import page
+from tests.helpers.awkward_make import SPLITS, TASKS, TEST, TRAIN, awkward_scores, save_awkward
 from tests.helpers.report_make import save_run
 
-FRENCH = [i.id for i in shipped().values() if i.suite == "fr" and i.in_suite]
-UNMEASURED = {"energy_kwh": None}
-INFOS = {task: shipped()[task] for task in FRENCH}
+CLOSE = 1e-12
+INFOS = {task: shipped()[task] for task in TASKS}
+
+
+def shares(tasks: Sequence[str]) -> list[float]:
+    """Weights of tasks in an average that counts a corpus once."""
+    corpora = [INFOS[task].corpus for task in tasks]
+    return [1 / len(set(corpora)) / corpora.count(corpus) for corpus in corpora]
 
 
 def line(model: str = "m", scores: dict[str, list[float]] | None = None, **fields) -> list[Row]:
     """A row a task, with mean, sd and an interval over these scores."""
     rng = np.random.default_rng(3)
     made = []
-    for place, task in enumerate(FRENCH):
+    for place, task in enumerate(TASKS):
         own = (scores or {}).get(task) or rng.normal(0.5, 0.01 * (place + 1), 2 + place % 3).tolist()
         row = Row(model, task, "macro_f1", float(np.mean(own)), None, None, None, len(own), "run", suite="fr")
         if len(own) > 1:
@@ -41,23 +50,17 @@ def line(model: str = "m", scores: dict[str, list[float]] | None = None, **field
 def test_an_average_weighs_a_corpus_once_and_says_the_plain_mean_too():
     rows = line()
     (found,) = suite_averages(rows, INFOS)[0]
-    corpora = [INFOS[task].corpus for task in FRENCH]
-    weights = [1 / len(set(corpora)) / corpora.count(corpus) for corpus in corpora]
+    weights = shares(TASKS)
     assert found.mean == pytest.approx(sum(w * r.mean for w, r in zip(weights, rows, strict=True)))
     assert found.task_mean == pytest.approx(np.mean([np.mean(r.values) for r in rows]))
     assert found.sd == pytest.approx(math.hypot(*(w * r.sd for w, r in zip(weights, rows, strict=True))))
-    assert (found.task, found.tasks, found.complete, found.notes) == ("avg_fr", len(FRENCH), True, ())
+    assert (found.task, found.tasks, found.complete, found.notes) == ("avg_fr", len(TASKS), True, ())
     assert (found.n_seeds, found.metric, found.line) == (2, "macro_f1", rows[0].line)
 
 
 def test_one_seed_anywhere_leaves_no_interval_and_ends_are_scores():
-    (alone,) = suite_averages(line(scores={FRENCH[3]: [0.5]}), INFOS)[0]
+    (alone,) = suite_averages(line(scores={TASKS[3]: [0.5]}), INFOS)[0]
     assert (alone.sd, alone.low, alone.high, alone.n_seeds) == (None, None, None, 1)
-    (wide,) = suite_averages(line(scores={task: [0.0, 1.0] for task in FRENCH}), INFOS)[0]
-    corpora = [INFOS[task].corpus for task in FRENCH]
-    squares = [(1 / len(set(corpora)) / corpora.count(corpus)) ** 2 for corpus in corpora]
-    df = sum(squares) ** 2 / sum(v**2 for v in squares)
-    assert wide.high - wide.mean == pytest.approx(stats.t.ppf(0.975, df) * 0.5 * math.sqrt(sum(squares)))
     (cut,) = suite_averages(line(scores={"diamed": [0.0, 1.0]}), INFOS)[0]
     assert (cut.low, cut.high) == (0.0, 1.0)
 
@@ -90,7 +93,7 @@ def test_costs_are_means_and_memory_the_highest_where_all_are_known():
         for i, r in enumerate(line(parameters=7))
     ]
     (found,) = suite_averages(rows, INFOS)[0]
-    middle = (len(FRENCH) - 1) / 2
+    middle = (len(TASKS) - 1) / 2
     assert (found.seconds, found.energy_kwh, found.train_tokens_per_second) == (middle, 2 * middle, 3 * middle)
     assert (found.peak_memory_bytes, found.parameters) == (12, 7)
     (found,) = suite_averages([replace(rows[0], energy_kwh=None), *rows[1:]], INFOS)[0]
@@ -106,11 +109,11 @@ def test_what_is_averaged_and_what_is_not():
     assert not suite_averages([replace(r, source="oracle") for r in rows], INFOS)[0]
     assert not suite_averages([replace(r, variant="tuned, limit 64", partial=True) for r in rows], INFOS)[0]
     assert suite_averages([replace(r, variant="tuned") for r in rows], INFOS)[0]
-    assert not suite_averages(rows[:1], {FRENCH[0]: INFOS[FRENCH[0]]})[0]
+    assert not suite_averages(rows[:1], {TASKS[0]: INFOS[TASKS[0]]})[0]
     two = dict(list(INFOS.items())[:2])
     assert suite_averages(rows[:2], two)[0][0].mean == pytest.approx((rows[0].mean + rows[1].mean) / 2)
-    outside = {FRENCH[0]: replace(INFOS[FRENCH[0]], in_suite=False)}
-    assert suite_averages(rows, INFOS | outside)[0][0].tasks == len(FRENCH) - 1
+    outside = {TASKS[0]: replace(INFOS[TASKS[0]], in_suite=False)}
+    assert suite_averages(rows, INFOS | outside)[0][0].tasks == len(TASKS) - 1
 
 
 def test_parts_of_a_suite_are_averaged_where_asked_and_counted_where_not():
@@ -118,15 +121,65 @@ def test_parts_of_a_suite_are_averaged_where_asked_and_counted_where_not():
     rows, notes = suite_averages([*whole, *part, *single], INFOS)
     assert [r.model for r in rows] == ["whole"]
     (note,) = notes
-    assert f"only a part of the {len(FRENCH)} fr tasks" in note
-    assert sorted(re.findall(r"\d+", note)) == ["2", str(len(FRENCH))]
+    assert f"only a part of the {len(TASKS)} fr tasks" in note
+    assert sorted(re.findall(r"\d+", note)) == ["2", str(len(TASKS))]
     rows, notes = suite_averages([*whole, *part, *single], INFOS, incomplete=True)
     assert [(r.model, r.tasks, r.complete) for r in rows] == [
-        ("whole", len(FRENCH), True),
+        ("whole", len(TASKS), True),
         ("part", 3, False),
     ]
-    assert notes[0] == f"part: average over 3 of {len(FRENCH)} fr tasks"
-    assert sorted(re.findall(r"\d+", notes[1])) == ["1", str(len(FRENCH))]
+    assert notes[0] == f"part: average over 3 of {len(TASKS)} fr tasks"
+    assert sorted(re.findall(r"\d+", notes[1])) == ["1", str(len(TASKS))]
     # nobody is said to lack what was not asked for
-    assert not suite_averages(part, INFOS, asked=FRENCH[:3])[1]
-    assert suite_averages(part, INFOS, asked=[*FRENCH, "gad"])[1]
+    assert not suite_averages(part, INFOS, asked=TASKS[:3])[1]
+    assert suite_averages(part, INFOS, asked=[*TASKS, "gad"])[1]
+
+
+@pytest.fixture(scope="module", params=[1, 2])
+def awkward(request, tmp_path_factory):
+    scores, folder = awkward_scores(random.Random(request.param)), tmp_path_factory.mktemp("awkward")
+    save_awkward(folder, scores)
+    return scores, load(folder)
+
+
+def half_width(parts: Sequence[tuple[float, float]]) -> float:
+    """Of the 95% interval of a sum with these (variance, df), by Welch and Satterthwaite."""
+    total = sum(v for v, _ in parts)
+    if math.sqrt(total) <= CLOSE:
+        return 0.0
+    return math.sqrt(total) * stats.t.ppf(0.975, total**2 / sum(v**2 / df for v, df in parts if v))
+
+
+def test_each_mean_and_its_interval(awkward):
+    scores, results = awkward
+    report = build(results, "macro", suites=["fr"], sources=["run"])
+    rows = {(row.model, row.task): row for row in report.rows if not row.partial}
+    assert set(rows) == {(model, task) for model, tasks in scores.items() for task in tasks}
+    for (model, task), row in rows.items():
+        values = list(scores[model][task].values())
+        assert row.mean == pytest.approx(fmean(values), abs=CLOSE)
+        assert row.failed == (model == "failed" and task == TASKS[0])
+        rest = [value for value in values if value > 0.1]
+        if len(rest) == 1 or model == "equal":
+            assert (row.low, row.high) == (None, None)
+            continue
+        count = 1 / len(rest) + (TEST / TRAIN if task == SPLITS else 0.0)
+        half = half_width([(variance(rest) * count, len(rest) - 1)])
+        ends = (max(fmean(rest) - half, 0.0), min(fmean(rest) + half, 1.0))
+        assert (row.low, row.high) == pytest.approx(ends, abs=CLOSE), (model, task)
+    means = {row.model: row for row in report.averages}
+    assert set(means) == set(scores) - {"lacking", "elsewhere"}
+    for model, row in means.items():
+        each = [list(scores[model][task].values()) for task in TASKS]
+        rest = [[value for value in values if value > 0.1] for values in each]
+        weights = shares(TASKS)
+        assert row.mean == pytest.approx(sum(w * fmean(v) for w, v in zip(weights, each, strict=True)), abs=CLOSE)
+        if model in ("single", "equal"):
+            assert (row.low, row.high) == (None, None)
+            continue
+        parts = [
+            (w**2 * variance(v) * (1 / len(v) + (TEST / TRAIN if task == SPLITS else 0.0)), len(v) - 1)
+            for w, v, task in zip(weights, rest, TASKS, strict=True)
+        ]
+        middle, half = sum(w * fmean(v) for w, v in zip(weights, rest, strict=True)), half_width(parts)
+        assert (row.low, row.high) == pytest.approx((max(middle - half, 0), min(middle + half, 1)), abs=CLOSE), model

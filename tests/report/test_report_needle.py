@@ -17,13 +17,11 @@ from biobench.report.frame import build
 from biobench.report.results import load
 from biobench.schema.document import Prediction, TaskData
 from biobench.schema.needle import PRESENT, NeedlePlan
-from biobench.score import scored
 from biobench.score.needle import wilson
-from biobench.store import Store, run_key
 from biobench.submission.pack import submit
 from biobench.submission.verify import examine as verify
 from tests.helpers.needle_make import LENGTHS, PAIRS, POSITIONS, TEMPLATES, always, cell, needle_documents, save_needle
-from tests.helpers.store_make import record
+from tests.helpers.store_make import record, save_scored, shipped_identity
 
 EVERY_CELL = 2 * PAIRS * len(TEMPLATES)
 """Examples in a cell of length and position."""
@@ -96,16 +94,16 @@ def test_needle_runs_hold_the_lengths_of_their_window(tmp_path, monkeypatch):
 
     def packed(window, documents, name):
         base = record(model="org/tiny", task="needle_en", score=False)
-        about = {"hash": task_hash(task, source), "data_hash": "e" * 64, "source": source, "type": "needle"}
-        about |= {"labels": labels, "gold_labels": labels, "test_documents": len(test), "corpus": task.spec.corpus_id}
-        about |= {"primary": task.spec.metric.primary, "paper": task.spec.metric.paper}
-        hashes = {"model_hash": base.model.hash, "task_hash": about["hash"], "data_hash": "e" * 64}
-        fields = {"task": base.task.model_copy(update=about), "protocol": task_identity(task, source)}
-        fields["windows"] = base.windows.model_copy(update={"max_length": window})
-        fields["cost"] = base.cost.model_copy(update={"peak_memory_bytes": 4 * base.model.parameters})
-        made = base.model_copy(update=fields | {"key": run_key(**hashes, seed=42, precision="fp32")})
+        about = shipped_identity("needle_en") | {"hash": task_hash(task, source), "data_hash": "e" * 64}
+        about |= {"type": "needle", "primary": task.spec.metric.primary, "test_documents": len(test), "source": source}
+        fields = {
+            "protocol": task_identity(task, source),
+            "windows": base.windows.model_copy(update={"max_length": window}),
+            "cost": base.cost.model_copy(update={"peak_memory_bytes": 4 * base.model.parameters}),
+        }
         said = [p for p in right if p.document in {d.id for d in documents}]
-        Store(tmp_path / name).save(scored(made, documents, said), documents, said)
+        run = base.model_copy(update=fields)
+        save_scored(tmp_path / name, run, documents, said, labels=labels, gold_labels=labels, **about)
         return submit("org/tiny", tmp_path / name, tmp_path / f"{name} pack")
 
     def refused(folder):

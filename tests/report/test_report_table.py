@@ -132,21 +132,6 @@ def test_rows_stand_by_task_then_source_then_name_and_suites_in_their_order(tmp_
     assert [sheet.title for sheet in sheets(report)] == ["French", "English", "Needle in a haystack"]
 
 
-def test_only_whole_suites_are_averaged(tmp_path):
-    members = [i.id for i in shipped().values() if i.suite == "en" and i.in_suite]
-    for task in members:
-        save_runs(tmp_path, "whole", task, SEEDS)
-    for task in members[1:]:
-        save_runs(tmp_path, "part", task, {42: 0.5})
-    save_runs(tmp_path, "whole", "ncbi_disease_single", {42: 0.0})
-    (row,) = [r for r in build(tmp_path, "macro").averages if r.source == "run"]
-    assert (row.model, row.task, row.tasks) == ("whole", "avg_en", len(members))
-    assert row.mean == pytest.approx(0.62)
-    assert row.low < row.mean < row.high
-    part = next(r for r in build(tmp_path, "macro", incomplete=True).averages if r.model == "part")
-    assert (part.complete, part.tasks) == (False, len(members) - 1)
-
-
 def test_footnotes_tell_of_the_window(tmp_path):
     cut = {"truncated_documents": 2, "lost_gold": 5, "ceiling": {"macro_f1": 0.9}}
     save_run(tmp_path, "tiny", "bc5cdr", 42, 0.5, windows=cut)

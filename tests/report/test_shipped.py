@@ -1,7 +1,9 @@
-"""The runs that stand under results/: sound, scored as their predictions say, free of text, and as the README shows."""
+"""The runs and studies under results/: sound, scored as their predictions say, free of text, and as the pages show."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -10,7 +12,8 @@ import pytest
 from biobench.report.rescore import rescore_all
 from biobench.schema.protocols import protocol_named_by
 from biobench.store import Store
-from tests.benchmarks import shipped
+from biobench.workflows.study import load_study, planned_runs, table
+from tests.benchmarks import demonstration, shipped
 
 pytestmark = pytest.mark.skipif(not (shipped.RESULTS / "runs").is_dir(), reason="an installed copy has no runs")
 
@@ -55,3 +58,30 @@ def test_the_readme_is_what_the_runs_give() -> None:
     assert len(rows) <= shipped.MOST_ROWS
     assert "| all-MiniLM-L6-v2, this code | 73.8 ±3.6 |" in "\n".join(rows)
     assert "small" not in "".join(rows)
+
+
+def test_the_page_is_what_the_studies_gave() -> None:
+    text = demonstration.PAGE.read_text(encoding="utf-8")
+    assert demonstration.page(text, demonstration.study_scores()) == text, "python -m tests.benchmarks.demonstration"
+
+
+def test_the_text_beside_the_table_states_what_was_computed() -> None:
+    text = " ".join(demonstration.PAGE.read_text(encoding="utf-8").split())
+    looked_at = demonstration.differences(demonstration.study_scores())
+    (detour,) = [d for d in looked_at if (d[0], d[1].arm, d[1].budget) == ("", "detour", 2_400_000)]
+    _, row, _, corrected = detour
+    assert len(looked_at) == 9
+    assert f"scores {100 * row.difference:.1f} points above its twin. This is one of nine differences" in text
+    assert f"(p = {corrected:.2f})" in text
+    assert f"{100 * row.difference:+.1f} ({100 * row.low:+.1f} to {100 * row.high:+.1f})" in text
+
+
+def test_the_stored_rows_follow_from_the_scores_of_their_runs() -> None:
+    for path in demonstration.DECLARATIONS:
+        study = load_study(path)
+        stored = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+        runs = planned_runs(study, None)
+        assert set(stored["runs"]) == {run.name for run in runs}
+        assert all(set(scores) == set(study.benchmark.all_ids) for scores in stored["runs"].values())
+        rows = [asdict(row) | {"mean": row.mean} for row in table(study, runs, stored["runs"])]
+        assert json.loads(json.dumps(rows)) == stored["rows"]

@@ -37,7 +37,7 @@ class Meddler(Reporter):
             weights.unlink()
         else:
             vocabulary = self.folder / "tokenizer.json"
-            vocabulary.write_text(vocabulary.read_text().replace("[UNK]", "[unk]"))
+            vocabulary.write_text(vocabulary.read_text().replace("<unk>", "<UNK>"))
 
 
 @pytest.fixture
