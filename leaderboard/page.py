@@ -28,6 +28,8 @@ from biobench.report.row import Row
 from leaderboard.launch import PRETRAINING_VARIABLE, RESULTS_VARIABLE, is_public
 
 ANY = "any"
+STUDIES = "study"
+"""Folder of a results folder with declared studies and their tables."""
 
 
 def results_dir() -> Path:
@@ -58,16 +60,16 @@ def results() -> Results:
 
 
 @st.cache_resource(max_entries=2, show_spinner=False)
-def _read(folder: str, state: str) -> Pretraining:
-    """`state` stands for the folder's content."""
+def _read(folders: tuple[str, ...], state: str) -> Pretraining:
+    """`state` stands for the folders' content."""
     del state
-    return read_pretraining(folder)
+    return read_pretraining(*folders)
 
 
 def pretraining() -> Pretraining:
-    """Every pretraining run and analysis; read again when a file of them changes."""
-    folder = str(pretraining_dir())
-    return _read(folder, pretraining_fingerprint(folder))
+    """Every pretraining run, analysis and study; read again when a file of them changes."""
+    folders = (str(pretraining_dir()), str(results_dir() / STUDIES))
+    return _read(folders, pretraining_fingerprint(*folders))
 
 
 def trained_by(groups: Iterable[RunGroup]) -> TrainingRun | None:

@@ -1,4 +1,4 @@
-"""Pretraining: our runs beside each other (loss, rates, ledgers, CKA) and what publications report beside them."""
+"""Pretraining: runs here (loss, rates, ledgers, CKA), and studies here with the experiments that papers published."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from biobench.errors import StoreError
 from biobench.report import charts
 from biobench.report.details.ledgers import ledger_table
 from biobench.report.details.mechanism import cka_chart
-from biobench.report.details.pretraining import Pretraining, TrainingRun
+from biobench.report.details.pretraining import Pretraining, StudyTable, TrainingRun
 from biobench.report.literature.experiments import Experiment
 from biobench.report.printers import plain_note
 from leaderboard.launch import is_public
@@ -21,16 +21,14 @@ MOST = len(charts.COLOURS)
 
 
 def show() -> None:
-    """Draw the view: our study to the left of what was published, where there is one."""
+    """Draw the view: experiments first where there are no runs."""
     st.title("Pretraining")
     trained = pretraining()
     if trained.findings:
         with st.expander(f"Findings ({len(trained.findings)})"):
             for finding in trained.findings:
                 st.markdown(f"{text(finding)}\n→ {text(finding.hint)}")
-    here, published = st.tabs(
-        ["Runs here", "Published experiments"], default=None if trained.runs else "Published experiments"
-    )
+    here, experiments = st.tabs(["Runs here", "Experiments"], default=None if trained.runs else "Experiments")
     with here:
         if not trained.runs and not trained.analyses:
             st.info("There are no pretraining runs here. Put them below “pretraining” in the results folder.")
@@ -43,7 +41,8 @@ def show() -> None:
             _ledgers(trained.runs)
         if trained.analyses:
             _cka(trained)
-    with published:
+    with experiments:
+        _studies(trained.studies)
         _published()
 
 
@@ -125,21 +124,41 @@ def _cka(trained: Pretraining) -> None:
     st.caption("Bars: 95% jackknife intervals over texts. Seed noise: two runs that differ by the training seed alone.")
 
 
+def _studies(studies: Sequence[StudyTable]) -> None:
+    """One table a study that was made here: mean scores of the arms and their differences to the reference."""
+    if studies:
+        st.header("Studies here", anchor=False)
+    for study in studies:
+        st.subheader(literal(study.study[:1].upper() + study.study[1:]), anchor=False)
+        rows = [
+            {
+                "arm": literal(row.arm),
+                "tokens": f"{row.budget / 1e6:,.1f} M",
+                "pretraining seeds": str(len(row.scores)),
+                "mean, %": "–" if row.mean is None else f"{100 * row.mean:.1f}",
+                "difference, points": "–" if row.difference is None else f"{100 * row.difference:+.1f}",
+                "95% interval": row.spread,
+            }
+            for row in study.rows
+        ]
+        st.table(pd.DataFrame(rows).set_index("arm"))
+
+
 def _published() -> None:
-    """One table an experiment of the chosen publication, each with what of ours can be set beside it."""
+    """One table an experiment of the chosen publication, each with what of ours it compares with."""
     publications = {p.source: p for p in results().experiments}
     if not publications:
         st.info("There are no published experiments here.")
         return
+    st.header("Published experiments", anchor=False)
     publication = publications[choose("Publication", list(publications), "publication")]
     st.caption(f"{literal(publication.citation.strip())} <{publication.url}>")
     for experiment in publication.experiments:
         st.subheader(literal(experiment.title), anchor=False)
         st.table(_frame(experiment))
-        for line in publication.below(experiment):
-            st.caption(literal(line))
+        st.caption(literal(" ".join(publication.below(experiment))))
     for line in publication.absent:
-        st.text(line)
+        st.caption(literal(line))
 
 
 def _frame(experiment: Experiment) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
@@ -114,8 +115,10 @@ def show_ranking(one: Ranking, hidden: Callable[[Entry], bool], sort: str, *, se
             return
         names = shown_names(one.entries)
         kinds = [kind for kind in dict.fromkeys(KINDS.values()) if any(kind in e.kinds for e in one.entries)]
-        kinds = kinds if len(kinds) < len(one.shared) else []
+        # the mean of a kind with one task is that task's column; both means are one where no corpus has two tasks
         of_kind = list(KINDS)
+        tasks_of = Counter(KINDS.get(c.type) for c in one.columns if c.id in one.shared)
+        kinds = [kind for kind in kinds if tasks_of[kind] > 1] if len(kinds) < len(one.shared) else []
         order = sorted(
             one.columns, key=lambda c: (c.id not in one.shared, of_kind.index(c.type) if c.type in of_kind else 9)
         )
@@ -127,6 +130,8 @@ def show_ranking(one: Ranking, hidden: Callable[[Entry], bool], sort: str, *, se
             for entry in rows
         ]
         cells = [_cells(one, entry, kinds, order) | {"model": link} for entry, link in zip(rows, links, strict=True)]
+        if all(row.get("by task") == row["mean"] for row in cells if row["rank"]):
+            columns.remove("by task")
         frame = pd.DataFrame(cells, columns=columns)
         shades = [LINE if entry is None else HERE if entry.is_run else "" for entry in rows]
         colours = pd.DataFrame([[shade] * len(columns) for shade in shades], columns=columns)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.sparse import csr_matrix, hstack
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import Ridge
 
-from biobench.baselines.blind import DRAWS, Baseline
+from biobench.baselines.blind import Baseline
 from biobench.baselines.reading import MAX_FEATURES, fit_svm
 from biobench.kinds.synonyms import DEPTH, first_concepts
 from biobench.schema.document import Document, Prediction, TaskData
@@ -32,8 +32,7 @@ def _constant(name: str, words: str, data: TaskData, labels: Sequence[str]) -> B
 
 
 def number_baselines(spec: TaskSpec, data: TaskData) -> list[Baseline]:
-    """The training mean; least squares on the length difference and on the shared words of two texts, or ridge
-    regression on the words of one."""
+    """The training mean; least squares on the shared words of two texts, or ridge regression on the words of one."""
     assert spec.scale is not None
     low, high = spec.scale
     train = [float(d.labels[0]) for d in data.train]
@@ -50,40 +49,23 @@ def number_baselines(spec: TaskSpec, data: TaskData) -> list[Baseline]:
         values = np.asarray(ridge.predict(vectorizer.transform([d.text for d in data.test])), dtype=np.float64)
         return [mean, numbered("bag of words", "TF-IDF of words and word pairs, ridge regression", values)]
 
-    def length_difference(document: Document) -> float:
-        return float(abs(len(_WORD.findall(document.query)) - len(_WORD.findall(document.text))))
-
-    def shared(document: Document) -> float:
+    def shared(document: Document) -> list[float]:
         first, second = _words(document.query), _words(document.text)
-        return len(first & second) / len(first | second) if first | second else 0.0
+        return [1.0, len(first & second) / len(first | second) if first | second else 0.0]
 
-    def fitted(name: str, words: str, of: Callable[[Document], float]) -> Baseline:
-        slope = np.linalg.lstsq(np.array([[1.0, of(d)] for d in data.train]), np.array(train), rcond=None)[0]
-        return numbered(name, f"least squares on {words}", np.array([[1.0, of(d)] for d in data.test]) @ slope)
-
-    return [
-        mean,
-        fitted("length difference", "the difference of the two lengths in words", length_difference),
-        fitted("token overlap", "the share of different words that both texts have", shared),
-    ]
+    slope = np.linalg.lstsq(np.array([shared(d) for d in data.train]), np.array(train), rcond=None)[0]
+    words = "least squares on the share of different words that both texts have"
+    return [mean, numbered("token overlap", words, np.array([shared(d) for d in data.test]) @ slope)]
 
 
 def choice_baselines(data: TaskData, seed: int) -> list[Baseline]:
-    """The commonest set of training, every option, random sets, and a linear model of each option's words."""
+    """The commonest set of training, every option, and a linear model of each option's words."""
     order = {label: place for place, label in enumerate(data.labels)}
     sets = Counter(tuple(sorted(d.labels, key=order.__getitem__)) for d in data.train)
     commonest = min(sets, key=lambda members: (-sets[members], len(members), [order[label] for label in members]))
-    names = sorted(sets)
-    shares = np.array([sets[name] for name in names], dtype=np.float64)
-    rng = np.random.default_rng(seed)
-    draws = []
-    for _ in range(DRAWS):
-        drawn = rng.choice(len(names), len(data.test), p=shares / shares.sum())
-        draws.append([Prediction(d.id, labels=names[i]) for d, i in zip(data.test, drawn, strict=True)])
     return [
         _constant("commonest set", "the most frequent set of right options of training", data, commonest),
         _constant("every option", "all options of every question", data, data.labels),
-        Baseline("random sets", "sets drawn by their share of the training questions", draws),
         _option_words(data, seed),
     ]
 
@@ -92,8 +74,9 @@ def _option_words(data: TaskData, seed: int) -> Baseline:
     """Whether an option is right, from its words, its name, the question's words, and the share of its words that
     stand in the question."""
     name, words = "option words", "TF-IDF of an option's and its question's words, one linear SVM; positive margins"
-    asked = [(d, place, text) for d in (*data.train, *data.test) for place, text in _options(d)]
-    known = sum(1 for d in data.train for _ in _options(d))
+    parts = (data.train, data.test)
+    asked = [(d, place, d.text[a:b]) for part in parts for d in part for place, (a, b) in enumerate(d.pieces) if a < b]
+    known = sum(a < b for d in data.train for a, b in d.pieces)
     truth = np.array([data.labels[place] in d.labels for d, place, _ in asked[:known]])
     if truth.all() or not truth.any() or not any(_WORD.search(text) for _, _, text in asked[:known]):
         return _constant(name, words, data, data.labels)
@@ -101,41 +84,25 @@ def _option_words(data: TaskData, seed: int) -> Baseline:
         [len(_words(text) & _words(d.query)) / max(len(_words(text)), 1), *np.eye(len(data.labels))[place]]
         for d, place, text in asked
     ]
-    parts = []
+    counted = []
     for texts in ([text for _, _, text in asked], [d.query for d, _, _ in asked]):
         vectorizer = TfidfVectorizer(sublinear_tf=True, max_features=MAX_FEATURES, token_pattern=r"(?u)\w+")
-        vectorizer.fit(texts[:known])
-        parts.append(vectorizer.transform(texts))
-    features = hstack([*parts, csr_matrix(np.array(extra))]).tocsr()
-    margins = iter(fit_svm(features[:known], truth, seed).decision_function(features[known:]).tolist())
-    results = []
-    for d in data.test:
-        scored = [(next(margins), data.labels[place]) for place, _ in _options(d)]
-        positive = tuple(label for margin, label in scored if margin > 0)
-        results.append(Prediction(d.id, labels=positive or (max(scored, key=lambda row: row[0])[1],)))
-    return Baseline(name, words, [results])
+        counted.append(vectorizer.fit(texts[:known]).transform(texts))
+    features = hstack([*counted, csr_matrix(np.array(extra))]).tocsr()
+    margins = fit_svm(features[:known], truth, seed).decision_function(features[known:]).tolist()
+    scored: dict[str, list[tuple[float, str]]] = {d.id: [] for d in data.test}
+    for margin, (d, place, _) in zip(margins, asked[known:], strict=True):
+        scored[d.id].append((margin, data.labels[place]))
+    positive = {id: tuple(label for margin, label in rows if margin > 0) for id, rows in scored.items()}
+    best = {id: max(rows, key=lambda row: row[0])[1] for id, rows in scored.items()}
+    return Baseline(name, words, [[Prediction(id, labels=positive[id] or (best[id],)) for id in scored]])
 
 
-def _options(document: Document) -> Iterator[tuple[int, str]]:
-    """Place and text of the options that the question has."""
-    for place, (start, end) in enumerate(document.pieces):
-        if start < end:
-            yield place, document.text[start:end]
-
-
-def name_baselines(data: TaskData, seed: int) -> list[Baseline]:
-    """The concepts with most names, random orders, and the candidates with most n-grams of letters in common."""
+def name_baselines(data: TaskData) -> list[Baseline]:
+    """The concepts with most names, and the candidates with most n-grams of letters in common."""
     names = Counter(label for d in data.train for label in d.labels)
     order = {label: place for place, label in enumerate(data.labels)}
     ranking = sorted(names, key=lambda label: (-names[label], order[label]))[:DEPTH]
-    rng = np.random.default_rng(seed)
-    concepts = sorted(names)
-    draws = []
-    for _ in range(DRAWS):
-        rows = [rng.choice(len(concepts), min(DEPTH, len(concepts)), replace=False) for _ in data.test]
-        draws.append(
-            [Prediction(d.id, labels=tuple(concepts[i] for i in row)) for d, row in zip(data.test, rows, strict=True)]
-        )
     vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True)
     known = vectorizer.fit_transform(d.text for d in data.train)
     asked = vectorizer.transform(d.text for d in data.test)
@@ -151,6 +118,5 @@ def name_baselines(data: TaskData, seed: int) -> list[Baseline]:
         ]
     return [
         _constant("commonest concepts", "the concepts with most names in training, for every query", data, ranking),
-        Baseline("random order", "the concepts of training in random order", draws),
         Baseline("letter n-grams", "TF-IDF of 2 to 4 letters inside words, candidates by their cosine", [letters]),
     ]

@@ -110,11 +110,10 @@ def beats_permuted(
         hits = np.bincount(which[keys[np.searchsorted(keys, laid)] == laid], minlength=len(labels))
         return float(_macro(hits, predicted_sums, gold_sums, evaluated))
 
-    rng = np.random.default_rng(seed)
     lengths = np.array([len(text) for text in words])
     groups = np.unique([d.group for d in gold], return_inverse=True)[1]
-    drawn = [macro(_within_lengths(lengths, rng) if places else _by_group(groups, rng)) for _ in range(PERMUTATIONS)]
-    return _tested(macro(np.arange(len(gold))), drawn)
+    seats = (lambda rng: _within_lengths(lengths, rng)) if places else (lambda rng: _by_group(groups, rng))
+    return _permuted(macro, seats, len(gold), seed)
 
 
 def types_beat_permuted(gold: Sequence[Document], predictions: Sequence[Prediction], seed: int) -> Tested | None:
@@ -128,25 +127,27 @@ def types_beat_permuted(gold: Sequence[Document], predictions: Sequence[Predicti
         return None
     fits = np.array([[s._replace(label=str(name)) in true[document] for name in names] for document, s in places])
     rows = np.arange(len(types))
-    rng = np.random.default_rng(seed)
-    drawn = [float(fits[rows, rng.permutation(types)].mean()) for _ in range(PERMUTATIONS)]
-    return _tested(float(fits[rows, types].mean()), drawn)
+    return _permuted(lambda order: float(fits[rows, types[order]].mean()), None, len(types), seed)
 
 
 def beats_permuted_score(
     predictions: Sequence[Prediction], score: Callable[[Sequence[Prediction]], float], seed: int
 ) -> Tested:
     """Whether a baseline's score is higher than with its predictions permuted among the documents, one by one."""
+
+    def moved(order: IntArray) -> float:
+        return score([replace(predictions[j], document=p.document) for p, j in zip(predictions, order, strict=True)])
+
+    return _permuted(moved, None, len(predictions), seed)
+
+
+def _permuted(
+    score: Callable[[IntArray], float], seats: Callable[[np.random.Generator], IntArray] | None, size: int, seed: int
+) -> Tested:
+    """The score of things in their order, and in the orders that `seats` draws (None: any)."""
     rng = np.random.default_rng(seed)
-    ids = [p.document for p in predictions]
-    drawn = []
-    for _ in range(PERMUTATIONS):
-        order = rng.permutation(len(ids)).tolist()
-        drawn.append(score([replace(predictions[j], document=name) for name, j in zip(ids, order, strict=True)]))
-    return _tested(score(predictions), drawn)
-
-
-def _tested(observed: float, drawn: Sequence[float]) -> Tested:
+    drawn = [score(rng.permutation(size) if seats is None else seats(rng)) for _ in range(PERMUTATIONS)]
+    observed = score(np.arange(size))
     return Tested(observed, float(np.mean(drawn)), _p(observed, np.array(drawn)))
 
 

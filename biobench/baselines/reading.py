@@ -15,7 +15,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from biobench.baselines.blind import Baseline, chosen
-from biobench.baselines.words import Dictionary, Words
+from biobench.baselines.words import Words, longest_matches, training_dictionary
 from biobench.schema.baseline import LENGTH
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.tags import spans_to_tags
@@ -39,13 +39,13 @@ _ACROSS = 50
 def dictionary(data: TaskData) -> Baseline:
     """Longest match of training mentions on the corpus's own tokens, else on words."""
     read = ((Words.of(d), d.spans) for d in data.train)
-    known = Dictionary(((words, words.places(spans)) for words, spans in read), data.labels)
-    predictions = []
+    known = training_dictionary(((words, words.places(spans)) for words, spans in read), data.labels)
+    longest, predictions = max(map(len, known), default=0), []
     for d in data.test:
         words = Words.of(d)
-        spans = tuple(words.span(place) for place in known.places(words))
+        spans = tuple(words.span(place) for place in longest_matches(words, known, longest))
         predictions.append(Prediction(d.id, spans, tags=tuple(spans_to_tags(spans, d.tokens)) if d.tokens else ()))
-    description = f"longest match of the {len(known.labels)} surfaces that are mentions in training"
+    description = f"longest match of the {len(known)} surfaces that are mentions in training"
     return Baseline("training dictionary", description, [predictions])
 
 

@@ -66,7 +66,7 @@ def baselines(spec: TaskSpec, data: TaskData) -> list[Baseline]:
     if kind.numeric:
         return number_baselines(spec, data)
     if not kind.counted:
-        return name_baselines(data, SEED) if kind.ranked else choice_baselines(data, SEED)
+        return name_baselines(data) if kind.ranked else choice_baselines(data, SEED)
     if spec.is_ner:
         return [*mention_baselines(data, SEED), dictionary(data)]
     single = spec.type != "multi_label"
@@ -154,7 +154,7 @@ def _without_known(data: TaskData) -> tuple[TaskData, list[GateCheck]]:
     What was learned by heart shows nothing of what a text says. Too few other documents are all of the data and fail.
     """
     total, patients = len(data.test), {d.group for d in data.train}
-    copies = {place for place, _ in same([d.reading for d in data.test], [d.reading for d in data.train])}
+    copies = set(same([d.reading for d in data.test], [d.reading for d in data.train]))
     groups = {place for place, d in enumerate(data.test) if d.group in patients}
     reasons = (
         (copies, "stand verbatim in training"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from biobench.schema.document import Document, Span
@@ -13,6 +13,7 @@ _WORD = re.compile(r"\w+|[^\w\s]")
 
 Place = tuple[int, int, str]
 """Words [first, past the last) and the label."""
+Surface = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,36 +47,30 @@ class Words:
         return Span(self.offsets[begin][0], self.offsets[end - 1][1], label)
 
 
-class Dictionary:
-    """Surfaces (sequences of words as written) to the label that most of their training mentions have."""
+def training_dictionary(train: Iterable[tuple[Words, Sequence[Place]]], labels: Sequence[str]) -> dict[Surface, str]:
+    """Surfaces (sequences of words as written) to the label that most of their training mentions have.
 
-    def __init__(self, train: Iterable[tuple[Words, Sequence[Place]]], labels: Sequence[str]) -> None:
-        """train: each document's words and mentions; labels: in the task's order, by which ties are broken."""
-        surfaces: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
-        for words, places in train:
-            for begin, end, label in places:
-                surfaces[words.surfaces[begin:end]][label] += 1
-        order = {label: i for i, label in enumerate(labels)}
-        self.labels = {
-            surface: min(seen, key=lambda label: (-seen[label], order[label])) for surface, seen in surfaces.items()
-        }
-        lengths: dict[str, set[int]] = defaultdict(set)
-        for surface in self.labels:
-            lengths[surface[0]].add(len(surface))
-        self.lengths = {first: sorted(known, reverse=True) for first, known in lengths.items()}
+    train: each document's words and mentions; labels: in the task's order, by which ties are broken.
+    """
+    surfaces: dict[Surface, Counter[str]] = defaultdict(Counter)
+    for words, places in train:
+        for begin, end, label in places:
+            surfaces[words.surfaces[begin:end]][label] += 1
+    order = {label: i for i, label in enumerate(labels)}
+    return {surface: min(seen, key=lambda label: (-seen[label], order[label])) for surface, seen in surfaces.items()}
 
-    def places(self, words: Words) -> list[Place]:
-        """From left to right the longest surface that begins at each word; case counts, matches do not overlap."""
-        matches: list[Place] = []
-        at = 0
-        while at < len(words):
-            for length in self.lengths.get(words.surfaces[at], ()):
-                # Near the end a slice is shorter than asked for and would be another surface.
-                label = self.labels.get(words.surfaces[at : at + length]) if at + length <= len(words) else None
-                if label is not None:
-                    matches.append((at, at + length, label))
-                    at += length
-                    break
-            else:
-                at += 1
-        return matches
+
+def longest_matches(words: Words, known: Mapping[Surface, str], longest: int) -> list[Place]:
+    """From left to right the longest surface that begins at each word; case counts, matches do not overlap.
+
+    longest: words of the longest surface.
+    """
+    matches: list[Place] = []
+    at = 0
+    while at < len(words):
+        ends = range(min(at + longest, len(words)), at, -1)
+        end = next((end for end in ends if words.surfaces[at:end] in known), None)
+        if end is not None:
+            matches.append((at, end, known[words.surfaces[at:end]]))
+        at = end or at + 1
+    return matches

@@ -13,20 +13,14 @@ def count(documents: Sequence[Document], labels: Sequence[str], ner: bool) -> di
     """Documents, groups, and for NER tokens, mentions and mentions per label (distinct ones); else documents
     with any label and per label. Labels without support are skipped."""
     result = {"documents": len(documents), "groups": len({d.group for d in documents})}
-    per_label = dict.fromkeys(labels, 0)
     if ner:
         result["tokens"] = sum(len(d.tokens) for d in documents)
         result["mentions"] = sum(len(d.spans) for d in documents)
-        for d in documents:
-            for span in d.spans:
-                per_label[span.label] += 1
+        support = Counter(span.label for d in documents for span in d.spans)
     else:
         result["labelled"] = sum(bool(d.labels) for d in documents)
-        for d in documents:
-            for label in d.labels:
-                if label in per_label:  # a regression task has numbers there
-                    per_label[label] += 1
-    return result | {label: n for label, n in per_label.items() if n}
+        support = Counter(label for d in documents for label in d.labels)
+    return result | {label: support[label] for label in labels if support[label]}
 
 
 def compare_counts(spec: TaskSpec, counted: Mapping[str, Mapping[str, int]], source: str) -> list[str]:

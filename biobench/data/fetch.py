@@ -11,12 +11,13 @@ import shutil
 import tempfile
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from filelock import FileLock
 
-from biobench.core.hub import client_errors, damage, explain, patiently, set_patience
+from biobench.core.hub import client_errors, explain, patiently, set_patience
 from biobench.data.catalog import LoadedTask
 from biobench.data.download import Progress, download, not_written
 from biobench.data.locate import data_folder, locate, patterns_of, preferred, steps, urls
@@ -82,11 +83,9 @@ def fetch(
         raise not_written(error, folder) from None
     lacking = locate(source, folder).missing
     if lacking:
-        raise DataFormatError(
-            f"task {task.id}: '{lacking[0]}' is not among what was downloaded",
-            hint=f"look into {folder / source.folder}; the release may be laid out differently",
-            file=task.path,
-        )
+        what = f"task {task.id}: '{lacking[0]}' is not among what was downloaded"
+        hint = f"look into {folder / source.folder}; the release may be laid out differently"
+        raise DataFormatError(what, hint=hint, file=task.path)
     return result
 
 
@@ -150,11 +149,8 @@ def _fetch_hub(source: Source, hub: HubSource, data_dir: Path, result: Fetched) 
             commit = info.sha or hub.revision
             note = f"'{hub.revision}' was commit {commit}; `revision: {commit}` pins it"
             result.notes.append(f"hub dataset {hub.repo}: {note}")
-        snapshot = Path(
-            patiently(
-                lambda: snapshot_download(hub.repo, repo_type="dataset", revision=commit, allow_patterns=patterns)
-            )
-        )
+        take = partial(snapshot_download, repo_type="dataset", revision=commit, allow_patterns=patterns)
+        snapshot = Path(patiently(lambda: take(hub.repo)))
     except client_errors() as error:
         what, hint = explain(error, hub.repo, "dataset", hub.revision)
         raise DataUnavailableError(f"{repository}: {what}", hint=f"{hint}; or use another source") from error
@@ -163,9 +159,6 @@ def _fetch_hub(source: Source, hub: HubSource, data_dir: Path, result: Fetched) 
             name = path.relative_to(snapshot).as_posix()
             if not any(fnmatch(name, pattern) for pattern in patterns):
                 continue
-            if (wrong := damage(path)) is not None:
-                hint = f"delete {path.resolve()} and fetch again"
-                raise DataUnavailableError(f"{repository}: {name}: {wrong}", hint=hint)
             copy = Path(aside) / name.removeprefix(prefix)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)

@@ -51,7 +51,8 @@ def task_identity(task: LoadedTask, source_id: str) -> dict[str, Any]:
     source = task.source(source_id)
     spec = {name: value for name, value in identity(task.spec).items() if name not in _NOT_IDENTITY}
     spec["source"] = source.id
-    spec["reader"] = identity(task.options[source.id])
+    options = task.options[source.id]
+    spec["reader"] = identity(options) | options.former
     spec["splits"] = _plain(task.spec.splits_of(source))
     return spec
 
@@ -70,9 +71,8 @@ def documents_hash(documents: Iterable[Document], source_id: str) -> str:
             row += [d.query, d.plan]
         if d.pieces:
             row.append(d.pieces)
-        digest.update(
-            b"\n" + json.dumps(row, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
-        )
+        line = json.dumps(row, separators=(",", ":"), ensure_ascii=False)
+        digest.update(b"\n" + line.encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
 
 

@@ -48,11 +48,9 @@ def load_folds(task: LoadedTask, data_dir: str | Path | None, limit: int | None 
     place = choose(task, folder)
     parts, digest = hashed_parts(task, place, folder)
     if place.source.expect not in (None, digest):
-        raise DataFormatError(
-            f"task {task.id}: the data is not what the spec expects (hash {digest}, expected {place.source.expect})",
-            hint="fetch the release that the spec names; or change `expect` where this data is meant",
-            file=task.path,
-        )
+        what = f"task {task.id}: the data is not what the spec expects (hash {digest}, expected {place.source.expect})"
+        hint = "fetch the release that the spec names; or change `expect` where this data is meant"
+        raise DataFormatError(what, hint=hint, file=task.path)
     result = []
     for fold, (labels, documents) in enumerate(parts):
         full = counted(replace(task, fold=fold), place, labels, documents)
@@ -157,11 +155,10 @@ def read_source(task: LoadedTask, place: LocatedFiles) -> Part:
             what, hint = f"task {task.id}: split '{name}' is empty", "check the file and `files`, or set `splits`"
             raise DataFormatError(what, hint=hint, file=file, line=1 if file else None)
     if not any(d.spans or d.labels for d in documents["test"]):
-        raise DataFormatError(
-            f"task {task.id}: no document of the test split has a {'mention' if task.spec.is_ner else 'label'}",
-            hint="without gold there is no score; check the label column, the type map, or take another split",
-            file=Path(documents["test"][0].origin.rpartition(":")[0] or "generated data"),
-        )
+        what = f"task {task.id}: no document of the test split has a {'mention' if task.spec.is_ner else 'label'}"
+        hint = "without gold there is no score; check the label column, the type map, or take another split"
+        file = Path(documents["test"][0].origin.rpartition(":")[0] or "generated data")
+        raise DataFormatError(what, hint=hint, file=file)
     return labels, documents
 
 

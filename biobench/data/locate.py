@@ -86,13 +86,11 @@ def choose(task: LoadedTask, data_dir: Path) -> LocatedFiles:
             at: Path_ = ("sources", task.spec.all_sources.index(place.source)) if task.spec.sources else ("source",)
             named = place.source.files.items()
             role = next((role for role, names in named if place.missing[0] in patterns_of({role: names})), "")
-            raise DataFormatError(
-                f"task {task.id}: file '{place.folder / place.missing[0]}' is missing, others of source "
-                f"'{place.source.id}' are there",
-                hint=f"complete the folder, or remove it so that another source is used; {remedy(task, data_dir)}",
-                file=task.path,
-                line=task.located.line_of((*at, "files", role)),
-            )
+            missing = place.folder / place.missing[0]
+            what = f"task {task.id}: file '{missing}' is missing, others of source '{place.source.id}' are there"
+            hint = f"complete the folder, or remove it so that another source is used; {remedy(task, data_dir)}"
+            line = task.located.line_of((*at, "files", role))
+            raise DataFormatError(what, hint=hint, file=task.path, line=line)
     hint = remedy(task, data_dir)
     raise DataUnavailableError(f"task {task.id}: no data below {data_dir}", hint=hint, access=task.spec.access)
 

@@ -24,8 +24,9 @@ _SPLITS = ("validation", "test")
 
 def overlap(
     corpus: Iterable[str], tasks: Mapping[str, Mapping[str, list[Document]]]
-) -> dict[tuple[str, str], SplitOverlap]:
-    """(task, split) to exact and 13-gram overlap of the texts of `corpus` (read once), for validation and test.
+) -> tuple[dict[tuple[str, str], SplitOverlap], str]:
+    """(task, split) to exact and 13-gram overlap of the texts of `corpus` (read once), for validation and test; and
+    the sha256 of the corpus, which is over those of its texts.
 
     Words are runs of word characters; case and the encoding of accents and ligatures (NFKC) do not matter, as in what
     pretraining keeps out. Memory holds the 13-grams of the tasks, not of the corpus.
@@ -39,7 +40,9 @@ def overlap(
             for reading, parts in rows:
                 whole[reading] = False
                 grams.update(dict.fromkeys(parts, False))
+    digest = hashlib.sha256()
     for text in corpus:
+        digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
         reading = _whole(text)
         if reading in whole and text.strip():
             whole[reading] = True
@@ -56,7 +59,7 @@ def overlap(
             short=sum(not parts for _, parts in rows),
             seen=sum(whole[reading] or n > 0 for (reading, _), n in zip(rows, seen, strict=True)),
         )
-    return counts
+    return counts, digest.hexdigest()
 
 
 def _grams(text: str) -> list[int]:
@@ -68,25 +71,6 @@ def _grams(text: str) -> list[int]:
 def _whole(text: str) -> int:
     """Hash of a whole text, white space collapsed."""
     return hash(normalised(folded(text)))
-
-
-class Digested:
-    """Texts passed on as they come; `hexdigest` then covers all of them, in their order."""
-
-    def __init__(self, texts: Iterable[str]) -> None:
-        self._texts = texts
-        self._digest = hashlib.sha256()
-
-    def __iter__(self) -> Iterator[str]:
-        """The texts; to be walked once."""
-        for text in self._texts:
-            self._digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
-            yield text
-
-    @property
-    def hexdigest(self) -> str:
-        """sha256 over the texts walked so far."""
-        return self._digest.hexdigest()
 
 
 def corpus_texts(path: str | Path) -> Iterator[str]:

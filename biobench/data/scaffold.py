@@ -11,7 +11,7 @@ from biobench.data.catalog import LoadedTask, list_tasks, load_task
 from biobench.data.load import read_counted
 from biobench.data.sniff import Sniffed, Wanted, flow, sniff, sniff_brat
 from biobench.data.verify import audit
-from biobench.errors import BioBenchError, DataFormatError, UsageError
+from biobench.errors import BioBenchError, UsageError
 from biobench.schema.task import SPLITS
 
 _SPLIT_NAMES = {"train": "train", "training": "train", "test": "test"} | dict.fromkeys(
@@ -49,12 +49,14 @@ def scaffold(path: str | Path, task_id: str, *, language: str = "en", wanted: Wa
     if not path.exists():
         raise UsageError(f"there is no file '{path}'", hint="give a data file or a folder with train, dev and test")
     folder, parts = _parts(path)
-    sniffed, units = _sniffed([file for _, files in parts.values() for file in files], wanted or Wanted())
+    every = [file for _, files in parts.values() for file in files]
+    is_brat = any(file.suffix == ".txt" and file.with_suffix(".ann").is_file() for file in every)
+    sniffed = sniff_brat(every) if is_brat else sniff(every, wanted or Wanted())
     data_dir = folder.resolve().parent
     if "validation" in parts:
         splits = "official"
     elif "train" in parts:
-        tail = max(1, sum(units[file] for file in parts["train"][1]) // 10)
+        tail = max(1, sum(sniffed.units[file] for file in parts["train"][1]) // 10)
         splits = f"{{validation_from_train_tail: {tail}}}  # check: the end of train, about a tenth"
     else:
         grouped = "group" in sniffed.reader or "group" in sniffed.reader.get("columns", ())
@@ -185,21 +187,3 @@ def _brat_texts(folder: Path) -> _Part | None:
     texts = [p for p in every if p.parent in inside]
     depths = {len(p.relative_to(folder).parts) - 1 for p in texts}
     return ("*/" * depths.pop() + "*.txt" if len(depths) == 1 else "**/*.txt", texts) if texts else None
-
-
-def _sniffed(paths: list[Path], wanted: Wanted) -> tuple[Sniffed, dict[Path, int]]:
-    """What the files are, judged by the largest, with the labels of all; and how many units each has."""
-    if any(path.suffix == ".txt" and path.with_suffix(".ann").is_file() for path in paths):
-        return sniff_brat(paths), dict.fromkeys(paths, 1)
-    paths = sorted(paths, key=lambda p: -p.stat().st_size)
-    whole, *others = (sniff(path, wanted) for path in paths)
-    for path, more in zip(paths[1:], others, strict=True):
-        if {more.type, whole.type} == {"single_label", "multi_label"}:
-            whole.type, whole.reader = "multi_label", (more if more.type == "multi_label" else whole).reader
-        elif more.type != whole.type or path.suffix != paths[0].suffix:
-            what = f"looks like {more.type}, {paths[0].name} like {whole.type}"
-            raise DataFormatError(what, hint="bring all splits into one format, or give one data file", file=path)
-        whole.labels |= more.labels
-        if more.reader.get("scheme") == "IOBES":
-            whole.reader["scheme"] = "IOBES"
-    return whole, {path: one.units for path, one in zip(paths, [whole, *others], strict=True)}

@@ -1,4 +1,4 @@
-"""What a data file is: its format, which columns hold text, label and group, and which labels there are.
+"""What data files are: their format, which columns hold text, label and group, and which labels there are.
 
 Columns that are named are taken; of the others a name decides (`label`, `patient_id`, `premise`), then the simplest
 rule: the longest texts are the text, and the fewest different values are the label.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, permutations
+from itertools import pairwise, permutations
 from pathlib import Path
 from typing import Any, cast
 
@@ -31,8 +32,6 @@ _PAIRS = (
     *(("question1", "question2"), ("question", "answer"), ("query", "passage")),
 )
 """Names of columns that hold two texts to be read together, the first before the second."""
-SAMPLE = 200_000
-"""Rows that are looked at in each file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +46,14 @@ class Wanted:
 
 @dataclass(slots=True)
 class Sniffed:
-    """type: of the task; reader: its options; units: rows, sentences or files that were looked at."""
+    """type: of the task; reader: its options; units: rows, sentences or texts of each file."""
 
     type: str
     reader: dict[str, Any]
     labels: set[str]
-    units: int
+    units: Counter[Path]
     columns: list[str] = field(default_factory=list)
-    """Of the file, all of them."""
+    """Of the files, all of them."""
     read: Collection[str] = ()
     """Those that the reader reads."""
 
@@ -64,21 +63,25 @@ class Sniffed:
         return [name for name in self.columns if self.read and name not in self.read]
 
 
-def _place(path: Path) -> FileLine:
-    return FileLine(Request(ReaderOptions(format="sniffed"), {"all": [path]}, cast(TaskSpec, None)), "", path)
+Rows = list[tuple[Path, dict[str, Any]]]
+"""Column to cell, and the file that the row stands in."""
 
 
-def sniff(path: Path, wanted: Wanted) -> Sniffed:
-    """Format and contents of one data file. Raises DataFormatError where it is not recognised."""
-    place = _place(path)
-    if path.suffix == ".parquet":
-        items = [row.values for row in islice(parquet_rows(place.request, ()), SAMPLE)]
-        return _table(path, {"format": "parquet"}, items, wanted, _class_names(path))
-    if path.suffix in (".jsonl", ".ndjson"):
-        items = [row.values for row in islice(json_rows(place.request, "lines"), SAMPLE)]
-        return _table(path, {"format": "json", "layout": "lines"}, items, wanted, {})
-    tagged = _token_lines([line for _, line in islice(read_lines(path), SAMPLE)])
-    return tagged or _table(path, *_delimited(place), wanted, {})
+def sniff(paths: Sequence[Path], wanted: Wanted) -> Sniffed:
+    """Format and contents of data files, one or one a split. Raises DataFormatError where they are not recognised."""
+    request = Request(ReaderOptions(format="sniffed"), {"all": list(paths)}, cast(TaskSpec, None))
+    for path in paths:
+        if path.suffix != paths[0].suffix:
+            what = f"is no {paths[0].suffix} file, as {paths[0].name} is"
+            raise DataFormatError(what, hint="bring all splits into one format, or give one data file", file=path)
+    if paths[0].suffix == ".parquet":
+        rows = [(row.place.path, row.values) for row in parquet_rows(request, ())]
+        return _table({"format": "parquet"}, rows, wanted, _class_names(paths[0]))
+    if paths[0].suffix in (".jsonl", ".ndjson"):
+        rows = [(row.place.path, row.values) for row in json_rows(request, "lines")]
+        return _table({"format": "json", "layout": "lines"}, rows, wanted, {})
+    tagged = _token_lines({path: [line for _, line in read_lines(path)] for path in paths})
+    return tagged or _table(*_delimited(list(request.places())), wanted, {})
 
 
 def _class_names(path: Path) -> dict[str, list[str]]:
@@ -93,25 +96,35 @@ def _class_names(path: Path) -> dict[str, list[str]]:
         return {}
 
 
-def _delimited(place: FileLine) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def _delimited(places: Sequence[FileLine]) -> tuple[dict[str, Any], Rows]:
     """(reader, rows) with the header's names, or numbers where some cell of the first row stands again below it."""
     for name in ("tab", "semicolon", "comma"):
         try:
-            rows = [row for _, row in islice(delimited(place, name, strict=False), SAMPLE)]
+            files = [[row for _, row in delimited(place, name, strict=False)] for place in places]
         except DataFormatError:
             continue
-        if len(rows) < 3 or len({len(row) for row in rows}) != 1 or len(rows[0]) < 2:
+        every = [row for rows in files for row in rows]
+        if len(every) < 3 or len({len(row) for row in every}) != 1 or len(every[0]) < 2:
             continue
-        first, body = rows[0], rows[1:]
-        header = all(cell.strip() and cell not in {row[c] for row in body} for c, cell in enumerate(first))
+        first, below = (
+            every[0],
+            [set(cells) for cells in zip(*(row for rows in files for row in rows[1:]), strict=True)],
+        )
+        header = all(cell.strip() and cell not in cells for cell, cells in zip(first, below, strict=True))
+        header = header and all(rows[:1] == [first] for rows in files)
         keys = first if header and len(set(first)) == len(first) else [str(c) for c in range(len(first))]
-        items = [dict(zip(keys, row, strict=True)) for row in (body if header else rows)]
-        return {"format": "tsv", "separator": name, "header": header}, items
+        rows = [
+            (place.path, dict(zip(keys, row, strict=True)))
+            for place, rows in zip(places, files, strict=True)
+            for row in rows[header:]
+        ]
+        return {"format": "tsv", "separator": name, "header": header}, rows
     what = "is neither a token file with IOB or IOBES tags nor rows with a text and a label"
-    raise place.bad(what, "see the formats in docs/tasks.md and write the spec by hand")
+    raise places[0].bad(what, "see the formats in docs/tasks.md and write the spec by hand")
 
 
-def _token_lines(lines: list[str]) -> Sniffed | None:
+def _token_lines(files: Mapping[Path, list[str]]) -> Sniffed | None:
+    lines = [line for content in files.values() for line in ["", *content]]
     rows = [line for line in lines if line.strip() and not line.startswith(("-DOCSTART-", "###MEDLINE:"))]
     for name, separator in (("tab", "\t"), ("space", " "), ("whitespace", None)):
         fields = [row.split(separator) for row in rows]
@@ -120,11 +133,14 @@ def _token_lines(lines: list[str]) -> Sniffed | None:
             continue
         columns = ["token", *(f"skip{i}" for i in range(1, len(fields[0]) - 1)), "tag"]
         column = [line.split(separator)[-1] if line.strip() else "O" for line in lines]
-        begins = {tag[0] for previous, tag in zip(["O", *column], column, strict=False) if previous == "O"}
+        begins = {tag[0] for previous, tag in pairwise(column) if previous == "O"}
         scheme = "IOB1" if "I" in begins and "B" not in begins else _scheme(tags)
         reader = {"format": "iob", "columns": columns, "separator": name, "scheme": scheme, "decode": "strict"}
-        sentences = sum(1 for a, b in zip(["", *lines], lines, strict=False) if b.strip() and not a.strip())
-        return Sniffed("token_ner", reader, {t[2:] for t in tags if t != "O"}, sentences, columns)
+        units = {
+            path: sum(bool(line.strip() and not before.strip()) for before, line in pairwise(["", *content]))
+            for path, content in files.items()
+        }
+        return Sniffed("token_ner", reader, {t[2:] for t in tags if t != "O"}, Counter(units), columns)
     return None
 
 
@@ -132,10 +148,10 @@ def _scheme(tags: Collection[str]) -> str:
     return "IOBES" if any(tag[0] in "ESUL" for tag in tags) else "IOB2"
 
 
-def _table(
-    path: Path, reader: dict[str, Any], items: list[dict[str, Any]], wanted: Wanted, names: Mapping[str, list[str]]
-) -> Sniffed:
+def _table(reader: dict[str, Any], rows: Rows, wanted: Wanted, names: Mapping[str, list[str]]) -> Sniffed:
     """Rows of texts with mentions, of words with tags, or of texts with labels. names: what integers mean."""
+    items, units = [item for _, item in rows], Counter(path for path, _ in rows)
+    path = next(iter(units), None)
     every = list(dict.fromkeys(name for item in items for name in item))
     filled: dict[str, list[Any]] = {n: [v for item in items if not missing(v := item.get(n))] for n in every}
     columns = {name: values for name, values in filled.items() if 2 * len(values) > len(items)}
@@ -147,7 +163,7 @@ def _table(
         parts = [[m.get(k) for k in ("start", "end", "label")] if isinstance(m, dict) else m for m in mentions]
         if parts and all(isinstance(p, list) and [type(x) for x in p] == [int, int, str] for p in parts):
             spans = {"format": "json_spans", "text": text, "spans": name}
-            return Sniffed("span_ner", spans, {str(p[2]) for p in parts}, len(items), every, [str(text), name])
+            return Sniffed("span_ner", spans, {str(p[2]) for p in parts}, units, every, [str(text), name])
     for words, tags in permutations(lists, 2):
         known = names.get(tags) or list(dict.fromkeys(x for row in lists[tags] for x in row))
         aligned = list(map(len, lists[words])) == list(map(len, lists[tags]))
@@ -157,7 +173,7 @@ def _table(
             options = {"format": "parquet", "columns": both} if parquet else {"format": "json_tokens", **both}
             options |= {"scheme": _scheme(known)} | ({"names": names[tags]} if tags in names else {})
             types = {tag[2:] for tag in known if tag != "O"}
-            return Sniffed("token_ner", options, types, len(items), every, [words, tags])
+            return Sniffed("token_ner", options, types, units, every, [words, tags])
     for name in filter(None, (wanted.text, wanted.label, wanted.group)):
         if name not in columns:
             hint = suggest(name, list(columns))
@@ -192,7 +208,7 @@ def _table(
     reader |= {"label_separator": separator} if separator else {}
     several = bool(separator) or any(isinstance(v, list) and len(v) != 1 for v in columns[label])
     kind = "multi_label" if several else "single_label"
-    return Sniffed(kind, reader, set(names.get(label) or distinct), len(items), every, list(fields.values()))
+    return Sniffed(kind, reader, set(names.get(label) or distinct), units, every, list(fields.values()))
 
 
 def _separator(values: Sequence[str]) -> str | None:
@@ -210,15 +226,15 @@ def sniff_brat(texts: Sequence[Path]) -> Sniffed:
     """Types of these texts with the .ann beside them. Raises DataFormatError for a bad line."""
     reader: dict[str, Any] = {"format": "brat"}
     types = set[str]()
-    for text in texts:
-        raw = parse_brat(_place(text), "skip")
+    for place in Request(ReaderOptions(format="sniffed"), {"all": list(texts)}, cast(TaskSpec, None)).places():
+        raw = parse_brat(place, "skip")
         if raw is None:
             reader["missing_ann"] = "skip"
         for mention in () if raw is None else raw.mentions:
             types.add(mention.label)
             if len(mention.fragments) > 1:
                 reader["discontinuous"] = "hull"
-    return Sniffed("span_ner", reader, types, len(texts))
+    return Sniffed("span_ner", reader, types, Counter(texts))
 
 
 _PLAIN = re.compile(r"(?!(?i:true|false|null)\Z)[A-Za-z_][\w.-]*")

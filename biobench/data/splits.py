@@ -128,10 +128,8 @@ def _shuffled(documents: Sequence[Document], splits: SplitShuffled) -> dict[str,
     named = {d.split for d in documents}
     if whole == bool(named & set(SPLITS)) or (not whole and named != {"train", "test"}):
         names = ", ".join(sorted(named - {""})) or "no"
-        raise DataFormatError(
-            f"splits.cuts has {len(splits.cuts)} shares and the files name {names} split",
-            hint="two shares cut `files.all`; one cuts `files.train` beside `files.test`",
-        )
+        what = f"splits.cuts has {len(splits.cuts)} shares and the files name {names} split"
+        raise DataFormatError(what, hint="two shares cut `files.all`; one cuts `files.train` beside `files.test`")
     drawn = [d for d in documents if whole or d.split == "train"]
     ends = [0, *(int(share * len(drawn)) for share in splits.cuts), len(drawn)]
     order = shuffled_order(len(drawn), splits)
@@ -147,11 +145,8 @@ def _official(documents: Sequence[Document]) -> dict[str, list[Document]]:
     result: dict[str, list[Document]] = {name: [] for name in SPLITS}
     for document in documents:
         if document.split not in result:
-            raise DataFormatError(
-                f"document '{document.id}' has no split",
-                hint="name files per split, or set `splits`",
-                file=document.origin or None,
-            )
+            what, hint = f"document '{document.id}' has no split", "name files per split, or set `splits`"
+            raise DataFormatError(what, hint=hint, file=document.origin or None)
         result[document.split].append(document)
     return result
 
@@ -179,19 +174,14 @@ def _by_ids(documents: Sequence[Document], splits: SplitIds, folder: Path | None
     for document in documents:
         split = where.get(document.group)
         if split is None:
-            raise DataFormatError(
-                f"'{document.group}' is in no split of {path.name}",
-                hint="the data is not the version that the split was made for",
-                file=document.origin or None,
-            )
+            what, hint = f"'{document.group}' is in no split of {path.name}", "the split was made for other data"
+            raise DataFormatError(what, hint=hint, file=document.origin or None)
         seen.add(document.group)
         result[split].append(document)
     missing = sorted(set(where) - seen)
     if missing:
-        raise DataFormatError(
-            f"{len(missing)} ids of {path.name} have no document, the first is '{missing[0]}'",
-            hint="complete the data; a part of it would be another test set",
-        )
+        what = f"{len(missing)} ids of {path.name} have no document, the first is '{missing[0]}'"
+        raise DataFormatError(what, hint="complete the data; a part of it would be another test set")
     return result
 
 

@@ -16,22 +16,10 @@ from typing import IO
 
 from biobench.errors import DataFormatError
 
-DAMAGED = (
-    zipfile.BadZipFile,
-    zipfile.LargeZipFile,
-    tarfile.TarError,
-    lzma.LZMAError,
-    zlib.error,
-    struct.error,
-    EOFError,
-    OSError,  # of bz2 and gzip streams, and of seeking to where an archive cannot have anything
-    IndexError,  # a name without a letter
-    ValueError,  # names that are not UTF-8, negative places
-    OverflowError,
-    RuntimeError,
-    MemoryError,
-)
-"""What the standard library raises while it reads an archive whose parts contradict each other."""
+_VALUES = (LookupError, ValueError, ArithmeticError, RuntimeError, MemoryError)
+DAMAGED = (zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError, zlib.error, struct.error, EOFError, OSError, *_VALUES)
+"""What the standard library raises while it reads an archive whose parts contradict each other: empty names, names that
+are not UTF-8, negative or huge places, unknown methods."""
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
 """What the system says where the disk, and not the archive, is at fault."""
 

@@ -30,16 +30,14 @@ def normalised(text: str) -> str:
     return " ".join(text.lower().split())
 
 
-def same(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, int]]:
-    """(index in left, first index in right) of texts in `left` that also stand in `right`."""
-    first: dict[str, int] = {}
-    for i, text in enumerate(right):
-        first.setdefault(normalised(text), i)
-    return [(i, first[n]) for i, text in enumerate(left) if (n := normalised(text)) in first and n]
+def same(left: Sequence[str], right: Sequence[str]) -> list[int]:
+    """Places of texts in `left` that also stand in `right`; empty ones aside."""
+    known = {normalised(text) for text in right} - {""}
+    return [i for i, text in enumerate(left) if normalised(text) in known]
 
 
-def near(left: Sequence[str], right: Sequence[str], threshold: float = JACCARD) -> list[tuple[int, int]]:
-    """(index in left, an index in right) of texts whose word sets have a Jaccard similarity of `threshold`."""
+def near(left: Sequence[str], right: Sequence[str], threshold: float = JACCARD) -> list[int]:
+    """Places of texts in `left` whose words and those of a text in `right` have a Jaccard similarity of `threshold`."""
     import numpy as np
     from sklearn.feature_extraction.text import CountVectorizer
 
@@ -49,14 +47,14 @@ def near(left: Sequence[str], right: Sequence[str], threshold: float = JACCARD) 
     vectorizer = CountVectorizer(binary=True, token_pattern=_WORD.pattern, dtype=np.int32).fit([*left, *right])
     ours, theirs = (vectorizer.transform(side) for side in sides)
     sizes, others = (np.asarray(words.sum(axis=1)).ravel() for words in (ours, theirs))
-    columns, pairs = theirs.T.tocsr(), list[tuple[int, int]]()
+    columns, places = theirs.T.tocsr(), list[int]()
     for begin in range(0, len(left), _ROWS):
         rows = slice(begin, begin + _ROWS)
         shared = (ours[rows] @ columns).toarray()
         alike = shared >= threshold * (sizes[rows, None] + others - shared)
         alike &= (sizes[rows, None] >= _FEWEST) & (others >= _FEWEST)
-        pairs += [(begin + i, int(alike[i].argmax())) for i in np.flatnonzero(alike.any(axis=1)).tolist()]
-    return pairs
+        places += (begin + np.flatnonzero(alike.any(axis=1))).tolist()
+    return places
 
 
 _PAIRS = (("test", "train"), ("validation", "train"), ("test", "validation"))
@@ -152,10 +150,10 @@ def audit(
             findings.append(Finding(name, len(examples), known.get(name, 0), what, examples[:5]))
 
     for a, b in _PAIRS:
-        ids = [documents[a][i].id for i, _ in same(texts[a], texts[b])]
+        ids = [documents[a][i].id for i in same(texts[a], texts[b])]
         add(f"duplicates.{a}-{b}", ids, f"{a} texts that stand verbatim in {b}")
     for a, b in _PAIRS:
-        ids = [documents[a][i].id for i, _ in near(texts[a], texts[b])]
+        ids = [documents[a][i].id for i in near(texts[a], texts[b])]
         add(f"near.{a}-{b}", ids, f"{a} texts that are nearly the same as one in {b}")
     for a, b in _PAIRS:
         shared = {d.group for d in documents[a]} & {d.group for d in documents[b]}

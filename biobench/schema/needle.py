@@ -25,7 +25,7 @@ class NeedlePlan(NamedTuple):
     length: the target (tokens, special tokens and query included; or words of the document). place: share of
     the haystack before the needle, 0-1. before, after: haystack units (sentences) in reading order around the
     needle, each side with at least as many words as the target can hold. haystack: ids of the documents that
-    the units come from. distractors: sentences of the same template that stand in the units. generator:
+    the units come from. distractors: none; of an earlier generator. generator:
     version and content hash of templates and lexicons. fit: what the length is counted in.
     """
 
@@ -41,7 +41,7 @@ class NeedlePlan(NamedTuple):
 
 
 class GridCell(NamedTuple):
-    """Where an example stands in the grid. length: tokens (or words); position: start, middle, end or p000-p100."""
+    """Where an example stands in the grid. length: tokens (or words); position: start, middle or end."""
 
     length: int
     position: str

@@ -129,18 +129,14 @@ def fit_together(
         if not kind.numeric:
             _check_labels(document.id, "gold", [*document.labels, *(s.label for s in document.spans)], column)
         if kind.single and len(document.labels) != 1:
-            raise ScoreError(
-                f"document '{document.id}' has {len(document.labels)} gold labels in a single-label task",
-                hint="each document needs exactly one",
-            )
+            what = f"document '{document.id}' has {len(document.labels)} gold labels in a single-label task"
+            raise ScoreError(what, hint="each document needs exactly one")
     prediction_of: dict[str, Prediction] = {}
     for prediction in predictions:
         name = prediction.document
         if name not in known:
-            raise ScoreError(
-                f"a prediction names document '{name}', which the gold does not have",
-                hint="score predictions against the data they were made on",
-            )
+            what = f"a prediction names document '{name}', which the gold does not have"
+            raise ScoreError(what, hint="score predictions against the data they were made on")
         if name in prediction_of:
             raise ScoreError(f"document '{name}' is predicted twice", hint="keep one prediction a document")
         if kind.numeric:
@@ -148,16 +144,12 @@ def fit_together(
         else:
             _check_labels(name, "prediction", [*prediction.labels, *(s.label for s in prediction.spans)], column)
         if kind.single and len(prediction.labels) > 1:
-            raise ScoreError(
-                f"document '{name}' is given {len(prediction.labels)} labels in a single-label task",
-                hint="predict one label",
-            )
+            what = f"document '{name}' is given {len(prediction.labels)} labels in a single-label task"
+            raise ScoreError(what, hint="predict one label")
         for span in prediction.spans:
             if not 0 <= span.start < span.end:
-                raise ScoreError(
-                    f"document '{name}': predicted span {span.start}-{span.end} holds no character",
-                    hint="spans are characters [start, end) with start < end",
-                )
+                what = f"document '{name}': predicted span {span.start}-{span.end} holds no character"
+                raise ScoreError(what, hint="spans are characters [start, end) with start < end")
         prediction_of[name] = prediction
     return prediction_of
 
@@ -169,18 +161,15 @@ def _check_number(prediction: Prediction) -> None:
     except ValueError:
         right = False
     if not right:
-        raise ScoreError(
-            f"document '{prediction.document}' is not predicted by one finite number", hint="give one score a document"
-        )
+        what = f"document '{prediction.document}' is not predicted by one finite number"
+        raise ScoreError(what, hint="give one score a document")
 
 
 def _check_labels(document: str, side: str, used: Sequence[str], column: dict[str, int]) -> None:
     for label in used:
         if label not in column:
-            raise ScoreError(
-                f"document '{document}': {side} label '{label}' is not one of the task's",
-                hint=suggest(label, list(column)),
-            )
+            what = f"document '{document}': {side} label '{label}' is not one of the task's"
+            raise ScoreError(what, hint=suggest(label, list(column)))
 
 
 Offsets = tuple[int, int]

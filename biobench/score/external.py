@@ -6,17 +6,19 @@ stores. Nothing is filled in or dropped: what does not fit the task is refused w
 
 from __future__ import annotations
 
+import codecs
 import json
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
+
+from pydantic import ValidationError
 
 from biobench.errors import DataFormatError
 from biobench.kinds import Kind, get_kind
 from biobench.kinds.token_ner import spans_of_tags, tag_set
 from biobench.schema.document import Document, Prediction, Span
-from biobench.schema.strict import suggest
+from biobench.schema.strict import FieldError, Fraction, Strict, suggest
 from biobench.store.tables import from_parquet
 
 FORMAT = 'one JSON object a line: {"document": ID, "labels": [...]} or {"document": ID, "spans": [{"start": 0, ...}]}'
@@ -44,6 +46,30 @@ class Expected:
         self.documents = {d.id: d for d in documents}
 
 
+class _Mention(Strict):
+    start: int
+    end: int
+    label: str
+    score: Fraction | None = None
+
+
+class _Mentions(Strict):
+    document: str
+    spans: list[_Mention] | None = None
+    tags: list[str] | None = None
+
+
+class _Labels(Strict):
+    document: str
+    labels: list[str]
+    label_scores: dict[str, Fraction] | None = None
+
+
+class _Value(Strict):
+    document: str
+    value: float
+
+
 def read_predictions(path: Path, expected: Expected) -> list[Prediction]:
     """One prediction for each expected document, in their order. Raises DataFormatError with file and line."""
     try:
@@ -53,17 +79,21 @@ def read_predictions(path: Path, expected: Expected) -> list[Prediction]:
         raise DataFormatError(what, hint="give a file of predictions with --predictions", file=path) from error
     known: dict[str, tuple[int, Prediction]] = {}
     stored = content.startswith(b"PAR1")
-    rows: Sequence[Any] = from_parquet(content, path)[1] if stored else content.split(b"\n")
+    rows: Sequence[Any] = (
+        from_parquet(content, path)[1] if stored else content.removeprefix(codecs.BOM_UTF8).split(b"\n")
+    )
     for number, row in enumerate(rows, start=1):
         if not stored and not row.strip():
             continue
-        line = _Line(path, number, expected)
-        prediction = row if stored else line.prediction(row)
-        name = prediction.document
-        if name in known:
-            line.refuse(f"document '{name}' was predicted before, on line {known[name][0]}", "keep one line a document")
-        line.check(prediction)
-        known[name] = (line.number, prediction)
+        try:
+            prediction = row if stored else _parsed(row, expected)
+            _check(prediction, expected)
+            if (name := prediction.document) in known:
+                what = f"document '{name}' was predicted before, on line {known[name][0]}"
+                raise FieldError(what, "keep one line a document")
+        except FieldError as error:
+            raise DataFormatError(error.what, hint=error.hint, file=path, line=number) from None
+        known[name] = (number, prediction)
     missing = [name for name in expected.documents if name not in known]
     if missing:
         which = "" if expected.redact else f", such as '{missing[0]}'"
@@ -86,137 +116,80 @@ def documents_for_prediction(documents: Sequence[Document]) -> Iterator[str]:
         yield json.dumps(row, ensure_ascii=False)
 
 
-class _Line:
-    """One line of the file: reads it, and refuses what does not fit the task with file and line."""
+def _parsed(line: bytes, expected: Expected) -> Prediction:
+    """The prediction of a line of JSON. Raises FieldError."""
+    model = _Mentions if expected.kind.spans else _Value if expected.kind.numeric else _Labels
+    try:
+        row = model.model_validate_json(line)
+    except ValidationError as error:
+        detail = error.errors()[0]
+        if detail["type"] == "shape":
+            raise FieldError(detail["ctx"]["what"], detail["ctx"]["hint"]) from None
+        if not detail["loc"]:
+            raise FieldError("is not a JSON object in UTF-8", FORMAT) from None
+        place = ".".join(map(str, detail["loc"]))
+        raise FieldError(f"{place}: {detail['msg'].lower()}, got {repr(detail['input'])[:60]}", FORMAT) from None
+    if isinstance(row, _Value):
+        low, high = expected.scale or (row.value, row.value)
+        if not low <= row.value <= high:
+            raise FieldError(f"value {row.value:g} lies outside the scale", f"the task's scale is {low:g} to {high:g}")
+        return Prediction(row.document, label_scores=(row.value,))
+    if isinstance(row, _Labels):
+        scores = row.label_scores or dict[str, float]()
+        if scores and (different := sorted(scores.keys() ^ set(expected.labels))):
+            what = f"'label_scores' and the task's labels differ, in '{different[0]}'"
+            raise FieldError(what, "score every label, or leave 'label_scores' out")
+        in_order = tuple(scores[label] for label in expected.labels) if scores else ()
+        return Prediction(row.document, labels=tuple(row.labels), label_scores=in_order)
+    if (row.spans is None) == (row.tags is None) or (row.tags is not None and not expected.kind.tagged):
+        tags = " or a list 'tags', one of the two" if expected.kind.tagged else ""
+        raise FieldError(f"needs a list 'spans'{tags}", FORMAT)
+    if row.tags is not None:
+        return _tagged(_document(row.document, expected), tuple(row.tags), expected)
+    spans: dict[Span, float | None] = {}
+    for mention in row.spans or ():
+        spans.setdefault(Span(mention.start, mention.end, mention.label), mention.score)
+    scored = tuple(score for score in spans.values() if score is not None)
+    if scored and len(scored) < len(spans):
+        raise FieldError("gives a score to some of its spans only", "give every span a score, or none")
+    return Prediction(row.document, spans=tuple(spans), span_scores=scored)
 
-    def __init__(self, path: Path, number: int, expected: Expected) -> None:
-        self.path, self.number, self.expected = path, number, expected
 
-    def refuse(self, what: str, hint: str) -> NoReturn:
-        raise DataFormatError(what, hint=hint, file=self.path, line=self.number)
+def _tagged(document: Document, tags: tuple[str, ...], expected: Expected) -> Prediction:
+    """From a tag for each token of the corpus."""
+    allowed = tag_set(expected.labels)
+    wrong = next((tag for tag in tags if tag not in allowed), None)
+    if wrong is not None:
+        raise FieldError(f"tag '{wrong}' is not one of the task's", suggest(wrong, allowed))
+    if len(tags) != len(document.tokens):
+        what = f"gives {len(tags)} tags to {len(document.tokens)} tokens"
+        raise FieldError(what, "give one tag a token of the corpus, or spans")
+    spans = tuple(span for span, _, _ in spans_of_tags(document, tags, expected.decode))
+    return Prediction(document.id, spans=spans, tags=tags)
 
-    def prediction(self, text: bytes) -> Prediction:
-        """Of a line of JSON."""
-        try:
-            row = json.loads(text.decode("utf-8-sig" if self.number == 1 else "utf-8"))
-        except (ValueError, RecursionError):
-            row = None
-        if not isinstance(row, dict):
-            self.refuse("is not a JSON object in UTF-8", FORMAT)
-        kind = self.expected.kind
-        fields = ("document", "spans", "tags") if kind.tagged else ("document", "spans")
-        if not kind.spans:
-            fields = ("document", "value") if kind.numeric else ("document", "labels", "label_scores")
-        for name in row:
-            if name not in fields:
-                self.refuse(f"'{name}' is not a field of a {kind.name} prediction", suggest(name, fields))
-        document = row.get("document")
-        if not isinstance(document, str):
-            self.refuse("has no 'document' (a text)", FORMAT)
-        self.check_document(document)
-        if kind.numeric:
-            return Prediction(document, label_scores=(self.value(row.get("value")),))
-        if not kind.spans:
-            return Prediction(document, labels=self.texts(row, "labels"), label_scores=self.label_scores(row))
-        if "tags" in row:
-            if "spans" in row:
-                self.refuse("gives both spans and tags", "give one of them")
-            return self.tagged(document, self.texts(row, "tags"))
-        return self.with_spans(document, row.get("spans"))
 
-    def value(self, value: Any) -> float:
-        """A number on the task's scale."""
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            self.refuse(f"its 'value' is {value!r}, no finite number", 'write {"document": ID, "value": 2.5}')
-        scale = self.expected.scale
-        if scale is not None and not scale[0] <= value <= scale[1]:
-            hint = f"the task's scale is {scale[0]:g} to {scale[1]:g}"
-            self.refuse(f"value {value:g} lies outside the scale", hint)
-        return float(value)
+def _document(name: str, expected: Expected) -> Document:
+    """The document of the split; the ids of redacted data are not suggested. Raises FieldError."""
+    if name in expected.documents:
+        return expected.documents[name]
+    hint = "use the ids that `biobench score --task T --documents FILE` writes"
+    if not expected.redact:
+        hint = suggest(name, list(expected.documents)[:2000])[:300]
+    raise FieldError(f"document '{name}' is not one of the test split", hint)
 
-    def texts(self, row: Mapping[str, Any], name: str) -> tuple[str, ...]:
-        values = row.get(name)
-        if not isinstance(values, list) or not all(isinstance(v, str) for v in values):
-            self.refuse(f"has no list of texts '{name}'", FORMAT)
-        return tuple(values)
 
-    def score(self, value: Any, what: str) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-            self.refuse(f"the score of {what} is {value!r}", "scores are probabilities from 0 to 1")
-        return float(value)
-
-    def label_scores(self, row: Mapping[str, Any]) -> tuple[float, ...]:
-        """In the order of the task's labels; none where the row has none."""
-        values, labels = row.get("label_scores"), self.expected.labels
-        if values is None:
-            return ()
-        if not isinstance(values, dict):
-            self.refuse("'label_scores' is not an object of label to score", 'write {"label_scores": {"A": 0.9}}')
-        for label in values:
-            self.check_label(label)
-        absent = [label for label in labels if label not in values]
-        if absent:
-            what = f"'label_scores' lacks {len(absent)} of {len(labels)} labels, such as '{absent[0]}'"
-            self.refuse(what, "score every label, or leave 'label_scores' out")
-        return tuple(self.score(values[label], f"'{label}'") for label in labels)
-
-    def tagged(self, document: str, tags: tuple[str, ...]) -> Prediction:
-        """From a tag for each token of the corpus."""
-        known, allowed = self.expected.documents[document], tag_set(self.expected.labels)
-        for tag in tags:
-            if tag not in allowed:
-                self.refuse(f"tag '{tag}' is not one of the task's", suggest(tag, allowed))
-        if len(tags) != len(known.tokens):
-            what = f"gives {len(tags)} tags to {len(known.tokens)} tokens"
-            self.refuse(what, "give one tag a token of the corpus, or spans")
-        spans = tuple(span for span, _, _ in spans_of_tags(known, tags, self.expected.decode))
-        return Prediction(document, spans=spans, tags=tags)
-
-    def with_spans(self, document: str, values: Any) -> Prediction:
-        """From spans, each once; all of them have a score, or none has."""
-        if not isinstance(values, list):
-            self.refuse("has no list 'spans'", FORMAT)
-        spans: dict[Span, float | None] = {}
-        for value in values:
-            names = {"start", "end", "label"}
-            if not isinstance(value, dict) or not names <= value.keys() <= {*names, "score"}:
-                hint = 'write {"start": 0, "end": 5, "label": "Disease"}, with "score" where there is one'
-                self.refuse("a span is not an object of start, end and label", hint)
-            start, end, label, score = value["start"], value["end"], value["label"], value.get("score")
-            if type(start) is not int or type(end) is not int or not isinstance(label, str):
-                hint = "offsets are characters of the document's text, [start, end)"
-                self.refuse(f"span {start!r}-{end!r} {label!r}: start and end are whole numbers", hint)
-            spans.setdefault(Span(start, end, label), None if score is None else self.score(score, "a span"))
-        scores = tuple(score for score in spans.values() if score is not None)
-        if scores and len(scores) < len(spans):
-            self.refuse("gives a score to some of its spans only", "give every span a score, or none")
-        return Prediction(document, spans=tuple(spans), span_scores=scores)
-
-    def check(self, prediction: Prediction) -> None:
-        """Whether document, labels and offsets are those of the task."""
-        self.check_document(prediction.document)
-        kind, length = self.expected.kind, len(self.expected.documents[prediction.document].text)
-        for span in prediction.spans:
-            self.check_label(span.label)
-            if not 0 <= span.start < span.end <= length:
-                what = f"span {span.start}-{span.end} leaves the text of {length} characters"
-                self.refuse(what, "offsets are characters of the document's text, [start, end)")
-        for label in prediction.labels:
-            self.check_label(label)
-        if len(set(prediction.labels)) < len(prediction.labels):
-            self.refuse("names a label twice", "name each label once")
-        if kind.single and not kind.spans and not kind.numeric and len(prediction.labels) != 1:
-            what = f"gives {len(prediction.labels)} labels in a task of one label a document"
-            self.refuse(what, "give exactly one label")
-
-    def check_document(self, name: str) -> None:
-        """Whether it is one of the split; the ids of redacted data are not suggested."""
-        if name not in self.expected.documents:
-            hint = "use the ids that `biobench score --task T --documents FILE` writes"
-            if not self.expected.redact:
-                hint = suggest(name, list(self.expected.documents)[:2000])[:300]
-            self.refuse(f"document '{name}' is not one of the test split", hint)
-
-    def check_label(self, label: str) -> None:
-        if label not in self.expected.labels:
-            self.refuse(f"'{label}' is not a label of the task", suggest(label, self.expected.labels))
+def _check(prediction: Prediction, expected: Expected) -> None:
+    """Whether document, labels and offsets are those of the task. Raises FieldError."""
+    kind, length = expected.kind, len(_document(prediction.document, expected).text)
+    for label in (*(span.label for span in prediction.spans), *prediction.labels):
+        if label not in expected.labels and not kind.numeric:
+            raise FieldError(f"'{label}' is not a label of the task", suggest(label, expected.labels))
+    for span in prediction.spans:
+        if not 0 <= span.start < span.end <= length:
+            what = f"span {span.start}-{span.end} leaves the text of {length} characters"
+            raise FieldError(what, "offsets are characters of the document's text, [start, end)")
+    if len(set(prediction.labels)) < len(prediction.labels):
+        raise FieldError("names a label twice", "name each label once")
+    if kind.single and not kind.spans and not kind.numeric and len(prediction.labels) != 1:
+        what = f"gives {len(prediction.labels)} labels in a task of one label a document"
+        raise FieldError(what, "give exactly one label")

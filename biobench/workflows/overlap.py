@@ -11,7 +11,7 @@ from pathlib import Path
 from biobench.core.packages import check_ours
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
-from biobench.data.overlap import Digested, corpus_texts, overlap
+from biobench.data.overlap import corpus_texts, overlap
 from biobench.models.loading import find_checkpoint
 from biobench.schema.contamination import Contamination, OverlapRecord, SplitOverlap
 from biobench.store.overlaps import note_in_records, save_overlap
@@ -42,12 +42,12 @@ def measure(
         guarded = partial(benchmark_documents, data_dir, only=listed)
         run = reread(corpus, lambda: list(dict.fromkeys(chain(*texts_by_task(guarded()).values()))))
         model = model or str(run.model)
-    texts = Digested(corpus_texts(corpus) if run is None else run.documents())
-    rows = overlap(texts, {name: task.documents for name, task in data.items()})
+    texts = corpus_texts(corpus) if run is None else run.documents()
+    rows, digest = overlap(texts, {name: task.documents for name, task in data.items()})
     measured = {
         task: Contamination(
             corpus=corpus.resolve().name if run is None else run.ledger.name,
-            corpus_hash=texts.hexdigest if run is None else run.ledger.corpus.manifest_hash,
+            corpus_hash=digest if run is None else run.ledger.corpus.manifest_hash,
             base=None if run is None else run.ledger.base.source,
             excluded=run is not None
             and all(run.excluded.why(d.reading) == "same" for d in (*data[task].validation, *data[task].test)),

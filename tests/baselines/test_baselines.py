@@ -9,7 +9,7 @@ import pytest
 
 from biobench.baselines.blind import Baseline, label_baselines, mention_baselines
 from biobench.baselines.reading import bag_of_words, dictionary
-from biobench.baselines.words import Dictionary, Words
+from biobench.baselines.words import Surface, Words, training_dictionary
 from biobench.schema.document import Document, Span, TaskData
 from biobench.schema.task import TaskType
 from biobench.score import Scores, compute
@@ -18,11 +18,8 @@ from biobench.score import Scores, compute
 def classified(train: list[str], test: list[str], labels: str = "ABC") -> TaskData:
     """One document a text; `AC` is a document with the labels A and C."""
 
-    def made(split: str, given: list[str]) -> list[Document]:
-        return [
-            Document(f"{split}{i}", f"{split}{i}", f"word {own}", split, labels=tuple(own))
-            for i, own in enumerate(given)
-        ]
+    def made(name: str, given: list[str]) -> list[Document]:
+        return [Document(f"{name}{i}", f"{name}{i}", f"word {x}", name, labels=tuple(x)) for i, x in enumerate(given)]
 
     gold = {label for own in test for label in own}
     documents = {"train": made("train", train), "validation": made("validation", train[:1]), "test": made("test", test)}
@@ -104,9 +101,9 @@ def test_no_mention_scores_nothing_and_random_mentions_little() -> None:
     assert not any(s.label == "P" and s.start == text[0].index("men") for p in played.draws[0] for s in p.spans)
 
 
-def known(data: TaskData) -> Dictionary:
+def known(data: TaskData) -> dict[Surface, str]:
     """Of the training split."""
-    return Dictionary([(Words.of(d), Words.of(d).places(d.spans)) for d in data.train], data.labels)
+    return training_dictionary([(Words.of(d), Words.of(d).places(d.spans)) for d in data.train], data.labels)
 
 
 def test_the_dictionary_takes_the_longest_match_and_the_majority_type() -> None:
@@ -120,7 +117,7 @@ def test_the_dictionary_takes_the_longest_match_and_the_majority_type() -> None:
     assert [(text[s.start : s.end], s.label) for s in said[0].spans] == wanted
     assert [s.label for s in said[2].spans] == ["A"]
     tie = TaskData({"train": [train[1], train[3]], "test": test}, ("D",), ("D", "A"), "s", "h")
-    assert known(tie).labels == {("lung",): "D"}
+    assert known(tie) == {("lung",): "D"}
 
 
 def test_the_dictionary_uses_the_corpus_tokens_and_gives_tags() -> None:
@@ -132,7 +129,7 @@ def test_the_dictionary_uses_the_corpus_tokens_and_gives_tags() -> None:
     assert said.spans == (Span(0, 8, "G"),)
     assert said.tags == ("B-G", "O")
     inside = TaskData({"train": [made("a", (Span(0, 3, "G"),))], "test": [made("b", ())]}, ("G",), ("G",), "s", "h")
-    assert known(inside).labels == {}, "a mention inside a token is no surface of the tokens"
+    assert known(inside) == {}, "a mention inside a token is no surface of the tokens"
 
 
 def test_the_bag_of_words_reads() -> None:

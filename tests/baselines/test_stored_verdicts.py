@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -101,9 +102,14 @@ def test_a_run_asks_once_and_the_report_shows_floors(tmp_path: Path) -> None:
     model = str(make_tiny_encoder(tmp_path / "tiny"))
     results = tmp_path / "results"
 
-    def made(seed: int, **more: object) -> None:
-        fast = {"device": "cpu", "overrides": ["training.epochs=1"], "limit": 24}
-        (one,) = run(model, "demo_topic", seeds=seed, results_dir=results, **{**fast, **more})  # type: ignore[arg-type]
+    def made(seed: int, **more: Any) -> None:
+        fast: dict[str, Any] = {
+            "device": "cpu",
+            "overrides": ["training.epochs=1"],
+            "limit": 24,
+            "results_dir": results,
+        }
+        (one,) = run(model, "demo_topic", seeds=seed, **fast, **more)
         assert one.status == "done", one.reason
 
     made(1, gate=False)

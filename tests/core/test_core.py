@@ -79,7 +79,7 @@ def test_what_is_counted_and_what_is_kept_out_are_the_same_runs(shared: int) -> 
     document = Document(id="d", group="d", text=f"Before {phrase} after it.", split="test")
     splits = {"test": [document], "validation": []}
     corpus = f"Other text: {phrase.upper()}; and more"
-    found = overlap([corpus], {"task": splits})["task", "test"]
+    found = overlap([corpus], {"task": splits})[0]["task", "test"]
     assert (found.touched, Excluded([document.text]).why(corpus)) == ((1, "overlap") if shared == 13 else (0, None))
 
 

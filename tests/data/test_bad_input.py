@@ -10,6 +10,7 @@ import yaml
 
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
+from biobench.data.readers.files import decoded
 from biobench.errors import BioBenchError
 
 BAD = Path(__file__).resolve().parent.parent / "fixtures" / "bad"
@@ -19,6 +20,12 @@ CASES: list[dict[str, Any]] = yaml.safe_load((BAD / "cases.yaml").read_text(enco
 def test_every_bad_spec_is_in_the_table() -> None:
     assert {case["spec"] for case in CASES} == {p.name for p in BAD.glob("*.yaml")} - {"cases.yaml"}
     assert len(CASES) >= 20
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32"])
+def test_another_encoding_is_refused(encoding: str) -> None:
+    with pytest.raises(BioBenchError, match=r"UTF-16 or UTF-32|NUL byte"):
+        decoded(Path("f"), "one\ntwo".encode(encoding))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: str(c["spec"]))

@@ -12,7 +12,7 @@ from biobench.data.describe import describe, validate
 from biobench.data.hashing import task_hash, task_identity
 from biobench.data.load import load_data
 from biobench.data.suite import suite_tasks
-from biobench.errors import DataUnavailableError, SpecError, UsageError
+from biobench.errors import DataUnavailableError, UsageError
 from biobench.schema.task import SPLITS
 
 
@@ -47,14 +47,6 @@ def test_suites_hold_no_variants_and_no_demo() -> None:
     assert {"bc5cdr", "hoc", "gad"} <= english
     assert not english & {"ncbi_disease_single", "anatem_single", "demo_ner"}
     assert english <= {t.id for t in suite_tasks("all")}
-
-
-def test_overrides_follow_the_yaml_rules() -> None:
-    task = load_task("gad", ["training.learning_rate=3e-5", "training.epochs=1"])
-    assert task.spec.training.learning_rate == 3e-5
-    assert task.spec.training.epochs == 1
-    with pytest.raises(SpecError, match="unknown key"):
-        load_task("gad", ["training.learning_rat=1"])
 
 
 def test_the_hash_is_the_protocol_and_nothing_else() -> None:

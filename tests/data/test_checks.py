@@ -12,7 +12,7 @@ from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import _checked, load_data, subset
 from biobench.data.readers import Request
 from biobench.errors import DataFormatError
-from biobench.schema.document import Document, Span, TaskData
+from biobench.schema.document import Document, Span
 
 PLAIN = Document("a", "a", "abcdef", "test", tokens=((0, 6),), tags=("O",), origin="f:3")
 
@@ -59,25 +59,6 @@ def test_a_single_label_task_has_one_label_a_document() -> None:
         _passed(task, [replace(PLAIN, labels=("nothing",))])
     with pytest.raises(DataFormatError, match="document id 'a' stands twice"):
         _passed(task, [replace(PLAIN, labels=(first,)), replace(PLAIN, labels=(second,), text="other")])
-
-
-def test_gold_labels_stand_in_the_task_s_order_and_decoding_is_the_reader_s(
-    read: Callable[..., TaskData], tmp_path: Path
-) -> None:
-    (tmp_path / "iob").mkdir()
-    for name in ("train", "devel", "test"):
-        (tmp_path / "iob" / f"{name}.tsv").write_text("a\tB-X\nb\tB-Z\nc\tB-Y\n\n")
-    for mode in ("strict", "lenient"):
-        data = read(
-            tmp_path,
-            folder="iob",
-            type="token_ner",
-            labels="[Z, W, X, Y]",
-            files="{train: train.tsv, validation: devel.tsv, test: test.tsv}",
-            reader=f"{{format: iob, decode: {mode}}}",
-        )
-        assert (data.labels, data.gold_labels) == (("Z", "W", "X", "Y"), ("Z", "X", "Y"))
-        assert data.decode == mode
 
 
 @pytest.mark.parametrize("limit", [None, 1])

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import io
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -120,22 +118,6 @@ def test_wrong_hash_missing_file_and_missing_member(
     refused(task_at(f'{{url: "{url}", unpack: zip, subfolder: other}}'), data, "nothing below 'other'", DataFormatError)
     with pytest.raises(DataFormatError, match=r"'devel\.tsv' is not among"):
         fetch(task_at(f'{{url: "{url}", unpack: zip}}'), data)
-
-
-def test_a_full_disk_leaves_nothing(
-    server: Server, task_at: Callable[..., LoadedTask], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    url = server.put("c.zip", zipped({"train.tsv": GOOD.encode()}))
-    task = task_at(f'{{url: "{url}", unpack: zip}}')
-    real = Path.open
-
-    def full(self: Path, mode: str = "r", *args: Any, **more: Any) -> Any:
-        if self.name.endswith((".part", ".tsv")) and set(mode) & set("wax"):
-            raise OSError(errno.ENOSPC, "No space left on device", str(self))
-        return real(self, mode, *args, **more)
-
-    monkeypatch.setattr(Path, "open", full)
-    refused(task, tmp_path / "one", "the disk of .* is full", DataUnavailableError)
 
 
 @pytest.mark.parametrize("place", ["all.txt", "gone.txt"])

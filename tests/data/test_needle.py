@@ -129,28 +129,9 @@ def test_negatives_change_all_slots_or_exactly_one(make: Make, language: str) ->
             assert slots_changed(d, language) == wanted
 
 
-def test_a_fine_grid_of_places(make: Make) -> None:
-    found = documents(make(SMALL.replace("notes: 300", "notes: 300, positions: grid, grid_steps: 5")))
-    assert {(cell(d).position, d.plan.place) for d in found if d.plan} == {
-        ("p000", 0.0),
-        ("p025", 0.25),
-        ("p050", 0.5),
-        ("p075", 0.75),
-        ("p100", 1.0),
-    }
-
-
 def test_word_lengths_are_exact(make: Make) -> None:
     for d in documents(make(SMALL + ", fit: words")):
         assert len(d.text.split()) == cell(d).length
-
-
-def test_distractors_stand_in_both_answers_alike(make: Make) -> None:
-    for d in documents(make(SMALL + ", distractors: 2")):
-        assert d.plan is not None
-        assert len(set(d.plan.distractors)) == 2
-        assert not set(d.plan.distractors) & {d.query, d.plan.needle}
-        assert all(s in d.plan.before or s in d.plan.after for s in d.plan.distractors)
 
 
 def test_haystacks_from_a_folder_of_text_and_json(make: Make, tmp_path: Path) -> None:

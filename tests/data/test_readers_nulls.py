@@ -33,10 +33,7 @@ def refusal(parsed: Parsed, file: str, content: str | bytes, reader: str, type: 
         (TEXTS, LABELLED | {"label": None}, "the row has no label"),
         (TEXTS, LABELLED | {"label": ["a", None]}, "a null stands among the row's labels"),
         (TEXTS, LABELLED | {"key": None}, "the row has no id"),
-        (TEXTS, LABELLED | {"who": None}, "the row has no group"),
-        (TOKENS, TAGGED | {"tokens": None}, "the row has no tokens"),
         (TOKENS, TAGGED | {"tags": None}, "the row has no tags"),
-        (TOKENS, TAGGED | {"tokens": ["no", None]}, "a null stands among the row's tokens"),
         (TOKENS, TAGGED | {"tags": ["O", None]}, "a null stands among the row's tags"),
     ],
 )
@@ -46,16 +43,6 @@ def test_a_null_of_a_table(reader: str, row: dict[str, Any], words: str, parsed:
     error = refusal(parsed, "x.parquet", parquet([*whole, row]), reader, kind)
     assert (error.what, error.line) == (words, 3)
     assert "remove the row" in error.hint
-
-
-@pytest.mark.parametrize(
-    ("column", "words"), [(["no", "fever"], "the row's tokens are not a list"), ([[1], [2]], "tokens are not texts")]
-)
-def test_tokens_that_are_none(column: list[Any], words: str, parsed: Parsed) -> None:
-    content = parquet([{"tokens": tokens, "tags": ["O"]} for tokens in column])
-    error = refusal(parsed, "x.parquet", content, TOKENS, "token_ner")
-    assert words in error.what
-    assert error.line == 1
 
 
 @pytest.mark.parametrize("drop", ["", ", drop_missing: true"])

@@ -39,13 +39,8 @@ def test_whole_documents_nested_and_discontinuous(parsed: Parsed) -> None:
     (d,) = brat(parsed, TEXT, ANN, ", discontinuous: hull")
     assert d.id == d.group == "a"
     assert d.text == TEXT
-    assert surfaces(d) == [
-        ("Douleur du genou\r\ngauche", "DISO"),
-        ("genou\r\ngauche", "ANAT"),
-        ("genou\r\ngauche et droit", "ANAT"),
-        ("fièvre", "DISO"),
-        ("fièvre", "PHYS"),
-    ]
+    knees = [("genou\r\ngauche", "ANAT"), ("genou\r\ngauche et droit", "ANAT")]
+    assert surfaces(d) == [("Douleur du genou\r\ngauche", "DISO"), *knees, ("fièvre", "DISO"), ("fièvre", "PHYS")]
     (dropped,) = brat(parsed, TEXT, ANN, ", discontinuous: drop")
     assert len(dropped.spans) == 4
     (first,) = brat(parsed, TEXT, ANN, ", discontinuous: first")
@@ -57,13 +52,9 @@ def test_whole_documents_nested_and_discontinuous(parsed: Parsed) -> None:
 
 def test_lines_as_units(parsed: Parsed) -> None:
     found = brat(parsed, TEXT, ANN, ", segment: line, discontinuous: hull", unit="line")
-    assert [(d.id, d.group, d.text) for d in found] == [
-        ("a:1", "a", "Douleur du genou"),
-        ("a:2", "a", "gauche et droit ."),
-        ("a:4", "a", "Pas de fièvre ."),
-    ]
-    assert [len(d.spans) for d in found] == [0, 0, 2]
-    assert surfaces(found[2])[0] == ("fièvre", "DISO")
+    lines = [("a:1", "Douleur du genou"), ("a:2", "gauche et droit ."), ("a:4", "Pas de fièvre .")]
+    assert [(d.id, d.text) for d in found] == lines
+    assert [surfaces(d) for d in found] == [[], [], [("fièvre", "DISO"), ("fièvre", "PHYS")]]
 
 
 def test_mentions_at_the_very_ends_of_a_unit_belong_to_it(parsed: Parsed) -> None:
@@ -76,10 +67,8 @@ def test_mentions_at_the_very_ends_of_a_unit_belong_to_it(parsed: Parsed) -> Non
     # The same places as annotated units, in the order of the lines of the .ann.
     options = ", segment: annotation, segment_type: SECTION"
     one, two = brat(parsed, text, ann.replace("DISO", "SECTION"), options, unit="line")
-    assert [(d.id, d.group, d.text, surfaces(d)) for d in (one, two)] == [
-        ("a:T9", "a", "fièvre", []),
-        ("a:T2", "a", "la toux", [("toux", "ANAT")]),
-    ]
+    assert [(d.id, d.group, d.text) for d in (one, two)] == [("a:T9", "a", "fièvre"), ("a:T2", "a", "la toux")]
+    assert (surfaces(one), surfaces(two)) == ([], [("toux", "ANAT")])
     # The mention that a unit's border cuts is counted where it begins.
     assert (one.unexpressed, two.unexpressed) == (("PHYS",), ())
     assert (first.unexpressed, second.unexpressed) == (("PHYS",), ())
@@ -88,13 +77,12 @@ def test_mentions_at_the_very_ends_of_a_unit_belong_to_it(parsed: Parsed) -> Non
 
 
 def test_types_are_mapped_dropped_or_refused(parsed: Parsed) -> None:
+    text, ann = "une fièvre", "T1\tSIGN 4 10\tfièvre\n"
     with pytest.raises(DataFormatError, match="'SIGN' is not a label"):
-        brat(parsed, "une fièvre", "T1\tSIGN 4 10\tfièvre\n")
-    assert surfaces(brat(parsed, "une fièvre", "T1\tSIGN 4 10\tfièvre\n", ", types: {SIGN: DISO}")[0]) == [
-        ("fièvre", "DISO")
-    ]
-    assert brat(parsed, "une fièvre", "T1\tSIGN 4 10\tfièvre\n", ", types: {SIGN: null}")[0].spans == ()
-    assert brat(parsed, "une fièvre", "T1\tSIGN 4 10\tfièvre\n", ", other_types: drop")[0].spans == ()
+        brat(parsed, text, ann)
+    assert surfaces(brat(parsed, text, ann, ", types: {SIGN: DISO}")[0]) == [("fièvre", "DISO")]
+    for dropped in ("types: {SIGN: null}", "other_types: drop"):
+        assert brat(parsed, text, ann, f", {dropped}")[0].spans == ()
 
 
 @pytest.mark.parametrize(
@@ -237,21 +225,13 @@ def test_xmi_offsets_are_utf16(parsed: Parsed) -> None:
     ], "in the order of the elements"
 
 
-def test_json_lines_and_lists(parsed: Parsed) -> None:
-    def read(*lines: str) -> list[tuple[str, ...]]:
-        reader = "{format: json, layout: lines, text: text, label: label, label_map: {ACTIVATOR: UP}}"
-        spec = {"type": "single_label", "labels": "[UP, DOWN]"}
-        return [d.labels for d in parsed(reader, "{all: x.jsonl}", {"x.jsonl": "\n".join(lines) + "\n"}, **spec)]
-
-    one = '{"text": "a", "label": "ACTIVATOR"}'
-    assert read(one, "", '{"text": "b", "label": "DOWN"}') == [("UP",), ("DOWN",)]
-    with pytest.raises(DataFormatError, match="not valid JSON") as caught:
-        read(one, '{"text": "b"')
-    assert caught.value.line == 2
-    with pytest.raises(DataFormatError, match="no field 'label'"):
-        read('{"text": "a", "labels": "UP"}')
-    with pytest.raises(DataFormatError, match="the object has no label"):
-        read('{"text": "a", "label": NaN}')
+def test_a_broken_line_of_json_is_named(parsed: Parsed) -> None:
+    reader = "{format: json, layout: lines, text: text, label: label}"
+    one = '{"text": "a", "label": "a"}'
+    for line, words in (('{"text": "b"', "not valid JSON"), ('{"text": "a", "labels": "a"}', "no field 'label'")):
+        with pytest.raises(DataFormatError, match=words) as caught:
+            parsed(reader, "{all: x.jsonl}", {"x.jsonl": f"{one}\n{line}\n"}, type="single_label", labels="[a, b]")
+        assert caught.value.line == 2
 
 
 def test_codes_of_mentions_and_where_they_end(parsed: Parsed) -> None:

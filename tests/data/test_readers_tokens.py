@@ -117,18 +117,3 @@ def test_words_before_the_first_marker_belong_to_no_document(
 def test_docstart_without_an_id(make_task: Callable[..., LoadedTask], fixtures: Path) -> None:
     documents = _one_file(make_task, fixtures, "docstart.tsv", labels="[protein]", reader="{format: iob}")
     assert [d.group for d in documents] == ["docstart-document-1", "docstart-document-2"]
-
-
-def test_iobes_and_bilou_say_what_iob2_says(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
-    rows = {"iobes": "O B-A I-A E-A S-A S-A O B-B E-B", "bilou": "O B-A I-A L-A U-A U-A O B-B L-B"}
-    expected = ("O", "B-A", "I-A", "I-A", "B-A", "B-A", "O", "B-B", "I-B")
-    (tmp_path / "iob").mkdir()
-    for name, tags in rows.items():
-        lines = "".join(f"w{i}\t{tag}\n" for i, tag in enumerate(tags.split()))
-        (tmp_path / "iob" / f"{name}.tsv").write_text(lines, encoding="utf-8")
-        spec = {"labels": "[A, B]", "reader": "{format: iob, scheme: IOBES}"}
-        (document,) = _one_file(make_task, tmp_path, f"{name}.tsv", **spec)
-        assert document.tags == expected
-        assert [(s.start, s.end, s.label) for s in document.spans] == [
-            (3, 11, "A"), (12, 14, "A"), (15, 17, "A"), (21, 26, "B")
-        ]  # fmt: skip

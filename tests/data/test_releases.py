@@ -48,15 +48,10 @@ def test_data_are_a_known_release_or_none_and_the_key_stays(tmp_path: Path) -> N
 def test_verify_says_which_release_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    path, digest = known(tmp_path)
-    report = verify(load_task(str(path)), tmp_path)
-    assert (report.data_hash, report.release, report.problems) == (digest, "corpus 1.0", [])
-    ended = call(monkeypatch, capfd, "data", "verify", path, "--data-dir", tmp_path)
-    assert ", release corpus 1.0\n" in ended.out
+    path, _ = known(tmp_path)
+    assert ", release corpus 1.0\n" in call(monkeypatch, capfd, "data", "verify", path, "--data-dir", tmp_path).out
     altered(tmp_path)
-    report = verify(load_task(str(path)), tmp_path)
-    assert report.release is None
-    assert not report.clean
+    assert verify(load_task(str(path)), tmp_path).release is None
     ended = call(monkeypatch, capfd, "data", "verify", path, "--data-dir", tmp_path)
     assert ended.status == 1
     assert "differ from the release that the spec knows (corpus 1.0)\n" in ended.out

@@ -68,22 +68,6 @@ def test_a_sparse_field_is_not_taken_for_the_label(tmp_path: Path) -> None:
     assert "label: class" in scaffold(write(tmp_path / "all.jsonl", many), "made").text
 
 
-@pytest.mark.parametrize("name", ["all.jsonl", "all.csv"])
-def test_a_byte_order_mark_is_dropped(name: str, tmp_path: Path) -> None:
-    task = made(write(tmp_path / "corpus" / name, rows(), "utf-8-sig"))
-    assert task.spec.labels == ["no", "yes"]
-    assert sum(len(part) for part in load_data(task, tmp_path).documents.values()) == 60
-
-
-@pytest.mark.parametrize(("name", "line"), [("all.jsonl", 5), ("all.tsv", 6)])
-def test_another_encoding_is_refused_with_its_line(name: str, line: int, tmp_path: Path) -> None:
-    items = rows()
-    items[4]["class"] = "fièvre"
-    with pytest.raises(DataFormatError, match="byte 0xe8 is not UTF-8") as caught:
-        scaffold(write(tmp_path / name, items, "latin-1"), "made")
-    assert (caught.value.file, caught.value.line) == (str(tmp_path / name), line)
-
-
 @pytest.mark.parametrize("id", ["My Task", "", "x/y", "a\n"])
 def test_an_id_that_is_none_is_refused(id: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not a task id"):
@@ -117,11 +101,6 @@ def test_brat_folders_that_number_their_files_anew(tmp_path: Path) -> None:
         brat(tmp_path / "brat" / name, "1", f"gout in {name}.")
     data = load_data(made(tmp_path / "brat"), tmp_path)
     assert [(d.id, d.group) for d in (*data.train, *data.test)] == [("train/1", "train/1"), ("test/1", "test/1")]
-    spec = (tmp_path / "made.yaml").read_text(encoding="utf-8").replace(", ids: split_and_name", "")
-    (tmp_path / "made.yaml").write_text(spec, encoding="utf-8")
-    with pytest.raises(DataFormatError, match="document id '1' stands twice") as caught:
-        load_data(load_task(tmp_path / "made.yaml"), tmp_path)
-    assert "set `reader.ids: split_and_name`" in caught.value.hint
 
 
 def test_brat_sub_folders_are_read_and_one_file_means_its_folder(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,13 +24,11 @@ from trainer.corpus.embedded import documents
 CONDITIONS = read_words("biobench.core", "conditions.json")
 NAMES = {
     name: kind
-    for condition in CONDITIONS
-    for kind, pairs in (
-        ("Drug", condition["drugs"]), ("Symptom", condition["symptoms"]), ("Test", [condition["test"]])
-    )
+    for c in CONDITIONS
+    for kind, pairs in (("Drug", c["drugs"]), ("Symptom", c["symptoms"]), ("Test", [c["test"]]))
     for pair in pairs
     for name in pair
-}  # fmt: skip
+}
 
 
 def test_no_mention_stands_in_two_splits() -> None:
@@ -97,24 +97,16 @@ def test_the_demo_ends_with_one_table_three_notes_and_the_boards_address(
 @pytest.mark.slow
 def test_the_demo_shows_what_pretraining_brings(tmp_path: Path) -> None:
     """The whole demo, about two minutes: pretrained above untrained on both tasks, and above every floor of names."""
-    import subprocess
-    import sys
 
-    ended = subprocess.run(
-        [sys.executable, "-m", "biobench", "demo", "--results-dir", tmp_path / "demo"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "Their ledgers: matched." in ended.stdout
-    assert "toy-detour is better than toy-untrained on these 2 tasks" in ended.stdout
-    shown = subprocess.run(
-        [sys.executable, "-m", "biobench", "report", "--results-dir", tmp_path / "demo", "--format", "json"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    rows = {(r["model"], r["task"]): r["mean"] for r in json.loads(shown.stdout) if r["metric"] == "macro_f1"}
+    def biobench(*arguments: object) -> str:
+        call = [sys.executable, "-m", "biobench", *map(str, arguments), "--results-dir", str(tmp_path / "demo")]
+        return subprocess.run(call, capture_output=True, text=True, check=True).stdout
+
+    shown = biobench("demo")
+    assert "Their ledgers: matched." in shown
+    assert "toy-detour is better than toy-untrained on these 2 tasks" in shown
+    report = json.loads(biobench("report", "--format", "json"))
+    rows = {(r["model"], r["task"]): r["mean"] for r in report if r["metric"] == "macro_f1"}
     for task in ("demo_names", "demo_first"):
         assert rows["toy-detour", task] > rows["toy-untrained", task] + 0.2
     assert rows["toy-detour", "demo_names"] > rows["training dictionary", "demo_names"] + 0.4

@@ -38,14 +38,11 @@ def test_near_duplicates_are_those_of_all_pairs(left: list[str], right: list[str
         for i, a in enumerate(left)
         if any(min(len(set(a.split())), len(set(b.split()))) >= 5 and jaccard(a, b) >= 0.8 for b in right)
     }
-    found = near(left, right)
-    assert {i for i, _ in found} == expected
-    for i, j in found:
-        assert jaccard(left[i], right[j]) >= 0.8
+    assert near(left, right) == sorted(expected)
 
 
 def test_verbatim_ignores_case_and_white_space() -> None:
-    assert same(["A  b\nc", "x", ""], ["y", "a B c", "a b c", ""]) == [(0, 1)]
+    assert same(["A  b\nc", "x", ""], ["y", "a B c", "a b c", ""]) == [0]
     assert normalised(" A\tb ") == "a b"
 
 
@@ -94,13 +91,6 @@ def test_findings_alarm_once(make_task: Callable[..., LoadedTask], tmp_path: Pat
     ]
 
 
-def test_groups_across_splits_are_found(tmp_path: Path) -> None:
-    deid(tmp_path, records=200)
-    report = verify(load_task("deid"), tmp_path)
-    assert "groups.test-train" in {f.name for f in report.findings}
-    assert any("counts.train.documents" in problem for problem in report.problems)
-
-
 def test_bundle_holds_what_a_run_needs_and_no_agreement_data(tmp_path: Path) -> None:
     data = tmp_path / "store"
     cos(data, snippets=110, duplicates=5)
@@ -115,21 +105,14 @@ def test_bundle_holds_what_a_run_needs_and_no_agreement_data(tmp_path: Path) -> 
     assert "no data below" in packed.left_out["gad"]
     with tarfile.open(packed.path) as archive:
         names = archive.getnames()
-        for member in archive:
-            content = archive.extractfile(member)
-            assert content is not None, f"{member.name} is no plain file"
-            target = tmp_path / "there" / member.name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content.read())
-    assert "data/cos/snippet1_100.ann" in names
+        archive.extractall(tmp_path / "there", filter="data")
+    assert {"data/cos/snippet1_100.ann", "model/tiny/config.json"} <= set(names)
     assert not any("deid" in name for name in names)
-    assert (tmp_path / "there" / "model" / "tiny" / "config.json").is_file()
     moved = load_data(load_task(tmp_path / "there" / "tasks" / "cos.yaml"), tmp_path / "there" / "data")
     assert moved.hash == load_data(load_task("cos"), data).hash
     bundle(tasks, data, tmp_path / "two.tar", model=model)
     assert (tmp_path / "two.tar").read_bytes() == (tmp_path / "one.tar").read_bytes()
-    allowed = bundle(tasks, data, tmp_path / "three.tar", include_agreement=True)
-    assert "deid" in allowed.tasks
+    assert "deid" in bundle(tasks, data, tmp_path / "three.tar", include_agreement=True).tasks
     with pytest.raises(UsageError, match="exists"):
         bundle(tasks, data, tmp_path / "one.tar")
     with pytest.raises(UsageError, match="no task is left"):
@@ -149,7 +132,7 @@ def test_overlap_counts_exact_texts_and_ngrams(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("Before it.  " + long.upper() + " after it.")
     (tmp_path / "b.jsonl").write_text('{"text": "Short  AND seen"}\n\n{"text": "other"}\n')
     pq.write_table(pa.table({"text": ["nothing", None]}), tmp_path / "c.parquet")
-    validation, test = overlap(corpus_texts(tmp_path), task).values()
+    validation, test = overlap(corpus_texts(tmp_path), task)[0].values()
     assert (validation.exact, validation.short, validation.ngrams) == (1, 2, 0)
     assert (test.exact, test.touched, test.ngrams_seen) == (0, 1, 20 - N + 1)
     (tmp_path / "b.jsonl").write_text('{"text": "a"}\n{"body": "b"}\n')
@@ -176,7 +159,7 @@ def test_overlap_does_not_hang_on_the_encoding_of_accents_or_ligatures() -> None
     text = " ".join(["fièvre", "œdème", "cœur", "ﬁbrose", "ÉTÉ"] * 4)
     task = {"toy": {"validation": documents(""), "test": documents(unicodedata.normalize("NFC", text))}}
     for corpus in (unicodedata.normalize("NFD", text), text.lower(), unicodedata.normalize("NFKC", text).upper()):
-        blank, test = overlap([corpus, " "], task).values()
+        blank, test = overlap([corpus, " "], task)[0].values()
         assert (test.exact, test.touched, test.ngrams_seen) == (1, 1, test.ngrams)
         assert blank.exact == 0, "a blank record is no copy of a blank document"
 

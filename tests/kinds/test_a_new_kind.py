@@ -103,16 +103,6 @@ def test_specs_know_the_kind_and_its_metric_as_soon_as_it_is_there(graded: Path)
         load_task(graded, ["head={kind: token}"])
 
 
-def test_a_kind_that_is_not_there_is_refused_with_its_line(tmp_path: Path) -> None:
-    path = tmp_path / "shades.yaml"
-    path.write_text(
-        SPEC.replace("type: graded", "type: singel_label").replace("within_one", "accuracy"), encoding="utf-8"
-    )
-    with pytest.raises(SpecError, match=r"shades\.yaml:5: type: .*got 'singel_label'") as caught:
-        load_task(path)
-    assert caught.value.hint == "did you mean 'single_label'?"
-
-
 def test_two_kinds_of_one_name_are_refused() -> None:
     with pytest.raises(ValueError, match="'single_label'"):
         register(type("Again", (SingleLabel,), {"name": "single_label"}))

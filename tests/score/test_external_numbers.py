@@ -29,7 +29,7 @@ def test_a_number_is_read_as_a_run_stores_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("value", "words"),
-    [(4.1, "outside the scale"), ("2", "no finite number"), (True, "no finite number"), (None, "no finite number")],
+    [(4.1, "outside the scale"), ("2", "valid number, got '2'"), (True, "got True"), (None, "got None")],
 )
 def test_what_is_no_number_on_the_scale_is_refused(tmp_path: Path, value: object, words: str) -> None:
     file = tmp_path / "p.jsonl"

@@ -53,22 +53,6 @@ def test_slices_are_counted_from_ids() -> None:
     assert name_of((None, None, None)) == "accuracy"
 
 
-def test_seeds_do_not_narrow_the_interval_and_whole_pairs_widen_it() -> None:
-    gold = pairs(200)
-    rng = random.Random(1)
-    wrong = {i for i in range(400) if rng.random() < 0.4}
-    runs = said(gold, wrong)
-    one, _ = grid(gold, [runs])
-    five, _ = grid(gold, [runs] * 5)
-    key = (None, None, None)
-    assert one[key] == five[key]
-    low, high = wilson(one[key].mean, 400)
-    assert one[key].high - one[key].low == pytest.approx(high - low, rel=0.15)
-    together = said(gold, {j for i in range(0, 400, 2) if rng.random() < 0.4 for j in (i, i + 1)})
-    widened, _ = grid(gold, [together])
-    assert widened[key].high - widened[key].low > 1.25 * (high - low)
-
-
 @pytest.mark.parametrize(("right", "of"), [(140, 225), (0, 8), (8, 8), (1, 9), (3.3, 12.7)])
 def test_wilson_equals_statsmodels(right: float, of: float) -> None:
     assert wilson(right / of, of) == pytest.approx(proportion_confint(right, of, method="wilson"))

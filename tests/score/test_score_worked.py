@@ -36,17 +36,6 @@ def test_exact_wants_all_four_and_duplicates_count_once():
     assert scores.values["partial_macro_f1"] == pytest.approx((4 / 5 + 0) / 2)
 
 
-def test_partial_matches_each_span_once_and_as_many_as_can_be():
-    # One long prediction cannot satisfy two mentions.
-    gold, said = one_document([(0, 4, "X"), (6, 9, "X")], [(0, 9, "X")])
-    scores = compute(type="span_ner", labels="X", gold_labels="X", gold=gold, predictions=said)
-    assert scores.values["partial_micro_f1"] == pytest.approx(2 / 3)
-    # Taking 0-9 for 0-4 first would leave 6-9 without a partner; two pairs exist.
-    gold, said = one_document([(0, 4, "X"), (6, 9, "X")], [(0, 9, "X"), (0, 2, "X")])
-    scores = compute(type="span_ner", labels="X", gold_labels="X", gold=gold, predictions=said)
-    assert scores.values["partial_micro_f1"] == 1
-
-
 def test_false_positive_on_a_label_without_gold_lowers_micro_not_macro():
     gold, said = classified([["A"], ["B"]], [["A", "C"], ["B"]])
     values = compute(type="multi_label", labels="ABC", gold_labels="AB", gold=gold, predictions=said).values

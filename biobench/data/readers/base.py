@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
@@ -27,6 +27,8 @@ from biobench.schema.task import TaskSpec
 class ReaderOptions(Strict):
     """Base of all reader options; each reader narrows `format` to its own name."""
 
+    former: ClassVar[dict[str, Any]] = {}
+    """Options that the reader had, at the value that every spec gave them: what enters the hash stays."""
     format: str
 
 

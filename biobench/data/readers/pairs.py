@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from biobench.data.readers.base import DocumentNames, FileLine, Ids, ReaderOptions, Request, reader
 from biobench.data.readers.files import DataRow, Separator, json_rows, missing, parse_json, parse_xml, read_text, table
@@ -107,11 +107,11 @@ class ChoicesOptions(ReaderOptions):
     layout: Literal["list", "lines"]
     question: str
     options: str | list[str]
-    """Field with a mapping of option names to texts, or with a list of texts; or one field for each option."""
+    """Field with a mapping of option names to texts; or one field for each option."""
     right: str
     """Field with what is right: one value, or a list of them."""
-    right_is: Literal["name", "from_zero", "from_one", "text"] = "name"
-    """What such a value is: the option's name (in any case), its number, or its text."""
+    right_is: Literal["name", "from_zero", "from_one"] = "name"
+    """What such a value is: the option's name (in any case) or its number."""
     target: Literal["options", "count"] = "options"
     """options: the right ones are the labels. count: their number is the label, and options are named a, b, c..."""
     id: str | None = None
@@ -148,22 +148,17 @@ def _texts(options: ChoicesOptions, row: DataRow) -> dict[str, str]:
     named = options.target == "options" and isinstance(labels, list)
     names = list(labels) if named and isinstance(labels, list) else [chr(ord("a") + i) for i in range(26)]
     if isinstance(options.options, list):
-        content: Any = [row.values.get(field) for field in options.options]
+        pairs = [(name, row.values.get(field)) for name, field in zip(names, options.options, strict=False)]
     else:
         row.need(options.options)
         content = row.values[options.options]
-    if isinstance(content, dict):
+        if not isinstance(content, dict):
+            raise row.bad(f"field '{options.options}' holds no options", "a mapping of names to texts")
         spelled = {str(name).casefold(): value for name, value in content.items()}
         known = {name.casefold() for name in names}
         for name in (name for name in spelled if name not in known):
             raise row.bad("option {} is not a label of the task", suggest(name, names), name)
         pairs = [(name, spelled.get(name.casefold())) for name in names if named or name in spelled]
-    elif isinstance(content, list):
-        if len(content) > len(names):
-            raise row.bad(f"{len(content)} options where the task has {len(names)} labels", "add labels")
-        pairs = list(zip(names, [*content, *[None] * (len(names) - len(content) if named else 0)], strict=False))
-    else:
-        raise row.bad(f"field '{options.options}' holds no options", "a mapping or a list of texts")
     return {name: "" if missing(value) else str(value).strip() for name, value in pairs}
 
 
@@ -175,8 +170,6 @@ def _right(options: ChoicesOptions, row: DataRow, texts: dict[str, str]) -> list
         name = str(one).strip()
         if options.right_is == "name":
             place = next((n for n in names if n.casefold() == name.casefold()), None)
-        elif options.right_is == "text":
-            place = next((n for n, text in texts.items() if text == name), None)
         else:
             number = int(name) - (options.right_is == "from_one") if re.fullmatch(r"\d{1,9}", name) else -1
             place = names[number] if 0 <= number < len(names) else None

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from biobench.data.readers.base import ReaderOptions, Request, reader
 from biobench.data.readers.files import DataRow, json_rows
-from biobench.data.readers.standoff import Overlap, Tokeniser, check_surface, finished, line_units, units
+from biobench.data.readers.standoff import Overlap, Tokeniser, check_surface, finished
 from biobench.schema.document import Document, Span
 from biobench.schema.tags import Mode
 
@@ -29,9 +29,6 @@ class JsonSpansOptions(ReaderOptions):
     """Field that says what belongs together (a patient, an article); default: each object alone."""
     types: dict[str, str | None] = {}
     """Label in the file to label of the task, many to one; null drops it."""
-    segment: Literal["document", "line"] = "document"
-    """What becomes a document: the object, or each of its lines that is not blank; mentions that cross lines are
-    dropped, and counted as unexpressed."""
     tokens: Literal["none"] | Tokeniser = "none"
     """Token formats: how the text becomes tokens, of which a mention takes those inside it."""
     overlap: Overlap = "error"
@@ -42,7 +39,7 @@ class JsonSpansOptions(ReaderOptions):
 def read_json_spans(request: Request[JsonSpansOptions]) -> Iterator[Document]:
     """Objects with a text and its mentions; a mention that brings its own `text` must have it at its offsets.
 
-    Order: that of the objects, and of an object's lines. Where overlapping mentions become tags and begin alike, the
+    Order: that of the objects. Where overlapping mentions become tags and begin alike, the
     one that is named later is the last.
     """
     options = request.options
@@ -54,9 +51,7 @@ def read_json_spans(request: Request[JsonSpansOptions]) -> Iterator[Document]:
         id = row.text(options.id, "id", row.number)
         spans = tuple(span for mention in mentions if (span := _span(options, row, mention, text)) is not None)
         whole = row.place.document(id, text, row.text(options.group, "group", id), spans=spans)
-        lines = ((a, b, f"{id}:{number}") for a, b, number in line_units(text))
-        for document in units(whole, lines) if options.segment == "line" else [whole]:
-            yield finished(row.place, document, options.tokens, options.overlap, options.decode)
+        yield finished(row.place, whole, options.tokens, options.overlap, options.decode)
 
 
 def _span(options: JsonSpansOptions, row: DataRow, mention: Any, text: str) -> Span | None:

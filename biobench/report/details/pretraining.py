@@ -1,4 +1,4 @@
-"""A folder of pretraining runs as data for charts: metrics, ledgers and CKA analyses, each checked before use.
+"""Folders of pretraining runs as data for charts: metrics, ledgers, CKA analyses and studies, each checked before use.
 
 What does not have the form that the trainer writes becomes a finding with file and line; the rest is read.
 """
@@ -71,6 +71,33 @@ class _Analysis(_Read):
     states: str = Field(max_length=20)
 
 
+class StudyRow(_Read):
+    """An arm under a budget of tokens: mean score and difference to the reference (0 to 1) with its 95% interval."""
+
+    arm: str = Field(max_length=100)
+    budget: int = Field(ge=0)
+    scores: dict[str, float]
+    """Pretraining seed -> mean score."""
+    mean: float | None
+    difference: float | None
+    low: float | None
+    high: float | None
+
+    @property
+    def spread(self) -> str:
+        """The interval in points, a dash where there is none."""
+        if self.low is None or self.high is None:
+            return "–"
+        return f"{100 * self.low:+.1f} to {100 * self.high:+.1f}"
+
+
+class StudyTable(_Read):
+    """What `biobench study --table --json` prints, as far as it is shown."""
+
+    study: str = Field(max_length=300)
+    rows: list[StudyRow]
+
+
 @dataclass(frozen=True, slots=True)
 class TrainingRun:
     """One run. name: its folder, below the named one; ledger: the file, None where the run has none (yet).
@@ -97,10 +124,11 @@ class Analysis:
 
 @dataclass(frozen=True, slots=True)
 class Pretraining:
-    """Everything that a folder holds."""
+    """Everything that the folders hold."""
 
     runs: tuple[TrainingRun, ...]
     analyses: tuple[Analysis, ...]
+    studies: tuple[StudyTable, ...]
     findings: tuple[UnusableFile, ...]
 
     def of_model(self, model_hash: str) -> TrainingRun | None:
@@ -108,50 +136,54 @@ class Pretraining:
         return next((run for run in self.runs if run.model_hash == model_hash), None)
 
 
-def pretraining_fingerprint(folder: str | Path) -> str:
+def pretraining_fingerprint(*folders: str | Path) -> str:
     """Changes when `read_pretraining` would read something else; looks at times and sizes alone."""
-    seen = [(str(p), p.stat().st_mtime_ns, p.stat().st_size) for p in _files(Path(folder))]
+    seen = [(str(p), p.stat().st_mtime_ns, p.stat().st_size) for _, p in _files(*folders)]
     return hashlib.sha256(repr(seen).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def read_pretraining(folder: str | Path) -> Pretraining:
-    """The runs and analyses in a folder; nothing where there is no such folder."""
-    root = Path(folder)
+def read_pretraining(*folders: str | Path) -> Pretraining:
+    """The runs, analyses and studies in these folders; nothing where there is no such folder."""
     runs: list[TrainingRun] = []
     analyses: list[Analysis] = []
+    studies: list[StudyTable] = []
     findings: list[UnusableFile] = []
-    for path in _files(root):
+    for root, path in _files(*folders):
         name = plain(path.relative_to(root).as_posix())
+        hint = "write it again with `biobench analyze cka --json`"
         try:
             if path.name == METRICS:
                 points, wrong = _points(path)
                 if wrong:
                     number, reason = wrong[0]
-                    hint = f"{len(wrong)} lines of the file are left out"
-                    findings.append(UnusableFile(f"{name}:{number}", reason, hint))
+                    findings.append(UnusableFile(f"{name}:{number}", reason, f"skipped lines: {len(wrong)}"))
                 runs += [_run(path, plain(path.parent.relative_to(root).as_posix()), points)] if points else []
             elif path.name != LEDGER:
                 content = json.loads(path.read_bytes())
                 # JSON of another kind, such as a figure, is no finding
-                if isinstance(content, dict) and {"pair", "lines"} <= content.keys():
+                keys = content.keys() if isinstance(content, dict) else set()
+                if {"pair", "lines"} <= keys:
                     data = _Analysis.model_validate(content)
                     first, second = data.pair
                     analyses.append(Analysis(name, (plain(first), plain(second)), data.model_dump(mode="json")))
+                elif {"study", "rows"} <= keys:
+                    hint = "write it again with `biobench study --table --json`"
+                    studies.append(StudyTable.model_validate(content))
         except OSError as error:
             findings.append(UnusableFile(name, f"cannot be read: {error.strerror}", "check its permissions"))
         except (ValueError, RecursionError) as error:
-            hint = "write it again with `biobench analyze cka --json`"
-            findings.append(UnusableFile(name, f"is no CKA analysis: {_reason(error)}", hint))
-    return Pretraining(tuple(runs), tuple(analyses), tuple(findings))
+            findings.append(UnusableFile(name, f"is not what was written: {_reason(error)}", hint))
+    return Pretraining(tuple(runs), tuple(analyses), tuple(studies), tuple(findings))
 
 
-def _files(root: Path) -> list[Path]:
-    """Metrics and JSON files, sorted."""
-    files: list[Path] = []
-    for folder, below, names in os.walk(root):
-        below[:] = [name for name in below if name not in _CLOSED and not name.startswith(".")]
-        wanted = [name for name in names if name.endswith((".json", METRICS)) and name not in _OTHER_FILES]
-        files += [path for name in wanted if (path := Path(folder, name)).is_file()]
+def _files(*roots: str | Path) -> list[tuple[Path, Path]]:
+    """Metrics and JSON files, sorted, each behind the root below which it lies."""
+    files: list[tuple[Path, Path]] = []
+    for root in map(Path, roots):
+        for folder, below, names in os.walk(root):
+            below[:] = [name for name in below if name not in _CLOSED and not name.startswith(".")]
+            wanted = [name for name in names if name.endswith((".json", METRICS)) and name not in _OTHER_FILES]
+            files += [(root, path) for name in wanted if (path := Path(folder, name)).is_file()]
     return sorted(files)
 
 

@@ -1,4 +1,4 @@
-"""Published results beyond the task tables: each with its source and what of ours goes beside it."""
+"""Published results beyond the task tables: each with its source and what of ours it compares with."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class ConditionLine(Strict):
     values: list[Annotated[float, Field(allow_inf_nan=False)] | None]
 
 
-class Beside(Strict):
-    """What of ours the published values can be set beside."""
+class Counterpart(Strict):
+    """What of ours the published values compare with."""
 
     what: str
     commands: list[str] = []
@@ -48,7 +48,7 @@ class Experiment(Strict):
     """Models, data, seeds and measure."""
     columns: list[Column] = Field(min_length=1)
     lines: list[ConditionLine] = Field(min_length=1)
-    beside: Beside
+    counterpart: Counterpart
     notes: list[str] = []
 
     @model_validator(mode="after")
@@ -79,7 +79,7 @@ class Experiment(Strict):
 
 
 class Absent(Strict):
-    """A baseline that a publication names without printing a value that can be set beside ours."""
+    """A baseline that a publication names without printing a value that compares with ours."""
 
     model: str
     why: str
@@ -93,16 +93,15 @@ class PublishedExperiments(Paper):
     """Baselines that are named but have no values."""
 
     def below(self, experiment: Experiment) -> list[str]:
-        """What stands below an experiment's table: setting, remarks, what of ours goes beside it, and the source."""
-        beside = experiment.beside
-        commands = f" ({'; '.join(beside.commands)})" if beside.commands else ""
-        ours = f"Of ours beside it: {beside.what.rstrip('.')}{commands}."
-        return [experiment.setting, *experiment.notes, ours, f"Source: {self.source}."]
+        """What stands below an experiment's table: setting, remarks, and what of ours it compares with."""
+        ours = experiment.counterpart
+        commands = [f"Command: {command}" for command in ours.commands]
+        return [experiment.setting, *experiment.notes, f"Here: {ours.what.rstrip('.')}.", *commands]
 
     @property
     def absent(self) -> list[str]:
         """A line for each baseline that is named but has no values."""
-        return [f"{a.model}: no published values. {a.why} ({self.source})" for a in self.without_values]
+        return [f"{a.model}: no published values. {a.why}" for a in self.without_values]
 
 
 def experiments_for(results_dir: Path) -> tuple[PublishedExperiments, ...]:

@@ -12,7 +12,7 @@ import hashlib
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
@@ -34,6 +34,7 @@ _TRIES = 20_000
 class NeedleOptions(ReaderOptions):
     """Options of format `needle`."""
 
+    former: ClassVar = {"positions": "bins", "grid_steps": 11, "distractors": 0}
     format: Literal["needle"]
     haystack: Literal["synthetic", "files"] = "synthetic"
     """Our own notes, or the source's `texts` (plain text, or JSON with a `text`)."""
@@ -43,14 +44,8 @@ class NeedleOptions(ReaderOptions):
     fit: Literal["tokens", "words"] = "tokens"
     """tokens: lengths count each model's own tokens, query and special tokens included. words: the words of the
     document, the same text for every model."""
-    positions: Literal["bins", "grid"] = "bins"
-    """bins: start (0-10% of the haystack before the needle), middle (45-55%), end (90-100%). grid: fixed places."""
-    grid_steps: int = Field(11, ge=2, le=101)
-    """Places of the grid, evenly spaced from 0 to 1."""
     hardness: Literal["all", "one"] = "all"
     """How many slots a negative's fact differs in from the query."""
-    distractors: int = Field(0, ge=0, le=5)
-    """Further facts of the same template near the needle, in positives and negatives alike."""
     examples: dict[str, int] = {"train": 2400, "validation": 480, "test": 1920}
     seed: int = 42
 
@@ -67,14 +62,6 @@ class NeedleOptions(ReaderOptions):
         if not value or sorted(set(value)) != value or value[0] < 128:
             raise fail("lengths must rise and begin at 128 or more", "for example [512, 1024, 2048]")
         return value
-
-    @property
-    def places(self) -> dict[str, tuple[float, float]]:
-        """Position name to the range that its places are drawn from."""
-        if self.positions == "bins":
-            return BINS
-        steps = [i / (self.grid_steps - 1) for i in range(self.grid_steps)]
-        return {f"p{round(100 * s):03d}": (s, s) for s in steps}
 
 
 @reader(NeedleOptions)
@@ -107,7 +94,7 @@ def read_needle(request: Request[NeedleOptions]) -> Iterator[Document]:
 
 def cells(options: NeedleOptions, language: str, pairs: int, split: str) -> list[GridCell]:
     """The cell of each pair: all cells equally often, and a remainder that keeps each margin even."""
-    every = [GridCell(n, p, t) for n in options.lengths for p in options.places for t in TEMPLATES[language]]
+    every = [GridCell(n, p, t) for n in options.lengths for p in BINS for t in TEMPLATES[language]]
     random.Random(f"{options.seed}|cells|{split}").shuffle(every)
     rounds, rest = divmod(pairs, len(every))
     used: dict[int | str, int] = {}
@@ -137,20 +124,12 @@ class _Maker:
         """The two examples of a pair, in the order that a coin gives."""
         options = self.options
         rng = random.Random(f"{options.seed}|{self.language}|{self.split}|{number}")
-        low, high = options.places[cell.position]
+        low, high = BINS[cell.position]
         place = round(rng.uniform(low, high), 4)
-        facts = self._facts(cell.template, rng)
-        query, other, *distractors = (self._sentence(cell.template, fact) for fact in facts)
-        before, after, ids = self._haystack(cell, place, rng, (query, other, *distractors))
-        for i, sentence in enumerate(distractors):
-            # On the longer side, some sentences away from the needle, so that no length cuts them off.
-            gap = 2 + 3 * i
-            if place >= 0.5:
-                before.insert(max(0, len(before) - gap), sentence)
-            else:
-                after.insert(gap, sentence)
+        query, other = (self._sentence(cell.template, fact) for fact in self._facts(cell.template, rng))
+        before, after, ids = self._haystack(cell, place, rng, (query, other))
         group = f"needle-{self.language}-{self.split}-{number:05d}"
-        around = tuple(before), tuple(after), tuple(ids), tuple(distractors), self.generator, options.fit
+        around = tuple(before), tuple(after), tuple(ids), (), self.generator, options.fit
         documents = []
         for label, needle in ((PRESENT, query), (ABSENT, other)):
             plan = NeedlePlan(cell.length, place, needle, *around)
@@ -164,7 +143,7 @@ class _Maker:
         return text.format(**dict(zip(slots, fact, strict=True)))
 
     def _facts(self, template: str, rng: random.Random) -> list[Fact]:
-        """Query, other, then the distractors: distinct facts of this split, the first two used nowhere else."""
+        """Two distinct facts of this split, used nowhere else, in the order of a coin."""
         slots = list(TEMPLATES[self.language][template][1].values())
         for _ in range(_TRIES):
             one = tuple(rng.choice(values) for values in slots)
@@ -176,20 +155,10 @@ class _Maker:
             if any((template, f) in self.used or self._home(template, f) != self.split for f in (one, two)):
                 continue
             self.used |= {(template, one), (template, two)}
-            pair = [one, two] if rng.random() < 0.5 else [two, one]
-            return pair + self._others(slots, template, set(pair), rng)
+            return [one, two] if rng.random() < 0.5 else [two, one]
         raise DataFormatError(
             f"template '{template}' has no unused facts left for {self.split}", hint="lower reader.examples"
         )
-
-    def _others(self, slots: list[list[str]], template: str, taken: set[Fact], rng: random.Random) -> list[Fact]:
-        facts: list[Fact] = []
-        while len(facts) < self.options.distractors:
-            fact = tuple(rng.choice(values) for values in slots)
-            if fact not in taken and self._home(template, fact) == self.split:
-                taken.add(fact)
-                facts.append(fact)
-        return facts
 
     def _home(self, template: str, fact: Fact) -> str:
         """The split that a fact belongs to, by its hash."""
