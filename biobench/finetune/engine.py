@@ -62,6 +62,7 @@ def load_encoder(checkpoint: Checkpoint, device: torch.device) -> LoadedEncoder:
             encoder = Encoder(model, int(pad)).to(device)
             if device.type in KERNEL_DEVICES:
                 encoder.prove_kernels()
+                encoder.compile_layers()
     except Exception as error:  # the model's code may ask for more than token ids
         if is_out_of_memory(error):
             raise

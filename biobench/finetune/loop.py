@@ -30,6 +30,7 @@ from biobench.finetune.network import Network, decide, probabilities, threshold_
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.savepoint import Savepoint
 from biobench.finetune.vocabulary import UsedRows, trained_rows
+from biobench.models.encoder import PLAIN
 from biobench.schema.document import Prediction
 from biobench.schema.record import CurvePoint, TrainingRecord
 
@@ -185,15 +186,19 @@ class Run:
             epoch += 1
 
     def _backward(self, batch: list[int]) -> Tensor:
-        """Gradients of the batch's mean loss; the loss. Halves the micro-batch when memory does not suffice."""
+        """Gradients of the batch's mean loss; the loss.
+
+        Halves the micro-batch when memory does not suffice, and goes on with plain layers when compiled ones fail.
+        """
         while True:
             draws = random_state(self.device)
             try:
                 return self._backward_once(batch)
             except (RuntimeError, MemoryError) as error:
-                if not is_out_of_memory(error):
+                short = is_out_of_memory(error)
+                if not short and not self.network.encoder.gives_up_compiling(error):
                     raise
-                if self.budget <= _SMALLEST_BUDGET or len(batch) == 1:
+                if short and (self.budget <= _SMALLEST_BUDGET or len(batch) == 1):
                     raise TrainingError(
                         "memory does not suffice for a single document",
                         hint="lower --set protocol.max_length, or use a machine with more memory",
@@ -202,8 +207,9 @@ class Run:
             if self.device.type == "cuda":
                 torch.cuda.empty_cache()
             set_random_state(draws, self.device)
-            self.budget = min(self.budget, sum(self.prepared.train.lengths[i] for i in batch)) // 2
-            self.backoffs.append(f"out of memory: micro-batch cut to {self.budget} tokens")
+            if short:
+                self.budget = min(self.budget, sum(self.prepared.train.lengths[i] for i in batch)) // 2
+                self.backoffs.append(f"out of memory: micro-batch cut to {self.budget} tokens")
 
     def _backward_once(self, batch: list[int]) -> Tensor:
         """The loss, () in fp64 on the device; nothing here waits for it."""
@@ -212,13 +218,15 @@ class Run:
         cut = cut_packed if self.network.attention == "packed" else cut_padded
         total = torch.zeros((), dtype=torch.float64, device=self.device)
         self.network.train()
-        for part in cut(batch, split.lengths, self.budget):
-            targets = [split.targets[i] for i in part]
-            with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
+        # Autocast keeps its copies of the weights to the end of the block: a step casts each once.
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
+            for part in cut(batch, split.lengths, self.budget):
                 logits = self.network([split.encoded[i] for i in part])
-            loss = kind.loss(spec, logits, targets, self.weights) / max(terms, 1)
-            loss.backward()  # type: ignore[no-untyped-call]
-            total += loss.detach()
+                with torch.autocast(self.device.type, enabled=False):
+                    targets = [split.targets[i] for i in part]
+                    loss = kind.loss(spec, logits, targets, self.weights) / max(terms, 1)
+                    loss.backward()  # type: ignore[no-untyped-call]
+                    total += loss.detach()
         return total
 
     def _read_losses(self) -> None:
@@ -231,17 +239,17 @@ class Run:
         self.state.losses += losses
 
     def _tell(self) -> None:
-        """The last loss, a savepoint that could not be written, and once for an encoder why its attention is slow."""
+        """The last loss, a savepoint that could not be written, and once for an encoder what is slow and why."""
         state, encoder = self.state, self.network.encoder
         loss = f"loss {state.losses[-1]:.3f}" if state.losses else "loss not read yet"
         problem = None if self.keep is None else self.keep.problem
         self.progress(
             state.step, self.total, loss + ("" if problem is None else f" (cannot be resumed later: {problem})")
         )
-        reason = encoder.slow_attention()
-        if reason is not None and not encoder.warned:
-            encoder.warned = True
-            self.progress(state.step, self.total, ProgressNote(f"slow attention: {reason}"))
+        for part, reason in encoder.slow_parts().items():
+            if part not in encoder.warned:
+                encoder.warned.add(part)
+                self.progress(state.step, self.total, ProgressNote(f"{part}: {reason}"))
 
     def _validate(self, step: int, losses: list[float]) -> bool:
         """Score validation, keep the best weights; True when patience is exhausted."""
@@ -274,7 +282,7 @@ class Run:
 
     def finish(self, *, stopped: bool) -> Outcome:
         """Predict the test split with the best weights. stopped: what `fit` gave."""
-        state, prepared = self.state, self.prepared
+        state, prepared, encoder = self.state, self.prepared, self.network.encoder
         train_seconds = self._seconds() - state.evaluation_seconds
         if state.best_weights is not None:
             self.network.load_state_dict(state.best_weights)
@@ -288,7 +296,7 @@ class Run:
             curve=tuple(CurvePoint.model_validate(point) for point in state.curve),
             precision=self.precision,
             attention=self.network.attention,
-            kernels=dict(self.network.encoder.paths),
+            kernels={**encoder.paths, **({} if encoder.plain is None else {PLAIN: encoder.plain})},
             batch_size=self.recipe.batch_size,
             micro_batch_tokens=self.budget,
             backoffs=tuple(self.backoffs),
@@ -315,6 +323,7 @@ class Run:
             "rows": None if self.rows is None else self.rows.pending,
             "optimizer": optimizer.state_dict(),
             "random": random_state(self.device),
+            "paths": dict(self.network.encoder.paths),
             "precision": self.precision,
             "budget": self.budget,
             "backoffs": list(self.backoffs),
@@ -331,6 +340,7 @@ class Run:
             self.rows.pending = saved["rows"]
         optimizer.load_state_dict(saved["optimizer"])
         set_random_state(saved["random"], self.device)
+        self.network.encoder.paths.update(saved["paths"])
         self.budget = saved["budget"]
         saved.clear()  # two copies of the weights, and two of the optimiser's moments
         self.progress(self.state.step, self.total, ProgressNote("resumed"))

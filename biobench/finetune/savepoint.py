@@ -27,7 +27,7 @@ EVERY_SECONDS = 300.0
 """Seconds of work between two writes, unless the user says otherwise."""
 _SHARE = 50.0
 """A write that took a second is followed by at least this many seconds of work."""
-_FORMAT = 2
+_FORMAT = 3
 _UNREADABLE = (
     *(OSError, RuntimeError, EOFError, UnpicklingError, zipfile.BadZipFile),
     *(ValueError, KeyError, TypeError, AttributeError),

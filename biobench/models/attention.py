@@ -3,23 +3,34 @@
 One function is registered with the model library for every family that dispatches its attention. Documents
 stand end to end in one row; the layout says where each begins. On CUDA a variable-length kernel computes them
 (`biobench.core.attention`); where none can, a padded batch that only attention sees goes through scaled dot-product
-attention, and the layout says why. On a CPU groups of similar length do (`grouped`).
+attention, and the layout says why. On a CPU groups of similar length do (`grouped`). Both paths of CUDA can be
+compiled: how many documents there are and how long the longest is are sizes of tensors, which compiled code need not
+know.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, AttentionMaskInterface
 
 from biobench.core.attention import Kernel, choose_kernel, repeated
 from biobench.core.machine import to_device
-from biobench.models.grouped import GROWTH, dropped_attention, grouped_attention, make_groups
+from biobench.models.grouped import (
+    Gather,
+    Spread,
+    dropped_attention,
+    grouped_attention,
+    in_blocks,
+    local_attention,
+    make_groups,
+)
 
 PACKED = "biobench_packed"
 GATHERED = "padded batch"
@@ -28,32 +39,74 @@ KERNEL_DEVICES = ("cuda",)
 """Kinds of device that have kernels."""
 
 
-@dataclass(slots=True)
 class Layout:
-    """Where each document stands in a packed row."""
+    """Where each document stands in a packed row.
 
-    lengths: list[int]
-    device: torch.device
-    kernels: tuple[Kernel, ...] = ()
-    """Those that may compute it."""
-    paths: dict[str, str] = field(default_factory=dict)
-    """Accelerators: what computed the layers, and why it is no kernel (empty where it is one)."""
-    _cache: dict[str, Any] = field(default_factory=dict)
+    lengths: of the documents. kernels: those that may compute it. paths: on an accelerator what computed the layers,
+    and why it is no kernel (empty where it is one). compiled: compiled layers read it, by its tensors alone.
+    """
+
+    def __init__(
+        self, lengths: list[int], device: torch.device, kernels: tuple[Kernel, ...] = (), *, compiled: bool = False
+    ) -> None:
+        self.lengths, self.device, self.kernels, self.compiled = lengths, device, kernels, compiled
+        self.paths: dict[str, str] = {}
+        self._cache: dict[str, Any] = {}
+
+    @cached_property
+    def offsets(self) -> Tensor:
+        """(documents + 1,) int32: where documents begin, and the end."""
+        offsets = to_device(torch.tensor([0, *self.lengths]).cumsum(0).to(torch.int32), self.device)
+        return self._free(offsets, 0)
+
+    @cached_property
+    def ruler(self) -> Tensor:
+        """(0, longest): its size is the length of the longest document."""
+        return self._free(torch.empty(0, max(self.lengths), device=self.device), 1)
+
+    @cached_property
+    def spread(self) -> Tensor:
+        """(documents, longest): the token behind each place of one padded batch."""
+        begins = (self._sizes.cumsum(0) - self._sizes)[:, None]
+        places = begins + torch.where(self._places, torch.arange(self._places.shape[1]), 0)
+        return self._free(to_device(places, self.device), 0, 1)
+
+    @cached_property
+    def gather(self) -> Tensor:
+        """(tokens,): the place of each token in the padded batch."""
+        return to_device(self._places.view(-1).nonzero()[:, 0], self.device)
+
+    @cached_property
+    def real(self) -> Tensor | None:
+        """(documents, longest) bool: the places of tokens; None where all are and nothing is compiled."""
+        if not self.compiled and len(set(self.lengths)) == 1:
+            return None
+        return self._free(to_device(self._places, self.device), 0, 1)
+
+    @cached_property
+    def _sizes(self) -> Tensor:
+        return torch.tensor(self.lengths)
+
+    @cached_property
+    def _places(self) -> Tensor:
+        return torch.arange(max(self.lengths)) < self._sizes[:, None]
+
+    def _free(self, tensor: Tensor, *dimensions: int) -> Tensor:
+        """`tensor`, whose sizes in these dimensions compiled code need not know."""
+        if self.compiled:
+            torch._dynamo.mark_dynamic(tensor, dimensions)
+        return tensor
+
+    def ready(self) -> None:
+        """Make every tensor, so that compiled code only reads them."""
+        for name in ("offsets", "ruler", "spread", "gather", "real"):
+            getattr(self, name)
 
     def remember(self, name: str, make: Any) -> Any:
         """A value computed once per layout (all layers share it)."""
         if name not in self._cache:
             self._cache[name] = make()
         return self._cache[name]
-
-    def cumulative(self) -> Tensor:
-        """(documents + 1,) int32 offsets."""
-
-        def offsets() -> Tensor:
-            sizes = torch.tensor([0, *self.lengths])
-            return to_device(sizes.cumsum(0).to(torch.int32), self.device)
-
-        return self.remember("cumulative", offsets)  # type: ignore[no-any-return]
 
 
 _current: list[Layout] = []
@@ -85,28 +138,66 @@ def _packed_attention(
     sliding_window counts the token itself: |i - j| < sliding_window is visible.
     """
     layout, heads = _current[-1], query.shape[1]
-    accelerated = query.device.type in KERNEL_DEVICES
-    if accelerated:
-        if query.dtype != value.dtype:  # rotary positions leave fp32 behind under autocast, which no kernel takes
-            query, key = query.to(value.dtype), key.to(value.dtype)
-        kernel = choose_kernel(layout.kernels, query, dropout)
-        if not isinstance(kernel, str):
-            layout.paths[kernel.name] = ""
-            reach = (-1, -1) if sliding_window is None else (sliding_window - 1, sliding_window - 1)
-            q, k, v = (x[0].transpose(0, 1) for x in (query, key, value))
-            longest = max(layout.lengths)
-            out = kernel.attend(q, k, v, layout.cumulative(), longest, window=reach, scaling=scaling, dropout=dropout)
-            return out[None], None
-        layout.paths[GATHERED] = kernel
+    if query.device.type in KERNEL_DEVICES:
+        return _accelerated(layout, query, key, value, dropout, scaling, sliding_window), None
     key, value = (repeated(x, heads, 1) for x in (key, value))
-    growth = float("inf") if accelerated else GROWTH  # an accelerator computes one large block in less time than many
-    groups = layout.remember(f"groups {heads}", lambda: make_groups(layout.lengths, heads, growth, query.device))
-    signed = dropout > 0.0 and not accelerated
+    groups = layout.remember(f"groups {heads}", lambda: make_groups(layout.lengths, heads))
+    signed = dropout > 0.0
     masks = layout.remember(f"masks {sliding_window} {signed}", lambda: groups.masks(sliding_window, added=signed))
     states = (groups, query, key, value, masks)
     if signed:
         return dropped_attention(*states, dropout, scaling), None
     return grouped_attention(*states, dropout=dropout, scaling=scaling, window=sliding_window), None
+
+
+def _accelerated(
+    layout: Layout,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    dropout: float,
+    scaling: float | None,
+    window: int | None,
+) -> Tensor:
+    """By a kernel, or on one padded batch, which an accelerator computes in less time than many groups."""
+    if query.dtype != value.dtype:  # rotary positions leave fp32 behind under autocast, which no kernel takes
+        query, key = query.to(value.dtype), key.to(value.dtype)
+    kernel = choose_kernel(layout.kernels, query, dropout)
+    if not isinstance(kernel, str):
+        if not layout.compiled:
+            layout.paths[kernel.name] = ""
+        reach = (-1, -1) if window is None else (window - 1, window - 1)
+        q, k, v = (x[0].transpose(0, 1) for x in (query, key, value))
+        longest = layout.ruler.shape[1]
+        return kernel.attend(q, k, v, layout.offsets, longest, window=reach, scaling=scaling, dropout=dropout)[None]
+    if not layout.compiled:
+        layout.paths[GATHERED] = kernel
+    heads, tokens, width = query.shape[1:]
+    spread, (count, longest) = layout.spread.view(-1), layout.spread.shape
+    key, value = (repeated(x, heads, 1) for x in (key, value))
+    rows = (x.transpose(1, 2).reshape(tokens, heads * width) for x in (query, key, value))
+    q, k, v = (
+        Spread.apply(x, spread, layout.gather).view(count, longest, heads, width).transpose(1, 2)  # type: ignore[no-untyped-call]
+        for x in rows
+    )
+    if window is not None and not layout.compiled and in_blocks(longest, window):
+        out = local_attention(q, k, v, window, layout.real, scaling, dropout)
+    else:
+        mask = _visible(layout, window)
+        out = scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scaling, dropout_p=dropout)
+    padded = out.transpose(1, 2).reshape(count * longest, heads * width)
+    whole: Tensor = Gather.apply(padded, layout.gather)  # type: ignore[no-untyped-call]
+    return whole.view(1, tokens, heads, width)
+
+
+def _visible(layout: Layout, window: int | None) -> Tensor | None:
+    """(documents, 1, longest or 1, longest) bool: which keys a query sees, at least itself; None where it sees all."""
+    mask = None if layout.real is None else layout.real[:, None, None, :]
+    if window is None:
+        return mask
+    at = torch.arange(layout.spread.shape[1], device=layout.spread.device)
+    far = (at[:, None] - at[None, :]).abs()
+    return far < window if mask is None else ((far < window) & mask) | (far == 0)
 
 
 def _no_mask(*_: Any, **__: Any) -> None:

@@ -9,7 +9,8 @@ ConvBERT) runs in groups of one length. Which one is used is part of the record.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import cached_property
 from typing import Any, Literal, cast
 
@@ -21,11 +22,18 @@ from transformers import PreTrainedModel
 
 from biobench.core.attention import Kernel, find_kernels, prove
 from biobench.core.machine import to_device
+from biobench.core.text import first_line
 from biobench.models.attention import GATHERED, PACKED, Layout, packed
 from biobench.models.dropout import use_cheap_dropout
 
 Ints = NDArray[np.int64]
 Attention = Literal["packed", "padded", "alone"]
+
+BUCKETS = tuple(-(-round(512 * 1.5**k) // 64) * 64 for k in range(13))
+"""Numbers of tokens that compiled layers are given: 512 to 66,432, each at most 1.5 times the last one."""
+COMPILED, PLAIN = "compiled layers", "plain layers"
+_LONGEST = 1024
+"""Tokens of a document up to which a padded batch is compiled; plain layers compute longer ones in blocks."""
 
 _PROOF_TOLERANCE = 2e-4
 """Largest difference between two ways to compute the same states in fp32, relative to their standard deviation."""
@@ -46,9 +54,13 @@ class Encoder(nn.Module):
         self.refusals: list[str] = []
         """Why kernels that the machine has are not used."""
         self.paths: dict[str, str] = {}
-        """Accelerators: what computed packed attention in training, and why it was no kernel."""
-        self.warned = False
-        """Whether the user was warned of `slow_attention`."""
+        """Accelerators: what computed packed attention in training, why it was no kernel; compiled or plain layers."""
+        self.compiles = False
+        """Whether layers are compiled in training; see `compile_layers`."""
+        self.plain: str | None = None
+        """Accelerators: why layers are not compiled."""
+        self.warned: set[str] = set()
+        """Of what the user was warned: `slow_parts`."""
         # A pooler feeds nothing here; without it no gradient, memory or weight decay is spent on it. Some families
         # call it unasked.
         if hasattr(model, "pooler"):
@@ -108,10 +120,41 @@ class Encoder(nn.Module):
         with torch.autocast(self.device.type, torch.bfloat16):
             self.kernels, self.refusals = prove(kernels, exact, states(()), states)
 
-    def slow_attention(self) -> str | None:
-        """Why packed attention was computed on a padded batch in training; None where a kernel did, or on a CPU."""
-        reason = self.paths.get(GATHERED)
-        return None if reason is None else "; ".join([*self.refusals, *([] if self.refusals else [reason])])
+    def compile_layers(self, backend: str | Callable[..., Any] = "inductor") -> None:
+        """From now on compile the layers in training: each kind of layer once for each of `BUCKETS` that occurs.
+
+        A batch is padded to its bucket by documents that no other one sees. The first batch of a run is computed by
+        plain layers, which note what computes attention.
+        """
+        layers = max((m for m in self.model.modules() if isinstance(m, nn.ModuleList)), key=len, default=())
+        reasons = {
+            f"documents run {self.attention}": self.attention != "packed",
+            "the model has no list of layers": not layers,
+            "TORCH_COMPILE_DISABLE is set": torch._dynamo.config.disable,
+        }
+        self.plain = next((reason for reason, holds in reasons.items() if holds), None)
+        if self.plain is not None:
+            return
+        # Three kinds of layer share one code object, each in several shapes, with and without gradients.
+        torch._dynamo.config.recompile_limit = 4 * len(BUCKETS)
+        for layer in layers:
+            layer.compile(backend=backend, dynamic=False, fullgraph=True)
+        self.compiles = True
+
+    def gives_up_compiling(self, error: BaseException) -> bool:
+        """Whether layers were compiled until now, when this error came; from now on they are plain."""
+        compiled, self.compiles = COMPILED in self.paths, False
+        if compiled:
+            del self.paths[COMPILED]
+            self.plain = first_line(" ".join(str(error).split()), 160)
+        return compiled
+
+    def slow_parts(self) -> dict[str, str]:
+        """What is slow in training on an accelerator, and why: attention on a padded batch, layers not compiled."""
+        reasons = {} if self.plain is None else {"layers not compiled": self.plain}
+        if GATHERED in self.paths:
+            reasons["slow attention"] = "; ".join(self.refusals or [self.paths[GATHERED]])
+        return reasons
 
     def _at_rest(self, sequences: Sequence[Ints]) -> Tensor:
         """States without dropout and gradients, in fp32."""
@@ -133,16 +176,37 @@ class Encoder(nn.Module):
         return [t if len(t) else np.zeros(len(s), dtype=np.int64) for s, t in zip(sequences, types, strict=True)]
 
     def _packed(self, sequences: Sequence[Ints], offset: int, types: Sequence[Ints] | None = None) -> Tensor:
+        real, longest = sum(len(s) for s in sequences), max(len(s) for s in sequences)
+        compiled = self._compiled(real, longest)
+        if compiled:
+            added = self._padding(real, longest)
+            types = None if types is None else [*types, *(np.zeros_like(s) for s in added)]
+            sequences = [*sequences, *added]
         lengths = [len(s) for s in sequences]
         place = np.concatenate([np.arange(offset, offset + n) for n in lengths])
         ids, positions = (to_device(x[None], self.device) for x in (np.concatenate(sequences), place))
         more = {} if types is None else {"token_type_ids": to_device(np.concatenate(types)[None], self.device)}
-        layout = Layout(lengths, self.device, self.kernels)
-        with packed(layout):
+        layout = Layout(lengths, self.device, self.kernels, compiled=compiled)
+        if compiled:
+            layout.ready()
+            self.paths[COMPILED] = ""
+        plain = not compiled and (self.compiles or self.plain is not None)
+        with packed(layout), torch.compiler.set_stance("force_eager") if plain else nullcontext():
             states: Tensor = self.model(input_ids=ids, position_ids=positions, **more).last_hidden_state
         if self.model.training:
             self.paths.update(layout.paths)
-        return states.view(-1, states.shape[-1])
+        rows = states.view(-1, states.shape[-1])
+        return rows[:real] if compiled else rows
+
+    def _compiled(self, tokens: int, longest: int) -> bool:
+        """Whether compiled layers compute this batch."""
+        known = self.compiles and self.model.training and len(self.paths) > 0
+        return known and tokens < BUCKETS[-1] and (GATHERED not in self.paths or longest <= _LONGEST)
+
+    def _padding(self, tokens: int, longest: int) -> list[Ints]:
+        """Documents of padding, none longer than `longest`, that fill a batch up to its bucket; one at least."""
+        left = next(size for size in BUCKETS if size > tokens) - tokens
+        return [np.full(min(longest, left - at), self.pad_id) for at in range(0, left, longest)]
 
     def _padded(self, sequences: Sequence[Ints], types: Sequence[Ints] | None = None) -> Tensor:
         inputs = padded_inputs(sequences, types, self.pad_id)

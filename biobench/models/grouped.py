@@ -9,14 +9,13 @@ signs, and nothing else of size tokens x tokens. Local attention of long documen
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from biobench.core.machine import to_device
 from biobench.models.dropout import signs, threshold
 
 GROWTH = 4 / 3
@@ -58,9 +57,7 @@ class Groups:
         """Of each group (see `visible`). added: what to add to scores, 0 or minus infinity; else documents that are
         computed in blocks have none."""
         if not added:
-            return [
-                None if in_blocks(g.length, window) else visible(g, window, self.spread.device) for g in self.groups
-            ]
+            return [None if in_blocks(g.length, window) else visible(g, window) for g in self.groups]
         known = (visible(g, window) for g in self.groups)
         return [None if m is None else torch.zeros(m.shape).masked_fill_(~m, float("-inf")) for m in known]
 
@@ -74,12 +71,12 @@ class Groups:
         return padded[group.begin : group.begin + rows].view(-1, group.length, padded.shape[-1])
 
 
-def make_groups(lengths: list[int], heads: int, growth: float = GROWTH, device: torch.device | str = "cpu") -> Groups:
-    """Documents sorted by length and cut where the length has grown by `growth`. Made on the host, kept on `device`."""
+def make_groups(lengths: list[int], heads: int) -> Groups:
+    """Documents sorted by length and cut where the length has grown by `GROWTH`."""
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     members: list[list[int]] = []
     for index in order:
-        if not members or lengths[members[-1][0]] > growth * lengths[index]:
+        if not members or lengths[members[-1][0]] > GROWTH * lengths[index]:
             members.append([])
         members[-1].append(index)
     starts = [0]
@@ -105,49 +102,49 @@ def make_groups(lengths: list[int], heads: int, growth: float = GROWTH, device: 
             kept = group.real[:, None, :].expand(-1, heads, -1).reshape(-1)
             block = block[kept]
         gather[rows[block]] = block
-    device = torch.device(device)
-    there = (replace(g, real=None if g.real is None else to_device(g.real, device)) for g in groups)
-    return Groups(tuple(there), to_device(rows, device), to_device(gather, device), heads)
+    return Groups(tuple(groups), rows, gather, heads)
 
 
-def visible(group: Group, window: int | None, device: torch.device | None = None) -> Tensor | None:
+def visible(group: Group, window: int | None) -> Tensor | None:
     """(count or 1, 1, length or 1, length) bool: which keys a query sees; None where it sees all.
 
     window counts the token itself: |i - j| < window is visible. A padded query sees at least itself.
     """
     mask = None if group.real is None else group.real[:, None, None, :]
     if window is not None and group.length > window:
-        at = torch.arange(group.length, device=device)
+        at = torch.arange(group.length)
         band = ((at[:, None] - at[None, :]).abs() < window)[None, None]
         mask = band if mask is None else (band & mask) | (at[:, None] == at[None, :])[None, None]
     return mask
 
 
 class Spread(torch.autograd.Function):
-    """Rows to padded blocks. A padded row never receives a gradient, so the way back is a plain gather."""
+    """Rows to padded blocks (`spread`: the row behind each padded one). A padded row never receives a gradient, so the
+    way back is a plain gather."""
 
     @staticmethod
-    def forward(ctx: Any, rows: Tensor, groups: Groups) -> Tensor:
-        ctx.groups = groups
-        return groups.blocks(rows)
+    def forward(ctx: Any, rows: Tensor, spread: Tensor, gather: Tensor) -> Tensor:
+        ctx.save_for_backward(gather)
+        return rows.index_select(0, spread)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        return gradient.index_select(0, ctx.groups.gather), None
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        return gradient.index_select(0, ctx.saved_tensors[0]), None, None
 
 
 class Gather(torch.autograd.Function):
-    """Padded blocks to rows."""
+    """Padded blocks to rows (`gather`: the padded row of each)."""
 
     @staticmethod
-    def forward(ctx: Any, padded: Tensor, groups: Groups) -> Tensor:
-        ctx.groups = groups
-        return padded.index_select(0, groups.gather)
+    def forward(ctx: Any, padded: Tensor, gather: Tensor) -> Tensor:
+        ctx.save_for_backward(gather)
+        ctx.count = len(padded)
+        return padded.index_select(0, gather)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        padded = gradient.new_zeros(len(ctx.groups.spread), gradient.shape[1])
-        return padded.index_copy_(0, ctx.groups.gather, gradient), None
+        padded = gradient.new_zeros(ctx.count, gradient.shape[1])
+        return padded.index_copy_(0, ctx.saved_tensors[0], gradient), None
 
 
 class _Attention(torch.autograd.Function):
@@ -258,7 +255,7 @@ def grouped_attention(
     masks: of each group (see `visible`). window: that of the masks; long documents are computed in blocks.
     """
     heads, tokens, width = query.shape[1:]
-    q, k, v = (Spread.apply(x, groups) for x in _rows(query, key, value))  # type: ignore[no-untyped-call]
+    q, k, v = (Spread.apply(x, groups.spread, groups.gather) for x in _rows(query, key, value))  # type: ignore[no-untyped-call]
     parts = []
     for group, mask in zip(groups.groups, masks, strict=True):
         one, two, three = (groups.block(x, group).view(group.count, heads, group.length, width) for x in (q, k, v))
@@ -267,7 +264,7 @@ def grouped_attention(
         else:
             out = scaled_dot_product_attention(one, two, three, attn_mask=mask, scale=scaling, dropout_p=dropout)
         parts.append(out.reshape(-1, width))
-    whole: Tensor = Gather.apply(torch.cat(parts), groups)  # type: ignore[no-untyped-call]
+    whole: Tensor = Gather.apply(torch.cat(parts), groups.gather)  # type: ignore[no-untyped-call]
     return whole.view(1, tokens, heads, width)
 
 

@@ -100,7 +100,8 @@ class TrainingRecord(Strict):
     attention: Line
     """How batches met the encoder: packed (no padding), padded, or alone (one length at a time)."""
     kernels: dict[Line, Text] = {}
-    """On an accelerator: what computed packed attention in training, and why it was no variable-length kernel."""
+    """On an accelerator: what computed packed attention in training, and why it was no variable-length kernel; whether
+    layers were compiled, and why not."""
     batch_size: Positive
     micro_batch_tokens: Count
     backoffs: tuple[Text, ...] = ()

@@ -1,66 +1,59 @@
-"""The HF Trainer on the same token task, model and hyperparameters: what the engine's speed is compared with."""
+"""The HF Trainer on the same task, model and hyperparameters: what the engine's speed is compared with.
+
+Tokens and texts are labelled by the library's own classification models. It has none for nested spans: there the
+Trainer trains our head on the library's padded encoder.
+"""
 
 from __future__ import annotations
 
 import tempfile
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 from transformers import (
+    AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
-    AutoTokenizer,
     DataCollatorForTokenClassification,
+    DataCollatorWithPadding,
     PrinterCallback,
     Trainer,
     TrainingArguments,
 )
 
 from biobench.errors import TrainingError
-from biobench.kinds.token_ner import spans_of_tags, tag_set
-from biobench.schema.document import Document, Prediction, TaskData
-from biobench.schema.task import TaskSpec
-from biobench.score import compute
+from biobench.finetune.adapters import make_optimizer
+from biobench.finetune.engine import load_encoder, new_network
+from biobench.finetune.network import decide
+from biobench.finetune.prepare import Prepared
+from biobench.kinds import Split
+from biobench.models.loading import Checkpoint, load_tokenizer
 
 IGNORED = -100
 """Label of the tokens that begin no word, and of padding."""
+TYPES = ("token_ner", "span_ner", "single_label", "multi_label")
+"""The kinds of task that the Trainer is given."""
 
 
-@dataclass(frozen=True)
-class PeerRun:
-    """train_seconds: Trainer.train alone. seconds: with the test prediction. scores: by our scorer."""
+class _Windows(torch.utils.data.Dataset):  # type: ignore[type-arg]
+    """The windows of a split as the Trainer takes them. begin: of nested spans, the number of the first one."""
 
-    train_seconds: float
-    seconds: float
-    scores: dict[str, float]
-
-
-class _Sentences(torch.utils.data.Dataset):  # type: ignore[type-arg]
-    def __init__(self, documents: Sequence[Document], tokenizer: Any, tags: list[str], max_length: int) -> None:
-        index = {tag: i for i, tag in enumerate(tags)}
-        words = [[d.text[a:b] for a, b in d.tokens] for d in documents]
-        encoding = tokenizer(words, is_split_into_words=True, truncation=True, max_length=max_length)
-        self.rows, self.first = [], []
-        for i, document in enumerate(documents):
-            labels, first, seen = [], [], set()
-            for at, word in enumerate(encoding.word_ids(i)):
-                new = word is not None and word not in seen
-                labels.append(index[document.tags[word]] if new else IGNORED)
-                if new:
-                    seen.add(word)
-                    first.append((at, word))
-            self.rows.append(
-                {
-                    "input_ids": encoding["input_ids"][i],
-                    "attention_mask": encoding["attention_mask"][i],
-                    "labels": labels,
-                }
-            )
-            self.first.append(first)
+    def __init__(self, prepared: Prepared, split: Split, begin: int = 0) -> None:
+        self.split, self.rows = split, []
+        for number, (encoded, target) in enumerate(zip(split.encoded, split.targets, strict=True), start=begin):
+            labels: Any = number
+            if prepared.spec.type == "token_ner":
+                labels = np.full(len(encoded), IGNORED)
+                labels[encoded.first] = target
+                labels = labels.tolist()
+            elif prepared.spec.type == "single_label":
+                labels = int(target)
+            elif prepared.spec.type == "multi_label":
+                labels = np.isin(np.arange(len(prepared.outputs)), target).astype(float).tolist()
+            row = {"input_ids": encoded.ids.tolist(), "attention_mask": [1] * len(encoded), "labels": labels}
+            self.rows.append(row)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -68,106 +61,134 @@ class _Sentences(torch.utils.data.Dataset):  # type: ignore[type-arg]
     def __getitem__(self, i: int) -> dict[str, Any]:
         return self.rows[i]
 
-    def in_order(self, output: Any, order: Sequence[int]) -> dict[int, Any]:
-        """The logits of each document. output: what the Trainer predicted. order: of the documents in it.
 
-        Raises TrainingError where the labels that came with the logits are not those of these documents.
-        """
-        logits: dict[int, Any] = {}
-        for i, values, labels in zip(order, np.asarray(output.predictions), np.asarray(output.label_ids), strict=True):
-            wanted = self.rows[i]["labels"]
-            if labels[: len(wanted)].tolist() != wanted or (labels[len(wanted) :] != IGNORED).any():
+class _SpanModel(nn.Module):
+    """The library's padded encoder with our head of nested spans; labels: numbers of windows, of all splits together.
+
+    answers: what it last said of each window.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, prepared: Prepared, device: torch.device) -> None:
+        super().__init__()
+        loaded = load_encoder(checkpoint, device)
+        loaded.encoder.model.set_attn_implementation("sdpa")
+        loaded.encoder.attention, loaded.encoder.compiles = "padded", False
+        for module in loaded.encoder.modules():
+            if isinstance(module, nn.Dropout):
+                module.__class__ = nn.Dropout  # the library's: inductor compiles ours wrongly on a CPU
+        self.network, self.prepared = new_network(loaded, prepared), prepared
+        splits = (prepared.train, prepared.validation, prepared.test)
+        self.windows = [pair for s in splits for pair in zip(s.encoded, s.targets, strict=True)]
+        self.answers: dict[int, Any] = {}
+
+    def forward(self, input_ids: Tensor, labels: Tensor, attention_mask: Tensor | None = None) -> dict[str, Tensor]:
+        """The mean loss; in place of logits the numbers."""
+        numbers, kind, spec = labels.tolist(), self.prepared.kind, self.prepared.spec
+        encoded, targets = zip(*(self.windows[i] for i in numbers), strict=True)
+        logits = self.network(encoded)
+        if not self.training:
+            answers = torch.compiler.disable(kind.answers)  # the host's work, which a compiler would only slow down
+            self.answers.update(zip(numbers, answers(self.prepared, logits, encoded), strict=True))
+        with torch.autocast(labels.device.type, enabled=False):
+            loss = kind.loss(spec, logits, targets, None)
+        return {"loss": loss / max(kind.terms(spec, targets, [len(e.words) for e in encoded]), 1), "logits": labels}
+
+
+def _model(checkpoint: Checkpoint, prepared: Prepared, device: torch.device, attention: dict[str, str]) -> nn.Module:
+    kind = prepared.spec.type
+    if kind == "span_ner":
+        return _SpanModel(checkpoint, prepared, device)
+    loader: Any = AutoModelForTokenClassification if kind == "token_ner" else AutoModelForSequenceClassification
+    if kind != "token_ner":
+        attention = {**attention, "problem_type": f"{kind}_classification"}
+    model: nn.Module = loader.from_pretrained(checkpoint.folder, num_labels=len(prepared.outputs), **attention)
+    return model
+
+
+def train_peer(
+    checkpoint: Checkpoint,
+    prepared: Prepared,
+    seed: int,
+    device: torch.device,
+    flags: Mapping[str, Any],
+) -> dict[str, float]:
+    """Fine-tune with the HF Trainer; the scores of the test split by our scorer.
+
+    It evaluates each epoch and keeps the best by validation micro F1, as the engine does. flags: further arguments of
+    its `TrainingArguments`, and `attn_implementation` of the model.
+    """
+    spec, recipe, kind = prepared.spec, prepared.spec.training, prepared.kind
+    chosen = dict(flags)
+    attention = {"attn_implementation": chosen.pop("attn_implementation")} if "attn_implementation" in chosen else {}
+    torch.manual_seed(seed)
+    model = _model(checkpoint, prepared, device, attention)
+    numbers = np.cumsum([0, len(prepared.train.encoded), len(prepared.validation.encoded)])
+    train, validation, test = (
+        _Windows(prepared, split, int(begin))
+        for split, begin in zip((prepared.train, prepared.validation, prepared.test), numbers, strict=True)
+    )
+    optimizer = None
+    if isinstance(model, _SpanModel):
+        optimizer = make_optimizer(model.network, recipe)
+        for group in optimizer.param_groups:
+            group["lr"] *= group.get("scale", 1.0)
+
+    def answers(output: Any, windows: _Windows) -> list[Any]:
+        if isinstance(model, _SpanModel):
+            return [model.answers[row["labels"]] for row in windows.rows]
+        # Under length groups the Trainer evaluates in an order of its own, and gives what it predicts in that order.
+        loader: Any = trainer.get_test_dataloader(windows)
+        order = [i for batch in loader.batch_sampler for i in batch]
+        logits: list[Any] = [None] * len(order)
+        for i, values, labels in zip(order, output.predictions, output.label_ids, strict=True):
+            wanted = np.atleast_1d(windows.rows[i]["labels"])
+            if not np.array_equal(np.atleast_1d(labels)[: len(wanted)], wanted):
                 raise TrainingError(
                     "the HF Trainer gave its predictions in an order that is not that of its loader",
                     hint="compare with the version of transformers that pyproject.toml names",
                 )
-            logits[i] = values
-        return logits
+            logits[i] = values[windows.split.encoded[i].first] if kind.words else values[None]
+        return kind.answers(prepared, torch.from_numpy(np.concatenate(logits)), windows.split.encoded)
 
+    def score(output: Any, windows: _Windows) -> dict[str, float]:
+        threshold = 0.5 if spec.head.threshold == "tuned" else float(spec.head.threshold)
+        predictions = decide(prepared, windows.split, answers(output, windows), threshold)
+        return prepared.score(windows.split.documents, predictions).values
 
-def train_peer(
-    model: str | Path,
-    spec: TaskSpec,
-    data: TaskData,
-    seed: int,
-    *,
-    epochs: int,
-    select: bool = False,
-    device: str = "cpu",
-    flags: Mapping[str, Any] | None = None,
-) -> PeerRun:
-    """Fine-tune with the HF Trainer and score the test split.
-
-    select: evaluate each epoch and keep the best by validation micro F1, as the engine does; without it the
-    last weights are scored and no validation is run. flags: further arguments of its `TrainingArguments`,
-    and `attn_implementation` of the model.
-    """
-    began = time.perf_counter()
-    tags = tag_set(data.labels)
-    tokenizer = AutoTokenizer.from_pretrained(model)
-    sets = {
-        name: _Sentences(data.documents[name], tokenizer, tags, spec.protocol.max_length)
-        for name in ("train", "validation", "test")
-    }
-    chosen = dict(flags or {})
-    attention = {"attn_implementation": chosen.pop("attn_implementation")} if "attn_implementation" in chosen else {}
-    network = AutoModelForTokenClassification.from_pretrained(model, num_labels=len(tags), **attention)
-
-    def predictions(output: Any, name: str) -> list[Prediction]:
-        # Under length groups the Trainer evaluates in an order of its own, and gives what it predicts in that order.
-        loader: Any = trainer.get_test_dataloader(sets[name])
-        order = [i for batch in loader.batch_sampler for i in batch]
-        logits, spans = sets[name].in_order(output, order), []
-        for row, (document, first) in enumerate(zip(data.documents[name], sets[name].first, strict=True)):
-            decided = ["O"] * len(document.tokens)
-            for at, word in first:
-                decided[word] = tags[int(logits[row][at].argmax())]
-            tagged = spans_of_tags(document, decided, "strict")
-            spans.append(Prediction(document.id, tuple(s for s, _, _ in tagged)))
-        return spans
-
-    def score(output: Any, name: str) -> dict[str, float]:
-        return compute(
-            type=spec.type,
-            labels=data.labels,
-            gold_labels=data.gold_labels,
-            gold=data.documents[name],
-            predictions=predictions(output, name),
-        ).values
-
+    tokenizer = load_tokenizer(checkpoint)
+    collator = DataCollatorForTokenClassification if spec.type == "token_ner" else DataCollatorWithPadding
     with tempfile.TemporaryDirectory() as folder:
         arguments = TrainingArguments(
             output_dir=folder,
-            num_train_epochs=epochs,
-            learning_rate=spec.training.learning_rate,
-            per_device_train_batch_size=spec.training.batch_size,
+            num_train_epochs=recipe.epochs or 1,
+            learning_rate=recipe.learning_rate,
+            per_device_train_batch_size=recipe.batch_size,
             per_device_eval_batch_size=32,
-            weight_decay=spec.training.weight_decay,
+            weight_decay=recipe.weight_decay,
+            max_grad_norm=recipe.max_grad_norm,
             seed=seed,
             data_seed=seed,
             report_to=[],
-            use_cpu=device == "cpu",
-            save_strategy="epoch" if select else "no",
-            eval_strategy="epoch" if select else "no",
-            load_best_model_at_end=select,
-            metric_for_best_model="micro_f1" if select else None,
+            use_cpu=device.type == "cpu",
+            save_strategy="epoch",
+            eval_strategy="epoch",
+            load_best_model_at_end=True,
+            metric_for_best_model="micro_f1",
             save_total_limit=1,
             disable_tqdm=True,
             logging_strategy="no",
             **chosen,
         )
         trainer = Trainer(
-            model=network,
+            model=model,
             args=arguments,
-            train_dataset=sets["train"],
-            eval_dataset=sets["validation"],
-            data_collator=DataCollatorForTokenClassification(tokenizer),
-            compute_metrics=(lambda output: score(output, "validation")) if select else None,
+            train_dataset=train,
+            eval_dataset=validation,
+            data_collator=collator(tokenizer),
+            compute_metrics=lambda output: score(output, validation),
+            optimizers=(optimizer, None),
         )
         trainer.remove_callback(PrinterCallback)  # stdout is the command's
-        training = time.perf_counter()
         trainer.train()
-        trained = time.perf_counter()
         trainer.compute_metrics = None  # that of validation, where the documents are others
-        scores = score(trainer.predict(sets["test"]), "test")
-    return PeerRun(trained - training, time.perf_counter() - began, scores)
+        return score(trainer.predict(test), test)

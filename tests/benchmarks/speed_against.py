@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.speed_against MODEL --task ncbi_disease_single --data-dir DIR --seeds 42-46
 
-The same checkpoint, sentences, batch, epochs, recipe and seeds, and the same work: validation is scored after each
+The same checkpoint, texts, batch, epochs, recipe and seeds, and the same work: validation is scored after each
 epoch, and the best epoch's weights predict the test split. A round trains all seeds once with each contender, in an
 order that turns from round to round, each in a fresh process. Wall seconds and CPU seconds include reading,
 tokenisation, loading and prediction, not the imports; peak memory is that of the process, imports included, or on CUDA
@@ -38,14 +38,19 @@ from biobench.finetune.prepare import prepare
 from biobench.models.loading import find_checkpoint, load_tokenizer, quiet_libraries, window
 from biobench.schema.task import parse_seeds
 from biobench.stats import compare_seeds
-from tests.benchmarks.hf_trainer import train_peer
+from tests.benchmarks.hf_trainer import TYPES, train_peer
 
 OURS = "biobench"
+SAME = (
+    *("training.max_steps=", "training.patience=", "training.evaluate_every=epoch", "training.warmup_ratio=0"),
+    "metric.selection=micro_f1",
+)
+"""What of a task's recipe is set alike for both sides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What every contender does: `tasks` times the task with all seeds, on that many training documents."""
+    """What every contender does: the task with all seeds, on that many training documents."""
 
     model: str
     task: str
@@ -55,20 +60,18 @@ class Work:
     seeds: tuple[int, ...]
     device: str
     threads: int
-    tasks: int = 1
     offline: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Of one contender in one round. scores: micro F1 on test, of each seed. tokens: of all training."""
+    """Of one contender in one round. scores: micro F1 on test, of each seed."""
 
     contender: str
     wall_seconds: float
     cpu_seconds: float
     peak_memory_bytes: int
     scores: tuple[float, ...]
-    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +122,9 @@ def compare_speed(
     """Let the contenders (all, or these `names`) work in turn; `report` hears of each. Raises BioBenchError."""
     if find_spec("accelerate") is None:
         raise UsageError("the HF Trainer needs accelerate", hint="pip install accelerate")
-    spec = load_task(work.task).spec
-    if spec.type != "token_ner":
-        raise UsageError(f"--task {work.task} is of type {spec.type}", hint="the comparison is of token_ner tasks")
+    kind = load_task(work.task).spec.type
+    if kind not in TYPES:
+        raise UsageError(f"--task {work.task} is of type {kind}", hint=f"give a task of type {', '.join(TYPES)}")
     every = contenders(resolve_device(work.device))
     chosen = list(every) if names is None else [OURS, *names]
     results: dict[str, list[Figures]] = {name: [] for name in chosen}
@@ -177,11 +180,8 @@ def measure_contender(name: str, flags: dict[str, Any] | None, work: Work) -> Fi
     device = resolve_device(work.device)
     reset_peak_memory(device)
     wall, cpu = time.perf_counter(), _cpu_seconds()
-    train = _ours if flags is None else _theirs
-    scores, tokens = train(work, device, flags or {})
-    return Figures(
-        name, time.perf_counter() - wall, _cpu_seconds() - cpu, peak_memory_bytes(device), tuple(scores), tokens
-    )
+    scores = _scores(work, device, flags)
+    return Figures(name, time.perf_counter() - wall, _cpu_seconds() - cpu, peak_memory_bytes(device), scores)
 
 
 def _cpu_seconds() -> float:
@@ -190,36 +190,20 @@ def _cpu_seconds() -> float:
     return sum(u.ru_utime + u.ru_stime for u in used)
 
 
-def _ours(work: Work, device: torch.device, _: dict[str, Any]) -> tuple[list[float], int]:
-    task = load_task(work.task, [f"training.epochs={work.epochs}", "metric.selection=micro_f1"])
+def _scores(work: Work, device: torch.device, flags: dict[str, Any] | None) -> tuple[float, ...]:
+    """Micro F1 of each seed. Both sides read, cut and label the texts by the same code, and follow one recipe."""
+    task = load_task(work.task, [f"training.epochs={work.epochs}", *SAME])
     checkpoint = find_checkpoint(work.model, offline=work.offline)
-    loaded = load_encoder(checkpoint, device)
-    scores, tokens = [], 0
-    for _number in range(work.tasks):
-        data = load_data(task, work.data_dir, work.documents)
-        tokenizer = load_tokenizer(checkpoint)
-        size = window(tokenizer, checkpoint.config, task.spec.protocol.max_length)
-        prepared = prepare(task.spec, data, tokenizer, size)
-        precision = resolve_precision("auto", device)
-        for seed in work.seeds:
-            outcome = finetune(loaded, prepared, seed, precision, lambda *_: None)
-            scores.append(prepared.score(prepared.test.documents, outcome.predictions).values["micro_f1"])
-            tokens += outcome.train_tokens
-    return scores, tokens
-
-
-def _theirs(work: Work, device: torch.device, flags: dict[str, Any]) -> tuple[list[float], int]:
-    task = load_task(work.task, [f"training.epochs={work.epochs}"])
-    folder = find_checkpoint(work.model, offline=work.offline).folder
-    scores = []
-    for _number in range(work.tasks):
-        data = load_data(task, work.data_dir, work.documents)
-        for seed in work.seeds:
-            run = train_peer(
-                folder, task.spec, data, seed, epochs=work.epochs, select=True, device=device.type, flags=flags
-            )
-            scores.append(run.scores["micro_f1"])
-    return scores, 0
+    tokenizer = load_tokenizer(checkpoint)
+    size = window(tokenizer, checkpoint.config, task.spec.protocol.max_length)
+    prepared = prepare(task.spec, load_data(task, work.data_dir, work.documents), tokenizer, size)
+    if flags is not None:
+        return tuple(train_peer(checkpoint, prepared, seed, device, flags)["micro_f1"] for seed in work.seeds)
+    loaded, precision, scores = load_encoder(checkpoint, device), resolve_precision("auto", device), []
+    for seed in work.seeds:
+        outcome = finetune(loaded, prepared, seed, precision, lambda *_: None)
+        scores.append(prepared.score(prepared.test.documents, outcome.predictions).values["micro_f1"])
+    return tuple(scores)
 
 
 def main(

@@ -30,7 +30,7 @@ WAITS = {
 """Operations whose result the host must know; `repeat_interleave` not where it is told the size of its result."""
 ON_THE_HOST = {"_pack_padded_sequence": 1}
 """Operations one of whose results stays on the host, and its place."""
-MODULES = ("attention", "encoder", "grouped", "heads", "span_head")
+MODULES = ("attention", "encoder", "heads", "span_head")
 """Of the models: those that send tensors to the device."""
 READS = ("tolist", "item", "numpy", "cpu", "__bool__", "__float__", "__int__", "__index__", "__len__")
 

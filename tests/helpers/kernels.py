@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
+
+from biobench.core.attention import Kernel
 
 
 def reference(q: Tensor, k: Tensor, v: Tensor, offsets: Tensor, window: tuple[int, int], scale: float | None) -> Tensor:
@@ -58,3 +61,34 @@ def flash_attn_varlen_func(
     CALLS.append({"name": "flash_attn", "heads": k.shape[1], "dropout": dropout_p, "deterministic": deterministic})
     left, right = window_size
     return reference(q, k, v, cu_seqlens_q, (left, 0 if causal else right), softmax_scale)
+
+
+def _slopes(change: Tensor, q: Tensor, k: Tensor, v: Tensor, window: int, scale: float) -> list[Tensor]:
+    """Gradients of one document's attention: (tokens, heads, width) each, by hand, below torch's own."""
+    at = torch.arange(len(q))
+    scores = torch.einsum("ihw,jhw->hij", q, k) * scale
+    scores.masked_fill_(((at[:, None] - at[None]).abs() > window) & (window >= 0), -torch.inf)
+    chances = scores.softmax(-1)
+    slope = torch.einsum("ihw,jhw->hij", change, v)
+    slope = chances * (slope - (slope * chances).sum(-1, keepdim=True)) * scale
+    products = (("hij,jhw->ihw", slope, k), ("hij,ihw->jhw", slope, q), ("hij,ihw->jhw", chances, change))
+    return [torch.einsum(*product) for product in products]
+
+
+@lru_cache
+def torch_kernel_on_cpu() -> Kernel:
+    """torch's own kernel, whose operators now compute on a CPU too: what is traced is what a GPU is given."""
+    from torch.nn.attention import varlen
+
+    @varlen._varlen_attn.register_kernel("cpu")
+    def _(q, k, v, offsets, _k, _longest, _l, _causal=False, scale=None, window=None, *_more):
+        out = reference(q, k, v, offsets, (window[0], window[1]), scale)
+        return out.contiguous(), q.new_zeros(q.shape[1], len(q)), torch.zeros(2, dtype=torch.uint64)
+
+    @varlen._varlen_attn_backward.register_kernel("cpu")
+    def _(change, q, k, v, _out, _lse, offsets, _k, _m, _l, _causal, _random, scale=None, window=None):
+        ends = pairwise(offsets.tolist())
+        parts = [_slopes(*(x[a:b] for x in (change, q, k, v)), window[0], scale) for a, b in ends]
+        return tuple(torch.cat(rows) for rows in zip(*parts, strict=True))
+
+    return Kernel("torch", varlen.varlen_attn)

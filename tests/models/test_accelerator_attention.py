@@ -170,4 +170,4 @@ def test_a_kernel_with_other_states_or_none_is_left_out(tmp_path: Any) -> None:
     assert encoder.kernels == (TORCH, FLASH)
     assert encoder.refusals[0] == "torch does not run this model: head dimension 8 is not a multiple of 16"
     assert encoder.refusals[1].startswith("torch gives states that differ by ")
-    assert encoder.slow_attention() is None
+    assert encoder.slow_parts() == {}

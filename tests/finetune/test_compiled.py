@@ -1,0 +1,152 @@
+"""Compiled layers on a CPU that passes for an accelerator: traced by `aot_eager`, over batches of a real corpus."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch._dynamo.testing import CompileCounterWithBackend
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from biobench.core import attention as core
+from biobench.core.attention import Kernel
+from biobench.core.progress import ProgressNote
+from biobench.encode.batches import cut_packed, epoch_order
+from biobench.finetune.engine import finetune, new_network
+from biobench.finetune.loop import Run
+from biobench.models import attention
+from biobench.models.encoder import BUCKETS, COMPILED, PLAIN, Encoder
+from tests.helpers.kernels import torch_kernel_on_cpu
+
+NO_KERNEL = "no variable-length kernel computes this model"
+
+
+@pytest.fixture
+def made(setup: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`made(family, kernels, ...)`: as `setup`, without dropout, on a device with kernels."""
+    monkeypatch.setattr(attention, "KERNEL_DEVICES", ("cpu",))
+    monkeypatch.setattr(core, "TYPES", (torch.float32,))
+
+    def make(family: str, kernels: tuple[Kernel, ...], *task: str, limit: int = 96) -> Any:
+        torch._dynamo.reset()
+        loaded, prepared = setup(family, *task, limit=limit)
+        for module in loaded.encoder.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = 0.0
+        loaded.encoder.kernels = kernels
+        return loaded, prepared
+
+    return make
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("kernel", [False, True])
+@pytest.mark.parametrize(("family", "kinds"), [("bert", 1), ("modernbert", 2)])
+def test_a_real_corpus_is_compiled_once_a_bucket_with_the_states_and_gradients_of_plain_layers(
+    made: Any, data_dir: Path, monkeypatch: pytest.MonkeyPatch, family: str, kinds: int, *, kernel: bool
+) -> None:
+    """`fullgraph` refuses a graph break. kinds: of layer: the first norm is none, attention is local or global."""
+    monkeypatch.setenv("BIOBENCH_DATA_DIR", str(data_dir))
+    loaded, prepared = made(family, (torch_kernel_on_cpu(),) if kernel else (), "ncbi_disease_single")
+    encoder, split = loaded.encoder, prepared.train
+    batches = list(epoch_order(split.lengths, 16, 1, 0, "bucketed"))
+
+    def computed(batch: list[int]) -> list[Tensor]:
+        states = encoder([split.encoded[i].ids for i in batch])
+        weights = torch.linspace(-1, 1, states.numel()).view_as(states)
+        encoder.zero_grad()
+        (states * weights).mean().backward()
+        return [states, *(p.grad for p in encoder.parameters() if p.grad is not None)]
+
+    encoder.train()
+    plain = [[x.detach().clone() for x in computed(batch)] for batch in batches]
+    counter = CompileCounterWithBackend("aot_eager")
+    encoder.compile_layers(counter)
+    for batch, wanted in zip(batches, plain, strict=True):
+        torch.testing.assert_close(computed(batch), wanted, rtol=1e-5, atol=1e-5)
+    tokens = [sum(split.lengths[i] for i in batch) for batch in batches]
+    used = {next(size for size in BUCKETS if size > n) for n in tokens}
+    shapes = {(len(batch), max(split.lengths[i] for i in batch)) for batch in batches}
+    assert counter.frame_count == kinds * len(used)
+    assert 1 < len(used) < len(shapes), "neither the number of documents nor the longest one is compiled in"
+    assert encoder.paths == {"torch" if kernel else attention.GATHERED: "" if kernel else NO_KERNEL, COMPILED: ""}
+    with torch.no_grad():
+        encoder.train(False)
+        encoder([split.encoded[0].ids])
+    assert counter.frame_count == kinds * len(used), "evaluation is not compiled"
+
+
+def test_a_bucket_is_filled_by_documents_that_are_no_longer_than_the_real_ones(made: Any) -> None:
+    encoder = made("bert", (), "demo_ner")[0].encoder
+    assert all(a < b <= 1.57 * a for a, b in pairwise(BUCKETS))
+    for tokens, sizes in ((500, [10, 2]), (511, [1]), (512, [*[10] * 25, 6])):
+        assert [len(d) for d in encoder._padding(tokens, 10)] == sizes
+    encoder.compiles = True
+    encoder.train()
+    assert not encoder._compiled(100, 10), "the first batch notes what computes attention"
+    encoder.paths["torch"] = ""
+    assert [encoder._compiled(n, 2000) for n in (100, BUCKETS[-1] - 1, BUCKETS[-1])] == [True, True, False]
+    encoder.paths[attention.GATHERED] = NO_KERNEL
+    assert [encoder._compiled(9000, longest) for longest in (1024, 1025)] == [True, False]
+
+
+def test_a_run_ends_with_the_same_predictions_compiled_plain_or_where_compilation_fails(
+    made: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A family or machine without compilation is named once, and in every record."""
+
+    def broken(*_: Any) -> Any:
+        raise RuntimeError("no compiler\nmore lines")  # torch puts a line of its own before
+
+    outcomes, notes = [], []
+    for backend in (None, CompileCounterWithBackend("aot_eager"), broken):
+        loaded, prepared = made("bert", (torch_kernel_on_cpu(),), "demo_topic", "training.epochs=2", limit=48)
+        if backend is not None:
+            loaded.encoder.compile_layers(backend)
+        for seed in (1, 2):
+            torch.manual_seed(0)
+            tell = lambda d, t, what: notes.append(what) if isinstance(what, ProgressNote) else None  # noqa: E731
+            outcomes.append(finetune(loaded, prepared, seed, "fp32", tell))
+    assert [o.record.kernels for o in outcomes[::2]] == [
+        {"torch": ""},
+        {"torch": "", COMPILED: ""},
+        {"torch": "", PLAIN: outcomes[-1].record.kernels[PLAIN]},
+    ]
+    assert [note.partition("RuntimeError")[0] for note in notes] == ["layers not compiled: backend='broken' raised: "]
+    assert "no compiler" in notes[0]
+    for outcome in outcomes[2:]:
+        plain = outcomes[outcomes.index(outcome) % 2]
+        assert outcome.best_score == pytest.approx(plain.best_score, abs=1e-6)
+        assert [p.labels for p in outcome.predictions] == [p.labels for p in plain.predictions]
+        losses = [[p.train_loss for p in o.record.curve] for o in (outcome, plain)]
+        assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+
+
+def test_a_step_casts_each_weight_once_whatever_its_micro_batches(setup: Any) -> None:
+    loaded, prepared = setup("bert", "demo_ner", limit=16)
+    network = new_network(loaded, prepared)
+    casts: Counter[int] = Counter()
+
+    class Casts(TorchDispatchMode):
+        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if function is torch.ops.aten._to_copy.default and isinstance(args[0], nn.Parameter):
+                casts[id(args[0])] += 1
+            return function(*args, **(kwargs or {}))
+
+    run = Run(network, prepared, 1, "bf16", 100, [], lambda *_: None)
+    assert len(cut_packed(range(16), prepared.train.lengths, run.budget)) > 2
+    with Casts():
+        run._backward_once(list(range(16)))
+    linear = [p for m in network.modules() if isinstance(m, nn.Linear) for p in m.parameters()]
+    assert casts == {id(p): 1 for p in linear}
+
+
+def test_a_family_that_runs_padded_says_that_its_layers_stay_plain(made: Any) -> None:
+    encoder: Encoder = made("deberta", (), "demo_ner")[0].encoder
+    encoder.compile_layers()
+    assert (encoder.compiles, encoder.slow_parts()) == (False, {"layers not compiled": "documents run padded"})
