@@ -13,7 +13,7 @@ from biobench.errors import DataFormatError, DataUnavailableError, StoreError
 from biobench.report.escape import plain, words
 from biobench.report.results import SUBMITTED
 from biobench.report.tasks import NEEDLE, shipped
-from biobench.schema.document import TaskData
+from biobench.schema.document import Document, TaskData
 from biobench.schema.kind import is_numeric
 from biobench.schema.record import RunRecord
 from biobench.schema.task import parse_seeds
@@ -125,6 +125,11 @@ def check_run(store: Store, record: RunRecord, data: TaskData | None, answers: l
         return [error("R07", where, problem.what)]
 
 
+def within_window(documents: Sequence[Document], window: int) -> list[Document]:
+    """All documents but needle examples of whole tokens that are longer than the window."""
+    return [d for d in documents if not (d.plan and d.plan.fit == "tokens" and d.plan.length > window)]
+
+
 def _problems(
     store: Store, record: RunRecord, where: str, data: TaskData | None, answers: list[Answers]
 ) -> Iterator[Check]:
@@ -150,8 +155,7 @@ def _problems(
         yield error("S02", where, f"{len(stored) - len(predictions)} documents lack a prediction")
     gold = stored
     if data is not None:
-        # of needle examples those whose length the window holds
-        fits = [d for d in data.test if not (d.plan and d.plan.fit == "tokens" and d.plan.length > window)]
+        fits = within_window(data.test, window)
         gold = under_aliases(fits) if record.redacted else fits
         lengths = {d.id: len(d.text) for d in gold}
         truths = [{(d.id, d.group, frozenset(d.spans), frozenset(d.labels)) for d in one} for one in (stored, gold)]

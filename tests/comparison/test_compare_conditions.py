@@ -8,7 +8,7 @@ import pytest
 
 from biobench.comparison.compare import compare
 from biobench.errors import UsageError
-from biobench.submission.verify import _read_by
+from biobench.submission.verify import within_window
 from tests.helpers.compare_make import save_runs
 from tests.helpers.report_make import save_run
 
@@ -49,5 +49,4 @@ def test_only_needle_examples_of_whole_tokens_are_cut_by_the_window():
         return SimpleNamespace(plan=None if length is None else SimpleNamespace(length=length, fit=fit))
 
     documents = [document(None), document(512), document(513), document(511), document(9999, "words")]
-    run = SimpleNamespace(windows=SimpleNamespace(max_length=512))
-    assert _read_by(run, documents) == [documents[i] for i in (0, 1, 3, 4)]
+    assert within_window(documents, 512) == [documents[i] for i in (0, 1, 3, 4)]
