@@ -1,7 +1,5 @@
 """`run` in other modes: under a name, validation only, with the model kept; its progress, its end and what follows."""
 
-from __future__ import annotations
-
 import io
 import json
 from dataclasses import replace
@@ -22,7 +20,7 @@ from biobench.runs.table import end_of_run
 from biobench.store import Store
 from biobench.workflows.reproduce import Again
 from tests.helpers.checkpoints import make_checkpoint
-from tests.helpers.cli_make import FAST, Run
+from tests.helpers.cli_make import FAST
 from tests.helpers.compare_make import save_runs
 
 
@@ -32,7 +30,7 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_checkpoint("bert", tmp_path_factory.mktemp("families") / "bert")
 
 
-def test_validation_only_runs_never_meet_the_test_split(biobench: Run, tiny: Path, tmp_path: Path) -> None:
+def test_validation_only_runs_never_meet_the_test_split(biobench, tiny, tmp_path):
     base = ("run", tiny, "--task", "demo_topic", "--seeds", "1", "--json", *FAST)
     spared = biobench(*base, "--no-test").json()[0]
     assert (spared["status"], spared["split"]) == ("done", "validation")
@@ -54,9 +52,7 @@ def test_validation_only_runs_never_meet_the_test_split(biobench: Run, tiny: Pat
 KEPT = ("--seeds", "1", "--json", *FAST, "--set", "training.precision=fp32", "--keep-model", "kept")
 
 
-def test_a_kept_token_model_loads_in_the_pipeline_and_answers_as_the_run_did(
-    biobench: Run, bert: Path, tmp_path: Path
-) -> None:
+def test_a_kept_token_model_loads_in_the_pipeline_and_answers_as_the_run_did(biobench, bert, tmp_path):
     more = ("--set", "training.adapter.rank=4", "--set", "training.learning_rate=1e-2", *KEPT)
     row = biobench("run", bert, "--task", "demo_ner", *more).ok().json()[0]
     kept = tmp_path / row["model_folder"]
@@ -67,7 +63,7 @@ def test_a_kept_token_model_loads_in_the_pipeline_and_answers_as_the_run_did(
     assert (again["status"], "--force" in again["reason"]) == ("skipped", True)
 
 
-def test_a_kept_sequence_model_is_the_librarys_where_the_head_is(biobench: Run, bert: Path, tmp_path: Path) -> None:
+def test_a_kept_sequence_model_is_the_librarys_where_the_head_is(biobench, bert, tmp_path):
     modernbert = make_checkpoint("modernbert", tmp_path / "modernbert")
     base = ("--task", "demo_topic", *KEPT, "--set")
     linear = biobench("run", modernbert, *base, "head.pooling=cls").json()[0]
@@ -86,7 +82,7 @@ def names() -> set[str]:
     return {record.model.id for record in Store("results").records()}
 
 
-def test_a_name_stands_in_record_and_report_and_changes_no_key(tiny: Path, biobench: Run) -> None:
+def test_a_name_stands_in_record_and_report_and_changes_no_key(tiny, biobench):
     name = "Our encoder, v2"
     (line,) = biobench("run", tiny, "--name", name, *OPTIONS, "--seeds", "42", "--json").json()
     assert (line["model"], line["status"]) == (name, "done")
@@ -101,7 +97,7 @@ def test_a_name_stands_in_record_and_report_and_changes_no_key(tiny: Path, biobe
     assert name in biobench("report", "--source", "run").out
 
 
-def test_a_stored_run_takes_the_name_that_is_asked_for(tiny: Path, biobench: Run) -> None:
+def test_a_stored_run_takes_the_name_that_is_asked_for(tiny, biobench):
     biobench("run", tiny, *OPTIONS, "--seeds", "42")
     before = Store("results").records()[0]
     assert (before.model.id, before.model.source) == ("tiny", None)
@@ -126,7 +122,7 @@ def test_a_stored_run_takes_the_name_that_is_asked_for(tiny: Path, biobench: Run
         (("--name", "a", "--name", "b"), "2 --name for 1 model"),
     ],
 )
-def test_what_is_no_name_is_refused(given: tuple[str, ...], words: str, tiny: Path, biobench: Run) -> None:
+def test_what_is_no_name_is_refused(given, words, tiny, biobench):
     assert biobench("run", tiny, *given, *OPTIONS).refusal() == words
     both = ("run", tiny, "dummy", *OPTIONS, "--seeds", "42", "--dry-run")
     lines = biobench(*both, "--name", "é" * 200, "--name", "B", "--json").json()
@@ -139,7 +135,7 @@ ONE, TWO = RunName("k1", "tiny", "demo_topic", 1), RunName("k2", "tiny", "demo_n
 DONE = RunResult("tiny", "demo_topic", 1, 1, "done", key="k1", scores={"macro_f1": 0.5}, seconds=3.0)
 
 
-def test_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_without_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr("biobench.cli.console.progress.QUIET", 0.0)
     with RunTerminal() as terminal:
         terminal.start(ONE, 1, 2)
@@ -156,12 +152,11 @@ def test_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     ]
 
 
-def test_a_bar_for_each_run_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bar_for_each_run_on_a_terminal(monkeypatch):
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=120)
     monkeypatch.setattr("biobench.core.progress.Console", lambda stderr: console)
     with RunTerminal() as terminal:
-        assert terminal.bar is not None
         terminal.start(ONE, 1, 2)
         terminal.start(TWO, 2, 2)
         terminal.step(TWO, 3, 20, ProgressNote("continues where it was stopped"))
@@ -178,10 +173,10 @@ def test_a_bar_for_each_run_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def scored(model: str, seed: int, score: float, **fields: object) -> RunResult:
-    return RunResult(model, "gad", 1, seed, "done", scores={"macro_f1": score}, **fields)  # type: ignore[arg-type]
+    return RunResult(model, "gad", 1, seed, "done", scores={"macro_f1": score}, **fields)
 
 
-def test_means_words_and_next_command() -> None:
+def test_means_words_and_next_command():
     results = [scored("a", s, v, truncated_documents=3, lost_gold=0) for s, v in ((1, 0.5), (2, 0.6), (3, 0.7))]
     lines = list(end_of_run([*results, scored("b c", 1, 0.4)], "my results"))
     assert lines == [
@@ -192,7 +187,7 @@ def test_means_words_and_next_command() -> None:
     ]
 
 
-def test_scores_below_a_baseline_say_so() -> None:
+def test_scores_below_a_baseline_say_so():
     low = {"baseline": ("majority class", 0.397)}
     assert next(end_of_run([scored("a", 1, 0.0, **low)], "results")) == (
         "a on gad: macro_f1 0.00, below the baseline 39.70 (majority class)"
@@ -201,7 +196,7 @@ def test_scores_below_a_baseline_say_so() -> None:
     assert line.endswith("over 2 seeds, 1 of 2 runs below the baseline 39.70 (majority class)")
 
 
-def test_an_interrupt_says_what_is_kept(biobench: Run, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_says_what_is_kept(biobench, tiny, monkeypatch):
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -211,7 +206,7 @@ def test_an_interrupt_says_what_is_kept(biobench: Run, tiny: Path, monkeypatch: 
     assert "give the same command again" in said.err
 
 
-def test_what_was_run_is_compared_with_a_pulled_model(biobench: Run, tiny: Path) -> None:
+def test_what_was_run_is_compared_with_a_pulled_model(biobench, tiny):
     same = ("--task", "demo_topic", "--seeds", "1-3", *FAST[2:])  # of limited runs none is shared
     pulled = "results/submitted/org--theirs"
     biobench("run", "dummy", "--name", "org/theirs", *same, "--results-dir", pulled).ok()
@@ -230,7 +225,7 @@ def test_what_was_run_is_compared_with_a_pulled_model(biobench: Run, tiny: Path)
     assert [row["status"] for row in json.loads(as_json.out)] == ["skipped"] * 3
 
 
-def test_runs_that_cannot_be_compared_are_shown_with_the_reason(biobench: Run, tiny: Path) -> None:
+def test_runs_that_cannot_be_compared_are_shown_with_the_reason(biobench, tiny):
     save_runs(Path("results"), "org/theirs", ("demo_ner",), 0.9, (1, 2, 3))
     said = biobench("run", tiny, "--task", "demo_topic", "--seeds", "1", *FAST, "--against", "org/theirs")
     assert said.status == 0, "the runs are made and stored"
