@@ -114,7 +114,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, *tensors: Tensor) -> Iterator[Devic
 @pytest.fixture
 def accelerated(monkeypatch: pytest.MonkeyPatch) -> None:
     """The CPU passes for an accelerator without kernels."""
-    monkeypatch.setattr(machine, "ASYNCHRONOUS", ("cpu",))
+    monkeypatch.setattr(loop, "ASYNCHRONOUS", ("cpu",))
     monkeypatch.setattr(attention, "KERNEL_DEVICES", ("cpu",))
 
 
@@ -235,13 +235,13 @@ def test_a_non_finite_loss_restarts_the_run_in_fp32_also_where_it_is_seen_late(
         calls.append(1)
         return logits * float("nan") if len(calls) == 2 else logits
 
-    monkeypatch.setattr(machine, "ASYNCHRONOUS", ("cpu",) if late else ())
+    monkeypatch.setattr(loop, "ASYNCHRONOUS", ("cpu",) if late else ())
     monkeypatch.setattr(Network, "forward", poisoned)
     outcome = finetune(*setup("bert", "demo_topic", "training.epochs=2"), 1, "bf16", silent)
     assert (len(calls) > 2) == late, "further steps were queued before the loss was read"
     assert outcome.record.precision == "fp32"
     assert outcome.record.backoffs == ("non-finite loss at step 2: run repeated in fp32",)
-    monkeypatch.setattr(machine, "ASYNCHRONOUS", ())
+    monkeypatch.setattr(loop, "ASYNCHRONOUS", ())
     plain = finetune(*setup("bert", "demo_topic", "training.epochs=2"), 1, "fp32", silent)
     assert outcome.predictions == plain.predictions
 

@@ -61,7 +61,7 @@ def test_the_substitutes_have_the_signature_of_torchs_kernel() -> None:
 @pytest.mark.parametrize("groups", [HEADS, 2])
 @pytest.mark.parametrize("window", [None, 3])
 @pytest.mark.parametrize("scaling", [None, 1.0])
-@pytest.mark.parametrize("kernels", [(), (TORCH,), (FLASH,), (Kernel("torch", varlen_attn, groups=False),)])
+@pytest.mark.parametrize("kernels", [(), (TORCH,), (FLASH,)])
 def test_values_and_gradients_are_those_of_each_document_alone(
     kernels: tuple[Kernel, ...], scaling: float | None, window: int | None, groups: int
 ) -> None:
@@ -75,26 +75,20 @@ def test_values_and_gradients_are_those_of_each_document_alone(
     torch.testing.assert_close(changes, torch.autograd.grad((wanted * weights).sum(), tensors))
     assert list(layout.paths) == [kernels[0].name if kernels else GATHERED]
     if kernels:
-        assert CALLS[-1]["heads"] == (groups if kernels[0].groups else HEADS), "keys are not repeated without need"
-
-
-def _without_groups(query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, *, scale=None, window_size=(-1, -1)):
-    """As torch 2.11 may declare it."""
+        assert CALLS[-1]["heads"] == groups, "keys are not repeated without need"
 
 
 @pytest.mark.parametrize(
-    ("capability", "third", "flash", "varlen", "names", "groups"),
+    ("capability", "third", "flash", "names"),
     [
-        ((9, 0), True, True, varlen_attn, ["torch_fa3", "flash_attn"], True),
-        ((9, 0), False, True, varlen_attn, ["torch", "flash_attn"], True),
-        ((8, 0), True, False, varlen_attn, ["torch"], True),
-        ((9, 0), True, False, _without_groups, ["torch_fa3"], False),
+        ((9, 0), True, True, ["torch_fa3", "flash_attn"]),
+        ((9, 0), False, True, ["torch", "flash_attn"]),
+        ((8, 0), True, False, ["torch"]),
     ],
 )
 def test_torchs_kernel_comes_first_and_is_run_by_flash_attention_3_on_hopper(
-    capability: tuple[int, int], third: bool, flash: bool, varlen: Any, names: list[str], groups: bool,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    capability: tuple[int, int], third: bool, flash: bool, names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     activated: list[str] = []
 
     def activate(impl: str) -> None:
@@ -107,14 +101,13 @@ def test_torchs_kernel_comes_first_and_is_run_by_flash_attention_3_on_hopper(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
     monkeypatch.setattr(torch.nn.attention, "activate_flash_attention_impl", activate)
-    monkeypatch.setattr("torch.nn.attention.varlen.varlen_attn", varlen)
+    monkeypatch.setattr("torch.nn.attention.varlen.varlen_attn", varlen_attn)
     package = SimpleNamespace(flash_attn_varlen_func=flash_attn_varlen_func) if flash else None
     monkeypatch.setitem(sys.modules, "flash_attn", package)
     kernels = core.find_kernels.__wrapped__()
     assert [k.name for k in kernels] == names
     assert activated == ["FA3"] * (names[0] == "torch_fa3")
     assert [k.drops for k in kernels] == [name == "flash_attn" for name in names]
-    assert kernels[0].groups is groups
 
 
 def test_dropout_is_left_to_the_kernel_that_has_it() -> None:

@@ -15,7 +15,7 @@ import transformers
 from safetensors.torch import load_file
 from transformers import AutoModel
 
-from biobench.core.stop import RunStoppedError, stoppable
+from biobench.core.stop import STOP, RunStoppedError
 from biobench.errors import ModelError
 from biobench.finetune import engine
 from biobench.models import weights
@@ -153,7 +153,7 @@ def test_a_signal_ends_the_building_of_a_model(folder: Path, monkeypatch: pytest
         raise ValueError("no model")
 
     monkeypatch.setattr(engine, "load_base", endless)
-    with pytest.raises(RunStoppedError), stoppable():
+    with pytest.raises(RunStoppedError), STOP.watching():
         engine.load_encoder(find_checkpoint(str(folder)), torch.device("cpu"))
     assert time.monotonic() < began + 5
 
