@@ -14,31 +14,34 @@ from biobench.finetune.engine import LoadedEncoder, load_encoder
 from biobench.finetune.prepare import Prepared, prepare
 from biobench.models.loading import find_checkpoint, load_tokenizer, window
 from tests.helpers.checkpoints import make_checkpoint
+from tests.helpers.tiny import make_tiny_encoder
 
 Setup = Callable[..., tuple[LoadedEncoder, Prepared]]
 
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Folder of the random checkpoint of a family, made once."""
+    """Folder of the random checkpoint of a family, made once; a folder that exists already is itself."""
     root = tmp_path_factory.mktemp("families")
 
     def folder(family: str) -> Path:
         path = root / family
-        return path if path.exists() else make_checkpoint(family, path)
+        if path.exists():
+            return path
+        return make_tiny_encoder(path) if family == "tiny" else make_checkpoint(family, path)
 
     return folder
 
 
 @pytest.fixture
 def setup(folders: Callable[[str], Path]) -> Setup:
-    """`setup(family, task, *overrides, limit=)`: a loaded encoder and the encoded task."""
+    """`setup(family, task, *overrides, limit=, folder=)`: a loaded encoder and the encoded task."""
 
     def make(
-        family: str = "bert", task: str = "demo_ner", *overrides: str, limit: int | None = 48
+        family: str, task: str, *overrides: str, limit: int | None = 48, folder: Path | None = None
     ) -> tuple[LoadedEncoder, Prepared]:
         loaded_task = load_task(task, ["training.precision=fp32", *overrides])
-        data = load_data(loaded_task, None, limit)
+        data = load_data(loaded_task, folder, limit)
         checkpoint = find_checkpoint(str(folders(family)))
         tokenizer = load_tokenizer(checkpoint)
         size = window(tokenizer, checkpoint.config, loaded_task.spec.protocol.max_length)

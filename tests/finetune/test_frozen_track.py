@@ -18,32 +18,10 @@ from biobench.errors import BioBenchError, SpecError, UsageError
 from biobench.report.frame import build
 from biobench.report.sheets import sheets
 from biobench.store import Store
+from tests.helpers.spec_make import write_spec
 from tests.helpers.tiny import make_tiny_encoder
 
 FAST: dict[str, Any] = {"device": "cpu", "parallel": 1, "gate": False, "results_dir": "results", "data_dir": "data"}
-PAIRS = """
-id: alike
-version: 1
-name: Alike
-language: en
-type: regression
-source:
-  folder: alike
-  files: {all: pairs.tsv}
-  reader: {format: tsv, columns: {first: first, text: second, label: score}}
-labels: [similarity]
-scale: [0, 4]
-splits: {ratios: [0.5, 0.25, 0.25], seed: 1, method: datasets}
-unit: sentence
-protocol: {max_length: 64, long_documents: truncate}
-training: {epochs: 1, learning_rate: 5e-4, batch_size: 8}
-head: {kind: sequence}
-metric: {primary: pearson, paper: pearson}
-access: open
-licence: none
-homepage: https://example.org
-citation: none
-"""
 WORDS = ("fever", "cough", "heart", "lung", "pain", "drug", "dose", "valve")
 
 
@@ -62,8 +40,12 @@ def pairs_task(folder: Path) -> str:
         rows.append(f"{' '.join(first)}\t{' '.join([*first[:same], *others[: 4 - same]])}\t{same}")
     (folder / "data" / "alike").mkdir(parents=True)
     (folder / "data" / "alike" / "pairs.tsv").write_text("\n".join(rows) + "\n")
-    path = folder / "alike.yaml"
-    path.write_text(PAIRS)
+    path = write_spec(
+        folder / "alike.yaml", type="regression", source="{folder: alike, files: {all: pairs.tsv}}",
+        reader="{format: tsv, columns: {first: first, text: second, label: score}}", labels="[similarity]",
+        scale="[0, 4]", splits="{ratios: [0.5, 0.25, 0.25], seed: 1, method: datasets}", protocol="{max_length: 64}",
+        metric="{primary: pearson, paper: pearson}",
+    )  # fmt: skip
     return str(path)
 
 

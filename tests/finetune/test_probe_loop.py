@@ -11,20 +11,18 @@ import numpy as np
 import pytest
 import torch
 
-from biobench.data.catalog import load_task
-from biobench.data.load import load_data
 from biobench.errors import TrainingError
 from biobench.finetune import loop
-from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
+from biobench.finetune.engine import LoadedEncoder, finetune
 from biobench.finetune.features import Features, extract
 from biobench.finetune.loop import NonFiniteLossError
 from biobench.finetune.network import Network, probabilities
-from biobench.finetune.prepare import Prepared, prepare
+from biobench.finetune.prepare import Prepared
 from biobench.finetune.probe import ProbeRun
+from biobench.finetune.tuning import tuned
 from biobench.models.heads import ProbeHead
-from biobench.models.loading import find_checkpoint, load_tokenizer
 from biobench.schema.training import Probe
-from tests.helpers.tiny import make_tiny_encoder
+from tests.finetune.conftest import Setup
 
 Ready = Callable[..., tuple[LoadedEncoder, Prepared]]
 
@@ -33,18 +31,26 @@ def _quiet(done: int, total: int, what: str) -> None:
     """No progress is shown."""
 
 
-@pytest.fixture(scope="module")
-def ready(tmp_path_factory: pytest.TempPathFactory) -> Ready:
+@pytest.fixture
+def ready(setup: Setup) -> Ready:
     """`ready(task, probe)`: a tiny encoder and the encoded task with that linear probe."""
-    checkpoint = find_checkpoint(str(make_tiny_encoder(tmp_path_factory.mktemp("model") / "tiny")))
+    plain = "kind: linear, pooling: mean, dropout: 0.0"
+    return lambda task, probe: setup("tiny", task, "training.encoder=frozen", f"probe={{{plain}, {probe}}}")
 
-    def make(task: str, probe: str, *more: str) -> tuple[LoadedEncoder, Prepared]:
-        plain = "kind: linear, pooling: mean, dropout: 0.0"
-        loaded = load_task(task, ["training.encoder=frozen", f"probe={{{plain}, {probe}}}", *more])
-        prepared = prepare(loaded.spec, load_data(loaded, None, 48), load_tokenizer(checkpoint), 128)
-        return load_encoder(checkpoint, torch.device("cpu")), prepared
 
-    return make
+def test_a_word_s_state_is_that_of_its_first_sub_token(ready: Ready) -> None:
+    loaded, prepared = ready("demo_ner", "epochs: 1")
+    kept = extract(loaded.encoder, prepared, "fp32", _quiet)
+    split = prepared.test
+    assert kept.states["test"].shape == (sum(len(e.words) for e in split.encoded), 1, loaded.encoder.width)
+    assert kept.real["test"].all()
+    begin = 0
+    for encoded in split.encoded[:5]:
+        with torch.inference_mode():
+            hidden = loaded.encoder([encoded.ids])
+        rows = kept.states["test"][begin : begin + len(encoded.words), 0].float()
+        torch.testing.assert_close(rows, hidden[torch.from_numpy(encoded.first)], rtol=1e-3, atol=2e-3)
+        begin += len(encoded.words)
 
 
 @pytest.mark.parametrize("task", ["demo_topic", "demo_ner"])
@@ -86,11 +92,7 @@ def test_the_probe_is_plain_adamw_on_standardised_states(ready: Ready, task: str
 
 
 @pytest.mark.parametrize(
-    ("scores", "rate", "step"),
-    [
-        ([0.1, 0.3, 0.3, 0.3, 0.2, 0.4], 1, 9),
-        ([0.1, 0.3, 0.3, 0.3, 0.2, 0.1], 0, 6),
-    ],
+    ("scores", "rate", "step"), [([0.1, 0.3, 0.3, 0.3, 0.2, 0.4], 1, 9), ([0.1, 0.3, 0.3, 0.3, 0.2, 0.1], 0, 6)]
 )
 def test_the_first_of_the_best_epochs_of_the_first_of_the_best_rates_is_kept(
     ready: Ready, monkeypatch: pytest.MonkeyPatch, scores: list[float], rate: int, step: int
@@ -98,8 +100,7 @@ def test_the_first_of_the_best_epochs_of_the_first_of_the_best_rates_is_kept(
     """Two rates of three epochs of three steps; each epoch has a threshold of its own."""
     loaded, prepared = ready("demo_topic", "learning_rates: [0.01, 0.02], epochs: 3, batch_size: 16")
     head = prepared.spec.head.model_copy(update={"threshold": "tuned"})
-    spec = prepared.spec.model_copy(update={"head": head})
-    prepared = replace(prepared, spec=spec)
+    prepared = replace(prepared, spec=prepared.spec.model_copy(update={"head": head}))
     left, thresholds, used, seen = iter(scores), iter(0.1 * i for i in range(1, 7)), [], []
     whole = probabilities
 
@@ -129,7 +130,7 @@ def test_the_first_of_the_best_epochs_of_the_first_of_the_best_rates_is_kept(
     assert [p.learning_rate for p in outcome.record.curve] == pytest.approx(falling)
 
 
-def test_a_rate_whose_loss_is_not_finite_is_left_out(ready: Ready, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rate_whose_loss_is_not_finite_is_skipped(ready: Ready, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded, prepared = ready("demo_topic", "learning_rates: [1e-9, 1e-2, 3e-2], epochs: 1")
     fit = ProbeRun.fit
 
@@ -142,6 +143,8 @@ def test_a_rate_whose_loss_is_not_finite_is_left_out(ready: Ready, monkeypatch: 
     monkeypatch.setattr(ProbeRun, "fit", fails)
     with pytest.raises(TrainingError, match="no learning rate gives a finite loss"):
         finetune(loaded, prepared, 1, "fp32", _quiet)
+    with pytest.raises(TrainingError, match="a probe chooses its rate itself"):
+        tuned(loaded, prepared, 42, "fp32", _quiet)
 
 
 @pytest.mark.parametrize("tokens", [1, 4, 7])

@@ -6,34 +6,23 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import torch
 
 from biobench.data.catalog import load_task
-from biobench.data.load import load_data
 from biobench.errors import SpecError
-from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
-from biobench.finetune.prepare import Prepared, prepare
-from biobench.models.loading import find_checkpoint, load_tokenizer, window
+from biobench.finetune.engine import LoadedEncoder, finetune
+from biobench.finetune.prepare import Prepared
+from tests.finetune.conftest import Setup
 from tests.helpers.span_make import make_nested
 
-SMALL = ("head.span.layers=1", "head.span.width=32", "head.span.biaffine_width=16", "training.precision=fp32")
+SMALL = ("head.span.layers=1", "head.span.width=32", "head.span.biaffine_width=16")
 Nested = Callable[..., tuple[LoadedEncoder, Prepared]]
 
 
 @pytest.fixture
-def nested(folders: Callable[[str], Path], tmp_path: Path) -> Nested:
+def nested(setup: Setup, tmp_path: Path) -> Nested:
     """`nested(*overrides)`: a tiny encoder and the nested task."""
-    path = make_nested(tmp_path)
-
-    def make(*overrides: str) -> tuple[LoadedEncoder, Prepared]:
-        task = load_task(str(path), [*SMALL, *overrides])
-        checkpoint = find_checkpoint(str(folders("bert")))
-        tokenizer = load_tokenizer(checkpoint)
-        size = window(tokenizer, checkpoint.config, task.spec.protocol.max_length)
-        prepared = prepare(task.spec, load_data(task, tmp_path), tokenizer, size)
-        return load_encoder(checkpoint, torch.device("cpu")), prepared
-
-    return make
+    path = str(make_nested(tmp_path))
+    return lambda *overrides: setup("bert", path, *SMALL, *overrides, limit=None, folder=tmp_path)
 
 
 def _silent(done: int, total: int, what: str) -> None:
