@@ -21,40 +21,25 @@ from biobench.report.frame import build
 from biobench.schema.document import Document, Prediction
 from biobench.score import compute, oracle, rescore
 from biobench.store import Store
+from tests.helpers.spec_make import spec_text, write_spec
 from tests.helpers.tiny import make_tiny_encoder
 
-COMMON = """\
-version: 1
-name: made for a test
-language: en
-unit: sentence
-protocol: {max_length: 64}
-training: {epochs: 3, learning_rate: 1e-3, batch_size: 8, precision: fp32}
-head: {kind: sequence, pooling: mean}
-access: open
-licence: CC0
-homepage: https://example.org
-citation: made for a test
-"""
-STS = f"""\
-id: my_sts
-type: regression
-{COMMON}
-source: {{folder: sts, files: {{train: train.csv, validation: dev.csv, test: test.csv}}}}
-reader: {{format: tsv, separator: comma, columns: {{first: a, text: b, label: score}}}}
-labels: [similarity]
-scale: [0, 5]
-metric: {{primary: pearson, paper: spearman}}
-"""
-MCQA = f"""\
-id: my_mcqa
-type: multiple_choice
-{COMMON}
-source: {{folder: mcqa, files: {{train: train.jsonl, validation: dev.jsonl, test: test.jsonl}}}}
-reader: {{format: choices, layout: lines, question: q, options: [A, B, C], right: answer, right_is: from_one}}
-labels: [A, B, C]
-metric: {{primary: exact_match, paper: hamming}}
-"""
+COMMON = {
+    "protocol": "{max_length: 64}",
+    "training": "{epochs: 3, learning_rate: 1e-3, batch_size: 8, precision: fp32}",
+    "head": "{kind: sequence, pooling: mean}",
+}
+STS = spec_text(
+    "my_sts", type="regression", source="{folder: sts, files: {train: train.csv, validation: dev.csv, test: test.csv}}",
+    reader="{format: tsv, separator: comma, columns: {first: a, text: b, label: score}}", labels="[similarity]",
+    scale="[0, 5]", metric="{primary: pearson, paper: spearman}", **COMMON,
+)  # fmt: skip
+MCQA = spec_text(
+    "my_mcqa", type="multiple_choice", labels="[A, B, C]", metric="{primary: exact_match, paper: hamming}",
+    source="{folder: mcqa, files: {train: train.jsonl, validation: dev.jsonl, test: test.jsonl}}",
+    reader="{format: choices, layout: lines, question: q, options: [A, B, C], right: answer, right_is: from_one}",
+    **COMMON,
+)  # fmt: skip
 WORDS = ("fever", "cough", "liver", "heart", "renal", "dose", "tumour", "blood")
 
 
@@ -129,12 +114,7 @@ def test_one_yaml_adds_a_similarity_corpus_and_its_scores_are_scipys(tiny: Path,
 
 
 @pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ("one,two,", "'' is not a number"),
-        ("one,two,5.5", "'5.5' lies outside the scale"),
-        ('one,two,"3,5"', "'3,5' is not a number"),
-    ],
+    ("row", "message"), [("one,two,", "'' is not a number"), ("one,two,5.5", "'5.5' lies outside the scale")]
 )
 def test_a_row_without_a_usable_number_is_named(row: str, message: str, tmp_path: Path) -> None:
     write_sts(tmp_path / "sts")
@@ -265,20 +245,13 @@ def test_an_empty_passage_and_a_label_unseen_in_training_go_through(tmp_path: Pa
     for name, items in (("train", rows), ("dev", rows), ("test", [*rows, *last])):
         content = {f"{name}{i}": row for i, row in enumerate(items)}
         (folder / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
-    text = f"""\
-id: my_qa
-type: text_pair
-{COMMON}
-source: {{folder: qa, files: {{train: train.json, validation: dev.json, test: test.json}}}}
-reader: {{format: json, layout: keyed, first: q, text: c, label: a, blank_text: kept}}
-labels: ["yes", "no", maybe]
-metric: {{primary: macro_f1, paper: accuracy}}
-"""
-    path = spec(tmp_path, text)
-    assert [(d.query, d.text, d.labels) for d in load_data(load_task(path), tmp_path).test[-2:]] == [
-        ("is it", "", ("maybe",)),
-        ("was it", "", ("no",)),
-    ]
+    path = write_spec(
+        tmp_path / "my_qa.yaml", type="text_pair", labels=["yes", "no", "maybe"],
+        source="{folder: qa, files: {train: train.json, validation: dev.json, test: test.json}}",
+        reader="{format: json, layout: keyed, first: q, text: c, label: a, blank_text: kept}", **COMMON,
+    )  # fmt: skip
+    read = [(d.query, d.text, d.labels) for d in load_data(load_task(path), tmp_path).test[-2:]]
+    assert read == [("is it", "", ("maybe",)), ("was it", "", ("no",))]
     (folder / "dev.json").write_text('{"a": {"q": "x", "c": "y", "a": "no"}, "a": {"q": "x", "c": "y", "a": "no"}}')
     with pytest.raises(DataFormatError, match="document id 'a' stands twice"):
         load_data(load_task(path), tmp_path)

@@ -19,30 +19,16 @@ from biobench.errors import SpecError, UsageError
 from biobench.schema.document import Document, Prediction
 from biobench.score import compute, rescore
 from biobench.store import Store
+from tests.helpers.spec_make import spec_text
 from tests.helpers.tiny import make_tiny_encoder
 
 FAST: dict[str, Any] = {"device": "cpu", "parallel": 1, "results_dir": "results", "data_dir": "data"}
-SPEC = """\
-id: names
-version: 1
-name: Names
-language: en
-type: synonyms
-source: {folder: names, files: {train: train.txt, validation: dev.txt, test: test.txt}}
-reader: {format: pubtator, label: concept, concept_match: '(D\\d+)'}
-labels: {collected: 12}
-unit: document
-seeds: "42"
-protocol: {max_length: 32}
-training: {encoder: frozen, epochs: 1, learning_rate: 1e-3}
-head: {kind: sequence}
-probe: {kind: similarity, pooling: mean}
-metric: {primary: accuracy_at_1, paper: mrr}
-access: open
-licence: CC0
-homepage: https://example.org
-citation: made for a test
-"""
+SPEC = spec_text(
+    "names", type="synonyms", source="{folder: names, files: {train: train.txt, validation: dev.txt, test: test.txt}}",
+    reader="{format: pubtator, label: concept, concept_match: '(D\\d+)'}", labels="{collected: 12}", seeds='"42"',
+    protocol="{max_length: 32}", training="{encoder: frozen, epochs: 1, learning_rate: 1e-3}", unit="document",
+    probe="{kind: similarity, pooling: mean}", metric="{primary: accuracy_at_1, paper: mrr}",
+)  # fmt: skip
 STEMS = ("fever", "cough", "lung pain", "heart failure", "renal stone", "liver tumour",
          "blood loss", "skin rash", "bone cyst", "eye drop", "ear ache")  # fmt: skip
 FORMS = ("{}", "acute {}", "{} of childhood", "severe {}", "{}s", "chronic {}", "{} syndrome")

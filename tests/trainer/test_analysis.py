@@ -12,7 +12,6 @@ import pytest
 import torch
 from transformers import AutoModel, RobertaConfig
 
-from biobench.cli.main import app
 from tests.helpers.cli_make import Said, call
 from tests.helpers.ledger_make import ledger
 from tests.helpers.trainer_make import TEXTS, refusal, write
@@ -21,12 +20,19 @@ from trainer.analysis.states import draw, layer_states, token_ids
 from trainer.corpus.embedded import documents
 from trainer.corpus.shards import train_tokenizer
 
+OTHERS = {
+    "depth": ({"num_hidden_layers": 3}, "has 4 layers, ", "num_hidden_layers is 4 in "),
+    "width": ({"hidden_size": 16}, "has 32 dimensions, ", "hidden_size is 32 in "),
+    "tokenizer": ({"vocabulary": 420}, "the tokenizers of ", "the checkpoints do not fit: "),
+}
+
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A start, a twin near to it and one further away."""
+    """A start, a twin near to it and one further away; one other in each respect."""
+    changes = {"a": {}, "near": {"moved": 0.05}, "far": {"moved": 0.5}} | {n: other[0] for n, other in OTHERS.items()}
     root = tmp_path_factory.mktemp("models")
-    return {name: write(root / name, seed=5, moved=moved) for name, moved in (("a", 0.0), ("near", 0.05), ("far", 0.5))}
+    return {name: write(root / name, seed=5, **change) for name, change in changes.items()}
 
 
 def test_report_with_noise(models: dict[str, Path]) -> None:
@@ -36,16 +42,12 @@ def test_report_with_noise(models: dict[str, Path]) -> None:
     report = compare(a, far, lambda: drawn, noise=(a, near), max_length=64)
     assert [x.where for x in report.lines if x.estimator == "biased"] == [*"0123", "low", "mid", "late", "all"]
     for line in report.lines:
-        assert line.noise is not None
-        assert line.ratio is not None
         assert line.ratio.value > 1
         assert line.divergence.low <= line.divergence.value <= line.divergence.high
         assert set(line.seeds) == {42, 43}
     every = report.of("all", "debiased")
     layers = [report.of(str(n), "debiased").divergence.value for n in range(4)]
     assert every.divergence.value == pytest.approx(np.mean(layers))
-    assert every.ratio is not None
-    assert every.noise is not None
     assert every.ratio.value == pytest.approx(every.divergence.value / every.noise.value)
     alone = compare(a, near, lambda: drawn, max_length=64).of("all", "debiased")
     assert alone.divergence.value == pytest.approx(every.noise.value)
@@ -77,35 +79,7 @@ def test_groups_are_the_papers() -> None:
     assert groups(22) == {"low": tuple(range(8)), "mid": tuple(range(8, 15)), "late": tuple(range(15, 22))}
 
 
-def test_the_command_prints_json_and_a_table(models: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
-    a, near, far = (str(models[name]) for name in ("a", "near", "far"))
-    options = f"--noise {a} {near} --texts embedded --n 12 --seeds 42,43 --max-length 48"
-    arguments = ["analyze", "cka", a, far, *options.split()]
-    app([*arguments, "--json"], standalone_mode=False)
-    found = json.loads(capsys.readouterr().out)
-    assert found["per_seed"] == 12
-    assert len(found["lines"]) == 16
-    app(arguments, standalone_mode=False)
-    printed = capsys.readouterr().out
-    assert "noise (debiased)" in printed
-    assert "95% jackknife intervals over texts" in printed
-
-
-OTHERS = {
-    "depth": ({"num_hidden_layers": 3}, "has 4 layers, ", "num_hidden_layers is 4 in "),
-    "width": ({"hidden_size": 16}, "has 32 dimensions, ", "hidden_size is 32 in "),
-    "tokenizer": ({"vocabulary": 420}, "the tokenizers of ", "the checkpoints do not fit: "),
-}
 SAMPLED = ("--texts", "embedded", "--n", "8", "--max-length", "32")
-
-
-@pytest.fixture(scope="module")
-def unlike(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """One checkpoint, and one other in each respect."""
-    root = tmp_path_factory.mktemp("models")
-    return {"a": write(root / "a", seed=5)} | {
-        name: write(root / name, seed=5, **changes) for name, (changes, *_) in OTHERS.items()
-    }
 
 
 @pytest.fixture
@@ -114,11 +88,21 @@ def analyze(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], 
     return lambda *arguments: call(monkeypatch, capfd, "analyze", *map(str, arguments))
 
 
+def test_the_command_prints_json_and_a_table(models: dict[str, Path], analyze: Callable[..., Said]) -> None:
+    options = ("--texts", "embedded", "--n", "12", "--seeds", "42,43", "--max-length", "48")
+    arguments = ("cka", models["a"], models["far"], "--noise", models["a"], models["near"], *options)
+    found = json.loads(analyze(*arguments, "--json").out)
+    assert (found["per_seed"], len(found["lines"])) == (12, 16)
+    printed = analyze(*arguments).out
+    assert "noise (debiased)" in printed
+    assert "95% jackknife intervals over texts" in printed
+
+
 @pytest.mark.parametrize("other", OTHERS)
 def test_checkpoints_that_do_not_fit_are_refused_and_nothing_is_written(
-    other: str, unlike: dict[str, Path], analyze: Callable[..., Said], tmp_path: Path
+    other: str, models: dict[str, Path], analyze: Callable[..., Said], tmp_path: Path
 ) -> None:
-    a, b = unlike["a"], unlike[other]
+    a, b = models["a"], models[other]
     line = analyze("cka", a, b, *SAMPLED).refusal()
     assert OTHERS[other][1] in line
     assert str(b) in line
@@ -128,24 +112,19 @@ def test_checkpoints_that_do_not_fit_are_refused_and_nothing_is_written(
 
 
 def test_a_run_s_folder_is_answered_with_its_model(
-    unlike: dict[str, Path], analyze: Callable[..., Said], tmp_path: Path
+    models: dict[str, Path], analyze: Callable[..., Said], tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
-    shutil.copytree(unlike["a"], run / "model")
+    shutil.copytree(models["a"], run / "model")
     for command in (("cka", *SAMPLED), ("transplant", "--layers", "0", "--out", tmp_path / "out")):
-        assert f"give {run / 'model'}" in analyze(command[0], unlike["a"], run, *command[1:]).err
+        assert f"give {run / 'model'}" in analyze(command[0], models["a"], run, *command[1:]).err
 
 
-@pytest.fixture(scope="module")
-def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write(tmp_path_factory.mktemp("model") / "a", seed=5)
-
-
-def test_pooling_is_in_float64(encoder: Path) -> None:
+def test_pooling_is_in_float64(models: dict[str, Path]) -> None:
     """The mean of float32 states in float32 is about 1e-7 off; sums of deep layers lose far more."""
-    ids, _ = token_ids([encoder], TEXTS[:5], 64)
-    found = layer_states(encoder, ids, device="cpu")
-    library = AutoModel.from_pretrained(encoder).eval()
+    ids, _ = token_ids([models["a"]], TEXTS[:5], 64)
+    found = layer_states(models["a"], ids, device="cpu")
+    library = AutoModel.from_pretrained(models["a"]).eval()
     for number, text in enumerate(ids):
         with torch.no_grad():
             hidden = library(input_ids=torch.tensor([text]), output_hidden_states=True).hidden_states
@@ -172,8 +151,8 @@ def test_every_text_is_as_likely_as_any_other() -> None:
         assert all(len(rows) == min(count, 40) for rows in few.drawn.values())
 
 
-def test_texts_are_cut_at_the_model_s_positions_and_counted(encoder: Path, tmp_path: Path) -> None:
-    texts = [TEXTS[n][: 40 * (n + 1)] for n in range(9)]
+def test_texts_are_cut_at_the_model_s_positions_and_counted(models: dict[str, Path], tmp_path: Path) -> None:
+    texts, encoder = [TEXTS[n][: 40 * (n + 1)] for n in range(9)], models["a"]
     lengths = [len(x) for x in token_ids([encoder], texts, 10_000)[0]]
     assert max(lengths) == 128 > min(lengths), "max_position_embeddings"
     limit = sorted(lengths)[2]

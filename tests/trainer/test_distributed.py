@@ -11,6 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.helpers.trainer_make import ledger_of, train
 from tests.helpers.two_processes import GOLDEN, curve, two_processes
 from trainer import api
 from trainer.ledger import read_ledger
@@ -26,10 +27,8 @@ def test_ddp_gives_the_golden_curve_and_one_process_takes_over(small: list[str],
     shutil.rmtree(taken / "model")
     (taken / "ledger.json").unlink()
     (taken / "checkpoints" / "latest").write_text("end-1-detour")
-    result = api.pretrain("toy_detour", out=taken, overrides=small, resume=True, progress="none")
+    assert ledger_of(train(taken, small, resume=True)).world_sizes == (2, 1)
     assert curve(taken) == pytest.approx(GOLDEN, abs=1e-5)
-    assert result.ledger is not None
-    assert result.ledger.world_sizes == (2, 1)
     a, b = load_file(out / "model" / "model.safetensors"), load_file(taken / "model" / "model.safetensors")
     for name, value in a.items():
         torch.testing.assert_close(value, b[name], rtol=1e-4, atol=1e-4)
@@ -42,7 +41,7 @@ def test_fsdp2_continues_a_stopped_single_process_on_the_golden_curve(small: lis
         if tick.done == 9:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    assert api.pretrain("toy_detour", out=out, overrides=small, progress=listen).status == "preempted"
+    assert train(out, small, progress=listen).status == "preempted"
     assert len(curve(out)) == 10
     two_processes(out, [*small, "engine.distributed=fsdp2", "batch.micro=2"], "--resume")
     assert curve(out) == pytest.approx(GOLDEN, abs=1e-5)
@@ -52,13 +51,9 @@ def test_fsdp2_continues_a_stopped_single_process_on_the_golden_curve(small: lis
 def test_freezing_thawing_and_isolation_are_the_same_on_two_processes(
     strategy: str, small: list[str], tmp_path: Path
 ) -> None:
-    overrides = [
-        *small,
-        "phases.0.freeze={layers: '0-1'}",
-        "phases.1.isolate_documents=true",
-        f"engine.distributed={strategy}",
-    ]
-    one = api.pretrain("toy_detour", out=tmp_path / "one", overrides=overrides, progress="none")
+    parts = ("phases.0.freeze={layers: '0-1'}", "phases.1.isolate_documents=true", f"engine.distributed={strategy}")
+    overrides = [*small, *parts]
+    one = ledger_of(train(tmp_path / "one", overrides))
     two_processes(tmp_path / "two", overrides)
     assert curve(tmp_path / "two") == pytest.approx(curve(tmp_path / "one"), abs=1e-5)
     frozen = load_file(tmp_path / "two" / "phases" / "detour" / "model.safetensors")
@@ -68,11 +63,10 @@ def test_freezing_thawing_and_isolation_are_the_same_on_two_processes(
         if name.startswith(("model.layers.0.", "model.layers.1.")):
             assert torch.equal(value, same[name])
             assert not torch.equal(value, final[name])
-    assert one.ledger is not None
     assert api.ledger_diff(tmp_path / "one", tmp_path / "two").matched
     two = read_ledger(tmp_path / "two")
     assert (two.world_sizes, two.distributed) == ((2,), strategy)
-    for mine, theirs in zip(one.ledger.phases, two.phases, strict=True):
+    for mine, theirs in zip(one.phases, two.phases, strict=True):
         assert mine.targets == theirs.targets, "of both processes"
         assert mine.validation_loss == pytest.approx(theirs.validation_loss, abs=1e-5)
         assert mine.train_loss == pytest.approx(theirs.train_loss, abs=1e-5)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.cli_make import SCRIPT, process
+from tests.helpers.trainer_make import train
 from tests.helpers.two_processes import curve
 from trainer import api
 from trainer.ledger import read_ledger
@@ -62,7 +63,7 @@ def test_the_batch_script_of_two_nodes(small: list[str], tmp_path: Path) -> None
     bash(tmp_path, "job.sh", SLURM_JOB_ID=str(os.getpid()), SLURM_JOB_NODELIST="first,second")
     assert not (tmp_path / "requeued").exists()
     one, four = tmp_path / "runs" / "one", tmp_path / "runs" / "four"
-    api.pretrain("toy_detour", out=one, overrides=fields, progress="none", built_corpus=True)
+    train(one, fields, built_corpus=True)
     assert read_ledger(four).world_sizes == (4,)
     assert api.ledger_diff(one, four).matched
     assert curve(four) == pytest.approx(curve(one), abs=1e-5)

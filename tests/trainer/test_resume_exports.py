@@ -62,17 +62,10 @@ def killed_before(number: int, call: Callable[..., None]) -> Callable[..., None]
     ],
 )
 def test_a_kill_before_or_during_an_export_loses_nothing(
-    module: object,
-    name: str,
-    number: int,
-    lost: str,
-    reference: Path,
-    small: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    module: object, name: str, number: int, lost: str, reference: Path, small: list[str], tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
-    with monkeypatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, name, killed_before(number, getattr(module, name)))
         with pytest.raises(Killed):
             train(out, [*small, *EXPORTING])
@@ -97,8 +90,7 @@ def test_a_kill_before_or_during_an_export_loses_nothing(
 def test_a_damaged_ledger_or_model_is_written_again(
     name: str, content: bytes | None, reference: Path, small: list[str], tmp_path: Path
 ) -> None:
-    out = tmp_path / "run"
-    shutil.copytree(reference, out)
+    out = shutil.copytree(reference, tmp_path / "run")
     (out / name).unlink() if content is None else (out / name).write_bytes(content)
     assert train(out, [*small, *EXPORTING], resume=True).status == "done"
     assert results(out) == results(reference)
