@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
-from biobench.finetune import loop
 from biobench.finetune.engine import finetune
 from biobench.finetune.loop import Outcome, Run
 from biobench.finetune.network import Network
-from biobench.finetune.prepare import Prepared
+from tests.finetune.conftest import Stage
 
 SIX = ("training.epochs=2", "training.evaluate_every=1")
 """48 documents in batches of 16: six steps, a validation after each."""
@@ -21,35 +19,6 @@ SIX = ("training.epochs=2", "training.evaluate_every=1")
 
 def _silent(done: int, total: int, what: str) -> None:
     """No progress."""
-
-
-class Stage:
-    """The loop with scripted validation scores; keeps the weights that each decision saw, and its threshold."""
-
-    def __init__(self, patch: pytest.MonkeyPatch, scores: list[float], thresholds: list[float] | None = None) -> None:
-        self.validated: list[dict[str, torch.Tensor]] = []
-        self.tested: list[dict[str, torch.Tensor]] = []
-        self.used: list[float] = []
-        left, given = iter(scores), iter(thresholds or [])
-
-        def probabilities(network: Network, prepared: Prepared, split: Any, *_: Any) -> list[Any]:
-            seen = self.tested if split is prepared.test else self.validated
-            seen.append({k: v.detach().clone() for k, v in network.state_dict().items()})
-            return []
-
-        def decide(prepared: Prepared, split: Any, chances: Any, threshold: float) -> list[Any]:
-            self.used.append(threshold)
-            return []
-
-        def score(prepared: Prepared, documents: Any, said: Any) -> Any:
-            value = next(left)
-            return SimpleNamespace(values={"macro_f1": -value, "micro_f1": value, "weighted_f1": 0.5})
-
-        patch.setattr(loop, "probabilities", probabilities)
-        patch.setattr(loop, "decide", decide)
-        if thresholds:
-            patch.setattr(loop, "threshold_of", lambda *_: next(given))
-        patch.setattr(Prepared, "score", score)
 
 
 def _train(setup: Any, *overrides: str, head: dict[str, Any] | None = None) -> Outcome:

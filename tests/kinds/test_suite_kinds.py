@@ -22,44 +22,20 @@ from biobench.schema.document import Document, Prediction
 from biobench.score import compute, oracle, rescore
 from biobench.store import Store
 from tests.helpers.spec_make import spec_text, write_spec
+from tests.helpers.sts_make import COMMON, STS, WORDS, write_sts
 from tests.helpers.tiny import make_tiny_encoder
 
-COMMON = {
-    "protocol": "{max_length: 64}",
-    "training": "{epochs: 3, learning_rate: 1e-3, batch_size: 8, precision: fp32}",
-    "head": "{kind: sequence, pooling: mean}",
-}
-STS = spec_text(
-    "my_sts", type="regression", source="{folder: sts, files: {train: train.csv, validation: dev.csv, test: test.csv}}",
-    reader="{format: tsv, separator: comma, columns: {first: a, text: b, label: score}}", labels="[similarity]",
-    scale="[0, 5]", metric="{primary: pearson, paper: spearman}", **COMMON,
-)  # fmt: skip
 MCQA = spec_text(
     "my_mcqa", type="multiple_choice", labels="[A, B, C]", metric="{primary: exact_match, paper: hamming}",
     source="{folder: mcqa, files: {train: train.jsonl, validation: dev.jsonl, test: test.jsonl}}",
     reader="{format: choices, layout: lines, question: q, options: [A, B, C], right: answer, right_is: from_one}",
     **COMMON,
 )  # fmt: skip
-WORDS = ("fever", "cough", "liver", "heart", "renal", "dose", "tumour", "blood")
 
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tiny_encoder(tmp_path_factory.mktemp("tiny"))
-
-
-def write_sts(folder: Path, sizes: tuple[int, int, int] = (24, 8, 24), *, head: str = "a,b,score\r\n") -> None:
-    """Pairs that share more words the higher their score; a byte order mark and CRLF line ends."""
-    folder.mkdir(parents=True, exist_ok=True)
-    rng = np.random.default_rng(3)
-    for name, size in zip(("train", "dev", "test"), sizes, strict=True):
-        rows = []
-        for _ in range(size):
-            shared = int(rng.integers(0, 6))
-            first = [WORDS[i] for i in rng.permutation(8)[:5]]
-            second = first[:shared] + [f"other{i}" for i in range(5 - shared)]
-            rows.append(f"{' '.join(first)},{' '.join(second)},{shared}\r\n")
-        (folder / f"{name}.csv").write_bytes(("\ufeff" + head + "".join(rows)).encode())
 
 
 def write_mcqa(folder: Path, sizes: tuple[int, int, int] = (16, 8, 12)) -> None:

@@ -24,7 +24,7 @@ def _sequences(vocabulary: int, lengths: tuple[int, ...]) -> list[np.ndarray]:
     return [rng.integers(5, vocabulary, size=n) for n in lengths]
 
 
-@pytest.mark.parametrize(("name", "attention"), [("bert", "padded"), *((name, "packed") for name in sorted(FAMILIES))])
+@pytest.mark.parametrize(("name", "attention"), [("bert", "padded"), *((n, "packed") for n in sorted(FAMILIES))])
 def test_states_are_the_model_s_own_with_and_without_token_types(name: str, attention: str, tmp_path: Path) -> None:
     """Packed or padded. Token types of a pair reach the encoders that know several; others do not see them."""
     checkpoint = find_checkpoint(str(make_checkpoint(name, tmp_path)))
