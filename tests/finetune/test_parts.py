@@ -69,7 +69,6 @@ def test_training_the_used_rows_is_training_the_whole_table(folders: Callable[[s
     for _ in range(2):
         reference = make_optimizer(dense, recipe)
         with trained_rows(encoder, documents) as rows:
-            assert rows is not None
             assert rows.used.tolist() == sorted({1, pad_id, 5, 7, 9, 30})
             rows.train()
             optimizer = torch.optim.AdamW([rows.rows], lr=0.1, weight_decay=0.3)

@@ -155,7 +155,6 @@ def test_a_direction_weighs_by_its_product_over_the_root_of_the_width() -> None:
     head = ProbeHead(4, 2, probe).eval()
     states = torch.randn(2, 3, 4)
     real = torch.tensor([[True, True, True], [True, True, False]])
-    assert head.direction is not None
     with torch.no_grad():
         head.direction.copy_(torch.tensor([1.0, -2.0, 0.5, 3.0]))
         for row, count in enumerate((3, 2)):

@@ -164,23 +164,17 @@ def test_six_steps_wait_only_to_read_their_losses(
 
 def test_the_watcher_sees_what_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the test above could not fail."""
-    states = torch.ones(4, requires_grad=True)
+    states = torch.ones(4)
     with watched(monkeypatch, states) as device:
-        loss = (states * 2).sum()
-        float(loss)
+        float((states * 2).sum())
         (states * 3)[states > 0]
-        (states * 2).nonzero()
         torch.repeat_interleave(states, (states * 2).long())
         torch.repeat_interleave(states, (states * 2).long(), output_size=8)
-        bool(loss > 1)
         torch.ones(2).to(torch.device("cpu"))
         machine.to_device([1, 2], torch.device("cpu"))
         torch.ones(3).nonzero().tolist()
-        loss.detach().tolist()
     seen = [w for w in device.waits if w != "_local_scalar_dense"]
-    wanted = {"__float__", "index by a mask", "nonzero", "__bool__", "a copy from pageable memory", "tolist"}
-    assert {*wanted, "repeat_interleave"} == set(seen)
-    assert seen.count("repeat_interleave") == 1
+    assert seen == ["__float__", "index by a mask", "repeat_interleave", "a copy from pageable memory"]
 
 
 def test_a_step_that_is_repeated_on_cuda_draws_the_devices_numbers_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ STS = spec_text(
 WORDS = ("fever", "cough", "liver", "heart", "renal", "dose", "tumour", "blood")
 
 
-def write_sts(folder: Path, sizes: tuple[int, int, int] = (24, 8, 24), *, head: str = "a,b,score\r\n") -> None:
+def write_sts(folder: Path, sizes: tuple[int, int, int] = (24, 8, 24)) -> None:
     """Pairs that share more words the higher their score; a byte order mark and CRLF line ends."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(3)
@@ -32,4 +32,4 @@ def write_sts(folder: Path, sizes: tuple[int, int, int] = (24, 8, 24), *, head: 
             first = [WORDS[i] for i in rng.permutation(8)[:5]]
             second = first[:shared] + [f"other{i}" for i in range(5 - shared)]
             rows.append(f"{' '.join(first)},{' '.join(second)},{shared}\r\n")
-        (folder / f"{name}.csv").write_bytes(("\ufeff" + head + "".join(rows)).encode())
+        (folder / f"{name}.csv").write_bytes(("\ufeffa,b,score\r\n" + "".join(rows)).encode())

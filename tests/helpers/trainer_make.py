@@ -16,7 +16,6 @@ from biobench.errors import BioBenchError
 from trainer import api
 from trainer.corpus.embedded import documents
 from trainer.corpus.shards import train_tokenizer
-from trainer.ledger import Ledger
 from trainer.pretrain import PretrainingResult
 
 SMALL = (
@@ -66,12 +65,6 @@ TEXTS = list(documents(60, seed=3))
 def train(out: Path, overrides: list[str], recipe: str = "toy_detour", **options: Any) -> PretrainingResult:
     """A silent run."""
     return api.pretrain(recipe, out=out, overrides=overrides, **{"progress": "none", **options})
-
-
-def ledger_of(result: PretrainingResult) -> Ledger:
-    """The ledger of a run that is done."""
-    assert result.ledger is not None
-    return result.ledger
 
 
 def refusal(what: str, call: Callable[..., object], *arguments: Any, **options: Any) -> BioBenchError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.helpers.trainer_make import ledger_of, train
+from tests.helpers.trainer_make import train
 from trainer.ledger import Ledger
 from trainer.order import draw, roll
 from trainer.train.progress import read_metrics
@@ -28,7 +28,7 @@ OVERRIDES = [
 def ledger(tmp_path_factory: pytest.TempPathFactory, small: list[str]) -> Ledger:
     root = tmp_path_factory.mktemp("by_hand")
     (root / "kept_out.txt").write_text("a text that is not in the corpus")
-    held = ledger_of(train(root / "run", [*small, *OVERRIDES, f"corpus.root={root}"]))
+    held = train(root / "run", [*small, *OVERRIDES, f"corpus.root={root}"]).ledger
     lines = [line for line in read_metrics(root / "run" / "metrics.jsonl") if line["event"] == "train"]
     assert [line["tokens"] for line in lines] == [STEP * n for n in range(1, 21)]
     for phase, last in zip(held.phases, (lines[11], lines[19]), strict=True):

@@ -9,7 +9,7 @@ import pytest
 
 from biobench.errors import SpecError
 from tests.helpers.cli_make import call
-from tests.helpers.trainer_make import GOOD, SMALL, ledger_of, refusal, train, write
+from tests.helpers.trainer_make import GOOD, SMALL, refusal, train, write
 from trainer import api
 from trainer.recipe.library import load_recipe
 from trainer.recipe.scaffold import write_recipe
@@ -38,7 +38,7 @@ def test_every_toy_recipe_trains(name: str, corpora: Path, tmp_path: Path) -> No
         overrides += [f"phases.{number}.tokens=800", f"phases.{number}.schedule.warmup=0"]
         if recipe.phases[number].schedule.cooldown is not None:
             overrides.append(f"phases.{number}.schedule.cooldown=400")
-    for record in ledger_of(train(tmp_path / "run", overrides, name)).phases:
+    for record in train(tmp_path / "run", overrides, name).ledger.phases:
         assert (record.leak == 0.0) == (record.objective == "clm")
         assert record.steps == 3
 

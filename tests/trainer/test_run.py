@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
 
 from biobench.models.loading import find_checkpoint
-from tests.helpers.trainer_make import ledger_of, refusal, train
+from tests.helpers.trainer_make import refusal, train
 from tests.helpers.two_processes import GOLDEN, curve
 from trainer import api
 from trainer.corpus.builder import build
@@ -140,7 +140,7 @@ def test_zeroed_gradients_leave_weight_decay_at_work(small: list[str], tmp_path:
     """The paper's way: AdamW without a gradient or moments still shrinks matrices by rate / peak * decay a step."""
     freeze = "phases.0.freeze={layers: '0', zeroed_gradients: true}"
     overrides = [*small, freeze, "optimizer.weight_decay=0.01"]
-    detour = ledger_of(train(tmp_path, overrides)).phases[0]
+    detour = train(tmp_path, overrides).ledger.phases[0]
     recipe = load_recipe("toy_detour", overrides)
     phase, steps = recipe.phases[0], recipe.steps(recipe.phases[0])
     shrunk = 1.0
@@ -163,8 +163,8 @@ def test_a_branch_adopts_the_phases_of_another_run(reference: Path, small: list[
     assert len(curve(tmp_path / "same")) == 8
     assert equal(weights(tmp_path / "same" / "model"), weights(reference / "model"))
     assert api.ledger_diff(tmp_path / "same", reference).matched
-    assert ledger_of(same).phases[0].adopted_from == "toy_detour"
-    assert ledger_of(train(tmp_path / "longer", [*branch, "phases.1.tokens=4608"])).steps == 24
+    assert same.ledger.phases[0].adopted_from == "toy_detour"
+    assert train(tmp_path / "longer", [*branch, "phases.1.tokens=4608"]).ledger.steps == 24
     refusal(r"seeds\.data", train, tmp_path / "other", [*branch, "seeds.data=1"])
 
 
@@ -217,10 +217,9 @@ class KilledError(Exception):
 
 
 def test_a_phase_reads_its_own_text_and_a_kill_in_it_changes_no_bit(two: list[str], tmp_path: Path) -> None:
-    whole = ledger_of(train(tmp_path / "whole", two))
+    whole = train(tmp_path / "whole", two).ledger
     first, second = whole.phases
     assert (first.corpus, first.sequence_length, first.batch_sequences) == (None, None, None)
-    assert second.corpus is not None
     assert second.corpus.sources["abstracts"] == pytest.approx(0.75, abs=0.02)
     assert (second.sequence_length, second.batch_sequences, second.tokens, second.steps) == (96, 4, 3072, 8)
     assert second.first_sample == 0, "another corpus is read from its beginning"
@@ -233,7 +232,7 @@ def test_a_phase_reads_its_own_text_and_a_kill_in_it_changes_no_bit(two: list[st
 
     with pytest.raises(KilledError):
         train(tmp_path / "cut", overrides, progress=kill)
-    again = ledger_of(train(tmp_path / "cut", overrides, resume=True))
+    again = train(tmp_path / "cut", overrides, resume=True).ledger
     assert again.model_hash == whole.model_hash
     assert [p.order_hash for p in again.phases] == [p.order_hash for p in whole.phases]
 
@@ -247,7 +246,7 @@ def test_a_corpus_that_a_phase_returns_to_is_continued(two: list[str], tmp_path:
         {"name": "e", "objective": "clm", "tokens": 1536},
     ]
     overrides = [*(o for o in two if not o.startswith("phases")), f"phases={json.dumps(phases)}"]
-    records = ledger_of(train(tmp_path / "run", overrides)).phases
+    records = train(tmp_path / "run", overrides).ledger.phases
     assert [(r.first_sample, r.last_sample) for r in records] == [(0, 31), (0, 31), (32, 63), (0, 31), (32, 63)]
 
 

@@ -121,7 +121,6 @@ def test_intervals_and_ratios_by_hand() -> None:
     spread = one.deviations / 0.5 - other.deviations / 0.25
     half = 2.77645 * np.sqrt(4 / 5 * (spread**2).sum())
     for found in (one.over(other), other.over(one)):
-        assert found is not None
         value, low, high = found
         assert (np.log(value / low), np.log(high / value)) == pytest.approx((half, half), rel=1e-5)
     assert one.over(other) == pytest.approx((2.0, 2 * np.exp(-half), 2 * np.exp(half)), rel=1e-5)
