@@ -53,11 +53,8 @@ def test_examples_are_exactly_as_long_as_planned_with_the_needle_whole_and_in_pl
         assert ids[len(ids) - len(last) :] == last
         body = ids[len(head) : len(ids) - len(last)]
         # A tokenizer that keeps the blank before a word apart leaves it to the haystack.
-        assert any(
-            body[at : at + len(fact)] == fact
-            for fact in (query, inside)
-            for at in [round(document.plan.place * (len(body) - len(fact)))]
-        )
+        places = [(round(document.plan.place * (len(body) - len(fact))), fact) for fact in (query, inside)]
+        assert any(body[at : at + len(fact)] == fact for at, fact in places)
         # One piece of the whole text: what stands right before the needle, and what stands right after it.
         text = " ".join([*document.plan.before, NEEDLE, *document.plan.after])
         whole = own(text, add_special_tokens=False)["input_ids"]

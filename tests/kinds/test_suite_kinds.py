@@ -59,10 +59,8 @@ def spec(folder: Path, text: str) -> Path:
 
 
 def run_two(path: Path, model: Path, data: Path, results: Path, *overrides: str) -> None:
-    made = biobench.run(
-        str(model), str(path), seeds="1-2", data_dir=data, results_dir=results, device="cpu", gate=False,
-        overrides=overrides,
-    )  # fmt: skip
+    fast = {"data_dir": data, "results_dir": results, "device": "cpu", "gate": False}
+    made = biobench.run(str(model), str(path), seeds="1-2", overrides=overrides, **fast)
     assert [r.status for r in made] == ["done", "done"], [r.reason for r in made]
 
 

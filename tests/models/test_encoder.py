@@ -64,17 +64,13 @@ _OTHERS: dict[str, tuple[str, str, dict[str, object]]] = {
 }
 
 
-def _other(name: str) -> Encoder:
-    kind, _, more = _OTHERS[name]
-    torch.manual_seed(0)
-    config = getattr(transformers, kind)(vocab_size=300, max_position_embeddings=80, pad_token_id=1, **_SIZES, **more)
-    return Encoder(transformers.AutoModel.from_config(config), pad_id=1).eval()
-
-
 @pytest.mark.parametrize("name", sorted(_OTHERS))
 def test_states_of_any_family_do_not_depend_on_company_or_history(name: str) -> None:
-    encoder = _other(name)
-    assert encoder.attention == _OTHERS[name][1]
+    kind, attention, more = _OTHERS[name]
+    torch.manual_seed(0)
+    config = getattr(transformers, kind)(vocab_size=300, max_position_embeddings=80, pad_token_id=1, **_SIZES, **more)
+    encoder = Encoder(transformers.AutoModel.from_config(config), pad_id=1).eval()
+    assert encoder.attention == attention
     assert encoder.runs_in_bf16
     assert encoder.first_token_reads
     sequences = _sequences(300, (60, 3, 17, 9, 3, 40, 60))

@@ -168,29 +168,22 @@ def test_every_part_of_a_corpus_names_its_folder(tmp_path: Path, monkeypatch: py
     (tmp_path / "list.txt").write_text("a short text")
     (tmp_path / "a.txt").write_text("one")
     root, written = str(tmp_path), CorpusSource(id="e", path="a.txt")
-    folders = [
-        folder(spec()),
-        folder(spec(seed=1)),
-        folder(spec(sequence_length=33)),
-        folder(spec(held_out=0.2)),
-        folder(spec(shard_tokens=64)),
-        folder(spec(source(count=31))),
-        folder(spec(source(repeat=2))),
-        folder(spec(written, root=root)),
-        folder(spec(), "a short text"),
-        folder(spec(), "another text"),
-        folder(spec(exclude=Exclusion(ngram=12)), "a short text"),
-        folder(spec(), words=train_tokenizer(FIRST, 401, 64)),
-    ]
+    plain, before = folder(spec()), folder(spec(written, root=root))
+    fields = ({"seed": 1}, {"sequence_length": 33}, {"held_out": 0.2}, {"shard_tokens": 64})
+    folders = [plain, before, *(folder(spec(**field)) for field in fields)]
+    folders += [folder(spec(source(count=31))), folder(spec(source(repeat=2)))]
+    folders += [folder(spec(), "a short text"), folder(spec(), "another text")]
+    folders += [folder(spec(exclude=Exclusion(ngram=12)), "a short text")]
+    folders += [folder(spec(), words=train_tokenizer(FIRST, 401, 64))]
     assert len(set(folders)) == len(folders)
-    assert folder(spec(root=root, cache="elsewhere")) == folders[0]
+    assert folder(spec(root=root, cache="elsewhere")) == plain
     listed = spec(root=root, exclude=Exclusion(files=["list.txt"]))
     assert folder(listed) == folder(spec(), "a short text")
     assert folder(listed, "another text") == folder(spec(), "another text", "a short text")
     (tmp_path / "a.txt").write_text("two")
-    assert folder(spec(written, root=root)) != folders[8]
+    assert folder(spec(written, root=root)) != before
     monkeypatch.setattr(builder, "ENCODING", 1)
-    assert folder(spec()) != folders[0]
+    assert folder(spec()) != plain
 
 
 @pytest.mark.parametrize(("largest", "dtype"), [(65_535, "uint16"), (65_536, "uint32"), (262_143, "uint32")])

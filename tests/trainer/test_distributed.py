@@ -25,8 +25,7 @@ def test_ddp_gives_the_golden_curve_and_one_process_takes_over(small: list[str],
     out = tmp_path / "ddp"
     two_processes(out, small)
     assert curve(out) == pytest.approx(GOLDEN, abs=1e-5)
-    taken = tmp_path / "taken"
-    shutil.copytree(out, taken)
+    taken = shutil.copytree(out, tmp_path / "taken")
     shutil.rmtree(taken / "model")
     (taken / "ledger.json").unlink()
     (taken / "checkpoints" / "latest").write_text("end-1-detour")
@@ -59,9 +58,8 @@ def test_freezing_thawing_and_isolation_are_the_same_on_two_processes(
     one = train(tmp_path / "one", overrides).ledger
     two_processes(tmp_path / "two", overrides)
     assert curve(tmp_path / "two") == pytest.approx(curve(tmp_path / "one"), abs=1e-5)
-    frozen = load_file(tmp_path / "two" / "phases" / "detour" / "model.safetensors")
-    final = load_file(tmp_path / "two" / "model" / "model.safetensors")
-    same = load_file(tmp_path / "one" / "phases" / "detour" / "model.safetensors")
+    folders = ("two/phases/detour", "two/model", "one/phases/detour")
+    frozen, final, same = (load_file(tmp_path / folder / "model.safetensors") for folder in folders)
     for name, value in frozen.items():
         if name.startswith(("model.layers.0.", "model.layers.1.")):
             assert torch.equal(value, same[name])

@@ -21,20 +21,16 @@ from trainer.model.network import Packing, Trainee, set_dropout
 from trainer.train import phase
 from trainer.train.distributed import determinism
 
-KERNELS = {
-    "flash_attn": Kernel("flash_attn", flash_attn_varlen_func, drops=True),
-    "torch": Kernel("torch", varlen_attn),
-}
+KERNELS = (Kernel("flash_attn", flash_attn_varlen_func, drops=True), Kernel("torch", varlen_attn))
 
 
-@pytest.fixture(params=sorted(KERNELS))
+@pytest.fixture(params=KERNELS, ids=lambda kernel: kernel.name)
 def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Kernel:
     """A kernel that the CPU is told to have."""
-    chosen = KERNELS[request.param]
-    monkeypatch.setattr(attention, "KERNELS", (chosen,))
+    monkeypatch.setattr(attention, "KERNELS", (request.param,))
     monkeypatch.setattr(attention, "DEVICES", ("cuda", "cpu"))
     CALLS.clear()
-    return chosen
+    return request.param
 
 
 @pytest.mark.parametrize("window", [Reach(8, 0), Reach(8, 8), Reach(-1, 0), Reach(-1, -1)])

@@ -24,12 +24,10 @@ class Killed(BaseException):
 
 def results(out: Path) -> dict[str, bytes]:
     """Name to content of all that the run is for; checkpoints, the start and the metrics are left out."""
-    files = [f for f in out.rglob("*") if f.is_file() and f.relative_to(out).parts[0] not in ("checkpoints", "start")]
-    return {
-        str(f.relative_to(out)): b"" if f.name in OF_THE_MOMENT else f.read_bytes()
-        for f in files
-        if f.name not in ("metrics.jsonl", "recipe.json")
-    }
+    files = {f.relative_to(out): f for f in out.rglob("*") if f.is_file()}
+    apart = {"checkpoints", "start", "metrics.jsonl", "recipe.json"}
+    read = {name: b"" if f.name in OF_THE_MOMENT else f.read_bytes() for name, f in files.items()}
+    return {str(name): content for name, content in read.items() if name.parts[0] not in apart}
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from tests.helpers.trainer_make import refusal, train
 from tests.helpers.two_processes import GOLDEN, curve
 from trainer import api
 from trainer.corpus.builder import build
+from trainer.ledger import read_ledger
 from trainer.model.families import layers_of
 from trainer.model.network import Trainee
 from trainer.recipe.library import load_recipe
@@ -57,13 +58,15 @@ def test_the_export_loads_bidirectional_and_the_ledger_states_the_run(reference:
     config = json.loads((folder / "config.json").read_text())
     assert config["global_attn_every_n_layers"] == 3
     assert config["global_rope_theta"] == 160000.0
-    ledger = json.loads((folder / "ledger.json").read_text())
-    detour, decay = ledger["phases"]
-    assert (detour["objective"], decay["objective"], ledger["tokens"]) == ("clm", "mlm", 20 * 8 * 48)
-    assert detour["leak"] == 0.0 < decay["leak"]
-    assert (detour["targets"], decay["first_sample"]) == (12 * 8 * 47, 96)
-    assert ledger["model_hash"] == find_checkpoint(str(folder)).hash, "by this benchmark records find the ledger"
-    assert json.loads((reference / "ledger.json").read_text()) == ledger
+    ledger = read_ledger(folder)
+    detour, decay = ledger.phases
+    assert (detour.objective, decay.objective, ledger.tokens) == ("clm", "mlm", 20 * 8 * 48)
+    assert detour.leak == 0.0 < decay.leak
+    assert (detour.targets, decay.first_sample) == (12 * 8 * 47, 96)
+    assert ledger.model_hash == find_checkpoint(str(folder)).hash, "by this benchmark records find the ledger"
+    assert (ledger.device, ledger.compiled, ledger.deterministic, ledger.micro_windows) == ("cpu", False, False, 8)
+    assert detour.kernels == {"full_attention": "sdpa", "sliding_attention": "dense"}
+    assert read_ledger(reference / "ledger.json") == ledger
     assert "toy_detour" in (folder / "README.md").read_text()
     assert (reference / "phases" / "detour" / "model.safetensors").is_file()
 
@@ -177,8 +180,7 @@ def test_a_folder_with_a_run_is_not_overwritten_and_a_changed_recipe_not_resumed
 
 
 def test_a_damaged_checkpoint_or_shard_is_one_clear_line(reference: Path, small: list[str], tmp_path: Path) -> None:
-    out = tmp_path / "copy"
-    shutil.copytree(reference, out)
+    out = shutil.copytree(reference, tmp_path / "copy")
     shutil.rmtree(out / "model")
     (out / "ledger.json").unlink()
     assert train(out, small, resume=True).status == "done"
@@ -238,13 +240,8 @@ def test_a_phase_reads_its_own_text_and_a_kill_in_it_changes_no_bit(two: list[st
 
 
 def test_a_corpus_that_a_phase_returns_to_is_continued(two: list[str], tmp_path: Path) -> None:
-    phases = [
-        {"name": "a", "objective": "clm", "tokens": 1536},
-        {"name": "b", "objective": "clm", "tokens": 1536, "corpus": {"shares": {"notes": 1.0}}},
-        {"name": "c", "objective": "clm", "tokens": 1536},
-        {"name": "d", "objective": "clm", "tokens": 1536, "data": "restart"},
-        {"name": "e", "objective": "clm", "tokens": 1536},
-    ]
+    own = {"b": {"corpus": {"shares": {"notes": 1.0}}}, "d": {"data": "restart"}}
+    phases = [{"name": name, "objective": "clm", "tokens": 1536, **own.get(name, {})} for name in "abcde"]
     overrides = [*(o for o in two if not o.startswith("phases")), f"phases={json.dumps(phases)}"]
     records = train(tmp_path / "run", overrides).ledger.phases
     assert [(r.first_sample, r.last_sample) for r in records] == [(0, 31), (0, 31), (32, 63), (0, 31), (32, 63)]

@@ -48,24 +48,18 @@ def test_all_layers_give_the_donor_and_none_the_recipient(two: tuple[Path, Path]
 
 
 @pytest.mark.parametrize(
-    ("name", "part", "own_norms"),
+    ("part", "own_norms", "names"),
     [
-        ("distilbert.transformer.layer.1.sa_layer_norm.weight", "attention", False),
-        ("model.layers.1.attn_norm.weight", "attention", False),
-        ("model.layers.1.mlp_norm.weight", "mlp", False),
-        ("bert.encoder.layer.1.attention.output.dense.weight", "attention", False),
-        ("bert.encoder.layer.1.output.dense.weight", "mlp", False),
-        ("model.layers.1.post_attention_layernorm.weight", "mlp", False),
-        ("model.layers.1.post_attention_layernorm.weight", "attention", True),
-        ("model.layers.1.input_layernorm.weight", "attention", False),
-        ("model.layers.1.input_layernorm.weight", "attention", True),
-        ("model.layers.1.pre_feedforward_layernorm.weight", "mlp", True),
-        ("model.layers.1.post_feedforward_layernorm.weight", "mlp", True),
+        ("attention", False, "sa_layer_norm attn_norm attention.output.dense input_layernorm"),
+        ("attention", True, "input_layernorm post_attention_layernorm"),
+        ("mlp", False, "mlp_norm output.dense post_attention_layernorm"),
+        ("mlp", True, "pre_feedforward_layernorm post_feedforward_layernorm"),
     ],
 )
-def test_parts_of_every_family_and_the_four_norms_of_a_gemma_block(name: str, part: Part, own_norms: bool) -> None:
-    assert block_of(name, own_norms=own_norms) == (1, part)
-    assert block_of(name.replace("1", "11"), own_norms=own_norms) == (11, part)
+def test_parts_of_every_family_and_the_four_norms_of_a_gemma_block(part: Part, own_norms: bool, names: str) -> None:
+    for name in names.split():
+        for layer, of in ((1, "model.layers.1"), (11, "bert.encoder.layer.11"), (1, "distilbert.transformer.layer.1")):
+            assert block_of(f"{of}.{name}.weight", own_norms=own_norms) == (layer, part), name
     assert block_of("model.embeddings.tok_embeddings.weight") is block_of("head.dense.weight") is None
 
 
