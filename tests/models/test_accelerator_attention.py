@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from transformers import AutoModel
 
 from biobench.core import attention as core
 from biobench.core.attention import Kernel, choose_kernel
@@ -42,20 +43,15 @@ def accelerated(monkeypatch: pytest.MonkeyPatch) -> None:
     CALLS.clear()
 
 
-def computed(
-    layout: Layout, tensors: list[Tensor], window: int | None, scaling: float | None, dropout: float
-) -> Tensor:
+def computed(layout: Layout, tensors: list[Tensor], window: int | None, scaling: Any, dropout: float) -> Tensor:
     with packed(layout):
-        out, _ = attention._packed_attention(torch.nn.Identity(), *tensors, None, dropout, scaling, window)
-    return out
+        return attention._packed_attention(torch.nn.Identity(), *tensors, None, dropout, scaling, window)[0]
 
 
 def test_the_substitutes_have_the_signature_of_torchs_kernel() -> None:
     varlen = pytest.importorskip("torch.nn.attention.varlen")
-    real = inspect.signature(varlen.varlen_attn).parameters
-    assert {name: p.kind for name, p in real.items()} == {
-        name: p.kind for name, p in inspect.signature(varlen_attn).parameters.items()
-    }
+    real, ours = (inspect.signature(call).parameters.values() for call in (varlen.varlen_attn, varlen_attn))
+    assert {(p.name, p.kind) for p in real} == {(p.name, p.kind) for p in ours}
 
 
 @pytest.mark.parametrize("groups", [HEADS, 2])
@@ -149,10 +145,7 @@ def refuses(*_: Any, **__: Any) -> Tensor:
 
 def test_a_kernel_with_other_states_or_none_is_left_out(tmp_path: Any) -> None:
     """Local windows that a kernel does not see would change scores in silence."""
-    folder = make_checkpoint("modernbert", tmp_path / "modernbert")
-    from transformers import AutoModel
-
-    model = AutoModel.from_pretrained(folder)
+    model = AutoModel.from_pretrained(make_checkpoint("modernbert", tmp_path / "modernbert"))
     for name, weights in model.named_parameters():
         if "attn" in name:
             weights.data.mul_(8.0)  # of random weights the states hardly depend on attention
