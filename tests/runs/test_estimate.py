@@ -35,8 +35,6 @@ def item(plan: RunPlan, model: int, task: str) -> Item:
 def test_characters_and_tokens_are_those_of_all_texts_that_a_run_reads(plan: RunPlan) -> None:
     one = item(plan, 1, "demo_topic")
     data, recipe = one.task.data, one.task.loaded.spec.training
-    assert data is not None
-    assert recipe.epochs is not None
     tokenizer = load_tokenizer(one.checkpoint)
 
     def tokens(text: str) -> int:
@@ -51,7 +49,6 @@ def test_characters_and_tokens_are_those_of_all_texts_that_a_run_reads(plan: Run
 def test_steps_are_those_of_epochs_trials_and_probes(plan: RunPlan) -> None:
     one = item(plan, 0, "demo_topic")
     data, spec = one.task.data, one.task.loaded.spec
-    assert data is not None
     batches = -(-len(data.train) // spec.training.batch_size)
     assert steps_of(one) == (spec.training.epochs or 0) * batches
     assert steps_of(replace(one, track="tuned")) == len(spec.training.grid) * steps_of(one)
@@ -80,7 +77,6 @@ def test_parameters_are_read_from_the_files(plan: RunPlan) -> None:
 
     for checkpoint in plan.checkpoints:
         loaded = load_encoder(checkpoint, plan.device).parameters
-        assert checkpoint.parameters is not None
         assert loaded <= checkpoint.parameters < 1.2 * loaded, "the files hold a pooler too"
 
 
