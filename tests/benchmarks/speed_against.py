@@ -128,8 +128,7 @@ def compare_speed(work: Work, rounds: int, *, report: Callable[[int, Figures], N
         start = turn % len(every)
         for name, flags in every[start:] + every[:start]:
             # an executor's process may start others, as loaders of data do; a pool's may not
-            executor = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=end_with_parent)
-            with executor, bare_main():
+            with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as executor:
                 figures = executor.submit(measure_contender, name, flags, work).result()
             results[name].append(figures)
             report(turn + 1, figures)
