@@ -48,7 +48,7 @@ SCHEMA = pa.schema(
 )
 """`predicted` is false where the model said nothing of the document; gold columns are empty when redacted. The columns
 after it are the fields of a `Prediction`, in their order."""
-_latest: tuple[pa.Table, list[Document]] = SCHEMA.empty_table(), []
+_latest: tuple[pa.Table | None, list[Document]] = None, []
 """The gold columns read last and their documents."""
 
 
@@ -105,7 +105,7 @@ def _documents(table: pa.Table) -> list[Document]:
     """The documents of the gold columns; made once for runs on the same ones that are read after each other."""
     global _latest
     latest, documents = _latest
-    if not table.equals(latest):
+    if latest is None or not table.equals(latest):
         documents = [
             Document(document, group, "", split, spans, labels, tuple(zip(starts, ends, strict=True)), tags)
             for document, group, split, spans, labels, tags, starts, ends in zip(*_columns(table), strict=True)
