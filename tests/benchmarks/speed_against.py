@@ -28,7 +28,6 @@ import typer
 
 from biobench.cli.console.output import print_json
 from biobench.core.machine import peak_memory_bytes, reset_peak_memory, resolve_device, resolve_precision
-from biobench.core.processes import bare_main, end_with_parent
 from biobench.core.threads import machine_load
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
@@ -168,8 +167,7 @@ def best_flags(ratios: Sequence[SpeedRatio]) -> tuple[SpeedRatio | None, SpeedRa
 
 def _in_process(name: str, flags: dict[str, Any] | None, work: Work) -> Figures:
     # an executor's process may start others, as loaders of data do; a pool's may not
-    executor = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=end_with_parent)
-    with executor, bare_main():
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as executor:
         return executor.submit(measure_contender, name, flags, work).result()
 
 
