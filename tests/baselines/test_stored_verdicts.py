@@ -73,7 +73,6 @@ def test_json_and_what_is_stored(tmp_path: Path) -> None:
     said.pop("reasons")
     assert json.loads(path.read_text(encoding="utf-8")) == said
     found = find_baseline(tmp_path / "results", "demo_topic", said["task_hash"], said["data_hash"])
-    assert found is not None
     assert found.model_dump(mode="json") == said
     other_spec = find_baseline(tmp_path / "results", "demo_topic", "another", said["data_hash"])
     assert other_spec == found, "a changed training field leaves the documents as they are"

@@ -235,6 +235,13 @@ def test_a_key_that_hardly_counts_is_found_by_changes_of_several_sizes(low: floa
     assert found == Reach(2, 1)
 
 
+def test_attention_that_reads_no_token_is_refused() -> None:
+    """As transformers builds it where there are more heads of keys than of queries."""
+    deaf = Reluctant(0, 1)
+    deaf.register_forward_hook(lambda _module, _inputs, states: torch.zeros_like(states))
+    refusal("reads no token", guard.layer_reach, lambda _: deaf(torch.ones(1, 9, 4)), deaf, torch.zeros(1, 9))
+
+
 @pytest.mark.parametrize("kind", sorted(CONFIGS))
 @pytest.mark.parametrize("causal", [True, False])
 def test_dropout_reaches_the_attention_of_every_layer(kind: str, causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
