@@ -73,7 +73,6 @@ def test_json_and_what_is_stored(tmp_path: Path) -> None:
     said.pop("reasons")
     assert json.loads(path.read_text(encoding="utf-8")) == said
     found = find_baseline(tmp_path / "results", "demo_topic", said["task_hash"], said["data_hash"])
-    assert found is not None
     assert found.model_dump(mode="json") == said
     other_spec = find_baseline(tmp_path / "results", "demo_topic", "another", said["data_hash"])
     assert other_spec == found, "a changed training field leaves the documents as they are"
@@ -98,18 +97,13 @@ def test_damaged_and_foreign_files(tmp_path: Path) -> None:
     assert "another task" in finding.what
 
 
-def test_a_run_asks_once_and_the_report_shows_floors(tmp_path: Path) -> None:
+def test_a_run_asks_once_and_the_report_shows_baselines(tmp_path: Path) -> None:
     model = str(make_tiny_encoder(tmp_path / "tiny"))
     results = tmp_path / "results"
 
     def made(seed: int, **more: Any) -> None:
-        fast: dict[str, Any] = {
-            "device": "cpu",
-            "overrides": ["training.epochs=1"],
-            "limit": 24,
-            "results_dir": results,
-        }
-        (one,) = run(model, "demo_topic", seeds=seed, **fast, **more)
+        fast = {"device": "cpu", "overrides": ["training.epochs=1"], "limit": 24}
+        (one,) = run(model, "demo_topic", seeds=seed, results_dir=results, **fast, **more)
         assert one.status == "done", one.reason
 
     made(1, gate=False)

@@ -60,12 +60,6 @@ def common(studies: Sequence[StudyScores]) -> list[str]:
     return [t for t in studies[0].study.benchmark.tasks if all(t in s.study.benchmark.tasks for s in studies)]
 
 
-def others(studies: Sequence[StudyScores]) -> list[str]:
-    """Tasks that only some have, or that stand beside the mean."""
-    every = dict.fromkeys(task for s in studies for task in s.study.benchmark.all_ids)
-    return [task for task in every if task not in common(studies)]
-
-
 def _lines(studies: Sequence[StudyScores]) -> list[tuple[StudyScores, ArmRow]]:
     """Small budgets first, arms as declared; means over the common tasks."""
     tasks = common(studies)
@@ -81,12 +75,6 @@ def _percent(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.1f}"
 
 
-def _difference(row: ArmRow) -> str:
-    if row.difference is None or row.low is None or row.high is None:
-        return "–"
-    return f"{100 * row.difference:+.1f} ({100 * row.low:+.1f} to {100 * row.high:+.1f})"
-
-
 def arms(studies: Sequence[StudyScores]) -> str:
     """Budgets and arms down: the mean over the common tasks of each pretraining seed, and the difference."""
     study = studies[0].study
@@ -96,30 +84,25 @@ def arms(studies: Sequence[StudyScores]) -> str:
         f"|--:|---|{'--:|' * len(study.seeds)}--:|--:|",
     ]
     for _, row in _lines(studies):
-        each = " | ".join(_percent(row.scores.get(seed)) for seed in study.seeds)
-        lines.append(f"| {_words(row.budget)} | {row.arm} | {each} | {_percent(row.mean)} | {_difference(row)} |")
+        cells = [_words(row.budget), row.arm, *(_percent(row.scores.get(seed)) for seed in study.seeds)]
+        gap = "–"
+        if row.low is not None:
+            gap = f"{100 * row.difference:+.1f} ({100 * row.low:+.1f} to {100 * row.high:+.1f})"
+        lines.append(f"| {' | '.join([*cells, _percent(row.mean), gap])} |")
     return "\n".join(lines)
 
 
 def chance(row: ArmRow) -> float:
     """p of the t test that the row's interval comes from; the row has one."""
-    assert row.difference is not None
-    assert row.low is not None
-    assert row.high is not None
     freedom = len(row.scores) - 1
     return float(2 * t.sf(abs(row.difference) / ((row.high - row.low) / 2) * t.ppf(0.975, freedom), freedom))
 
 
 def differences(studies: Sequence[StudyScores]) -> list[tuple[str, ArmRow, float, float]]:
     """Everything that was looked at: (task, or "" for the mean; row; p; p with Holm's correction for all of them)."""
-    rows = [("", row) for _, row in _lines(studies)]
-    rows += [
-        (task, row)
-        for task in others(studies)
-        for s in studies
-        if task in s.study.benchmark.all_ids
-        for row in s.rows([task])
-    ]
+    rows, mean = [("", row) for _, row in _lines(studies)], common(studies)
+    for task in dict.fromkeys(task for s in studies for task in s.study.benchmark.all_ids if task not in mean):
+        rows += [(task, row) for s in studies if task in s.study.benchmark.all_ids for row in s.rows([task])]
     rows = [(task, row) for task, row in rows if row.low is not None]
     alone = [chance(row) for _, row in rows]
     return [(*row, p, corrected) for row, p, corrected in zip(rows, alone, holm(alone), strict=True)]

@@ -12,16 +12,8 @@ from typing import Any
 
 import numpy as np
 import torch
+import transformers as hf
 from torch import Tensor, nn
-from transformers import (
-    AutoModelForSequenceClassification,
-    AutoModelForTokenClassification,
-    DataCollatorForTokenClassification,
-    DataCollatorWithPadding,
-    PrinterCallback,
-    Trainer,
-    TrainingArguments,
-)
 
 from biobench.errors import TrainingError
 from biobench.finetune.adapters import make_optimizer
@@ -98,7 +90,7 @@ def _model(checkpoint: Checkpoint, prepared: Prepared, device: torch.device, att
     kind = prepared.spec.type
     if kind == "span_ner":
         return _SpanModel(checkpoint, prepared, device)
-    loader: Any = AutoModelForTokenClassification if kind == "token_ner" else AutoModelForSequenceClassification
+    loader: Any = hf.AutoModelForTokenClassification if kind == "token_ner" else hf.AutoModelForSequenceClassification
     if kind != "token_ner":
         attention = {**attention, "problem_type": f"{kind}_classification"}
     model: nn.Module = loader.from_pretrained(checkpoint.folder, num_labels=len(prepared.outputs), **attention)
@@ -156,9 +148,9 @@ def train_peer(
         return prepared.score(windows.split.documents, predictions).values
 
     tokenizer = load_tokenizer(checkpoint)
-    collator = DataCollatorForTokenClassification if spec.type == "token_ner" else DataCollatorWithPadding
+    collator = hf.DataCollatorForTokenClassification if spec.type == "token_ner" else hf.DataCollatorWithPadding
     with tempfile.TemporaryDirectory() as folder:
-        arguments = TrainingArguments(
+        arguments = hf.TrainingArguments(
             output_dir=folder,
             num_train_epochs=recipe.epochs or 1,
             learning_rate=recipe.learning_rate,
@@ -179,7 +171,7 @@ def train_peer(
             logging_strategy="no",
             **chosen,
         )
-        trainer = Trainer(
+        trainer = hf.Trainer(
             model=model,
             args=arguments,
             train_dataset=train,
@@ -188,7 +180,7 @@ def train_peer(
             compute_metrics=lambda output: score(output, validation),
             optimizers=(optimizer, None),
         )
-        trainer.remove_callback(PrinterCallback)  # stdout is the command's
+        trainer.remove_callback(hf.PrinterCallback)  # stdout is the command's
         trainer.train()
         trainer.compute_metrics = None  # that of validation, where the documents are others
         return score(trainer.predict(test), test)

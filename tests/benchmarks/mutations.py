@@ -31,21 +31,10 @@ ROOMS = (
     *("biobench/schema", "biobench/score", "biobench/stats", "biobench/store", "biobench/submission", "trainer"),
 )
 MOST_TESTS, MOST_SECONDS = 25, 900
-COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "in": "not in", "is": "is not"}
-OPERATORS: dict[type[ast.AST], str] = {
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.In: "in",
-    ast.Is: "is",
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-}
+OPERATORS: dict[type[ast.AST], str] = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!="}
+OPERATORS |= {ast.NotEq: "==", ast.In: "not in", ast.Is: "is not"}
+OPERATORS |= {ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*"}
+"""What stands in an operator's place."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +54,11 @@ def mutations(path: Path) -> Iterator[Mutation]:
     lines = source.splitlines()
     name = path.relative_to(ROOT).as_posix()
 
+    def of(node: ast.AST) -> str:
+        return ast.get_source_segment(source, node) or ""
+
     def one(kind: str, node: ast.AST, after: str) -> Iterator[Mutation]:
-        before = ast.get_source_segment(source, node) or ""
+        before = of(node)
         if "\n" not in before and lines.count(lines[node.lineno - 1]) == 1:  # type: ignore[attr-defined]
             line = lines[node.lineno - 1].strip()  # type: ignore[attr-defined]
             if line.count(before) == 1:
@@ -76,31 +68,25 @@ def mutations(path: Path) -> Iterator[Mutation]:
         if not isinstance(function, ast.FunctionDef):
             continue
         for node in (inner for statement in function.body for inner in ast.walk(statement)):
-            text = ast.get_source_segment(source, node) or ""
+            text = of(node)
             if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in OPERATORS:
                 operator = OPERATORS[type(node.ops[0])]
-                left, right = (ast.get_source_segment(source, n) for n in (node.left, node.comparators[0]))
-                yield from one("comparison", node, f"{left} {COMPARISONS[operator]} {right}")
+                yield from one("comparison", node, f"{of(node.left)} {operator} {of(node.comparators[0])}")
             elif isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
-                operator = {"+": "-", "-": "+", "*": "/", "/": "*"}[OPERATORS[type(node.op)]]
-                left, right = (ast.get_source_segment(source, n) for n in (node.left, node.right))
-                yield from one("arithmetic", node, f"{left} {operator} {right}")
+                yield from one("arithmetic", node, f"{of(node.left)} {OPERATORS[type(node.op)]} {of(node.right)}")
             elif isinstance(node, ast.Constant) and type(node.value) is int:
                 yield from one("off by one", node, str(node.value + 1))
             elif isinstance(node, ast.BoolOp) and len(node.values) == 2:
                 operator = "or" if isinstance(node.op, ast.And) else "and"
-                left, right = (ast.get_source_segment(source, n) for n in node.values)
-                yield from one("and, or", node, f"{left} {operator} {right}")
+                yield from one("and, or", node, f" {operator} ".join(map(of, node.values)))
             elif isinstance(node, ast.Call) and len(node.args) >= 2 and not isinstance(node.args[0], ast.Starred):
-                first, second = (ast.get_source_segment(source, n) or "" for n in node.args[:2])
+                first, second = map(of, node.args[:2])
                 if first != second and not isinstance(node.args[1], ast.Starred):
                     yield from one("swapped arguments", node, text.replace(f"{first}, {second}", f"{second}, {first}"))
-            elif isinstance(node, ast.Expr | ast.AugAssign) and not isinstance(
-                getattr(node, "value", None), ast.Constant
-            ):
+            elif isinstance(node, ast.Expr | ast.AugAssign) and not isinstance(node.value, ast.Constant):
                 yield from one("dropped line", node, "pass")
             elif isinstance(node, ast.If):
-                yield from one("negated condition", node.test, f"not ({ast.get_source_segment(source, node.test)})")
+                yield from one("negated condition", node.test, f"not ({of(node.test)})")
 
 
 def draw(count: int, seed: int) -> list[Mutation]:
@@ -171,9 +157,7 @@ def outcome(mutation: Mutation, database: Path, seconds: dict[str, float]) -> tu
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *nearest(tests, path, seconds)]
     try:
         path.write_text("".join(rows), encoding="utf-8")
-        run = subprocess.run(
-            command, cwd=ROOT, capture_output=True, text=True, timeout=MOST_SECONDS, check=False, env=fresh
-        )
+        run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=MOST_SECONDS, env=fresh)
     except subprocess.TimeoutExpired:
         return "found", "time limit"
     finally:

@@ -28,7 +28,6 @@ import typer
 
 from biobench.cli.console.output import print_json
 from biobench.core.machine import peak_memory_bytes, reset_peak_memory, resolve_device, resolve_precision
-from biobench.core.processes import bare_main, end_with_parent
 from biobench.core.threads import machine_load
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
@@ -116,32 +115,29 @@ def contenders(device: torch.device) -> dict[str, dict[str, Any] | None]:
     return known
 
 
-def compare_speed(
-    work: Work, rounds: int, *, names: Sequence[str] | None = None, report: Callable[[int, Figures], None]
-) -> list[SpeedRatio]:
-    """Let the contenders (all, or these `names`) work in turn; `report` hears of each. Raises BioBenchError."""
+def compare_speed(work: Work, rounds: int, *, report: Callable[[int, Figures], None]) -> list[SpeedRatio]:
+    """Let the contenders work in turn; `report` hears of each. Raises BioBenchError."""
     if find_spec("accelerate") is None:
         raise UsageError("the HF Trainer needs accelerate", hint="pip install accelerate")
     kind = load_task(work.task).spec.type
     if kind not in TYPES:
         raise UsageError(f"--task {work.task} is of type {kind}", hint=f"give a task of type {', '.join(TYPES)}")
-    every = contenders(resolve_device(work.device))
-    chosen = list(every) if names is None else [OURS, *names]
-    results: dict[str, list[Figures]] = {name: [] for name in chosen}
+    every = list(contenders(resolve_device(work.device)).items())
+    results: dict[str, list[Figures]] = {name: [] for name, _ in every}
     for turn in range(rounds):
-        start = turn % len(chosen)
-        for name in chosen[start:] + chosen[:start]:
-            figures = _in_process(name, every[name], work)
+        start = turn % len(every)
+        for name, flags in every[start:] + every[:start]:
+            # an executor's process may start others, as loaders of data do; a pool's may not
+            with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as executor:
+                figures = executor.submit(measure_contender, name, flags, work).result()
             results[name].append(figures)
             report(turn + 1, figures)
-    return [_ratio(name, results[name], results[OURS]) for name in chosen]
+    return [_ratio(name, theirs, results[OURS]) for name, theirs in results.items()]
 
 
 def _ratio(name: str, theirs: Sequence[Figures], ours: Sequence[Figures]) -> SpeedRatio:
     def over(field: str) -> float:
-        pairs = zip(theirs, ours, strict=True)
-        ratios: list[float] = [getattr(t, field) / getattr(o, field) for t, o in pairs]
-        return statistics.median(ratios)
+        return statistics.median(getattr(t, field) / getattr(o, field) for t, o in zip(theirs, ours, strict=True))
 
     def by_seed(rounds: Sequence[Figures]) -> list[float]:
         return [statistics.fmean(scores) for scores in zip(*(f.scores for f in rounds), strict=True)]
@@ -164,13 +160,6 @@ def best_flags(ratios: Sequence[SpeedRatio]) -> tuple[SpeedRatio | None, SpeedRa
     """The fastest of the others whose score is not below ours beyond the noise of seeds, and the fastest of all."""
     others = sorted((r for r in ratios if r.contender != OURS), key=lambda r: r.wall)
     return next((r for r in others if r.as_good), None), next(iter(others), None)
-
-
-def _in_process(name: str, flags: dict[str, Any] | None, work: Work) -> Figures:
-    # an executor's process may start others, as loaders of data do; a pool's may not
-    executor = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=end_with_parent)
-    with executor, bare_main():
-        return executor.submit(measure_contender, name, flags, work).result()
 
 
 def measure_contender(name: str, flags: dict[str, Any] | None, work: Work) -> Figures:
@@ -220,15 +209,10 @@ def main(
     offline: bool = False,
     json_only: bool = False,
 ) -> None:
-    """Let the contenders fine-tune in turn."""
+    """Let the contenders fine-tune for so many rounds and print a line each."""
     quiet_libraries()
     count = threads or torch.get_num_threads()
     work = Work(model, task, data_dir, documents, epochs, tuple(parse_seeds(seeds)), device, count, offline=offline)
-    _compare(work, rounds, json_only=json_only)
-
-
-def _compare(work: Work, rounds: int, *, json_only: bool) -> None:
-    """Run the contenders for so many rounds and print a line each."""
 
     def report(turn: int, figures: Figures) -> None:
         scores = " ".join(f"{100 * score:.1f}" for score in figures.scores)
@@ -238,11 +222,7 @@ def _compare(work: Work, rounds: int, *, json_only: bool) -> None:
             err=True,
         )
 
-    load = machine_load()
-    typer.echo(
-        f"load of the machine at the start: {'not known' if load is None else f'{load:.1f}'}, {work.threads} threads",
-        err=True,
-    )
+    typer.echo(f"load of the machine at the start: {machine_load()}, {count} threads", err=True)
     ratios = compare_speed(work, rounds, report=report)
     best, fastest = best_flags(ratios)
     if json_only:
@@ -250,9 +230,13 @@ def _compare(work: Work, rounds: int, *, json_only: bool) -> None:
         print_json({"ratios": [asdict(r) for r in ratios], **names})
         return
     for r in ratios:
+        over = ""
+        if r.interval is not None and r.contender != OURS:
+            low, high = (100 * end for end in r.interval)
+            over = f" ({100 * r.difference:+.1f} points, 95 % interval {low:+.1f} to {high:+.1f}, paired by seed)"
         typer.echo(
             f"{r.contender}: {r.wall_seconds:.1f} s; of ours: wall {r.wall:.2f}, CPU {r.cpu:.2f}, "
-            f"memory {r.memory:.2f}; micro F1 {100 * r.score:.1f}{_over_ours(r)}"
+            f"memory {r.memory:.2f}; micro F1 {100 * r.score:.1f}{over}"
         )
     if fastest is not None:
         shown = "none" if best is None else f"{best.contender}, {best.wall:.2f} times our wall time"
@@ -260,14 +244,6 @@ def _compare(work: Work, rounds: int, *, json_only: bool) -> None:
             shown = "not known from one seed; give several, such as --seeds 42-46"
         typer.echo(f"best flags with a score not below ours within the noise of seeds: {shown}")
         typer.echo(f"fastest flags whatever the score: {fastest.contender}, {fastest.wall:.2f} times our wall time")
-
-
-def _over_ours(ratio: SpeedRatio) -> str:
-    """The score's distance from ours with its interval, in points."""
-    if ratio.interval is None or ratio.contender == OURS:
-        return ""
-    low, high = (100 * end for end in ratio.interval)
-    return f" ({100 * ratio.difference:+.1f} points, 95 % interval {low:+.1f} to {high:+.1f}, paired by seed)"
 
 
 if __name__ == "__main__":

@@ -12,19 +12,8 @@ from itertools import combinations, groupby
 
 import numpy as np
 
-from biobench.stats import (
-    Counts,
-    DocumentNoise,
-    Redrawn,
-    TaskRuns,
-    document_noise,
-    holm,
-    possible_ranks,
-    redraw,
-    task_weights,
-    tasks_like_these,
-    these_tasks,
-)
+from biobench import stats
+from biobench.stats import Counts, Redrawn, TaskRuns
 
 #: (corpus, groups of test documents, labels): the shape of 8 French and 13 English test splits.
 SHAPES = [
@@ -55,32 +44,31 @@ def verdict(tasks: list[TaskRuns]) -> tuple[tuple[int, int], ...]:
     """Possible ranks of the models, every pair tested on these tasks and on tasks like these."""
     corpora = [corpus for corpus, _, _ in SHAPES]
     drawn: list[list[tuple[Redrawn, ...]]] = [
-        redraw([tasks[i] for i in members]) for _, members in groupby(range(len(tasks)), key=lambda i: corpora[i])
+        stats.redraw([tasks[i] for i in members]) for _, members in groupby(range(len(tasks)), key=lambda i: corpora[i])
     ]
-    weights = [float(w) for w in task_weights(corpora)]
+    weights = [float(w) for w in stats.task_weights(corpora)]
     flat = [row for corpus in drawn for row in corpus]
     pairs = list(combinations(range(len(tasks[0].models)), 2))
     tests = []
     for a, b in pairs:
-        noise: list[DocumentNoise] = []
-        for corpus in drawn:
-            one = document_noise([row[a] for row in corpus], [row[b] for row in corpus], paired=[True] * len(corpus))
-            assert one is not None
-            noise.append(one)
+        noise = [
+            stats.document_noise([row[a] for row in rows], [row[b] for row in rows], paired=[True] * len(rows))
+            for rows in drawn
+        ]
         first, second = ([row[who].full for row in flat] for who in (a, b))
         parts = [(n.variance / len(drawn) ** 2, n.df) for n in noise]
         twice = sum(n.twice for n in noise) / len(drawn) ** 2
-        test = these_tasks(first, second, weights=weights, documents=parts, twice=twice).test
-        assert test is not None
-        tasks_like_these(np.array([x.mean() - y.mean() for x, y in zip(first, second, strict=True)]), corpora, test)
+        test = stats.these_tasks(first, second, weights=weights, documents=parts, twice=twice).test
+        gaps = np.array([x.mean() - y.mean() for x, y in zip(first, second, strict=True)])
+        stats.tasks_like_these(gaps, corpora, test)
         tests.append(test)
-    corrected = holm([test.p for test in tests])
+    corrected = stats.holm([test.p for test in tests])
     ahead = [
         (pair if test.estimate > 0 else pair[::-1])
         for pair, test, p in zip(pairs, tests, corrected, strict=True)
         if p is not None and p <= 0.05
     ]
-    return possible_ranks(len(tasks[0].models), [(a, b) for a, b in ahead])
+    return stats.possible_ranks(len(tasks[0].models), ahead)
 
 
 def main() -> None:

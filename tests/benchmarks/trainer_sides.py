@@ -49,7 +49,6 @@ def toy() -> Toy:
     """The toy recipe's numbers."""
     recipe = load_recipe(RECIPE)
     masking = next(p.masking for p in recipe.phases if p.masking is not None)
-    assert recipe.base.config is not None
     return Toy(recipe.base.config, recipe.batch.sequences, recipe.corpus.sequence_length, masking, recipe.optimizer)
 
 

@@ -14,21 +14,10 @@ from itertools import combinations, product
 
 import numpy as np
 
+from biobench import stats
 from biobench.comparison.pairs import may_be_same
 from biobench.comparison.ranking import MOST
-from biobench.stats import (
-    Counts,
-    MeanTest,
-    TaskRuns,
-    detectable_difference,
-    document_noise,
-    equivalent,
-    holm,
-    possible_ranks,
-    redraw,
-    tasks_like_these,
-    these_tasks,
-)
+from biobench.stats import Counts, MeanTest, TaskRuns
 from biobench.stats.types import FloatArray
 
 ALPHA = 0.05
@@ -96,12 +85,11 @@ class Suite:
         first = first[:, :few] if few else first
         count = len(first)
         parts = [(float(se / count) ** 2, 99.0) for se in self.documents]
-        within = these_tasks(
+        within = stats.these_tasks(
             list(first), list(second), paired=[paired] * count, resolutions=[self.resolution] * count, documents=parts
         ).test
-        assert within is not None
         gaps = first.mean(axis=1) - second.mean(axis=1)
-        return within, tasks_like_these(gaps, [str(i) for i in range(count)], within, resolution=self.resolution)
+        return within, stats.tasks_like_these(gaps, [str(i) for i in range(count)], within, resolution=self.resolution)
 
 
 def suite(
@@ -147,10 +135,8 @@ def worst(
 
     It is found with a quarter of the repeats in each cell, then measured anew: the largest of many is lucky.
     """
-    found = []
-    for corpora, seeds in cells:
-        found.append((sum(draw(rng, corpora, seeds) for _ in range(repeats // 4)), corpora, seeds))
-    _, corpora, seeds = (min if target[1] == 1.0 else max)(found)
+    counted = [(sum(draw(rng, *cell) for _ in range(repeats // 4)), *cell) for cell in cells]
+    _, corpora, seeds = (min if target[1] == 1.0 else max)(counted)
     share = sum(draw(rng, corpora, seeds) for _ in range(repeats)) / repeats
     return Row(what, f"{corpora} corpora, {seeds} seeds", share, repeats, target)
 
@@ -190,11 +176,10 @@ def _few_documents(rng: np.random.Generator, documents: int, seeds: int) -> bool
     for _ in range(2):
         good = hard + rng.normal(0, 0.3, (seeds, 1, 1)) + rng.normal(size=(seeds, documents, 2)) < 0.8
         models.append(Counts.of(gold & good, ~gold & ~good, gold & ~good))
-    ((a, b),) = redraw([TaskRuns.of("t", models, "macro")], draws=400)
-    noise = document_noise([a], [b], paired=[False])
-    assert noise is not None
+    ((a, b),) = stats.redraw([TaskRuns.of("t", models, "macro")], draws=400)
+    noise = stats.document_noise([a], [b], paired=[False])
     parts = [(noise.variance, noise.df)]
-    test = these_tasks([a.full], [b.full], paired=[False], documents=parts, twice=noise.twice).test
+    test = stats.these_tasks([a.full], [b.full], paired=[False], documents=parts, twice=noise.twice).test
     return test is not None and test.p is not None and test.p <= ALPHA
 
 
@@ -220,9 +205,8 @@ def beyond_rows(rng: np.random.Generator, repeats: int) -> Iterator[Row]:
         return beyond.interval is not None and 1.0 in beyond.interval
 
     def narrower(within: MeanTest, beyond: MeanTest) -> bool:
-        assert within.interval is not None
-        assert beyond.interval is not None
-        return beyond.interval.half_width < within.interval.half_width - 1e-9
+        here, there = within.interval, beyond.interval
+        return here is not None and there is not None and there.half_width < here.half_width - 1e-9
 
     yield worst("interval of tasks like these holds the truth", rng, repeats, asked("gaussian", covers, 1.0), several,
                 (0.93, 1.0))  # fmt: skip
@@ -260,7 +244,7 @@ def many_rows(rng: np.random.Generator, repeats: int) -> Iterator[Row]:
             tests = [drawn.pair(a, b)[int(beyond)] for a, b in pairs]
             apart = [
                 ((a, b) if test.estimate > 0 else (b, a))
-                for (a, b), test, p in zip(pairs, tests, holm([t.p for t in tests]), strict=True)
+                for (a, b), test, p in zip(pairs, tests, stats.holm([t.p for t in tests]), strict=True)
                 if p is not None and p <= ALPHA
             ]
             if not ranks:
@@ -268,7 +252,7 @@ def many_rows(rng: np.random.Generator, repeats: int) -> Iterator[Row]:
             best = [1 + int((truth > mine).sum()) for mine in truth]
             last = [models - int((truth < mine).sum()) for mine in truth]
             # equal models share their ranks: the possible ones must hold all of them
-            found = possible_ranks(models, apart)
+            found = stats.possible_ranks(models, apart)
             return any(low > b or high < w for (low, high), b, w in zip(found, best, last, strict=True))
 
         return draw
@@ -277,7 +261,7 @@ def many_rows(rng: np.random.Generator, repeats: int) -> Iterator[Row]:
         """Whether the leader of ten equal models is shown to lead the runner-up, Holm over its nearest rivals."""
         drawn = suite(rng, corpora, seeds, models=10)
         leader, *rivals = np.argsort(-drawn.scores.mean(axis=(1, 2)))[:MOST]
-        runner_up, *_ = holm([drawn.pair(leader, rival)[0].p for rival in rivals])
+        runner_up, *_ = stats.holm([drawn.pair(leader, rival)[0].p for rival in rivals])
         return runner_up is not None and runner_up <= ALPHA
 
     cells = ((3, 3), (8, 5))
@@ -298,7 +282,7 @@ def same_rows(rng: np.random.Generator, repeats: int) -> Iterator[Row]:
     def same(noise: Sequence[str], gap: float, margin: float = 1.0) -> Draw:
         def draw(rng: np.random.Generator, corpora: int, seeds: int) -> bool:
             within, _ = suite(rng, corpora, seeds, noise=noise, means=(gap,)).pair(0, 1)
-            p = equivalent(within, margin)
+            p = stats.equivalent(within, margin)
             return may_be_same([(seeds, seeds)] * corpora) and p is not None and p <= ALPHA
 
         return draw
@@ -319,8 +303,7 @@ def power_row(rng: np.random.Generator, repeats: int) -> Iterator[Row]:
         found = 0
         for _ in range(repeats):
             said, _ = suite(rng, corpora, seeds).pair(0, 1)
-            assert said.se is not None
-            gain = detectable_difference(said.se, said.df or 1e4)
+            gain = stats.detectable_difference(said.se, said.df or 1e4)
             found += (suite(rng, corpora, seeds, means=(gain,)).pair(0, 1)[0].p or 0.0) <= ALPHA
         cell = f"{corpora} corpora, {seeds} seeds"
         yield Row("the detectable difference is found", cell, found / repeats, repeats, (0.7, 0.9))

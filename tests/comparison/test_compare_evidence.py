@@ -13,7 +13,7 @@ from biobench.schema.document import Prediction
 from biobench.score import scored
 from biobench.store import Store
 from tests.helpers import store_make
-from tests.helpers.compare_make import SEEDS, save_runs
+from tests.helpers.compare_make import SEEDS, save_pair, save_runs
 from tests.helpers.store_make import record
 
 TASKS = ("gad", "diamed", "meddialog_fr")
@@ -22,8 +22,7 @@ TASKS = ("gad", "diamed", "meddialog_fr")
 @pytest.mark.parametrize("metric", ["micro_f1_positive", "accuracy", "macro_f1_all", "weighted_f1"])
 def test_the_papers_average_is_resampled_as_it_is_scored(tmp_path, metric):
     identity = {"paper": metric, "negative_label": "C"}
-    save_runs(tmp_path, "a", ("own_task",), 0.9, identity=identity)
-    save_runs(tmp_path, "b", ("own_task",), 0.6, identity=identity)
+    save_pair(tmp_path, ("own_task",), 0.9, 0.6, identity=identity)
     held = compare("a", "b", results_dir=tmp_path, average="paper")
     line = held.pairs[0].tasks[0]
     scores = {(r.model.id, r.seed): r.scores[metric] for r in Store(tmp_path).records()}
@@ -51,8 +50,7 @@ def test_partial_spans_are_counted_and_other_scores_are_not(tmp_path, metric, kn
 
 
 def test_damaged_predictions_cost_only_their_documents(tmp_path):
-    save_runs(tmp_path, "a", TASKS, 0.8)
-    save_runs(tmp_path, "b", TASKS, 0.7)
+    save_pair(tmp_path, TASKS, 0.8, 0.7)
     next(tmp_path.glob("runs/gad/*.parquet")).write_bytes(b"PAR1")
     held = compare("a", "b", results_dir=tmp_path, pooled=True)
     lines = {line.task: line for line in held.pairs[0].tasks}
@@ -65,8 +63,7 @@ def test_damaged_predictions_cost_only_their_documents(tmp_path):
 
 
 def test_stale_scores_are_not_resampled(tmp_path):
-    save_runs(tmp_path, "a", ("gad",), 0.8)
-    save_runs(tmp_path, "b", ("gad",), 0.7)
+    save_pair(tmp_path, ("gad",), 0.8, 0.7)
     store = Store(tmp_path)
     old = store.records()[0]
     store.update(old.model_copy(update={"scores": {**old.scores, "macro_f1": 0.123}}))
@@ -76,8 +73,7 @@ def test_stale_scores_are_not_resampled(tmp_path):
 
 
 def test_redacted_runs_need_the_data(tmp_path):
-    save_runs(tmp_path, "a", ("gad",), 0.8, redacted=True)
-    save_runs(tmp_path, "b", ("gad",), 0.7, redacted=True)
+    save_pair(tmp_path, ("gad",), 0.8, 0.7, redacted=True)
     held = compare("a", "b", results_dir=tmp_path, data_dir=tmp_path / "nowhere")
     (line,) = held.pairs[0].tasks
     assert line.documents is None is not line.seeds.interval

@@ -24,21 +24,10 @@ from tests.fuzz.targets import targets
 MEMORY = 4 * 2**30
 SECONDS = 5.0
 """Processor time for one input, all of which are small; more is a finding."""
-PIECES = [b"", b"\0", b"\xff", b"\xff\xff\xff\xff", b"\n", b"\r\n", b'"', b"{", b"]", b"\t", b"-1", b"9" * 30, b"1e999"]
-PIECES += [b"NaN", b"null", b"\xef\xbb\xbf", "\u202e\u0301".encode(), b"\xed\xa0\x80", b"../", b"PK\x03\x04"]
-PIECES += [
-    b"PK\x01\x02",
-    b"PK\x05\x06",
-    b"PAR1",
-    b"*a",
-    b"&a",
-    b"!!python/object",
-    b": ",
-    b"- ",
-    b"\x80",
-    b"A" * 5_000,
-    b"[" * 3_000,
-]
+PIECES = [b"", b"\0", b"\xff", b"\xff\xff\xff\xff", b"\n", b"\r\n", b'"', b"{", b"]", b"\t", b"-1", b": ", b"- "]
+PIECES += [b"NaN", b"null", b"../", b"*a", b"&a", b"!!python/object", b"PAR1", b"PK\x03\x04", b"PK\x01\x02"]
+PIECES += [b"PK\x05\x06", b"1e999", b"9" * 30, b"A" * 5_000, b"[" * 3_000, b"\x80", b"\xed\xa0\x80"]
+PIECES += [b"\xef\xbb\xbf", "\u202e\u0301".encode()]
 
 
 def edits() -> st.SearchStrategy[list[tuple[float, int, bytes]]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -20,11 +19,8 @@ from tests.helpers.tiny import make_tiny_encoder
 from trainer.corpus.sources import texts
 from trainer.recipe.corpus import CorpusSource
 
-_MANY = {
-    "cos": partial(cos, snippets=60, duplicates=3),
-    "deid": partial(deid, records=60),
-    "phenotype": partial(phenotype, notes=20),
-}
+_SMALL = {"cos": partial(cos, snippets=60, duplicates=3), "deid": partial(deid, records=60)}
+_SMALL["phenotype"] = partial(phenotype, notes=20)
 
 
 @dataclass(frozen=True)
@@ -65,7 +61,7 @@ def of_tasks(folder: Path) -> Damaged:
         load_data(task, place)
         files += [(path, partial(load_data, task, place)) for path in _largest(place / "corpus", 3)]
     for name in ("meddialog_fr", "diamed", "phenotype", "cos", "deid", "jnlpba", "chemprot"):
-        (GENERATORS | _MANY)[name](folder / name)
+        (GENERATORS | _SMALL)[name](folder / name)
         task = load_task(name)
         load_data(task, folder / name)
         files += [(path, partial(load_data, task, folder / name)) for path in _largest(folder / name)]
@@ -74,12 +70,11 @@ def of_tasks(folder: Path) -> Damaged:
 
 def of_pretraining(folder: Path) -> Damaged:
     """A file of each form that a recipe may name."""
-    written = [f"Sentence {i} tells of fever, {'é' * i} and of rest." for i in range(40)]
-    table = pa.table({"text": written})
-    jsonl = "".join(json.dumps({"text": text}) + "\n" for text in written).encode()
-    contents = {"a.txt": written[0].encode(), "a.jsonl": jsonl, "a.jsonl.gz": gzip.compress(jsonl)}
-    contents["a.csv"] = ("text\n" + "".join(f'"{text}"\n' for text in written)).encode()
-    contents["a.tsv"] = ("text\n" + "".join(f"{text}\n" for text in written)).encode()
+    table = pa.table({"text": [f"Sentence {i} tells of fever, {'é' * i} and of rest." for i in range(40)]})
+    frame = table.to_pandas()
+    jsonl = frame.to_json(orient="records", lines=True).encode()
+    contents = {"a.txt": frame["text"][0].encode(), "a.jsonl": jsonl, "a.jsonl.gz": gzip.compress(jsonl)}
+    contents |= {f"a.{end}": frame.to_csv(index=False, sep=sep).encode() for end, sep in (("csv", ","), ("tsv", "\t"))}
     folder.mkdir(parents=True)
     for name, content in contents.items():
         (folder / name).write_bytes(content)

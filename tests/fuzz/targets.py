@@ -65,23 +65,20 @@ def _in_file(name: str, content: bytes) -> Path:
     return path
 
 
-def _archive(kind: str) -> Callable[[bytes], object]:
-    def read(content: bytes) -> None:
-        target = _folder() / "out"
+def _unpacked(read: Callable[[bytes, Path], object]) -> Callable[[bytes], None]:
+    """`read` unpacks into a folder that is gone afterwards."""
+
+    def into(content: bytes) -> None:
         try:
-            unpack(_in_file(f"a.{kind}", content), kind, target, **LIMITS)
+            read(content, _folder() / "out")
         finally:
-            shutil.rmtree(target, ignore_errors=True)
+            shutil.rmtree(_folder() / "out", ignore_errors=True)
 
-    return read
+    return into
 
 
-def _upload(content: bytes) -> None:
-    target = _folder() / "upload"
-    try:
-        unpack_submission(io.BytesIO(content), target)
-    finally:
-        shutil.rmtree(target, ignore_errors=True)
+def _archive(kind: str) -> Callable[[bytes], None]:
+    return _unpacked(lambda content, target: unpack(_in_file(f"a.{kind}", content), kind, target, **LIMITS))
 
 
 def _tars() -> tuple[bytes, ...]:
@@ -98,7 +95,7 @@ def _tars() -> tuple[bytes, ...]:
 
 
 def _packs() -> tuple[bytes, ...]:
-    record, table = (sorted(STORE.glob(f"runs/*/*.{s}"))[0].read_bytes() for s in ("json", "parquet"))
+    record, table = (min(STORE.glob(f"runs/*/*.{s}")).read_bytes() for s in ("json", "parquet"))
     names = ("submission.json", f"runs/demo_topic/{'a' * 32}.json", f"runs/demo_topic/{'a' * 32}.parquet")
     held = io.BytesIO()
     with zips.zipfile.ZipFile(held, "w", zips.zipfile.ZIP_DEFLATED) as archive:
@@ -119,7 +116,7 @@ def _table(content: bytes) -> None:
 
 
 def _floor(content: bytes) -> None:
-    sound = sorted(STORE.glob("floors/demo_topic/*.json"))[0]
+    sound = min(STORE.glob("floors/demo_topic/*.json"))
     _in_file(f"store/floors/demo_topic/{sound.name}", content)
     scan_baselines(_folder() / "store")
 
@@ -207,7 +204,7 @@ def targets() -> dict[str, Target]:
     return {
         "zip": Target(lambda: (zips.whole(), *(c for _, c in zips.crafted())), _archive("zip"), 14),
         "tar": Target(_tars, _archive("tar"), 9),
-        "upload": Target(_packs, _upload, 9),
+        "upload": Target(_packs, _unpacked(lambda c, target: unpack_submission(io.BytesIO(c), target)), 9),
         "record": Target(_files(STORE, "runs/*/*.json"), lambda c: from_json(c, Path("r.json")), 10),
         "floor": Target(_files(STORE, "floors/demo_topic/*.json", 1), _floor, 5),
         "parquet": Target(_files(STORE, "runs/*/*.parquet"), _table, 8),

@@ -6,19 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tests.helpers.server_make import CHROMIUM
-
 _NAMED = os.environ.get("BIOBENCH_AXE")
 AXE = Path(_NAMED) if _NAMED else Path(__file__).resolve().parents[2] / ".venv" / "axe-core" / "axe.min.js"
 """`make .venv/axe-core` fetches it with npm."""
-WHY_NOT = (
-    "no Chromium on this machine"
-    if CHROMIUM is None
-    else ""
-    if AXE.is_file()
-    else f"axe-core is not at {AXE}: `make .venv/axe-core` fetches it with npm, or BIOBENCH_AXE names axe.min.js"
-)
-"""Why these tests cannot run here; empty where they can."""
 _RUN = """
 async excluded => {
   const found = await axe.run({exclude: excluded}, {resultTypes: ["violations"]});

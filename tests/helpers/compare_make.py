@@ -71,3 +71,11 @@ def save_runs(
     for task in tasks:
         for seed in seeds:
             save(results, model, task, seed, quality, **fields)
+
+
+def save_pair(
+    results: Path, tasks: Iterable[str], first: float, second: float, *seeds: Iterable[int], **fields: Any
+) -> None:
+    """Runs of the models a and b of these qualities."""
+    for model, quality in (("a", first), ("b", second)):
+        save_runs(results, model, tasks, quality, *seeds, **fields)

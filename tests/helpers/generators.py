@@ -10,8 +10,9 @@ import csv
 import json
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 _WORDS = re.findall(
     r"\S+",
@@ -20,11 +21,23 @@ _WORDS = re.findall(
 )
 
 
-def _sentence(rng: random.Random, extra: str = "") -> str:
-    words = [rng.choice(_WORDS) for _ in range(rng.randint(6, 14))]
-    if extra:
-        words.insert(rng.randrange(len(words)), extra)
-    return " ".join(words).capitalize() + "."
+def _sentence(rng: random.Random) -> str:
+    return " ".join(rng.choice(_WORDS) for _ in range(rng.randint(6, 14))).capitalize() + "."
+
+
+def _new(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    return folder
+
+
+def _table(path: Path, rows: Iterable[Iterable[object]], encoding: str = "utf-8", **options: Any) -> None:
+    with path.open("w", encoding=encoding, newline="") as stream:
+        csv.writer(stream, **options).writerows(rows)
+
+
+def _standoff(folder: Path, stem: str, text: str, lines: Iterable[str]) -> None:
+    (folder / f"{stem}.txt").write_bytes(text.encode())
+    (folder / f"{stem}.ann").write_bytes("".join(f"{line}\n" for line in lines).encode())
 
 
 def _in_blocks(rng: random.Random, lines: list[str]) -> list[str]:
@@ -42,8 +55,7 @@ def _in_blocks(rng: random.Random, lines: list[str]) -> list[str]:
 def frasimed(data: Path, part: str = "CANTEMIST", n: int = 160, codes: int = 140) -> dict[str, set[str]]:
     """`FRASIMED/<part>-FRASIMED/*.txt, *.ann` with code notes; one document is empty of annotations."""
     rng = random.Random(3)
-    folder = data / "FRASIMED" / f"{part}-FRASIMED"
-    folder.mkdir(parents=True)
+    folder = _new(data / "FRASIMED" / f"{part}-FRASIMED")
     note, label = ("ICD-O-3.1", "morphology-onco") if part == "CANTEMIST" else ("SNOMED", "ENFERMEDAD")
     pool = [f"8{i:03}/{rng.choice('0136')}" for i in range(codes)]
     if part == "CANTEMIST":
@@ -70,8 +82,7 @@ def frasimed(data: Path, part: str = "CANTEMIST", n: int = 160, codes: int = 140
         lines = _in_blocks(rng, lines)
         if i == n:
             lines, own = [], set()
-        (folder / f"{stem}.txt").write_text(text, encoding="utf-8", newline="")
-        (folder / f"{stem}.ann").write_text("".join(line + "\n" for line in lines), encoding="utf-8", newline="")
+        _standoff(folder, stem, text, lines)
         written[stem] = own
     (folder / "._cc_onco1.txt").write_bytes(b"\x00\x05resource fork")
     return written
@@ -85,28 +96,25 @@ def distemist(data: Path) -> dict[str, set[str]]:
 def fracco_release(data: Path, n: int = 120, codes: int = 400) -> dict[str, set[str]]:
     """`FRACCO/ann_txt_files/*.txt` and the mention table in no order, with a byte order mark and commas in quotes."""
     rng = random.Random(4)
-    folder = data / "FRACCO" / "ann_txt_files"
-    folder.mkdir(parents=True)
+    folder = _new(data / "FRACCO" / "ann_txt_files")
     written: dict[str, set[str]] = {}
-    with (data / "FRACCO" / "DetectOnco_Final.csv").open("w", encoding="utf-8-sig", newline="") as stream:
-        table = csv.writer(stream)
-        table.writerow(["doc_name", "id", "label", "code", "content", "full_span"])
-        rows: list[list[str]] = []
-        for i in range(1, n + 1):
-            stem, own = f"cc_onco{i}", set()
-            (folder / f"{stem}.txt").write_text(_sentence(rng) + "\n" + _sentence(rng), encoding="utf-8")
-            for k in range(rng.randint(1, 5)):
-                number = min(int(rng.expovariate(0.008)), codes - 1)
-                code = f"C{number % 80:02}.9 8000/{number % 7}" + (";C77.1 8000/6" if number % 9 == 0 else "")
-                rows += [
-                    [f"{stem}.ann", f"T{k}", "expression_CIM", f" {code} ", 'adénopathie, dite "sus"', "1 9;12 20"],
-                    [f"{stem}.ann", f"T{k}b", "morphologie", "9999/9", "x", "1 2"],
-                ]
-                own.add(code)
-            rows.append([f"{stem}.ann", "T99", "expression_CIM", "", "sans code", "3 5"])
-            written[stem] = own
-        rng.shuffle(rows)
-        table.writerows(rows)
+    rows: list[list[str]] = []
+    for i in range(1, n + 1):
+        stem, own = f"cc_onco{i}", set()
+        (folder / f"{stem}.txt").write_text(_sentence(rng) + "\n" + _sentence(rng), encoding="utf-8")
+        for k in range(rng.randint(1, 5)):
+            number = min(int(rng.expovariate(0.008)), codes - 1)
+            code = f"C{number % 80:02}.9 8000/{number % 7}" + (";C77.1 8000/6" if number % 9 == 0 else "")
+            rows += [
+                [f"{stem}.ann", f"T{k}", "expression_CIM", f" {code} ", 'adénopathie, dite "sus"', "1 9;12 20"],
+                [f"{stem}.ann", f"T{k}b", "morphologie", "9999/9", "x", "1 2"],
+            ]
+            own.add(code)
+        rows.append([f"{stem}.ann", "T99", "expression_CIM", "", "sans code", "3 5"])
+        written[stem] = own
+    rng.shuffle(rows)
+    head = ["doc_name", "id", "label", "code", "content", "full_span"]
+    _table(data / "FRACCO" / "DetectOnco_Final.csv", [head, *rows], "utf-8-sig")
     return written
 
 
@@ -115,21 +123,17 @@ def meddialog(data: Path, n: int = 90) -> int:
     rng = random.Random(5)
     folder = data / "MedDialog-FR" / "MedDialog-FR-women"
     cuis = [f"C00{i:05}" for i in range(100, 122)]
-    for part in ("multilabel_annotation", "post-editing"):
-        (folder / part).mkdir(parents=True)
-    annotated = folder / "multilabel_annotation" / "dataset_multilabel_meddialog_22labels.csv"
-    edited = folder / "post-editing" / "meddialog-fr-women_post-editing.csv"
-    with annotated.open("w", newline="") as labels, edited.open("w", encoding="utf-8", newline="") as texts:
-        first, second = csv.writer(labels, delimiter="\t"), csv.writer(texts, delimiter="\t")
-        first.writerow(["id", "split", "labels"])
-        second.writerow(["id", "machine_translation", "post-edited"])
-        for i in range(n):
-            own = [cuis[i % 22]] + ([rng.choice(cuis)] if i % 3 == 0 else [])
-            split = "train" if i < n - 20 else "dev" if i < n - 10 else "test"
-            first.writerow([f"hm{i}_1_q", split, "[]" if i == 0 else repr(own)])
-            second.writerow([f"hm{i}_1_q", "brut", f"J'ai une question {i} : {_sentence(rng)}"])
-            if i % 4:
-                second.writerow([f"hm{i}_1_a", "brut", _sentence(rng)])
+    annotated, edited = [["id", "split", "labels"]], [["id", "machine_translation", "post-edited"]]
+    for i in range(n):
+        own = [cuis[i % 22]] + ([rng.choice(cuis)] if i % 3 == 0 else [])
+        split = "train" if i < n - 20 else "dev" if i < n - 10 else "test"
+        annotated.append([f"hm{i}_1_q", split, "[]" if i == 0 else repr(own)])
+        edited.append([f"hm{i}_1_q", "brut", f"J'ai une question {i} : {_sentence(rng)}"])
+        if i % 4:
+            edited.append([f"hm{i}_1_a", "brut", _sentence(rng)])
+    labels = _new(folder / "multilabel_annotation") / "dataset_multilabel_meddialog_22labels.csv"
+    _table(labels, annotated, delimiter="\t")
+    _table(_new(folder / "post-editing") / "meddialog-fr-women_post-editing.csv", edited, delimiter="\t")
     return n - 1
 
 
@@ -139,8 +143,7 @@ DIAMED = ("A00-B99  Certain infectious and parasitic diseases", "C00-D49  Neopla
 def diamed(data: Path) -> dict[str, int]:
     """`DiaMED/splits/*.json` with NaN labels, cases to drop, blank texts and two blanks after each range."""
     rng = random.Random(6)
-    folder = data / "DiaMED" / "splits"
-    folder.mkdir(parents=True)
+    folder = _new(data / "DiaMED" / "splits")
     sizes = {"train": 20, "validation": 6, "test": 7}
     for split, size in sizes.items():
         rows: list[tuple[str, str | float]] = [(f" {_sentence(rng)} ", DIAMED[i % 3]) for i in range(size)]
@@ -163,23 +166,18 @@ PHENOTYPES = [
 def phenotype(data: Path, notes: int = 40) -> int:
     """The annotation table (two rows per note, one contradictory) and a notes table with texts over lines."""
     rng = random.Random(7)
-    folder = data / "phenotype"
-    folder.mkdir(parents=True)
-    with (folder / "ACTdb102003.csv").open("w", newline="") as stream:
-        table = csv.writer(stream)
-        table.writerow(["HADM_ID", "SUBJECT_ID", "ROW_ID", *PHENOTYPES, "NONE", "BATCH.ID", "OPERATOR"])
-        for i in range(notes):
-            for operator in ("AA", "BB"):
-                flags = [int(rng.random() < 0.15) for _ in PHENOTYPES]
-                table.writerow([f"1{i}", f"5{i // 2}", 1000 + i, *flags, int(not any(flags)), 1, operator])
-        table.writerow(["1", "50", 1000, 1, *[0] * 13, 1, 1, "CC"])
-        table.writerow(["1", "59", 999_999, 1, *[0] * 13, 0, 1, "CC"])
-    with (folder / "NOTEEVENTS.csv").open("w", newline="") as stream:
-        table = csv.writer(stream, quoting=csv.QUOTE_ALL)
-        table.writerow(["ROW_ID", "SUBJECT_ID", "CATEGORY", "TEXT"])
-        for i in reversed(range(notes)):
-            table.writerow([1000 + i, f"5{i // 2}", "Discharge", f'Note {i}:\n\n"{_sentence(rng)}", said\n'])
-        table.writerow([7, "1", "Other", "not asked for"])
+    folder = _new(data / "phenotype")
+    flagged: list[list[object]] = [["HADM_ID", "SUBJECT_ID", "ROW_ID", *PHENOTYPES, "NONE", "BATCH.ID", "OPERATOR"]]
+    for i in range(notes):
+        for operator in ("AA", "BB"):
+            flags = [int(rng.random() < 0.15) for _ in PHENOTYPES]
+            flagged.append([f"1{i}", f"5{i // 2}", 1000 + i, *flags, int(not any(flags)), 1, operator])
+    flagged += [["1", "50", 1000, 1, *[0] * 13, 1, 1, "CC"], ["1", "59", 999_999, 1, *[0] * 13, 0, 1, "CC"]]
+    _table(folder / "ACTdb102003.csv", flagged)
+    texts: list[list[object]] = [["ROW_ID", "SUBJECT_ID", "CATEGORY", "TEXT"]]
+    for i in reversed(range(notes)):
+        texts.append([1000 + i, f"5{i // 2}", "Discharge", f'Note {i}:\n\n"{_sentence(rng)}", said\n'])
+    _table(folder / "NOTEEVENTS.csv", [*texts, [7, "1", "Other", "not asked for"]], quoting=csv.QUOTE_ALL)
     return 2 * notes
 
 
@@ -192,8 +190,7 @@ def cos(data: Path, snippets: int = 1008, duplicates: int = 57) -> list[str]:
     As in the release, neither the snippets of an .ann nor the mentions of a snippet stand in the order of their
     offsets, and a mention may stand before its snippet. Gives the snippets in the order of their lines in the files.
     """
-    folder = data / "cos"
-    folder.mkdir(parents=True)
+    folder = _new(data / "cos")
     kinds = ["Snippet"] * snippets + ["Duplicate"] * duplicates
     rng = random.Random(8)
     rng.shuffle(kinds)
@@ -221,16 +218,13 @@ def cos(data: Path, snippets: int = 1008, duplicates: int = 57) -> list[str]:
             blocks.append((line if kinds[i - 1] == "Snippet" else "", lines))
         rng.shuffle(blocks)
         order[f"snippet{a}_{b}"] = [snippet for snippet, _ in blocks if snippet]
-        lines = [line for _, block in blocks for line in block]
-        (folder / f"snippet{a}_{b}.txt").write_text(text, encoding="ascii", newline="")
-        (folder / f"snippet{a}_{b}.ann").write_text("\n".join(lines) + "\n", encoding="ascii", newline="")
+        _standoff(folder, f"snippet{a}_{b}", text, (line for _, block in blocks for line in block))
     return [line for name in sorted(order) for line in order[name]]
 
 
 def deid(data: Path, records: int = 2434) -> int:
     """`deid/id.text` and `id.res`: plain notes, typed masks, a date mask, two adjacent masks, a mask at the end."""
-    folder = data / "deid"
-    folder.mkdir(parents=True)
+    folder = _new(data / "deid")
     kinds: list[tuple[str, str]] = [
         ("Seen by Dr. Smith, stable.\nPlan: rest", "Seen by Dr. [**Last Name (un) 101**], stable.\nPlan: rest"),
         ("quiet night, no events", "quiet night, no events"),
@@ -247,42 +241,35 @@ def deid(data: Path, records: int = 2434) -> int:
     return records
 
 
-def jnlpba(data: Path) -> None:
-    """`mtl_jnlpba/*.tsv` with `-DOCSTART-<tab>O` lines between abstracts and five types."""
-    folder = data / "mtl_jnlpba"
-    folder.mkdir(parents=True)
-    types = ["protein", "DNA", "RNA", "cell_type", "cell_line"]
-    for name, size in (("train", 40), ("devel", 10), ("test", 10)):
-        lines: list[str] = []
-        for i in range(size):
-            if i % 4 == 0:
-                lines += ["-DOCSTART-\tO", ""]
-            kind = types[i % 5]
-            lines += ["The\tO", f"IL-{i}\tB-{kind}", f"unit\tI-{kind}", "was\tO", "seen\tO", ".\tO", ""]
-        (folder / f"{name}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+_TYPES = ("protein", "DNA", "RNA", "cell_type", "cell_line")
 
 
-def _jnlpba_sentence(name: str, kind: str) -> str:
+def _jnlpba_sentence(name: str, number: int) -> str:
+    kind = _TYPES[number % 5]
     return f"The\tO\n{name}\tB-{kind}\nunit\tI-{kind}\nwas\tO\nseen\tO\n.\tO\n\n"
 
 
-def jnlpba_release(data: Path, abstracts: int = 230) -> None:
+def jnlpba(data: Path) -> None:
+    """`mtl_jnlpba/*.tsv` with `-DOCSTART-<tab>O` lines between abstracts and five types."""
+    folder = _new(data / "mtl_jnlpba")
+    for name, size in (("train", 40), ("devel", 10), ("test", 10)):
+        parts = [("" if i % 4 else "-DOCSTART-\tO\n\n") + _jnlpba_sentence(f"IL-{i}", i) for i in range(size)]
+        (folder / f"{name}.tsv").write_text("".join(parts), encoding="utf-8")
+
+
+def jnlpba_release(data: Path) -> None:
     """`jnlpba/Genia4ERtask2.iob2` and `Genia4EReval2.iob2`: `###MEDLINE:<id>` and a blank line before each abstract.
 
-    Two sentences an abstract, ids in no order. Of the five test abstracts one stands twice, with another text the
+    Two sentences an abstract, 230 ids in no order. Of the five test abstracts one stands twice, with another text the
     second time, and one is the third of train too.
     """
-    folder = data / "jnlpba"
-    folder.mkdir(parents=True)
-    ids = [f"9{(7 * i) % abstracts:07}" for i in range(abstracts)]
-    types = ["protein", "DNA", "RNA", "cell_type", "cell_line"]
-    for name, own in (
-        ("Genia4ERtask2", ids),
-        ("Genia4EReval2", ["21000001", "21000002", "21000001", ids[2], "21000003"]),
-    ):
+    folder = _new(data / "jnlpba")
+    ids = [f"9{(7 * i) % 230:07}" for i in range(230)]
+    test = ["21000001", "21000002", "21000001", ids[2], "21000003"]
+    for name, own in (("Genia4ERtask2", ids), ("Genia4EReval2", test)):
         parts = []
         for i, abstract in enumerate(own):
-            sentences = [_jnlpba_sentence(f"IL-{i}.{k}", types[(i + k) % 5]) for k in range(2)]
+            sentences = [_jnlpba_sentence(f"IL-{i}.{k}", i + k) for k in range(2)]
             parts.append(f"###MEDLINE:{abstract}\n\n{''.join(sentences)}")
         (folder / f"{name}.iob2").write_text("".join(parts), encoding="ascii")
 
@@ -295,8 +282,7 @@ def jnlpba_standoff(data: Path) -> None:
     """
     held = {"train": range(1, 7), "devel": (5, 6), "test": (7, 8, 1)}
     for split, numbers in held.items():
-        folder = data / "jnlpba_standoff" / split
-        folder.mkdir(parents=True)
+        folder = _new(data / "jnlpba_standoff" / split)
         for i in numbers:
             text = f"Binding of IL-{i} in T cells.\nWe saw that proIL-{i}beta was bound by kinase {i} .\n"
             found = [("protein", f"IL-{i} "), ("cell_type", "T cells"), ("DNA", f"kinase {i}")]
@@ -306,40 +292,26 @@ def jnlpba_standoff(data: Path) -> None:
             for number, (kind, surface) in enumerate(found, start=1):
                 at = text.index(surface)
                 surface = surface.strip()
-                lines.append(f"T{number}\t{kind} {at} {at + len(surface)}\t{surface}\n")
-            (folder / f"{9000 + i}.txt").write_text(text, encoding="ascii")
-            (folder / f"{9000 + i}.ann").write_text("".join(reversed(lines)), encoding="ascii")
+                lines.append(f"T{number}\t{kind} {at} {at + len(surface)}\t{surface}")
+            _standoff(folder, f"{9000 + i}", text, reversed(lines))
 
 
 def chemprot(data: Path) -> int:
     """`chemprot/{train,dev,test}.tsv` with header, PMID.chemical.gene indices and literal quotes."""
     rng = random.Random(9)
-    folder = data / "chemprot"
-    folder.mkdir(parents=True)
+    folder = _new(data / "chemprot")
     labels = ["false", "CPR:3", "CPR:4", "CPR:5", "CPR:6", "CPR:9"]
     for name, size in (("train", 60), ("dev", 12), ("test", 12)):
-        with (folder / f"{name}.tsv").open("w", newline="", encoding="utf-8") as stream:
-            table = csv.writer(stream, delimiter="\t", lineterminator="\n")
-            table.writerow(["index", "sentence", "label"])
-            for i in range(size):
-                text = f'@CHEMICAL$ "acts" on @GENE$ in case {i}: {_sentence(rng)}'
-                table.writerow([f"{1000 + i // 3}.T1.T{i}", text, labels[i % 6]])
+        rows = [["index", "sentence", "label"]]
+        for i in range(size):
+            text = f'@CHEMICAL$ "acts" on @GENE$ in case {i}: {_sentence(rng)}'
+            rows.append([f"{1000 + i // 3}.T1.T{i}", text, labels[i % 6]])
+        _table(folder / f"{name}.tsv", rows, delimiter="\t", lineterminator="\n")
     return 84
 
 
-GENERATORS: dict[str, Callable[[Path], object]] = {
-    "cantemist": frasimed,
-    "distemist": distemist,
-    "fracco_30": fracco_release,
-    "fracco_100": fracco_release,
-    "meddialog_fr": meddialog,
-    "diamed": diamed,
-    "phenotype": phenotype,
-    "phenotype_grouped": phenotype,
-    "cos": cos,
-    "deid": deid,
-    "deid_joined": deid,
-    "jnlpba": jnlpba,
-    "chemprot": chemprot,
-}
+GENERATORS: dict[str, Callable[[Path], object]] = {"cantemist": frasimed, "distemist": distemist, "diamed": diamed}
+GENERATORS |= {"meddialog_fr": meddialog, "cos": cos, "jnlpba": jnlpba, "chemprot": chemprot}
+GENERATORS |= {"deid": deid, "deid_joined": deid, "phenotype": phenotype, "phenotype_grouped": phenotype}
+GENERATORS |= {"fracco_30": fracco_release, "fracco_100": fracco_release}
 """Task id to the function that writes its data."""

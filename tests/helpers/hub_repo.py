@@ -14,7 +14,6 @@ LFS_ENDINGS = (".safetensors", ".bin", ".parquet", ".zip", ".gz")
 class Account:
     """A user by token. writes, granted: repositories that it may write to, gated ones that it was let into."""
 
-    name: str
     writes: set[str] = field(default_factory=set)
     granted: set[str] = field(default_factory=set)
 
@@ -40,7 +39,6 @@ class Repository:
     kind: str
     name: str
     gated: bool = False
-    private: bool = False
     commits: dict[str, dict[str, bytes]] = field(default_factory=dict)
     refs: dict[str, str] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
@@ -63,18 +61,14 @@ class Repository:
         """The commit of a branch, a tag, a pull request or a commit itself."""
         return revision if revision in self.commits else self.refs.get(revision)
 
-    def is_large(self, path: str) -> bool:
-        """Whether a file lies in large file storage."""
-        return path.endswith(LFS_ENDINGS)
-
     def etag(self, path: str, content: bytes) -> str:
         """SHA-256 of a large file, git's name of any other."""
-        return hashlib.sha256(content).hexdigest() if self.is_large(path) else git_blob(content)
+        return hashlib.sha256(content).hexdigest() if path.endswith(LFS_ENDINGS) else git_blob(content)
 
     def entry(self, path: str, content: bytes) -> dict[str, Any]:
         """A file in a listing of the tree."""
         found: dict[str, Any] = {"type": "file", "path": path, "size": len(content), "oid": git_blob(content)}
-        if self.is_large(path):
+        if path.endswith(LFS_ENDINGS):
             pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize %d\n"
             sha = hashlib.sha256(content).hexdigest()
             pointed = pointer % (sha.encode(), len(content))
@@ -102,11 +96,8 @@ class Repository:
         siblings = []
         for path, content in sorted(self.commits[commit].items()):
             entry = self.entry(path, content)
-            more: dict[str, Any] = {"size": entry["size"], "blobId": entry["oid"]} if sizes else {}
-            if sizes and "lfs" in entry:
-                lfs = entry["lfs"]
-                more["lfs"] = {"sha256": lfs["oid"], "size": lfs["size"], "pointerSize": lfs["pointerSize"]}
+            more = {"size": entry["size"], "blobId": entry["oid"]} if sizes else {}
             siblings.append({"rfilename": path, **more})
-        about: dict[str, Any] = {"id": self.name, "sha": commit, "private": self.private, "siblings": siblings}
+        about: dict[str, Any] = {"id": self.name, "sha": commit, "private": False, "siblings": siblings}
         about |= {"_id": "0" * 24, "gated": "manual" if self.gated else False, "disabled": False, "tags": []}
         return about | dict.fromkeys(("createdAt", "lastModified"), "2026-01-01T00:00:00.000Z")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import json
 import re
 import socket
@@ -15,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 from urllib.parse import parse_qs, unquote, urlsplit
 
-FaultKind = Literal["cut", "stall", "drop", "status", "size", "etag", "body", "packed", "whole", "shift", "then"]
+FaultKind = Literal["cut", "stall", "drop", "status", "body", "whole", "shift", "then"]
 
 
 @dataclass
@@ -24,10 +22,8 @@ class Fault:
 
     cut: the connection is closed after `value` bytes of the body. stall: nothing comes for `value` seconds.
     drop: the connection is closed before any answer. status: this status is answered, with `body` as Retry-After where
-    there is one. size: the file is announced with `value` bytes. etag: it is announced under the entity tag of `body`.
-    body: `body` is sent in its place. packed: the file comes as gzip, which nobody asked for, and `body` names the
-    encoding. whole: a range is ignored. shift: a range is announced `value` bytes later than it begins. then: after the
-    answer `action` is called.
+    there is one. body: `body` is sent in the file's place. whole: a range is ignored. shift: a range is announced
+    `value` bytes later than it begins. then: after the answer `action` is called.
     """
 
     pattern: str
@@ -102,10 +98,6 @@ class RefusedRequest(Exception):  # noqa: N818
         self.headers = {**named, "X-Error-Message": message, **{k.replace("_", "-"): v for k, v in headers.items()}}
 
 
-class _Dropped(Exception):  # noqa: N818
-    pass
-
-
 class WireHandler(BaseHTTPRequestHandler):
     """One connection. Subclasses say in `route` what a path stands for."""
 
@@ -121,11 +113,10 @@ class WireHandler(BaseHTTPRequestHandler):
         raise NotImplementedError
 
     def do_GET(self) -> None:
-        bearer = self.headers.get("Authorization") or ""
-        self.token = bearer.removeprefix("Bearer ") or None
+        self.token = (self.headers.get("Authorization") or "").removeprefix("Bearer ") or None
         self.record = Seen(self.role, self.command, self.path, self.headers.get("Range"), self.token)
         self.traffic.seen.append(self.record)
-        self.body = self._body()
+        self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.line = f"{self.command} {self.path}"
         parts = urlsplit(self.path)
         self.query = parse_qs(parts.query)
@@ -133,7 +124,8 @@ class WireHandler(BaseHTTPRequestHandler):
             if fault := self.traffic.take(self.line, "stall"):
                 time.sleep(fault.value)
             if self.traffic.take(self.line, "drop"):
-                raise _Dropped
+                self._hang_up()
+                return
             if fault := self.traffic.take(self.line, "status"):
                 wait = {"Retry_After": fault.body.decode()} if fault.body else {}
                 raise RefusedRequest(fault.value, "", "as the test wants it", **wait)
@@ -143,22 +135,10 @@ class WireHandler(BaseHTTPRequestHandler):
         except RefusedRequest as refused:
             about = {"Content-Type": "application/json", **refused.headers}
             self.send(json.dumps({"error": str(refused)}).encode(), refused.status, about)
-        except _Dropped:
-            self._hang_up()
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
 
     do_HEAD = do_POST = do_PUT = do_GET  # noqa: N815
-
-    def _body(self) -> bytes:
-        if self.headers.get("Transfer-Encoding") != "chunked":
-            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        body = b""
-        while size := int(self.rfile.readline().strip() or b"0", 16):
-            body += self.rfile.read(size)
-            self.rfile.readline()
-        self.rfile.readline()
-        return body
 
     def _hang_up(self) -> None:
         self.close_connection = True
@@ -184,26 +164,13 @@ class WireHandler(BaseHTTPRequestHandler):
         """A JSON answer."""
         self.send(json.dumps(value).encode(), status, {"Content-Type": "application/json", **(headers or {})})
 
-    def announced(self, content: bytes, etag: str) -> tuple[int, str]:
-        """Size and entity tag of a file as they are announced, which is as they are unless a fault says otherwise."""
-        size, tag = self.traffic.take(self.line, "size"), self.traffic.take(self.line, "etag")
-        return (
-            size.value if size is not None else len(content),
-            hashlib.sha256(tag.body).hexdigest() if tag is not None else etag,
-        )
-
     def content(self, content: bytes, headers: dict[str, str]) -> None:
         """A file, or the range that was asked for; If-Range holds while the entity tag is the same."""
         if fault := self.traffic.take(self.line, "body"):
             content = fault.body
         wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range") or "")
-        condition = self.headers.get("If-Range")
-        if fault := self.traffic.take(self.line, "packed"):
-            about = {name: value for name, value in headers.items() if name != "Content-Length"}
-            self.send(gzip.compress(content), 200, {"Content-Encoding": fault.body.decode(), **about})
-            return
-        condition_fails = condition is not None and condition != headers.get("ETag")
-        if wanted is None or condition_fails or self.traffic.take(self.line, "whole"):
+        other = self.headers.get("If-Range") not in (None, headers.get("ETag"))
+        if wanted is None or other or self.traffic.take(self.line, "whole"):
             self.send(content, 200, {"Accept-Ranges": "bytes", **headers})
             return
         first, last = int(wanted[1]), int(wanted[2] or len(content) - 1)

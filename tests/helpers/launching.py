@@ -81,12 +81,10 @@ class Launcher:
         )
         self.started: queue.Queue[int] = queue.Queue()
         self.children: dict[int, queue.Queue[int]] = {}
-        assert self.process.stdout is not None
         assert self.process.stdout.readline() == "ready\n"
         threading.Thread(target=self._listen, daemon=True).start()
 
     def _listen(self) -> None:
-        assert self.process.stdout is not None
         for line in self.process.stdout:
             pid, _, status = line.strip().partition(" ")
             ended = self.children.setdefault(int(pid), queue.Queue())
@@ -106,7 +104,6 @@ class Launcher:
         for name in ("out", "err"):
             Path(f"{stem}.0.{name}").touch()  # a child may be killed before it has opened them
         texts = [[str(word) for word in arguments] for arguments in commands]
-        assert self.process.stdin is not None
         self.process.stdin.write(json.dumps([texts, str(stem), self.environment | more]) + "\n")
         self.process.stdin.flush()
         pid = self.started.get(timeout=PATIENCE)
@@ -114,7 +111,6 @@ class Launcher:
 
     def close(self) -> None:
         """End the warm process."""
-        assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait(timeout=PATIENCE)
 

@@ -29,7 +29,6 @@ def served(folder: Path, **environment: str) -> Iterator[str]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        assert server.stdout is not None
         assert any(str(port).encode() in line for line in server.stdout), "the server ended"
         yield f"http://127.0.0.1:{port}"
     finally:

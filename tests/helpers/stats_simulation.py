@@ -9,7 +9,6 @@ import numpy as np
 from biobench.stats import (
     Counts,
     DocumentNoise,
-    Estimand,
     MeanTest,
     TaskRuns,
     compare_seeds,
@@ -42,13 +41,6 @@ class Population:
 
     def sample(self, groups: int, recalls: FloatArray, rng: np.random.Generator) -> list[Counts]:
         """Counts of every model on one new test set; ``recalls`` from ``run_recalls``."""
-        tp, fp, gold = self.arrays(groups, recalls, rng)
-        return [Counts.of(t, f, gold[None] - t) for t, f in zip(tp, fp, strict=True)]
-
-    def arrays(
-        self, groups: int, recalls: FloatArray, rng: np.random.Generator
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """tp and fp of (models, seeds, groups, labels) and gold of (groups, labels), as integers."""
         labels = self.prevalence.size
         gold = rng.random((groups, labels)) < self.prevalence
         shape = (*recalls.shape[:2], groups, labels)
@@ -57,23 +49,8 @@ class Population:
         luck = np.where(rng.random(shape) < self.shared, luck, own)
         tp = gold & (luck < recalls[:, :, None, :])
         fp = ~gold & (own < self.false_rate * self.prevalence)
-        return tp.astype(np.int64), fp.astype(np.int64), gold.astype(np.int64)
-
-
-def macro(tp: FloatArray, fp: FloatArray, gold: FloatArray) -> FloatArray:
-    """Macro F1 over labels with gold, (models, seeds), written independently of the package."""
-    with np.errstate(invalid="ignore"):
-        f1 = 2 * tp.sum(2) / (gold.sum(0) + tp.sum(2) + fp.sum(2))
-    return f1[..., gold.sum(0) > 0].mean(-1)
-
-
-def expected_macro(population: Population, groups: int, recalls: FloatArray, repeats: int) -> FloatArray:
-    """Expected macro F1 of each model over new test sets."""
-    rng = np.random.default_rng(987)
-    total = np.zeros(len(population.recalls))
-    for _ in range(repeats):
-        total += macro(*population.arrays(groups, recalls, rng)).mean(1)
-    return total / repeats
+        missed = gold & ~tp
+        return [Counts.of(*(part.astype(int) for part in parts)) for parts in zip(tp, fp, missed, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -112,9 +89,3 @@ def compare_counts(
 def one_task(name: str, counts: list[Counts], groups: list[str]) -> TaskRuns:
     """A task by macro F1."""
     return TaskRuns.of(name, counts, "macro", groups=groups)
-
-
-def assert_nominal(covered: int, repeats: int, estimand: Estimand, most: float = 0.97) -> None:
-    """Coverage of a 95% interval must lie between 93% and `most`."""
-    share = covered / repeats
-    assert 0.93 <= share <= most, f"coverage {share:.3f} of {estimand.value!r} over {repeats} samples"

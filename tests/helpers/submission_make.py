@@ -35,7 +35,6 @@ def honest_run(
 ) -> RunRecord:
     """A run on the task's real documents, right on two thirds of them, under its true key."""
     data, info, base = demo_data(), shipped()[TASK], record(model=model, task=TASK, seed=seed, score=False, **fields)
-    assert info.spec is not None
     identity = {"hash": info.hashes[data.source], "data_hash": data.hash, "source": data.source, "type": info.type}
     identity |= {"labels": data.labels, "gold_labels": data.gold_labels, "test_documents": len(data.test)}
     identity |= {"paper": info.paper, "corpus": info.corpus, "primary": info.spec.metric.primary}

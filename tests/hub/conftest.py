@@ -1,26 +1,26 @@
 """One server and one process of commands for all tests of this folder; each test has its own cache and repositories."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.helpers.hub_commands import HubCommands
-from tests.helpers.hub_server import HubServer, hub_server
+from tests.helpers.hub_server import HubServer
 from tests.helpers.tiny import make_tiny_encoder
 
 
 @pytest.fixture(scope="session")
 def _server() -> Iterator[HubServer]:
-    with hub_server() as server:
+    with closing(HubServer()) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def _commands(_server: HubServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubCommands]:
-    commands = HubCommands(_server.address, tmp_path_factory.mktemp("hub"))
-    yield commands
-    commands.close()
+    with closing(HubCommands(_server.address, tmp_path_factory.mktemp("hub"))) as commands:
+        yield commands
 
 
 @pytest.fixture

@@ -17,8 +17,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
@@ -26,7 +25,7 @@ from typing import Any
 
 from tests.helpers.fetch_make import Server
 from tests.helpers.launching import PATIENCE, Child, Launcher
-from tests.kills.targets import Target, targets
+from tests.kills.targets import NAMES, Target, targets
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 CHAIN = 3
@@ -106,13 +105,6 @@ class Field:
             shutil.rmtree(place)
         return self._expected[target.name]
 
-    def _result(self, target: Target, place: Path) -> Any:
-        """What the command has made; where that is not whole, what is wrong with it."""
-        try:
-            return target.result(place)
-        except (AssertionError, OSError, ValueError) as error:
-            return repr(error)
-
     def chain(self, target: Target, chance: random.Random, figures: Figures, kills: int = CHAIN) -> None:
         """Kill the command so often, then let it end, and compare."""
         expected, length = self.undisturbed(target)
@@ -136,20 +128,15 @@ class Field:
         figures.chains += 1
         if status != 0 and not target.over(child.err.read_text()):
             figures.wrong.append(f"{target.name} ended with {status}: {child.err.read_text()[-600:]}")
-        elif self._result(target, place) != expected:
-            figures.wrong.append(f"{target.name}: another result than undisturbed")
+        else:
+            try:
+                result = target.result(place)
+            except (AssertionError, OSError, ValueError) as error:
+                result = repr(error)
+            if result != expected:
+                figures.wrong.append(f"{target.name}: another result than undisturbed")
         figures.wrong += [f"{target.name} left {path.relative_to(place)}" for path in left_behind(place)]
         shutil.rmtree(place, ignore_errors=True)
-
-
-@contextmanager
-def prepared(folder: Path) -> Iterator[Field]:
-    """A field that is closed at the end."""
-    field = Field(folder)
-    try:
-        yield field
-    finally:
-        field.close()
 
 
 def attack(field: Field, names: list[str], kills: int, seed: int, seconds: float = inf) -> dict[str, Figures]:
@@ -173,9 +160,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--command", action="append")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="biobench-kills-") as folder, prepared(Path(folder)) as field:
-        names = options.command or list(field.targets)
-        figures = attack(field, names, options.kills, options.seed, 60 * options.minutes)
+    with tempfile.TemporaryDirectory(prefix="biobench-kills-") as folder, closing(Field(Path(folder))) as field:
+        figures = attack(field, options.command or list(NAMES), options.kills, options.seed, 60 * options.minutes)
     for name, f in figures.items():
         print(f"{name}: {f.kills} kills, {f.hit} at work, {f.chains} chains, {f.seconds:.0f} s, {len(f.wrong)} wrong")
     wrong = [line for f in figures.values() for line in f.wrong]

@@ -12,70 +12,48 @@ from typing import Any
 
 from biobench.store import Store
 from tests.helpers.fetch_make import Server, zipped
+from tests.helpers.spec_make import local, write_spec
 from tests.helpers.submission_make import honest_run
 from tests.helpers.tiny import make_tiny_encoder
 from tests.helpers.trainer_make import SMALL
 
 RUNS = 16
 LONGER = (*SMALL, "phases.0.tokens=9216", "phases.1.tokens=6144")
-RUN = (
-    *("--seeds", "1-2", "--set", "training.epochs=3", "--device", "cpu", "--parallel", "1"),
-    *("--save-every", "0"),
-)
+RUN = ["--seeds", "1-2", "--set", "training.epochs=3", "--device", "cpu", "--parallel", "1", "--save-every", "0"]
 """Two runs with their state on disk after each step."""
-_TASK = """id: fetched
-version: 1
-name: Made by a test
-language: en
-type: token_ner
-source:
-  id: local
-  folder: corpus
-  files: {{train: train.tsv, validation: devel.tsv, test: test.tsv}}
-  url: {{url: "{url}", unpack: zip}}
-reader: {{format: iob}}
-labels: [Disease]
-splits: official
-unit: sentence
-training: {{epochs: 1, learning_rate: 5e-5}}
-head: {{kind: token}}
-metric: {{primary: macro_f1, paper: micro_f1}}
-access: open
-licence: none
-homepage: https://example.org
-citation: none
-"""
+NAMES = ("pretrain", "corpus build", "data fetch", "rescore", "submit", "index", "run", "gate")
 
 
-def files(folder: Path, but: tuple[str, ...] = ()) -> dict[str, str]:
+def files(folder: Path) -> dict[str, str]:
     """Relative name to hash of every file; what a dead process may leave for an hour is not counted."""
+    names = (path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file())
     return {
-        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and not _passing(path.relative_to(folder)) and path.name not in but
+        name.as_posix(): hashlib.sha256((folder / name).read_bytes()).hexdigest()
+        for name in names
+        if "locks" not in name.parts and not any(p.startswith(".") and ".tmp" in p for p in name.parts)
     }
-
-
-def _passing(path: Path) -> bool:
-    return any(part.startswith(".") and ".tmp" in part for part in path.parts) or "locks" in path.parts
 
 
 @dataclass(frozen=True)
 class Target:
     """A command that is killed.
 
-    fresh: makes what one chain of kills works on, and gives it. arguments: the command on it. result: what it has
-    made, as plain data that is equal whenever the result is. needs: what the command reads, and may vanish.
-    writes: the command with another folder to write to. finished: what it says where it was whole before.
+    fresh: makes what one chain of kills works on, and gives it. command: the words, given that and where to write to.
+    out: where it writes by default. result: what it has made, as plain data that is equal whenever the result is.
+    needs: what the command reads, and may vanish. finished: what it says where it was whole before.
     """
 
     name: str
     fresh: Callable[[Path], Path]
-    arguments: Callable[[Path], list[str | Path]]
+    command: Callable[[Path, Path], list[str | Path]]
+    out: str
     result: Callable[[Path], Any]
-    needs: Callable[[Path], Path]
-    writes: Callable[[Path, Path], list[str | Path]]
+    needs: Callable[[Path], Path] = Path
     finished: str = ""
+
+    def arguments(self, place: Path) -> list[str | Path]:
+        """The command that writes to its usual place."""
+        return self.command(place, place / self.out)
 
     def over(self, message: str) -> bool:
         """Whether the command refused because it had ended before."""
@@ -88,9 +66,9 @@ def _plain(place: Path) -> Path:
 
 
 def _sets(place: Path) -> list[str | Path]:
-    source = place / "text.jsonl"
-    values = [*LONGER, f"corpus.sources=[{{id: own, path: '{source}'}}]"]
-    return [part for text in values if "sources.0" not in text for part in ("--set", text)]
+    values = [text for text in LONGER if "sources.0" not in text]
+    values.append(f"corpus.sources=[{{id: own, path: '{place / 'text.jsonl'}'}}]")
+    return [part for text in values for part in ("--set", text)]
 
 
 def _with_text(place: Path) -> Path:
@@ -114,22 +92,17 @@ def _corpus(place: Path) -> Any:
     return made
 
 
-def _store(template: Path) -> Path:
+def _results(template: Path, change: Callable[[Path], None] = lambda results: None) -> Callable[[Path], Path]:
     """Runs of the demo task, made once."""
-    if not template.exists():
-        aside = template.with_name(f"{template.name}-aside")
-        for number in range(RUNS):
-            honest_run(aside, seed=1 + number, model="org/tiny", weights="a" * 64)
-        aside.rename(template)
-    return template
 
-
-def _results(template: Path, change: Callable[[Path], None] | None = None) -> Callable[[Path], Path]:
     def fresh(place: Path) -> Path:
-        _plain(place)
-        shutil.copytree(_store(template), place / "results")
-        if change is not None:
-            change(place / "results")
+        if not template.exists():
+            aside = template.with_name(f"{template.name}-aside")
+            for seed in range(1, RUNS + 1):
+                honest_run(aside, seed=seed, model="org/tiny", weights="a" * 64)
+            aside.rename(template)
+        shutil.copytree(template, _plain(place) / "results")
+        change(place / "results")
         return place
 
     return fresh
@@ -179,81 +152,68 @@ def _verdict(place: Path) -> Any:
 def targets(shared: Path, server: Server) -> dict[str, Target]:
     """By name. shared: a folder for what all chains of kills read."""
     store, tiny = shared / "store", make_tiny_encoder(shared / "tiny")
-    run = ("run", tiny, "--task", "demo_topic", *RUN)
-    gate = ("tasks", "gate", "demo_topic", "--results-dir")
     block = "".join(f"word{i}\tO\nfever\tB-Disease\n\n" for i in range(40_000))
     content = zipped({f"{name}.tsv": block.encode() for name in ("train", "devel", "test")})
-    spec = shared / "fetched.yaml"
-    spec.write_text(_TASK.format(url=server.put("corpus.zip", content)), encoding="utf-8")
+    url = f'  url: {{url: "{server.put("corpus.zip", content)}", unpack: zip}}\n'
+    source = local("corpus", "{train: train.tsv, validation: devel.tsv, test: test.tsv}", url)
+    spec = write_spec(shared / "fetched.yaml", source=source, reader="{format: iob}", splits="official")
     pretrain = ("pretrain", "toy_detour", "--resume", "--quiet", "--no-exclude-tasks")
     build = ("corpus", "build", "toy_detour", "--no-exclude-tasks")
-    return {
-        v.name: v
-        for v in (
-            Target(
-                "pretrain",
-                _with_text,
-                lambda p: [*pretrain, "--out", p / "out", "--set", f"corpus.cache={p / 'cache'}", *_sets(p)],
-                _pretrained,
-                lambda p: p / "text.jsonl",
-                lambda p, out: [*pretrain, "--out", out, "--set", f"corpus.cache={p / 'cache'}", *_sets(p)],
-            ),
-            Target(
-                "corpus build",
-                _with_text,
-                lambda p: [*build, "--cache", p / "cache", *_sets(p)],
-                _corpus,
-                lambda p: p / "text.jsonl",
-                lambda p, out: [*build, "--cache", out, *_sets(p)],
-            ),
-            Target(
-                "data fetch",
-                _plain,
-                lambda p: ["data", "fetch", spec, "--data-dir", p / "data"],
-                lambda p: files(p / "data" / "corpus"),
-                lambda p: spec,
-                lambda p, out: ["data", "fetch", spec, "--data-dir", out],
-            ),
-            Target(
-                "rescore",
-                _results(store, _wrong_scores),
-                lambda p: ["rescore", "--results-dir", p / "results"],
-                _scores,
-                lambda p: next((p / "results/runs").glob("*/*.parquet")),
-                lambda p, out: ["rescore", "--results-dir", out],
-            ),
-            Target(
-                "submit",
-                _results(store),
-                lambda p: ["submit", "org/tiny", "--results-dir", p / "results", "--out", p / "pack"],
-                _packed,
-                lambda p: p / "results",
-                lambda p, out: ["submit", "org/tiny", "--results-dir", p / "results", "--out", out],
-                finished="is not empty",
-            ),
-            Target(
-                "index",
-                _results(store),
-                lambda p: ["report", "--results-dir", p / "results", "--format", "json"],
-                _index,
-                lambda p: p / "results" / "runs",
-                lambda p, out: ["report", "--results-dir", p / "results", "--format", "html", "--out", out / "a.html"],
-            ),
-            Target(
-                "run",
-                _plain,
-                lambda p: [*run, "--results-dir", p / "results"],
-                _ran,
-                lambda p: tiny,
-                lambda p, out: [*run, "--results-dir", out],
-            ),
-            Target(
-                "gate",
-                _plain,
-                lambda p: [*gate, p / "results"],
-                _verdict,
-                lambda p: p,
-                lambda p, out: [*gate, out],
-            ),
-        )
-    }
+    every = (
+        Target(
+            "pretrain",
+            _with_text,
+            lambda p, out: [*pretrain, "--out", out, "--set", f"corpus.cache={p / 'cache'}", *_sets(p)],
+            "out",
+            _pretrained,
+            lambda p: p / "text.jsonl",
+        ),
+        Target("corpus build", _with_text, lambda p, out: [*build, "--cache", out, *_sets(p)], "cache", _corpus),
+        Target(
+            "data fetch",
+            _plain,
+            lambda p, out: ["data", "fetch", spec, "--data-dir", out],
+            "data",
+            lambda p: files(p / "data" / "corpus"),
+            lambda p: spec,
+        ),
+        Target(
+            "rescore",
+            _results(store, _wrong_scores),
+            lambda p, out: ["rescore", "--results-dir", out],
+            "results",
+            _scores,
+            lambda p: next((p / "results/runs").glob("*/*.parquet")),
+        ),
+        Target(
+            "submit",
+            _results(store),
+            lambda p, out: ["submit", "org/tiny", "--results-dir", p / "results", "--out", out],
+            "pack",
+            _packed,
+            finished="is not empty",
+        ),
+        Target(
+            "index",
+            _results(store),
+            lambda p, out: ["report", "--results-dir", out, "--format", "json"],
+            "results",
+            _index,
+        ),
+        Target(
+            "run",
+            _plain,
+            lambda p, out: ["run", tiny, "--task", "demo_topic", *RUN, "--results-dir", out],
+            "results",
+            _ran,
+            lambda p: tiny,
+        ),
+        Target(
+            "gate",
+            _plain,
+            lambda p, out: ["tasks", "gate", "demo_topic", "--results-dir", out],
+            "results",
+            _verdict,
+        ),
+    )
+    return {target.name: target for target in every}

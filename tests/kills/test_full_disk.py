@@ -10,19 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.kills.__main__ import Field, left_behind, prepared
+from tests.kills.__main__ import Field, left_behind
+from tests.kills.targets import NAMES
 
-NAMES = ("pretrain", "corpus build", "data fetch", "rescore", "submit", "index", "run", "gate")
 ROOMY = 256 << 20
 SHARES = (0.0, 0.05, 0.3, 0.6, 0.95)
 """Of what the command writes undisturbed, how much the disk has room for."""
-
-
-@pytest.fixture(scope="module")
-def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
-    """One warm process for this file."""
-    with prepared(tmp_path_factory.mktemp("full")) as field:
-        yield field
 
 
 @pytest.fixture

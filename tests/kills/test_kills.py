@@ -9,22 +9,13 @@ import os
 import random
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.helpers.cli_make import call
-from tests.kills.__main__ import Field, Figures, prepared
-
-NAMES = ("pretrain", "corpus build", "data fetch", "rescore", "submit", "index", "run", "gate")
-
-
-@pytest.fixture(scope="module")
-def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
-    """One warm process for this file."""
-    with prepared(tmp_path_factory.mktemp("kills")) as field:
-        yield field
+from tests.kills.__main__ import Field, Figures
+from tests.kills.targets import NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -103,7 +94,7 @@ def test_a_folder_that_cannot_be_written_is_told_in_one_line(name: str, field: F
     target = field.targets[name]
     place = target.fresh(field.place())
     closed = unwritable(place / "closed")
-    child = field.launcher.start(*target.writes(place, closed))
+    child = field.launcher.start(*target.command(place, closed))
     assert child.wait() == 2, child.err.read_text()
     message = child.err.read_text()
     assert "Traceback" not in message

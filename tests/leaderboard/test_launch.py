@@ -56,7 +56,6 @@ def test_the_server_answers_and_ends_with_its_command(tmp_path):
     words = [sys.executable, "-m", "biobench", "leaderboard", "--results-dir", str(tmp_path), "--port", str(port)]
     server = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
-        assert server.stdout is not None
         assert any(str(port).encode() in line for line in server.stdout), "the server ended"
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=20) as answer:
             assert answer.status == 200

@@ -155,6 +155,7 @@ def test_pretraining_shows_ledgers_and_published_experiments(monkeypatch, runs):
     app = open_app(monkeypatch, runs, "pretraining")
     assert app.multiselect(key="runs").value == ["detour", "twin"]
     assert app.success[0].value == "matched"
+    assert {"Loss", "Learning rate", "Tokens a second"} <= {head.value for head in app.header}
     assert len(app.table) == len(load(runs).experiments[0].experiments)
 
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -91,19 +92,13 @@ def test_stability_measures_the_spread_within_seeds() -> None:
     assert shaky.to_first.estimate == pytest.approx(0.09)
 
 
-@pytest.fixture
-def results(tmp_path: Path) -> Path:
-    """A store with the table's runs."""
+def test_freeze_report_reads_the_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for model, table in TABLE.items():
         for task, by_seed in table.items():
             save_runs(tmp_path, model, task, by_seed)
-    return tmp_path
-
-
-def test_freeze_report_reads_the_store(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = stored_scores(["detour", "low"], results, ["demo_ner"])
+    found = stored_scores(["detour", "low"], tmp_path, ["demo_ner"])
     assert found["low"]["demo_ner"] == pytest.approx(TABLE["low"]["demo_ner"])
-    command = ["analyze", "freeze-report", "detour", "twin", "low", "mid", "--results-dir", str(results)]
+    command = ["analyze", "freeze-report", "detour", "twin", "low", "mid", "--results-dir", str(tmp_path)]
     app([*command, "--json"], standalone_mode=False)
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert [r["model"] for r in rows] == ["detour", "twin", "low", "mid"]
@@ -111,7 +106,7 @@ def test_freeze_report_reads_the_store(results: Path, capsys: pytest.CaptureFixt
     app(command, standalone_mode=False)
     assert "to twin" in capsys.readouterr().out
     with pytest.raises(UsageError, match="one frozen run or more are needed"):
-        app([*command[:4], "--results-dir", str(results)], standalone_mode=False)
+        app([*command[:4], *command[-2:]], standalone_mode=False)
     with pytest.raises(UsageError, match="no results of a model 'nobody'"):
         app([*command, "nobody"], standalone_mode=False)
 
@@ -119,11 +114,10 @@ def test_freeze_report_reads_the_store(results: Path, capsys: pytest.CaptureFixt
 def test_the_frozen_layers_are_those_of_the_ledger(tmp_path: Path) -> None:
     assert frozen_layers("low") == ""
     held = ledger("low")
-    phases = tuple(
-        p.model_copy(update={"frozen_layers": "0-7" if number == 0 else None}) for number, p in enumerate(held.phases)
-    )
+    first, *rest = held.phases
+    phases = (first.model_copy(update={"frozen_layers": "0-7"}), *rest)
     write(tmp_path / "ledger.json", held.model_copy(update={"phases": phases}))
-    assert frozen_layers(str(tmp_path)) == f"layers 0-7 in {phases[0].name}"
+    assert frozen_layers(str(tmp_path)) == f"layers 0-7 in {first.name}"
 
 
 def test_stability_command_runs_every_rate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -150,19 +144,14 @@ def test_stability_command_runs_every_rate(monkeypatch: pytest.MonkeyPatch, caps
     with pytest.raises(UsageError, match="not understood"):
         app([*command[:4], "--learning-rates", "high", "--task", "x"], standalone_mode=False)
 
-    def fails(request: RunRequest, _: Any) -> list[RunResult]:
-        return [RunResult(request.model[0], "demo_ner", 1, 42, "failed", reason="out of memory")]
-
-    monkeypatch.setattr("biobench.runs.api.make_runs", fails)
+    failed = [RunResult("steady", "demo_ner", 1, 42, "failed", reason="out of memory")]
+    monkeypatch.setattr("biobench.runs.api.make_runs", lambda *_: failed)
     with pytest.raises(TrainingError, match="out of memory"):
         app(command, standalone_mode=False)
 
 
 def test_a_rate_that_cannot_be_trained_is_refused_before_any_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(*_: Any, **__: Any) -> list[RunResult]:
-        raise AssertionError("a run was begun")
-
-    monkeypatch.setattr("biobench.runs.api.make_runs", run)
+    monkeypatch.setattr("biobench.runs.api.make_runs", Mock(side_effect=AssertionError("a run was begun")))
     command = ["analyze", "stability", "some/model", "--task", "demo_ner", "--learning-rates", "1e-5,-1"]
     monkeypatch.setattr("biobench.runs.plan.find_checkpoint", lambda model, **_: SimpleNamespace(id=model))
     monkeypatch.setattr("biobench.runs.plan._key", lambda *_: "key")

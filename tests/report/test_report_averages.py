@@ -20,12 +20,16 @@ from biobench.report.frames import tidy
 from biobench.report.results import load
 from biobench.report.row import Row
 from biobench.report.tasks import shipped
+from biobench.schema.record import Resampling
 from leaderboard import page
-from tests.helpers.awkward_make import SPLITS, TASKS, TEST, TRAIN, awkward_scores, save_awkward
-from tests.helpers.report_make import save_run
+from tests.helpers.report_make import run_of, save_run
+from tests.helpers.store_make import write_runs
 
 CLOSE = 1e-12
+TASKS = tuple(i.id for i in shipped().values() if i.suite == "fr" and i.in_suite)
 INFOS = {task: shipped()[task] for task in TASKS}
+SPLITS, TEST, TRAIN = TASKS[-1], 3, 12
+"""The task whose runs are several splits of one corpus, and the documents of a split."""
 
 
 def shares(tasks: Sequence[str]) -> list[float]:
@@ -135,11 +139,27 @@ def test_parts_of_a_suite_are_averaged_where_asked_and_counted_where_not():
     assert suite_averages(part, INFOS, asked=[*TASKS, "gad"])[1]
 
 
-@pytest.fixture(scope="module", params=[1, 2])
-def awkward(request, tmp_path_factory):
-    scores, folder = awkward_scores(random.Random(request.param)), tmp_path_factory.mktemp("awkward")
-    save_awkward(folder, scores)
-    return scores, load(folder)
+def awkward_scores() -> dict[str, dict[str, dict[int, float]]]:
+    """Model -> task -> seed -> score: few seeds, many, equal ones, gaps, a failed run, one task of several splits."""
+    chance = random.Random(1)
+    level = {task: chance.uniform(0.3, 0.7) for task in TASKS}
+
+    def drawn(seeds: int) -> dict[str, dict[int, float]]:
+        return {
+            task: {seed: chance.gauss(level[task], 0.01) for seed in range(5 if task == SPLITS else seeds)}
+            for task in TASKS
+        }
+
+    failed, lacking = drawn(5), drawn(5)
+    failed[TASKS[0]][2] = 0.01
+    return {
+        "many": drawn(9),
+        "single": drawn(1),
+        "equal": {task: dict.fromkeys(range(5), level[task]) for task in TASKS},
+        "lacking": {task: lacking[task] for task in TASKS[2:]},
+        "elsewhere": {task: lacking[task] for task in TASKS[:2]},
+        "failed": failed,
+    }
 
 
 def half_width(parts: Sequence[tuple[float, float]]) -> float:
@@ -150,9 +170,15 @@ def half_width(parts: Sequence[tuple[float, float]]) -> float:
     return math.sqrt(total) * stats.t.ppf(0.975, total**2 / sum(v**2 / df for v, df in parts if v))
 
 
-def test_each_mean_and_its_interval(awkward):
-    scores, results = awkward
-    report = build(results, "macro", suites=["fr"], sources=["run"])
+def test_each_mean_and_its_interval(tmp_path):
+    scores = awkward_scores()
+    runs = [run_of("limited", task, 0, 0.9, limit=16) for task in TASKS[:3]]
+    for model, tasks in scores.items():
+        for task, seeds in tasks.items():
+            split = [Resampling(fold=i, folds=10, train_documents=TRAIN) if task == SPLITS else None for i in seeds]
+            runs += [run_of(model, task, i, seeds[i], resampling=fold) for i, fold in zip(seeds, split, strict=True)]
+    write_runs(tmp_path, runs)
+    report = build(tmp_path, "macro", suites=["fr"], sources=["run"])
     rows = {(row.model, row.task): row for row in report.rows if not row.partial}
     assert set(rows) == {(model, task) for model, tasks in scores.items() for task in tasks}
     for (model, task), row in rows.items():

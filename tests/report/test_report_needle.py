@@ -27,13 +27,14 @@ EVERY_CELL = 2 * PAIRS * len(TEMPLATES)
 """Examples in a cell of length and position."""
 
 
-@pytest.fixture
-def results(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that reads 1,024 tokens and finds what stands at the start; one that reads all and guesses."""
+    folder = tmp_path_factory.mktemp("needle")
     for seed in (42, 43):
-        save_needle(tmp_path, "short", seed, lambda d: cell(d).position == "start" or d.labels == (PRESENT,))
-        save_needle(tmp_path, "long", seed, always(PRESENT), window=8192)
-    return tmp_path
+        save_needle(folder, "short", seed, lambda d: cell(d).position == "start" or d.labels == (PRESENT,))
+        save_needle(folder, "long", seed, always(PRESENT), window=8192)
+    return folder
 
 
 def test_the_grid_has_every_cell_and_margin_of_every_model(results: Path) -> None:
@@ -75,11 +76,11 @@ def test_the_text_has_heat_margins_intervals_and_the_majority(results: Path) -> 
     assert re.search(r"^drug +66\.7 \[\d+\.\d, \d+\.\d\] +lab +66\.7 \[", text, re.MULTILINE)
 
 
-def test_limited_runs_are_grids_of_their_own(results: Path) -> None:
-    save_needle(results, "long", 42, always(PRESENT), window=8192, limit=8)
-    named = [(g.model, g.variant) for g in needle_grids(load(results))]
-    assert named == [("long", ""), ("long", "limit 8"), ("short", "")]
-    assert needle_grids(results, models=["nobody"]) == needle_grids(results, tasks=["other_needle"]) == []
+def test_limited_runs_are_grids_of_their_own(tmp_path: Path) -> None:
+    for limit in (None, 8):
+        save_needle(tmp_path, "long", 42, always(PRESENT), window=8192, limit=limit)
+    assert [(g.model, g.variant) for g in needle_grids(load(tmp_path))] == [("long", ""), ("long", "limit 8")]
+    assert needle_grids(tmp_path, models=["nobody"]) == needle_grids(tmp_path, tasks=["other_needle"]) == []
 
 
 def test_needle_runs_hold_the_lengths_of_their_window(tmp_path, monkeypatch):

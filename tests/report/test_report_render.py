@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-import html.parser
 import io
 import json
 import re
 from typing import get_args
 
 import pytest
+from pylatexenc.latexwalker import LatexWalker
 from rich.console import Console
 
 from biobench.errors import UsageError
@@ -78,22 +78,9 @@ def test_csv_round_trips_and_no_cell_is_a_formula(report):
     assert tuple(rows[0]) == CSV_COLUMNS
 
 
-class Tags(html.parser.HTMLParser):
-    def __init__(self):
-        super().__init__()
-        self.seen = []
-
-    def handle_starttag(self, tag, attrs):
-        self.seen.append((tag, dict(attrs)))
-
-
 def test_html_is_self_contained_and_inert(report):
     text = render(report, "html")
-    parser = Tags()
-    parser.feed(text)
-    assert not {t for t, _ in parser.seen} & {"script", "img", "iframe", "link", "a", "object"}
-    for _, attributes in parser.seen:
-        assert not any(name.startswith("on") or name in ("src", "href") for name in attributes)
+    assert not re.search(r"(?i)<(script|img|iframe|link|a|object)\b|<[^>]*[\s\"'](on\w+|src|href)\s*=", text)
     assert "&lt;script&gt;" in text
     assert "\x1b" not in text
     terminal = render(report, "table")
@@ -112,10 +99,8 @@ def test_markdown_cells_hold_no_markup(report):
 
 def test_latex_parses(report):
     """Strictly: every brace and environment closes, every row has the columns that the table declares."""
-    assert not any(re.search(r"(?<!\\)[%#_]", line) for line in render(report, "latex").splitlines() if " & " in line)
-    from pylatexenc.latexwalker import LatexWalker
-
     text = render(report, "latex")
+    assert not any(re.search(r"(?<!\\)[%#_]", line) for line in text.splitlines() if " & " in line)
     _, _, length = LatexWalker(text, tolerant_parsing=False).get_latex_nodes()
     assert length == len(text)
     for table in text.split(r"\begin{tabular}{")[1:]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -21,32 +20,21 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         attempts.append(arguments[-1] if arguments else None)
         raise OSError("no network in this test")
 
-    monkeypatch.setattr(socket.socket, "connect", refuse)
-    monkeypatch.setattr(socket.socket, "connect_ex", refuse)
-    monkeypatch.setattr(socket, "create_connection", refuse)
-    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    for name in ("socket.connect", "socket.connect_ex", "create_connection", "getaddrinfo"):
+        monkeypatch.setattr(f"socket.{name}", refuse)
     return attempts
 
 
 def test_a_local_run_opens_nothing(tiny: Path, tmp_path: Path, tried: list[Any]) -> None:
-    results = run(
-        str(tiny),
-        "demo_topic",
-        seeds=1,
-        results_dir=tmp_path / "r",
-        device="cpu",
-        limit=16,
-        overrides=["training.epochs=1"],
-        offline=True,
-        data_dir=tmp_path / "empty",
-    )
-    assert [(r.task, r.status) for r in results] == [("demo_topic", "done")]
+    fast: dict[str, Any] = {"seeds": 1, "device": "cpu", "limit": 16, "overrides": ["training.epochs=1"]}
+    folders = {"results_dir": tmp_path / "r", "data_dir": tmp_path / "empty"}
+    assert [r.status for r in run(str(tiny), "demo_topic", offline=True, **fast, **folders)] == ["done"]
     assert tried == []
 
 
 def test_a_hub_model_that_is_not_at_hand(tmp_path: Path, tried: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
-    with pytest.raises(ModelError, match="neither a local folder nor at hand"):
+    with pytest.raises(ModelError, match="neither a local folder nor in the cache"):
         run("nobody/nothing", "demo_topic", results_dir=tmp_path / "r", offline=True)
     assert tried == []
 

@@ -40,37 +40,17 @@ def test_every_option_of_the_command_is_a_keyword_and_a_field() -> None:
 def test_the_keywords_of_the_python_interface_are_these() -> None:
     """A public contract: what callers write stays, in kind and default."""
     found = {n: (p.kind.name, p.default) for n, p in inspect.signature(biobench.run).parameters.items()}
-    for name, default in {
-        "suite": None,
-        "seeds": None,
-        "data_dir": None,
-        "results_dir": "results",
-        "device": "auto",
-        "parallel": "auto",
-        "executor": "local",
-        "overrides": (),
-        "limit": None,
-        "track": "fixed",
-        "force": False,
-        "offline": False,
-        "strict": False,
-        "gate": True,
-        "trust_remote_code": False,
-        "reporter": None,
-    }.items():
+    defaults: dict[str, Any] = dict.fromkeys(("suite", "seeds", "data_dir", "limit", "reporter"))
+    defaults |= dict.fromkeys(("force", "offline", "strict", "trust_remote_code"), False)
+    defaults |= {"device": "auto", "parallel": "auto", "executor": "local", "track": "fixed", "gate": True}
+    for name, default in {**defaults, "overrides": (), "results_dir": "results"}.items():
         assert found[name] == ("KEYWORD_ONLY", default), name
     assert [n for n, (kind, _) in found.items() if kind == "POSITIONAL_OR_KEYWORD"] == ["model", "tasks"]
 
 
 def test_what_is_given_becomes_what_is_planned() -> None:
-    given = RunRequest(
-        Path("m"),
-        ["a", Path("b.yaml")],
-        seeds=range(42, 44),
-        data_dir=Path("d"),
-        parallel=2,
-        overrides="x=1",
-    )
+    more: dict[str, Any] = {"seeds": range(42, 44), "data_dir": Path("d"), "parallel": 2, "overrides": "x=1"}
+    given = RunRequest(Path("m"), ["a", Path("b.yaml")], **more)
     assert (given.model, given.tasks, given.seeds, given.data_dir) == (("m",), ("a", "b.yaml"), "42,43", "d")
     assert (given.parallel, given.overrides) == ("2", ("x=1",))
     assert RunRequest("m", seeds=7).seeds == "7"
@@ -111,20 +91,7 @@ def test_one_declaration_is_enough_for_a_new_option(commanded: Any) -> None:
         commanded("m", "--folds", "0")
 
 
-FAST: dict[str, Any] = {
-    "limit": 24,
-    "overrides": "training.epochs=1",
-    "device": "cpu",
-    "parallel": 1,
-    "gate": False,
-    "results_dir": "results",
-}
-
-
-@pytest.fixture
-def encoder(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tiny
+FAST: dict[str, Any] = {"limit": 24, "overrides": "training.epochs=1", "parallel": 1, "gate": False, "device": "cpu"}
 
 
 def test_paths_single_values_and_lists_are_alike(encoder: Path) -> None:

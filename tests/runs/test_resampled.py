@@ -20,39 +20,19 @@ from biobench.schema.record import Resampling
 from biobench.stats import compare_seeds, seed_interval
 from biobench.store import Store
 from tests.helpers.compare_make import save
+from tests.helpers.spec_make import local, write_spec
 
-SPEC = """
-id: topics
-version: 1
-name: Topics
-language: en
-type: single_label
-source:
-  folder: topics
-  files: {files}
-  reader: {{format: tsv, columns: {{text: text, label: label, group: patient}}}}
-labels: [heart, lung]
-splits: {splits}
-unit: sentence
-protocol: {{max_length: 32, long_documents: truncate}}
-training: {{epochs: 1, learning_rate: 5e-4, batch_size: 8}}
-head: {{kind: sequence}}
-metric: {{primary: macro_f1, paper: micro_f1}}
-access: open
-licence: none
-homepage: https://example.org
-citation: none
-"""
 FAST: dict[str, Any] = {"device": "cpu", "parallel": 1, "gate": False, "results_dir": "results", "data_dir": "data"}
-
-
 FILES = '{train: "{fold}/train.tsv", test: "{fold}/test.tsv"}'
 
 
-def write_spec(folder: Path, splits: str = "{fold_files: 4, validation_from_train_tail: 4}", files: str = FILES) -> str:
-    path = folder / "topics.yaml"
-    path.write_text(SPEC.format(files=files, splits=splits))
-    return str(path)
+def topics(folder: Path, splits: str = "{fold_files: 4, validation_from_train_tail: 4}", files: str = FILES) -> str:
+    """The spec of the folds."""
+    reader = "{format: tsv, columns: {text: text, label: label, group: patient}}"
+    training = {"epochs": 1, "learning_rate": 5e-4, "batch_size": 8}
+    about = {"source": local("topics", files), "reader": reader, "splits": splits, "training": training}
+    about |= {"type": "single_label", "labels": ["heart", "lung"], "protocol": "{max_length: 32}"}
+    return str(write_spec(folder / "topics.yaml", **about))
 
 
 def rows(count: int) -> list[str]:
@@ -77,13 +57,13 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_folds_lie_in_files(place: Path) -> None:
-    task = load_task(write_spec(place))
+    task = load_task(topics(place))
     folds = load_folds(task, "data")
     assert [[len(f.documents[s]) for s in ("train", "validation", "test")] for f in folds] == [[26, 4, 10]] * 4
     assert len({d.text for f in folds for d in f.test}) == 40
     assert len({f.hash for f in folds}) == 1
     assert load_data(task, "data").test == folds[0].test
-    other = load_task(write_spec(place), ["splits.seed=9"])
+    other = load_task(topics(place), ["splits.seed=9"])
     assert task_identity(task, "local") != task_identity(other, "local")
     (place / "data" / "topics" / "2" / "test.tsv").unlink()
     with pytest.raises(DataFormatError, match=r"2/test\.tsv' is missing"):
@@ -91,7 +71,7 @@ def test_folds_lie_in_files(place: Path) -> None:
 
 
 def test_runs_have_keys_of_their_own_and_resume_like_any(place: Path, tiny: Path) -> None:
-    path, encoder = write_spec(place), tiny
+    path, encoder = topics(place), tiny
     planned = biobench.run(encoder, tasks=path, **FAST, dry_run=True)
     assert [row.fold for row in planned] == [0, 1, 2, 3]
     assert "topics: 4 splits of one corpus, a training each" in str(planned)
@@ -121,16 +101,13 @@ def test_runs_have_keys_of_their_own_and_resume_like_any(place: Path, tiny: Path
 )
 def test_what_does_not_fit_is_refused_with_its_line(place: Path, splits: str, files: str, words: str) -> None:
     with pytest.raises(SpecError) as error:
-        load_task(write_spec(place, splits, files))
+        load_task(topics(place, splits, files))
     assert words in str(error.value)
 
 
 def save_folds(folder: Path, model: str, quality: float, folds: int = 10) -> None:
     for i in range(folds):
-        save(
-            folder, model, "gad_folds", 42 + i, quality, count=60,
-            resampling=Resampling(fold=i, folds=10, train_documents=540),
-        )  # fmt: skip
+        save(folder, model, "gad_folds", 42 + i, quality, resampling=Resampling(fold=i, folds=10, train_documents=540))
 
 
 def test_the_report_widens_the_interval_and_says_what_it_is(tmp_path: Path) -> None:
@@ -152,11 +129,7 @@ def test_compare_takes_the_corrected_t_and_never_seeds_with_splits(tmp_path: Pat
         sorted((r.seed, r.scores["macro_f1"]) for r in Store(tmp_path).records() if r.model.id == m) for m in "ab"
     ]
     a, b = ([score for seed, score in s if seed < 50] for s in scores)
-    expected = compare_seeds(
-        a,
-        b,
-        ratio=1 / 9,
-    )
+    expected = compare_seeds(a, b, ratio=1 / 9)
     assert (line.n_first, line.n_second) == (8, 8)
     assert line.seeds.se == pytest.approx(expected.se, rel=0.05)
     assert line.total.p == line.seeds.p

@@ -22,6 +22,7 @@ from biobench.runs.result import Reporter, RunName, RunResult
 from biobench.runs.workers import worker_count
 from biobench.store import Store
 from biobench.store.claims import read_heartbeat
+from tests.helpers.cli_make import SCRIPT
 
 Request = Callable[..., RunRequest]
 
@@ -39,12 +40,10 @@ class Notes(Reporter):
         self.started.append((run.key, position, total))
 
     def step(self, run: RunName, done: int, total: int, what: str) -> None:
+        assert 0 < done <= total if total else what in ("loading model", "encoding texts")
         if total:
-            assert 0 < done <= total
             assert "loss" in what or what in ("validation", "test")
             self.stepped.add(run.key)
-        else:
-            assert what in ("loading model", "encoding texts")
 
     def finish(self, result: RunResult) -> None:
         self.finished.append((result.key, result.status))
@@ -126,12 +125,6 @@ def test_workers_that_end_early_are_reported(
     assert "2 of 2 workers ended early; their runs are made here" in caplog.text
 
 
-def _at_work(results: Path) -> set[int]:
-    """The processes that hold a run of the folder."""
-    beats = [read_heartbeat(path) for path in results.glob("locks/*/*.running")]
-    return {beat.pid for beat in beats if beat is not None}
-
-
 def _gone(pid: int) -> bool:
     try:
         return " Z " in Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
@@ -145,22 +138,18 @@ def test_workers_end_with_their_parent(tiny: Path, tmp_path: Path, how: signal.S
     words = ["run", str(tiny), "--task", "demo_topic", "--seeds", "1-2", "--set", "training.epochs=2000"]
     words += ["--device", "cpu", "--parallel", "2", "--results-dir", str(tmp_path / "results")]
     with (tmp_path / "err").open("w") as err:
-        parent = subprocess.Popen(
-            [Path(sys.executable).parent / "biobench", *words],
-            stdout=subprocess.DEVNULL,
-            stderr=err,
-            cwd=tmp_path,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-            # What a shell puts into the background ignores SIGINT, and so would all that it starts.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-        )
+        # What a shell puts into the background ignores SIGINT, and so would all that it starts.
+        heard = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # noqa: E731
+        streams = {"stdout": subprocess.DEVNULL, "stderr": err, "env": {**os.environ, "OMP_NUM_THREADS": "1"}}
+        parent = subprocess.Popen([SCRIPT, *words], cwd=tmp_path, preexec_fn=heard, **streams)
     until = time.monotonic() + 240
     try:
         while (tmp_path / "err").read_text(encoding="utf-8").count(": started") < 2:
             assert parent.poll() is None, (tmp_path / "err").read_text(encoding="utf-8")
             assert time.monotonic() < until, "the workers did not start"
             time.sleep(0.1)
-        children = _at_work(tmp_path / "results") - {parent.pid}
+        beats = [read_heartbeat(path) for path in tmp_path.glob("results/locks/*/*.running")]
+        children = {beat.pid for beat in beats if beat is not None} - {parent.pid}
         assert len(children) == 2
         parent.send_signal(how)
         assert parent.wait(timeout=60) != 0

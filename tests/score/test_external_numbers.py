@@ -12,10 +12,10 @@ from biobench.schema.document import Document
 from biobench.score.external import Expected, read_predictions
 
 
-def expected() -> Expected:
-    """A regression of two pairs on the scale 0 to 4."""
+def expected(kind: str = "regression") -> Expected:
+    """Two pairs of texts, whose numbers lie on the scale 0 to 4."""
     documents = [Document(name, name, "b", "test", labels=("1.5",), query="a") for name in ("p", "q")]
-    return Expected("regression", (), documents, "strict", redact=False, scale=(0.0, 4.0))
+    return Expected(kind, (), documents, "strict", redact=False, scale=(0.0, 4.0))
 
 
 def test_a_number_is_read_as_a_run_stores_it(tmp_path: Path) -> None:
@@ -36,3 +36,10 @@ def test_what_is_no_number_on_the_scale_is_refused(tmp_path: Path, value: object
     file.write_text(json.dumps({"document": "p", "value": value}))
     with pytest.raises(DataFormatError, match=words):
         read_predictions(file, expected())
+
+
+@pytest.mark.parametrize("answer", [{}, {"spans": [], "tags": []}])
+def test_mentions_are_spans_or_tags_and_not_both(tmp_path: Path, answer: dict[str, object]) -> None:
+    (tmp_path / "p.jsonl").write_text(json.dumps({"document": "p", **answer}))
+    with pytest.raises(DataFormatError, match="needs a list 'spans' or a list 'tags', one of the two"):
+        read_predictions(tmp_path / "p.jsonl", expected("token_ner"))

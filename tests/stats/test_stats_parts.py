@@ -13,6 +13,7 @@ from statsmodels.stats.weightstats import ttost_paired
 from biobench.stats import (
     Counts,
     Estimand,
+    StatsInputError,
     TaskRuns,
     compare_seeds,
     document_noise,
@@ -21,6 +22,7 @@ from biobench.stats import (
     mean_test,
     possible_ranks,
     redraw,
+    seed_interval,
     t_from_se,
     tasks_like_these,
     these_tasks,
@@ -54,26 +56,6 @@ def residual(x: np.ndarray) -> float:
     return float((rest**2).sum() / ((x.shape[0] - 1) * (x.shape[1] - 1)) / x.size)
 
 
-def test_seeds_and_documents_add_up_as_in_a_two_way_layout():
-    a, b = two_models((8, 8))
-    gaps = a.astype(float) - b
-    found = compare_counts([TaskRuns.of("t", [answers(a), answers(b)], "micro")], draws=20_000)
-    by_seeds = gaps.mean(axis=1).var(ddof=1) / 8
-    (noise,) = found.documents
-    # the bootstrap's own variance has n and not n - 1 below
-    assert math.sqrt(noise.variance) == pytest.approx(gaps.mean(axis=0).std() / math.sqrt(60), rel=0.02)
-    assert (noise.df, noise.twice) == (59, pytest.approx(residual(gaps)))
-    assert found.seeds.se == pytest.approx(math.sqrt(by_seeds))
-    variance = by_seeds + noise.variance - residual(gaps)
-    assert variance > max(by_seeds, noise.variance)
-    assert found.total.se == pytest.approx(math.sqrt(variance))
-    total = by_seeds + noise.variance
-    df = total**2 / (by_seeds**2 / 7 + noise.variance**2 / 59) * (variance / total) ** 2
-    assert found.total.df == pytest.approx(df)
-    half = stats.t.ppf(0.975, df) * math.sqrt(variance)
-    assert found.total.interval.high == pytest.approx(gaps.mean() + half)
-
-
 def test_seeds_that_do_not_pair_interact_with_the_documents_apart():
     a, b = two_models((5, 3))
     found = compare_counts([TaskRuns.of("t", [answers(a), answers(b)], "micro")], paired=False)
@@ -98,7 +80,7 @@ def test_equal_seeds_leave_the_documents_alone():
     assert found.total.df == pytest.approx(59)
 
 
-def test_a_pair_finds_the_same_noise_beside_any_third_model():
+def test_a_third_model_does_not_change_the_noise_of_a_pair():
     a, b = (answers(x) for x in two_models())
     other = answers(two_models()[0][:2, ::-1].copy())
     alone = redraw([TaskRuns.of("t", [a, b], "micro")])[0]
@@ -149,6 +131,18 @@ def test_tasks_that_share_a_part_of_their_documents():
     rows = redraw(rare)
     assert all(one.drawn is None for row in rows for one in row)
     assert document_noise([row[0] for row in rows], [row[1] for row in rows], paired=[True] * 2).variance > 0
+
+
+def test_two_tasks_on_one_set_of_documents_are_no_more_evidence_than_one():
+    rng = np.random.default_rng(13)
+    names = [f"d{i}" for i in range(100)]
+    both = Population(np.array([0.4, 0.3, 0.2]), np.array([[0.65, 0.75, 0.6], [0.75, 0.78, 0.7]]))
+    pair = both.sample(100, both.run_recalls(4, rng), rng)
+    twice = [one_task("x", pair, names), one_task("y", pair, names)]
+    once = compare_counts(twice[:1]).documents[0].variance
+    assert compare_counts(twice, "xx").documents[0].variance == pytest.approx(once)
+    apart = [one_task("x", pair, names), one_task("y", pair, [n + "'" for n in names])]
+    assert compare_counts(apart, "xx").documents[0].variance == pytest.approx(once / 2, rel=0.15)
 
 
 def test_these_tasks_are_sums_over_tasks_and_corpora():
@@ -205,7 +199,7 @@ def test_crossed_sources_by_hand(sources, twice, expected):
     assert crossed(sources, twice) == pytest.approx(expected)
 
 
-def test_welch_has_a_floor_and_needs_two_seeds_on_both_sides():
+def test_welch_has_a_least_error_and_needs_two_seeds_on_both_sides():
     found = compare_seeds([0.5, 0.5, 0.5], [0.4, 0.4], paired=False, resolution=0.06)
     assert found.se == pytest.approx(math.sqrt(0.06**2 / 12 * (1 / 3 + 1 / 2)))
     assert compare_seeds([0.5, 0.5, 0.5], [0.4, 0.4], paired=False).p == 0.0
@@ -256,7 +250,7 @@ def test_equivalence_is_that_of_two_one_sided_tests():
     assert equivalent(mean_test([0.1], estimand=Estimand.NEW_SEEDS), 1.0) is None
 
 
-def test_possible_ranks_count_the_models_that_are_told_apart():
+def test_possible_ranks_count_the_models_that_differ():
     assert possible_ranks(3, []) == ((1, 3),) * 3
     assert possible_ranks(3, [(0, 1), (0, 2), (1, 2)]) == ((1, 1), (2, 2), (3, 3))
     assert possible_ranks(3, [(0, 2)]) == ((1, 2), (1, 3), (2, 3))
@@ -270,3 +264,34 @@ def test_failed_runs_are_far_below_their_siblings_or_at_no_skill():
     assert failed_runs([0.9, 0.1], no_skill=0.1) == (False, True)
     assert failed_runs([0.1, 0.1, 0.05], no_skill=0.1) == (False,) * 3, "a task that is not learnt is a result"
     assert failed_runs([0.7, 0.7, 0.7, 0.95]) == (False,) * 4
+
+
+def test_the_formula_is_that_of_nadeau_and_bengio():
+    a, b = np.array([0.71, 0.74, 0.69, 0.75]), np.array([0.70, 0.70, 0.69, 0.71])
+    d, ratio = a - b, 1 / 3
+    test = compare_seeds(a, b, ratio=ratio)
+    se = math.sqrt((1 / 4 + ratio) * d.var(ddof=1))
+    assert test.se == pytest.approx(se)
+    assert test.p == pytest.approx(2 * stats.t.sf(d.mean() / se, 3))
+    assert test.estimand is Estimand.THIS_TASK
+    summary = seed_interval(a, ratio=ratio)
+    assert summary.interval.half_width == pytest.approx(
+        stats.t.ppf(0.975, 3) * math.sqrt((1 / 4 + ratio) * a.var(ddof=1))
+    )
+
+
+def test_a_suite_of_splits_is_widened_too_and_speaks_of_test_sets():
+    rng = np.random.default_rng(1)
+    first, second = rng.normal(0.7, 0.02, (2, 10)), rng.normal(0.69, 0.02, (2, 10))
+    plain = these_tasks(list(first), list(second))
+    folds = these_tasks(list(first), list(second), ratios=[1 / 9, 1 / 9])
+    assert folds.test.se == pytest.approx(plain.test.se * math.sqrt((1 / 10 + 1 / 9) * 10))
+    assert (folds.test.estimand, plain.test.estimand) == (Estimand.THESE_TASKS, Estimand.THESE_TEST_SETS)
+    mixed = these_tasks(list(first), list(second), ratios=[1 / 9, 0.0])
+    assert plain.test.se < mixed.test.se < folds.test.se
+    assert mixed.test.estimand is Estimand.THESE_TEST_SETS
+
+
+def test_splits_that_do_not_pair_are_refused():
+    with pytest.raises(StatsInputError, match="cannot be paired"):
+        compare_seeds([0.1, 0.2], [0.1, 0.3, 0.2], paired=False, ratio=0.1)

@@ -22,17 +22,17 @@ def beat_of(store: Store) -> Path:
     return store.heartbeat_path("my_task", KEY)
 
 
+def is_free(store: Store) -> bool:
+    with store.claim("my_task", KEY) as claim:
+        return claim is not None
+
+
 def age_by(path: Path, seconds: float) -> None:
     """A process of another machine wrote the file so long ago."""
-    before = time.time() - seconds
     if read_heartbeat(path) is not None:
-        path.write_bytes(elsewhere(path.read_bytes()))
-    os.utime(path, (before, before))
-
-
-def elsewhere(content: bytes) -> bytes:
-    """The heartbeat as a process of another machine would have written it."""
-    return json.dumps({**json.loads(content), "process": "00000000-1-1", "host": "elsewhere"}).encode()
+        written = json.loads(path.read_bytes())
+        path.write_text(json.dumps({**written, "process": "00000000-1-1", "host": "elsewhere"}))
+    os.utime(path, (time.time() - seconds,) * 2)
 
 
 def left_by_a_killed_holder(store: Store, seconds: float = 0.0) -> dict[str, Any]:
@@ -40,8 +40,7 @@ def left_by_a_killed_holder(store: Store, seconds: float = 0.0) -> dict[str, Any
     with store.claim("my_task", KEY):
         content = beat_of(store).read_bytes()
     beat_of(store).write_bytes(content)
-    if seconds:
-        age_by(beat_of(store), seconds)
+    age_by(beat_of(store), seconds)
     return dict(json.loads(content))
 
 
@@ -56,8 +55,7 @@ def test_one_holder_at_a_time(tmp_path: Path) -> None:
     assert not beat_of(first).exists()
     with pytest.raises(OSError, match="failed"), second.claim("my_task", KEY):
         raise OSError("the work failed")
-    with first.claim("my_task", KEY) as after:
-        assert after is not None
+    assert is_free(first)
 
 
 def test_a_heartbeat_tells_the_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,12 +75,11 @@ def test_a_dead_holder_is_replaced_after_the_stated_time_alone(tmp_path: Path) -
     store = Store(tmp_path)
     left_by_a_killed_holder(store, claims.STALE_SECONDS - 10)
     beat_of(store).with_name(f".{beat_of(store).name}.0123456789ab.tmp").write_bytes(b"{")
-    with store.claim("my_task", KEY) as early:
-        assert early is None
+    assert not is_free(store)
     age_by(beat_of(store), claims.STALE_SECONDS + 10)
-    with store.claim("my_task", KEY) as claim, Store(tmp_path).claim("my_task", KEY) as other:
+    with store.claim("my_task", KEY) as claim:
         assert claim is not None
-        assert other is None
+        assert not is_free(Store(tmp_path))
     assert list(beat_of(store).parent.iterdir()) == [], "nothing is left of either"
 
 
@@ -91,13 +88,10 @@ def test_one_that_died_while_it_replaced_another_blocks_nobody(tmp_path: Path) -
     token = left_by_a_killed_holder(store, 1000)["token"]
     turn = beat_of(store).with_name(f"{beat_of(store).name}.{token}.turn")
     turn.write_bytes(b"")
-    with store.claim("my_task", KEY) as claim:
-        assert claim is None, "another is replacing it"
+    assert not is_free(store), "another is replacing it"
     age_by(turn, 1000)
-    with store.claim("my_task", KEY) as claim:
-        assert claim is None, "the stale turn is removed"
-    with store.claim("my_task", KEY) as claim:
-        assert claim is not None
+    assert not is_free(store), "the stale turn is removed"
+    assert is_free(store)
 
 
 def test_a_holder_that_was_replaced_leaves_the_new_one_alone(tmp_path: Path) -> None:
@@ -119,14 +113,12 @@ def test_on_this_machine_the_system_is_asked_and_no_clock(tmp_path: Path, jump: 
     with store.claim("my_task", KEY):
         os.utime(beat_of(store), (time.time() - jump,) * 2)
         assert is_alive(beat_of(store))
-        with Store(tmp_path).claim("my_task", KEY) as theirs:
-            assert theirs is None
+        assert not is_free(Store(tmp_path))
     content = left_by_a_killed_holder(store)
     beat_of(store).write_text(json.dumps({**content, "process": ended_process()}))
     os.utime(beat_of(store), (time.time() - jump,) * 2)
     assert not is_alive(beat_of(store))
-    with store.claim("my_task", KEY) as claim:
-        assert claim is not None
+    assert is_free(store)
 
 
 def contend(root: Path) -> list[str]:

@@ -41,12 +41,9 @@ def test_every_record_of_an_earlier_version_loads_with_its_predictions(old):
         assert len(gold) == len(said) == record.task.test_documents
         assert record.redacted == (record.task.id == "clinic_notes")
     assert store.briefs()[1] == []
-    floors, damaged = scan_baselines(old)
-    assert not damaged
     versions = {json.loads(path.read_bytes())["floor_version"] for path in old.glob("floors/*/*.json")}
-    assert versions == {3}
-    assert BASELINE_VERSION > 3
-    assert not floors, "verdicts of an earlier gate are no verdicts: they are made anew, and are no damage either"
+    assert max(versions) == 3 < BASELINE_VERSION
+    assert scan_baselines(old) == ([], []), "verdicts of an earlier gate are made anew, and are no damage either"
 
 
 def test_a_record_of_an_earlier_version_is_written_again_without_loss(old):
