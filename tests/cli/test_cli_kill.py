@@ -19,6 +19,7 @@ from biobench.core.processes import this_process
 from biobench.store import Store, claims
 from tests.helpers.cli_make import FAST, Said
 from tests.helpers.launching import PATIENCE, Child
+from tests.kills.__main__ import wait_for_changes
 
 SHARED = ("--device", "cpu", "--parallel", "1", "--json", "--set")
 
@@ -26,6 +27,27 @@ SHARED = ("--device", "cpu", "--parallel", "1", "--json", "--set")
 def finished(results: Path) -> dict[Path, tuple[int, bytes]]:
     """Each record that is there, with the time of its writing and its bytes."""
     return {p: (p.stat().st_mtime_ns, p.read_bytes()) for p in results.glob("runs/*/*.json")}
+
+
+def test_the_other_takes_over_from_a_killed_one(launcher, tiny, tmp_path):
+    results = tmp_path / "results"
+    command = ("run", tiny, "--task", "demo_ner", "--task", "demo_topic", "--seeds", "1-3", "--results-dir", results)
+    first, second = (launcher.start(*command, *SHARED, "training.epochs=1") for _ in range(2))
+    wait_for_changes(results, first, 4)
+    with suppress(ProcessLookupError):  # it has just ended
+        os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+    kept = finished(results)
+    assert second.wait() == 0, second.err.read_text()
+    assert len(second.rows()) == len(finished(results)) == 6
+    assert kept.items() <= finished(results).items()
+    assert {row["status"] for row in second.rows()} <= {"done", "skipped"}
+    store = Store(results)
+    records, findings = store.scan()
+    assert findings == []
+    for record in records:
+        gold, predictions = store.load_predictions(record)
+        assert len(gold) == len(predictions) == record.task.test_documents
 
 
 def test_a_killed_run_goes_on_where_it_was_stopped(launcher, tiny, tmp_path):
