@@ -10,8 +10,8 @@ from functools import partial
 import streamlit as st
 
 from biobench.comparison.compare import Comparison
+from biobench.comparison.pairs import KINDS
 from biobench.comparison.ranking import (
-    KINDS,
     BestRun,
     Entry,
     Ranking,

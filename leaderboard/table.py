@@ -10,7 +10,8 @@ from urllib.parse import unquote
 import pandas as pd
 import streamlit as st
 
-from biobench.comparison.ranking import KINDS, PROTOCOLS, Entry, Ranking
+from biobench.comparison.pairs import KINDS
+from biobench.comparison.ranking import PROTOCOLS, Entry, Ranking
 from biobench.report.escape import for_html
 from biobench.report.literature.comparison import NAMES
 from biobench.report.names import without_revisions

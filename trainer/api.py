@@ -58,7 +58,7 @@ def pretrain(
     folder = Path(out) if out is not None else Path("runs") / read.name
     with (
         world(read.engine.device) as here,
-        StopFlag().watching() as stop,
+        StopFlag().watching("trainer") as stop,
         _listening(progress if here.first else "none") as listener,
     ):
         state = State(read, folder, here, listener, stop, exclude, unguarded, built_corpus)
@@ -97,7 +97,7 @@ def build_corpus(
     from trainer.train.start import cache_of, reporting, tokenizer_for
 
     folder = cache_of(read.corpus, Path(cache))
-    with StopFlag().watching() as stop, _listening(progress) as listener:
+    with StopFlag().watching("trainer") as stop, _listening(progress) as listener:
         say = reporting(listener, stop, 0)
         try:
             tokenizer = tokenizer_for(read, exclude)

@@ -18,7 +18,7 @@ import torch
 from torch.profiler import record_function
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from biobench.core.machine import keep_freed_memory, peak_memory_bytes
+from biobench.core.machine import peak_memory_bytes
 from biobench.core.tokenizer import load_tokenizer
 from biobench.errors import TrainingError
 from trainer.corpus.builder import Texts
@@ -110,8 +110,6 @@ def _setup(run: State, *, resume: bool) -> None:
     recipe.check_shares(world.size, "processes")
     if world.device.type == "cuda":
         torch.set_float32_matmul_precision("high")
-    else:
-        keep_freed_memory()
     if world.first:
         open_run(recipe, out, resume=resume)
     world.barrier()

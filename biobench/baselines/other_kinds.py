@@ -12,19 +12,18 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import Ridge
 
 from biobench.baselines.blind import Baseline
-from biobench.baselines.reading import MAX_FEATURES, fit_svm
+from biobench.baselines.reading import MAX_FEATURES, WORD, fit_svm
 from biobench.kinds.synonyms import DEPTH, first_concepts
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.task import TaskSpec
 from biobench.stats.types import FloatArray
 
-_WORD = re.compile(r"(?u)\w+")
 _QUERIES = 1024
 """Queries that are compared with all candidates at once."""
 
 
 def _words(text: str) -> set[str]:
-    return set(_WORD.findall(text.lower()))
+    return set(re.findall(WORD, text.lower()))
 
 
 def _constant(name: str, words: str, data: TaskData, labels: Sequence[str]) -> Baseline:
@@ -78,7 +77,7 @@ def _option_words(data: TaskData, seed: int) -> Baseline:
     asked = [(d, place, d.text[a:b]) for part in parts for d in part for place, (a, b) in enumerate(d.pieces) if a < b]
     known = sum(a < b for d in data.train for a, b in d.pieces)
     truth = np.array([data.labels[place] in d.labels for d, place, _ in asked[:known]])
-    if truth.all() or not truth.any() or not any(_WORD.search(text) for _, _, text in asked[:known]):
+    if truth.all() or not truth.any() or not any(re.search(WORD, text) for _, _, text in asked[:known]):
         return _constant(name, words, data, data.labels)
     extra = [
         [len(_words(text) & _words(d.query)) / max(len(_words(text)), 1), *np.eye(len(data.labels))[place]]
@@ -86,7 +85,7 @@ def _option_words(data: TaskData, seed: int) -> Baseline:
     ]
     counted = []
     for texts in ([text for _, _, text in asked], [d.query for d, _, _ in asked]):
-        vectorizer = TfidfVectorizer(sublinear_tf=True, max_features=MAX_FEATURES, token_pattern=r"(?u)\w+")
+        vectorizer = TfidfVectorizer(sublinear_tf=True, max_features=MAX_FEATURES, token_pattern=WORD)
         counted.append(vectorizer.fit(texts[:known]).transform(texts))
     features = hstack([*counted, csr_matrix(np.array(extra))]).tocsr()
     margins = fit_svm(features[:known], truth, seed).decision_function(features[known:]).tolist()

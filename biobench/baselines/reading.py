@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import warnings
+from collections import Counter, defaultdict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from biobench.baselines.blind import Baseline, chosen
-from biobench.baselines.words import Words, longest_matches, training_dictionary
+from biobench.baselines.words import Words
 from biobench.schema.baseline import LENGTH
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.tags import spans_to_tags
@@ -31,20 +32,36 @@ MAX_DOCUMENTS = 20_000
 LEAVES = (1, 5, 20, 80)
 """Training documents that a leaf of the tree holds at least; the best of these on every fifth training document."""
 _FOLD = 5
-_WORD = r"(?u)\w+"
+WORD = r"(?u)\w+"
+"""A run of letters and digits."""
 _ACROSS = 50
 """Different words of each side that are looked at across the two."""
 
 
 def dictionary(data: TaskData) -> Baseline:
-    """Longest match of training mentions on the corpus's own tokens, else on words."""
-    read = ((Words.of(d), d.spans) for d in data.train)
-    known = training_dictionary(((words, words.places(spans)) for words, spans in read), data.labels)
+    """Every surface that was a mention in training is one again, on the corpus's own tokens, else on words.
+
+    From left to right the longest surface that begins at each word; case counts, matches do not overlap. A surface has
+    the label that most of its training mentions have; ties go by the task's label order.
+    """
+    surfaces: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+    for d in data.train:
+        words = Words.of(d)
+        for begin, end, label in words.places(d.spans):
+            surfaces[words.surfaces[begin:end]][label] += 1
+    order = {label: i for i, label in enumerate(data.labels)}
+    known = {words: min(seen, key=lambda label: (-seen[label], order[label])) for words, seen in surfaces.items()}
     longest, predictions = max(map(len, known), default=0), []
     for d in data.test:
-        words = Words.of(d)
-        spans = tuple(words.span(place) for place in longest_matches(words, known, longest))
-        predictions.append(Prediction(d.id, spans, tags=tuple(spans_to_tags(spans, d.tokens)) if d.tokens else ()))
+        words, at, matches = Words.of(d), 0, []
+        while at < len(words):
+            ends = range(min(at + longest, len(words)), at, -1)
+            stop = next((end for end in ends if words.surfaces[at:end] in known), None)
+            if stop is not None:
+                matches.append(words.span((at, stop, known[words.surfaces[at:stop]])))
+            at = stop or at + 1
+        tags = tuple(spans_to_tags(matches, d.tokens)) if d.tokens else ()
+        predictions.append(Prediction(d.id, tuple(matches), tags=tags))
     description = f"longest match of the {len(known)} surfaces that are mentions in training"
     return Baseline("training dictionary", description, [predictions])
 
@@ -67,11 +84,11 @@ def _margins(data: TaskData, seed: int) -> NDArray[np.float64]:
     """(test documents, labels). A label that no or every training document has is a constant: -1 or 1."""
     train = [data.train[i] for i in _sample(len(data.train), seed)]
     margins = np.full((len(data.test), len(data.labels)), -1.0)
-    if not any(re.search(_WORD, d.reading) for d in train):
+    if not any(re.search(WORD, d.reading) for d in train):
         return margins
     paired = any(d.query and d.plan is None for d in train)
     # Markers such as @GENE$ stand in every document of their corpus; the words alone are what informs.
-    options = {"analyzer": _of_pair} if paired else {"ngram_range": (1, 2), "token_pattern": _WORD}
+    options = {"analyzer": _of_pair} if paired else {"ngram_range": (1, 2), "token_pattern": WORD}
     vectorizer = TfidfVectorizer(sublinear_tf=True, max_features=MAX_FEATURES, dtype=np.float64, **options)
     train_features = vectorizer.fit_transform(train if paired else [d.text for d in train])
     test_features = vectorizer.transform(data.test if paired else [d.text for d in data.test])
@@ -101,7 +118,7 @@ def _sample(documents: int, seed: int) -> NDArray[np.int64]:
 
 def _of_pair(document: Document) -> list[str]:
     """Features of two texts: of each side, of what both share, and of a word here with a word there."""
-    sides = [re.findall(_WORD, text.lower()) for text in (document.query, document.text)]
+    sides = [re.findall(WORD, text.lower()) for text in (document.query, document.text)]
     features: list[str] = []
     for mark, words in zip("12", sides, strict=True):
         features += [f"{mark} {word}" for word in words]

@@ -156,11 +156,8 @@ def _without_known(data: TaskData) -> tuple[TaskData, list[GateCheck]]:
     total, patients = len(data.test), {d.group for d in data.train}
     copies = set(same([d.reading for d in data.test], [d.reading for d in data.train]))
     groups = {place for place, d in enumerate(data.test) if d.group in patients}
-    reasons = (
-        (copies, "stand verbatim in training"),
-        (groups, "are of groups (patients, articles) that training has too"),
-    )
-    parts = [f"{len(places)} {words}" for places, words in reasons if places]
+    parts = [f"{len(copies)} stand verbatim in training"] if copies else []
+    parts += [f"{len(groups)} are of groups (patients, articles) that training has too"] if groups else []
     if not parts:
         return data, []
     words = f"of {total} test documents {', '.join(parts)}"
@@ -194,32 +191,31 @@ def _check_text(spec: TaskSpec, data: TaskData, scored: Sequence[Baseline]) -> l
     kind, reader = KINDS[spec.type], scored[-1]
     evaluated = np.array([label in set(data.gold_labels) for label in data.labels])
     metric = "macro F1" if kind.counted else spec.metric.primary
-
-    def permuted(b: Baseline) -> Tested:
-        if kind.counted:
-            return beats_permuted(data.test, b.draws[0], data.labels, evaluated, SEED, places=spec.is_ner)
-        return beats_permuted_score(
-            b.draws[0], lambda moved: score_task(spec, data, data.test, moved).values[metric], SEED
-        )
+    rows: list[tuple[str, str, Tested]] = []
 
     def counted(b: Baseline) -> GroupCounts:
         return counts(type=spec.type, labels=data.labels, gold=data.test, predictions=b.draws[0])
 
-    itself = "itself with its predictions permuted among the documents"
-    if spec.gate.expect == "chance":
-        # Only the permuted test asks for the text alone; a constant loses in macro F1 even to guessing.
-        controls = [b for b in scored if b is reader or b.name == LENGTH]
-        tests = [("chance" if b is reader else f"chance: {b.name}", b, itself, permuted(b)) for b in controls]
-    else:
-        opponents = [b for b in scored[:-1] if len(b.draws) == 1 and kind.counted]
-        tests = [
-            (f"beats {b.name}", reader, b.name, beats(counted(reader), counted(b), evaluated, SEED)) for b in opponents
-        ]
-        tests.append(("beats permuted", reader, itself, permuted(reader)))
-    rows = [
-        (name, f"{b.name} and {other}: {metric} {100 * t.observed:.1f} against {100 * t.other:.1f}", t)
-        for name, b, other, t in tests
-    ]
+    def ask(name: str, b: Baseline, other: Baseline | None = None) -> None:
+        """Whether `b` beats another baseline, or, without one, itself permuted."""
+        if other is not None:
+            t = beats(counted(b), counted(other), evaluated, SEED)
+        elif kind.counted:
+            t = beats_permuted(data.test, b.draws[0], data.labels, evaluated, SEED, places=spec.is_ner)
+        else:
+            t = beats_permuted_score(
+                b.draws[0], lambda moved: score_task(spec, data, data.test, moved).values[metric], SEED
+            )
+        opponent = "itself with its predictions permuted among the documents" if other is None else other.name
+        rows.append((name, f"{b.name} and {opponent}: {metric} {100 * t.observed:.1f} against {100 * t.other:.1f}", t))
+
+    for b in scored[:-1]:
+        if spec.gate.expect != "chance" and kind.counted and len(b.draws) == 1:
+            ask(f"beats {b.name}", reader, b)
+        elif spec.gate.expect == "chance" and b.name == LENGTH:
+            # Only the permuted test asks for the text alone; a constant loses in macro F1 even to guessing.
+            ask(f"chance: {b.name}", b)
+    ask("chance" if spec.gate.expect == "chance" else "beats permuted", reader)
     types = types_beat_permuted(data.test, reader.draws[0], SEED) if spec.is_ner and len(data.gold_labels) > 1 else None
     if types is not None:
         words = (

@@ -1,10 +1,9 @@
-"""Documents as sequences of words, and the training dictionary: every surface that was a mention is one again."""
+"""Documents as sequences of words."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from biobench.schema.document import Document, Span
@@ -13,7 +12,6 @@ _WORD = re.compile(r"\w+|[^\w\s]")
 
 Place = tuple[int, int, str]
 """Words [first, past the last) and the label."""
-Surface = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,32 +43,3 @@ class Words:
         """Back to characters."""
         begin, end, label = place
         return Span(self.offsets[begin][0], self.offsets[end - 1][1], label)
-
-
-def training_dictionary(train: Iterable[tuple[Words, Sequence[Place]]], labels: Sequence[str]) -> dict[Surface, str]:
-    """Surfaces (sequences of words as written) to the label that most of their training mentions have.
-
-    train: each document's words and mentions; labels: in the task's order, by which ties are broken.
-    """
-    surfaces: dict[Surface, Counter[str]] = defaultdict(Counter)
-    for words, places in train:
-        for begin, end, label in places:
-            surfaces[words.surfaces[begin:end]][label] += 1
-    order = {label: i for i, label in enumerate(labels)}
-    return {surface: min(seen, key=lambda label: (-seen[label], order[label])) for surface, seen in surfaces.items()}
-
-
-def longest_matches(words: Words, known: Mapping[Surface, str], longest: int) -> list[Place]:
-    """From left to right the longest surface that begins at each word; case counts, matches do not overlap.
-
-    longest: words of the longest surface.
-    """
-    matches: list[Place] = []
-    at = 0
-    while at < len(words):
-        ends = range(min(at + longest, len(words)), at, -1)
-        end = next((end for end in ends if words.surfaces[at:end] in known), None)
-        if end is not None:
-            matches.append((at, end, known[words.surfaces[at:end]]))
-        at = end or at + 1
-    return matches

@@ -11,7 +11,7 @@ import typer
 from biobench.cli.console.arguments import Json
 from biobench.cli.console.options import takes_request
 from biobench.cli.console.output import print_json
-from biobench.core.stop import STOPPED_EXIT, RunStoppedError, stoppable
+from biobench.core.stop import STOP, STOPPED_EXIT, RunStoppedError
 from biobench.errors import BioBenchError
 from biobench.runs.options import RunRequest
 
@@ -69,7 +69,7 @@ def run_request(request: RunRequest, *, as_json: bool, summary: bool = True, aga
     from biobench.runs.table import end_of_run, print_results
 
     try:
-        with stoppable(), RunTerminal() as reporter:
+        with STOP.watching(), RunTerminal() as reporter:
             plan = make_plan(request, reporter)
             for line in (*plan.skipped, *plan.contradictions()):
                 reporter.say(line)

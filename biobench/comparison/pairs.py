@@ -30,12 +30,13 @@ from biobench.stats import (
 )
 
 KINDS = {
-    "token_ner": "named entities",
-    "span_ner": "named entities",
+    "token_ner": "entities",
+    "span_ner": "entities",
     "single_label": "classes",
     "multi_label": "classes",
+    "relation": "relations",
 }
-"""Types of task that ask the same kind of question."""
+"""Types of task that ask the same kind of question, which has a mean of its own."""
 
 
 #: "The same within" a margin needs so many seeds of each model on every task ...

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from biobench.comparison.compare import Comparison, compare
-from biobench.comparison.pairs import corrected
+from biobench.comparison.pairs import KINDS, corrected
 from biobench.comparison.result import PairResult
 from biobench.comparison.verdict import ends, joined, points
 from biobench.errors import UsageError
@@ -30,18 +30,9 @@ TESTABLE = ("run", "external", "submitted")
 """Sources whose lines have runs or predictions of ours to test; published lines are printed."""
 VIEWS = {"fr": "French", "en": "English", "needle": "Needle"}
 """The suites that ship, in the order of the page."""
-KINDS = {
-    "token_ner": "entities",
-    "span_ner": "entities",
-    "single_label": "classes",
-    "multi_label": "classes",
-    "relation": "relations",
-}
-"""Kinds of task that have a mean of their own."""
 PROTOCOLS = {"small protocol": "small protocol: at most 2,000 training texts"}
 MOST = 4
 """Models whose documents are read for a verdict: the best run and its nearest rivals."""
-MOST_NAMED = 4
 
 Line = tuple[str, str, Source]
 
@@ -222,47 +213,37 @@ def ranking(results: Results, view: str, tasks: Sequence[str] = (), protocol: st
         )
         for place, line in enumerate([*order, *rest], 1)
     )
-    best = []
+    best_runs = []
     for one in sorted({under[line] for line in lines if line in under}):
         candidates = {line: have for line, have in lines.items() if under.get(line) == one and line[2] in TESTABLE}
-        whole = any({*shared} <= have.keys() for have in candidates.values())
-        of = shared_tasks(candidates, infos, shared if whole else ())
-        first = _best_run(results, view, rows, candidates, one, of, baseline)
-        best += [] if first is None else [first]
-    return Ranking(view, protocol, columns, shared, entries, baseline, tuple(best))
-
-
-def _best_run(
-    results: Results,
-    view: str,
-    rows: Sequence[Row],
-    lines: Mapping[Line, Mapping[str, Row]],
-    protocol: str,
-    tasks: tuple[str, ...],
-    baseline: Mapping[str, Row],
-) -> BestRun | None:
-    mean_of = means(results, rows, tasks)
-    order = sorted((line for line in mean_of if line in lines), key=lambda line: -mean_of[line].mean)
-    if not order:
-        return None
-    first = order[0]
-    scores = lines[first]
-    judged = [task for task in tasks if task in baseline and not is_error(scores[task].metric)]
-    # on a needle no policy has skill: chance is the best of them
-    bars = no_skill(results.baselines) | {(t, baseline[t].metric): baseline[t].mean for t in judged if view == "needle"}
-    bounds = [bar for task in tasks if (bar := bars.get((task, scores[task].metric))) is not None]
-    low = mean_of[first].mean if mean_of[first].low is None else mean_of[first].low
-    return BestRun(
-        line_name(*first[:2]),
-        protocol,
-        tasks,
-        mean_of[first],
-        tuple(line_name(*line[:2]) for line in order[1:]),
-        tuple(sorted((r for line, r in mean_of.items() if line[2] == "published"), key=lambda r: -r.mean)),
-        sum(scores[task].mean > baseline[task].mean for task in judged),
-        len(judged),
-        guessing=len(bounds) == len(tasks) and (low or 0.0) <= sum(bounds) / len(bounds),
-    )
+        complete = any({*shared} <= have.keys() for have in candidates.values())
+        over = shared_tasks(candidates, infos, shared if complete else ())
+        mean_of = means(results, rows, over)
+        best_first = sorted((line for line in mean_of if line in candidates), key=lambda line: -mean_of[line].mean)
+        if not best_first:
+            continue
+        first, *rivals = best_first
+        scores, mean = lines[first], mean_of[first]
+        judged = [task for task in over if task in baseline and not is_error(scores[task].metric)]
+        # on a needle no policy has skill: chance is the best of them
+        bars = no_skill(results.baselines)
+        bars |= {(t, baseline[t].metric): baseline[t].mean for t in judged if view == "needle"}
+        bounds = [bar for task in over if (bar := bars.get((task, scores[task].metric))) is not None]
+        low = mean.mean if mean.low is None else mean.low
+        best_runs.append(
+            BestRun(
+                line_name(*first[:2]),
+                one,
+                over,
+                mean,
+                tuple(line_name(*line[:2]) for line in rivals),
+                tuple(sorted((r for line, r in mean_of.items() if line[2] == "published"), key=lambda r: -r.mean)),
+                sum(scores[task].mean > baseline[task].mean for task in judged),
+                len(judged),
+                guessing=len(bounds) == len(over) and (low or 0.0) <= sum(bounds) / len(bounds),
+            )
+        )
+    return Ranking(view, protocol, columns, shared, entries, baseline, tuple(best_runs))
 
 
 def verdict_on(results: Results, best: BestRun) -> tuple[Comparison, PairResult] | None:
@@ -293,11 +274,6 @@ def first_pair(results: Results) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return pairs[0] if pairs else ((), ())
 
 
-def over(tasks: Sequence[str]) -> str:
-    """``gad`` or ``5 tasks``."""
-    return joined(list(tasks)) if len(tasks) <= MOST_NAMED else f"{len(tasks)} tasks"
-
-
 def best_run_sentence(best: BestRun) -> str:
     """Where the best of the runs here stands: its mean, the distance to the best published, and the baselines."""
     margin = "" if best.mean.margin is None or best.mean.n_seeds < 3 else f" ±{100 * best.mean.margin:.1f}"
@@ -312,7 +288,8 @@ def best_run_sentence(best: BestRun) -> str:
         parts.append(f"above {beaten} of {len(best.published)} published models")
     if best.judged:
         parts.append(f"above the best baseline on {best.above} of {best.judged}")
-    score = f"{100 * best.mean.mean:.1f}{margin} on {over(best.tasks)}"
+    tasks = joined(best.tasks) if len(best.tasks) <= 4 else f"{len(best.tasks)} tasks"
+    score = f"{100 * best.mean.mean:.1f}{margin} on {tasks}"
     return f"{start}: {best.name}, {score}{': ' if parts else ''}{', '.join(parts)}."
 
 

@@ -42,30 +42,19 @@ class Cell:
 @dataclass(frozen=True, slots=True)
 class PairedTask:
     """Paired scores of two models on one task. first, second: with common seeds alone where they pair. together:
-    whether seed i of one model goes with seed i of the other. note: what became of the seeds. itself: it is one model.
+    whether seed i of one model goes with seed i of the other. note: what became of the seeds.
+
+    unit: the coarsest of the scores; 0 for a model and itself, which agree exactly however coarse it is. ratio: test to
+    training documents where the runs are several splits of one corpus; 0 elsewhere.
     """
 
     info: TaskInfo
-    itself: bool
+    unit: float
+    ratio: float
     first: Cell
     second: Cell
     together: bool
     note: str
-
-    @property
-    def groups(self) -> list[RunGroup]:
-        """The runs of the two models."""
-        return [cell.group for cell in (self.first, self.second) if cell.group is not None]
-
-    @property
-    def unit(self) -> float:
-        """The coarsest unit of the scores; a model and itself agree exactly, however coarse it is."""
-        return 0.0 if self.itself else max((group.unit for group in self.groups), default=0.0)
-
-    @property
-    def ratio(self) -> float:
-        """Test to training documents where the runs are several splits of one corpus; 0 elsewhere."""
-        return max((group.ratio for group in self.groups), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +80,13 @@ class CommonTasks:
     def pair(self, a: int, b: int) -> list[PairedTask]:
         """Two entrants, made fit to be tested with each other; what others lack takes nothing from them."""
         itself = len({(self.entrants[i].model, self.entrants[i].source) for i in (a, b)}) == 1
-        rows = [(info, self.cells[a][info.id], self.cells[b][info.id]) for info in self.tasks]
-        return [PairedTask(info, itself, *_common_seeds(first, second)) for info, first, second in rows]
+        rows = []
+        for info in self.tasks:
+            first, second = self.cells[a][info.id], self.cells[b][info.id]
+            groups = [cell.group for cell in (first, second) if cell.group is not None]
+            unit, ratio = (max(sizes, default=0.0) for sizes in ([g.unit for g in groups], [g.ratio for g in groups]))
+            rows.append(PairedTask(info, 0.0 if itself else unit, ratio, *_common_seeds(first, second)))
+        return rows
 
 
 def common_tasks(
@@ -113,13 +107,10 @@ def common_tasks(
     shared, lonely, unread = [], [], []
     for info in wanted:
         metric = metric_of(info, average)
-        printed = [value for e in entrants if (value := e.published.get(info.id)) is not None]
-        if any(value.comparable != metric for value in printed):
+        printed = [e.published[info.id].comparable if info.id in e.published else None for e in entrants]
+        if {*printed} - {None, metric}:
             unread.append(info.id)
-        has = [
-            bool(e.groups.get(info.id)) or (info.id in e.published and e.published[info.id].comparable == metric)
-            for e in entrants
-        ]
+        has = [bool(e.groups.get(info.id)) or score == metric for e, score in zip(entrants, printed, strict=True)]
         if all(has):
             shared.append(info)
         elif any(has):
@@ -161,40 +152,26 @@ def common_tasks(
         variants = sorted({g.variant for groups in picked.values() for g in groups if g is not None})
         notes.append(f"no full run among these, all are limited or overridden: {'; '.join(variants)}")
     order = list(dict.fromkeys(info.corpus for info in shared))
-    shared.sort(key=lambda info: order.index(info.corpus))
-    return _with_scores(entrants, shared, average, picked, notes)
-
-
-def _with_scores(
-    entrants: Sequence[Entrant],
-    shared: Sequence[TaskInfo],
-    average: AverageName,
-    picked: Mapping[str, Sequence[RunGroup | None]],
-    notes: list[str],
-) -> CommonTasks:
-    """The tasks on which every model has the score, over the same documents."""
     cells: list[dict[str, Cell]] = [{} for _ in entrants]
     kept, metrics = [], {}
     unlike: dict[str, list[str]] = {}
     excluded = []
-    for info in shared:
+    for info in sorted(shared, key=lambda info: order.index(info.corpus)):
         metric = metric_of(info, average)
-        runs = [(e.label, g) for e, g in zip(entrants, picked[info.id], strict=True) if g is not None]
+        pairs = list(zip(entrants, picked[info.id], strict=True))
+        runs = [(e.label, g) for e, g in pairs if g is not None]
         if len({g.lengths for _, g in runs}) > 1:
             each = "; ".join(f"{label}: {', '.join(map(str, g.lengths))}" for label, g in runs)
             excluded.append(f"{info.id}: excluded, the windows hold other lengths ({each})")
             continue
-        scores = [
-            (e.published[info.id].value,) if g is None else g.scores(metric)
-            for e, g in zip(entrants, picked[info.id], strict=True)
-        ]
+        scores = [(e.published[info.id].value,) if g is None else g.scores(metric) for e, g in pairs]
         if None in scores:
             notes.append(f"{info.id}: excluded, some record has no {metric}; `biobench rescore` computes it")
             continue
         notes += [line for _, g in runs for line in (*g.notes, *remark(g))]
         for text in _differences(runs):
             unlike.setdefault(text, []).append(info.id)
-        for mine, group, values in zip(cells, picked[info.id], scores, strict=True):
+        for mine, (_, group), values in zip(cells, pairs, scores, strict=True):
             mine[info.id] = Cell(values or (), () if group is None else group.seeds, group)
         kept.append(info)
         metrics[info.id] = metric
@@ -218,42 +195,37 @@ def _wanted(results: Results, suite: str | None, tasks: Sequence[str] | None) ->
 
 def same_conditions(entrants: Sequence[Entrant], task: str) -> list[RunGroup | None]:
     """For each entrant the group on this task, all under one condition; None for a published score."""
-    options: list[dict[Condition, list[RunGroup]]] = []
-    for entrant in entrants:
-        mine: dict[Condition, list[RunGroup]] = {}
+    options: list[dict[Condition, list[RunGroup]]] = [{} for _ in entrants]
+    for entrant, mine in zip(entrants, options, strict=True):
         for group in entrant.groups.get(task, ()):
             mine.setdefault(group.condition, []).append(group)
-        options.append(mine)
-    runs = [(e, mine) for e, mine in zip(entrants, options, strict=True) if mine]
+    runs = [(e.label, mine) for e, mine in zip(entrants, options, strict=True) if mine]
     if not runs:
         return [None] * len(entrants)
-    best = [c for c in runs[0][1] if all(c in mine for _, mine in runs)]
-    for preferred in (lambda g: g.is_full, lambda g: not g.variant):
-        best = [c for c in best if all(map(preferred, runs[0][1][c]))] or best
+    first = runs[0][1]
+    best = [c for c in first if all(c in mine for _, mine in runs)]
     if not best:
-        sides = [(e, *next(iter(mine.items()))) for e, mine in runs]
-        other = next((side for side in sides[1:] if side[1] != sides[0][1]), None)
-        if other is None:
-            raise UsageError(f"{task}: no condition is shared by all models", hint="compare fewer models")
-        what = next(name for name, x, y in zip(CONDITION, sides[0][1], other[1], strict=True) if x != y)
+        sides = [(label, *next(iter(mine.items()))) for label, mine in runs]
+        sides = [sides[0], next(side for side in sides if side[1] != sides[0][1])]
+        what = next(name for name, x, y in zip(CONDITION, sides[0][1], sides[1][1], strict=True) if x != y)
+        protocols = [f"with {g[0].variant}" if g[0].variant else "in full" for _, _, g in sides]
         each = [
-            f"'{e.label}' was run {f'with {g[0].variant}' if g[0].variant else 'in full'} "
-            f"(spec {condition[0][:8]}, data {condition[1][:8]})"
-            for e, condition, g in (sides[0], other)
+            f"'{label}' was run {how} (spec {c[0][:8]}, data {c[1][:8]})"
+            for (label, c, _), how in zip(sides, protocols, strict=True)
         ]
         raise UsageError(
             f"{task}: {' and '.join(each)}: not the same {what}, so not comparable",
             hint="run both the same way, or name the other tasks with --task (repeatable)",
         )
-    if len(best) > 1:
-        names = sorted({g.variant or "full" for c in best for g in runs[0][1][c]})
-        raise UsageError(f"{task}: runs under {len(best)} conditions are stored", hint=f"name one: {', '.join(names)}")
-    for entrant, mine in runs:
-        if len(mine[best[0]]) > 1:
-            names = [f"'{plain(g.model)} [{g.variant}]'" for g in mine[best[0]]]
-            raise UsageError(
-                f"{task}: '{entrant.label}' has runs of different weights", hint=f"name one: {', '.join(names)}"
-            )
+    for preferred in (lambda g: g.is_full, lambda g: not g.variant):
+        best = [c for c in best if all(map(preferred, first[c]))] or best
+    names = [g.variant or "full" for c in best for g in first[c]]
+    what = f"runs under {len(best)} conditions are stored"
+    if len(best) == 1:
+        label, several = next(((label, mine[best[0]]) for label, mine in runs if len(mine[best[0]]) > 1), ("", []))
+        what, names = f"'{label}' has runs of different weights", [f"'{plain(g.model)} [{g.variant}]'" for g in several]
+    if names:
+        raise UsageError(f"{task}: {what}", hint=f"name one: {', '.join(sorted(set(names)))}")
     return [mine[best[0]][0] if mine else None for mine in options]
 
 

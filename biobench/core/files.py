@@ -28,8 +28,6 @@ _SUFFIX = ".tmp"
 _WRITER = re.compile(rf"\.({NAME.pattern})\.[0-9a-f]+{re.escape(_SUFFIX)}")
 _SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
 """How libraries in Rust, such as safetensors, name an error of the operating system."""
-
-
 RESULTS = "--results-dir"
 
 
@@ -128,11 +126,11 @@ def make_folder(path: Path, place: str = RESULTS) -> Path:
 def commit(temporary: Path, path: Path, place: str = RESULTS) -> None:
     """Give the temporary file its name, atomically and durably."""
     try:
-        os.replace(temporary, path)
-        sync_folder(path.parent)
-    except OSError as error:
+        with writing(path, place):
+            os.replace(temporary, path)
+            sync_folder(path.parent)
+    finally:
         temporary.unlink(missing_ok=True)
-        raise cannot_write(path, error, place) from error
 
 
 def write_atomic(path: Path, content: bytes, place: str = RESULTS) -> None:
@@ -145,9 +143,7 @@ def write_atomic(path: Path, content: bytes, place: str = RESULTS) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames in the folder survive a power cut, where the system can."""
-    if os.name != "posix":
-        return
+    """Make renames in the folder survive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -155,12 +151,11 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def remove_stale(folder: Path, name: str | None = None) -> int:
+def remove_stale(folder: Path, name: str | None = None) -> None:
     """Delete what dead processes left of temporary files and folders in `folder`, of all names or of that one.
 
-    Gives how many. Raises StoreError.
+    Raises StoreError.
     """
-    removed = 0
     for path in folder.glob(f".*{_SUFFIX}" if name is None else f".{glob.escape(name)}.*{_SUFFIX}"):
         try:
             writer = _WRITER.search(path.name)
@@ -168,13 +163,11 @@ def remove_stale(folder: Path, name: str | None = None) -> int:
             if ended is None:  # of a process that cannot be asked for, the age decides, by the file system's clock
                 ended = abs(folder_time(folder) - path.stat().st_mtime) > STALE_SECONDS
             if ended:
-                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-                removed += 1
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
         except FileNotFoundError:
             continue  # another process cleaned it first
         except OSError as error:
             raise cannot_write(path, error) from error
-    return removed
 
 
 def read_regular(path: Path) -> bytes:

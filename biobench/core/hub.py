@@ -17,10 +17,7 @@ T = TypeVar("T")
 RepositoryKind = Literal["model", "dataset"]
 _PATIENCE = 60.0
 """Seconds without a byte after which a request ends, unless HF_HUB_DOWNLOAD_TIMEOUT says otherwise."""
-_TRIES = 3
 _BUSY = (429, 500, 502, 503, 504)
-_LONGEST_WAIT = 300.0
-"""Seconds that the hub may ask for between two tries: its limits count requests in windows of five minutes."""
 _LOGIN = "set HF_TOKEN or run `hf auth login`"
 
 
@@ -33,14 +30,30 @@ def client_errors() -> tuple[type[Exception], ...]:
     return (transport, HFValidationError, OSError)
 
 
+def patiently(ask: Callable[[], T]) -> T:
+    """What the hub's client gives, with `set_patience`, asked again after a few seconds where the hub is busy.
+
+    The client itself does so for files, but not where it asks what a repository holds.
+    """
+    set_patience()
+    for wait in (1.0, 4.0):
+        try:
+            return ask()
+        except client_errors() as error:
+            response = getattr(error, "response", None) or getattr(error.__cause__, "response", None)
+            if response is None or response.status_code not in _BUSY:
+                raise
+        time.sleep(wait)
+    return ask()
+
+
 def set_patience() -> None:
     """End requests of this process that bring nothing: of itself the client waits for some of them for ever."""
     from huggingface_hub import get_session
 
-    session = get_session()
-    hooks = session.event_hooks
-    if _end_in_time not in hooks["request"]:
-        session.event_hooks = {**hooks, "request": [*hooks["request"], _end_in_time]}
+    hooks = get_session().event_hooks["request"]
+    if _end_in_time not in hooks:
+        hooks.append(_end_in_time)
 
 
 def _end_in_time(request: Any) -> None:
@@ -49,39 +62,7 @@ def _end_in_time(request: Any) -> None:
 
     seconds = constants.HF_HUB_DOWNLOAD_TIMEOUT if "HF_HUB_DOWNLOAD_TIMEOUT" in os.environ else _PATIENCE
     waits = request.extensions.get("timeout") or dict.fromkeys(("connect", "read", "write", "pool"))
-    request.extensions = {
-        **request.extensions,
-        "timeout": {name: seconds if wait is None else wait for name, wait in waits.items()},
-    }
-
-
-def patiently(ask: Callable[[], T]) -> T:
-    """What the hub's client gives, asked three times where the hub is busy (429 and 5xx).
-
-    Between two tries it waits for as long as the hub says, up to five minutes, else half a second and then one. The
-    client itself does so for files, but not where it asks what a repository holds.
-    """
-    for attempt in range(_TRIES - 1):
-        try:
-            return ask()
-        except client_errors() as error:
-            response = getattr(error, "response", None) or getattr(error.__cause__, "response", None)
-            if response is None or response.status_code not in _BUSY:
-                raise
-            asked = _asked_to_wait(response)
-            wait = 0.5 * 2**attempt if asked is None else asked
-            if wait > _LONGEST_WAIT:
-                raise
-        time.sleep(wait)
-    return ask()
-
-
-def _asked_to_wait(response: Any) -> float | None:
-    """Seconds until the hub takes requests again: `Retry-After` in seconds, or the `t` of `RateLimit`; else None."""
-    match = re.fullmatch(r"\s*(\d{1,9})\s*", response.headers.get("Retry-After", ""), re.ASCII)
-    if match is None and response.status_code == 429:
-        match = re.search(r"\bt=(\d{1,9})\b", response.headers.get("RateLimit", ""), re.ASCII)
-    return None if match is None else float(match[1])
+    request.extensions["timeout"] = {name: seconds if wait is None else wait for name, wait in waits.items()}
 
 
 def explain(
@@ -93,8 +74,23 @@ def explain(
 
     page = f"{constants.ENDPOINT}/{'datasets/' if kind == 'dataset' else ''}{name}"
     response = getattr(error, "response", None)
-    with_token = response is not None and "authorization" in response.request.headers
-    status = 0 if response is None else int(response.status_code)
+    if isinstance(error, getattr(hub, "IncompleteSnapshotError", ())):  # older clients have none
+        return "only a part of it is in the cache", "run once with a network, without --offline and HF_HUB_OFFLINE"
+    if isinstance(error, hub.LocalEntryNotFoundError | hub.OfflineModeIsEnabled):
+        cause = error.__cause__
+        if cause is not None and getattr(cause, "response", None) is not None:
+            return explain(cause, name, kind, revision)
+        silent = cause is None or isinstance(cause, hub.OfflineModeIsEnabled)
+        why = "the hub was not asked (--offline or HF_HUB_OFFLINE)" if silent else "the hub cannot be reached"
+        what = "it is neither a local folder nor in the cache" if kind == "model" else "it is not in the cache"
+        return f"{what}, and {why}", "check the name, or download it where there is a network"
+    if response is None:
+        if isinstance(error, hub.HFValidationError):
+            return f"it is no repository's id: {first_line(error)}", "an id is owner/name"
+        if isinstance(error, OSError) and not isinstance(error, (ConnectionError, TimeoutError)):
+            return first_line(error), "run the same again: whole files are kept, this one is fetched anew"
+        return f"the connection broke off: {first_line(error)}", "check the network and run the same again"
+    status, with_token = int(response.status_code), "authorization" in response.request.headers
     if isinstance(error, hub.GatedRepoError):
         if with_token:
             return "it is gated, and the account of your token has no access", f"ask for access at {page} with it"
@@ -104,36 +100,13 @@ def explain(
     if isinstance(error, hub.RepositoryNotFoundError):
         who = "your token may not read it" if with_token else "is private, and no token was sent"
         return f"it does not exist, or {who}", f"check the id; for a private one {_LOGIN}"
-    if is_incomplete(error):
-        return "only a part of it is in the cache", "run once with a network, without --offline and HF_HUB_OFFLINE"
-    absent = isinstance(error, hub.LocalEntryNotFoundError)
-    if isinstance(error, hub.OfflineModeIsEnabled) or (absent and constants.HF_HUB_OFFLINE):
-        return "it is not in the cache, and HF_HUB_OFFLINE is set", "run once with a network and without HF_HUB_OFFLINE"
-    if absent and isinstance(error.__cause__, client_errors()):
-        return explain(error.__cause__, name, kind, revision)
     if status == 401:
         what = "the hub does not know your token" if with_token else "the hub wants a token, and none was sent"
         return what, f"make one at {constants.ENDPOINT}/settings/tokens, then {_LOGIN}"
-    if response is not None and status == 403:
+    if status == 403:
         reason = first_line(response.headers.get("X-Error-Message") or response.reason_phrase, 200)
         return f"the hub forbids it: {reason}", "check the rights of your token"
-    if status:
-        wait = _asked_to_wait(response)
-        later = "later" if wait is None else f"in {wait:.0f} s"
-        remedy = f"try again {later}; whole files are kept" if status >= 429 else f"look at {page}"
-        return f"the hub answers {status}", remedy
-    if isinstance(error, hub.HFValidationError):
-        return f"it is no repository's id: {first_line(error)}", "an id is owner/name"
-    if isinstance(error, OSError) and not isinstance(error, (ConnectionError, TimeoutError)):
-        return first_line(error), "run the same again: whole files are kept, this one is fetched anew"
-    return f"the connection broke off: {first_line(error)}", "check the network and run the same again"
-
-
-def is_incomplete(error: BaseException) -> bool:
-    """Whether the cache has a part of the repository; older clients do not tell."""
-    from huggingface_hub import errors as hub
-
-    return isinstance(error, getattr(hub, "IncompleteSnapshotError", ()))
+    return f"the hub answers {status}", "try again later; whole files are kept" if status >= 429 else f"look at {page}"
 
 
 def damage(path: Path, sha256: str | None = None) -> str | None:
@@ -161,15 +134,13 @@ def _digest(path: Path, algorithm: str, before: bytes = b"") -> str:
 
 def cached_commit(name: str, revision: str) -> str | None:
     """The commit that a branch or tag of a model stood for when it was downloaded last; None where that is unknown."""
-    from huggingface_hub import constants
+    from huggingface_hub import try_to_load_from_cache
 
-    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name) or ".." in revision.split("/"):
-        return None
-    place = Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}" / "refs" / revision
     try:
-        return place.read_text(encoding="ascii").strip()
-    except (OSError, ValueError):
+        path = try_to_load_from_cache(name, "config.json", revision=revision)
+    except (OSError, ValueError):  # no name of a repository
         return None
+    return Path(path).parent.name if isinstance(path, str) else None
 
 
 @lru_cache(maxsize=64)
@@ -182,7 +153,6 @@ def model_commit(name: str, revision: str | None) -> str | None:
         return revision
     from huggingface_hub import HfApi
 
-    set_patience()
     try:
         commit: str | None = patiently(lambda: HfApi().model_info(name, revision=revision)).sha
     except client_errors():

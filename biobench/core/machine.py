@@ -3,9 +3,6 @@ not import this module."""
 
 from __future__ import annotations
 
-import ctypes
-import os
-import platform
 import re
 import resource
 from collections.abc import Sequence
@@ -21,7 +18,7 @@ from biobench.errors import UsageError
 
 Precision = Literal["bf16", "fp32"]
 ASYNCHRONOUS = ("cuda",)
-"""Kinds of device that work while the host goes on; the host never waits for them within a training step."""
+"""Kinds of device that work while the host goes on: asking one for a value makes the host wait for all queued work."""
 _SHORT = ("can't allocate memory", "not enough memory", "Cannot allocate", "out of memory", "STATUS_ALLOC_FAILED")
 """Words by which torch's CPU allocator and its libraries say it."""
 
@@ -48,11 +45,6 @@ def resolve_precision(wanted: Literal["auto", "bf16", "fp32"], device: torch.dev
         return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
     fast = torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
     return "bf16" if fast else "fp32"
-
-
-def is_asynchronous(device: torch.device) -> bool:
-    """Whether asking the device for a value makes the host wait for all work that it has queued."""
-    return device.type in ASYNCHRONOUS
 
 
 def to_device(values: Tensor | NDArray[Any] | Sequence[int], device: torch.device) -> Tensor:
@@ -86,22 +78,6 @@ def free_memory_bytes(device: torch.device, meminfo: Path = Path("/proc/meminfo"
         return int(torch.cuda.mem_get_info(device)[0])
     known = [_field(meminfo, "MemAvailable:"), memory_left()]
     return min((amount for amount in known if amount is not None), default=None)
-
-
-def keep_freed_memory() -> bool:
-    """Tell glibc to reuse freed blocks of up to 32 MiB instead of giving them back; False on another libc.
-
-    A training step frees and takes the same tensors again and again; each time the system must zero their pages
-    anew, about a tenth of a step on a CPU. A user's own MALLOC_* settings are left alone.
-    """
-    if platform.libc_ver()[0] != "glibc" or any(name.startswith("MALLOC_") for name in os.environ):
-        return False
-    mallopt = ctypes.CDLL(None).mallopt
-    trim_threshold, top_pad, mmap_threshold = -1, -2, -3  # The numbers of malloc.h.
-    return all(
-        mallopt(option, value) == 1
-        for option, value in ((mmap_threshold, 32 << 20), (trim_threshold, 1 << 30), (top_pad, 64 << 20))
-    )
 
 
 def reset_peak_memory(device: torch.device) -> None:

@@ -1,23 +1,17 @@
-"""Processes: whether the one that began something has ended, and those that this one starts.
+"""Names of processes, by which others ask whether the one that began something has ended.
 
-Whether one has ended is asked of the system, by no clock that can be set. A process is named by the machine's boot and
-process namespace, its number, and its start in ticks since that boot, so that a number used again is another name. Of
+This is asked of the system, by no clock that can be set. A process is named by the machine's boot and process
+namespace, its number, and its start in ticks since that boot, so that a number used again is another name. Of
 processes elsewhere nothing can be said from here.
 """
 
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
 import os
 import re
-import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 
 NAME = re.compile(r"(?P<place>[0-9a-f]{8})-(?P<number>[0-9a-f]+)-(?P<start>[0-9a-f]+)")
 """How a process is written: 8 hex digits of its place, its number and its start, as hex numbers."""
@@ -27,7 +21,9 @@ _STATE, _START = 0, 19
 
 def this_process() -> str:
     """The name of the calling process; empty on a system that does not tell (it has no Linux `/proc`)."""
-    return _name_of(os.getpid())
+    number, place = os.getpid(), _place()
+    fields = _fields_of(number)
+    return f"{place}-{number:x}-{int(fields[_START]):x}" if place and fields else ""
 
 
 def has_ended(process: str) -> bool | None:
@@ -47,51 +43,19 @@ def has_ended(process: str) -> bool | None:
 
 
 @cache
-def _name_of(number: int) -> str:
-    place, fields = _place(), _fields_of(number)
-    return f"{place}-{number:x}-{int(fields[_START]):x}" if place and fields else ""
-
-
-@cache
 def _place() -> str:
     """Of this boot and of the namespaces of process numbers and of the clock since boot."""
+    spaces = [path for path in (Path("/proc/self/ns/pid"), Path("/proc/self/ns/time")) if path.is_symlink()]
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
-        links = [path for path in (Path("/proc/self/ns/pid"), Path("/proc/self/ns/time")) if path.is_symlink()]
-        spaces = [os.readlink(path) for path in links]
-    except (OSError, ValueError):
+        return hashlib.sha256("\n".join([boot, *map(os.readlink, spaces)]).encode()).hexdigest()[:8]
+    except OSError:
         return ""
-    return hashlib.sha256("\n".join([boot, *spaces]).encode()).hexdigest()[:8]
 
 
 def _fields_of(number: int) -> list[str]:
     """What the system tells of a process behind its name; empty where it tells nothing."""
     try:
-        status = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
+        return Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:
         return []
-    fields = status.rpartition(")")[2].split()
-    return fields if len(fields) > _START and fields[_START].isdecimal() else []
-
-
-@contextmanager
-def bare_main() -> Iterator[None]:
-    """Processes that start meanwhile do not run the caller's script again: they need nothing of it."""
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
-
-
-def end_with_parent() -> None:
-    """From now on this process ends where its parent is killed."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def wait() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()

@@ -23,8 +23,8 @@ class StopFlag:
         return self.set
 
     @contextmanager
-    def watching(self, logger: str | None = "trainer") -> Iterator[StopFlag]:
-        """Watch the signals; only a main thread can. logger: which one says that they came, if any."""
+    def watching(self, logger: str | None = "biobench") -> Iterator[StopFlag]:
+        """Inside, the signals set it; only a main thread can watch them. logger: which one says that they came."""
         if threading.current_thread() is not threading.main_thread():
             yield self
             return
@@ -41,6 +41,7 @@ class StopFlag:
         try:
             yield self
         finally:
+            self.set = False
             for s, handler in zip(signals, before, strict=True):
                 signal.signal(s, handler)
 
@@ -61,17 +62,7 @@ class StopFlag:
 
 
 STOP = StopFlag()
-"""Of the fine-tuning runs of this process, which only a `stoppable` command sets."""
-
-
-@contextmanager
-def stoppable(logger: str | None = "biobench") -> Iterator[None]:
-    """Fine-tuning runs in this block end at a savepoint, by `RunStoppedError`, when a signal asks."""
-    with STOP.watching(logger):
-        try:
-            yield
-        finally:
-            STOP.set = False
+"""Of the fine-tuning runs of this process: while it is watched they end at a savepoint, by `RunStoppedError`."""
 
 
 class RunStoppedError(Exception):

@@ -31,7 +31,9 @@ def prepare_threads(threads: int | None = None) -> int:
     environment are kept. To be called before torch is imported; where torch is loaded already, a number that the user
     asked for is set there too, but how its threads wait stays. Returns the number of threads.
     """
-    wished = _users_number()
+    # a list has a number for each level of nesting, of which torch has one
+    text = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    wished = int(text) if text.isdecimal() else 0
     count = threads or wished or usable_cpus()
     if count != wished:
         os.environ["OMP_NUM_THREADS"] = str(count)
@@ -58,12 +60,6 @@ def machine_load() -> float | None:
         return os.getloadavg()[0]
     except OSError:
         return None
-
-
-def _users_number() -> int | None:
-    """The first of `OMP_NUM_THREADS`, which lists a number for each level of nesting; the others concern no torch."""
-    text = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    return int(text) if text.isdecimal() and int(text) > 0 else None
 
 
 def cpu_quota(groups: Path = GROUPS, root: Path = ROOT) -> float | None:

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from filelock import FileLock
 
-from biobench.core.hub import client_errors, damage, explain, patiently, set_patience
+from biobench.core.hub import client_errors, damage, explain, patiently
 from biobench.data.catalog import LoadedTask
 from biobench.data.download import Progress, download, not_written
 from biobench.data.locate import data_folder, locate, patterns_of, preferred, steps, urls
@@ -143,7 +143,6 @@ def _fetch_hub(source: Source, hub: HubSource, data_dir: Path, result: Fetched) 
     patterns = [prefix + pattern.replace(FOLD, "*") for pattern in patterns_of(source.files)]
     repository, commit = f"hub dataset {hub.repo}@{hub.revision}", hub.revision
     try:
-        set_patience()
         if not hub.pinned:
             info = patiently(lambda: HfApi().dataset_info(hub.repo, revision=hub.revision))
             commit = info.sha or hub.revision

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from biobench.core.machine import Precision, is_out_of_memory, keep_freed_memory
+from biobench.core.machine import Precision, is_out_of_memory
 from biobench.core.progress import ProgressNote
 from biobench.core.stop import STOP
 from biobench.errors import ModelError, TrainingError
@@ -50,9 +50,7 @@ def load_encoder(checkpoint: Checkpoint, device: torch.device) -> LoadedEncoder:
 
     Raises ModelError, and RunStoppedError as soon as a signal asks to stop.
     """
-    if device.type == "cpu":
-        keep_freed_memory()
-    elif device.index is not None:
+    if device.index is not None:
         torch.cuda.set_device(device)  # kernels and libraries that are given no device use the current one
     tokenizer = load_tokenizer(checkpoint)
     model = load_base(checkpoint, torch.float32)

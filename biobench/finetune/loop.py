@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
-from biobench.core.machine import Precision, is_asynchronous, is_out_of_memory
+from biobench.core.machine import ASYNCHRONOUS, Precision, is_out_of_memory
 from biobench.core.progress import ProgressNote
 from biobench.core.stop import STOP, RunStoppedError
 from biobench.encode.batches import cut_packed, cut_padded, epoch_order, steps_per_epoch
@@ -108,7 +108,7 @@ class Run:
         self.rows: UsedRows | None = None
         self.state = _State()
         self.began = self.written = 0.0
-        self.late = is_asynchronous(self.device)
+        self.late = self.device.type in ASYNCHRONOUS
         self.unread: list[Tensor] = []
         """Losses of the last steps, on the device."""
         self.per_epoch = steps_per_epoch(len(prepared.train.encoded), self.recipe.batch_size)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from biobench.core.checkpoint_safety import check_links, check_pickle
-from biobench.core.hub import client_errors, explain, is_incomplete, patiently, set_patience
+from biobench.core.hub import client_errors, explain, patiently
 from biobench.core.text import first_line
 from biobench.errors import ModelError
 from biobench.models.dummy import NAME as DUMMY
@@ -44,8 +44,6 @@ class Checkpoint:
     trust_remote_code: bool = False
     stamp: Stamp = ()
     """What its files looked like when they were hashed."""
-    source: str | None = None
-    """Hub id, or the folder's name, where `id` is a name that the user gave."""
 
     @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -81,7 +79,6 @@ class Checkpoint:
             architecture=_class_name(architectures) or _class_name([self.config.model_type]) or "unknown",
             parameters=parameters,
             max_positions=position_limit(self.config),
-            source=self.source,
             licence=licence_of(self.folder),
         )
 
@@ -154,11 +151,9 @@ def _locate(model: str, offline: bool) -> tuple[Path, str, str | None]:
     if model.startswith((".", "/", "~")) or model.count("/") > 1:
         raise ModelError(f"no such folder: {model}", hint="give an existing folder, or a hub id such as owner/name")
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError, OfflineModeIsEnabled
 
     name, _, revision = model.partition("@")
     try:
-        set_patience()
         get = partial(snapshot_download, name, local_files_only=offline)
         wanted = ["*.json", "*.txt", "*.model", "*.bpe", "bpe.codes", "*.safetensors", "*.py", CARD]
         folder = Path(patiently(lambda: get(revision=revision or None, allow_patterns=wanted)))
@@ -166,14 +161,7 @@ def _locate(model: str, offline: bool) -> tuple[Path, str, str | None]:
             get(revision=folder.name, allow_patterns=["*.json", "*.txt", "*.bin"])
     except client_errors() as error:
         what, hint = explain(error, name, "model", revision or "main")
-        what = f"could not be fetched: {what}"
-        unknown = isinstance(error, LocalEntryNotFoundError) and not is_incomplete(error)
-        if unknown and getattr(error.__cause__, "response", None) is None:
-            asked = not offline and not isinstance(error.__cause__, OfflineModeIsEnabled)
-            why = "the hub cannot be reached" if asked else "the hub was not asked (--offline or HF_HUB_OFFLINE)"
-            what = f"is neither a local folder nor at hand, and {why}"
-            hint = "check the name, or download it where there is a network and give the folder"
-        raise ModelError(f"model '{model}' {what}", hint=hint) from error
+        raise ModelError(f"model '{model}' could not be fetched: {what}", hint=hint) from error
     return folder, name, folder.name
 
 

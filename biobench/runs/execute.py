@@ -20,7 +20,6 @@ import torch
 from biobench.core.machine import is_out_of_memory, peak_memory_bytes, reset_peak_memory
 from biobench.core.progress import QUIET, ProgressNote
 from biobench.core.stop import STOP, RunStoppedError
-from biobench.data.hashing import task_identity
 from biobench.data.load import load_data
 from biobench.errors import BioBenchError, ModelError, TrainingError
 from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
@@ -30,7 +29,7 @@ from biobench.finetune.prepare import Prepared, prepare
 from biobench.finetune.savepoint import EVERY_SECONDS, Savepoint
 from biobench.finetune.tuning import tuned
 from biobench.models.loading import Checkpoint, check_unchanged, load_tokenizer, window
-from biobench.runs.plan import Item, RunPlan, identity_of
+from biobench.runs.plan import Item, RunPlan, task_fields
 from biobench.runs.provenance import contamination, provenance
 from biobench.runs.result import Reporter, RunResult, of_record
 from biobench.schema.record import Cost, Resampling, RunRecord
@@ -53,10 +52,6 @@ class RunContext:
         self._gated: set[str] = set()
         self._loaded: LoadedEncoder | None = None
         self._prepared: tuple[tuple[str, str, int], Prepared] | None = None
-
-    def is_fresh(self, item: Item) -> bool:
-        """Whether a process of this command made the stored run. Raises StoreError."""
-        return self.store.command_of(item.task.id, item.key) == self.plan.request.started
 
     def encoder(self, checkpoint: Checkpoint, step: Progress) -> LoadedEncoder:
         """The checkpoint's encoder, loaded once."""
@@ -139,28 +134,21 @@ def _waiting_for(items: Sequence[Item], store: Store) -> str:
     """How many runs other processes are making, and where the first of them is."""
     first = items[0]
     count = "a run that another process makes" if len(items) == 1 else f"{len(items)} runs that other processes make"
-    line = f"waiting for {count}: {first.task.id}, seed {first.seed}"
     beat = read_heartbeat(store.heartbeat_path(first.task.id, first.key))
-    if beat is None:
-        return line
-    where = f"{line} on {beat.host} (pid {beat.pid}{f', job {beat.job}' if beat.job else ''})"
-    return where + (f", step {beat.step}/{beat.steps}" if beat.steps else "")
+    where = "" if beat is None else f" on {beat.host} (pid {beat.pid}), step {beat.step}/{beat.steps}"
+    return f"waiting for {count}: {first.task.id}, seed {first.seed}{where}"
 
 
 def _stored(item: Item, context: RunContext) -> RunResult | None:
     """The line of a run that is stored. With --force only what this command made counts."""
     plan, store = context.plan, context.store
     record = store.get(item.task.id, item.key)
-    if record is None or (plan.request.force and not context.is_fresh(item)):
+    is_of_this_command = store.command_of(item.task.id, item.key) == plan.request.started
+    if record is None or (plan.request.force and not is_of_this_command):
         return None
-    reason = "another process made it meanwhile" if context.is_fresh(item) else "the same run is stored already"
+    reason = "another process made it meanwhile" if is_of_this_command else "the same run is stored already"
     if record.model.id != item.checkpoint.id:
         reason += f", under the name '{record.model.id}'"
-        if plan.request.name:  # the user renames the model: so does the record
-            reason += f", and is now '{item.checkpoint.id}'"
-            named = {"id": item.checkpoint.id, "source": item.checkpoint.source or item.checkpoint.id}
-            record = record.model_copy(update={"model": record.model.model_copy(update=named)})
-            store.update(record)
     folder = plan.request.keep_model
     if folder is not None and not (Path(folder) / kept_name(item)).is_dir():
         reason += ", but its model was not kept; --force makes it again and keeps it"
@@ -272,14 +260,11 @@ def _record(
     return RunRecord(
         key=item.key,
         model=item.checkpoint.identity(parameters),
-        task=identity_of(task.loaded, data, task.hash),
         seed=item.seed,
         resampling=resampling,
         split="validation" if request.no_test else "test",
         track=request.track,
         limit=request.limit,
-        protocol=task_identity(task.loaded, data.source),
-        overrides=task.loaded.overrides,
         training=outcome.record,
         cost=Cost(
             seconds=round(seconds, 3),
@@ -290,12 +275,8 @@ def _record(
         ),
         windows=prepared.windows,
         provenance=provenance(plan.device),
-        predictions="",
-        predictions_sha256="",
         contamination=contamination(
             item.checkpoint.folder, item.checkpoint.hash, task.id, data.hash, request.results_dir
         ),
-        unexpressed_gold=data.unexpressed,
-        count_problems=tuple(data.count_problems),
-        redacted=task.loaded.spec.access == "agreement",
+        **task_fields(task.loaded, data, task.hash),
     )

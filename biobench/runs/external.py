@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 
 from biobench.data.catalog import LoadedTask, load_task
-from biobench.data.hashing import task_hash, task_identity
+from biobench.data.hashing import task_hash
 from biobench.data.load import load_data
 from biobench.errors import UsageError
-from biobench.runs.plan import identity_of
+from biobench.runs.plan import task_fields
 from biobench.runs.provenance import provenance
 from biobench.runs.result import RunResult, of_record
-from biobench.runs.selection import check_name
 from biobench.schema.document import Prediction, TaskData
 from biobench.schema.record import Cost, ModelIdentity, RunRecord, TrainingRecord, Windows
 from biobench.score import scored
@@ -40,7 +40,8 @@ def score_external(
     not fit the task, DataUnavailableError where the task has no data, and UsageError where other predictions of this
     name, task and seed are stored.
     """
-    check_name(model, "--model")
+    if not re.fullmatch(r"\S(.{0,198}\S)?", model) or not model.isprintable():
+        raise UsageError("--model is no name", hint="name it in one line of at most 200 characters")
     if not predictions.is_file():
         raise UsageError(f"--predictions: there is no file '{predictions}'", hint="give a file of JSON Lines")
     task = load_task(task_name)
@@ -75,17 +76,14 @@ def _same(store: Store, record: RunRecord, data: TaskData, predictions: list[Pre
 
 def _record(model: str, seed: int, task: LoadedTask, data: TaskData) -> RunRecord:
     """What is known without a checkpoint; numbers on training, cost and windows are 0 and no measurements."""
-    spec = task.spec
     digest = task_hash(task, data.source)
     name = hashlib.sha256(f"outside\0{model}".encode()).hexdigest()
     key = run_key(model_hash=name, task_hash=digest, data_hash=data.hash, seed=seed, precision=ELSEWHERE, track="fixed")
     return RunRecord(
         key=key,
         model=ModelIdentity(id=model, hash=name, architecture=ELSEWHERE, parameters=0),
-        task=identity_of(task, data, digest),
         seed=seed,
         origin="outside",
-        protocol=task_identity(task, data.source),
         training=TrainingRecord(
             steps=0,
             best_step=0,
@@ -98,11 +96,7 @@ def _record(model: str, seed: int, task: LoadedTask, data: TaskData) -> RunRecor
         cost=Cost(
             seconds=0.0, train_seconds=0.0, evaluation_seconds=0.0, peak_memory_bytes=0, train_tokens_per_second=0.0
         ),
-        windows=Windows(max_length=spec.protocol.max_length, truncated_documents=0, lost_gold=0),
+        windows=Windows(max_length=task.spec.protocol.max_length, truncated_documents=0, lost_gold=0),
         provenance=provenance(None).model_copy(update={"device": ELSEWHERE}),
-        predictions="",
-        predictions_sha256="",
-        unexpressed_gold=data.unexpressed,
-        count_problems=tuple(data.count_problems),
-        redacted=spec.access == "agreement",
+        **task_fields(task, data, digest),
     )

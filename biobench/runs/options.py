@@ -109,17 +109,14 @@ class RunRequest:
         envvar="BIOBENCH_RESULTS_DIR",
         help="Folder of records and predictions.",
     )
-    limit: Option[int | None, int | None] = Option(None, "--limit", help="Training documents; the rest in proportion.")
+    limit: Option[int | None, int | None] = Option(
+        None, "--limit", min=1, help="Training documents; the rest in proportion."
+    )
     protocol: Option[str | None, str | None] = Option(
         None, "--protocol", help="small: capped training documents and epochs, whole test splits; its own rows."
     )
     overrides: Several = _several("--set", "KEY=VALUE", "Change a field of the spec, e.g. training.epochs=1.")
     dry_run: Switch = _switch("--dry-run", "Print the plan and stop.")
-    name: Several = _several(
-        "--name",
-        "NAME",
-        "What reports call the model (default: its id, or its folder's name); once a model, in their order.",
-    )
     languages: Several = _several("--language", "CODE", "Only tasks in this language; repeatable.")
     types: Several = _several("--type", "TYPE", "Only tasks of this type, such as token_ner; repeatable.")
     tags: Several = _several("--tag", "TAG", "Only tasks with this tag, such as clinical; repeatable.")

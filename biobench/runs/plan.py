@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from biobench.data.catalog import LoadedTask
-from biobench.data.hashing import release_problem, task_hash
+from biobench.data.hashing import release_problem, task_hash, task_identity
 from biobench.data.load import load_folds, without_test
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
 from biobench.kinds.base import get_kind
@@ -141,20 +141,14 @@ def make_plan(request: RunRequest, reporter: Reporter | None = None) -> RunPlan:
 
     What needs no torch is checked first: options, specs, whether the data of named tasks is at hand, model folders.
     """
-    selection = select(request)
+    tasks, skipped = select(request)
     reporter = reporter or Reporter()
-    checkpoints = []
-    for model in dict.fromkeys(request.model):
-        checkpoint = find_checkpoint(model, offline=request.offline, trust_remote_code=request.trust_remote_code)
-        name = selection.names.get(model, checkpoint.id)
-        same = name == checkpoint.id
-        checkpoints.append(checkpoint if same else replace(checkpoint, id=name, source=checkpoint.id))
-    if request.device.startswith("cuda"):
-        from biobench.core.machine import resolve_device
-
-        resolve_device(request.device)  # refused before the data are read
+    checkpoints = [
+        find_checkpoint(model, offline=request.offline, trust_remote_code=request.trust_remote_code)
+        for model in dict.fromkeys(request.model)
+    ]
     entries = []
-    for task in selection.tasks:
+    for task in tasks:
         reporter.stage(f"reading {task.id}")
         entries += _entries(task, request)
     from biobench.core.machine import resolve_device, resolve_precision
@@ -169,7 +163,7 @@ def make_plan(request: RunRequest, reporter: Reporter | None = None) -> RunPlan:
         if entry.data is not None
         for seed in _seeds(request, entry)
     ]
-    return RunPlan(request, device, entries, checkpoints, items, selection.skipped)
+    return RunPlan(request, device, entries, checkpoints, items, skipped)
 
 
 def _entries(task: LoadedTask, request: RunRequest) -> list[TaskEntry]:
@@ -218,10 +212,10 @@ def _contradictions(task: LoadedTask, data: TaskData) -> list[str]:
     return lines
 
 
-def identity_of(task: LoadedTask, data: TaskData, digest: str) -> TaskIdentity:
-    """What a record says of its task. digest: the task's hash."""
+def task_fields(task: LoadedTask, data: TaskData, digest: str) -> dict[str, Any]:
+    """What every record says of its task and data, by field, without predictions as yet. digest: the task's hash."""
     spec = task.spec
-    return TaskIdentity(
+    identity = TaskIdentity(
         id=spec.id,
         version=spec.version,
         hash=digest,
@@ -238,6 +232,16 @@ def identity_of(task: LoadedTask, data: TaskData, digest: str) -> TaskIdentity:
         paper=spec.metric.paper,
         test_documents=len(data.test),
     )
+    return {
+        "task": identity,
+        "protocol": task_identity(task, data.source),
+        "overrides": task.overrides,
+        "predictions": "",
+        "predictions_sha256": "",
+        "unexpressed_gold": data.unexpressed,
+        "count_problems": tuple(data.count_problems),
+        "redacted": spec.access == "agreement",
+    }
 
 
 def _seeds(request: RunRequest, entry: TaskEntry) -> list[int]:

@@ -66,11 +66,8 @@ def device_name(device: torch.device | None) -> str:
 
         return str(torch.cuda.get_device_name(device))
     cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
+    name = re.search(r"^model name.*?:(.*)", cpuinfo.read_text(), re.MULTILINE) if cpuinfo.exists() else None
+    return name[1].strip() if name else platform.processor() or platform.machine()
 
 
 def _driver(version: Path = Path("/proc/driver/nvidia/version")) -> str | None:

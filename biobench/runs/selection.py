@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import get_args
 
@@ -15,45 +14,31 @@ from biobench.errors import DataUnavailableError, UsageError
 from biobench.kinds.base import get_kind
 from biobench.runs.options import Executor, RunRequest, Track
 from biobench.schema.protocols import FROZEN, PROTOCOLS, protocol_overrides
-from biobench.schema.strict import FieldError, suggest
+from biobench.schema.strict import FieldError
 from biobench.schema.task import parse_seeds
 
-_NAME = re.compile(r"\S(.{0,198}\S)?")
 
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """A request's tasks, with their overrides.
-
-    skipped: a line for each task of a suite that cannot be run. names: what `--name` calls each model.
-    """
-
-    tasks: list[LoadedTask]
-    skipped: list[str]
-    names: dict[str, str]
-
-
-def select(request: RunRequest) -> Selection:
-    """Read the specs that the request names.
+def select(request: RunRequest) -> tuple[list[LoadedTask], list[str]]:
+    """The request's tasks, with their overrides, and a line for each task of a suite that cannot be run.
 
     Raises UsageError or SpecError for what no run could use, and DataUnavailableError that lists the named
     tasks whose data is not at hand; a suite may hold such tasks.
     """
     _check_options(request)
-    names = _names_of_models(request)
     tasks, lines, named = _tasks(request)
     for task in tasks:
         seeds_of(task, request)
     check_data([task for task in tasks if task.id in named], request.data_dir)
-    return Selection(tasks, lines, names)
+    return tasks, lines
 
 
 def _check_options(request: RunRequest) -> None:
     for option, value, known in (
         ("--executor", request.executor, get_args(Executor)),
         ("--track", request.track, get_args(Track)),
+        ("--protocol", request.protocol, tuple(PROTOCOLS)),
     ):
-        if value not in known:
+        if value is not None and value not in known:
             raise UsageError(f"unknown {option} '{value}'", hint=" or ".join(known))
     if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", request.device):
         raise UsageError(f"unknown --device '{request.device}'", hint="use auto, cpu or cuda")
@@ -62,42 +47,16 @@ def _check_options(request: RunRequest) -> None:
             raise UsageError(f"{option} '{number}' is not a number of processes", hint="give auto or 1, 2, ...")
     if not request.model:
         raise UsageError("no model is named", hint="give a hub id, id@revision or a local folder")
-    if request.limit is not None and request.limit < 1:
-        raise UsageError(f"--limit {request.limit} leaves nothing", hint="give at least 1 training document")
     if (share := request.worker_gpus) is not None and (request.executor != "ray" or not 0 < share <= 1):
         hint = "a share of a GPU above 0 and at most 1, such as 0.5, with --executor ray"
         raise UsageError(f"--worker-gpus {share:g} does not apply", hint=hint)
     if request.executor == "ray" and find_spec("ray") is None:
         raise UsageError("--executor ray: ray is not installed", hint="pip install 'biobench[ray]'")
-    if request.protocol is not None and request.protocol not in PROTOCOLS:
-        raise UsageError(f"unknown --protocol '{request.protocol}'", hint=suggest(request.protocol, list(PROTOCOLS)))
-    changes = {
-        "--set": bool(request.overrides),
-        "--limit": request.limit is not None,
-        f"--track {request.track}": request.track != "fixed",
-    }
-    for option, is_set in changes.items() if request.protocol is not None else ():
-        if is_set:
-            what = f"{option} does not go with --protocol {request.protocol}, which fixes the recipe"
-            raise UsageError(what, hint="leave one of the two out")
-
-
-def _names_of_models(request: RunRequest) -> dict[str, str]:
-    models = list(dict.fromkeys(request.model))
-    if request.name and len(request.name) != len(models):
-        what = f"{len(request.name)} --name for {len(models)} model{'s' if len(models) != 1 else ''}"
-        raise UsageError(what, hint="give one a model, in the models' order, or leave it out")
-    for text in request.name:
-        check_name(text, "--name")
-        if request.name.count(text) > 1:
-            raise UsageError(f"--name '{text}' occurs twice", hint="two models of one name cannot be distinguished")
-    return dict(zip(models, request.name, strict=False))
-
-
-def check_name(name: str, option: str) -> None:
-    """Raises UsageError where what a model or system is to be called is no name. option: what gave it."""
-    if not _NAME.fullmatch(name) or not name.isprintable():
-        raise UsageError(f"{option} is no name", hint="name it in one line of at most 200 characters")
+    changes = ["--set"] * bool(request.overrides) + ["--limit"] * (request.limit is not None)
+    changes += [f"--track {request.track}"] * (request.track != "fixed")
+    if request.protocol is not None and changes:
+        what = f"{changes[0]} does not go with --protocol {request.protocol}, which fixes the recipe"
+        raise UsageError(what, hint="leave one of the two out")
 
 
 def _tasks(request: RunRequest) -> tuple[list[LoadedTask], list[str], set[str]]:

@@ -106,18 +106,10 @@ def _plan_cells(results: Sequence[RunResult]) -> tuple[list[str], list[list[str]
         tokens = [r.tokens_expected for r in members if r.tokens_expected is not None]
         times = [r.seconds_expected for r in members if r.seconds_expected is not None]
         row = [model, task, seeds_in_words([r.seed for r in members if r.seed is not None]), status]
-        row += [f"{max(steps):,}" if steps else "–", _rounded(max(tokens)) if tokens else "–"]
+        row += [f"{max(steps):,}" if steps else "–", f"{max(tokens):,}" if tokens else "–"]
         row.append(in_words(sum(times)) if times and len(times) == len(members) else "–")
         rows.append([*row, *([words] if settings else [])])
     return names, rows
-
-
-def _rounded(number: int) -> str:
-    """Two digits, in thousands or millions."""
-    for size, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
-        if number >= size:
-            return f"{number / size:.1f} {letter}" if number < 10 * size else f"{number / size:.0f} {letter}"
-    return str(number)
 
 
 def reasons(results: Sequence[RunResult]) -> list[str]:
@@ -193,12 +185,9 @@ def _expected_time(results: Sequence[RunResult]) -> Iterator[str]:
         splits = len({r.fold for r in results if r.task == task})
         yield f"{task}: {splits} splits of one corpus, a training each, which together are one result of a model"
     known = [r.seconds_expected for r in planned if r.seconds_expected is not None]
-    if not known:
-        yield f"{len(planned)} runs to make; no timings on this device yet"
-        return
-    rest = len(planned) - len(known)
-    more = f", {rest} more of unknown length" if rest else ""
-    yield f"{len(planned)} runs to make: about {in_words(sum(known))}, judged by stored runs on this device{more}"
+    rest = f", {len(planned) - len(known)} more of unknown length" if len(known) < len(planned) else ""
+    time = f"about {in_words(sum(known))}, judged by stored runs on this device{rest}"
+    yield f"{len(planned)} runs to make: {time if known else 'no timings on this device yet'}"
 
 
 def _mean(members: Sequence[RunResult]) -> str:

@@ -11,19 +11,21 @@ import logging
 import multiprocessing
 import os
 import signal
+import sys
+import threading
 import time
 from collections import Counter
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerProcess
+from types import ModuleType
 from typing import Any
 
 import torch
 
 from biobench.core.machine import free_memory_bytes
-from biobench.core.processes import bare_main, end_with_parent
 from biobench.core.progress import ProgressNote
-from biobench.core.stop import STOP, RunStoppedError, stoppable
+from biobench.core.stop import STOP, RunStoppedError
 from biobench.errors import BioBenchError
 from biobench.models.loading import quiet_libraries
 from biobench.runs.estimate import Pace, longest_first
@@ -83,8 +85,11 @@ def run_workers(plan: RunPlan, workers: int, stored: int, reporter: Reporter) ->
             here, there = context.Pipe(duplex=False)
             arguments = (replace(plan.request, parallel="1", device=device), threads, there)
             process = context.Process(target=work, args=arguments, name=f"biobench-{rank}")
-            with bare_main():
-                process.start()
+            main, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
+            try:
+                process.start()  # without the caller's script, which it would run again
+            finally:
+                sys.modules["__main__"] = main
             there.close()
             processes.append(process)
             pipes.append(here)
@@ -162,8 +167,15 @@ def work(request: RunRequest, threads: int, pipe: Any) -> None:
     torch.set_num_threads(threads)
     quiet_libraries()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too and ends its workers
-    end_with_parent()
-    with stoppable(logger=None):
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def end_with_parent() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    with STOP.watching(logger=None):
         try:
             plan = make_plan(request)
             for _ in execute(RunContext(plan), longest_first(plan.items, Pace(plan)), _Wire(pipe), aloud=False):

@@ -33,14 +33,14 @@ class ModelIdentity(Strict):
     """Which encoder. `hash` covers weights, config and tokenizer files, so a moved folder is the same model."""
 
     id: Text
-    """As the user named it (hub id, the folder's name, or what `--name` says)."""
+    """Hub id, or the folder's name."""
     revision: Text | None = None
     hash: Line
     architecture: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][0-9A-Za-z_.-]{0,199}$")]
     parameters: Count
     max_positions: Positive | None = None
     source: Text | None = None
-    """Hub id, or the folder's name, where `id` is a name that the user gave."""
+    """Hub id, or the folder's name, where `id` is a name that the user gave to an earlier version."""
     licence: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+-]{0,63}$")] | None = None
     """As the checkpoint's model card names it; None: it names none, or the record is older than this field."""
 

@@ -125,7 +125,7 @@ def resolve(value: Any, annotation: Any) -> Any:
     A field that takes both numbers and text gets the value; ``null`` is None where the field allows it.
     Nested models resolve their own fields.
     """
-    members = _members(annotation)
+    members = _members(annotation) if isinstance(value, Scalar | list | dict) else []
     if isinstance(value, Scalar):
         if value.value is None and type(None) in members:
             return None

@@ -11,6 +11,7 @@ import io
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +46,10 @@ SCHEMA = pa.schema(
     ],
     metadata={"format": FORMAT},
 )
-"""`predicted` is false where the model said nothing of the document; gold columns are empty when redacted."""
-
-_ANSWERS = ("span_scores", "tags", "labels", "label_scores")
-"""Columns that are fields of a `Prediction` as they stand."""
+"""`predicted` is false where the model said nothing of the document; gold columns are empty when redacted. The columns
+after it are the fields of a `Prediction`, in their order."""
+_latest: tuple[pa.Table | None, list[Document]] = None, []
+"""The gold columns read last and their documents."""
 
 
 def to_parquet(gold: Sequence[Document], predictions: Sequence[Prediction]) -> bytes:
@@ -88,51 +89,48 @@ def from_parquet(content: bytes, path: Path) -> tuple[list[Document], list[Predi
             hint="it was not written by this version of BioBench; delete it and repeat the run",
             file=path,
         )
-    damaged = StoreError(
-        "holds empty cells, lists of unequal length or text that is not UTF-8",
-        hint="delete it and repeat the run",
-        file=path,
-    )
-    if any(_has_nulls(column.combine_chunks()) for column in table.columns):
-        raise damaged
     try:
-        return _unpacked(table.to_pylist())
-    except ValueError as error:
-        raise damaged from error
+        documents = _documents(table.select(SCHEMA.names[:8]))
+        rows = zip(documents, *_columns(table.select(SCHEMA.names[8:])), strict=True)
+        return documents, [Prediction(document.id, *answer) for document, predicted, *answer in rows if predicted]
+    except (ValueError, pa.ArrowException) as error:
+        raise StoreError(
+            "holds empty cells, lists of unequal length or text that is not UTF-8",
+            hint="delete it and repeat the run",
+            file=path,
+        ) from error
 
 
-def _has_nulls(array: Any) -> bool:
-    """Whether a value is missing at any depth of an arrow array."""
-    inner = []
+def _documents(table: pa.Table) -> list[Document]:
+    """The documents of the gold columns; made once for runs on the same ones that are read after each other."""
+    global _latest
+    latest, documents = _latest
+    if latest is None or not table.equals(latest):
+        documents = [
+            Document(document, group, "", split, spans, labels, tuple(zip(starts, ends, strict=True)), tags)
+            for document, group, split, spans, labels, tags, starts, ends in zip(*_columns(table), strict=True)
+        ]
+        _latest = table, documents
+    return list(documents)
+
+
+def _columns(table: pa.Table) -> list[list[Any]]:
+    return [_values(column.combine_chunks()) for column in table.columns]
+
+
+def _values(array: Any) -> list[Any]:
+    """What an arrow array holds: lists as tuples, structs as spans. A column at once, not a cell after the other.
+
+    Raises ValueError where a value is missing at any depth, or a text is not UTF-8.
+    """
+    if array.null_count:
+        raise ValueError("an empty cell")
+    if pa.types.is_struct(array.type):
+        return list(map(Span, *map(_values, array.flatten())))
     if pa.types.is_list(array.type):
-        inner = [array.flatten()]
-    elif pa.types.is_struct(array.type):
-        inner = array.flatten()
-    return bool(array.null_count) or any(map(_has_nulls, inner))
-
-
-def _unpacked(rows: list[dict[str, Any]]) -> tuple[list[Document], list[Prediction]]:
-    """Raises ValueError where token starts and ends do not pair."""
-    documents, predictions = [], []
-    for row in rows:
-        texts = {name: tuple(row[name]) for name in ("gold_labels", "gold_tags", *_ANSWERS)}
-        gold, spans = (tuple(Span(**span) for span in row[name]) for name in ("gold_spans", "spans"))
-        tokens = tuple(zip(row["token_starts"], row["token_ends"], strict=True))
-        documents.append(
-            Document(
-                id=row["document"],
-                group=row["group"],
-                text="",
-                split=row["split"],
-                spans=gold,
-                labels=texts.pop("gold_labels"),
-                tokens=tokens,
-                tags=texts.pop("gold_tags"),
-            )
-        )
-        if row["predicted"]:
-            predictions.append(Prediction(document=row["document"], spans=spans, **texts))
-    return documents, predictions
+        values = _values(array.flatten())
+        return [tuple(values[start:end]) for start, end in pairwise(array.offsets.to_numpy().tolist())]
+    return list(array.to_numpy(zero_copy_only=False).tolist())
 
 
 def _row(document: Document, prediction: Prediction | None) -> dict[str, Any]:
@@ -148,7 +146,7 @@ def _row(document: Document, prediction: Prediction | None) -> dict[str, Any]:
         "token_ends": [end for _, end in document.tokens],
         "predicted": prediction is not None,
         "spans": [s._asdict() for s in answer.spans],
-    } | {name: getattr(answer, name) for name in _ANSWERS}
+    } | {name: getattr(answer, name) for name in ("span_scores", "tags", "labels", "label_scores")}
 
 
 def aliases(documents: Iterable[Document]) -> tuple[dict[str, str], dict[str, str]]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from biobench.core.files import temporary_folder, writing
-from biobench.core.hub import client_errors, explain, patiently, set_patience
+from biobench.core.hub import client_errors, explain, patiently
 from biobench.errors import StoreError, UsageError
 from biobench.report.escape import plain
 from biobench.report.results import SUBMITTED
@@ -207,7 +207,6 @@ def _fetch(address: str, folder: Path) -> str:
 
     wanted = [f"{root}/*" for root in (SUBMITTED, FOLDER)]
     with _hub_errors(address) as repository:
-        set_patience()
         commit = patiently(lambda: HfApi().dataset_info(repository)).sha or ""
         cached = Path(snapshot_download(repository, repo_type="dataset", revision=commit, allow_patterns=wanted))
         if cached.is_dir():  # else it has no results

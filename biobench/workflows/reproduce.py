@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from scipy import special
@@ -23,9 +23,6 @@ from biobench.stats.counts import check_average
 from biobench.store import Store
 from biobench.store.statements import Draw, Statement, make_statement
 from biobench.submission.leading import by_conditions
-
-if TYPE_CHECKING:
-    from biobench.runs.plan import Item, RunPlan
 
 Agreement = Literal["identical", "within", "outside", "not run"]
 """identical: the same predictions, bit for bit, and the same score. within: the score lies in the stored score's 95%
@@ -87,26 +84,41 @@ class Again:
         folder = self.models.absolute()  # `models/name` would be an id of the hub where there is no such folder
         return str(folder if (folder / "config.json").is_file() else folder / name)
 
-    def plan(self, record: RunRecord, seed: int) -> RunPlan:
-        """The plan of one run under the record's conditions. Raises BioBenchError where it cannot be made."""
+    def run(self, record: RunRecord, seed: int) -> tuple[RunRecord, list[Prediction]]:
+        """A run of `seed` under the record's conditions, and its predictions.
+
+        Raises UsageError where it fails or would be another run, and BioBenchError where it cannot be planned.
+        """
         from biobench.data.catalog import load_task
+        from biobench.runs.api import run_plan
         from biobench.runs.plan import make_plan
 
         specs = {load_task(path).id: path for path in self.how.tasks}
         as_before: dict[str, Any] = {name: getattr(record, name) for name in ("overrides", "limit", "track")}
         as_before["no_test"] = record.split == "validation"
         tasks = (specs.get(record.task.id, record.task.id),)
-        return make_plan(replace(self.how, model=self.model_of(record), tasks=tasks, seeds=seed, **as_before))
-
-    def run(self, plan: RunPlan) -> tuple[RunRecord, list[Prediction]]:
-        """The record of the one run of a plan and its predictions. Raises UsageError where it fails."""
-        from biobench.runs.api import run_plan
-
+        plan = make_plan(replace(self.how, model=self.model_of(record), tasks=tasks, seeds=seed, **as_before))
+        item = plan.items[0]
+        assert item.task.data is not None
+        parts = [
+            ("weights", record.model.hash, item.checkpoint.hash),
+            ("spec", record.task.hash, item.task.hash),
+            ("data", record.task.data_hash, item.task.data.hash),
+            ("precision", record.training.precision, item.task.precision),
+            ("engine", str(record.engine_version), str(ENGINE_VERSION)),
+        ]
+        if seed == record.seed and all(then == now for _, then, now in parts):
+            # no single part: the record was written by hand, or another program decided its key
+            parts.append(("key", record.key, item.key))
+        changed = [f"{name} {now[:12]} instead of {then[:12]}" for name, then, now in parts if then != now]
+        if changed:
+            what = f"this would be another run of {record.task.id}: {', '.join(changed)}"
+            raise UsageError(what, hint="name its checkpoint with --models, on a machine of its precision")
         (result,), store = run_plan(plan, Reporter()), Store(self.how.results_dir)
-        record = store.get(plan.items[0].task.id, plan.items[0].key)
-        if record is None:
+        new = store.get(item.task.id, item.key)
+        if new is None:
             raise UsageError(f"the run failed: {result.reason}", hint="see `biobench status`")
-        return record, store.stored_predictions(record)[1]
+        return new, store.stored_predictions(new)[1]
 
 
 def stored_runs(path: str | Path) -> tuple[Store, list[RunRecord]]:
@@ -148,17 +160,10 @@ def reproduce(store: Store, records: Sequence[RunRecord], again: Again) -> Itera
 def _repeated(store: Store, record: RunRecord, again: Again) -> dict[str, Any]:
     """The fields that a repeated run adds. Raises BioBenchError where it cannot be made."""
     if record.origin != "run":
-        return {"reason": "its predictions were made elsewhere; `biobench score` reads them"}
+        raise UsageError("its predictions were made elsewhere", hint="`biobench score` reads them")
     before = store.stored_predictions(record)[1]
     low, high = _interval(store, record) or (None, None)
-    plan = again.plan(record, record.seed)
-    differences = _differences(record, plan.items[0])
-    if not differences and plan.items[0].key != record.key:
-        # no single part: the record was written by hand, or another program decided its key
-        differences = f"key {plan.items[0].key[:12]} instead of {record.key[:12]}"
-    if differences:
-        return {"reason": differences}
-    now, after = again.run(plan)
+    now, after = again.run(record, record.seed)
     then, new = record.scores[record.task.primary], now.scores[record.task.primary]
     provenance, packages = record.provenance, now.provenance.packages
     machine = [(name, getattr(provenance, name), getattr(now.provenance, name)) for name in ("device", "threads")]
@@ -172,26 +177,14 @@ def _repeated(store: Store, record: RunRecord, again: Again) -> dict[str, Any]:
     return fields | {"agreement": "within" if within else "outside"}
 
 
-def _differences(record: RunRecord, item: Item) -> str:
-    """What is not as it was, so that another run would be repeated."""
-    assert item.task.data is not None
-    parts = (
-        ("weights", record.model.hash, item.checkpoint.hash),
-        ("spec", record.task.hash, item.task.hash),
-        ("data", record.task.data_hash, item.task.data.hash),
-        ("precision", record.training.precision, item.task.precision),
-        ("engine", str(record.engine_version), str(ENGINE_VERSION)),
-    )
-    return ", ".join(f"{name} {now[:12]} instead of {then[:12]}" for name, then, now in parts if then != now)
-
-
 def _interval(store: Store, record: RunRecord) -> tuple[float, float] | None:
     """The 95% interval of the stored score over test documents; None where it cannot be computed from the store."""
-    name = record.task.primary.removeprefix("partial_").removesuffix("_f1")
-    average = {"accuracy": "micro", "macro_f1_all": "macro_all"}.get(record.task.primary, name)
+    primary = record.task.primary
+    name = primary.removeprefix("partial_").removesuffix("_f1")
+    average = {"accuracy": "micro", "macro_f1_all": "macro_all"}.get(primary, name)
     if record.redacted or average not in get_args(Average):
         return None
-    match: Literal["exact", "partial"] = "partial" if record.task.primary.startswith("partial_") else "exact"
+    match: Literal["exact", "partial"] = "partial" if primary.startswith("partial_") else "exact"
     gold, predictions = store.load_predictions(record, None)
     number = counts(type=record.task.type, labels=record.task.labels, gold=gold, predictions=predictions, match=match)
     evaluated = [label in set(record.task.gold_labels) for label in number.labels]
@@ -232,11 +225,7 @@ def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
     if len(others) < LEAST_SEEDS:
         what = f"{first.task.id}: {len(others)} submitted seeds do not tell what one more would score"
         raise UsageError(what, hint=f"ask the submitter for {LEAST_SEEDS} seeds or more")
-    plan = again.plan(first, seed)
-    if differences := _differences(first, plan.items[0]):
-        hint = "name the submitted checkpoint with --models, on a machine of that precision"
-        raise UsageError(f"{first.task.id}: {differences}", hint=hint)
-    repeated, answers = again.run(plan)
+    repeated, answers = again.run(first, seed)
     metric, number = first.task.primary, first.task.test_documents
     scores = np.array([run.scores[metric] for run in others])
     low, high = prediction_interval(scores.mean(), scores, 1 / number**2)

@@ -16,17 +16,28 @@ from biobench.errors import StoreError
 from biobench.report.frame import build
 from biobench.report.results import fingerprint
 from biobench.runs.api import run
-from biobench.schema.baseline import BASELINE_VERSION, BaselineRecord
+from biobench.schema.baseline import BASELINE_VERSION
 from biobench.schema.document import TaskData
 from biobench.store.baselines import find_baseline, scan_baselines
-from tests.helpers import broken_corpora as corpora
+from tests.helpers.broken_corpora import (
+    broken,
+    characters_moved,
+    labels_shuffled,
+    tokens_moved,
+    write_brat,
+    write_iob,
+    write_tsv,
+)
 from tests.helpers.tiny import make_tiny_encoder
 
 
 def asked(root: Path, *arguments: str | Path) -> tuple[int, str]:
     """Exit status and output of `biobench tasks gate ...` on data and results below `root`."""
-    words = ["tasks", "gate", *map(str, arguments), "--data-dir", str(root), "--results-dir", str(root / "results")]
-    said = CliRunner().invoke(app, words, catch_exceptions=False)
+    said = CliRunner().invoke(
+        app, ["tasks", "gate", *map(str, arguments), "--data-dir", str(root), "--results-dir", str(root / "results")]
+    )
+    if said.exception is not None and not isinstance(said.exception, SystemExit):
+        raise said.exception
     return said.exit_code, said.output
 
 
@@ -36,17 +47,14 @@ def demo(name: str) -> TaskData:
 
 def test_specs_as_written_pass_and_broken_ones_fail(tmp_path: Path) -> None:
     ner, topic = demo("demo_ner"), demo("demo_topic")
-    for spec in (corpora.write_iob(tmp_path, "tokens", ner), corpora.write_brat(tmp_path, "spans", ner)):
+    for spec in (write_iob(tmp_path, "tokens", ner), write_brat(tmp_path, "spans", ner)):
         status, out = asked(tmp_path, spec)
         assert status == 0, out
         assert f"{spec.stem} passes its gate" in out
-    shuffled = corpora.broken(topic, corpora.labels_shuffled(1))
-    shifted = corpora.broken(ner, corpora.characters_moved(1))
-    moved = corpora.broken(ner, corpora.tokens_moved(1))
     bad = {
-        corpora.write_tsv(tmp_path, "topic_shuffled", shuffled): "permuted among the documents",
-        corpora.write_brat(tmp_path, "spans_shifted", shifted): "offsets are shifted",
-        corpora.write_iob(tmp_path, "tokens_shifted", moved): "offsets are shifted",
+        write_tsv(tmp_path, "topic_shuffled", broken(topic, labels_shuffled(1))): "permuted among the documents",
+        write_brat(tmp_path, "spans_shifted", broken(ner, characters_moved(1))): "offsets are shifted",
+        write_iob(tmp_path, "tokens_shifted", broken(ner, tokens_moved(1))): "offsets are shifted",
     }
     for spec, why in bad.items():
         status, out = asked(tmp_path, spec)
@@ -64,14 +72,11 @@ def test_json_and_what_is_stored(tmp_path: Path) -> None:
     assert path == Path(said.pop("file"))
     said.pop("reasons")
     assert json.loads(path.read_text(encoding="utf-8")) == said
-
-    def stored(task_hash: str, data_hash: str) -> BaselineRecord | None:
-        return find_baseline(tmp_path / "results", "demo_topic", task_hash, data_hash)
-
-    record = stored(said["task_hash"], said["data_hash"])
-    assert record.model_dump(mode="json") == said
-    assert stored("another", said["data_hash"]) == record, "a changed training field leaves the documents as they are"
-    assert stored(said["task_hash"], "other data") is None
+    found = find_baseline(tmp_path / "results", "demo_topic", said["task_hash"], said["data_hash"])
+    assert found.model_dump(mode="json") == said
+    other_spec = find_baseline(tmp_path / "results", "demo_topic", "another", said["data_hash"])
+    assert other_spec == found, "a changed training field leaves the documents as they are"
+    assert find_baseline(tmp_path / "results", "demo_topic", said["task_hash"], "other data") is None
 
 
 def test_damaged_and_foreign_files(tmp_path: Path) -> None:
@@ -93,10 +98,16 @@ def test_damaged_and_foreign_files(tmp_path: Path) -> None:
 
 
 def test_a_run_asks_once_and_the_report_shows_floors(tmp_path: Path) -> None:
-    model, results = str(make_tiny_encoder(tmp_path / "tiny")), tmp_path / "results"
-    fast: dict[str, Any] = {"device": "cpu", "overrides": ["training.epochs=1"], "limit": 24, "results_dir": results}
+    model = str(make_tiny_encoder(tmp_path / "tiny"))
+    results = tmp_path / "results"
 
     def made(seed: int, **more: Any) -> None:
+        fast: dict[str, Any] = {
+            "device": "cpu",
+            "overrides": ["training.epochs=1"],
+            "limit": 24,
+            "results_dir": results,
+        }
         (one,) = run(model, "demo_topic", seeds=seed, **fast, **more)
         assert one.status == "done", one.reason
 
@@ -122,7 +133,7 @@ def test_a_run_asks_once_and_the_report_shows_floors(tmp_path: Path) -> None:
 
 
 def test_a_run_on_a_broken_task_is_kept_but_not_shown(tmp_path: Path) -> None:
-    spec = corpora.write_tsv(tmp_path, "shuffled", corpora.broken(demo("demo_topic"), corpora.labels_shuffled(1)))
+    spec = write_tsv(tmp_path, "shuffled", broken(demo("demo_topic"), labels_shuffled(1)))
     model, results = make_tiny_encoder(tmp_path / "tiny"), tmp_path / "results"
     fast = ["--seeds", "1", "--limit", "24", "--set", "training.epochs=1", "--device", "cpu", "--json"]
     folders = ["--data-dir", str(tmp_path), "--results-dir", str(results)]

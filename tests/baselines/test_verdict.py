@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -19,19 +18,12 @@ from biobench.schema.document import Document, Prediction, TaskData
 from biobench.score import counts
 from tests.helpers.broken_corpora import broken, characters_moved, labels_shuffled, tokens_moved, types_shuffled
 
-Demo = dict[str, tuple[LoadedTask, TaskData]]
-
 
 @pytest.fixture(scope="module")
-def demo() -> Demo:
+def demo() -> dict[str, tuple[LoadedTask, TaskData]]:
     """The two generated corpora."""
     tasks = [load_task(name) for name in ("demo_ner", "demo_topic")]
     return {t.id: (t, load_data(t, None)) for t in tasks}
-
-
-def relabelled(demo: Demo, labels: Sequence[str]) -> LoadedTask:
-    task, _ = demo["demo_topic"]
-    return replace(task, spec=task.spec.model_copy(update={"labels": list(labels)}))
 
 
 def failed(verdict: BaselineRecord) -> set[str]:
@@ -39,7 +31,7 @@ def failed(verdict: BaselineRecord) -> set[str]:
 
 
 @pytest.mark.parametrize("name", ["demo_ner", "demo_topic"])
-def test_generated_corpora_pass(demo: Demo, name: str) -> None:
+def test_generated_corpora_pass(demo: dict[str, tuple[LoadedTask, TaskData]], name: str) -> None:
     verdict = gate(*demo[name])
     assert verdict.passed, verdict.reasons
     scores = {p.name: p.scores for p in verdict.policies}
@@ -51,14 +43,14 @@ def test_generated_corpora_pass(demo: Demo, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["demo_ner", "demo_topic"])
-def test_labels_shuffled_against_the_text_fail(demo: Demo, name: str) -> None:
+def test_labels_shuffled_against_the_text_fail(demo: dict[str, tuple[LoadedTask, TaskData]], name: str) -> None:
     task, data = demo[name]
     verdict = gate(task, broken(data, labels_shuffled(1)))
     assert "beats permuted" in failed(verdict)
     assert "oracle" not in failed(verdict), "the scorer is not what failed"
 
 
-def test_types_shuffled_among_mentions_fail(demo: Demo) -> None:
+def test_types_shuffled_among_mentions_fail(demo: dict[str, tuple[LoadedTask, TaskData]]) -> None:
     task, data = demo["demo_ner"]
     assert failed(gate(task, broken(data, types_shuffled(1)))) == {"beats permuted types"}
 
@@ -73,7 +65,7 @@ def test_moved_mentions_fail_the_surface_check(demo, moved, unit: str, step: int
     assert f"if all were moved 1 {unit} to the {'left' if step > 0 else 'right'}: offsets are shifted" in check.words
 
 
-def test_a_task_that_expects_chance(demo: Demo) -> None:
+def test_a_task_that_expects_chance(demo: dict[str, tuple[LoadedTask, TaskData]]) -> None:
     task, data = demo["demo_topic"]
     spec = task.spec.model_copy(update={"gate": task.spec.gate.model_copy(update={"expect": "chance"})})
     chance = replace(task, spec=spec)
@@ -86,9 +78,10 @@ def test_a_task_that_expects_chance(demo: Demo) -> None:
 def test_beating_the_majority_alone_proves_nothing() -> None:
     """Guessing has a better macro F1 than the majority class; only permuting its guesses tells it from reading."""
     rng = np.random.default_rng(0)
-    truth, guessed = (rng.choice(["A", "B"], 300) for _ in range(2))
-    gold = [Document(f"{i}", f"{i}", "t", "test", labels=(str(x),)) for i, x in enumerate(truth)]
-    guesses = [Prediction(document=f"{i}", labels=(str(x),)) for i, x in enumerate(guessed)]
+    gold = [Document(f"{i}", f"{i}", "t", "test", labels=(str(x),)) for i, x in enumerate(rng.choice(["A", "B"], 300))]
+    guesses = [
+        Prediction(document=d.id, labels=(str(x),)) for d, x in zip(gold, rng.choice(["A", "B"], 300), strict=True)
+    ]
     constant = [Prediction(document=d.id, labels=("A",)) for d in gold]
     both = np.array([True, True])
     own, other = (counts(type="single_label", labels="AB", gold=gold, predictions=p) for p in (guesses, constant))
@@ -105,8 +98,9 @@ def test_permuting_keeps_groups_together() -> None:
     for seed in range(20):
         rng = np.random.default_rng(seed)
         truth, said = rng.choice(["A", "B"], 10), rng.choice(["A", "B"], 10)
-        numbers = [(g, i) for g in range(10) for i in range(30)]
-        gold = [Document(f"{g}-{i}", f"{g}", "t", "test", labels=(str(truth[g]),)) for g, i in numbers]
+        gold = [
+            Document(f"{g}-{i}", f"{g}", "t", "test", labels=(str(truth[g]),)) for g in range(10) for i in range(30)
+        ]
         guesses = [Prediction(document=d.id, labels=(str(said[int(d.group)]),)) for d in gold]
         significant += beats_permuted(gold, guesses, "AB", np.array([True, True]), seed, places=False).significant
     assert significant <= 2
@@ -122,17 +116,18 @@ def in_groups(groups: int, size: int, labels: Sequence[str] = "ABC") -> TaskData
             at = int(rng.integers(len(labels)))
             for i in range(size):
                 at = (at + int(rng.random() < 0.5)) % len(labels)
-                text = " ".join([*(f"w{n}" for n in rng.integers(50, size=5)), f"says{labels[at]}"])
-                found.append(Document(f"{split}{g}-{i}", f"{split}{g}", text, split, labels=(labels[at],)))
+                words = " ".join(f"w{n}" for n in rng.integers(50, size=5))
+                found.append(Document(f"{split}{g}-{i}", f"{split}{g}", f"{words} says{labels[at]}", split,
+                                      labels=(labels[at],)))  # fmt: skip
         return found
 
     documents = {"train": made("train", 40), "validation": made("validation", 4), "test": made("test", groups)}
     return TaskData(documents, tuple(labels), tuple(labels), "generated", "h")
 
 
-def test_few_groups_are_asked_by_documents(demo: Demo) -> None:
+def test_few_groups_are_asked_by_documents(demo: dict[str, tuple[LoadedTask, TaskData]]) -> None:
     """Four hospitals have 24 orders, so no p below 0.01; their forty documents have enough."""
-    task = relabelled(demo, "ABC")
+    task = replace(demo["demo_topic"][0], spec=demo["demo_topic"][0].spec.model_copy(update={"labels": list("ABC")}))
     few = in_groups(4, 10)
     verdict = gate(task, few)
     assert verdict.passed, verdict.reasons
@@ -144,7 +139,7 @@ def test_few_groups_are_asked_by_documents(demo: Demo) -> None:
     assert all("5 test documents cannot show it, the gate needs 8" in reason for reason in tiny.reasons)
 
 
-def test_pairs_of_texts_are_read_together(demo: Demo) -> None:
+def test_pairs_of_texts_are_read_together(demo: dict[str, tuple[LoadedTask, TaskData]]) -> None:
     """The label says whether both texts are of one kind; neither text alone tells it."""
     rng = np.random.default_rng(3)
     kinds = {"heart": ["cardiac", "pulse", "valve"], "lung": ["cough", "asthma", "airway"]}
@@ -160,7 +155,8 @@ def test_pairs_of_texts_are_read_together(demo: Demo) -> None:
 
     parts = {"train": made("train", 150), "validation": made("validation", 10), "test": made("test", 60)}
     data = TaskData(parts, ("other", "same"), ("other", "same"), "generated", "h")
-    task = relabelled(demo, ("other", "same"))
+    spec = demo["demo_topic"][0].spec.model_copy(update={"labels": ["other", "same"]})
+    task = replace(demo["demo_topic"][0], spec=spec)
     assert gate(task, data).passed
     for alone in ({"query": ""}, {"text": "none"}):
         half = broken(data, lambda documents, a=alone: [replace(d, **a) for d in documents])
@@ -201,9 +197,12 @@ def labelled(
 
 
 @pytest.fixture
-def two_labels(demo: Demo) -> Callable[[list[Document], list[Document]], BaselineRecord]:
+def two_labels(
+    demo: dict[str, tuple[LoadedTask, TaskData]],
+) -> Callable[[list[Document], list[Document]], BaselineRecord]:
     """The gate on documents with the labels A and B."""
-    task = relabelled(demo, "AB")
+    spec = demo["demo_topic"][0].spec.model_copy(update={"labels": ["A", "B"]})
+    task = replace(demo["demo_topic"][0], spec=spec)
 
     def judged(train: list[Document], test: list[Document]) -> BaselineRecord:
         parts = {"train": train, "validation": train[:5], "test": test}
@@ -212,8 +211,12 @@ def two_labels(demo: Demo) -> Callable[[list[Document], list[Document]], Baselin
     return judged
 
 
+def by_length(number: int, words: list[str]) -> str:
+    return "AB"[len(words) > 22]
+
+
 def test_labels_that_follow_from_the_length_are_refused(two_labels) -> None:
-    rng, by_length = np.random.default_rng(1), lambda number, words: "AB"[len(words) > 22]
+    rng = np.random.default_rng(1)
     verdict = two_labels(labelled(rng, "train", 400, by_length), labelled(rng, "test", 150, by_length))
     assert "beats length only" in failed(verdict)
     (policy,) = [p for p in verdict.policies if p.name == "length only"]
@@ -226,20 +229,18 @@ def test_patients_in_both_splits_are_refused_or_flagged(two_labels) -> None:
     label = {patient: str(rng.choice(["A", "B"])) for patient in range(80)}
 
     def notes(split: str, patients: Sequence[int]) -> list[Document]:
-        found = []
-        for p, i in product(patients, range(4)):
-            text = " ".join(f"p{p}w{n}" for n in rng.integers(30, size=12))
-            found.append(Document(f"{split}{p}-{i}", f"patient{p}", text, split, labels=(label[p],)))
-        return found
+        return [
+            Document(f"{split}{p}-{i}", f"patient{p}", " ".join(f"p{p}w{n}" for n in rng.integers(30, size=12)), split,
+                     labels=(label[p],))
+            for p in patients for i in range(4)
+        ]  # fmt: skip
 
     shared = two_labels(notes("train", range(40)), notes("test", range(40)))
     assert failed(shared) == {"overlap"}
     assert "160 are of groups (patients, articles) that training has too" in shared.reasons[0]
     partly = two_labels(notes("train", range(40)), notes("test", range(20, 60)))
     assert "beats permuted" in failed(partly), "asked of new patients, the words tell nothing"
-    train, test = labelled(rng, "train", 300, by_word), labelled(rng, "test", 100, by_word)
-    again = [replace(d, id=f"x{d.id}", group="train0") for d in labelled(rng, "test", 3, by_word)]
-    few = two_labels(train, [*test, *again])
+    few = two_labels(labelled(rng, "train", 300, by_word), [*labelled(rng, "test", 100, by_word), *shifted(rng)])
     assert few.passed
     assert any("3 are of groups (patients, articles) that training has too" in flag for flag in few.flags)
 
@@ -248,3 +249,8 @@ def by_word(number: int, words: list[str]) -> str:
     label = "AB"[number % 2]
     words += ["yes" if label == "A" else "no"]
     return label
+
+
+def shifted(rng: np.random.Generator) -> list[Document]:
+    """Three more notes of training's first patient."""
+    return [replace(d, id=f"x{d.id}", group="train0") for d in labelled(rng, "test", 3, by_word)]

@@ -21,7 +21,6 @@ from multiprocessing.connection import Connection
 import numpy as np
 import torch
 
-from biobench.core.machine import keep_freed_memory
 from tests.benchmarks.trainer_sides import Bare, build, make_batches, ours, theirs, toy
 from trainer.cost.flops import peak_of, token_cost
 from trainer.cost.plan import SHAPES
@@ -105,8 +104,6 @@ def measure(wire: Connection, side: str, objective: str, vocabulary: int, steps:
     if side == "theirs":
         theirs(model, batches, after, causal=causal, precision=precision, optimizer=recipe.optimizer)
         return
-    if device.type == "cpu":
-        keep_freed_memory()  # as a run of the trainer does
     kind = Bare if side == "bare" else Trainee
     ours(model, batches, after, causal=causal, precision=precision, kind=kind, optimizer=recipe.optimizer)
 

@@ -41,7 +41,7 @@ REFUSED = [
     (["run", "dummy", "--task", "gad", "--task", "deid"], "tasks gad, deid: no data"),
     (["run", "dummy", "--task", "demo_ner", "--seeds", "46-42"], "46-42"),
     (["run", "/nowhere/x", "--task", "demo_ner"], "no such folder"),
-    (["run", "nobody/nothing", "--task", "demo_ner", "--offline"], "neither a local folder nor at hand"),
+    (["run", "nobody/nothing", "--task", "demo_ner", "--offline"], "neither a local folder nor in the cache"),
     (["errors", "m", "--task", "gad", "--results-dir", "nowhere"], "no results folder 'nowhere'"),
     (["score", "--task", "demo_ner", "--model", "m", "--predictions", "nowhere.jsonl"], "nowhere.jsonl"),
 ]

@@ -15,12 +15,9 @@ from biobench.cli.console.progress import RunTerminal
 from biobench.core.progress import ProgressNote
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
-from biobench.report.frame import build
-from biobench.runs.options import RunRequest
 from biobench.runs.result import RunName, RunResult
 from biobench.runs.table import end_of_run
 from biobench.store import Store
-from biobench.workflows.reproduce import Again
 from tests.helpers.checkpoints import make_checkpoint
 from tests.helpers.cli_make import FAST, Run
 from tests.helpers.compare_make import save_runs
@@ -80,59 +77,6 @@ def test_a_kept_sequence_model_is_the_librarys_where_the_head_is(biobench: Run, 
 
 
 OPTIONS = ("--task", "demo_topic", "--limit", "16", "--set", "training.epochs=1", "--no-gate", "--device", "cpu")
-
-
-def names() -> set[str]:
-    return {record.model.id for record in Store("results").records()}
-
-
-def test_a_name_stands_in_record_and_report_and_changes_no_key(tiny: Path, biobench: Run) -> None:
-    name = "Our encoder, v2"
-    (line,) = biobench("run", tiny, "--name", name, *OPTIONS, "--seeds", "42", "--json").json()
-    assert (line["model"], line["status"]) == (name, "done")
-    (record,) = Store("results").records()
-    assert (record.model.id, record.model.source) == (name, "tiny")
-    again = Again(RunRequest(device="cpu"), tiny.parent)
-    assert again.model_of(record) == str(tiny), "a run is made again from its checkpoint, not its name"
-    (plain,) = biobench("run", tiny, *OPTIONS, "--seeds", "42", "--json").json()
-    assert (plain["key"], plain["status"], plain["model"]) == (line["key"], "skipped", name)
-    assert plain["reason"] == f"the same run is stored already, under the name '{name}'"
-    assert {row.model for row in build("results").rows if row.source == "run"} == {name}
-    assert name in biobench("report", "--source", "run").out
-
-
-def test_a_stored_run_takes_the_name_that_is_asked_for(tiny: Path, biobench: Run) -> None:
-    biobench("run", tiny, *OPTIONS, "--seeds", "42")
-    before = Store("results").records()[0]
-    assert (before.model.id, before.model.source) == ("tiny", None)
-    dry = biobench("run", tiny, "--name", "ours", *OPTIONS, "--seeds", "42-43", "--dry-run", "--json").json()
-    assert [line["status"] for line in dry] == ["skipped", "planned"]
-    assert names() == {"tiny"}, "a dry run changes nothing"
-    lines = biobench("run", tiny, "--name", "ours", *OPTIONS, "--seeds", "42-43", "--json").json()
-    assert [(line["status"], line["model"]) for line in lines] == [("skipped", "ours"), ("done", "ours")]
-    assert lines[0]["reason"].endswith(", under the name 'tiny', and is now 'ours'")
-    assert names() == {"ours"}, "both seeds are one line of the report"
-    again = next(r for r in Store("results").records() if r.seed == 42)
-    assert again.model_copy(update={"model": before.model}) == before, "nothing else has changed"
-    assert len([row for row in build("results").rows if row.source == "run"]) == 1
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (("--name", "a\u202eb"), "--name is no name"),
-        (("--name", ""), "--name is no name"),
-        (("--name", "x" * 201), "--name is no name"),
-        (("--name", "a", "--name", "b"), "2 --name for 1 model"),
-    ],
-)
-def test_what_is_no_name_is_refused(given: tuple[str, ...], words: str, tiny: Path, biobench: Run) -> None:
-    assert biobench("run", tiny, *given, *OPTIONS).refusal() == words
-    both = ("run", tiny, "dummy", *OPTIONS, "--seeds", "42", "--dry-run")
-    lines = biobench(*both, "--name", "é" * 200, "--name", "B", "--json").json()
-    assert [line["model"] for line in lines] == ["é" * 200, "B"]
-    assert biobench(*both, "--name", "a", "--name", "a").refusal() == "--name 'a' occurs twice"
-    assert not Path("results").exists()
 
 
 ONE, TWO = RunName("k1", "tiny", "demo_topic", 1), RunName("k2", "tiny", "demo_ner", 2)
@@ -213,19 +157,19 @@ def test_an_interrupt_says_what_is_kept(biobench: Run, tiny: Path, monkeypatch: 
 
 def test_what_was_run_is_compared_with_a_pulled_model(biobench: Run, tiny: Path) -> None:
     same = ("--task", "demo_topic", "--seeds", "1-3", *FAST[2:])  # of limited runs none is shared
-    pulled = "results/submitted/org--theirs"
-    biobench("run", "dummy", "--name", "org/theirs", *same, "--results-dir", pulled).ok()
+    pulled = "results/submitted/org--dummy"
+    biobench("run", "dummy", *same, "--results-dir", pulled).ok()
     command = ("run", tiny, *same, "--against")
-    assert "org/theirs" in biobench(*command, "org/their").err, "the nearest name"
+    assert "dummy" in biobench(*command, "dumy").err, "the nearest name"
     assert not Path("results/runs").exists(), "refused before anything is trained"
 
-    said = biobench(*command, "org/theirs").ok()
+    said = biobench(*command, "dummy").ok()
     table, _, verdict = said.out.partition("Results: results.")
     assert "demo_topic" in table
     first = verdict.splitlines()[1]
-    for words in ("tiny", "org/theirs", "Shown for this task", "Not tested for other tasks like these: one corpus."):
+    for words in ("tiny", "dummy", "Shown for this task", "Not tested for other tasks like these: one corpus."):
         assert words in first
-    as_json = biobench(*command, "org/theirs", "--json")
+    as_json = biobench(*command, "dummy", "--json")
     assert first in as_json.err
     assert [row["status"] for row in json.loads(as_json.out)] == ["skipped"] * 3
 

@@ -67,19 +67,13 @@ def test_padded_cut_is_the_cheapest(drawn: tuple[list[int], int]) -> None:
 
     parts = cut_padded(range(len(lengths)), lengths, budget)
     assert sorted(itertools.chain(*parts)) == list(range(len(lengths)))
-    ordered = sorted(range(len(lengths)), key=lambda i: lengths[i])
-    best = None
+    ordered, costs = sorted(range(len(lengths)), key=lambda i: lengths[i]), []
     for cuts in itertools.product([False, True], repeat=len(ordered) - 1):
-        candidate, part = [], [ordered[0]]
-        for cut, index in zip(cuts, ordered[1:], strict=True):
-            if cut:
-                candidate.append(part)
-                part = []
-            part.append(index)
-        candidate.append(part)
+        edges = [0, *(at for at, cut in enumerate(cuts, start=1) if cut), len(ordered)]
+        candidate = [ordered[a:b] for a, b in itertools.pairwise(edges)]
         if all(max(lengths[i] for i in p) * len(p) <= budget or len(p) == 1 for p in candidate):
-            best = cost(candidate) if best is None else min(best, cost(candidate))
-    assert cost(parts) == best
+            costs.append(cost(candidate))
+    assert cost(parts) == min(costs)
 
 
 @given(drawn=_any, padded=st.booleans())

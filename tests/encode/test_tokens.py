@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers.processors import TemplateProcessing
+from transformers import CanineTokenizer
 
 from biobench.encode.evidence import shown_labels
 from biobench.encode.tokens import _word_starts, encode_documents, encode_windows, special_tokens
@@ -87,8 +88,6 @@ def test_tokens_of_a_word_are_found_at_its_very_edges() -> None:
 
 
 def test_a_tokenizer_without_offsets_goes_word_by_word() -> None:
-    from transformers import CanineTokenizer
-
     tokenizer = CanineTokenizer()
     assert not tokenizer.is_fast
     document = _document(["ab", "c", "def"])
@@ -113,7 +112,6 @@ def test_a_text_of_which_nothing_is_kept_still_has_a_state(framed: bool) -> None
         assert len(something) > 2 * framed
 
 
-_tokenizer = cache(fast_tokenizer)
 TEXT = "le patient prend de l'ibuprofène ; tumeur du foie, œdème et naïveté 9.1 g/dL (ﬁbrose) depuis hier " * 3
 
 
@@ -121,14 +119,13 @@ TEXT = "le patient prend de l'ibuprofène ; tumeur du foie, œdème et naïveté
 @given(
     ends=st.lists(st.integers(1, len(TEXT)), min_size=1, max_size=8),
     window=st.integers(4, 120),
-    kind=st.sampled_from(sorted(TOKENIZERS)),
+    kind=st.sampled_from(KINDS),
 )
 def test_a_label_is_shown_when_its_mention_ends_inside_the_window(ends: list[int], window: int, kind: str) -> None:
     tokenizer = _tokenizer(kind)
     evidence = tuple((f"L{i}", end) for i, end in enumerate(ends))
     document = Document("d", "d", TEXT, "test", labels=tuple(label for label, _ in evidence), evidence=evidence)
     (shown,) = shown_labels([document], tokenizer, window)
-    assert shown is not None
     offsets = tokenizer(TEXT, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
     before, after = special_tokens(tokenizer)
     reached = max(b for _, b in offsets[: window - len(before) - len(after)])
@@ -142,10 +139,4 @@ def test_a_label_without_a_mention_leaves_it_unknown() -> None:
     told = Document("a", "a", TEXT, "test", labels=("X",), evidence=(("X", 10), ("Y", 20)))
     silent = Document("b", "b", TEXT, "test", labels=("X", "Z"), evidence=(("X", 10),))
     assert shown_labels([told, silent], _tokenizer("wordpiece"), 512) == [("X",), None]
-
-
-def test_a_tokenizer_without_offsets_leaves_it_unknown() -> None:
-    from transformers import CanineTokenizer
-
-    told = Document("a", "a", "abc", "test", labels=("X",), evidence=(("X", 2),))
-    assert shown_labels([told], CanineTokenizer(), 64) == [None]
+    assert shown_labels([told], CanineTokenizer(), 64) == [None], "a tokenizer without offsets"

@@ -4,41 +4,77 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
+from biobench.finetune import loop
 from biobench.finetune.engine import LoadedEncoder, load_encoder
+from biobench.finetune.network import Network
 from biobench.finetune.prepare import Prepared, prepare
 from biobench.models.loading import find_checkpoint, load_tokenizer, window
 from tests.helpers.checkpoints import make_checkpoint
+from tests.helpers.tiny import make_tiny_encoder
 
 Setup = Callable[..., tuple[LoadedEncoder, Prepared]]
 
 
+class Stage:
+    """The loop with scripted validation scores; keeps the weights that each decision saw, and its threshold."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, scores: list[float], thresholds: list[float] | None = None) -> None:
+        self.validated: list[dict[str, torch.Tensor]] = []
+        self.tested: list[dict[str, torch.Tensor]] = []
+        self.used: list[float] = []
+        left, given = iter(scores), iter(thresholds or [])
+
+        def probabilities(network: Network, prepared: Prepared, split: Any, *_: Any) -> list[Any]:
+            seen = self.tested if split is prepared.test else self.validated
+            seen.append({k: v.detach().clone() for k, v in network.state_dict().items()})
+            return []
+
+        def decide(prepared: Prepared, split: Any, chances: Any, threshold: float) -> list[Any]:
+            self.used.append(threshold)
+            return []
+
+        def score(prepared: Prepared, documents: Any, said: Any) -> Any:
+            value = next(left)
+            return SimpleNamespace(values={"macro_f1": -value, "micro_f1": value, "weighted_f1": 0.5})
+
+        patch.setattr(loop, "probabilities", probabilities)
+        patch.setattr(loop, "decide", decide)
+        if thresholds:
+            patch.setattr(loop, "threshold_of", lambda *_: next(given))
+        patch.setattr(Prepared, "score", score)
+
+
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Folder of the random checkpoint of a family, made once."""
+    """Folder of the random checkpoint of a family, made once; a folder that exists already is itself."""
     root = tmp_path_factory.mktemp("families")
 
     def folder(family: str) -> Path:
         path = root / family
-        return path if path.exists() else make_checkpoint(family, path)
+        if path.exists():
+            return path
+        return make_tiny_encoder(path) if family == "tiny" else make_checkpoint(family, path)
 
     return folder
 
 
 @pytest.fixture
 def setup(folders: Callable[[str], Path]) -> Setup:
-    """`setup(family, task, *overrides, limit=)`: a loaded encoder and the encoded task."""
+    """`setup(family, task, *overrides, limit=, folder=)`: a loaded encoder and the encoded task."""
 
     def make(
-        family: str = "bert", task: str = "demo_ner", *overrides: str, limit: int | None = 48
+        family: str, task: str, *overrides: str, limit: int | None = 48, folder: Path | None = None
     ) -> tuple[LoadedEncoder, Prepared]:
         loaded_task = load_task(task, ["training.precision=fp32", *overrides])
-        data = load_data(loaded_task, None, limit)
+        data = load_data(loaded_task, folder, limit)
         checkpoint = find_checkpoint(str(folders(family)))
         tokenizer = load_tokenizer(checkpoint)
         size = window(tokenizer, checkpoint.config, loaded_task.spec.protocol.max_length)

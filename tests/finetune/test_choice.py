@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
-from biobench.finetune import loop
 from biobench.finetune.engine import finetune
 from biobench.finetune.loop import Outcome, Run
 from biobench.finetune.network import Network
-from biobench.finetune.prepare import Prepared
+from tests.finetune.conftest import Stage
 
 SIX = ("training.epochs=2", "training.evaluate_every=1")
 """48 documents in batches of 16: six steps, a validation after each."""
@@ -21,35 +19,6 @@ SIX = ("training.epochs=2", "training.evaluate_every=1")
 
 def _silent(done: int, total: int, what: str) -> None:
     """No progress."""
-
-
-class Stage:
-    """The loop with scripted validation scores; keeps the weights that each decision saw, and its threshold."""
-
-    def __init__(self, patch: pytest.MonkeyPatch, scores: list[float], thresholds: list[float] | None = None) -> None:
-        self.validated: list[dict[str, torch.Tensor]] = []
-        self.tested: list[dict[str, torch.Tensor]] = []
-        self.used: list[float] = []
-        left, given = iter(scores), iter(thresholds or [])
-
-        def probabilities(network: Network, prepared: Prepared, split: Any, *_: Any) -> list[Any]:
-            seen = self.tested if split is prepared.test else self.validated
-            seen.append({k: v.detach().clone() for k, v in network.state_dict().items()})
-            return []
-
-        def decide(prepared: Prepared, split: Any, chances: Any, threshold: float) -> list[Any]:
-            self.used.append(threshold)
-            return []
-
-        def score(prepared: Prepared, documents: Any, said: Any) -> Any:
-            value = next(left)
-            return SimpleNamespace(values={"macro_f1": -value, "micro_f1": value, "weighted_f1": 0.5})
-
-        patch.setattr(loop, "probabilities", probabilities)
-        patch.setattr(loop, "decide", decide)
-        if thresholds:
-            patch.setattr(loop, "threshold_of", lambda *_: next(given))
-        patch.setattr(Prepared, "score", score)
 
 
 def _train(setup: Any, *overrides: str, head: dict[str, Any] | None = None) -> Outcome:
@@ -83,20 +52,14 @@ def test_the_first_of_the_best_steps_predicts_and_patience_counts_from_it(
     assert same == [step == best for step in range(1, steps + 1)]
 
 
-@pytest.mark.parametrize(
-    ("head", "thresholds", "used"),
-    [
-        ({"threshold": "tuned"}, [0.1, 0.2, 0.3, 0.4, 0.6, 0.7], [0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.3]),
-        ({"threshold": 0.35}, None, [0.35] * 7),
-    ],
-)
+@pytest.mark.parametrize("thresholds", [[0.1, 0.2, 0.3, 0.4, 0.6, 0.7], None])
 def test_the_threshold_of_the_best_step_decides_on_test(
-    setup: Any, monkeypatch: pytest.MonkeyPatch, head: Any, thresholds: Any, used: list[float]
+    setup: Any, monkeypatch: pytest.MonkeyPatch, thresholds: list[float] | None
 ) -> None:
     stage = Stage(monkeypatch, [0.1, 0.2, 0.4, 0.3, 0.2, 0.4], thresholds)
-    outcome = _train(setup, *SIX, head=head)
-    assert stage.used == used
-    assert outcome.threshold == used[-1]
+    outcome = _train(setup, *SIX, head={"threshold": "tuned" if thresholds else 0.35})
+    assert stage.used == ([*thresholds, 0.3] if thresholds else [0.35] * 7)
+    assert outcome.threshold == stage.used[-1]
 
 
 def test_a_point_of_the_curve_tells_of_the_steps_since_the_last(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,17 +73,14 @@ def test_a_point_of_the_curve_tells_of_the_steps_since_the_last(setup: Any, monk
         return loss
 
     monkeypatch.setattr(Run, "_backward", spied)
-    loaded, prepared = setup(
-        "bert", "demo_topic", "training.epochs=2", "training.evaluate_every=2", "training.learning_rate=6e-4"
-    )
+    fields = ("training.epochs=2", "training.evaluate_every=2", "training.learning_rate=6e-4")
+    loaded, prepared = setup("bert", "demo_topic", *fields)
     outcome = finetune(loaded, prepared, 1, "fp32", _silent)
     points = [(p.step, p.epoch, p.train_loss, p.learning_rate) for p in outcome.record.curve]
-    means = [(losses[i] + losses[i + 1]) / 2 for i in (0, 2, 4)]
     # The rate is that of the step just made: it falls from the peak by a sixth a step.
-    for point, wanted in zip(
-        points, zip((2, 4, 6), (2 / 3, 4 / 3, 2), means, (5e-4, 3e-4, 1e-4), strict=True), strict=True
-    ):
-        assert point == pytest.approx(wanted, abs=1e-4, rel=1e-6)
+    for point, step, rate in zip(points, (2, 4, 6), (5e-4, 3e-4, 1e-4), strict=True):
+        mean = (losses[step - 2] + losses[step - 1]) / 2
+        assert point == pytest.approx((step, step / 3, mean, rate), abs=1e-4, rel=1e-6)
     assert outcome.train_tokens == 2 * sum(prepared.train.lengths)
 
 

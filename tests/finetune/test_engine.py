@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from itertools import cycle
 from typing import Any
 
 import pytest
@@ -27,8 +26,9 @@ def _train(setup: Any, *arguments: str, seed: int = 1, limit: int | None = 48, p
     return finetune(loaded, prepared, seed, precision, _silent)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("family", "task"), zip(sorted(FAMILIES), cycle(["demo_ner", "demo_topic"]), strict=False))
-def test_every_family_runs(setup: Any, family: str, task: str) -> None:
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_every_family_runs(setup: Any, family: str) -> None:
+    task = ("demo_ner", "demo_topic")[sorted(FAMILIES).index(family) % 2]
     loaded, prepared = setup(family, task, "training.epochs=1", "protocol.max_length=128", limit=24)
     outcome = finetune(loaded, prepared, 1, "fp32", _silent)
     assert [p.document for p in outcome.predictions] == [d.id for d in prepared.test.documents]
@@ -133,13 +133,9 @@ def test_the_loop_is_plain_adamw_on_padded_batches(setup: Any) -> None:
     torch.manual_seed(5)
     head = prepared.kind.build_head(spec.head, loaded.checkpoint, model.config.hidden_size, len(prepared.outputs))
     named = [*model.named_parameters(), *head.named_parameters()]
-    optimizer = torch.optim.AdamW(
-        [
-            {"params": [p for n, p in named if p.ndim > 1], "weight_decay": spec.training.weight_decay},
-            {"params": [p for n, p in named if p.ndim < 2], "weight_decay": 0.0},
-        ],
-        lr=spec.training.learning_rate,
-    )
+    matrices, vectors = [p for _, p in named if p.ndim > 1], [p for _, p in named if p.ndim < 2]
+    groups = [{"params": matrices, "weight_decay": spec.training.weight_decay}, {"params": vectors, "weight_decay": 0}]
+    optimizer = torch.optim.AdamW(groups, lr=spec.training.learning_rate)
     batches = list(epoch_order(split.lengths, 16, 5, 0, "random"))
     for step, batch in enumerate(batches):
         for group in optimizer.param_groups:
@@ -164,27 +160,22 @@ def test_the_loop_is_plain_adamw_on_padded_batches(setup: Any) -> None:
         torch.testing.assert_close(weights, theirs[name], atol=2e-5, rtol=1e-3, msg=lambda m, n=name: f"{n}: {m}")
 
 
-def test_a_loss_that_stays_non_finite_is_an_error(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        Network, "forward", lambda self, e: self.head.linear.weight.sum() * torch.full((len(e), 4), float("nan"))
-    )
-    with pytest.raises(TrainingError, match="not finite in fp32"):
-        _train(setup, "bert", "demo_topic", "training.epochs=1")
-
-
-def test_out_of_memory_on_a_single_document_is_an_error(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def never(self: Network, encoded: Any) -> torch.Tensor:
-        raise RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 1 bytes")
-
-    monkeypatch.setattr(Network, "forward", never)
-    with pytest.raises(TrainingError, match="single document"):
-        _train(setup, "bert", "demo_ner", "training.epochs=1")
-
-
-def test_other_runtime_errors_are_not_taken_for_memory(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(self: Network, encoded: Any) -> torch.Tensor:
-        raise RuntimeError("shapes do not fit")
+@pytest.mark.parametrize(
+    ("raised", "kind", "what"),
+    [
+        (None, TrainingError, "not finite in fp32"),
+        ("DefaultCPUAllocator: not enough memory: you tried to allocate 1 bytes", TrainingError, "single document"),
+        ("shapes do not fit", RuntimeError, "^shapes do not fit"),
+    ],
+)
+def test_a_step_that_cannot_be_made_is_an_error(
+    setup: Any, monkeypatch: pytest.MonkeyPatch, raised: str | None, kind: type[Exception], what: str
+) -> None:
+    def broken(self: Any, encoded: Any) -> torch.Tensor:
+        if raised is not None:
+            raise RuntimeError(raised)
+        return self.head.linear.weight.sum() * torch.full((len(encoded), 4), float("nan"))
 
     monkeypatch.setattr(Network, "forward", broken)
-    with pytest.raises(RuntimeError, match="shapes do not fit"):
-        _train(setup, "bert", "demo_ner", "training.epochs=1")
+    with pytest.raises(kind, match=what):
+        _train(setup, "bert", "demo_topic", "training.epochs=1")

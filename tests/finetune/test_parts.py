@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import yaml
 from torch import nn
 
 from biobench.encode.tokens import Encoded
@@ -24,7 +23,7 @@ from biobench.schema.document import Document, TaskData
 from biobench.schema.record import Windows
 from biobench.schema.task import TaskSpec
 from biobench.schema.training import Training
-from tests.helpers.spec_make import spec_text
+from tests.helpers.spec_make import DEFAULTS
 
 
 @pytest.mark.parametrize(("ratio", "steps"), [(0.25, 2), (0.35, 4), (0.34, 3), (1.0, 10), (0.0, 0)])
@@ -49,10 +48,8 @@ def test_the_optimiser_is_the_recipe_s() -> None:
         held = [p for g in groups for p in g["params"]]
         assert sorted(map(id, held)) == sorted(id(p) for p in network.parameters())
         assert all(p.ndim == (2 if g["weight_decay"] else 1) for g in groups for p in g["params"])
-    heads = {id(p) for p in network["head"].parameters()}
-    assert all(
-        (id(p) in heads) == (g.get("scale", 1.0) == pytest.approx(5.0)) for g in two.param_groups for p in g["params"]
-    )
+    scaled = {id(p) for g in two.param_groups[2:] for p in g["params"]}
+    assert scaled == {id(p) for p in network["head"].parameters()}
 
 
 @pytest.mark.parametrize("pad_id", [1, 3])
@@ -72,7 +69,6 @@ def test_training_the_used_rows_is_training_the_whole_table(folders: Callable[[s
     for _ in range(2):
         reference = make_optimizer(dense, recipe)
         with trained_rows(encoder, documents) as rows:
-            assert rows is not None
             assert rows.used.tolist() == sorted({1, pad_id, 5, 7, 9, 30})
             rows.train()
             optimizer = torch.optim.AdamW([rows.rows], lr=0.1, weight_decay=0.3)
@@ -92,43 +88,29 @@ def test_training_the_used_rows_is_training_the_whole_table(folders: Callable[[s
         torch.testing.assert_close(table.weight, dense.weight, rtol=1e-5, atol=1e-7)
 
 
-PLAIN: dict[str, Any] = {
-    "type": "multi_label",
-    "source": {"id": "s", "folder": "f", "files": {"all": "x"}, "reader": {"format": "tsv"}},
-    "labels": ["a", "b", "c"],
-    "training": {"epochs": 1, "learning_rate": 1e-3},
-    "head": {"kind": "sequence"},
-}
+SOURCE = {"id": "s", "folder": "f", "files": {"all": "x"}, "reader": {"format": "tsv"}}
+FIELDS = {**DEFAULTS, "id": "m", "type": "multi_label", "source": SOURCE, "labels": ["a", "b", "c"]}
 
 
 def _multi_label(**changes: Any) -> TaskSpec:
-    return TaskSpec.model_validate(yaml.safe_load(spec_text("m", **{**PLAIN, **changes})))
+    return TaskSpec.model_validate({**FIELDS, "head": {"kind": "sequence"}, **changes})
 
 
 def _split(rows: list[list[int]]) -> Split:
-    labels = ["a", "b", "c"]
-    documents = [
-        Document(str(i), str(i), "t", "train", labels=tuple(x for x, on in zip(labels, row, strict=True) if on))
-        for i, row in enumerate(rows)
-    ]
     targets = [np.flatnonzero(r) for r in rows]
+    labels = [tuple("abc"[i] for i in target) for target in targets]
+    documents = [Document(str(i), str(i), "t", "train", labels=own) for i, own in enumerate(labels)]
     seen = [Encoded(*[np.zeros(0, np.int64)] * 3, truncated=False)] * 9
-    return Split(documents, documents, seen, targets, [1] * len(rows), [[i] for i in range(len(rows))], len(labels))
+    return Split(documents, documents, seen, targets, [1] * len(rows), [[i] for i in range(len(rows))], 3)
 
 
 def test_losses_are_means_over_the_batch() -> None:
     spec, split = _multi_label(), _split([[1, 0, 1], [0, 0, 1]])
-    logits = torch.randn(2, 3)
-    kind = get_kind("multi_label")
-    mean = kind.loss(spec, logits, split.targets, None) / kind.terms(spec, split.targets, ())
-    wanted = nn.functional.binary_cross_entropy_with_logits(logits, torch.tensor([[1.0, 0, 1], [0, 0, 1]]))
-    torch.testing.assert_close(mean, wanted)
-    weights = torch.tensor([1.0, 2.0, 0.5])
-    weighed = kind.loss(spec, logits, split.targets, weights) / kind.terms(spec, split.targets, ())
-    gold = torch.tensor([[1.0, 0, 1], [0, 0, 1]])
-    torch.testing.assert_close(
-        weighed, nn.functional.binary_cross_entropy_with_logits(logits, gold, pos_weight=weights)
-    )
+    logits, gold, kind = torch.randn(2, 3), torch.tensor([[1.0, 0, 1], [0, 0, 1]]), get_kind("multi_label")
+    for weights in (None, torch.tensor([1.0, 2.0, 0.5])):
+        mean = kind.loss(spec, logits, split.targets, weights) / kind.terms(spec, split.targets, ())
+        wanted = nn.functional.binary_cross_entropy_with_logits(logits, gold, pos_weight=weights)
+        torch.testing.assert_close(mean, wanted)
 
 
 def test_a_token_task_s_mean_is_over_visible_words() -> None:

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from biobench.data.catalog import load_task
-from biobench.data.load import load_data
 from biobench.errors import TrainingError
-from biobench.finetune import loop
-from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
+from biobench.finetune.engine import LoadedEncoder, finetune
 from biobench.finetune.features import Features, extract
 from biobench.finetune.loop import NonFiniteLossError
-from biobench.finetune.network import Network, probabilities
-from biobench.finetune.prepare import Prepared, prepare
+from biobench.finetune.prepare import Prepared
 from biobench.finetune.probe import ProbeRun
+from biobench.finetune.tuning import tuned
 from biobench.models.heads import ProbeHead
-from biobench.models.loading import find_checkpoint, load_tokenizer
 from biobench.schema.training import Probe
-from tests.helpers.tiny import make_tiny_encoder
+from tests.finetune.conftest import Setup, Stage
 
 Ready = Callable[..., tuple[LoadedEncoder, Prepared]]
 
@@ -33,18 +27,26 @@ def _quiet(done: int, total: int, what: str) -> None:
     """No progress is shown."""
 
 
-@pytest.fixture(scope="module")
-def ready(tmp_path_factory: pytest.TempPathFactory) -> Ready:
-    """`ready(task, probe)`: a tiny encoder and the encoded task with that linear probe."""
-    checkpoint = find_checkpoint(str(make_tiny_encoder(tmp_path_factory.mktemp("model") / "tiny")))
+@pytest.fixture
+def ready(setup: Setup) -> Ready:
+    """`ready(task, probe, *overrides)`: a tiny encoder and the encoded task with that linear probe."""
+    frozen, plain = "training.encoder=frozen", "kind: linear, pooling: mean, dropout: 0.0"
+    return lambda task, probe, *more: setup("tiny", task, frozen, f"probe={{{plain}, {probe}}}", *more)
 
-    def make(task: str, probe: str, *more: str) -> tuple[LoadedEncoder, Prepared]:
-        plain = "kind: linear, pooling: mean, dropout: 0.0"
-        loaded = load_task(task, ["training.encoder=frozen", f"probe={{{plain}, {probe}}}", *more])
-        prepared = prepare(loaded.spec, load_data(loaded, None, 48), load_tokenizer(checkpoint), 128)
-        return load_encoder(checkpoint, torch.device("cpu")), prepared
 
-    return make
+def test_a_word_s_state_is_that_of_its_first_sub_token(ready: Ready) -> None:
+    loaded, prepared = ready("demo_ner", "epochs: 1")
+    kept = extract(loaded.encoder, prepared, "fp32", _quiet)
+    split = prepared.test
+    assert kept.states["test"].shape == (sum(len(e.words) for e in split.encoded), 1, loaded.encoder.width)
+    assert kept.real["test"].all()
+    begin = 0
+    for encoded in split.encoded[:5]:
+        with torch.inference_mode():
+            hidden = loaded.encoder([encoded.ids])
+        rows = kept.states["test"][begin : begin + len(encoded.words), 0].float()
+        torch.testing.assert_close(rows, hidden[torch.from_numpy(encoded.first)], rtol=1e-3, atol=2e-3)
+        begin += len(encoded.words)
 
 
 @pytest.mark.parametrize("task", ["demo_topic", "demo_ner"])
@@ -86,50 +88,30 @@ def test_the_probe_is_plain_adamw_on_standardised_states(ready: Ready, task: str
 
 
 @pytest.mark.parametrize(
-    ("scores", "rate", "step"),
-    [
-        ([0.1, 0.3, 0.3, 0.3, 0.2, 0.4], 1, 9),
-        ([0.1, 0.3, 0.3, 0.3, 0.2, 0.1], 0, 6),
-    ],
+    ("scores", "rate", "step"), [([0.1, 0.3, 0.3, 0.3, 0.2, 0.4], 1, 9), ([0.1, 0.3, 0.3, 0.3, 0.2, 0.1], 0, 6)]
 )
 def test_the_first_of_the_best_epochs_of_the_first_of_the_best_rates_is_kept(
     ready: Ready, monkeypatch: pytest.MonkeyPatch, scores: list[float], rate: int, step: int
 ) -> None:
     """Two rates of three epochs of three steps; each epoch has a threshold of its own."""
-    loaded, prepared = ready("demo_topic", "learning_rates: [0.01, 0.02], epochs: 3, batch_size: 16")
+    probe = "learning_rates: [0.01, 0.02], epochs: 3, batch_size: 16"
+    loaded, prepared = ready("demo_topic", probe, "metric.selection=micro_f1")
     head = prepared.spec.head.model_copy(update={"threshold": "tuned"})
-    spec = prepared.spec.model_copy(update={"head": head})
-    prepared = replace(prepared, spec=spec)
-    left, thresholds, used, seen = iter(scores), iter(0.1 * i for i in range(1, 7)), [], []
-    whole = probabilities
-
-    def watched(network: Network, *arguments: Any) -> Any:
-        seen.append({k: v.clone() for k, v in network.state_dict().items()})
-        return whole(network, *arguments)
-
-    def decided(own: Prepared, split: Any, chances: Any, threshold: float) -> list[Any]:
-        used.append(threshold)
-        return []
-
-    def scored(*_: Any) -> Any:
-        return SimpleNamespace(values=dict.fromkeys(("macro_f1", "micro_f1", "weighted_f1"), next(left)))
-
-    monkeypatch.setattr(loop, "probabilities", watched)
-    monkeypatch.setattr(loop, "decide", decided)
-    monkeypatch.setattr(loop, "threshold_of", lambda *_: next(thresholds))
-    monkeypatch.setattr(Prepared, "score", scored)
+    prepared = replace(prepared, spec=prepared.spec.model_copy(update={"head": head}))
+    stage = Stage(monkeypatch, scores, [0.1 * i for i in range(1, 7)])
     outcome = finetune(loaded, prepared, 1, "fp32", _quiet)
     assert outcome.record.steps == 18, "all that was tried is counted"
     place = 3 * rate + step // 3 - 1
     assert (outcome.record.best_step, outcome.best_score) == (step, scores[place])
-    assert used[-1] == outcome.threshold == pytest.approx(0.1 * (place + 1))
-    assert all(torch.equal(value, seen[place][name]) for name, value in seen[-1].items())
-    assert [p.validation["macro_f1"] for p in outcome.record.curve] == scores[3 * rate : 3 * rate + 3]
+    assert stage.used[-1] == outcome.threshold == pytest.approx(0.1 * (place + 1))
+    (tested,) = stage.tested
+    assert all(torch.equal(value, tested[name]) for name, value in stage.validated[place].items())
+    assert [p.validation["micro_f1"] for p in outcome.record.curve] == scores[3 * rate : 3 * rate + 3]
     falling = [(0.01, 0.02)[rate] * (9 - s) / 9 for s in (2, 5, 8)]
     assert [p.learning_rate for p in outcome.record.curve] == pytest.approx(falling)
 
 
-def test_a_rate_whose_loss_is_not_finite_is_left_out(ready: Ready, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rate_whose_loss_is_not_finite_is_skipped(ready: Ready, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded, prepared = ready("demo_topic", "learning_rates: [1e-9, 1e-2, 3e-2], epochs: 1")
     fit = ProbeRun.fit
 
@@ -142,32 +124,30 @@ def test_a_rate_whose_loss_is_not_finite_is_left_out(ready: Ready, monkeypatch: 
     monkeypatch.setattr(ProbeRun, "fit", fails)
     with pytest.raises(TrainingError, match="no learning rate gives a finite loss"):
         finetune(loaded, prepared, 1, "fp32", _quiet)
+    with pytest.raises(TrainingError, match="a probe chooses its rate itself"):
+        tuned(loaded, prepared, 42, "fp32", _quiet)
 
 
 @pytest.mark.parametrize("tokens", [1, 4, 7])
 def test_pooled_vectors_are_the_first_token_and_means_of_even_pieces(ready: Ready, tokens: int) -> None:
     loaded, prepared = ready("demo_topic", "learning_rates: [0.01], epochs: 1")
     work = Features(loaded.encoder, prepared, "fp32", {})
-    rows = torch.randn(tokens, 6)
+    rows = torch.eye(tokens)
     pooled = {}
     for pooling in ("cls", "mean", "attention"):
         work.probe = Probe.model_validate({"kind": "linear", "pooling": pooling, "segments": 4})
         pooled[pooling] = work._pooled(rows)
     torch.testing.assert_close(pooled["cls"], rows[:1])
     torch.testing.assert_close(pooled["mean"], rows.sum(0, keepdim=True) / tokens)
-    count = min(4, tokens)
-    assert pooled["attention"].shape == (1 + count, 6)
+    assert pooled["attention"].shape == (1 + min(4, tokens), tokens)
     torch.testing.assert_close(pooled["attention"][0], rows[0])
     # Pieces in turn, of sizes that differ by one at most, that hold every token once.
-    begin, sizes = 0, []
-    for piece in pooled["attention"][1:]:
-        fits = [
-            n for n in range(1, tokens - begin + 1) if torch.allclose(rows[begin : begin + n].mean(0), piece, atol=1e-5)
-        ]
-        sizes.append(fits[0])
-        begin += fits[0]
-    assert begin == tokens
-    assert max(sizes) - min(sizes) <= 1
+    pieces = pooled["attention"][1:]
+    held, sizes = pieces > 0, (pieces > 0).sum(1)
+    assert held.sum(0).tolist() == [1] * tokens
+    assert held.nonzero()[:, 1].tolist() == list(range(tokens))
+    assert sizes.max() - sizes.min() <= 1
+    torch.testing.assert_close(pieces, held / sizes[:, None])
 
 
 def test_a_direction_weighs_by_its_product_over_the_root_of_the_width() -> None:
@@ -175,7 +155,6 @@ def test_a_direction_weighs_by_its_product_over_the_root_of_the_width() -> None:
     head = ProbeHead(4, 2, probe).eval()
     states = torch.randn(2, 3, 4)
     real = torch.tensor([[True, True, True], [True, True, False]])
-    assert head.direction is not None
     with torch.no_grad():
         head.direction.copy_(torch.tensor([1.0, -2.0, 0.5, 3.0]))
         for row, count in enumerate((3, 2)):

@@ -74,16 +74,14 @@ def test_the_chosen_trial_has_the_highest_score_then_the_nearest_factor_then_the
     _, prepared = setup("bert", "demo_topic")
     trials = tuning._Trials()
     for step, (factor, score) in enumerate(scores.items()):
-        record = TrainingRecord(
-            steps=9, best_step=step, curve=(), precision="fp32", attention="packed", batch_size=16, micro_batch_tokens=1
-        )
+        sizes = {"batch_size": 16, "micro_batch_tokens": 1}
+        record = TrainingRecord(steps=9, best_step=step, curve=(), precision="fp32", attention="packed", **sizes)
         network = torch.nn.Linear(1, 1)
         torch.nn.init.constant_(network.weight, factor)
         made = Outcome([], record, 1.0, 2.0, 3, score, threshold=factor / 4, network=network)  # type: ignore[arg-type]
         trials.add(factor, changed(prepared.spec, factor), made)
         torch.nn.init.zeros_(network.weight)  # the next trial trains on the same weights
     assert (trials.factor, trials.score, trials.threshold) == (chosen, scores[chosen], chosen / 4)
-    assert trials.record is not None
     assert trials.record.best_step == list(scores).index(chosen)
     assert trials.weights["weight"].item() == pytest.approx(chosen)
     count = len(scores)

@@ -41,8 +41,8 @@ def test_a_tag_is_resolved_to_its_commit_which_the_record_names(
     )
     assert [r["status"] for answer in (tag, commit) for r in answer.json()] == ["skipped"] * 2
     assert missing.refusal() == (
-        "model 'org/tiny' is neither a local folder nor at hand, and the hub was not asked "
-        "(--offline or HF_HUB_OFFLINE)"
+        "model 'org/tiny' could not be fetched: it is neither a local folder nor in the cache, "
+        "and the hub was not asked (--offline or HF_HUB_OFFLINE)"
     )
     assert known.status == 0, "a model is known by its tag although the records name the commit"
     assert unknown.refusal() == "no results of a model 'org/tiny@v2'"
@@ -52,14 +52,13 @@ def test_a_tag_is_resolved_to_its_commit_which_the_record_names(
 def test_what_the_hub_refuses_is_one_line_that_says_what_to_do(
     hub: HubServer, command: HubCommands, encoder: dict[str, bytes]
 ) -> None:
-    for name in ("gated", "tiny", "down", "later", "cut", "drop", "stall", "page", "bits", "busy"):
+    for name in ("gated", "tiny", "down", "cut", "drop", "stall", "page", "bits", "busy"):
         hub.repository("models", f"org/{name}", encoder, gated=name == "gated")
     hub.account("outside")
     hub.account("inside", granted={"org/gated"})
     flipped = bytearray(encoder["model.safetensors"])
     flipped[-5] ^= 1
     hub.fault("org/down/revision", "status", 503, times=-1)
-    hub.fault("org/later/revision", "status", 429, body=b"3600")
     hub.fault("org/drop/revision", "drop", times=-1)
     hub.fault("org/stall/revision", "stall", 3, times=-1)
     hub.fault("GET /models/org/cut/", "cut", 100_000)
@@ -70,9 +69,8 @@ def test_what_the_hub_refuses_is_one_line_that_says_what_to_do(
         "nothing": ("it does not exist, or is private, and no token was sent", "check the id; for a private one set"),
         "tiny@v9": ("it has no revision 'v9'", f"name a branch, a tag or a commit of {hub.address}/org/tiny"),
         "down": ("the hub answers 503", "try again later"),
-        "later": ("the hub answers 429", "try again in 3600 s"),
         "drop": ("the connection broke off: Server disconnected", "check the network"),
-        "stall": ("is neither a local folder nor at hand, and the hub cannot be reached", "check the name"),
+        "stall": ("it is neither a local folder nor in the cache, and the hub cannot be reached", "check the name"),
         "page": ("Consistency check failed: file should be of size", "run the same again"),
         "bits": ("its content is", "delete "),
     }
@@ -84,7 +82,7 @@ def test_what_the_hub_refuses_is_one_line_that_says_what_to_do(
     assert not list(command.home.glob("hub/**/*.incomplete")), "no part of a file is kept"
     whole = {len(content) for content in encoder.values()}
     assert {p.stat().st_size for p in command.home.glob("hub/models--*/blobs/*")} <= whole
-    assert [len(hub.requests(f"org/{name}/revision")) for name in ("down", "later")] == [3, 1]
+    assert len(hub.requests("org/down/revision")) == 3
     # now in order: the cut file is fetched, the wrong one replaced after its removal; with tokens of three users; a hub
     # that is busy is asked again
     (place,) = [word for word in answers[-1].err.split() if "/blobs/" in word]

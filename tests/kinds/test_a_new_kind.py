@@ -22,29 +22,10 @@ from biobench.kinds.labels import SingleLabel
 from biobench.schema.kind import KINDS
 from biobench.score import rescore
 from biobench.store import Store
+from tests.helpers.spec_make import write_spec
 from tests.helpers.tiny import make_tiny_encoder
 
 CONTRIBUTING = Path(__file__).parent.parent.parent / "CONTRIBUTING.md"
-
-SPEC = """\
-id: shades
-version: 1
-name: Shades
-language: en
-type: graded
-source: {id: made, folder: ., files: {train: train.tsv, validation: train.tsv, test: train.tsv}}
-reader: {format: tsv, columns: {text: text, label: grade}}
-labels: [low, middle, high]
-unit: sentence
-protocol: {max_length: 64}
-training: {epochs: 40, learning_rate: 2e-3, batch_size: 8, precision: fp32}
-head: {kind: sequence, pooling: mean}
-metric: {primary: within_one, selection: macro_f1, paper: macro_f1}
-access: open
-licence: CC0
-homepage: https://example.org
-citation: made for a test
-"""
 
 
 def example() -> str:
@@ -64,9 +45,13 @@ def graded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     import_module("biobench.kinds.graded")
     rows = [f"{number}\t{text} {number}\t{grade}" for number in range(8) for grade, text in GRADES.items()]
     (tmp_path / "train.tsv").write_text("\n".join(["id\ttext\tgrade", *rows]) + "\n", encoding="utf-8")
-    path = tmp_path / "shades.yaml"
-    path.write_text(SPEC, encoding="utf-8")
-    yield path
+    yield write_spec(
+        tmp_path / "shades.yaml", type="graded", labels="[low, middle, high]", protocol="{max_length: 64}",
+        source="{folder: ., files: {train: train.tsv, validation: train.tsv, test: train.tsv}}",
+        reader="{format: tsv, columns: {text: text, label: grade}}", head="{kind: sequence, pooling: mean}",
+        training="{epochs: 40, learning_rate: 2e-3, batch_size: 8, precision: fp32}",
+        metric="{primary: within_one, selection: macro_f1, paper: macro_f1}",
+    )  # fmt: skip
     del KINDS["graded"], sys.modules["biobench.kinds.graded"]
 
 

@@ -21,60 +21,21 @@ from biobench.report.frame import build
 from biobench.schema.document import Document, Prediction
 from biobench.score import compute, oracle, rescore
 from biobench.store import Store
+from tests.helpers.spec_make import spec_text, write_spec
+from tests.helpers.sts_make import COMMON, STS, WORDS, write_sts
 from tests.helpers.tiny import make_tiny_encoder
 
-COMMON = """\
-version: 1
-name: made for a test
-language: en
-unit: sentence
-protocol: {max_length: 64}
-training: {epochs: 3, learning_rate: 1e-3, batch_size: 8, precision: fp32}
-head: {kind: sequence, pooling: mean}
-access: open
-licence: CC0
-homepage: https://example.org
-citation: made for a test
-"""
-STS = f"""\
-id: my_sts
-type: regression
-{COMMON}
-source: {{folder: sts, files: {{train: train.csv, validation: dev.csv, test: test.csv}}}}
-reader: {{format: tsv, separator: comma, columns: {{first: a, text: b, label: score}}}}
-labels: [similarity]
-scale: [0, 5]
-metric: {{primary: pearson, paper: spearman}}
-"""
-MCQA = f"""\
-id: my_mcqa
-type: multiple_choice
-{COMMON}
-source: {{folder: mcqa, files: {{train: train.jsonl, validation: dev.jsonl, test: test.jsonl}}}}
-reader: {{format: choices, layout: lines, question: q, options: [A, B, C], right: answer, right_is: from_one}}
-labels: [A, B, C]
-metric: {{primary: exact_match, paper: hamming}}
-"""
-WORDS = ("fever", "cough", "liver", "heart", "renal", "dose", "tumour", "blood")
+MCQA = spec_text(
+    "my_mcqa", type="multiple_choice", labels="[A, B, C]", metric="{primary: exact_match, paper: hamming}",
+    source="{folder: mcqa, files: {train: train.jsonl, validation: dev.jsonl, test: test.jsonl}}",
+    reader="{format: choices, layout: lines, question: q, options: [A, B, C], right: answer, right_is: from_one}",
+    **COMMON,
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tiny_encoder(tmp_path_factory.mktemp("tiny"))
-
-
-def write_sts(folder: Path, sizes: tuple[int, int, int] = (24, 8, 24), *, head: str = "a,b,score\r\n") -> None:
-    """Pairs that share more words the higher their score; a byte order mark and CRLF line ends."""
-    folder.mkdir(parents=True, exist_ok=True)
-    rng = np.random.default_rng(3)
-    for name, size in zip(("train", "dev", "test"), sizes, strict=True):
-        rows = []
-        for _ in range(size):
-            shared = int(rng.integers(0, 6))
-            first = [WORDS[i] for i in rng.permutation(8)[:5]]
-            second = first[:shared] + [f"other{i}" for i in range(5 - shared)]
-            rows.append(f"{' '.join(first)},{' '.join(second)},{shared}\r\n")
-        (folder / f"{name}.csv").write_bytes(("\ufeff" + head + "".join(rows)).encode())
 
 
 def write_mcqa(folder: Path, sizes: tuple[int, int, int] = (16, 8, 12)) -> None:
@@ -98,10 +59,8 @@ def spec(folder: Path, text: str) -> Path:
 
 
 def run_two(path: Path, model: Path, data: Path, results: Path, *overrides: str) -> None:
-    made = biobench.run(
-        str(model), str(path), seeds="1-2", data_dir=data, results_dir=results, device="cpu", gate=False,
-        overrides=overrides,
-    )  # fmt: skip
+    fast = {"data_dir": data, "results_dir": results, "device": "cpu", "gate": False}
+    made = biobench.run(str(model), str(path), seeds="1-2", overrides=overrides, **fast)
     assert [r.status for r in made] == ["done", "done"], [r.reason for r in made]
 
 
@@ -129,12 +88,7 @@ def test_one_yaml_adds_a_similarity_corpus_and_its_scores_are_scipys(tiny: Path,
 
 
 @pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ("one,two,", "'' is not a number"),
-        ("one,two,5.5", "'5.5' lies outside the scale"),
-        ('one,two,"3,5"', "'3,5' is not a number"),
-    ],
+    ("row", "message"), [("one,two,", "'' is not a number"), ("one,two,5.5", "'5.5' lies outside the scale")]
 )
 def test_a_row_without_a_usable_number_is_named(row: str, message: str, tmp_path: Path) -> None:
     write_sts(tmp_path / "sts")
@@ -265,20 +219,13 @@ def test_an_empty_passage_and_a_label_unseen_in_training_go_through(tmp_path: Pa
     for name, items in (("train", rows), ("dev", rows), ("test", [*rows, *last])):
         content = {f"{name}{i}": row for i, row in enumerate(items)}
         (folder / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
-    text = f"""\
-id: my_qa
-type: text_pair
-{COMMON}
-source: {{folder: qa, files: {{train: train.json, validation: dev.json, test: test.json}}}}
-reader: {{format: json, layout: keyed, first: q, text: c, label: a, blank_text: kept}}
-labels: ["yes", "no", maybe]
-metric: {{primary: macro_f1, paper: accuracy}}
-"""
-    path = spec(tmp_path, text)
-    assert [(d.query, d.text, d.labels) for d in load_data(load_task(path), tmp_path).test[-2:]] == [
-        ("is it", "", ("maybe",)),
-        ("was it", "", ("no",)),
-    ]
+    path = write_spec(
+        tmp_path / "my_qa.yaml", type="text_pair", labels=["yes", "no", "maybe"],
+        source="{folder: qa, files: {train: train.json, validation: dev.json, test: test.json}}",
+        reader="{format: json, layout: keyed, first: q, text: c, label: a, blank_text: kept}", **COMMON,
+    )  # fmt: skip
+    read = [(d.query, d.text, d.labels) for d in load_data(load_task(path), tmp_path).test[-2:]]
+    assert read == [("is it", "", ("maybe",)), ("was it", "", ("no",))]
     (folder / "dev.json").write_text('{"a": {"q": "x", "c": "y", "a": "no"}, "a": {"q": "x", "c": "y", "a": "no"}}')
     with pytest.raises(DataFormatError, match="document id 'a' stands twice"):
         load_data(load_task(path), tmp_path)

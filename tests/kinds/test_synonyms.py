@@ -19,30 +19,16 @@ from biobench.errors import SpecError, UsageError
 from biobench.schema.document import Document, Prediction
 from biobench.score import compute, rescore
 from biobench.store import Store
+from tests.helpers.spec_make import spec_text
 from tests.helpers.tiny import make_tiny_encoder
 
 FAST: dict[str, Any] = {"device": "cpu", "parallel": 1, "results_dir": "results", "data_dir": "data"}
-SPEC = """\
-id: names
-version: 1
-name: Names
-language: en
-type: synonyms
-source: {folder: names, files: {train: train.txt, validation: dev.txt, test: test.txt}}
-reader: {format: pubtator, label: concept, concept_match: '(D\\d+)'}
-labels: {collected: 12}
-unit: document
-seeds: "42"
-protocol: {max_length: 32}
-training: {encoder: frozen, epochs: 1, learning_rate: 1e-3}
-head: {kind: sequence}
-probe: {kind: similarity, pooling: mean}
-metric: {primary: accuracy_at_1, paper: mrr}
-access: open
-licence: CC0
-homepage: https://example.org
-citation: made for a test
-"""
+SPEC = spec_text(
+    "names", type="synonyms", source="{folder: names, files: {train: train.txt, validation: dev.txt, test: test.txt}}",
+    reader="{format: pubtator, label: concept, concept_match: '(D\\d+)'}", labels="{collected: 12}", seeds='"42"',
+    protocol="{max_length: 32}", training="{encoder: frozen, epochs: 1, learning_rate: 1e-3}", unit="document",
+    probe="{kind: similarity, pooling: mean}", metric="{primary: accuracy_at_1, paper: mrr}",
+)  # fmt: skip
 STEMS = ("fever", "cough", "lung pain", "heart failure", "renal stone", "liver tumour",
          "blood loss", "skin rash", "bone cyst", "eye drop", "ear ache")  # fmt: skip
 FORMS = ("{}", "acute {}", "{} of childhood", "severe {}", "{}s", "chronic {}", "{} syndrome")
@@ -88,12 +74,8 @@ def asked() -> tuple[dict[str, set[str]], dict[str, set[str]]]:
         if concept[1:].isdigit() and concept[0] == "D":
             known.setdefault(" ".join(surface.lower().split()), set()).add(concept)
     there = set.union(*known.values())
-    queries = {
-        " ".join(surface.lower().split()): {concept}
-        for surface, concept in corpus()["test"]
-        if concept in there and " ".join(surface.lower().split()) not in known
-    }
-    return known, queries
+    tested = [(" ".join(surface.lower().split()), concept) for surface, concept in corpus()["test"]]
+    return known, {name: {concept} for name, concept in tested if concept in there and name not in known}
 
 
 def test_queries_are_unseen_names_of_known_concepts(names: Path) -> None:
@@ -125,7 +107,7 @@ def test_the_scores_are_those_of_a_second_computation(names: Path, tmp_path: Pat
 
     data = load_data(load_task(names), "data")
     known = torch.stack([unit(d.text) for d in data.train])
-    ranks = []
+    ranks: Any = []
     for document in data.test:
         cosines = (known @ unit(document.text)).tolist()
         best = {c: max(x for x, d in zip(cosines, data.train, strict=True) if c in d.labels) for c in data.labels[:11]}
@@ -135,11 +117,8 @@ def test_the_scores_are_those_of_a_second_computation(names: Path, tmp_path: Pat
         assert all(a >= b - 3e-3 for a, b in itertools.pairwise(values)), "half precision turns only ties"
         ranks.append(1 + ranking.index(document.labels[0]))
     assert {d.id for d in gold} == {d.id for d in data.test}
-    expected = {
-        "accuracy_at_1": np.mean([r == 1 for r in ranks]),
-        "accuracy_at_5": np.mean([r <= 5 for r in ranks]),
-        "mrr": np.mean([1 / r for r in ranks]),
-    }
+    ranks = np.array(ranks)
+    expected = {"accuracy_at_1": (ranks == 1).mean(), "accuracy_at_5": (ranks <= 5).mean(), "mrr": (1 / ranks).mean()}
     assert result.scores == {name: pytest.approx(value, abs=1e-12) for name, value in expected.items()}
     assert 0.2 < result.scores["accuracy_at_1"] < 1
     assert (record.track, record.cost.train_seconds) == ("frozen", 0)

@@ -96,5 +96,4 @@ def test_large_scores_beyond_the_mask_leave_the_gradients_numbers() -> None:
     crf, emissions = crf.float(), torch.full((2, 90, 1, TAGS), 30.0, requires_grad=True)
     tags = crf.viterbi(emissions, mask)
     crf.log_likelihood(emissions, mask, tags, crf.sums(emissions, mask)).sum().backward()
-    assert crf.moves.grad is not None
     assert bool(crf.moves.grad.isfinite().all())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -26,7 +28,7 @@ def _states(tokens: int, seed: int, kind: torch.dtype = torch.float64) -> list[T
 
 
 def _grouped(
-    states: list[Tensor], lengths: list[int], window: int | None, dropout: float, scaling: float | None = None
+    states: list[Tensor], lengths: list[int], window: int | None, dropout: float, scaling: Any = None
 ) -> Tensor:
     groups = make_groups(lengths, HEADS)
     masks = groups.masks(window, added=dropout > 0.0)

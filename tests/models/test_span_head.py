@@ -114,12 +114,9 @@ def _scores(head: SpanHead) -> tuple[SpanScores, Tensor]:
     return head(hidden, _units(COUNTS)), hidden
 
 
-def _cells(longest: int = 4) -> list[tuple[int, int, int]]:
-    """(sequence, first, last) of every span of up to `longest` units that ends in its own sequence."""
-    return [(s, a, b) for s, n in enumerate(COUNTS) for a, b in product(range(n), repeat=2) if a <= b < a + longest]
-
-
 BEGINS = np.cumsum([0, *COUNTS[:-1]]).tolist()
+CELLS = [(s, a, b) for s, n in enumerate(COUNTS) for a, b in product(range(n), repeat=2) if a <= b < a + 4]
+"""(sequence, first, last) of every span of up to 4 units that ends in its own sequence."""
 
 
 def test_a_span_s_logit_is_begin_times_end_over_the_root_of_the_width() -> None:
@@ -127,11 +124,11 @@ def test_a_span_s_logit_is_begin_times_end_over_the_root_of_the_width() -> None:
     assert head.bias.item() == -5.0
     scores, hidden = _scores(head)
     begin, end = (part(hidden).view(9, 3, 5) for part in (head.begin, head.end))
-    for s, a, b in _cells():
+    for s, a, b in CELLS:
         i, j = BEGINS[s] + a, BEGINS[s] + b
         wanted = (begin[i] * end[j]).sum(-1) / math.sqrt(5) - 5.0
         torch.testing.assert_close(scores.logits[i, b - a], wanted)
-    assert int(scores.inside.sum()) == len(_cells())
+    assert int(scores.inside.sum()) == len(CELLS)
 
 
 def test_the_tagger_s_chance_of_a_span_is_the_least_of_begin_end_and_no_hole() -> None:
@@ -144,7 +141,7 @@ def test_the_tagger_s_chance_of_a_span_is_the_least_of_begin_end_and_no_hole() -
         return float(sum(logs[unit, kind, tag].exp() for tag in tags))
 
     assert (OUTSIDE, INSIDE, BEGIN, LAST, UNIT) == (0, 1, 2, 3, 4)
-    for s, a, b in _cells():
+    for s, a, b in CELLS:
         for kind in range(3):
             i, j = BEGINS[s] + a, BEGINS[s] + b
             covered = math.prod(of(u, kind, INSIDE, BEGIN, LAST, UNIT) for u in range(i, j + 1))
@@ -155,7 +152,6 @@ def test_the_tagger_s_chance_of_a_span_is_the_least_of_begin_end_and_no_hole() -
 def test_the_tagger_s_term_is_a_logit_and_a_constant() -> None:
     head = _head("crf_biaffine")
     scores, hidden = _scores(head)
-    assert scores.tagger is not None
     crf, emissions, mask, sums = scores.tagger
     chance = _span_chances(crf.log_marginals(emissions, sums)[mask], scores.inside)
     padded = head.project(hidden).new_zeros(2, 5, 12)
@@ -176,11 +172,10 @@ def test_a_certain_tagger_is_held_to_ten() -> None:
 
 def _wanted_cells(scores: SpanScores) -> float:
     total = 0.0
-    for s, a, b in _cells():
-        row = BEGINS[s] + a
+    for s, a, b in CELLS:
         for kind in range(3):
-            gold = any((x, y, k) == (a, b, kind) for x, y, k in TARGETS[s].tolist())
-            total += binary(scores.logits[row, b - a, kind], torch.tensor(float(gold))).item()
+            gold = torch.tensor(float([a, b, kind] in TARGETS[s].tolist()))
+            total += binary(scores.logits[BEGINS[s] + a, b - a, kind], gold).item()
     return total
 
 
@@ -195,7 +190,6 @@ def test_the_loss_is_that_of_every_span_and_type_and_of_the_tags() -> None:
     tags[0, :, 1] = torch.tensor([BEGIN, INSIDE, INSIDE, INSIDE, LAST])
     tags[0, :2, 2] = torch.tensor([BEGIN, LAST])
     tags[1, :4, 1] = torch.tensor([BEGIN, INSIDE, INSIDE, LAST])
-    assert scores.tagger is not None
     crf, emissions, mask, sums = scores.tagger
     likelihood = float(crf.log_likelihood(emissions, mask, tags, sums).sum())
     wanted = _wanted_cells(scores) - likelihood
@@ -225,7 +219,6 @@ def test_the_tagger_speaks_for_spans_one_unit_beyond_the_band_and_more(length: i
         for values in head.crf.parameters():
             values.zero_()
         scores = head(torch.randn(length, 8), _units([length]))
-        assert scores.tagger is not None
         crf, emissions, mask, _ = scores.tagger
         emissions.fill_(-30.0)
         emissions[..., OUTSIDE] = 0.0
@@ -239,9 +232,6 @@ def test_the_tagger_speaks_for_spans_one_unit_beyond_the_band_and_more(length: i
         scores = replace(scores, tagger=Tagged(crf, emissions, mask, crf.sums(emissions, mask)))
         scores.logits.fill_(-9.0)
         (found,) = span_answers(scores, [_window(length)])
-    if length <= 4:
-        assert len(found) == 0
-    else:
-        assert [tuple(row[:3]) for row in found.tolist()] == [(100, 99 + length, 1)]
-        # Two paths: weight 1 for the whole span, 1/e for the one that ends a word earlier. Both begin here.
-        assert found[0, 3] == pytest.approx(1 / (1 + math.exp(-1)), rel=1e-3)
+    # Two paths: weight 1 for the whole span, 1/e for the one that ends a word earlier. Both begin here.
+    beyond = [(100, 99 + length, 1, pytest.approx(1 / (1 + math.exp(-1)), rel=1e-3))]
+    assert [tuple(row) for row in found.tolist()] == (beyond if length > 4 else [])

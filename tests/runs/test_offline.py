@@ -34,7 +34,7 @@ def test_a_local_run_opens_nothing(tiny: Path, tmp_path: Path, tried: list[Any])
 
 def test_a_hub_model_that_is_not_at_hand(tmp_path: Path, tried: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
-    with pytest.raises(ModelError, match="neither a local folder nor at hand"):
+    with pytest.raises(ModelError, match="neither a local folder nor in the cache"):
         run("nobody/nothing", "demo_topic", results_dir=tmp_path / "r", offline=True)
     assert tried == []
 

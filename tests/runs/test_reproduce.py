@@ -79,7 +79,7 @@ def test_a_score_that_the_predictions_do_not_give_does_not_agree(biobench: Calla
     assert "does not agree (the predictions are the same, the record's score is not theirs)" in said.out
     rewritten(stored, lambda r: r.update(seed=4))
     (row,) = biobench("reproduce", stored, "--models", "models", "--json").json()
-    assert (row["agreement"], row["reason"][:4]) == ("not run", "key "), "another seed than its key says"
+    assert (row["agreement"], ": key " in row["reason"]) == ("not run", True), "another seed than its key says"
 
 
 def test_predictions_that_are_not_the_records_are_no_evidence(biobench: Callable[..., Said], stored: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -91,15 +92,12 @@ def test_gemma_windows_keep_their_number_of_keys_or_their_own_where_the_config_i
     assert local_windows(model) == ((8, 0), (8, 8))
 
 
-@pytest.mark.parametrize("stock", ["sdpa", "eager"])
-def test_the_naive_flag_leaks_and_the_guard_bites(stock: str) -> None:
-    model = tiny("modernbert", stock)
+def test_the_naive_flag_leaks_and_the_guard_bites() -> None:
+    model = tiny("modernbert", "sdpa")
 
     def naive(ids: Tensor) -> Tensor:
         return model(input_ids=ids, is_causal=True).logits
 
-    with torch.no_grad():
-        assert guard.leak(naive, long_ids(model), 97) > 0.01
     refusal("leaks", guard.check, model, naive, causal=True)
 
 
@@ -143,13 +141,8 @@ def test_a_mask_or_a_missing_direction_is_refused() -> None:
     ids = long_ids(model)
     refusal("without a direction", model, input_ids=ids)
     everywhere = torch.ones(1, 1, ids.shape[1], ids.shape[1], dtype=torch.bool)
-    refusal(
-        "mask reached",
-        model.model,
-        input_ids=ids,
-        attention_mask={"full_attention": everywhere, "sliding_attention": everywhere},
-        detour_causal=True,
-    )
+    masks = dict.fromkeys(("full_attention", "sliding_attention"), everywhere)
+    refusal("mask reached", model.model, input_ids=ids, attention_mask=masks, detour_causal=True)
 
 
 @pytest.mark.parametrize("kind", [k for k in FAMILIES if k not in DECODERS])
@@ -157,9 +150,7 @@ def test_nothing_of_the_switch_is_saved(kind: str, tmp_path: Path) -> None:
     model = tiny(kind)
     module, ids = Trainee(model), long_ids(model)
     model.save_pretrained(tmp_path)
-    saved = (tmp_path / "config.json").read_text()
-    assert "is_causal" not in saved
-    assert "biobench" not in saved
+    assert not re.search("is_causal|biobench", (tmp_path / "config.json").read_text())
     with torch.no_grad():
         module.logits(ids, causal=True)
         plain = AutoModelForMaskedLM.from_pretrained(tmp_path)(input_ids=ids).logits
@@ -186,9 +177,9 @@ def test_windows_as_long_as_the_positions_are_no_fault(
 @pytest.mark.parametrize("kind", ["sliding_attention", "full_attention"])
 def test_each_side_of_each_kind_of_layer_is_compared(kind: str, wrong: Reach, monkeypatch: pytest.MonkeyPatch) -> None:
     model, right = tiny("modernbert"), guard.reach
-    chosen = (kind == "full_attention",)
+    full = kind == "full_attention"
     monkeypatch.setattr(
-        guard, "reach", lambda c, w, causal: wrong if (w is None,) == chosen else right(c, w, causal=causal)
+        guard, "reach", lambda c, w, causal: wrong if (w is None) == full else right(c, w, causal=causal)
     )
     refusal(f"a {kind} layer reaches", guard.check, model, directed(Trainee(model), causal=False), causal=False)
 
@@ -242,6 +233,13 @@ def test_a_key_that_hardly_counts_is_found_by_changes_of_several_sizes(low: floa
     states = torch.randn(1, 40, 4, generator=generator)
     found = guard.layer_reach(lambda ids: layer(states[:, : ids.shape[1]]), layer, torch.zeros(1, 40, dtype=torch.long))
     assert found == Reach(2, 1)
+
+
+def test_attention_that_reads_no_token_is_refused() -> None:
+    """As transformers builds it where there are more heads of keys than of queries."""
+    deaf = Reluctant(0, 1)
+    deaf.register_forward_hook(lambda _module, _inputs, states: torch.zeros_like(states))
+    refusal("reads no token", guard.layer_reach, lambda _: deaf(torch.ones(1, 9, 4)), deaf, torch.zeros(1, 9))
 
 
 @pytest.mark.parametrize("kind", sorted(CONFIGS))

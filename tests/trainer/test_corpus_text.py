@@ -20,7 +20,6 @@ import pytest
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from biobench.errors import DataFormatError
 from tests.helpers.trainer_make import TEXTS, numbered, refusal
 from trainer.corpus import hub, sources
 from trainer.corpus.builder import corpus_folder, excluded_documents
@@ -30,6 +29,10 @@ from trainer.recipe.corpus import CorpusSource, CorpusSpec
 
 AWKWARD = [*TEXTS, 'a "quoted" finding,\nwith a comma and a second line', "été, 39 °C; 𝒳 positive\ttab"]
 WORDS = train_tokenizer(TEXTS, 400, 64)
+
+
+def everything(source: CorpusSource, root: Path) -> list[str]:
+    return list(texts(source, root))
 
 
 def source(path: str | Path, field: str = "body", **more: Any) -> CorpusSource:
@@ -85,7 +88,7 @@ def test_lines_are_documents_where_asked(tmp_path: Path) -> None:
         (
             "a.csv",
             "number,body\n1,a\n2,b,c\n",
-            ":3: not a readable csv file: a row with other cells than the table's 2 columns",
+            ":3: not a readable csv file: a row with other cells than the table's 2",
         ),
         ("a.csv", 'number,body\n1,"a"b\n', ":2: not a readable csv"),
         ("a.csv", 'number,body\n1,a\n2,"never closed\n', ":3: not a readable csv"),
@@ -102,21 +105,15 @@ def test_lines_are_documents_where_asked(tmp_path: Path) -> None:
 )
 def test_damage_is_one_line_with_its_place(name: str, content: str | bytes, what: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(DataFormatError) as caught:
-        list(texts(source(name), tmp_path))
-    assert str(caught.value).startswith(f"{tmp_path / name}{what}")
-    assert "\n" not in str(caught.value)
-    assert str(caught.value).encode()
-    assert caught.value.hint
+    caught = refusal(f"{tmp_path / name}{what}", everything, source(name), tmp_path)
+    assert str(caught).encode()
 
 
 @pytest.mark.parametrize("name", ["a.jsonl.gz", "a.jsonl.zst", "saved/data-00000-of-00001.arrow"])
 def test_a_file_that_is_cut_short_is_named(name: str, written: Path) -> None:
     whole = (written / name).read_bytes()
     (written / name).write_bytes(whole[: len(whole) * 2 // 3])
-    with pytest.raises(DataFormatError) as caught:
-        list(texts(source(name), written))
-    assert caught.value.file == str(written / name)
+    assert refusal("not a readable", everything, source(name), written).file == str(written / name)
 
 
 def test_damaged_columns_of_a_parquet_file_are_named(tmp_path: Path) -> None:
@@ -128,9 +125,8 @@ def test_damaged_columns_of_a_parquet_file_are_named(tmp_path: Path) -> None:
     content[200:8000] = b"\xff" * 7800
     (tmp_path / "pages.parquet").write_bytes(bytes(content))
     for name in ("bytes.parquet", "pages.parquet"):
-        with pytest.raises(DataFormatError, match="not a readable parquet file") as caught:
-            list(texts(source(name), tmp_path))
-        assert caught.value.file == str(tmp_path / name)
+        caught = refusal("not a readable parquet file", everything, source(name), tmp_path)
+        assert caught.file == str(tmp_path / name)
 
 
 HUB = CorpusSource(id="h", hub="someone/texts", name="fr", revision="a" * 40, field="body")
@@ -147,10 +143,6 @@ def test_a_dataset_that_breaks_off_is_said(monkeypatch: pytest.MonkeyPatch, tmp_
     refusal("broke off: connection reset", next, stream)
 
 
-def spec(root: Path, *given: CorpusSource) -> CorpusSpec:
-    return CorpusSpec.model_validate({"sources": list(given), "sequence_length": 32, "root": str(root)})
-
-
 def test_a_hub_that_does_not_answer_leaves_the_revision_that_the_recipe_names(monkeypatch: pytest.MonkeyPatch) -> None:
     def info(*_: object, **__: object) -> None:
         raise ConnectionError("no network")
@@ -165,7 +157,7 @@ def test_a_corpus_is_found_again_wherever_its_text_lies(tmp_path: Path) -> None:
     """By content, not by path and time: a copy on another machine has neither."""
 
     def folder(root: Path, name: str) -> Path:
-        made = spec(root, source(name, "text"))
+        made = CorpusSpec(sources=[source(name, "text")], sequence_length=32, root=str(root))
         return corpus_folder(made, WORDS, tmp_path / "cache", excluded_documents(made, []))
 
     one, two = tmp_path / "one", tmp_path / "two"
@@ -240,6 +232,8 @@ def test_no_control_token_comes_from_text(name: str) -> None:
 
 
 def test_what_is_spelled_like_a_special_token_is_encoded_as_any_text() -> None:
+    pieces = TOKENIZERS["unigram"].convert_ids_to_tokens(encode(["a </s> b"], TOKENIZERS["unigram"])[0])
+    assert "".join(pieces) == "▁a▁▁b", "a control token among a model's pieces goes"
     tokenizer = TOKENIZERS["byte level"]
     assert tokenizer.decode(encode([ODD], tokenizer)[0]) == ODD
     text = f"before {tokenizer.sep_token} and {tokenizer.mask_token}, after"
@@ -248,11 +242,6 @@ def test_what_is_spelled_like_a_special_token_is_encoded_as_any_text() -> None:
     assert ids == [model.token_to_id(t) for t in tokenizer.tokenize(text, split_special_tokens=True)]
     letters = [i for one in text for i in encode([one], tokenizer)[0]]
     assert len(ids) < len(letters), "in the tokenizer's own pieces"
-
-
-def test_a_control_token_among_a_model_s_pieces_goes() -> None:
-    pieces = TOKENIZERS["unigram"].convert_ids_to_tokens(encode(["a </s> b"], TOKENIZERS["unigram"])[0])
-    assert "".join(pieces) == "▁a▁▁b"
 
 
 def test_words_that_a_tokenizer_does_not_know_stay_unknown() -> None:

@@ -18,7 +18,7 @@ from trainer.corpus.builder import build
 from trainer.corpus.cleaning import Excluded, duplicates
 from trainer.corpus.embedded import documents
 from trainer.corpus.shards import Corpus, train_tokenizer
-from trainer.recipe.corpus import CorpusSource, CorpusSpec, EmbeddedText
+from trainer.recipe.corpus import CorpusSpec
 
 WORDS = [f"w{n}" for n in range(40)]
 TEST = " ".join(WORDS)
@@ -83,8 +83,7 @@ def test_the_hash_is_that_of_the_set() -> None:
 def test_excluded_documents_are_in_no_window(tmp_path: Path) -> None:
     texts = list(documents(60, seed=5))
     tokenizer = train_tokenizer(texts, 400, 64)
-    source = CorpusSource(id="e", embedded=EmbeddedText(documents=60, seed=5))
-    made = CorpusSpec(sources=[source], sequence_length=32, held_out=0.1)
+    made = CorpusSpec(sources=[{"id": "e", "embedded": {"documents": 60, "seed": 5}}], sequence_length=32, held_out=0.1)
     near = "A new beginning. " + " ".join(texts[4].split()[:20])
     unlike = texts[9].upper().replace(" ", "  ").replace(".", " .")
     corpus = build(made, tokenizer, tmp_path, exclude=[near, unlike])
@@ -99,9 +98,8 @@ def test_excluded_documents_are_in_no_window(tmp_path: Path) -> None:
     assert corpus.hash != build(made, tokenizer, tmp_path).hash
 
 
-TERMS = [
-    a + b for a in ("car", "neur", "gastr", "derm", "hepat", "nephr") for b in ("itis", "osis", "ology", "al", "o")
-]
+STEMS = ("car", "neur", "gastr", "derm", "hepat", "nephr")
+TERMS = [stem + ending for stem in STEMS for ending in ("itis", "osis", "ology", "al", "o")]
 TERM_TOKENIZER = train_tokenizer([" ".join(TERMS)], 400, 64)
 
 
@@ -122,9 +120,7 @@ def corpus(folder: Path, sources: dict[str, list[str]], **fields: Any) -> Corpus
         lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
         (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
     listed = [{"id": name, "path": f"{name}.jsonl"} for name in sources]
-    spec = CorpusSpec.model_validate(
-        {"sources": listed, "sequence_length": 16, "root": str(folder), "held_out": 0, **fields}
-    )
+    spec = CorpusSpec(sources=listed, sequence_length=16, root=str(folder), held_out=0, **fields)
     return build(spec, TERM_TOKENIZER, folder / "cache", exclude=exclude)
 
 
@@ -134,11 +130,8 @@ def text_of(built: Corpus) -> str:
 
 def test_exact_duplicates_go_wherever_they_stand(tmp_path: Path) -> None:
     first, second = note(1), note(2)
-    built = corpus(
-        tmp_path,
-        {"a": [first, second, first.upper() + "!"], "b": [note(3), second]},
-        clean={"exact_duplicates": True},
-    )
+    listed = {"a": [first, second, first.upper() + "!"], "b": [note(3), second]}
+    built = corpus(tmp_path, listed, clean={"exact_duplicates": True})
     cleaned = [s["cleaned"] for s in built.manifest["sources"]]
     assert [c["exact_duplicates"] for c in cleaned] == [1, 1]
     assert [s["drawn_documents"] for s in built.manifest["sources"]] == [2, 1]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from biobench.core.attention import Kernel
 from tests.helpers.kernels import CALLS, flash_attn_varlen_func, varlen_attn
@@ -19,21 +19,18 @@ from trainer.model.attention import Reach
 from trainer.model.loss import IGNORE, linear_cross_entropy_sum
 from trainer.model.network import Packing, Trainee, set_dropout
 from trainer.train import phase
+from trainer.train.distributed import determinism
 
-KERNELS = {
-    "flash_attn": Kernel("flash_attn", flash_attn_varlen_func, drops=True),
-    "torch": Kernel("torch", varlen_attn),
-}
+KERNELS = (Kernel("flash_attn", flash_attn_varlen_func, drops=True), Kernel("torch", varlen_attn))
 
 
-@pytest.fixture(params=sorted(KERNELS))
+@pytest.fixture(params=KERNELS, ids=lambda kernel: kernel.name)
 def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Kernel:
     """A kernel that the CPU is told to have."""
-    chosen = KERNELS[request.param]
-    monkeypatch.setattr(attention, "KERNELS", (chosen,))
+    monkeypatch.setattr(attention, "KERNELS", (request.param,))
     monkeypatch.setattr(attention, "DEVICES", ("cuda", "cpu"))
     CALLS.clear()
-    return chosen
+    return request.param
 
 
 @pytest.mark.parametrize("window", [Reach(8, 0), Reach(8, 8), Reach(-1, 0), Reach(-1, -1)])
@@ -85,12 +82,9 @@ def test_dropout_takes_the_kernel_that_has_it_and_is_told_otherwise(
         assert noted("modernbert", "bf16", 0.0)["sliding_attention"] == kernel.name
         assert not caplog.records
         found = noted("modernbert", "bf16", 0.1)["sliding_attention"]
-    if kernel.drops:
-        assert (found, CALLS[-1]["dropout"]) == (kernel.name, 0.1)
-        assert not caplog.records
-    else:
-        assert found == "dense"
-        assert "sliding_attention runs over a mask of tokens x tokens" in caplog.text
+    assert found == (kernel.name if kernel.drops else "dense")
+    assert ("sliding_attention runs over a mask of tokens x tokens" in caplog.text) == (not kernel.drops)
+    assert not kernel.drops or (CALLS[-1]["dropout"] == 0.1 and not caplog.records)
 
 
 @pytest.mark.parametrize(("precision", "isolated"), [("fp32", False), ("bf16", True)])
@@ -106,15 +100,11 @@ def test_a_bounded_layer_without_a_kernel_is_warned_of(
 
 
 def test_a_kernel_is_asked_for_the_same_bits_where_they_are_wanted(kernel: Kernel) -> None:
-    from trainer.train.distributed import determinism
-
-    before: Callable[[], bool] = torch.are_deterministic_algorithms_enabled
     with determinism(True):
-        assert before()
+        assert torch.are_deterministic_algorithms_enabled()
         noted("modernbert", "bf16", 0.0)
-    assert not before()
-    if kernel.name != "torch":
-        assert CALLS[-1]["deterministic"] is True
+    assert not torch.are_deterministic_algorithms_enabled()
+    assert kernel.name == "torch" or CALLS[-1]["deterministic"] is True
 
 
 def test_isolated_documents_give_the_kernel_the_length_of_the_longest(
@@ -181,9 +171,8 @@ def test_loss_and_gradients_equal_the_plain_path(chunk: int, scale: int) -> None
     logits = F.linear(hidden * scale, weight, bias)
     plain = F.cross_entropy(logits, targets, ignore_index=IGNORE, reduction="sum")
     torch.testing.assert_close(loss, plain, rtol=1e-6, atol=1e-3)
-    torch.testing.assert_close(
-        ours, torch.autograd.grad(plain / 34, (hidden, weight, bias)), rtol=1e-5, atol=1e-6 * scale
-    )
+    theirs = torch.autograd.grad(plain / 34, (hidden, weight, bias))
+    torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6 * scale)
 
 
 def test_bf16_hidden_states_stay_close_and_without_bias_too() -> None:
@@ -224,9 +213,7 @@ def test_the_weights_gradient_is_added_in_place_where_the_gpu_can(monkeypatch: p
     """A substitute in the signature of `aten::addmm.dtype_out`, which a CPU does not have for bf16."""
     asked: list[tuple[torch.dtype, ...]] = []
 
-    def dtype_out(
-        self: torch.Tensor, mat1: torch.Tensor, mat2: torch.Tensor, out_dtype: torch.dtype, *, out: torch.Tensor
-    ) -> torch.Tensor:
+    def dtype_out(self: Tensor, mat1: Tensor, mat2: Tensor, out_dtype: torch.dtype, *, out: Tensor) -> Tensor:
         asked.append((mat1.dtype, out_dtype, out.dtype))
         return torch.add(self, mat1.float() @ mat2.float(), out=out)
 

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForMaskedLM, PreTrainedTokenizerBase
 
+from tests.helpers.trainer_make import train
 from tests.helpers.two_processes import curve
 from trainer import api
 from trainer.corpus.builder import build
@@ -194,7 +195,6 @@ def test_the_step_prepared_ahead_is_the_one_that_is_asked_for(small: list[str]) 
 def test_masks_are_keyed_by_seed_phase_epoch_and_window(small: list[str]) -> None:
     recipe, tokenizer, corpus = begin(small)
     words, count = vocabulary_of(tokenizer, 500), len(corpus.train)
-    assert recipe.phases[1].masking is not None
     for first in (0, count - 3):  # the second step reaches into the next pass over the corpus
         indices, epochs = draw(first, 8, windows=count, seed=42)
         keys = [(17, 1, int(e), int(i)) for e, i in zip(epochs, indices, strict=True)]
@@ -213,7 +213,6 @@ def test_a_fixed_shape_changes_neither_targets_nor_loss(phase: int, small: list[
     # 8 windows of 48: every token but the last of each, or 0.15 * 384 + 6 * sqrt(0.15 * 0.85 * 384) = 99.6
     assert len(b.positions) == len(b.targets) == (8 * 47 if phase == 0 else 100)
     recipe, tokenizer, _ = begin(small)
-    assert recipe.base.config is not None
     module = Trainee(new_model(recipe.base.config, tokenizer, 1))
     with torch.no_grad():
         losses = [module(m.input_ids, m.positions, m.targets, causal=phase == 0) for m in (a, b)]
@@ -230,12 +229,9 @@ def test_isolation_goes_by_the_ends_in_the_corpus_also_where_masks_hide_them(pha
     numbers = objectives.document_numbers(windows, end)
     offsets = objectives.boundaries(numbers).tolist()
     assert len(offsets) > 9, "some document ends inside a window"
-    assert micro.packing is not None
     assert micro.packing.documents.tolist() == numbers.tolist()
-    assert micro.packing.boundaries is not None
     assert micro.packing.boundaries.tolist() == offsets
     longest = max(end - start for start, end in itertools.pairwise(offsets))
-    assert micro.packing.longest is not None
     assert longest <= micro.packing.longest < min(2 * longest, 481)
     if phase == 0:
         assert micro.positions.tolist() == next_token(windows, made.vocabulary, isolate=True).positions.tolist()
@@ -248,9 +244,7 @@ def test_isolation_goes_by_the_ends_in_the_corpus_also_where_masks_hide_them(pha
 def evaluated(tmp_path_factory: pytest.TempPathFactory, small: list[str]) -> Path:
     """A run whose held-out windows are no multiple of what one forward pass takes."""
     out = tmp_path_factory.mktemp("batches") / "reference"
-    overrides = [*small, "corpus.held_out=0.1", "batch.micro=2", "logging.evaluate=1536"]
-    api.pretrain("toy_detour", out=out, overrides=overrides, progress="none")
-    return out
+    return train(out, [*small, "corpus.held_out=0.1", "batch.micro=2", "logging.evaluate=1536"]).out
 
 
 def test_validation_losses_are_means_over_all_held_out_windows(evaluated: Path, small: list[str]) -> None:
@@ -268,7 +262,6 @@ def test_validation_losses_are_means_over_all_held_out_windows(evaluated: Path, 
     assert detour.validation_loss == pytest.approx(float(plain), abs=1e-5)
 
     rule = load_recipe("toy_detour").phases[1].masking
-    assert rule is not None
     made = masked(windows, vocabulary_of(tokenizer, 500), rule, [("held out", i) for i in range(count)])
     labels = torch.full((windows.size,), -100)
     labels[made.positions] = torch.from_numpy(made.targets)
@@ -279,12 +272,9 @@ def test_validation_losses_are_means_over_all_held_out_windows(evaluated: Path, 
 
     lines = [line for line in read_metrics(evaluated / "metrics.jsonl") if line["event"] == "evaluation"]
     # every 1536 tokens are 4 steps; at a phase's end once
-    assert [(line["phase"], line["step"]) for line in lines] == [
-        *(("detour", step) for step in (4, 8, 12)),
-        *(("decay", step) for step in (4, 8)),
-    ]
-    assert {line["targets"] for line in lines if line["phase"] == "detour"} == {count * 47}
-    assert {line["targets"] for line in lines if line["phase"] == "decay"} == {made.positions.size}
+    causal, masks = count * 47, made.positions.size
+    wanted = [*(("detour", s, causal) for s in (4, 8, 12)), *(("decay", s, masks) for s in (4, 8))]
+    assert [(line["phase"], line["step"], line["targets"]) for line in lines] == wanted
     assert lines[-1]["loss"] == decay.validation_loss
 
 
@@ -292,8 +282,7 @@ def test_the_training_seed_enters_by_masks_and_dropout_alone(small: list[str], t
     short = ["phases.0.tokens=1152", "phases.1.tokens=768"]  # 3 and 2 steps
 
     def run(name: str, *more: str) -> list[float]:
-        api.pretrain("toy_detour", out=tmp_path / name, overrides=[*small, *short, *more], progress="none")
-        return curve(tmp_path / name)
+        return curve(train(tmp_path / name, [*small, *short, *more]).out)
 
     plain, other = run("plain"), run("other", "seeds.training=18")
     assert plain[:3] == other[:3], "a causal phase without dropout has no chance in it"

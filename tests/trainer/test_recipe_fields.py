@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
-from biobench.errors import BioBenchError, SpecError
+from biobench.errors import BioBenchError
 from biobench.schema import yaml12
 from biobench.schema.strict import plain
 from tests.helpers.trainer_make import GOOD, refusal
@@ -170,10 +170,8 @@ def test_arms_are_laid_over_the_base_in_turn_and_phases_are_changed_by_name(tmp_
     file.write_text(BASE)
     recipe = load_recipe(file, ["seeds.data=1"], ["masked"])
     assert (recipe.name, recipe.seeds.data) == ("mine_masked", 1)
-    assert [(p.name, p.objective, p.tokens) for p in recipe.phases] == [
-        ("all", "mlm", 300_000),
-        ("decay", "mlm", 20_000),
-    ]
+    phases = [(p.name, p.objective, p.tokens) for p in recipe.phases]
+    assert phases == [("all", "mlm", 300_000), ("decay", "mlm", 20_000)]
     both = load_recipe(file, arms=["short", "masked"])
     assert (both.name, both.phases) == ("mine_short_masked", recipe.phases)
     child = tmp_path / "child.yaml"
@@ -196,10 +194,7 @@ def test_a_mistake_in_an_arm_is_one_line_with_its_place(old: str, new: str, what
     file = tmp_path / "mine.yaml"
     assert old in BASE
     file.write_text(BASE.replace(old, new))
-    with pytest.raises(SpecError) as caught:
-        load_recipe(file, arms=["short" if "arm 'masked'" not in what else "masked"])
-    assert what in str(caught.value)
-    assert "\n" not in str(caught.value)
+    refusal(what, load_recipe, file, arms=["short" if "arm 'masked'" not in what else "masked"])
 
 
 def test_an_unknown_arm_is_refused_with_the_known_ones() -> None:
@@ -236,10 +231,8 @@ def test_every_shipped_recipe_fits_the_schema(name: str) -> None:
     ("text", "old", "new", "what"),
     [
         (GOOD, "batch:", "bacth:", "bacth"),
-        (GOOD, "sequences: 8", "sequenzes: 8", "sequenzes"),
         (GOOD, "tokens: 10k", "tokens: 10 kilo", "10 kilo"),
         (GOOD, "tokens: 10k", "tokens: 0", "0 is less than the minimum"),
-        (GOOD, "tokens: 10k", "schedule: {warmup: forty}, tokens: 10k", "forty"),
         (EXTENDING, "micro", "mikro", "mikro"),
         (EXTENDING, "extends: toy_detour", "extends: [toy_detour]", "is not of type 'string'"),
         (EXTENDING, "batch: {micro: 2}", "arms: {low: {phases: {a: {tokns: 2}}}}", "tokns"),

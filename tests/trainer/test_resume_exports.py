@@ -24,12 +24,10 @@ class Killed(BaseException):
 
 def results(out: Path) -> dict[str, bytes]:
     """Name to content of all that the run is for; checkpoints, the start and the metrics are left out."""
-    files = [f for f in out.rglob("*") if f.is_file() and f.relative_to(out).parts[0] not in ("checkpoints", "start")]
-    return {
-        str(f.relative_to(out)): b"" if f.name in OF_THE_MOMENT else f.read_bytes()
-        for f in files
-        if f.name not in ("metrics.jsonl", "recipe.json")
-    }
+    files = {f.relative_to(out): f for f in out.rglob("*") if f.is_file()}
+    apart = {"checkpoints", "start", "metrics.jsonl", "recipe.json"}
+    read = {name: b"" if f.name in OF_THE_MOMENT else f.read_bytes() for name, f in files.items()}
+    return {str(name): content for name, content in read.items() if name.parts[0] not in apart}
 
 
 @pytest.fixture(scope="module")
@@ -62,17 +60,10 @@ def killed_before(number: int, call: Callable[..., None]) -> Callable[..., None]
     ],
 )
 def test_a_kill_before_or_during_an_export_loses_nothing(
-    module: object,
-    name: str,
-    number: int,
-    lost: str,
-    reference: Path,
-    small: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    module: object, name: str, number: int, lost: str, reference: Path, small: list[str], tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
-    with monkeypatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, name, killed_before(number, getattr(module, name)))
         with pytest.raises(Killed):
             train(out, [*small, *EXPORTING])
@@ -97,8 +88,7 @@ def test_a_kill_before_or_during_an_export_loses_nothing(
 def test_a_damaged_ledger_or_model_is_written_again(
     name: str, content: bytes | None, reference: Path, small: list[str], tmp_path: Path
 ) -> None:
-    out = tmp_path / "run"
-    shutil.copytree(reference, out)
+    out = shutil.copytree(reference, tmp_path / "run")
     (out / name).unlink() if content is None else (out / name).write_bytes(content)
     assert train(out, [*small, *EXPORTING], resume=True).status == "done"
     assert results(out) == results(reference)

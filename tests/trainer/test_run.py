@@ -8,7 +8,6 @@ import shutil
 import signal
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -19,10 +18,9 @@ from tests.helpers.trainer_make import refusal, train
 from tests.helpers.two_processes import GOLDEN, curve
 from trainer import api
 from trainer.corpus.builder import build
-from trainer.ledger import Ledger
+from trainer.ledger import read_ledger
 from trainer.model.families import layers_of
 from trainer.model.network import Trainee
-from trainer.pretrain import PretrainingResult
 from trainer.recipe.library import load_recipe
 from trainer.train.batches import Batches, vocabulary_of
 from trainer.train.distributed import World
@@ -60,15 +58,15 @@ def test_the_export_loads_bidirectional_and_the_ledger_states_the_run(reference:
     config = json.loads((folder / "config.json").read_text())
     assert config["global_attn_every_n_layers"] == 3
     assert config["global_rope_theta"] == 160000.0
-    ledger = json.loads((folder / "ledger.json").read_text())
-    assert [p["objective"] for p in ledger["phases"]] == ["clm", "mlm"]
-    assert ledger["phases"][0]["leak"] == 0.0
-    assert ledger["phases"][1]["leak"] > 0.0
-    assert ledger["tokens"] == 20 * 8 * 48
-    assert ledger["phases"][0]["targets"] == 12 * 8 * 47
-    assert ledger["phases"][1]["first_sample"] == 96
-    assert ledger["model_hash"] == find_checkpoint(str(folder)).hash, "by this benchmark records find the ledger"
-    assert json.loads((reference / "ledger.json").read_text()) == ledger
+    ledger = read_ledger(folder)
+    detour, decay = ledger.phases
+    assert (detour.objective, decay.objective, ledger.tokens) == ("clm", "mlm", 20 * 8 * 48)
+    assert detour.leak == 0.0 < decay.leak
+    assert (detour.targets, decay.first_sample) == (12 * 8 * 47, 96)
+    assert ledger.model_hash == find_checkpoint(str(folder)).hash, "by this benchmark records find the ledger"
+    assert (ledger.device, ledger.compiled, ledger.deterministic, ledger.micro_windows) == ("cpu", False, False, 8)
+    assert detour.kernels == {"full_attention": "sdpa", "sliding_attention": "dense"}
+    assert read_ledger(reference / "ledger.json") == ledger
     assert "toy_detour" in (folder / "README.md").read_text()
     assert (reference / "phases" / "detour" / "model.safetensors").is_file()
 
@@ -82,8 +80,7 @@ def test_stopping_and_resuming_gives_the_same_weights(reference: Path, small: li
         if tick.done == 10:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    stopped = api.pretrain("toy_detour", out=out, overrides=small, progress=listen)
-    assert stopped.status == "preempted"
+    assert train(out, small, progress=listen).status == "preempted"
     assert len(curve(out)) == 11
     assert signal.getsignal(signal.SIGTERM) == handler
     done = train(out, small, resume=True)
@@ -91,8 +88,7 @@ def test_stopping_and_resuming_gives_the_same_weights(reference: Path, small: li
     assert curve(out) == curve(reference)
     assert equal(weights(out / "model"), weights(reference / "model"))
     assert api.ledger_diff(out, reference).matched
-    again = train(out, small, resume=True)
-    assert again.ledger == done.ledger
+    assert train(out, small, resume=True).ledger == done.ledger
 
 
 def test_micro_batches_activation_checkpointing_and_bf16_train(
@@ -130,8 +126,7 @@ def test_freeze_then_thaw_equals_a_plain_loop(small: list[str], tmp_path: Path) 
         steps = recipe.steps(phase)
         for step in range(steps):
             batch = batches.make(step * 8)
-            assert np.unique(batch.indices).size == 8
-            micro = batch.micros[0]
+            (micro,) = batch.micros
             set_rate(optimizer, 3e-3 * factor(phase, step, steps=steps, step_tokens=recipe.step_tokens))
             loss = module(micro.input_ids, micro.positions, micro.targets, causal=phase.objective == "clm")
             (loss / batch.targets).backward()
@@ -139,17 +134,16 @@ def test_freeze_then_thaw_equals_a_plain_loop(small: list[str], tmp_path: Path) 
             optimizer.step()
             optimizer.zero_grad()
         batches.close()
-    expected = {name: p.detach() for name, p in model.named_parameters()}
     found = weights(out / "model")
-    for name, value in expected.items():
-        assert torch.equal(value, found[name]), name
+    for name, p in model.named_parameters():
+        assert torch.equal(p.detach(), found[name]), name
 
 
 def test_zeroed_gradients_leave_weight_decay_at_work(small: list[str], tmp_path: Path) -> None:
     """The paper's way: AdamW without a gradient or moments still shrinks matrices by rate / peak * decay a step."""
     freeze = "phases.0.freeze={layers: '0', zeroed_gradients: true}"
     overrides = [*small, freeze, "optimizer.weight_decay=0.01"]
-    result = train(tmp_path, overrides)
+    detour = train(tmp_path, overrides).ledger.phases[0]
     recipe = load_recipe("toy_detour", overrides)
     phase, steps = recipe.phases[0], recipe.steps(recipe.phases[0])
     shrunk = 1.0
@@ -163,8 +157,7 @@ def test_zeroed_gradients_leave_weight_decay_at_work(small: list[str], tmp_path:
             torch.testing.assert_close(after[name], expected, rtol=1e-5, atol=1e-7)
         elif start.ndim >= 2:
             assert not torch.allclose(after[name], start.detach() * shrunk, rtol=1e-3), name
-    assert result.ledger is not None
-    assert result.ledger.phases[0].frozen_layers == "0 (gradients zeroed)"
+    assert detour.frozen_layers == "0 (gradients zeroed)"
 
 
 def test_a_branch_adopts_the_phases_of_another_run(reference: Path, small: list[str], tmp_path: Path) -> None:
@@ -173,11 +166,8 @@ def test_a_branch_adopts_the_phases_of_another_run(reference: Path, small: list[
     assert len(curve(tmp_path / "same")) == 8
     assert equal(weights(tmp_path / "same" / "model"), weights(reference / "model"))
     assert api.ledger_diff(tmp_path / "same", reference).matched
-    assert same.ledger is not None
     assert same.ledger.phases[0].adopted_from == "toy_detour"
-    longer = train(tmp_path / "longer", [*branch, "phases.1.tokens=4608"])
-    assert longer.ledger is not None
-    assert longer.ledger.steps == 24
+    assert train(tmp_path / "longer", [*branch, "phases.1.tokens=4608"]).ledger.steps == 24
     refusal(r"seeds\.data", train, tmp_path / "other", [*branch, "seeds.data=1"])
 
 
@@ -190,8 +180,7 @@ def test_a_folder_with_a_run_is_not_overwritten_and_a_changed_recipe_not_resumed
 
 
 def test_a_damaged_checkpoint_or_shard_is_one_clear_line(reference: Path, small: list[str], tmp_path: Path) -> None:
-    out = tmp_path / "copy"
-    shutil.copytree(reference, out)
+    out = shutil.copytree(reference, tmp_path / "copy")
     shutil.rmtree(out / "model")
     (out / "ledger.json").unlink()
     assert train(out, small, resume=True).status == "done"
@@ -225,20 +214,14 @@ def two(small: list[str], tmp_path_factory: pytest.TempPathFactory) -> list[str]
     ]
 
 
-def ledger_of(result: PretrainingResult) -> Ledger:
-    assert result.ledger is not None
-    return result.ledger
-
-
 class KilledError(Exception):
     """A kill."""
 
 
 def test_a_phase_reads_its_own_text_and_a_kill_in_it_changes_no_bit(two: list[str], tmp_path: Path) -> None:
-    whole = ledger_of(train(tmp_path / "whole", two))
+    whole = train(tmp_path / "whole", two).ledger
     first, second = whole.phases
     assert (first.corpus, first.sequence_length, first.batch_sequences) == (None, None, None)
-    assert second.corpus is not None
     assert second.corpus.sources["abstracts"] == pytest.approx(0.75, abs=0.02)
     assert (second.sequence_length, second.batch_sequences, second.tokens, second.steps) == (96, 4, 3072, 8)
     assert second.first_sample == 0, "another corpus is read from its beginning"
@@ -250,22 +233,17 @@ def test_a_phase_reads_its_own_text_and_a_kill_in_it_changes_no_bit(two: list[st
             raise KilledError
 
     with pytest.raises(KilledError):
-        api.pretrain("toy_detour", out=tmp_path / "cut", overrides=overrides, progress=kill)
-    again = ledger_of(train(tmp_path / "cut", overrides, resume=True))
+        train(tmp_path / "cut", overrides, progress=kill)
+    again = train(tmp_path / "cut", overrides, resume=True).ledger
     assert again.model_hash == whole.model_hash
     assert [p.order_hash for p in again.phases] == [p.order_hash for p in whole.phases]
 
 
 def test_a_corpus_that_a_phase_returns_to_is_continued(two: list[str], tmp_path: Path) -> None:
-    phases = [
-        {"name": "a", "objective": "clm", "tokens": 1536},
-        {"name": "b", "objective": "clm", "tokens": 1536, "corpus": {"shares": {"notes": 1.0}}},
-        {"name": "c", "objective": "clm", "tokens": 1536},
-        {"name": "d", "objective": "clm", "tokens": 1536, "data": "restart"},
-        {"name": "e", "objective": "clm", "tokens": 1536},
-    ]
+    own = {"b": {"corpus": {"shares": {"notes": 1.0}}}, "d": {"data": "restart"}}
+    phases = [{"name": name, "objective": "clm", "tokens": 1536, **own.get(name, {})} for name in "abcde"]
     overrides = [*(o for o in two if not o.startswith("phases")), f"phases={json.dumps(phases)}"]
-    records = ledger_of(train(tmp_path / "run", overrides)).phases
+    records = train(tmp_path / "run", overrides).ledger.phases
     assert [(r.first_sample, r.last_sample) for r in records] == [(0, 31), (0, 31), (32, 63), (0, 31), (32, 63)]
 
 

@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from biobench.cli.main import app
 from biobench.store import Store
+from tests.helpers.checkpoints import configure
 from tests.helpers.trainer_make import refusal, write
 from trainer.analysis.transplant import Part, block_of, transplant
 
@@ -47,24 +48,18 @@ def test_all_layers_give_the_donor_and_none_the_recipient(two: tuple[Path, Path]
 
 
 @pytest.mark.parametrize(
-    ("name", "part", "own_norms"),
+    ("part", "own_norms", "names"),
     [
-        ("distilbert.transformer.layer.1.sa_layer_norm.weight", "attention", False),
-        ("model.layers.1.attn_norm.weight", "attention", False),
-        ("model.layers.1.mlp_norm.weight", "mlp", False),
-        ("bert.encoder.layer.1.attention.output.dense.weight", "attention", False),
-        ("bert.encoder.layer.1.output.dense.weight", "mlp", False),
-        ("model.layers.1.post_attention_layernorm.weight", "mlp", False),
-        ("model.layers.1.post_attention_layernorm.weight", "attention", True),
-        ("model.layers.1.input_layernorm.weight", "attention", False),
-        ("model.layers.1.input_layernorm.weight", "attention", True),
-        ("model.layers.1.pre_feedforward_layernorm.weight", "mlp", True),
-        ("model.layers.1.post_feedforward_layernorm.weight", "mlp", True),
+        ("attention", False, "sa_layer_norm attn_norm attention.output.dense input_layernorm"),
+        ("attention", True, "input_layernorm post_attention_layernorm"),
+        ("mlp", False, "mlp_norm output.dense post_attention_layernorm"),
+        ("mlp", True, "pre_feedforward_layernorm post_feedforward_layernorm"),
     ],
 )
-def test_parts_of_every_family_and_the_four_norms_of_a_gemma_block(name: str, part: Part, own_norms: bool) -> None:
-    assert block_of(name, own_norms=own_norms) == (1, part)
-    assert block_of(name.replace("1", "11"), own_norms=own_norms) == (11, part)
+def test_parts_of_every_family_and_the_four_norms_of_a_gemma_block(part: Part, own_norms: bool, names: str) -> None:
+    for name in names.split():
+        for layer, of in ((1, "model.layers.1"), (11, "bert.encoder.layer.11"), (1, "distilbert.transformer.layer.1")):
+            assert block_of(f"{of}.{name}.weight", own_norms=own_norms) == (layer, part), name
     assert block_of("model.embeddings.tok_embeddings.weight") is block_of("head.dense.weight") is None
 
 
@@ -81,48 +76,38 @@ def test_what_does_not_fit_is_one_clear_line(two: tuple[Path, Path], tmp_path: P
     refusal("the model has layers 0-3", transplant, *two, tmp_path / "out", layers=(4,))
     refusal("exists already", transplant, *two, two[0].parent)
     # scored under one name, a hybrid would take the donor's place
-    refusal(
-        "both recipient and donor", transplant, two[0], two[0].parent / "." / two[0].name, tmp_path / "out", layers=(0,)
-    )
+    refusal("both recipient and donor", transplant, two[0], two[0].parent / "." / two[0].name, tmp_path / "out")
     refusal("no such folder", transplant, two[0], tmp_path / "nowhere", tmp_path / "out")
     more = shutil.copytree(two[1], tmp_path / "more")
     held = {**weights(more), "model.layers.0.attn.more.weight": torch.zeros(3)}
     save_file(held, more / "model.safetensors", metadata={"format": "pt"})
     for pair in ((two[0], more), (more, two[0])):
-        refusal(r"'model\.layers\.0\.attn\.more\.weight' is in one of them alone", transplant, *pair, tmp_path / "out")
+        refusal("'model.layers.0.attn.more.weight' is in one of them alone", transplant, *pair, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_a_probe_scores_the_ends_alike_and_prints_what_is_recovered(
     two: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["analyze", "transplant", str(two[0]), str(two[1]), "--task", "demo_ner", "--task", "demo_topic"]
-    command += ["--probe", "--seeds", "42,43", "--limit", "64", "--device", "cpu", "--set", "probe.epochs=4"]
-    command += ["--results-dir", str(tmp_path / "results")]
-    hybrids = ["--layers", "none", "--layers", "all", "--layers", "0-1"]
-    app([*command, *hybrids, "--out", str(tmp_path / "out"), "--json"], standalone_mode=False)
+    command = ["analyze", "transplant", str(two[0]), str(two[1]), "--out", str(tmp_path / "out"), "--probe", "--layers"]
+    tasks = f"--task demo_ner --task demo_topic --results-dir {tmp_path / 'results'} --set probe.epochs=4"
+    scored = f"0-1 --layers none --layers all {tasks} --limit 64 --device cpu --json --seeds".split()
+    app([*command, *scored, "42,43"], standalone_mode=False)
     found = json.loads(capsys.readouterr().out)
     assert found["by"] == "linear probe"
-    a, b, none, every, low = found["scores"]["rows"]
+    a, b, low, none, every = found["scores"]["rows"]
     assert [r["role"] for r in (a, b, low)] == ["recipient", "donor", "hybrid"]
     # a hybrid of the same weights is the same model to the store and is not run again
     assert none["tasks"] == a["tasks"] != b["tasks"] == every["tasks"]
     assert set(a["tasks"]) == {"demo_ner", "demo_topic"}
-    assert none["kept"]["value"] == 0
-    assert every["kept"]["value"] == 1
+    assert (none["kept"]["value"], every["kept"]["value"]) == (0, 1)
     records, _ = Store(tmp_path / "results").scan()
     assert len(records) == 3 * 2 * 2
     assert all("training.encoder=frozen" in r.overrides for r in records)
-    refusal(
-        "--seeds", app, [*command, "--layers", "0", "--out", str(tmp_path / "x"), "--seeds", "x"], standalone_mode=False
-    )
+    command[5] = str(tmp_path / "x")
+    refusal("--seeds", app, [*command, *scored, "x"], standalone_mode=False)
+    refusal("nothing is scored without a task", app, [*command, "0"], standalone_mode=False)
     assert not (tmp_path / "x").exists()
-    refusal(
-        "nothing is scored without a task",
-        app,
-        [*command[:4], "--probe", "--layers", "0", "--out", str(tmp_path / "x")],
-        standalone_mode=False,
-    )
 
 
 @pytest.mark.parametrize(
@@ -137,12 +122,11 @@ def test_blocks_that_would_compute_otherwise_are_refused(
     two: tuple[Path, Path], tmp_path: Path, field: str, value: object
 ) -> None:
     """The weights fit, but not what is done with them."""
-    other = tmp_path / "other"
-    shutil.copytree(two[1], other)
+    other = shutil.copytree(two[1], tmp_path / "other")
     config = json.loads((other / "config.json").read_text())
     assert config[field] != value
     merged = {k: v | value.get(k, {}) for k, v in config[field].items()} if isinstance(value, dict) else value
-    (other / "config.json").write_text(json.dumps(config | {field: merged}))
+    configure(other, **{field: merged})
     for pair in ((two[0], other), (other, two[0])):
         refusal(f"do not fit: .*{field}|have other {field}", transplant, *pair, tmp_path / "out", layers=(1,))
 

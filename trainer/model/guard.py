@@ -51,7 +51,8 @@ def layer_reach(forward: Forward, layer: nn.Module, tokens: Tensor, *, trials: i
 
     The change is made and observed at the layer's attention module, so that neither other layers nor the
     residual stream's rounding alter the result; several draws, so that no key goes unnoticed because a
-    trained model hardly attends to it. -1 where the reach extends to the end of the sequence.
+    trained model hardly attends to it. -1 where the reach extends to the end of the sequence. Raises ModelError where
+    no query changes.
     """
     layer = next(m for m in layer.modules() if hasattr(m, "is_causal"))
     length = tokens.shape[1]
@@ -88,6 +89,9 @@ def layer_reach(forward: Forward, layer: nn.Module, tokens: Tensor, *, trials: i
         for handle in handles:
             handle.remove()
     queries = moved.nonzero().flatten() - middle
+    if not len(queries):
+        hint = "check the base's num_attention_heads and num_key_value_heads"
+        raise ModelError("the attention of a layer reads no token", hint=hint)
     # A query at distance d after the key sees it d keys to its left.
     left, right = int(queries.max()), -int(queries.min())
     return Reach(-1 if left == length - 1 - middle else left, -1 if right == middle else right)

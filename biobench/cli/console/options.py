@@ -12,7 +12,7 @@ from biobench.core.threads import prepare_threads
 from biobench.runs.options import Option, RunRequest, options
 
 PANELS = {
-    "Selection": ("name", "languages", "types", "tags"),
+    "Selection": ("languages", "types", "tags"),
     "Protocol": ("track", "no_test", "keep_model", "gate"),
     "Machine": ("device", "threads", "parallel", "seeds_at_once", "executor", "worker_gpus", "offline", "save_every"),
     "More": ("force", "wait", "started", "strict", "trust_remote_code"),
