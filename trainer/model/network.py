@@ -119,8 +119,8 @@ def check_base(source: str | Path, revision: str | None = None) -> PreTrainedCon
     where: dict[str, Any] = {"revision": revision, "local_files_only": True}
     try:
         config: PreTrainedConfig = AutoConfig.from_pretrained(str(source), **where)
-        folder = Path(cached_file(str(source), "config.json", **where)).parent
-        files = [safe_open(file, framework="pt") for file in folder.glob("*.safetensors")]
+        folder = Path(str(cached_file(str(source), "config.json", **where))).parent
+        files: list[Any] = [safe_open(file, framework="pt") for file in folder.glob("*.safetensors")]
         weights = {name for file in files for name in file.keys()}  # noqa: SIM118
     except (OSError, ValueError, SafetensorError):
         return None
