@@ -61,7 +61,7 @@ def ensure(
 
 
 def baselines(spec: TaskSpec, data: TaskData) -> list[Baseline]:
-    """Those of this type of task; the last one is the reader, which the text must have told something."""
+    """Those of this type of task; the last one is the reader, to which the text must say something."""
     kind = KINDS[spec.type]
     if kind.numeric:
         return number_baselines(spec, data)

@@ -115,7 +115,7 @@ class Evidence:
         """The counts of all seeds of a group, or why there are none, in words. Raises what damaged records raise.
 
         They are stored next to the store's index (never those of data under an agreement) until a file of the runs
-        changes: reading and counting predictions takes 4 ms a run, their counts 1 ms a group.
+        changes: 1,800 predictions are read in about 15 ms, the counts of a group in 1 ms.
         """
         if metric not in _AVERAGES:
             return f"{metric} is no average of F1 counts"

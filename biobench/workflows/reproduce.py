@@ -29,7 +29,7 @@ Agreement = Literal["identical", "within", "outside", "not run"]
 interval over test documents. outside: it does not, or the record's score is not that of its predictions. not run:
 checkpoint, task, data, engine or precision are missing, damaged or not those of the record, or the run failed."""
 LEAST_SEEDS = 3
-"""Submitted seeds from which the spread of one more can be told."""
+"""Submitted seeds that show how far one more may lie from them."""
 
 
 class Reproduction(NamedTuple):

@@ -34,17 +34,17 @@ def mentions(split: str, *texts: tuple[str, list[tuple[str, str]]]) -> list[Docu
     return found
 
 
-def scores(data: TaskData, played: Baseline, type: TaskType, draw: int = 0) -> Scores:
+def scores(data: TaskData, policy: Baseline, type: TaskType, draw: int = 0) -> Scores:
     return compute(
-        type=type, labels=data.labels, gold_labels=data.gold_labels, gold=data.test, predictions=played.draws[draw]
+        type=type, labels=data.labels, gold_labels=data.gold_labels, gold=data.test, predictions=policy.draws[draw]
     )
 
 
 def test_the_majority_class_has_the_scores_of_its_share() -> None:
     data = classified(["B", "A", "B"], ["B", "B", "B", "A"])
-    played, _ = label_baselines(data, 1, single=True)
-    assert {p.labels for p in played.draws[0]} == {("B",)}
-    found = scores(data, played, "single_label").values
+    policy, _ = label_baselines(data, 1, single=True)
+    assert {p.labels for p in policy.draws[0]} == {("B",)}
+    found = scores(data, policy, "single_label").values
     assert found["accuracy"] == 0.75
     assert found["macro_f1"] == pytest.approx((2 * 0.75 / 1.75) / 2)
     assert found["macro_f1_all"] == pytest.approx((2 * 0.75 / 1.75) / 3)
@@ -53,9 +53,9 @@ def test_the_majority_class_has_the_scores_of_its_share() -> None:
 
 def test_the_prior_says_what_more_than_half_have() -> None:
     data = classified(["AB", "AB", "AC", "B"], ["AB", "A", "C", ""])
-    _, played, _ = label_baselines(data, 1, single=False)
-    assert {p.labels for p in played.draws[0]} == {("A", "B")}
-    found = scores(data, played, "multi_label").values
+    _, policy, _ = label_baselines(data, 1, single=False)
+    assert {p.labels for p in policy.draws[0]} == {("A", "B")}
+    found = scores(data, policy, "multi_label").values
     # A: 2 of 4 under it, B: 1 of 4, C never said
     assert found["macro_f1"] == pytest.approx((4 / 6 + 2 / 5 + 0) / 3)
     assert found["micro_f1"] == pytest.approx(2 * 3 / (8 + 4))
@@ -68,13 +68,13 @@ def test_random_labels_hit_as_often_as_the_shares_say() -> None:
     single = classified(list(rng.choice(list("ABC"), 500, p=[0.6, 0.3, 0.1])), list(rng.choice(list("ABC"), 500)))
     several = classified(["AB", "A", "C", "A"] * 100, ["A", "BC", "ABC", ""] * 100)
     for data, one, type in ((single, True, "single_label"), (several, False, "multi_label")):
-        played = label_baselines(data, 7, single=one)[-1]
-        assert len(played.draws) > 1
-        assert played.draws[0] != played.draws[1]
-        assert played.draws == label_baselines(data, 7, single=one)[-1].draws
+        policy = label_baselines(data, 7, single=one)[-1]
+        assert len(policy.draws) > 1
+        assert policy.draws[0] != policy.draws[1]
+        assert policy.draws == label_baselines(data, 7, single=one)[-1].draws
         hits = [
-            sum(row["tp"] for row in scores(data, played, type, i).per_label.values())  # type: ignore[arg-type]
-            for i in range(len(played.draws))
+            sum(row["tp"] for row in scores(data, policy, type, i).per_label.values())  # type: ignore[arg-type]
+            for i in range(len(policy.draws))
         ]
         share = {x: sum(x in d.labels for d in data.train) / len(data.train) for x in "ABC"}
         hit = [share[x] for d in data.test for x in d.labels]
@@ -87,17 +87,17 @@ def test_no_mention_scores_nothing_and_random_mentions_little() -> None:
     data = TaskData(
         {"train": mentions("train", text), "test": mentions("test", *[text] * 300)}, ("D", "P"), ("D", "P"), "s", "h"
     )
-    nothing, played = mention_baselines(data, 1)
+    nothing, policy = mention_baselines(data, 1)
     assert set(scores(data, nothing, "span_ner").values.values()) == {0.0}
     # 7 words, two of them begin a D of one word and one a P of two
     hits = [
-        sum(row["tp"] for row in scores(data, played, "span_ner", i).per_label.values())
-        for i in range(len(played.draws))
+        sum(row["tp"] for row in scores(data, policy, "span_ner", i).per_label.values())
+        for i in range(len(policy.draws))
     ]
     spread = math.sqrt(300 * (2 * (2 / 7) * (5 / 7) + (1 / 7) * (6 / 7)))
     assert abs(np.mean(hits) - 300 * (2 * 2 / 7 + 1 / 7)) < 4 * spread / math.sqrt(len(hits))
-    assert all(0 <= s.start < s.end <= len(text[0]) for p in played.draws[0] for s in p.spans)
-    assert not any(s.label == "P" and s.start == text[0].index("men") for p in played.draws[0] for s in p.spans)
+    assert all(0 <= s.start < s.end <= len(text[0]) for p in policy.draws[0] for s in p.spans)
+    assert not any(s.label == "P" and s.start == text[0].index("men") for p in policy.draws[0] for s in p.spans)
 
 
 def test_the_dictionary_takes_the_longest_match_and_the_majority_type() -> None:
@@ -130,6 +130,6 @@ def test_the_bag_of_words_reads() -> None:
     data = classified(["A", "B", "C"] * 10, ["A", "B", "C"] * 5)
     assert scores(data, bag_of_words(data, 0, single=True), "single_label").values["accuracy"] == 1
     several = classified(["AB", "A", "B", ""] * 10, ["AB", "A", "", "B"])
-    played = bag_of_words(several, 0, single=False)
-    assert {p.document: p.labels for p in played.draws[0]}["test2"] == ()
-    assert all("C" not in p.labels for p in played.draws[0]), "a label without training documents is never said"
+    policy = bag_of_words(several, 0, single=False)
+    assert {p.document: p.labels for p in policy.draws[0]}["test2"] == ()
+    assert all("C" not in p.labels for p in policy.draws[0]), "a label without training documents is never predicted"

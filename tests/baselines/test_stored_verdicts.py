@@ -97,18 +97,13 @@ def test_damaged_and_foreign_files(tmp_path: Path) -> None:
     assert "another task" in finding.what
 
 
-def test_a_run_asks_once_and_the_report_shows_floors(tmp_path: Path) -> None:
+def test_a_run_asks_once_and_the_report_shows_baselines(tmp_path: Path) -> None:
     model = str(make_tiny_encoder(tmp_path / "tiny"))
     results = tmp_path / "results"
 
     def made(seed: int, **more: Any) -> None:
-        fast: dict[str, Any] = {
-            "device": "cpu",
-            "overrides": ["training.epochs=1"],
-            "limit": 24,
-            "results_dir": results,
-        }
-        (one,) = run(model, "demo_topic", seeds=seed, **fast, **more)
+        fast = {"device": "cpu", "overrides": ["training.epochs=1"], "limit": 24}
+        (one,) = run(model, "demo_topic", seeds=seed, results_dir=results, **fast, **more)
         assert one.status == "done", one.reason
 
     made(1, gate=False)

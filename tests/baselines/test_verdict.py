@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +25,23 @@ def demo() -> dict[str, tuple[LoadedTask, TaskData]]:
     """The two generated corpora."""
     tasks = [load_task(name) for name in ("demo_ner", "demo_topic")]
     return {t.id: (t, load_data(t, None)) for t in tasks}
+
+
+Judge = Callable[..., BaselineRecord]
+
+
+@pytest.fixture(scope="module")
+def judge(demo: dict[str, tuple[LoadedTask, TaskData]]) -> Judge:
+    """The gate on documents of the training and the test split with these labels, after a change."""
+
+    def judged(train: list[Document], test: list[Document], labels: Sequence[str] = "AB", change: Any = None) -> Any:
+        task = demo["demo_topic"][0]
+        spec = task.spec.model_copy(update={"labels": list(labels)})
+        parts = {"train": train, "validation": train[:5], "test": test}
+        data = TaskData(parts, tuple(labels), tuple(labels), "generated", "h")
+        return gate(replace(task, spec=spec), data if change is None else broken(data, change))
+
+    return judged
 
 
 def failed(verdict: BaselineRecord) -> set[str]:
@@ -106,7 +124,7 @@ def test_permuting_keeps_groups_together() -> None:
     assert significant <= 2
 
 
-def in_groups(groups: int, size: int, labels: Sequence[str] = "ABC") -> TaskData:
+def in_groups(groups: int, size: int, labels: Sequence[str] = "ABC") -> tuple[list[Document], list[Document]]:
     """Sentences whose last word tells their label; in each group labels keep their order and mostly stay a row."""
     rng = np.random.default_rng(7)
 
@@ -121,25 +139,23 @@ def in_groups(groups: int, size: int, labels: Sequence[str] = "ABC") -> TaskData
                                       labels=(labels[at],)))  # fmt: skip
         return found
 
-    documents = {"train": made("train", 40), "validation": made("validation", 4), "test": made("test", groups)}
-    return TaskData(documents, tuple(labels), tuple(labels), "generated", "h")
+    return made("train", 40), made("test", groups)
 
 
-def test_few_groups_are_asked_by_documents(demo: dict[str, tuple[LoadedTask, TaskData]]) -> None:
+def test_few_groups_are_asked_by_documents(judge: Judge) -> None:
     """Four hospitals have 24 orders, so no p below 0.01; their forty documents have enough."""
-    task = replace(demo["demo_topic"][0], spec=demo["demo_topic"][0].spec.model_copy(update={"labels": list("ABC")}))
     few = in_groups(4, 10)
-    verdict = gate(task, few)
+    verdict = judge(*few, "ABC")
     assert verdict.passed, verdict.reasons
     assert verdict.test_groups == 4
     assert any("by documents, as 4 test groups are too few" in check.words for check in verdict.checks)
-    assert not gate(task, broken(few, labels_shuffled(1))).passed
-    tiny = gate(task, in_groups(1, 5))
+    assert not judge(*few, "ABC", labels_shuffled(1)).passed
+    tiny = judge(*in_groups(1, 5), "ABC")
     assert not tiny.passed
     assert all("5 test documents cannot show it, the gate needs 8" in reason for reason in tiny.reasons)
 
 
-def test_pairs_of_texts_are_read_together(demo: dict[str, tuple[LoadedTask, TaskData]]) -> None:
+def test_pairs_of_texts_are_read_together(judge: Judge) -> None:
     """The label says whether both texts are of one kind; neither text alone tells it."""
     rng = np.random.default_rng(3)
     kinds = {"heart": ["cardiac", "pulse", "valve"], "lung": ["cough", "asthma", "airway"]}
@@ -153,18 +169,14 @@ def test_pairs_of_texts_are_read_together(demo: dict[str, tuple[LoadedTask, Task
             found.append(Document(f"{split}{i}", f"{split}{i}", second, split, labels=(label,), query=first))
         return found
 
-    parts = {"train": made("train", 150), "validation": made("validation", 10), "test": made("test", 60)}
-    data = TaskData(parts, ("other", "same"), ("other", "same"), "generated", "h")
-    spec = demo["demo_topic"][0].spec.model_copy(update={"labels": ["other", "same"]})
-    task = replace(demo["demo_topic"][0], spec=spec)
-    assert gate(task, data).passed
+    texts = made("train", 150), made("test", 60), ("other", "same")
+    assert judge(*texts).passed
     for alone in ({"query": ""}, {"text": "none"}):
-        half = broken(data, lambda documents, a=alone: [replace(d, **a) for d in documents])
-        assert not gate(task, half).passed
-    assert "beats permuted" in failed(gate(task, broken(data, labels_shuffled(2))))
+        assert not judge(*texts, lambda documents, a=alone: [replace(d, **a) for d in documents]).passed
+    assert "beats permuted" in failed(judge(*texts, labels_shuffled(2)))
 
 
-def test_labels_learned_by_heart_are_no_information(two_labels) -> None:
+def test_labels_learned_by_heart_are_no_information(judge: Judge) -> None:
     """Random labels, and a test split that repeats training: the reader is right everywhere and has read nothing."""
     rng = np.random.default_rng(5)
     made = [
@@ -173,14 +185,14 @@ def test_labels_learned_by_heart_are_no_information(two_labels) -> None:
     ]
     copies = [replace(d, id=f"t{d.id}", group=f"t{d.id}", split="test", text=d.text.upper()) for d in made[:60]]
     new = [replace(d, split="test") for d in made[200:]]
-    only = two_labels(made[:200], copies)
+    only = judge(made[:200], copies)
     assert failed(only) == {"overlap"}
     assert "of 60 test documents 60 stand verbatim in training" in only.reasons[0]
-    both = two_labels(made[:200], copies + new)
+    both = judge(made[:200], copies + new)
     assert "beats permuted" in failed(both)
     assert any("the text is tested on the other 100" in check.words for check in both.checks)
-    few = two_labels(made[:200], copies[:5] + new)
-    assert few.flags == (), "few copies are left out, and nothing else"
+    few = judge(made[:200], copies[:5] + new)
+    assert few.flags == (), "few copies are excluded, and nothing else"
     assert any("5 stand verbatim in training; the text is tested on the other 100" in c.words for c in few.checks)
 
 
@@ -196,34 +208,19 @@ def labelled(
     return documents
 
 
-@pytest.fixture
-def two_labels(
-    demo: dict[str, tuple[LoadedTask, TaskData]],
-) -> Callable[[list[Document], list[Document]], BaselineRecord]:
-    """The gate on documents with the labels A and B."""
-    spec = demo["demo_topic"][0].spec.model_copy(update={"labels": ["A", "B"]})
-    task = replace(demo["demo_topic"][0], spec=spec)
-
-    def judged(train: list[Document], test: list[Document]) -> BaselineRecord:
-        parts = {"train": train, "validation": train[:5], "test": test}
-        return gate(task, TaskData(parts, ("A", "B"), ("A", "B"), "generated", "h"))
-
-    return judged
-
-
 def by_length(number: int, words: list[str]) -> str:
     return "AB"[len(words) > 22]
 
 
-def test_labels_that_follow_from_the_length_are_refused(two_labels) -> None:
+def test_labels_that_follow_from_the_length_are_refused(judge: Judge) -> None:
     rng = np.random.default_rng(1)
-    verdict = two_labels(labelled(rng, "train", 400, by_length), labelled(rng, "test", 150, by_length))
+    verdict = judge(labelled(rng, "train", 400, by_length), labelled(rng, "test", 150, by_length))
     assert "beats length only" in failed(verdict)
     (policy,) = [p for p in verdict.policies if p.name == "length only"]
     assert policy.scores["macro_f1"] > 0.95
 
 
-def test_patients_in_both_splits_are_refused_or_flagged(two_labels) -> None:
+def test_patients_in_both_splits_are_refused_or_flagged(judge: Judge) -> None:
     """Each patient has one label and words of their own, which tell the patient and nothing else."""
     rng = np.random.default_rng(3)
     label = {patient: str(rng.choice(["A", "B"])) for patient in range(80)}
@@ -235,12 +232,12 @@ def test_patients_in_both_splits_are_refused_or_flagged(two_labels) -> None:
             for p in patients for i in range(4)
         ]  # fmt: skip
 
-    shared = two_labels(notes("train", range(40)), notes("test", range(40)))
+    shared = judge(notes("train", range(40)), notes("test", range(40)))
     assert failed(shared) == {"overlap"}
     assert "160 are of groups (patients, articles) that training has too" in shared.reasons[0]
-    partly = two_labels(notes("train", range(40)), notes("test", range(20, 60)))
+    partly = judge(notes("train", range(40)), notes("test", range(20, 60)))
     assert "beats permuted" in failed(partly), "asked of new patients, the words tell nothing"
-    few = two_labels(labelled(rng, "train", 300, by_word), [*labelled(rng, "test", 100, by_word), *shifted(rng)])
+    few = judge(labelled(rng, "train", 300, by_word), [*labelled(rng, "test", 100, by_word), *shifted(rng)])
     assert few.passed
     assert any("3 are of groups (patients, articles) that training has too" in flag for flag in few.flags)
 
