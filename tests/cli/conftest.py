@@ -1,7 +1,5 @@
 """The tiny random encoder that all command-line tests fine-tune."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

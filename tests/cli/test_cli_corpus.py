@@ -1,7 +1,5 @@
 """A pretraining corpus from end to end: built, trained on, compared with the tasks; text, ledger, record, report."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from functools import partial
@@ -46,7 +44,7 @@ def text(biobench: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.usefixtures("text")
-def test_a_corpus_is_built_looked_at_and_trained_on(biobench: Run) -> None:
+def test_a_corpus_is_built_looked_at_and_trained_on(biobench):
     folder = Path(biobench("corpus", "build", "toy_detour", *SETS, "--quiet").ok().out.partition(":")[0])
     assert folder.parent == Path("runs/corpora")
     rows = biobench("corpus", "stats", folder, "--json").json()
@@ -73,7 +71,7 @@ def test_a_corpus_is_built_looked_at_and_trained_on(biobench: Run) -> None:
 
 
 @pytest.mark.usefixtures("text")
-def test_a_build_that_is_stopped_goes_on(biobench: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_that_is_stopped_goes_on(biobench, monkeypatch):
     monkeypatch.setattr(tokenised, "DOCUMENTS", 5)
     monkeypatch.setattr(tokenised, "ALONE", 100)
     asked: list[int] = []
@@ -121,11 +119,10 @@ def seen() -> set[int]:
 
 
 @pytest.mark.usefixtures("data")
-def test_a_leak_stands_in_the_record_and_on_the_report(biobench: Run) -> None:
+def test_a_leak_stands_in_the_record_and_on_the_report(biobench):
     model = pretrain(biobench, "leaky", "--no-exclude-tasks")
     run(biobench, model)
     before = Store("results").records()[0].contamination
-    assert before is not None
     assert (before.corpus, before.test, before.excluded) == ("toy_detour", None, False)
     assert any("has not been compared" in note for note in build("results").notes)
 
@@ -134,7 +131,6 @@ def test_a_leak_stands_in_the_record_and_on_the_report(biobench: Run) -> None:
     assert rows["validation"]["seen"] == 0
     for record in Store("results").records():
         known = record.contamination
-        assert known is not None
         assert (known.seen, known.corpus_hash, known.base) == (LEAKED, before.corpus_hash, "fresh weights")
 
     row = next(r for r in biobench("report", "--format", "json").json() if r["source"] == "run")
@@ -150,11 +146,10 @@ def test_a_leak_stands_in_the_record_and_on_the_report(biobench: Run) -> None:
     assert (seen(), len(Store("results").records())) == ({LEAKED}, 3)
 
 
-def test_excluded_documents_are_said_to_be(biobench: Run, data: Path) -> None:
+def test_excluded_documents_are_said_to_be(biobench, data):
     model = pretrain(biobench, "clean")
     run(biobench, model)
     known = Store("results").records()[0].contamination
-    assert known is not None
     assert (known.excluded, known.test) == (True, None)
     assert any("were excluded from its training text 'toy_detour'" in note for note in build("results").notes)
 
@@ -167,7 +162,6 @@ def test_excluded_documents_are_said_to_be(biobench: Run, data: Path) -> None:
         """What a new results folder would say of the checkpoint with this list."""
         (model / "exclusion.json").write_text(json.dumps(listed))
         known = contamination(model, "any", "diamed", data_hash, "nowhere")
-        assert known is not None
         return known.excluded
 
     listed = json.loads((model / "exclusion.json").read_text())
@@ -187,7 +181,7 @@ def test_excluded_documents_are_said_to_be(biobench: Run, data: Path) -> None:
 
 
 @pytest.mark.usefixtures("data")
-def test_text_is_given_to_a_model_by_name(biobench: Run, tiny: Path, tmp_path: Path) -> None:
+def test_text_is_given_to_a_model_by_name(biobench, tiny, tmp_path):
     run(biobench, tiny)
     assert Store("results").records()[0].contamination is None
     assert "2 stored runs" in overlap(biobench, "text.jsonl", "--model", tiny).ok().err
@@ -202,9 +196,7 @@ def test_text_is_given_to_a_model_by_name(biobench: Run, tiny: Path, tmp_path: P
     assert not Path("new").exists()
 
 
-def test_tasks_that_are_not_guarded_are_named_and_can_be_counted_later(
-    biobench: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tasks_that_are_not_guarded_are_named_and_can_be_counted_later(biobench, data, tmp_path, monkeypatch):
     """Trained without the data of a task, then compared with it: what the run guarded is not what is at hand now."""
     tasks = [load_task("diamed"), load_task("meddialog_fr")]
     monkeypatch.setattr("biobench.data.catalog.list_tasks", lambda: tasks)

@@ -1,7 +1,6 @@
 """`needle`: the runs and their grid; and all lengths up to 8,192 tokens in bounded memory."""
 
-from __future__ import annotations
-
+import json
 import os
 from pathlib import Path
 
@@ -12,8 +11,7 @@ from biobench.core.machine import peak_memory_bytes, reset_peak_memory
 from biobench.data.suite import suite_tasks
 from biobench.report.details.needle import needle_grids
 from biobench.store import Store
-from tests.helpers.cli_make import Run
-from tests.helpers.spec_make import write_spec
+from tests.helpers.needle_make import needle_spec
 from tests.helpers.tiny import make_tiny_encoder
 
 FAST = ("--device", "cpu", "--parallel", "1")
@@ -22,24 +20,12 @@ FAST = ("--device", "cpu", "--parallel", "1")
 def spec(folder: Path, lengths: tuple[int, ...] = (128, 256), notes: int = 300, *parts: int) -> Path:
     """A needle task of these lengths; parts: examples of train, validation and test."""
     examples = dict(zip(("train", "validation", "test"), parts or (96, 48, 96), strict=True))
-    reader = {"format": "needle", "lengths": list(lengths), "notes": notes, "examples": examples}
-    return write_spec(
-        folder / "needle_tiny.yaml",
-        type="needle",
-        source={"id": "made", "generated": True},
-        reader=reader,
-        unit="document",
-        labels=["absent", "present"],
-        protocol={"max_length": 8192},
-        head={"kind": "sequence"},
-        training={"encoder": "frozen", "epochs": 1, "learning_rate": 5e-5},
-        probe={"pooling": "attention", "learning_rates": [1e-3, 1e-2], "epochs": 1, "segments": 8},
-        metric={"primary": "accuracy", "paper": "accuracy"},
-        gate={"expect": "chance"},
-    )
+    reader = json.dumps({"lengths": lengths, "notes": notes, "examples": examples})[1:-1]
+    probe = "pooling: attention, learning_rates: [1e-3, 1e-2], epochs: 1, segments: 8"
+    return needle_spec(folder, reader, probe, language="en")
 
 
-def test_its_runs_are_those_of_run_and_the_report_has_the_grid(biobench: Run, tiny: Path, tmp_path: Path) -> None:
+def test_its_runs_are_those_of_run_and_the_report_has_the_grid(biobench, tiny, tmp_path):
     arguments = (tiny, "--task", spec(tmp_path), "--seeds", "1,2", *FAST)
     rows = biobench("needle", *arguments, "--json").json()
     assert [row["primary"] for row in rows] == ["accuracy"] * 2
@@ -48,14 +34,12 @@ def test_its_runs_are_those_of_run_and_the_report_has_the_grid(biobench: Run, ti
     assert not [name for name in scores if "256" in name], "the model reads 128 tokens"
     shown = biobench("needle", *arguments).out
     assert shown.count("skipped") == 2
-    assert "tiny · needle_tiny: accuracy in %, 2 seeds, window 128" in shown.splitlines()
+    assert "tiny · needle_made: accuracy in %, 2 seeds, window 128" in shown.splitlines()
     (grid,) = needle_grids(tmp_path / "results")
     assert (grid.share(128).documents, grid.share(256), grid.window) == (48, None, 128)
 
 
-def test_without_a_task_it_is_the_suite_s_two_languages(
-    biobench: Run, tiny: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_task_it_is_the_suite_s_two_languages(biobench, tiny, monkeypatch):
     asked = []
     monkeypatch.setattr("biobench.cli.run.run_request", lambda request, **_: asked.append(request) or 0)
     biobench("needle", tiny, "--dry-run").ok()
@@ -63,9 +47,7 @@ def test_without_a_task_it_is_the_suite_s_two_languages(
     assert [task.id for task in suite_tasks("needle")] == ["needle_en", "needle_fr"], "variants stay out"
 
 
-def test_all_lengths_to_8192_tokens_run_in_bounded_memory(
-    biobench: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_lengths_to_8192_tokens_run_in_bounded_memory(biobench, tmp_path, monkeypatch):
     """One 8,192 x 8,192 matrix of fp32 would alone take 268 MB a head; nothing like it may be held."""
     if not os.access("/proc/self/clear_refs", os.W_OK):
         pytest.skip("this system does not let a process measure its own peak memory")

@@ -4,8 +4,6 @@ It is searched as bytes, in archives and in the columns of tables, in everything
 reports, pages, packs, caches and temporary folders, and what stands on the terminal.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -49,7 +47,7 @@ def run(biobench: Run, model: str, *more: str) -> Said:
     return biobench("run", model, *where, *more)
 
 
-def test_open_data_would_be_seen(private: Path, biobench: Run) -> None:
+def test_open_data_would_be_seen(private, biobench):
     """The same run without the agreement keeps ids and gold, and the search finds them."""
     for path in private.glob("own_*.yaml"):
         text = path.read_text().splitlines()
@@ -58,7 +56,7 @@ def test_open_data_would_be_seen(private: Path, biobench: Run) -> None:
     assert any(hit.startswith("results/runs/") for hit in found(private))
 
 
-def test_nothing_that_the_commands_write_or_print_holds_the_word(private: Path, biobench: Run) -> None:
+def test_nothing_that_the_commands_write_or_print_holds_the_word(private, biobench):
     make_tiny_encoder(private / "two")
     for model, more in (("one", ()), ("two", ("--seeds", "1"))):
         said = silent(run(biobench, model, *TASKS, "--json", *more)).ok()
@@ -88,7 +86,7 @@ def test_nothing_that_the_commands_write_or_print_holds_the_word(private: Path, 
     assert found(private) == []
 
 
-def test_a_run_that_falls_over_quotes_nothing(private: Path, biobench: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_falls_over_quotes_nothing(private, biobench, monkeypatch):
     def fall(loaded: Any, prepared: Any, *_: Any) -> NoReturn:
         raise ValueError(f"cannot use {prepared.test.documents[0].text!r}")
 

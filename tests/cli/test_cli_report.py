@@ -1,20 +1,26 @@
-"""`report` and `compare`: short, own runs first; filters that name nothing and wrong input are refused in one line."""
-
-from __future__ import annotations
+"""`report`, `compare` and `errors`: own runs first, mistakes in context; wrong input is refused in one line."""
 
 import json
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from biobench.comparison.compare import compare
+from biobench.data.catalog import load_task
+from biobench.data.load import load_data
+from biobench.report.details.mistaken import read_mistakes
 from biobench.report.frame import build
 from biobench.report.printers import to_text
 from biobench.report.results import load
-from tests.helpers.cli_make import Run
+from biobench.schema.document import Prediction, Span
+from biobench.store import Store
+from tests.helpers.cli_make import Run, Said
 from tests.helpers.compare_make import save_runs as save_compared
 from tests.helpers.report_make import save_run, save_runs
+from tests.helpers.spec_make import write_spec
+from tests.helpers.submission_make import honest_run
 
 
 @pytest.fixture
@@ -35,13 +41,13 @@ def known(tmp_path: Path) -> Path:
         ("--model", "own-encodr", "did you mean 'own-encoder'?"),
     ],
 )
-def test_an_unknown_value_is_refused(option: str, value: str, hint: str, biobench: Run, known: Path) -> None:
+def test_an_unknown_value_is_refused(option, value, hint, biobench, known):
     said = biobench("report", "--task", "gad", option, value)
     assert said.refusal() == f"{option} '{value}' is not known"
     assert said.err.splitlines()[1] == f"hint: {hint}"
 
 
-def test_without_results_the_published_rows_are_shown(biobench: Run, tmp_path: Path) -> None:
+def test_without_results_the_published_rows_are_shown(biobench, tmp_path):
     said = biobench("report", "--source", "published", "--format", "json").ok()
     assert said.err == ""
     models = {row["model"] for row in said.json()}
@@ -50,7 +56,7 @@ def test_without_results_the_published_rows_are_shown(biobench: Run, tmp_path: P
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_task_that_only_results_have(biobench: Run, known: Path) -> None:
+def test_a_task_that_only_results_have(biobench, known):
     (row, *_) = biobench("report", "--task", "my_task", "--format", "json").json()
     assert row["model"] == "own-encoder"
     assert biobench("report", "--suite", row["suite"], "--format", "json").json()
@@ -73,22 +79,20 @@ def results(tmp_path: Path) -> Path:
     return folder
 
 
-def test_published_and_own_rows_at_80_columns(results: Path, tmp_path: Path) -> None:
+def test_published_and_own_rows_at_80_columns(results, tmp_path):
     same_as_golden(to_text(build(load(tmp_path / "none"), "paper"), width=80), "report_published_80.txt")
     same_as_golden(to_text(build(results, "paper", tasks=["gad", "hoc"]), width=80), "report_own_80.txt")
 
 
 @pytest.mark.parametrize("suite", ["blurb", "drbenchmark"])
-def test_a_declared_suite_folds(suite: str, biobench: Run, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_declared_suite_folds(suite, biobench, results, monkeypatch):
     save_runs(results, "my-org/my-encoder", "quaero_medline", {42: 0.601, 43: 0.611})
     monkeypatch.setenv("COLUMNS", "80")
     same_as_golden(biobench("report", "--suite", suite).out, f"report_{suite}_80.txt")
 
 
 @pytest.mark.parametrize("format_", ["table", "md", "latex", "html"])
-def test_own_rows_come_first_and_published_ones_for_their_tasks_alone(
-    format_: str, biobench: Run, results: Path
-) -> None:
+def test_own_rows_come_first_and_published_ones_for_their_tasks_alone(format_, biobench, results):
     out = biobench("report", "--average", "paper", "--format", format_).out
     assert ("| gad" if format_ == "md" else "gad") in out
     assert out.index("my-encoder") < out.index("PubMedBERT")
@@ -98,11 +102,11 @@ def test_own_rows_come_first_and_published_ones_for_their_tasks_alone(
 
 
 @pytest.mark.parametrize("option", ["--per-seed", "--per-label", "--probabilities"])
-def test_what_only_data_formats_hold_is_refused_elsewhere(option: str, biobench: Run, results: Path) -> None:
+def test_what_only_data_formats_hold_is_refused_elsewhere(option, biobench, results):
     assert biobench("report", option).refusal() == f"{option} has no place in a table"
 
 
-def test_a_list_with_commas_is_several_tasks_and_sources(biobench: Run, results: Path) -> None:
+def test_a_list_with_commas_is_several_tasks_and_sources(biobench, results):
     report = ("report", "--source", "run", "--task")
     apart = biobench(*report, "gad", "--task", "hoc")
     assert biobench(*report, "gad,hoc") == apart
@@ -121,7 +125,7 @@ def unequal(tmp_path: Path) -> Path:
     return tmp_path / "results"
 
 
-def test_json_stands_alone_and_equals_the_library(biobench: Run, unequal: Path) -> None:
+def test_json_stands_alone_and_equals_the_library(biobench, unequal):
     said = biobench("compare", "good", "bad", "--json", "--rope", "1", "--average", "micro")
     assert said.err == ""
     held = compare("good", "bad", results_dir=unequal, rope=0.01, average="micro")
@@ -141,9 +145,77 @@ def test_json_stands_alone_and_equals_the_library(biobench: Run, unequal: Path) 
         ((DETOUR, TWIN, "--average", "macro"), "share no task", "--average paper"),
     ],
 )
-def test_wrong_input_is_one_line(
-    biobench: Run, unequal: Path, arguments: tuple[str, ...], what: str, hint: str
-) -> None:
+def test_wrong_input_is_one_line(biobench, unequal, arguments, what, hint):
     said = biobench("compare", *arguments)
     assert what in said.refusal()
     assert hint in said.err
+
+
+SENTENCE = "The\tO\npatient\tO\nhas\tO\n<asthma>\tB-Disease\ntoday\tO\n\nNo\tO\nfever\tB-Disease\nnow\tO\n\n"
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """An own task's YAML with a stored run: the first mention missed, a false one said in the second sentence."""
+    folder = tmp_path / "corpora" / "my_notes"
+    folder.mkdir(parents=True)
+    for name in ("train", "dev", "test"):
+        (folder / f"{name}.tsv").write_text(SENTENCE, encoding="utf-8")
+    files = {"train": "train.tsv", "validation": "dev.tsv", "test": "test.tsv"}
+    reader = {"format": "iob", "columns": ["token", "tag"], "separator": "tab", "scheme": "IOB2", "decode": "strict"}
+    spec = write_spec(tmp_path / "my_notes.yaml", source={"folder": "my_notes", "files": files, "reader": reader})
+    data = load_data(load_task(spec), tmp_path / "corpora")
+    first, second = data.test
+    assert first.text[16:24] == "<asthma>"
+    made = save_run(tmp_path / "results", "org/mine", "my_notes", 42, 0.5, data=data.hash)
+    said = [Prediction(first.id), Prediction(second.id, spans=(*second.spans, Span(0, 2, "Disease")))]
+    Store(tmp_path / "results").save(made, data.test, said)
+    return spec
+
+
+def errors(biobench: Run, own: Path, *more: str, data: str = "corpora") -> Said:
+    return biobench("errors", "org/mine", "--task", own, "--data-dir", data, *more)
+
+
+def test_mentions_in_context_of_an_own_task(own, biobench):
+    said = errors(biobench, own).ok()
+    assert said.out.startswith("org/mine on my_notes, seed 42: mistakes in 2 of 2 test documents\n")
+    assert "missed: Disease …The patient has [<asthma>] today…" in said.out
+    assert "false: Disease …[No] fever now…" in said.out
+    assert "gold \\ predicted" not in said.out
+    assert "false: " not in errors(biobench, own, "--kind", "missed").out
+    rows = [(r["kind"], r["gold_text"], r["said_text"]) for r in errors(biobench, own, "--json").json()]
+    assert rows == [("missed", "<asthma>", None), ("spurious", None, "No")]
+    without = errors(biobench, own, data="elsewhere").out
+    assert "missed: Disease 16-24" in without
+    assert "asthma" not in without
+    assert "no text: " in without
+
+
+def test_the_page_is_whole_and_inert(own, biobench, tmp_path):
+    assert errors(biobench, own, "--html", "page.html").out == "page.html: written\n"
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "&lt;asthma&gt;" in page
+    assert "<asthma>" not in page
+    assert "<script" not in page
+
+
+def test_confusion_of_single_labels(biobench, tmp_path):
+    record = honest_run(tmp_path / "results")
+    gold, said = Store(tmp_path / "results").load_predictions(record)
+    found = read_mistakes(load(tmp_path / "results"), "org/tiny", record.task.id)
+    expected = Counter((d.labels[0], p.labels[0]) for d, p in zip(gold, said, strict=True))
+    assert {(g, s): n for g, counted in found.confusion.items() for s, n in counted.items()} == expected
+    command = ("errors", "org/tiny", "--task", record.task.id)
+    out = biobench(*command).out
+    assert ("gold \\ predicted" in out, "more documents: --documents" in out) == (True, True)
+    wrong = next(pair for pair in expected if pair[0] != pair[1])
+    assert f"  gold {wrong[0]}, predicted {wrong[1]}\n" in biobench(*command, "--documents", "999").out
+
+
+def test_what_is_not_there_is_named(own, biobench, tmp_path):
+    said = biobench("errors", "org/mine", "--task", "gad")
+    assert said.refusal() == "'org/mine' has no stored run on 'gad'"
+    assert "my_notes" in said.err
+    assert "no run with seed 7" in errors(biobench, own, "--seed", "7").refusal()
+    assert errors(biobench, own, "--kind", "mised").refusal() == "--kind 'mised' is not known"

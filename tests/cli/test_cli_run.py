@@ -1,7 +1,5 @@
 """`run`, `rescore` and the Python face: statuses, exit codes, keys, and what is never done twice."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -9,7 +7,7 @@ import pytest
 import biobench as library
 from biobench.errors import DataUnavailableError
 from biobench.store import Store
-from tests.helpers.cli_make import FAST, Run, Said
+from tests.helpers.cli_make import FAST, Said
 from tests.helpers.spec_make import write_spec
 
 FIELDS = {
@@ -36,9 +34,7 @@ def suite_of(folder: Path, *tasks: str) -> Path:
     return file
 
 
-def test_json_stands_alone_on_stdout_and_the_same_command_trains_nothing_again(
-    biobench: Run, tiny: Path, tmp_path: Path
-) -> None:
+def test_json_stands_alone_on_stdout_and_the_same_command_trains_nothing_again(biobench, tiny, tmp_path):
     arguments = ("run", tiny, "--task", "demo_ner", "--task", "demo_topic", "--seeds", "1,2", "--json", *FAST)
     said = biobench(*arguments).ok()
     rows = said.json()
@@ -59,7 +55,7 @@ def test_json_stands_alone_on_stdout_and_the_same_command_trains_nothing_again(
     assert records(tmp_path / "results") == before
 
 
-def test_a_changed_protocol_and_a_limit_have_keys_of_their_own(biobench: Run, tiny: Path, tmp_path: Path) -> None:
+def test_a_changed_protocol_and_a_limit_have_keys_of_their_own(biobench, tiny, tmp_path):
     base = ("run", tiny, "--task", "demo_topic", "--seeds", "1", "--json")
     plain = biobench(*base, *FAST).json()[0]
     before = records(tmp_path / "results")
@@ -71,14 +67,12 @@ def test_a_changed_protocol_and_a_limit_have_keys_of_their_own(biobench: Run, ti
     assert (same["status"], same["key"]) == ("skipped", rate["key"]), "the same value written otherwise"
     assert before.items() <= records(tmp_path / "results").items(), "the earlier run stays as it was"
     written, limited = (Store("results").get("demo_topic", row["key"]) for row in (rate, limit))
-    assert written is not None
     assert written.protocol["training"]["learning_rate"] == 3e-5
     assert "training.learning_rate=3e-5" in written.overrides
-    assert limited is not None
     assert limited.limit == 32
 
 
-def test_dry_run_trains_nothing(biobench: Run, tiny: Path, tmp_path: Path) -> None:
+def test_dry_run_trains_nothing(biobench, tiny, tmp_path):
     base = ("run", tiny, "--suite", suite_of(tmp_path, "demo_ner", "gad"), "--json", *FAST)
     assert sorted(statuses(biobench(*base, "--seeds", "1,2", "--dry-run").ok())) == ["planned"] * 2 + ["unavailable"]
     assert not (tmp_path / "results").exists()
@@ -93,7 +87,7 @@ def test_dry_run_trains_nothing(biobench: Run, tiny: Path, tmp_path: Path) -> No
     assert line[-4:] == ["s", "limit", "24,", "training.epochs=1"]
 
 
-def test_a_task_of_a_suite_without_data_fails_nothing_unless_strict(biobench: Run, tiny: Path, tmp_path: Path) -> None:
+def test_a_task_of_a_suite_without_data_fails_nothing_unless_strict(biobench, tiny, tmp_path):
     base = ("run", tiny, "--suite", suite_of(tmp_path, "gad", "demo_topic", "deid"), "--seeds", "1", "--json", *FAST)
     rows = {row["task"]: row for row in biobench(*base).ok().json()}
     wanted = {"demo_topic": "done", "gad": "unavailable", "deid": "unavailable"}
@@ -104,7 +98,7 @@ def test_a_task_of_a_suite_without_data_fails_nothing_unless_strict(biobench: Ru
     assert "gad" in biobench(*base, "--strict").refusal()
 
 
-def test_named_tasks_without_data_are_listed_with_their_steps(biobench: Run, tmp_path: Path) -> None:
+def test_named_tasks_without_data_are_listed_with_their_steps(biobench, tmp_path):
     said = biobench("run", "org/m", "--task", "gad", "--task", "demo_topic", "--task", "deid")
     assert said.refusal() == "tasks gad, deid: no data below data"
     hint = said.err.splitlines()[-1]
@@ -133,9 +127,7 @@ def own_task(folder: Path, documents: int) -> Path:
     )
 
 
-def test_data_that_contradict_the_spec_are_told_and_refused_by_strict(
-    biobench: Run, tiny: Path, tmp_path: Path
-) -> None:
+def test_data_that_contradict_the_spec_are_told_and_refused_by_strict(biobench, tiny, tmp_path):
     fast = ("--set", "training.epochs=1", "--device", "cpu", "--parallel", "1", "--seeds", "1", "--no-gate")
     spec = own_task(tmp_path, documents=3)
     base = ("run", tiny, "--task", spec, "--data-dir", tmp_path / "store", "--json", *fast)

@@ -1,6 +1,4 @@
-"""`run` in other modes: under a name, validation only, with the model kept; its progress, its end and what follows."""
-
-from __future__ import annotations
+"""`run` in other modes: validation only, with the model kept; its progress, its end and what follows."""
 
 import io
 import json
@@ -19,7 +17,7 @@ from biobench.runs.result import RunName, RunResult
 from biobench.runs.table import end_of_run
 from biobench.store import Store
 from tests.helpers.checkpoints import make_checkpoint
-from tests.helpers.cli_make import FAST, Run
+from tests.helpers.cli_make import FAST
 from tests.helpers.compare_make import save_runs
 
 
@@ -29,7 +27,7 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_checkpoint("bert", tmp_path_factory.mktemp("families") / "bert")
 
 
-def test_validation_only_runs_never_meet_the_test_split(biobench: Run, tiny: Path, tmp_path: Path) -> None:
+def test_validation_only_runs_never_meet_the_test_split(biobench, tiny, tmp_path):
     base = ("run", tiny, "--task", "demo_topic", "--seeds", "1", "--json", *FAST)
     spared = biobench(*base, "--no-test").json()[0]
     assert (spared["status"], spared["split"]) == ("done", "validation")
@@ -51,9 +49,7 @@ def test_validation_only_runs_never_meet_the_test_split(biobench: Run, tiny: Pat
 KEPT = ("--seeds", "1", "--json", *FAST, "--set", "training.precision=fp32", "--keep-model", "kept")
 
 
-def test_a_kept_token_model_loads_in_the_pipeline_and_answers_as_the_run_did(
-    biobench: Run, bert: Path, tmp_path: Path
-) -> None:
+def test_a_kept_token_model_loads_in_the_pipeline_and_answers_as_the_run_did(biobench, bert, tmp_path):
     more = ("--set", "training.adapter.rank=4", "--set", "training.learning_rate=1e-2", *KEPT)
     row = biobench("run", bert, "--task", "demo_ner", *more).ok().json()[0]
     kept = tmp_path / row["model_folder"]
@@ -64,7 +60,7 @@ def test_a_kept_token_model_loads_in_the_pipeline_and_answers_as_the_run_did(
     assert (again["status"], "--force" in again["reason"]) == ("skipped", True)
 
 
-def test_a_kept_sequence_model_is_the_librarys_where_the_head_is(biobench: Run, bert: Path, tmp_path: Path) -> None:
+def test_a_kept_sequence_model_is_the_librarys_where_the_head_is(biobench, bert, tmp_path):
     modernbert = make_checkpoint("modernbert", tmp_path / "modernbert")
     base = ("--task", "demo_topic", *KEPT, "--set")
     linear = biobench("run", modernbert, *base, "head.pooling=cls").json()[0]
@@ -76,14 +72,11 @@ def test_a_kept_sequence_model_is_the_librarys_where_the_head_is(biobench: Run, 
     assert (tmp_path / pooled["model_folder"] / "head.safetensors").exists(), "BERT's own head has another pooling"
 
 
-OPTIONS = ("--task", "demo_topic", "--limit", "16", "--set", "training.epochs=1", "--no-gate", "--device", "cpu")
-
-
 ONE, TWO = RunName("k1", "tiny", "demo_topic", 1), RunName("k2", "tiny", "demo_ner", 2)
 DONE = RunResult("tiny", "demo_topic", 1, 1, "done", key="k1", scores={"macro_f1": 0.5}, seconds=3.0)
 
 
-def test_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_without_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr("biobench.cli.console.progress.QUIET", 0.0)
     with RunTerminal() as terminal:
         terminal.start(ONE, 1, 2)
@@ -100,12 +93,11 @@ def test_lines_without_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     ]
 
 
-def test_a_bar_for_each_run_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bar_for_each_run_on_a_terminal(monkeypatch):
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=120)
     monkeypatch.setattr("biobench.core.progress.Console", lambda stderr: console)
     with RunTerminal() as terminal:
-        assert terminal.bar is not None
         terminal.start(ONE, 1, 2)
         terminal.start(TWO, 2, 2)
         terminal.step(TWO, 3, 20, ProgressNote("continues where it was stopped"))
@@ -122,10 +114,10 @@ def test_a_bar_for_each_run_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def scored(model: str, seed: int, score: float, **fields: object) -> RunResult:
-    return RunResult(model, "gad", 1, seed, "done", scores={"macro_f1": score}, **fields)  # type: ignore[arg-type]
+    return RunResult(model, "gad", 1, seed, "done", scores={"macro_f1": score}, **fields)
 
 
-def test_means_words_and_next_command() -> None:
+def test_means_words_and_next_command():
     results = [scored("a", s, v, truncated_documents=3, lost_gold=0) for s, v in ((1, 0.5), (2, 0.6), (3, 0.7))]
     lines = list(end_of_run([*results, scored("b c", 1, 0.4)], "my results"))
     assert lines == [
@@ -136,7 +128,7 @@ def test_means_words_and_next_command() -> None:
     ]
 
 
-def test_scores_below_a_baseline_say_so() -> None:
+def test_scores_below_a_baseline_say_so():
     low = {"baseline": ("majority class", 0.397)}
     assert next(end_of_run([scored("a", 1, 0.0, **low)], "results")) == (
         "a on gad: macro_f1 0.00, below the baseline 39.70 (majority class)"
@@ -145,7 +137,7 @@ def test_scores_below_a_baseline_say_so() -> None:
     assert line.endswith("over 2 seeds, 1 of 2 runs below the baseline 39.70 (majority class)")
 
 
-def test_an_interrupt_says_what_is_kept(biobench: Run, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_says_what_is_kept(biobench, tiny, monkeypatch):
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -155,7 +147,7 @@ def test_an_interrupt_says_what_is_kept(biobench: Run, tiny: Path, monkeypatch: 
     assert "give the same command again" in said.err
 
 
-def test_what_was_run_is_compared_with_a_pulled_model(biobench: Run, tiny: Path) -> None:
+def test_what_was_run_is_compared_with_a_pulled_model(biobench, tiny):
     same = ("--task", "demo_topic", "--seeds", "1-3", *FAST[2:])  # of limited runs none is shared
     pulled = "results/submitted/org--dummy"
     biobench("run", "dummy", *same, "--results-dir", pulled).ok()
@@ -174,7 +166,7 @@ def test_what_was_run_is_compared_with_a_pulled_model(biobench: Run, tiny: Path)
     assert [row["status"] for row in json.loads(as_json.out)] == ["skipped"] * 3
 
 
-def test_runs_that_cannot_be_compared_are_shown_with_the_reason(biobench: Run, tiny: Path) -> None:
+def test_runs_that_cannot_be_compared_are_shown_with_the_reason(biobench, tiny):
     save_runs(Path("results"), "org/theirs", ("demo_ner",), 0.9, (1, 2, 3))
     said = biobench("run", tiny, "--task", "demo_topic", "--seeds", "1", *FAST, "--against", "org/theirs")
     assert said.status == 0, "the runs are made and stored"

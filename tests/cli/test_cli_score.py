@@ -1,9 +1,6 @@
 """`biobench score`: predictions of any system stand beside the runs, and what does not fit is refused with its line."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +39,7 @@ def call(biobench: Run, file: Path, task: str, *more: str, name: str = "my LLM")
 
 
 @pytest.mark.parametrize("task", ["demo_ner", "demo_topic"])
-def test_a_perfect_answer_scores_one_and_stands_as_outside(biobench: Run, tmp_path: Path, task: str) -> None:
+def test_a_perfect_answer_scores_one_and_stands_as_outside(biobench, tmp_path, task):
     rows = gold(task)[::-1]  # order does not matter
     said = call(biobench, write(tmp_path / "p.jsonl", rows), task, "--json").ok()
     (row,) = said.json()
@@ -58,7 +55,7 @@ def test_a_perfect_answer_scores_one_and_stands_as_outside(biobench: Run, tmp_pa
     assert biobench("rescore", "--json").json()[0]["outcome"] == "unchanged"
 
 
-def test_one_wrong_label_costs_what_it_is_worth(biobench: Run, tmp_path: Path) -> None:
+def test_one_wrong_label_costs_what_it_is_worth(biobench, tmp_path):
     rows = gold("demo_topic")
     labels = demo("demo_topic").labels
     rows[0]["labels"] = [next(label for label in labels if label != rows[0]["labels"][0])]
@@ -71,7 +68,7 @@ def test_one_wrong_label_costs_what_it_is_worth(biobench: Run, tmp_path: Path) -
     assert call(biobench, tmp_path / "p.jsonl", "demo_topic", "--seed", "1", "--json").json()[0]["key"] != forced["key"]
 
 
-def test_tags_on_the_corpus_tokens_are_decoded_as_gold_is(biobench: Run, tmp_path: Path) -> None:
+def test_tags_on_the_corpus_tokens_are_decoded_as_gold_is(biobench, tmp_path):
     rows = [{"document": d.id, "tags": list(d.tags)} for d in demo("demo_ner").test]
     row = call(biobench, write(tmp_path / "p.jsonl", rows), "demo_ner", "--json").json()[0]
     assert row["scores"]["micro_f1"] == 1.0
@@ -103,15 +100,13 @@ def first(rows: Rows, **changed: Any) -> Rows:
         ("demo_topic", lambda r: [r[0], "no object"], ":2: is not a JSON object"),
     ],
 )
-def test_what_does_not_fit_is_refused(
-    biobench: Run, tmp_path: Path, task: str, spoil: Callable[[Rows], Rows], words: str
-) -> None:
+def test_what_does_not_fit_is_refused(biobench, tmp_path, task, spoil, words):
     refusal = call(biobench, write(tmp_path / "p.jsonl", spoil(gold(task))), task).refusal()
     assert (words in refusal, "p.jsonl" in refusal) == (True, True), refusal
     assert not (tmp_path / "results").exists()
 
 
-def test_the_documents_to_answer_hold_no_gold(biobench: Run, tmp_path: Path) -> None:
+def test_the_documents_to_answer_hold_no_gold(biobench, tmp_path):
     biobench("score", "--task", "demo_ner", "--documents", tmp_path / "d.jsonl").ok()
     rows = [json.loads(line) for line in (tmp_path / "d.jsonl").read_text().splitlines()]
     assert [r["document"] for r in rows] == [d.id for d in demo("demo_ner").test]

@@ -1,18 +1,13 @@
 """`biobench slurm`: scripts that bash accepts, that hand a signal on and ask for another try."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
 import signal
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
-
-from tests.helpers.cli_make import Run
 
 WORKER = ("--", "run", "dummy", "--task", "demo_ner")
 
@@ -23,7 +18,7 @@ def accepted(script: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_an_array_of_workers(biobench: Run) -> None:
+def test_an_array_of_workers(biobench):
     options = ("--time", "04:00:00", "--partition", "gpu_p5", "--gpu", "h100", "--workers", "16", "--grace", "300")
     command = ("--", "run", "org/my model", "--suite", "fr", "--force", "--offline")
     out = biobench("slurm", *options, "--setup", "module load python", "--sbatch=--account=abc@h100", *command).out
@@ -50,11 +45,11 @@ def test_an_array_of_workers(biobench: Run) -> None:
         (("--time", "60", "--nodes", "2", "--", "pretrain", "--out", "x"), "no recipe is named"),
     ],
 )
-def test_what_it_refuses(biobench: Run, arguments: tuple[str, ...], message: str) -> None:
+def test_what_it_refuses(biobench, arguments, message):
     assert message in biobench("slurm", *arguments).refusal()
 
 
-def test_pretraining_on_nodes(biobench: Run) -> None:
+def test_pretraining_on_nodes(biobench):
     options = ("--nodes", "2", "--gpus-per-node", "4", "--time", "1-00:00:00", "--gpu", "any")
     command = ("pretrain", "toy_detour", "--out", "runs/detour", "--resume", "--set", "engine.seed=3")
     out = biobench("slurm", *options, "--", *command).out
@@ -76,7 +71,7 @@ for n in $(seq 600); do sleep 0.1; done
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-def test_the_signal_is_handed_on_and_the_job_requeued(biobench: Run, tmp_path: Path) -> None:
+def test_the_signal_is_handed_on_and_the_job_requeued(biobench, tmp_path):
     """The script itself, with stand-ins for `biobench` and `scontrol`."""
     (tmp_path / "job.sh").write_text(biobench("slurm", "--time", "60", *WORKER).out)
     (tmp_path / "bin").mkdir()

@@ -1,12 +1,9 @@
 """Small things of `run` and data: the dummy, overrides of one task, plug-ins, lengths, empty text."""
 
-from __future__ import annotations
-
 import sys
 import types
 from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint
-from pathlib import Path
 
 import pytest
 
@@ -19,12 +16,10 @@ from biobench.runs.provenance import _driver
 from biobench.schema.document import Document, Prediction
 from biobench.schema.kind import PLUGIN_METRICS
 from biobench.score.compute import compute
-from tests.helpers.cli_make import FAST, Run
+from tests.helpers.cli_make import FAST
 
 
-def test_the_dummy_tries_a_task_without_a_checkpoint(
-    biobench: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_dummy_tries_a_task_without_a_checkpoint(biobench, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     base = ("run", "dummy", "--task", "demo_ner", "--task", "demo_topic", "--seeds", "1", "--json", *FAST)
     assert [(row["status"], row["model"]) for row in biobench(*base).json()] == [("done", "dummy")] * 2
@@ -32,7 +27,7 @@ def test_the_dummy_tries_a_task_without_a_checkpoint(
     assert [row["status"] for row in biobench(*base).json()] == ["skipped", "skipped"], "made anew it is the same model"
 
 
-def test_the_driver_is_read_from_its_file(tmp_path: Path) -> None:
+def test_the_driver_is_read_from_its_file(tmp_path):
     text = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024\n"
     (tmp_path / "version").write_text(text)
     assert _driver(tmp_path / "version") == "550.54.15"
@@ -53,9 +48,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     plugins.cache_clear()
 
 
-def test_a_package_brings_a_folder_of_tasks_but_no_member_of_a_suite(
-    installed: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_package_brings_a_folder_of_tasks_but_no_member_of_a_suite(installed, monkeypatch, tmp_path):
     text = (tasks_folder() / "demo" / "demo_ner.yaml").read_text().replace("id: demo_ner", "id: their_ner")
     (tmp_path / "fr").mkdir()
     (tmp_path / "fr" / "their_ner.yaml").write_text(text)
@@ -69,7 +62,7 @@ def test_a_package_brings_a_folder_of_tasks_but_no_member_of_a_suite(
         spec_paths()
 
 
-def test_a_package_brings_a_metric(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_brings_a_metric(monkeypatch):
     monkeypatch.setitem(PLUGIN_METRICS, "covered", lambda run: len(run.predictions) / len(run.gold))
     gold = [Document(str(i), "g", "", "test", labels=("A",)) for i in range(4)]
     scores = compute(
@@ -80,7 +73,7 @@ def test_a_package_brings_a_metric(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_task("demo_topic", ["metric.primary=covered"]).spec.metric.primary == "covered"
 
 
-def test_a_plug_in_that_does_not_load_is_named(installed: Callable[..., None]) -> None:
+def test_a_plug_in_that_does_not_load_is_named(installed):
     installed("biobench.readers", "broken", "no_such_module_anywhere")
     with pytest.raises(SpecError, match=r"plug-in 'broken' .* cannot be loaded"):
         plugins("biobench.readers")

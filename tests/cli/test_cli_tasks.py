@@ -1,7 +1,5 @@
 """`tasks` and `data`: a corpus of one's own, missing data and where it was looked for, splits for other scripts."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -26,7 +24,7 @@ def made(biobench: Run, fixtures: Path, tmp_path: Path) -> Path:
     return tmp_path / "ours.yaml"
 
 
-def test_columns_are_named_and_an_edited_spec_is_counted_again(biobench: Run, tmp_path: Path) -> None:
+def test_columns_are_named_and_an_edited_spec_is_counted_again(biobench, tmp_path):
     rows = [f"{i}\tA note on patient {i} of the ward.\t{'a;b' if i % 3 else 'b'}\tp{i // 2}" for i in range(40)]
     (tmp_path / "ward").mkdir()
     (tmp_path / "ward" / "all.tsv").write_text("no\tnote\tkinds\twho\n" + "\n".join(rows) + "\n", encoding="utf-8")
@@ -42,7 +40,7 @@ def test_columns_are_named_and_an_edited_spec_is_counted_again(biobench: Run, tm
     assert ("train: {documents: 24" in counted, counted.count("counts:")) == (True, 1)
 
 
-def test_from_a_data_file_to_a_run(biobench: Run, made: Path, tiny: Path) -> None:
+def test_from_a_data_file_to_a_run(biobench, made, tiny):
     """The walk of docs/tasks.md on a small corpus."""
     assert "exists already" in biobench("tasks", "new", "corpora/iob/train.tsv", "--id", "ours").refusal()
     biobench("tasks", "validate", made, *HERE).ok()
@@ -60,9 +58,7 @@ obtain:
   steps: ["Sign it."]"""
 
 
-def test_own_data_under_an_agreement_is_rescored_and_compared_with_its_spec(
-    biobench: Run, made: Path, tiny: Path, tmp_path: Path
-) -> None:
+def test_own_data_under_an_agreement_is_rescored_and_compared_with_its_spec(biobench, made, tiny, tmp_path):
     """What needs the gold, which stays with the data, needs the spec too; the message says what finds it."""
     shutil.copytree(tiny, tmp_path / "other")
     config = json.loads((tmp_path / "other" / "config.json").read_text("utf-8"))
@@ -90,9 +86,7 @@ def test_own_data_under_an_agreement_is_rescored_and_compared_with_its_spec(
     assert (said.status, "test.tsv:1: " in said.out, "failed" in said.out) == (1, True, True)
 
 
-def test_data_that_is_not_there_is_wrong_where_its_folder_was_given(
-    biobench: Run, made: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_data_that_is_not_there_is_wrong_where_its_folder_was_given(biobench, made, monkeypatch):
     said = biobench("tasks", "validate", "ours.yaml", "--data-dir", "elsewhere")
     assert "ours.yaml: data missing" in said.refusal()
     assert "put train.tsv" in said.err
@@ -104,7 +98,7 @@ def test_data_that_is_not_there_is_wrong_where_its_folder_was_given(
     assert "into all_corpora/iob" in said.out
 
 
-def test_a_folder_of_specs_may_hold_some_without_data(biobench: Run, tmp_path: Path) -> None:
+def test_a_folder_of_specs_may_hold_some_without_data(biobench, tmp_path):
     said = biobench("tasks", "validate", ROOT / "tasks" / "en", "--data-dir", tmp_path).ok()
     assert "deid.yaml: valid, data agreement\n  - the data needs a signed agreement" in said.out
     assert str(tmp_path / "gad_10fold") in said.out
@@ -112,7 +106,7 @@ def test_a_folder_of_specs_may_hold_some_without_data(biobench: Run, tmp_path: P
     assert (said.status, str(tmp_path / "deid") in said.err) == (2, True)
 
 
-def test_open_data_can_be_laid_by_hand(biobench: Run, tmp_path: Path) -> None:
+def test_open_data_can_be_laid_by_hand(biobench, tmp_path):
     said = biobench("data", "status", "bc5cdr", "hoc", "--data-dir", tmp_path)
     assert said.out == "bc5cdr: missing, biobench data fetch bc5cdr\nhoc: missing, biobench data fetch hoc\n"
     said = biobench("data", "status", "bc5cdr", "hoc", "--steps", "--data-dir", tmp_path).out
@@ -120,9 +114,7 @@ def test_open_data_can_be_laid_by_hand(biobench: Run, tmp_path: Path) -> None:
     assert f"into {tmp_path / 'bc5cdr_pubtator'}\n" in said
 
 
-def test_verify_without_a_task_takes_all_that_are_there(
-    biobench: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_verify_without_a_task_takes_all_that_are_there(biobench, monkeypatch, tmp_path):
     from biobench.data import catalog
 
     paths = {n: p for n, p in catalog.spec_paths().items() if n in ("demo_ner", "demo_topic", "gad")}
@@ -134,7 +126,7 @@ def test_verify_without_a_task_takes_all_that_are_there(
     assert biobench("data", "verify", "gad", "--data-dir", tmp_path).status == 2
 
 
-def test_a_new_task_becomes_clean_by_the_documented_way(biobench: Run, made: Path, tmp_path: Path) -> None:
+def test_a_new_task_becomes_clean_by_the_documented_way(biobench, made, tmp_path):
     """A corpus with a text in two splits: `verify` names it, the page says what to write, and then it is clean."""
     test = tmp_path / "corpora" / "iob" / "test.tsv"
     first = (tmp_path / "corpora" / "iob" / "train.tsv").read_text("utf-8").strip().split("\n\n")[0]
@@ -151,7 +143,7 @@ def test_a_new_task_becomes_clean_by_the_documented_way(biobench: Run, made: Pat
     assert "\nfindings: {" in (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
 
 
-def test_rows_hold_the_gold_in_the_form_of_predictions(biobench: Run, tmp_path: Path) -> None:
+def test_rows_hold_the_gold_in_the_form_of_predictions(biobench, tmp_path):
     biobench("data", "export", "demo_ner", "--split", "test", "--out", "test.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "test.jsonl").read_text(encoding="utf-8").splitlines()]
     assert len(rows[0]["tokens"]) == len(rows[0]["tags"])
@@ -161,7 +153,7 @@ def test_rows_hold_the_gold_in_the_form_of_predictions(biobench: Run, tmp_path: 
     assert biobench("score", "--predictions", "gold.jsonl", *options).json()[0]["scores"]["macro_f1"] == 1.0
 
 
-def test_the_example_script_trains_and_is_scored(biobench: Run, tiny: Path, tmp_path: Path) -> None:
+def test_the_example_script_trains_and_is_scored(biobench, tiny, tmp_path):
     for split in ("train", "validation", "test"):
         biobench("data", "export", "demo_topic", "--split", split, "--out", f"{split}.jsonl").ok()
     quiet = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_CACHE": str(tmp_path / "cache"), "CUDA_VISIBLE_DEVICES": ""}

@@ -1,7 +1,5 @@
 """Helpers for reading a small file with given reader options."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,22 +20,9 @@ IOB_FILES = "{train: train.tsv, validation: devel.tsv, test: test.tsv}"
 def make_task(tmp_path: Path) -> Callable[..., LoadedTask]:
     """Write a spec with the given lines and load it."""
 
-    def make(
-        *,
-        type: str,
-        labels: str,
-        reader: str,
-        files: str,
-        folder: str = "data",
-        splits: str = "official",
-        access: str = "open",
-        unit: str = "sentence",
-        more: str = "",
-        id: str = "made",
-    ) -> LoadedTask:
-        source = local(folder, files)
-        fields = {"type": type, "source": source, "reader": reader, "labels": labels, "splits": splits}
-        return load_task(write_spec(tmp_path / f"{id}.yaml", more, access=access, unit=unit, **fields))
+    def make(files: str = IOB_FILES, folder: str = "data", more: str = "", **fields: str) -> LoadedTask:
+        fields = {"source": local(folder, files), "splits": "official", **fields}
+        return load_task(write_spec(tmp_path / "made.yaml", more, **fields))
 
     return make
 
@@ -72,16 +57,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 def task_at(make_task: Callable[..., LoadedTask]) -> Callable[..., LoadedTask]:
     """A token task whose source has the given `url:` value."""
 
-    def make(
-        url: str, folder: str = "corpus", files: str = IOB_FILES, reader: str = "{format: iob}", **more: str
-    ) -> LoadedTask:
-        return make_task(
-            type="token_ner",
-            folder=folder,
-            labels="[Disease]",
-            files=f"{files}\n  url: {url}",
-            reader=reader,
-            **more,
-        )
+    def make(url: str, files: str = IOB_FILES, reader: str = "{format: iob}") -> LoadedTask:
+        return make_task(f"{files}\n  url: {url}", folder="corpus", reader=reader)
 
     return make

@@ -1,27 +1,24 @@
-"""Fetching from a server of our own: resume, hashes, ranges, hub files, and the state of data."""
-
-from __future__ import annotations
+"""Fetching from a server of our own: resume, hashes, ranges, hub files, the state of data, and refused archives."""
 
 import hashlib
 import io
 import os
-from collections.abc import Callable
+import tarfile
 from pathlib import Path
 
 import pytest
 
-from biobench.data.catalog import LoadedTask, load_task
+from biobench.data.catalog import load_task
 from biobench.data.download import download
 from biobench.data.fetch import fetch
 from biobench.data.load import load_data
 from biobench.data.status import status
+from biobench.data.unpack import unpack
 from biobench.errors import DataFormatError, DataUnavailableError, UsageError
-from tests.helpers.fetch_make import GOOD, Server, left_behind, parts, refused, zipped
+from tests.helpers.fetch_make import GOOD, left_behind, parts, refused, tarred, zipped
 
 
-def test_plain_files_are_put_in_place_and_load(
-    server: Server, task_at: Callable[..., LoadedTask], tmp_path: Path
-) -> None:
+def test_plain_files_are_put_in_place_and_load(server, task_at, tmp_path):
     urls = [server.put(f"x/{n}.tsv", GOOD.encode()) for n in ("train", "devel", "test")]
     task = task_at("[" + ", ".join(f'{{url: "{u}"}}' for u in urls) + "]")
     data = tmp_path / "store"
@@ -30,14 +27,14 @@ def test_plain_files_are_put_in_place_and_load(
     assert sorted(Path(f).name for f in result.files) == ["devel.tsv", "test.tsv", "train.tsv"]
     assert seen[-1][1] == seen[-1][2] == len(GOOD)
     assert len(load_data(task, data).train) == 1
+    keys = {hashlib.sha256(url.encode()).hexdigest()[:16] for url in urls}
+    assert {p.parent.name for p in data.rglob("downloads/*/*")} == keys
     server.forget()
     assert fetch(task, data).notes == ["already at hand"]
     assert not server.seen
 
 
-def test_a_zip_with_a_subfolder_and_resource_forks(
-    server: Server, task_at: Callable[..., LoadedTask], tmp_path: Path
-) -> None:
+def test_a_zip_with_a_subfolder_and_resource_forks(server, task_at, tmp_path):
     content = {f"top/in/{n}.tsv": GOOD.encode() for n in ("train", "devel", "test")}
     archive = zipped(content | {"__MACOSX/top/in/._train.tsv": b"x", "top/in/._test.tsv": b"x", "top/other.txt": b"x"})
     sha = hashlib.sha256(archive).hexdigest()
@@ -61,9 +58,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return seen
 
 
-def test_a_broken_download_is_continued_where_a_hash_guards_it(
-    server: Server, waits: list[float], tmp_path: Path
-) -> None:
+def test_a_broken_download_is_continued_where_a_hash_guards_it(server, waits, tmp_path):
     url = server.put("big.bin", CONTENT)
     for sent in (100_000, 0, 0):
         server.fault("big.bin", "cut", sent)
@@ -79,7 +74,7 @@ def test_a_broken_download_is_continued_where_a_hash_guards_it(
 
 
 @pytest.mark.parametrize("fault", ["no ranges", "shifted", "longer", "another version"])
-def test_a_part_that_does_not_fit_is_not_joined(fault: str, server: Server, waits: list[float], tmp_path: Path) -> None:
+def test_a_part_that_does_not_fit_is_not_joined(fault, server, waits, tmp_path):
     url = server.put("big.bin", CONTENT)
     if fault in ("no ranges", "shifted"):
         server.fault("big.bin", "whole" if fault == "no ranges" else "shift", 8, times=-1)
@@ -92,9 +87,7 @@ def test_a_part_that_does_not_fit_is_not_joined(fault: str, server: Server, wait
     assert [p.name for p in tmp_path.iterdir()] == ["big.bin"]
 
 
-def test_a_busy_server_is_asked_three_times_and_a_closed_one_once(
-    server: Server, waits: list[float], tmp_path: Path
-) -> None:
+def test_a_busy_server_is_asked_three_times_and_a_closed_one_once(server, waits, tmp_path):
     url = server.put("big.bin", CONTENT)
     for answer in (429, 503):
         server.fault("big.bin", "status", answer)
@@ -110,9 +103,7 @@ def test_a_busy_server_is_asked_three_times_and_a_closed_one_once(
     assert len(server.seen) == 1
 
 
-def test_wrong_hash_missing_file_and_missing_member(
-    server: Server, task_at: Callable[..., LoadedTask], tmp_path: Path
-) -> None:
+def test_wrong_hash_missing_file_and_missing_member(server, task_at, tmp_path):
     data = tmp_path / "store"
     archive = zipped({"train.tsv": GOOD.encode()})
     url = server.put("c.zip", archive)
@@ -125,9 +116,7 @@ def test_wrong_hash_missing_file_and_missing_member(
 
 
 @pytest.mark.parametrize("place", ["all.txt", "gone.txt"])
-def test_the_original_release_goes_into_its_own_folder(
-    place: str, server: Server, task_at: Callable[..., LoadedTask], tmp_path: Path
-) -> None:
+def test_the_original_release_goes_into_its_own_folder(place, server, task_at, tmp_path):
     urls = [server.put(f"{name}.tsv", GOOD.encode()) for name in NAMES]
     original = server.put("all.txt", b"x").replace("all.txt", place)
     files = "{train: all.txt, validation: all.txt, test: all.txt}"
@@ -144,7 +133,7 @@ def test_the_original_release_goes_into_its_own_folder(
         assert left_behind(data) == [*(f"corpus/{n}.tsv" for n in sorted(NAMES)), "release/all.txt"]
 
 
-def test_agreement_tasks_give_their_steps_and_ask_nobody(tmp_path: Path) -> None:
+def test_agreement_tasks_give_their_steps_and_ask_nobody(tmp_path):
     with pytest.raises(DataUnavailableError) as caught:
         fetch(load_task("deid"), tmp_path)
     assert caught.value.access == "agreement"
@@ -156,7 +145,7 @@ def test_agreement_tasks_give_their_steps_and_ask_nobody(tmp_path: Path) -> None
     assert any("ACTdb102003.csv, NOTEEVENTS.csv*" in step for step in state.steps)
 
 
-def test_status_of_ready_missing_and_generated(tmp_path: Path, fixtures: Path) -> None:
+def test_status_of_ready_missing_and_generated(tmp_path, fixtures):
     states = {n: status(load_task(n), tmp_path) for n in ("gad", "demo_ner", "cantemist", "diamed")}
     assert states["demo_ner"].state == "generated"
     assert states["gad"].state == "missing"
@@ -172,15 +161,13 @@ def test_status_of_ready_missing_and_generated(tmp_path: Path, fixtures: Path) -
     assert (ready.state, ready.source, ready.files, ready.bytes) == ("ready", "blurb", 3, 3)
 
 
-def test_an_unknown_source(tmp_path: Path) -> None:
+def test_an_unknown_source(tmp_path):
     with pytest.raises(UsageError, match="no source 'blurp'") as caught:
         fetch(load_task("gad"), tmp_path, "blurp")
     assert "blurb" in caught.value.hint
 
 
-def test_of_a_large_zip_on_the_hub_the_members_alone_are_read(
-    task_at: Callable[..., LoadedTask], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_a_large_zip_on_the_hub_the_members_alone_are_read(task_at, tmp_path, monkeypatch):
     import huggingface_hub
 
     archive = zipped({"huge.png": os.urandom(1000)} | {f"splits/{n}.tsv": GOOD.encode() for n in NAMES})
@@ -200,3 +187,59 @@ def test_of_a_large_zip_on_the_hub_the_members_alone_are_read(
 
 
 NAMES = ("train", "devel", "test")
+
+
+@pytest.mark.parametrize("name", ["../evil.tsv", "/etc/evil.tsv", "a/../../evil.tsv", "C:/evil.tsv", "..\\evil.tsv"])
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+def test_escaping_members_are_refused(name, kind, server, task_at, tmp_path):
+    good = {f"{n}.tsv": GOOD.encode() for n in ("train", "devel", "test")}
+    if kind == "zip":
+        archive = zipped(good | {name: b"evil"})
+    else:
+        archive = tarred([(n, c, tarfile.REGTYPE) for n, c in (good | {name: b"evil"}).items()])
+    url = server.put(f"c.{kind}", archive)
+    task = task_at(f'{{url: "{url}", unpack: {kind}}}')
+    refused(task, tmp_path / "a" / "store", "outside the folder", DataFormatError)
+    assert not list(tmp_path.rglob("evil*"))
+
+
+def test_links_devices_and_encrypted_members_are_refused(server, task_at, tmp_path):
+    cases = {
+        "zip": zipped({"train.tsv": b"x"}, {"devel.tsv": "/etc/passwd"}),
+        "tar": tarred([("train.tsv", b"x", tarfile.REGTYPE), ("devel.tsv", None, tarfile.SYMTYPE)]),
+        "tar.gz": tarred([("pipe", None, tarfile.FIFOTYPE)]),
+    }
+    for name, archive in cases.items():
+        url = server.put(f"c.{name}", archive)
+        task = task_at(f'{{url: "{url}", unpack: {name[:3]}}}')
+        refused(task, tmp_path / "store", "is a link", DataFormatError)
+    locked = bytearray(zipped({"train.tsv": b"x"}))
+    for marker, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        locked[locked.index(marker) + at] |= 1
+    url = server.put("locked.zip", bytes(locked))
+    refused(task_at(f'{{url: "{url}", unpack: zip}}'), tmp_path / "store", "encrypted", DataFormatError)
+
+
+def test_bombs_are_refused(tmp_path):
+    for name, limits in (("bytes", {"most_bytes": 2_999_999}), ("files", {"most_files": 19})):
+        archive = tmp_path / f"{name}.zip"
+        archive.write_bytes(zipped({f"{i}.txt": b"0" * 150_000 for i in range(20)}))
+        with pytest.raises(DataFormatError, match="holds more than"):
+            unpack(archive, "zip", tmp_path / "out", **limits)
+        assert not (tmp_path / "out").exists()
+    assert len(unpack(archive, "zip", tmp_path / "out", most_bytes=3_000_000, most_files=20)) == 20
+
+
+def test_damaged_archives(server, task_at, tmp_path):
+    good = zipped({f"{n}.tsv": os.urandom(3000) for n in ("train", "devel", "test")})
+    flipped = bytearray(good)
+    flipped[2000] ^= 0xFF
+    whole_tar = tarred([("train.tsv", os.urandom(50_000), tarfile.REGTYPE)])
+    for name, archive in (
+        ("half.zip", good[: len(good) // 2]),
+        ("flipped.zip", bytes(flipped)),
+        ("text.zip", b"<html>not found</html>"),
+        ("half.tar", whole_tar[: len(whole_tar) // 2]),
+    ):
+        url = server.put(name, archive)
+        refused(task_at(f'{{url: "{url}", unpack: {name[-3:]}}}'), tmp_path / "store", "damaged", DataFormatError)

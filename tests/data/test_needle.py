@@ -1,7 +1,5 @@
 """The needle generator: same seed same bytes, balance, nothing shared by two splits, no answer in the form."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter
@@ -16,7 +14,7 @@ from biobench.data.readers.needle import facts as _needle_facts
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document
 from biobench.schema.needle import ABSENT, PRESENT, GridCell, cell_of
-from tests.helpers.spec_make import write_spec
+from tests.helpers.needle_make import GENERATED, needle_spec
 
 SMALL = "lengths: [128, 256], notes: 300, examples: {train: 192, validation: 48, test: 96}"
 Make = Callable[..., LoadedTask]
@@ -26,14 +24,8 @@ Make = Callable[..., LoadedTask]
 def make(tmp_path: Path) -> Make:
     """Write a needle spec and load it."""
 
-    def write(options: str = SMALL, language: str = "fr", source: str = "{id: made, generated: true}") -> LoadedTask:
-        return load_task(
-            write_spec(
-                tmp_path / "needle_made.yaml", type="needle", language=language, source=source, unit="document",
-                reader=f"{{format: needle, {options}}}", labels="[absent, present]",
-                metric="{primary: accuracy, paper: accuracy}",
-            )
-        )  # fmt: skip
+    def write(options: str = SMALL, language: str = "fr", source: str = GENERATED) -> LoadedTask:
+        return load_task(needle_spec(tmp_path, options, language=language, source=source))
 
     return write
 
@@ -49,7 +41,7 @@ def cell(document: Document) -> GridCell:
     return found
 
 
-def test_the_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
+def test_the_same_seed_gives_the_same_bytes_everywhere(make):
     one, two = load_data(make(), None), load_data(make(), None)
     assert one.documents == two.documents
     # Written down once: another machine, system or Python must come to the same examples.
@@ -60,7 +52,7 @@ def test_the_same_seed_gives_the_same_bytes_everywhere(make: Make) -> None:
     assert load_data(make(SMALL + ", seed: 43"), None).hash != one.hash
 
 
-def test_every_cell_is_filled_alike_and_labels_are_balanced(make: Make) -> None:
+def test_every_cell_is_filled_alike_and_labels_are_balanced(make):
     data = load_data(make(), None)
     for name, filled, per_cell in (("train", 48, 4), ("validation", 24, 2), ("test", 48, 2)):
         split = data.documents[name]
@@ -73,12 +65,11 @@ def test_every_cell_is_filled_alike_and_labels_are_balanced(make: Make) -> None:
 
 
 @pytest.mark.parametrize("language", ["fr", "en"])
-def test_splits_share_neither_facts_nor_haystacks_nor_examples(make: Make, language: str) -> None:
+def test_splits_share_neither_facts_nor_haystacks_nor_examples(make, language):
     facts: dict[str, set[str]] = {}
     hay: dict[str, set[str]] = {}
     seen = set()
     for d in documents(make(language=language)):
-        assert d.plan is not None
         facts.setdefault(d.split, set()).update((d.query, d.plan.needle))
         hay.setdefault(d.split, set()).update(d.plan.haystack)
         seen.add((d.query, d.plan.needle))
@@ -89,14 +80,12 @@ def test_splits_share_neither_facts_nor_haystacks_nor_examples(make: Make, langu
     assert len(seen) == 192 + 48 + 96
 
 
-def test_a_pair_differs_in_the_needle_alone(make: Make) -> None:
+def test_a_pair_differs_in_the_needle_alone(make):
     groups: dict[str, list[Document]] = {}
     for d in documents(make()):
         groups.setdefault(d.group, []).append(d)
     for pair in groups.values():
         yes, no = sorted(pair, key=lambda d: d.labels, reverse=True)
-        assert yes.plan is not None
-        assert no.plan is not None
         assert yes.labels == (PRESENT,)
         assert yes.plan.needle == yes.query == no.query != no.plan.needle
         assert yes.plan._replace(needle="") == no.plan._replace(needle="")
@@ -104,7 +93,6 @@ def test_a_pair_differs_in_the_needle_alone(make: Make) -> None:
 
 
 def slots_changed(document: Document, language: str) -> int:
-    assert document.plan is not None
     slots = _needle_facts.TEMPLATES[language][cell(document).template][1]
     text = _needle_facts.TEMPLATES[language][cell(document).template][0]
 
@@ -120,7 +108,7 @@ def slots_changed(document: Document, language: str) -> int:
 
 
 @pytest.mark.parametrize("language", ["fr", "en"])
-def test_negatives_change_all_slots_or_exactly_one(make: Make, language: str) -> None:
+def test_negatives_change_all_slots_or_exactly_one(make, language):
     for hardness in ("all", "one"):
         task = make(f"{SMALL}, hardness: {hardness}", language)
         for d in documents(task):
@@ -129,12 +117,12 @@ def test_negatives_change_all_slots_or_exactly_one(make: Make, language: str) ->
             assert slots_changed(d, language) == wanted
 
 
-def test_word_lengths_are_exact(make: Make) -> None:
+def test_word_lengths_are_exact(make):
     for d in documents(make(SMALL + ", fit: words")):
         assert len(d.text.split()) == cell(d).length
 
 
-def test_haystacks_from_a_folder_of_text_and_json(make: Make, tmp_path: Path) -> None:
+def test_haystacks_from_a_folder_of_text_and_json(make, tmp_path):
     folder = tmp_path / "data" / "texts"
     folder.mkdir(parents=True)
     for i in range(40):
@@ -153,7 +141,7 @@ def test_haystacks_from_a_folder_of_text_and_json(make: Make, tmp_path: Path) ->
         load_data(task, tmp_path / "data")
 
 
-def test_too_little_text_and_too_many_examples_are_said(make: Make) -> None:
+def test_too_little_text_and_too_many_examples_are_said(make):
     with pytest.raises(DataFormatError, match="shorter than 8192 words"):
         load_data(make("lengths: [8192], notes: 60, examples: {train: 4, validation: 4, test: 4}"), None)
     with pytest.raises(DataFormatError, match="no unused facts"):
@@ -165,7 +153,7 @@ def test_too_little_text_and_too_many_examples_are_said(make: Make) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 25, 64, 191, 192, 1000])
-def test_a_limit_keeps_pairs_whole(make: Make, limit: int) -> None:
+def test_a_limit_keeps_pairs_whole(make, limit):
     """Half pairs would let a model that always says the same leave 50%, and facts stand for their answer."""
     task = make()
     few = load_data(task, None, limit=limit)

@@ -1,19 +1,16 @@
-"""Sentence-label pairs, delimited rows, parquet tables, generated sentences."""
+"""Sentence-label pairs, delimited rows, parquet tables, generated sentences; a null is refused and is never 'None'."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
+import json
 from pathlib import Path
 
 import pytest
 
-from biobench.data.catalog import LoadedTask
 from biobench.errors import DataFormatError
-from biobench.schema.document import Document, Span, TaskData
+from biobench.schema.document import Document, Span
 from tests.helpers.reading import Parsed, documents_of, parquet
 
 
-def test_paired_quirks(make_task: Callable[..., LoadedTask], fixtures: Path) -> None:
+def test_paired_quirks(make_task, fixtures):
     labels = '["enabling replicative immortality", "sustaining proliferative signaling", "inducing angiogenesis"]'
     task = make_task(
         type="multi_label",
@@ -30,7 +27,7 @@ def test_paired_quirks(make_task: Callable[..., LoadedTask], fixtures: Path) -> 
     assert found[3].text == "Naïve cells died ."
 
 
-def test_line_ends_inside_a_quoted_field_are_text(parsed: Parsed) -> None:
+def test_line_ends_inside_a_quoted_field_are_text(parsed):
     """CRLF ends lines as LF does; a lone CR is a character of the text."""
     content = {"a.tsv": 'text\tlabel\r\n"one\r\ntwo"\t0\r\n"one\rtwo"\t1\r\n'}
     reader, spec = (
@@ -41,7 +38,7 @@ def test_line_ends_inside_a_quoted_field_are_text(parsed: Parsed) -> None:
     assert [(d.text, d.labels) for d in documents] == [("one\ntwo", ("0",)), ("one\rtwo", ("1",))]
 
 
-def test_tsv_with_a_layout_per_split_and_a_carved_validation(read: Callable[..., TaskData], fixtures: Path) -> None:
+def test_tsv_with_a_layout_per_split_and_a_carved_validation(read, fixtures):
     data = read(
         fixtures,
         folder="tsv",
@@ -60,7 +57,7 @@ def test_tsv_with_a_layout_per_split_and_a_carved_validation(read: Callable[...,
     assert data.test[0].origin.endswith("test.tsv:2")
 
 
-def test_csv_quotes_line_numbers_and_label_map(make_task: Callable[..., LoadedTask], fixtures: Path) -> None:
+def test_csv_quotes_line_numbers_and_label_map(make_task, fixtures):
     task = make_task(
         type="single_label",
         folder="tsv",
@@ -80,7 +77,7 @@ def test_csv_quotes_line_numbers_and_label_map(make_task: Callable[..., LoadedTa
     assert [d.origin.rsplit(":", 1)[1] for d in found] == ["2", "4", "5"]
 
 
-def test_parquet_text_view(parsed: Parsed) -> None:
+def test_parquet_text_view(parsed):
     rows: list[dict[str, object]] = [
         {"document_id": "11_0", "text": " first ", "labels": ["none"]},
         {"document_id": "11_1", "text": "second", "labels": ["a", "b", "a"]},
@@ -96,7 +93,7 @@ def test_parquet_text_view(parsed: Parsed) -> None:
     assert second.labels == ("a", "b")
 
 
-def test_parquet_token_view_with_class_numbers(parsed: Parsed) -> None:
+def test_parquet_token_view_with_class_numbers(parsed):
     content = {"x.parquet": parquet([{"tokens": ["no", "hay", "fever"], "ner_tags": [0, 1, 2]}])}
     reader = "{format: parquet, columns: {tokens: tokens, tags: ner_tags}, names: [O, B-Disease, I-Disease]}"
     spec = {"type": "token_ner", "labels": "[Disease]"}
@@ -106,7 +103,7 @@ def test_parquet_token_view_with_class_numbers(parsed: Parsed) -> None:
         parsed(reader.replace(", I-Disease", ""), "{all: x.parquet}", **spec)
 
 
-def test_a_split_of_several_files_numbers_on(read: Callable[..., TaskData], tmp_path: Path) -> None:
+def test_a_split_of_several_files_numbers_on(read, tmp_path):
     for split in ("train", "validation", "test"):
         (tmp_path / "many" / split).mkdir(parents=True)
         for name in ("one", "two"):
@@ -117,7 +114,7 @@ def test_a_split_of_several_files_numbers_on(read: Callable[..., TaskData], tmp_
     assert [(d.id, d.group, d.labels[0]) for d in data.test] == [(f"test-{i + 1}", "x", "abab"[i]) for i in range(4)]
 
 
-def test_a_column_that_stands_twice_is_refused_by_name_and_read_by_number(parsed: Parsed) -> None:
+def test_a_column_that_stands_twice_is_refused_by_name_and_read_by_number(parsed):
     def read(text: str) -> list[Document]:
         reader, content = (
             f"{{format: tsv, columns: {{text: {text}, label: label}}}}",
@@ -129,3 +126,54 @@ def test_a_column_that_stands_twice_is_refused_by_name_and_read_by_number(parsed
         read("text")
     assert "`text: 0`" in caught.value.hint
     assert read("1")[0].text == "uno"
+
+
+NAN = float("nan")
+TEXTS = "{format: parquet, columns: {id: key, group: who, text: text, labels: label}}"
+TOKENS = "{format: parquet, columns: {tokens: tokens, tags: tags}}"
+LABELLED = {"key": "k", "who": "p", "text": "a text", "label": ["a"]}
+TAGGED = {"tokens": ["no", "fever"], "tags": ["O", "B-a"]}
+
+
+def refusal(parsed: Parsed, file: str, content: str | bytes, reader: str, type: str = "multi_label") -> DataFormatError:
+    """The error of reading a file with this content."""
+    with pytest.raises(DataFormatError) as caught:
+        parsed(reader, f"{{all: {file}}}", {file: content}, type=type, labels='[a, b, "None", nan]')
+    assert Path(caught.value.file or "").name == file
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("reader", "row", "words"),
+    [
+        (TEXTS, LABELLED | {"text": None}, "the row has no text"),
+        (TEXTS, LABELLED | {"label": None}, "the row has no label"),
+        (TEXTS, LABELLED | {"label": ["a", None]}, "a null stands among the row's labels"),
+        (TEXTS, LABELLED | {"key": None}, "the row has no id"),
+        (TOKENS, TAGGED | {"tags": None}, "the row has no tags"),
+        (TOKENS, TAGGED | {"tags": ["O", None]}, "a null stands among the row's tags"),
+    ],
+)
+def test_a_null_of_a_table(reader, row, words, parsed):
+    whole = [(LABELLED if reader == TEXTS else TAGGED) | ({"key": f"k{i}"} if reader == TEXTS else {}) for i in (1, 2)]
+    kind = "multi_label" if reader == TEXTS else "token_ner"
+    error = refusal(parsed, "x.parquet", parquet([*whole, row]), reader, kind)
+    assert (error.what, error.line) == (words, 3)
+    assert "remove the row" in error.hint
+
+
+@pytest.mark.parametrize("drop", ["", ", drop_missing: true"])
+@pytest.mark.parametrize(
+    ("item", "words"),
+    [
+        ({"label": ["a", None]}, "a null stands among the object's labels"),
+        ({"label": [NAN]}, "a null stands among the object's labels"),
+        ({"key": None}, "the object has no id"),
+    ],
+)
+def test_a_null_of_a_json_object(drop, item, words, parsed):
+    lines = [json.dumps(LABELLED), json.dumps(LABELLED | {"key": "l"} | item)]
+    reader = f"{{format: json, layout: lines, id: key, text: text, label: label{drop}}}"
+    error = refusal(parsed, "x.jsonl", "\n".join(lines), reader)
+    assert (error.what, error.line) == (words, 2)
+    assert "remove the object" in error.hint

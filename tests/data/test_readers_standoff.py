@@ -1,7 +1,5 @@
 """Standoff formats: offsets, nesting, discontinuous mentions, units, tokens, and what is refused."""
 
-from __future__ import annotations
-
 import pytest
 from pydantic import ValidationError
 
@@ -35,7 +33,7 @@ def surfaces(d: Document) -> list[tuple[str, str]]:
     return [(d.text[s.start : s.end], s.label) for s in d.spans]
 
 
-def test_whole_documents_nested_and_discontinuous(parsed: Parsed) -> None:
+def test_whole_documents_nested_and_discontinuous(parsed):
     (d,) = brat(parsed, TEXT, ANN, ", discontinuous: hull")
     assert d.id == d.group == "a"
     assert d.text == TEXT
@@ -50,14 +48,14 @@ def test_whole_documents_nested_and_discontinuous(parsed: Parsed) -> None:
     assert caught.value.line == 3
 
 
-def test_lines_as_units(parsed: Parsed) -> None:
+def test_lines_as_units(parsed):
     found = brat(parsed, TEXT, ANN, ", segment: line, discontinuous: hull", unit="line")
     lines = [("a:1", "Douleur du genou"), ("a:2", "gauche et droit ."), ("a:4", "Pas de fièvre .")]
     assert [(d.id, d.text) for d in found] == lines
     assert [surfaces(d) for d in found] == [[], [], [("fièvre", "DISO"), ("fièvre", "PHYS")]]
 
 
-def test_mentions_at_the_very_ends_of_a_unit_belong_to_it(parsed: Parsed) -> None:
+def test_mentions_at_the_very_ends_of_a_unit_belong_to_it(parsed):
     """Lines `fièvre`, `la toux` (with blanks around), and a mention that crosses from one to the other."""
     text = "fièvre\n  la toux \n"
     ann = "T9\tDISO 0 6\tfièvre\nT2\tDISO 9 16\tla toux\nT3\tANAT 12 16\ttoux\nT4\tPHYS 0 11\tfièvre la\n"
@@ -76,7 +74,7 @@ def test_mentions_at_the_very_ends_of_a_unit_belong_to_it(parsed: Parsed) -> Non
     assert [d.id for d in brat(parsed, text, "".join(reversed(lines)), options, unit="line")] == ["a:T2", "a:T9"]
 
 
-def test_types_are_mapped_dropped_or_refused(parsed: Parsed) -> None:
+def test_types_are_mapped_dropped_or_refused(parsed):
     text, ann = "une fièvre", "T1\tSIGN 4 10\tfièvre\n"
     with pytest.raises(DataFormatError, match="'SIGN' is not a label"):
         brat(parsed, text, ann)
@@ -97,13 +95,13 @@ def test_types_are_mapped_dropped_or_refused(parsed: Parsed) -> None:
         (None, "no .ann file"),
     ],
 )
-def test_damaged_annotations_are_refused(ann: str | None, words: str, parsed: Parsed) -> None:
+def test_damaged_annotations_are_refused(ann, words, parsed):
     with pytest.raises(DataFormatError, match=words) as caught:
         brat(parsed, "une fièvre", ann)
     assert caught.value.line is not None or ann is None
 
 
-def test_tokens_and_overlap_policies(parsed: Parsed) -> None:
+def test_tokens_and_overlap_policies(parsed):
     text = "drinks alcohol, daily now"
     ann = "T1\tDISO 0 21\tdrinks alcohol, daily\nT2\tANAT 7 14\talcohol\nT3\tPHYS 16 25\tdaily now\n"
     spec = {"type": "token_ner"}
@@ -120,7 +118,7 @@ def test_tokens_and_overlap_policies(parsed: Parsed) -> None:
         brat(parsed, text, ann, ", tokens: words", **spec)
 
 
-def test_segment_type_goes_with_annotation_segments(parsed: Parsed) -> None:
+def test_segment_type_goes_with_annotation_segments(parsed):
     with pytest.raises(SpecError, match="segment_type"):
         brat(parsed, "", "", ", segment: annotation")
 
@@ -137,12 +135,14 @@ def pubtator(parsed: Parsed, text: str, options: str = "") -> list[Document]:
     return parsed(f"{{format: pubtator{options}}}", "{all: x.txt}", {"x.txt": text}, labels=labels)
 
 
-def test_pubtator_quirks(parsed: Parsed) -> None:
+def test_pubtator_quirks(parsed):
     first, second = pubtator(parsed, PUBTATOR)
     assert surfaces(first) == [("Copper toxicosis", "Modifier"), ("disorder", "DiseaseClass")]
     assert (second.id, second.text, second.spans) == ("102", "Nothing ", ())
     twice = pubtator(parsed, PUBTATOR + PUBTATOR)
     assert [d.id for d in twice] == ["101", "102"]
+    with pytest.raises(DataFormatError, match="stands twice with different"):
+        pubtator(parsed, PUBTATOR + PUBTATOR.replace("DiseaseClass", "Modifier"))
     merged = pubtator(parsed, PUBTATOR, ", types: {DiseaseClass: Modifier}")
     assert {s.label for s in merged[0].spans} == {"Modifier"}
 
@@ -156,15 +156,10 @@ def test_pubtator_quirks(parsed: Parsed) -> None:
         ("101\t0", "999\t0", "not a row of this document"),
     ],
 )
-def test_damaged_pubtator(old: str, new: str, words: str, parsed: Parsed) -> None:
+def test_damaged_pubtator(old, new, words, parsed):
     with pytest.raises(DataFormatError, match=words) as caught:
         pubtator(parsed, PUBTATOR.replace(old, new))
     assert caught.value.line is not None
-
-
-def test_pubtator_twice_with_other_content(parsed: Parsed) -> None:
-    with pytest.raises(DataFormatError, match="stands twice with different"):
-        pubtator(parsed, PUBTATOR + PUBTATOR.replace("DiseaseClass", "Modifier"))
 
 
 def projected(parsed: Parsed, iob: str, take: str) -> list[Document]:
@@ -185,7 +180,7 @@ IOB = (
 )
 
 
-def test_projection_gives_ids_and_types(parsed: Parsed) -> None:
+def test_projection_gives_ids_and_types(parsed):
     found = projected(parsed, IOB, "ids_and_types")
     assert [(d.id, d.group) for d in found] == [("102/1", "102"), ("101/1", "101"), ("101/2", "101")]
     assert found[1].tags == ("B-Modifier", "I-Modifier", "O", "O")
@@ -203,12 +198,12 @@ def test_projection_gives_ids_and_types(parsed: Parsed) -> None:
         ("dogs\tO", "dogs\tB-Disease", "has no mention at its place"),
     ],
 )
-def test_projection_refuses_what_does_not_agree(old: str, new: str, words: str, parsed: Parsed) -> None:
+def test_projection_refuses_what_does_not_agree(old, new, words, parsed):
     with pytest.raises(DataFormatError, match=words):
         projected(parsed, IOB.replace(old, new), "ids_and_types")
 
 
-def test_xmi_offsets_are_utf16(parsed: Parsed) -> None:
+def test_xmi_offsets_are_utf16(parsed):
     xml = (
         '<xmi:XMI xmlns:xmi="http://x" xmlns:cas="http://c" xmlns:custom="http://u" xmlns:t="http://t">'
         '<cas:Sofa sofaString="\U0001f600 toux.&#10;Rien."/>'
@@ -225,7 +220,7 @@ def test_xmi_offsets_are_utf16(parsed: Parsed) -> None:
     ], "in the order of the elements"
 
 
-def test_a_broken_line_of_json_is_named(parsed: Parsed) -> None:
+def test_a_broken_line_of_json_is_named(parsed):
     reader = "{format: json, layout: lines, text: text, label: label}"
     one = '{"text": "a", "label": "a"}'
     for line, words in (('{"text": "b"', "not valid JSON"), ('{"text": "a", "labels": "a"}', "no field 'label'")):
@@ -234,7 +229,7 @@ def test_a_broken_line_of_json_is_named(parsed: Parsed) -> None:
         assert caught.value.line == 2
 
 
-def test_codes_of_mentions_and_where_they_end(parsed: Parsed) -> None:
+def test_codes_of_mentions_and_where_they_end(parsed):
     reader, files, spec = "{format: brat_codes, note: ICD}", "{all: a.b.txt}", {"labels": "[M10, M11]"}
     ann = "T1\tD 0 4\tgout\n#1\tICD T1\tM10\n"
     (document,) = parsed(reader, files, {"a.b.txt": "gout today", "a.b.ann": ann}, type="multi_label", **spec)
@@ -244,6 +239,6 @@ def test_codes_of_mentions_and_where_they_end(parsed: Parsed) -> None:
 
 
 @pytest.mark.parametrize("match", ["(", "no group", "(a)(b)"])
-def test_a_match_that_gives_no_single_group_is_refused(match: str) -> None:
+def test_a_match_that_gives_no_single_group_is_refused(match):
     with pytest.raises(ValidationError, match=r"regular expression|groups"):
         BratOptions(format="brat", label_match=match)

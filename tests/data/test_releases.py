@@ -1,6 +1,7 @@
-"""A release that the spec knows by its hash: equal, different, overridden. `run` warns, `--strict` refuses."""
+"""Data against what the spec knows of them: a release by its hash, and the one hash that it expects.
 
-from __future__ import annotations
+`run` warns of another release, `--strict` refuses it; data that are not the expected ones are always refused.
+"""
 
 from pathlib import Path
 
@@ -13,9 +14,23 @@ from biobench.data.verify import verify
 from biobench.errors import DataFormatError, SpecError
 from biobench.runs.options import RunRequest
 from biobench.runs.plan import make_plan
-from tests.data.test_expected import spec
 from tests.helpers.cli_make import call
+from tests.helpers.spec_make import local, write_spec
 from tests.helpers.tiny import make_tiny_encoder
+
+ROWS = "id\ttext\tlabel\n" + "".join(f"{i}\tsentence {i}\t{'ab'[i % 2]}\n" for i in range(8))
+
+
+def spec(folder: Path, expect: str = "") -> Path:
+    for name in ("train", "validation", "test"):
+        path = folder / "data" / f"{name}.tsv"
+        path.parent.mkdir(exist_ok=True)
+        if not path.exists():
+            path.write_text(ROWS.replace("sentence", f"{name} sentence").replace("\n", f"\n{name}-").rstrip(f"{name}-"))
+    files = "{train: train.tsv, validation: validation.tsv, test: test.tsv}"
+    reader = "{format: tsv, columns: {id: id, text: text, label: label}}"
+    source = local("data", files, f"  {expect}\n")
+    return write_spec(folder / "own.yaml", type="single_label", source=source, reader=reader, labels="[a, b]")
 
 
 def known(folder: Path) -> tuple[Path, str]:
@@ -30,7 +45,7 @@ def altered(folder: Path) -> None:
     path.write_text(path.read_text().replace("sentence 3", "sentence 4"))
 
 
-def test_data_are_a_known_release_or_none_and_the_key_stays(tmp_path: Path) -> None:
+def test_data_are_a_known_release_or_none_and_the_key_stays(tmp_path):
     plain = load_task(str(spec(tmp_path)))
     path, digest = known(tmp_path)
     task = load_task(str(path))
@@ -45,9 +60,7 @@ def test_data_are_a_known_release_or_none_and_the_key_stays(tmp_path: Path) -> N
     assert release_problem(changed, "local", "0" * 64) is None, "the files may be those of the release"
 
 
-def test_verify_says_which_release_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_verify_says_which_release_it_is(tmp_path, monkeypatch, capfd):
     path, _ = known(tmp_path)
     assert ", release corpus 1.0\n" in call(monkeypatch, capfd, "data", "verify", path, "--data-dir", tmp_path).out
     altered(tmp_path)
@@ -57,7 +70,7 @@ def test_verify_says_which_release_it_is(
     assert "differ from the release that the spec knows (corpus 1.0)\n" in ended.out
 
 
-def test_a_run_warns_before_training_and_strict_refuses(tmp_path: Path) -> None:
+def test_a_run_warns_before_training_and_strict_refuses(tmp_path):
     path, _ = known(tmp_path)
 
     def request(strict: bool) -> RunRequest:
@@ -77,13 +90,31 @@ def test_a_run_warns_before_training_and_strict_refuses(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("releases", ["{a: abc}", f"{{'': {'0' * 64}}}", f"{{{'x' * 121}: {'0' * 64}}}", "[a]"])
-def test_releases_that_are_none_are_refused(tmp_path: Path, releases: str) -> None:
+def test_releases_that_are_none_are_refused(tmp_path, releases):
     with pytest.raises(SpecError):
         load_task(str(spec(tmp_path, f"releases: {releases}")))
 
 
-def test_shipped_specs_know_releases_and_expect_none() -> None:
+def test_shipped_specs_know_releases_and_expect_none():
     """A hash that refuses would keep out a corrected release; one that is compared says what it is."""
     sources = [source for task in list_tasks() for source in task.spec.all_sources]
     assert sum(bool(source.releases) for source in sources) >= 25
     assert [source.id for source in sources if source.expect is not None] == []
+
+
+def test_altered_data_is_refused_and_the_task_stays_what_it_was(tmp_path):
+    plain = load_task(str(spec(tmp_path)))
+    made = load_data(plain, tmp_path)
+    told = load_task(str(spec(tmp_path, f"expect: {made.hash}")))
+    assert load_data(told, tmp_path, limit=2).hash == made.hash
+    assert task_hash(told, "local") == task_hash(plain, "local")
+    altered(tmp_path)
+    assert load_data(plain, tmp_path).hash != made.hash
+    with pytest.raises(DataFormatError, match=rf"is not what the spec expects \(hash .*, expected {made.hash}\)"):
+        load_data(told, tmp_path)
+
+
+@pytest.mark.parametrize("expect", ["expect: abc", f"expect: {'A' * 64}", "expect: 7"])
+def test_an_expected_hash_that_is_none_is_refused(tmp_path, expect):
+    with pytest.raises(SpecError, match="should match pattern"):
+        load_task(str(spec(tmp_path, expect)))

@@ -1,7 +1,5 @@
 """What a scaffold makes of data files: formats, columns, labels, splits, imperfect files, counts and findings."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -55,7 +53,7 @@ def made(path: Path, draft: Draft | None = None) -> LoadedTask:
 
 
 @pytest.mark.parametrize("null", [{"class": None}, {"note": None}, {"class": float("nan")}])
-def test_json_lines_with_a_null(null: dict[str, Any], tmp_path: Path) -> None:
+def test_json_lines_with_a_null(null, tmp_path):
     items = rows()
     items[30] |= null
     text = scaffold(write(tmp_path / "all.jsonl", items), "made").text
@@ -63,18 +61,18 @@ def test_json_lines_with_a_null(null: dict[str, Any], tmp_path: Path) -> None:
     assert "labels: [no, yes]" in text
 
 
-def test_a_sparse_field_is_not_taken_for_the_label(tmp_path: Path) -> None:
+def test_a_sparse_field_is_not_taken_for_the_label(tmp_path):
     many = [row | {"class": f"c{i % 5}", "flag": "ab"[i % 2] if i % 3 else None} for i, row in enumerate(rows())]
     assert "label: class" in scaffold(write(tmp_path / "all.jsonl", many), "made").text
 
 
 @pytest.mark.parametrize("id", ["My Task", "", "x/y", "a\n"])
-def test_an_id_that_is_none_is_refused(id: str, tmp_path: Path) -> None:
+def test_an_id_that_is_none_is_refused(id, tmp_path):
     with pytest.raises(UsageError, match="is not a task id"):
         scaffold(write(tmp_path / "all.jsonl", rows()), id)
 
 
-def test_train_and_test_without_dev_keep_their_test(tmp_path: Path) -> None:
+def test_train_and_test_without_dev_keep_their_test(tmp_path):
     for name, size in (("train", 50), ("test", 20)):
         write(tmp_path / "two" / f"{name}.tsv", [{**r, "note": f"{name} {r['note']}"} for r in rows(size)])
     for given in (tmp_path / "two", tmp_path / "two" / "train.tsv"):
@@ -87,23 +85,23 @@ def test_train_and_test_without_dev_keep_their_test(tmp_path: Path) -> None:
     ("lines", "scheme"),
     [("gout\tS-D\nis\tO\n\nlung\tB-D\ncancer\tE-D\n", "IOBES"), ("lung\tI-D\nis\tO\n\ngout\tI-D\n\n", "IOB1")],
 )
-def test_the_scheme_of_token_files(lines: str, scheme: str, tmp_path: Path) -> None:
+def test_the_scheme_of_token_files(lines, scheme, tmp_path):
     (tmp_path / "tags").mkdir()
     for name in ("train", "dev", "test"):
         (tmp_path / "tags" / f"{name}.tsv").write_text(lines * 5, encoding="utf-8")
     task = made(tmp_path / "tags")
     assert (task.spec.type, task.spec.labels) == ("token_ner", ["D"])
-    assert task.options["local"].scheme == scheme  # type: ignore[attr-defined]
+    assert task.options["local"].scheme == scheme
 
 
-def test_brat_folders_that_number_their_files_anew(tmp_path: Path) -> None:
+def test_brat_folders_that_number_their_files_anew(tmp_path):
     for name in ("train", "dev", "test"):
         brat(tmp_path / "brat" / name, "1", f"gout in {name}.")
     data = load_data(made(tmp_path / "brat"), tmp_path)
     assert [(d.id, d.group) for d in (*data.train, *data.test)] == [("train/1", "train/1"), ("test/1", "test/1")]
 
 
-def test_brat_sub_folders_are_read_and_one_file_means_its_folder(tmp_path: Path) -> None:
+def test_brat_sub_folders_are_read_and_one_file_means_its_folder(tmp_path):
     for part in ("a", "b"):
         for i in range(8):
             ann = "T1\tD 0 4;5 9\tgout here\n" if i else "T1\tE 0 4\tgout\n"
@@ -123,7 +121,7 @@ def test_brat_sub_folders_are_read_and_one_file_means_its_folder(tmp_path: Path)
         assert scaffold(part / name, "made") == scaffold(part, "made")
 
 
-def test_a_spec_whose_data_cannot_be_read_says_so_instead_of_counts(tmp_path: Path) -> None:
+def test_a_spec_whose_data_cannot_be_read_says_so_instead_of_counts(tmp_path):
     items = rows()
     items[7]["note"] = " "
     text = scaffold(write(tmp_path / "corpus" / "all.tsv", items), "made").text
@@ -135,7 +133,7 @@ def test_a_spec_whose_data_cannot_be_read_says_so_instead_of_counts(tmp_path: Pa
 
 
 @pytest.mark.parametrize("field", ["spans", "label"])
-def test_json_lines_with_mentions(field: str, tmp_path: Path) -> None:
+def test_json_lines_with_mentions(field, tmp_path):
     mention = [7, 11, "D"] if field == "label" else {"start": 7, "end": 11, "label": "D"}
     items: Rows = [{"id": i, "text": f"severe gout {i}", field: [mention]} for i in range(12)]
     items[3][field] = []
@@ -143,7 +141,7 @@ def test_json_lines_with_mentions(field: str, tmp_path: Path) -> None:
     assert (task.spec.type, task.spec.labels) == ("span_ner", ["D"])
 
 
-def test_tables_of_tokens_and_tags(tmp_path: Path) -> None:
+def test_tables_of_tokens_and_tags(tmp_path):
     names = ["O", "B-D", "I-D"]
     features = {"tags": {"feature": {"names": names, "_type": "ClassLabel"}, "_type": "Sequence"}}
     table = pa.table({"id": ["1", "2"], "words": [["lung", "cancer"], ["well"]], "tags": [[1, 2], [0]]})
@@ -158,7 +156,7 @@ def test_tables_of_tokens_and_tags(tmp_path: Path) -> None:
         assert (task.spec.type, load_data(task, tmp_path).test[0].tags) == ("token_ner", tags)
 
 
-def test_a_column_called_label_is_the_label_and_a_patient_groups(tmp_path: Path) -> None:
+def test_a_column_called_label_is_the_label_and_a_patient_groups(tmp_path):
     many = [{"text": f"a note {i} with words", "sex": "fm"[i % 2], "label": "abc"[i % 3], "patient_id": f"p{i // 4}"}
             for i in range(60)]  # fmt: skip
     for name in ("all.tsv", "all.jsonl"):
@@ -169,13 +167,13 @@ def test_a_column_called_label_is_the_label_and_a_patient_groups(tmp_path: Path)
 
 
 @pytest.mark.parametrize("ending", ["tsv", "jsonl", "parquet"])
-def test_pairs_of_texts_are_read_where_their_columns_say_so(ending: str, tmp_path: Path) -> None:
+def test_pairs_of_texts_are_read_where_their_columns_say_so(ending, tmp_path):
     pairs = [{"premise": f"a long first text {i}", "hypothesis": f"it {i}", "label": "yn"[i % 2]} for i in range(20)]
     first = load_data(made(write(tmp_path / "pairs" / f"all.{ending}", pairs)), tmp_path).train[0]
     assert (first.query[:17], first.text[:3]) == ("a long first text", "it ")
 
 
-def test_a_second_text_is_said_to_be_left_out_and_numbers_are_no_labels(tmp_path: Path) -> None:
+def test_a_second_text_is_said_to_be_left_out_and_numbers_are_no_labels(tmp_path):
     pairs = [{"one": f"a first text {i}", "two": f"another {i}", "label": "yn"[i % 2]} for i in range(20)]
     assert "# check; not read: two" in scaffold(write(tmp_path / "all.jsonl", pairs), "made").text
     scores = [{"text": f"a first text {i}", "score": i / 7} for i in range(20)]
@@ -184,7 +182,7 @@ def test_a_second_text_is_said_to_be_left_out_and_numbers_are_no_labels(tmp_path
 
 
 @pytest.mark.parametrize("ending", ["tsv", "jsonl", "parquet"])
-def test_labels_joined_by_a_sign_are_several(ending: str, tmp_path: Path) -> None:
+def test_labels_joined_by_a_sign_are_several(ending, tmp_path):
     """MORFITT's shape: labels joined by a bar, in a column whose name says nothing."""
     joined = ["cardio", "neuro", "cardio|neuro", "onco", "onco|cardio", "neuro|onco|cardio"]
     items = [{"identifier": f"p{i}", "abstract": f"an abstract {i} of some words", "specialities": joined[i % 6]}
@@ -194,7 +192,7 @@ def test_labels_joined_by_a_sign_are_several(ending: str, tmp_path: Path) -> Non
     assert {d.labels for d in load_data(task, tmp_path).train} >= {("cardio",), ("neuro", "onco", "cardio")}
 
 
-def test_named_columns_are_taken(tmp_path: Path) -> None:
+def test_named_columns_are_taken(tmp_path):
     items = [{"title": f"t{i}", "body": f"a much longer text {i}", "sex": "fm"[i % 2], "stage": f"s{i % 5}",
               "who": f"p{i // 3}"} for i in range(60)]  # fmt: skip
     path = write(tmp_path / "all.jsonl", items)
@@ -209,17 +207,17 @@ def test_named_columns_are_taken(tmp_path: Path) -> None:
     assert "'title'" in caught.value.hint
 
 
-def test_documents_that_stand_again_are_read_by_their_splits(tmp_path: Path) -> None:
+def test_documents_that_stand_again_are_read_by_their_splits(tmp_path):
     (tmp_path / "iob").mkdir()
     for name in ("train", "dev", "test"):
         rest = "-DOCSTART- (7)\n\ngout\tB-D\n\n" * (2 if name == "train" else 1)
         (tmp_path / "iob" / f"{name}.tsv").write_text(rest, encoding="utf-8")
     task = made(tmp_path / "iob")
-    assert task.options["local"].ids == "repeated"  # type: ignore[attr-defined]
+    assert task.options["local"].ids == "repeated"
     assert [d.id for d in load_data(task, tmp_path).train] == ["train/7/1", "train/7#2/1"]
 
 
-def test_split_folders_that_are_merged_are_named(tmp_path: Path) -> None:
+def test_split_folders_that_are_merged_are_named(tmp_path):
     for name in ("train", "dev"):
         for i in range(6):
             brat(tmp_path / "brat" / name, f"{name}{i}")
@@ -227,7 +225,7 @@ def test_split_folders_that_are_merged_are_named(tmp_path: Path) -> None:
     assert "the folders dev, train are read as one" in remark
 
 
-def test_labels_of_a_shipped_task_are_noticed(tmp_path: Path) -> None:
+def test_labels_of_a_shipped_task_are_noticed(tmp_path):
     for name in ("train", "dev", "test"):
         (tmp_path / f"{name}.tsv").write_text("gout\tB-Disease\nnow\tO\n", encoding="utf-8")
     assert any("the shipped task ncbi_disease" in line for line in scaffold(tmp_path, "made").detected)

@@ -1,19 +1,20 @@
-"""Created splits against the test vectors of the facts sheets; ids, carving and the ways to fail."""
-
-from __future__ import annotations
+"""Created splits against the vectors of the facts sheets, carving and the label rules; and the check before a split."""
 
 import json
 import random
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
-from biobench.data.catalog import load_task
-from biobench.data.load import limited, load_data
+from biobench.data.catalog import LoadedTask, load_task
+from biobench.data.labels import apply_rule
+from biobench.data.load import _checked, limited, load_data, subset
+from biobench.data.readers import Request
 from biobench.data.splits import assign_splits, permutation, ratio_indices
 from biobench.errors import DataFormatError, SpecError
-from biobench.schema.document import Document
-from biobench.schema.source import SplitApart, SplitCarve, SplitIds, SplitRatios
+from biobench.schema.document import Document, Span
+from biobench.schema.source import CollectedLabels, SplitApart, SplitCarve, SplitIds, SplitRatios, TopLabels
 
 
 def ratios(*values: float, method: str = "datasets", **more: str) -> SplitRatios:
@@ -33,7 +34,7 @@ VECTORS = {
 
 
 @pytest.mark.parametrize(("n", "method"), VECTORS)
-def test_vectors_of_held_out_splits(n: int, method: str) -> None:
+def test_vectors_of_held_out_splits(n, method):
     parts = ratio_indices(n, ratios(0.7, 0.15, 0.15, method=method))
     assert [len(p) for p in parts] == {1008: [705, 151, 152], 364: [254, 55, 55], 2434: [1703, 365, 366]}[n]
     assert [part[:6] for part in parts] == [list(map(int, six.split())) for six in VECTORS[n, method].split("|")]
@@ -49,13 +50,13 @@ def test_vectors_of_held_out_splits(n: int, method: str) -> None:
         (1295, "936 932 485 1255 395 66", "563 51 228"),
     ],
 )
-def test_vectors_of_the_shuffle(n: int, first: str, last: str) -> None:
+def test_vectors_of_the_shuffle(n, first, last):
     order = permutation(n, 42, "random")
     assert order[:6] == [int(i) for i in first.split()]
     assert order[-3:] == [int(i) for i in last.split()]
 
 
-def test_test_first_takes_the_test_part_of_the_first_permutation() -> None:
+def test_test_first_takes_the_test_part_of_the_first_permutation():
     n = 40
     train, validation, test = ratio_indices(n, ratios(0.7, 0.1, 0.2, first_cut="test"))
     order = permutation(n, 42, "datasets")
@@ -65,12 +66,12 @@ def test_test_first_takes_the_test_part_of_the_first_permutation() -> None:
     assert train == rest[4:]
 
 
-def test_ratios_are_the_decimals_that_were_written() -> None:
+def test_ratios_are_the_decimals_that_were_written():
     parts = ratio_indices(10, ratios(0.7, 0.1, 0.2, method="random", rounding="truncate"))
     assert tuple(map(len, parts)) == (7, 1, 2)
 
 
-def test_only_the_shuffle_draws_from_sorted_ids() -> None:
+def test_only_the_shuffle_draws_from_sorted_ids():
     """`random` draws from the ids in order whatever the order of reading; the others from the documents as read."""
     documents = docs(20)[::-1]
     for method in ("random", "datasets", "sklearn"):
@@ -83,7 +84,7 @@ def test_only_the_shuffle_draws_from_sorted_ids() -> None:
 
 
 @pytest.mark.parametrize("method", ["datasets", "sklearn", "random"])
-def test_groups_stay_together(method: str) -> None:
+def test_groups_stay_together(method):
     parts = assign_splits(docs(60), ratios(0.8, 0.1, 0.1, method=method, by="group"), None)
     where: dict[str, set[str]] = {}
     for split, documents in parts.items():
@@ -94,7 +95,7 @@ def test_groups_stay_together(method: str) -> None:
     assert sum(map(len, parts.values())) == 60
 
 
-def test_ids_must_match_both_ways(tmp_path: Path) -> None:
+def test_ids_must_match_both_ways(tmp_path):
     path = tmp_path / "ids.json"
     path.write_text(json.dumps({"train": ["g0000"], "validation": ["g0001"], "test": ["g0002"]}))
     parts = assign_splits(docs(6), SplitIds(ids_file="ids.json"), tmp_path)
@@ -108,7 +109,7 @@ def test_ids_must_match_both_ways(tmp_path: Path) -> None:
         assign_splits(docs(4), SplitIds(ids_file="ids.json"), tmp_path)
 
 
-def test_carving_needs_a_free_tail() -> None:
+def test_carving_needs_a_free_tail():
     documents = docs(5, "train")
     parts = assign_splits(documents, SplitCarve(validation_from_train_tail=2), None)
     assert [d.id for d in parts["validation"]] == ["d0003", "d0004"]
@@ -118,7 +119,7 @@ def test_carving_needs_a_free_tail() -> None:
         assign_splits([*documents, *docs(1, "validation")], SplitCarve(validation_from_train_tail=2), None)
 
 
-def test_carving_whole_groups_from_the_end() -> None:
+def test_carving_whole_groups_from_the_end():
     """Two documents a group; a group that stands again at the end was begun before and stays in train."""
     documents = [*docs(8, "train"), Document("again", "g0000", "x", "train")]
     parts = assign_splits(documents, SplitCarve(validation_from_train_tail=2, by="group"), None)
@@ -128,7 +129,7 @@ def test_carving_whole_groups_from_the_end() -> None:
         assign_splits(documents, SplitCarve(validation_from_train_tail=4, by="group"), None)
 
 
-def test_train_leaves_out_what_other_splits_hold() -> None:
+def test_train_leaves_out_what_other_splits_hold():
     def part(split: str, *groups: str) -> list[Document]:
         return [Document(f"{split}/{g}", g, "x", split) for g in groups]
 
@@ -139,7 +140,7 @@ def test_train_leaves_out_what_other_splits_hold() -> None:
     assert [d.group for d in both["train"]] == ["a", "c"]
 
 
-def test_limit_is_in_proportion_fixed_and_keeps_the_full_hash() -> None:
+def test_limit_is_in_proportion_fixed_and_keeps_the_full_hash():
     task = load_task("demo_topic")
     full, few = load_data(task, None), load_data(task, None, limit=60)
     assert [len(few.documents[s]) for s in ("train", "validation", "test")] == [60, 20, 20]
@@ -159,3 +160,116 @@ def test_limit_is_in_proportion_fixed_and_keeps_the_full_hash() -> None:
     assert [len(v) for v in limited(full.documents, 1).values()] == [1, 1, 1]
     with pytest.raises(DataFormatError, match="limit 0"):
         limited(full.documents, 0)
+
+
+def lettered(**labels: str) -> list[Document]:
+    """Documents named by the arguments, in their order, each with the letters of its text as labels."""
+    return [Document(name, name, "t", "", labels=tuple(codes)) for name, codes in labels.items()]
+
+
+def test_ties_go_to_the_first_in_order_of_ids_and_labels_are_sorted():
+    # In order of ids: a M, b A B, c A Z, d Q. A is in two documents; of the others M and B come first.
+    labels, kept = apply_rule(TopLabels(top_k=3), lettered(c="ZA", a="M", d="Q", b="BA"))
+    assert labels == ("A", "B", "M")
+    assert {d.id: d.labels for d in kept} == {"c": ("A",), "a": ("M",), "b": ("A", "B")}
+    assert [d.id for d in kept] == ["c", "a", "b"], "the order of reading is kept, and d has no label left"
+    assert apply_rule(TopLabels(top_k=1), lettered(a="YX"))[0] == ("X",), "within a document ties go to the code"
+
+
+def test_a_document_counts_once():
+    labels, kept = apply_rule(TopLabels(top_k=1), lettered(a="KK", b="L", c="L"))
+    assert labels == ("L",)
+    assert [d.id for d in kept] == ["b", "c"]
+
+
+def test_as_many_codes_as_there_are_and_not_one_more():
+    documents = lettered(a="BA")
+    assert apply_rule(TopLabels(top_k=2), documents)[0] == ("A", "B")
+    with pytest.raises(DataFormatError, match="holds 2 codes"):
+        apply_rule(TopLabels(top_k=3), documents)
+
+
+def test_collected_labels_are_all_there_are_and_no_document_goes():
+    documents = lettered(b="YXY", a="", c="Z")
+    labels, kept = apply_rule(CollectedLabels(collected=3), documents)
+    assert labels == ("X", "Y", "Z")
+    assert [(d.id, d.labels) for d in kept] == [("b", ("X", "Y")), ("a", ()), ("c", ("Z",))]
+    for other in (2, 4):
+        with pytest.raises(DataFormatError, match=f"holds 3 labels, the spec says labels.collected: {other}"):
+            apply_rule(CollectedLabels(collected=other), documents)
+
+
+def test_a_list_changes_nothing():
+    documents = lettered(a="BA", b="")
+    assert apply_rule(["B", "A", "C"], documents) == (("B", "A", "C"), documents)
+
+
+PLAIN = Document("a", "a", "abcdef", "test", tokens=((0, 6),), tags=("O",), origin="f:3")
+
+
+def _passed(task: LoadedTask, documents: Sequence[Document]) -> list[Document]:
+    return list(_checked(Request(task.options["generated"], {}, task.spec), documents))
+
+
+@pytest.mark.parametrize(("start", "end"), [(2, 2), (3, 2), (-1, 2), (5, 7), (6, 7)])
+def test_a_span_lies_in_its_text_and_has_a_character(start, end):
+    label = load_task("demo_ner").spec.labels[0]
+    with pytest.raises(DataFormatError, match=f"span {start}-{end} leaves the text"):
+        _passed(load_task("demo_ner"), [replace(PLAIN, spans=(Span(start, end, label),))])
+    (kept,) = _passed(load_task("demo_ner"), [replace(PLAIN, spans=(Span(0, 6, label),))])
+    assert kept.spans == ((0, 6, label),)
+
+
+def test_a_mention_counts_once_and_mentions_stand_in_order():
+    label, other = load_task("demo_ner").spec.labels[:2]
+    twice = (Span(3, 4, label), Span(0, 1, other), Span(3, 4, label), Span(3, 4, other), Span(0, 1, label))
+    (kept,) = _passed(load_task("demo_ner"), [replace(PLAIN, spans=twice)])
+    assert kept.spans == tuple(sorted({(3, 4, label), (3, 4, other), (0, 1, label), (0, 1, other)}))
+
+
+@pytest.mark.parametrize("task", ["demo_ner", "demo_topic"])
+def test_a_document_without_text_is_refused_whatever_its_format(task):
+    blank = replace(PLAIN, text=" \n", tokens=(), tags=())
+    with pytest.raises(DataFormatError, match="document 'a' has no text") as caught:
+        _passed(load_task(task), [blank])
+    assert (caught.value.hint, caught.value.line) == ("remove it", 3)
+    if task == "demo_topic":
+        labels = load_task(task).spec.labels[:1]
+        assert _passed(load_task(task), [replace(blank, query="a question", labels=tuple(labels))])
+
+
+def test_a_single_label_task_has_one_label_a_document():
+    task = load_task("demo_topic")
+    first, second = task.spec.labels[:2]
+    assert _passed(task, [replace(PLAIN, labels=(first,))])[0].labels == (first,)
+    for labels in ((), (first, second)):
+        with pytest.raises(DataFormatError, match=f"{len(labels)} labels in a single-label task"):
+            _passed(task, [replace(PLAIN, labels=labels)])
+    with pytest.raises(DataFormatError, match="'nothing' is not a label"):
+        _passed(task, [replace(PLAIN, labels=("nothing",))])
+    with pytest.raises(DataFormatError, match="document id 'a' stands twice"):
+        _passed(task, [replace(PLAIN, labels=(first,)), replace(PLAIN, labels=(second,), text="other")])
+
+
+@pytest.mark.parametrize("limit", [None, 1])
+def test_the_labels_that_have_gold_are_those_of_the_whole_test_split(make_task, tmp_path, limit):
+    """Training has a and b, test has b and d, one document of each: whatever is drawn, b and d count."""
+    (tmp_path / "data").mkdir()
+    for name, labels in (("train", "ab"), ("validation", "c"), ("test", "bd")):
+        rows = "".join(f"text {i}\t{label}\n" for i, label in enumerate(labels))
+        (tmp_path / "data" / f"{name}.tsv").write_text("text\tlabel\n" + rows)
+    task = make_task(
+        type="single_label",
+        labels="[d, c, b, a]",
+        files="{train: train.tsv, validation: validation.tsv, test: test.tsv}",
+        reader="{format: tsv, columns: {text: text, label: label}}",
+    )
+    data = load_data(task, tmp_path, limit)
+    assert (data.labels, data.gold_labels) == (("d", "c", "b", "a"), ("d", "b"))
+    assert len(data.test) == (2 if limit is None else 1)
+
+
+@pytest.mark.parametrize(("share", "size"), [(1.0, 10), (0.75, 8), (0.36, 4), (0.34, 3), (0.01, 1)])
+def test_a_share_is_rounded_to_the_nearest(share, size):
+    documents = [replace(PLAIN, id=str(i)) for i in range(10)]
+    assert len(subset(documents, share)) == size

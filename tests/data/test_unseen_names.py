@@ -1,12 +1,9 @@
 """The demo's tasks with unseen names: what a name is cannot be learnt from their training splits."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from typer.main import get_command
@@ -31,7 +28,7 @@ NAMES = {
 }
 
 
-def test_no_mention_stands_in_two_splits() -> None:
+def test_no_mention_stands_in_two_splits():
     data = load_data(load_task("demo_names"), None)
     mentions = {
         split: {(d.text[s.start : s.end], s.label) for d in parts for s in d.spans}
@@ -45,7 +42,7 @@ def test_no_mention_stands_in_two_splits() -> None:
     assert all(NAMES[text] == label for found in mentions.values() for text, label in found)
 
 
-def test_the_label_is_the_kind_of_the_first_name() -> None:
+def test_the_label_is_the_kind_of_the_first_name():
     for parts in load_data(load_task("demo_first"), None).documents.values():
         assert parts
         for document in parts:
@@ -55,7 +52,7 @@ def test_the_label_is_the_kind_of_the_first_name() -> None:
             assert document.labels == (places[min(places)].lower(),)
 
 
-def test_pretraining_text_holds_every_test_name() -> None:
+def test_pretraining_text_holds_every_test_name():
     text = "\n".join(documents(3000, seed=0)).casefold()
     data = load_data(load_task("demo_names"), None)
     unseen = {d.text[s.start : s.end] for d in data.documents["test"] for s in d.spans}
@@ -63,7 +60,7 @@ def test_pretraining_text_holds_every_test_name() -> None:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_pretraining_text_holds_no_test_sentence(task: str) -> None:
+def test_pretraining_text_holds_no_test_sentence(task):
     words = " ".join("\n".join(documents(3000, seed=0)).casefold().split())
     tests = load_data(load_task(task), None).documents["test"]
     sentences = [" ".join(d.text.casefold().split()).rstrip(" .") for d in tests]
@@ -71,9 +68,7 @@ def test_pretraining_text_holds_no_test_sentence(task: str) -> None:
     assert [sentence for sentence in sentences if sentence in words] == []
 
 
-def test_the_demo_ends_with_one_table_three_notes_and_the_boards_address(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_demo_ends_with_one_table_three_notes_and_the_boards_address(tmp_path, capsys, monkeypatch):
     """On a store of made-up scores: what a report would say besides is left to `report --notes`."""
     for model, score in (("toy-detour", 0.8), ("toy-mlm-twin", 0.7), ("toy-untrained", 0.2)):
         for task in TASKS:
@@ -90,12 +85,12 @@ def test_the_demo_ends_with_one_table_three_notes_and_the_boards_address(
         assert 1 <= shown.count("\n* ") <= 3
         assert "the pretraining text holds the test names" in shown
         assert "has not been compared" not in shown
-    (port,) = [p.default for p in get_command(app).commands["leaderboard"].params if p.name == "port"]  # type: ignore[attr-defined]
+    (port,) = [p.default for p in get_command(app).commands["leaderboard"].params if p.name == "port"]
     assert f"http://localhost:{port}" == BOARD
 
 
 @pytest.mark.slow
-def test_the_demo_shows_what_pretraining_brings(tmp_path: Path) -> None:
+def test_the_demo_shows_what_pretraining_brings(tmp_path):
     """The whole demo, about two minutes: pretrained above untrained on both tasks, and above every floor of names."""
 
     def biobench(*arguments: object) -> str:

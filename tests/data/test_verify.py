@@ -1,6 +1,4 @@
-"""Verification, near-duplicates, bundles and overlap with training text."""
-
-from __future__ import annotations
+"""Verification, near-duplicates, bundles, overlap with training text, and the counts of the real corpora."""
 
 import tarfile
 import unicodedata
@@ -32,7 +30,7 @@ def jaccard(a: str, b: str) -> float:
 
 @given(st.lists(WORDS, max_size=8), st.lists(WORDS, max_size=8))
 @settings(max_examples=60, deadline=None)
-def test_near_duplicates_are_those_of_all_pairs(left: list[str], right: list[str]) -> None:
+def test_near_duplicates_are_those_of_all_pairs(left, right):
     expected = {
         i
         for i, a in enumerate(left)
@@ -41,7 +39,7 @@ def test_near_duplicates_are_those_of_all_pairs(left: list[str], right: list[str
     assert near(left, right) == sorted(expected)
 
 
-def test_verbatim_ignores_case_and_white_space() -> None:
+def test_verbatim_ignores_case_and_white_space():
     assert same(["A  b\nc", "x", ""], ["y", "a B c", "a b c", ""]) == [0]
     assert normalised(" A\tb ") == "a b"
 
@@ -60,13 +58,12 @@ def tokens_task(make_task: Callable[..., LoadedTask], folder: Path, **more: str)
     return make_task(
         type="single_label",
         labels="[yes, no]",
-        files="{train: train.tsv, validation: devel.tsv, test: test.tsv}",
         reader="{format: tsv, columns: {text: text, label: label}}",
         **more,
     )
 
 
-def test_findings_alarm_once(make_task: Callable[..., LoadedTask], tmp_path: Path) -> None:
+def test_findings_alarm_once(make_task, tmp_path):
     report = verify(tokens_task(make_task, tmp_path / "a"), tmp_path / "a")
     assert {f.name: f.number for f in report.findings} == {
         "duplicates.test-train": 1,
@@ -91,7 +88,7 @@ def test_findings_alarm_once(make_task: Callable[..., LoadedTask], tmp_path: Pat
     ]
 
 
-def test_bundle_holds_what_a_run_needs_and_no_agreement_data(tmp_path: Path) -> None:
+def test_bundle_holds_what_a_run_needs_and_no_agreement_data(tmp_path):
     data = tmp_path / "store"
     cos(data, snippets=110, duplicates=5)
     deid(data, records=60)
@@ -126,7 +123,7 @@ def documents(*texts: str) -> list[Document]:
     return [Document(id=str(i), group=str(i), text=text, split="test") for i, text in enumerate(texts)]
 
 
-def test_overlap_counts_exact_texts_and_ngrams(tmp_path: Path) -> None:
+def test_overlap_counts_exact_texts_and_ngrams(tmp_path):
     long = " ".join(f"word{i}" for i in range(20))
     task = {"toy": {"validation": documents("short and seen", "short and new"), "test": documents(long, long[::-1])}}
     (tmp_path / "a.txt").write_text("Before it.  " + long.upper() + " after it.")
@@ -143,7 +140,7 @@ def test_overlap_counts_exact_texts_and_ngrams(tmp_path: Path) -> None:
         list(corpus_texts(tmp_path / "none"))
 
 
-def test_damaged_training_text_is_refused_with_its_place(tmp_path: Path) -> None:
+def test_damaged_training_text_is_refused_with_its_place(tmp_path):
     (tmp_path / "a.jsonl").write_bytes('\ufeff{"text": "a"}\n'.encode() + b'{"text": "an\xe9mie"}\n')
     texts = corpus_texts(tmp_path / "a.jsonl")
     assert next(texts) == "a", "a byte order mark is no part of the text"
@@ -155,7 +152,7 @@ def test_damaged_training_text_is_refused_with_its_place(tmp_path: Path) -> None
         list(corpus_texts(tmp_path / "b.parquet"))
 
 
-def test_overlap_does_not_hang_on_the_encoding_of_accents_or_ligatures() -> None:
+def test_overlap_does_not_hang_on_the_encoding_of_accents_or_ligatures():
     text = " ".join(["fièvre", "œdème", "cœur", "ﬁbrose", "ÉTÉ"] * 4)
     task = {"toy": {"validation": documents(""), "test": documents(unicodedata.normalize("NFC", text))}}
     for corpus in (unicodedata.normalize("NFD", text), text.lower(), unicodedata.normalize("NFKC", text).upper()):
@@ -166,7 +163,7 @@ def test_overlap_does_not_hang_on_the_encoding_of_accents_or_ligatures() -> None
 
 @pytest.mark.real
 @pytest.mark.parametrize("task", ["gad", "hoc", "quaero_emea", "frenchmedmcqa_t1"])
-def test_real_corpora_hold_only_known_findings(task: str, data_dir: Path) -> None:
+def test_real_corpora_hold_only_known_findings(task, data_dir):
     """Those of the facts sheets; hashes and counts of every corpus stand in tests/golden."""
     report = verify(load_task(task), data_dir)
     assert report.clean, report.problems
@@ -175,3 +172,18 @@ def test_real_corpora_hold_only_known_findings(task: str, data_dir: Path) -> Non
     sheet = {"gad": (8, 39), "hoc": (6, 4)}.get(task)
     if sheet is not None:
         assert (known["duplicates.test-train"], known.get("duplicates.validation-train")) == sheet
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(("layer", "documents", "mentions"), [("layer1", 81, 1327), ("layer2", 168, 2033)])
+def test_e3c_layers(layer, documents, mentions, make_task, data_dir):
+    task = make_task(
+        type="span_ner",
+        folder="e3c_french",
+        files=f'{{all: "data_annotation/French/{layer}/*.xml"}}',
+        reader="{format: xmi, types: {CLINENTITY: CLINENTITY}}",
+        labels="[CLINENTITY]",
+        splits="{ratios: [0.6, 0.2, 0.2], seed: 42, method: random}",
+    )
+    every = [d for part in load_data(task, data_dir).documents.values() for d in part]
+    assert (len(every), sum(len(d.spans) for d in every)) == (documents, mentions)

@@ -1,7 +1,5 @@
 """Exports read back by the hub's own code, and against what Every Eval Ever 0.3.0 asks."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

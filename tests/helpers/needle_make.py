@@ -15,16 +15,17 @@ from tests.helpers.store_make import record, save_scored, shipped_identity
 LENGTHS = (512, 1024, 2048)
 POSITIONS = ("start", "middle", "end")
 TEMPLATES = ("drug", "lab")
+GENERATED = "{id: made, generated: true}"
 PAIRS = 4
 """Pairs of each length, position and template."""
 
 
-def needle_spec(folder: Path, reader: str, probe: str = "", language: str = "fr") -> Path:
+def needle_spec(folder: Path, reader: str, probe: str = "", language: str = "fr", source: str = GENERATED) -> Path:
     """Write the spec of a small needle task. reader: fields of the reader; probe: those of a frozen encoder's probe."""
     encoder = ", encoder: frozen" if probe else ""
     return write_spec(
         folder / "needle_made.yaml", f"probe: {{{probe}}}" if probe else "", type="needle", language=language,
-        source="{id: made, generated: true}", reader=f"{{format: needle, {reader}}}", labels="[absent, present]",
+        source=source, reader=f"{{format: needle, {reader}}}", labels="[absent, present]",
         unit="document", protocol="{max_length: 8192}", gate="{expect: chance}",
         training=f"{{epochs: 1, learning_rate: 5e-5, batch_size: 8{encoder}}}",
         metric="{primary: accuracy, paper: accuracy}",

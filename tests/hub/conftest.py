@@ -1,7 +1,5 @@
 """One server and one process of commands for all tests of this folder; each test has its own cache and repositories."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path

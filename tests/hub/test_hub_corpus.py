@@ -1,18 +1,13 @@
 """The trainer's text and base checkpoints from a server with the hub's protocol: streamed, by commit."""
 
-from __future__ import annotations
-
-import io
 import json
 import re
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from tests.helpers.hub_commands import HubCommands, refusal
-from tests.helpers.hub_server import HubServer
+from tests.helpers.hub_commands import refusal
+from tests.helpers.reading import parquet
 from tests.helpers.trainer_make import TEXTS
 
 RECIPE = """
@@ -43,9 +38,7 @@ REFUSALS = {
 
 def part(number: int, parts: int) -> bytes:
     """One file of the dataset."""
-    out = io.BytesIO()
-    pq.write_table(pa.table({"text": [f"{t} {number}" for t in TEXTS[number::parts] * 3]}), out)
-    return out.getvalue()
+    return parquet([{"text": f"{t} {number}"} for t in TEXTS[number::parts] * 3])
 
 
 def recipe(folder: Path, name: str, source: str = "{id: hub, hub: org/lines}", base: str = NEW) -> Path:
@@ -58,9 +51,7 @@ def recipe(folder: Path, name: str, source: str = "{id: hub, hub: org/lines}", b
 LINES = "".join(json.dumps({"text": t}) + "\n" for t in TEXTS * 3).encode()
 
 
-def test_a_corpus_is_streamed_from_the_commit_that_it_names(
-    hub: HubServer, command: HubCommands, tmp_path: Path
-) -> None:
+def test_a_corpus_is_streamed_from_the_commit_that_it_names(hub, command, tmp_path):
     shards = {f"data/train-{n:05}-of-00004.parquet": part(n, 4) for n in range(4)}
     repository = hub.repository("datasets", "org/corpus", {**shards, "load.py": b"raise SystemExit"})
     hub.repository("datasets", "org/script", {**shards, "script.py": b"raise SystemExit"})
@@ -107,9 +98,7 @@ def files(encoder: dict[str, bytes], tmp_path: Path) -> dict[str, bytes]:
     return {**encoder, **{p.name: p.read_bytes() for p in (tmp_path / "base").iterdir()}}
 
 
-def test_a_base_checkpoint_comes_from_the_hub_and_then_from_its_cache(
-    hub: HubServer, command: HubCommands, files: dict[str, bytes], tmp_path: Path
-) -> None:
+def test_a_base_checkpoint_comes_from_the_hub_and_then_from_its_cache(hub, command, files, tmp_path):
     """`pretrain plan`, what the script of `slurm --nodes` names for before the job, a run, and the job itself."""
     repository = hub.repository("models", "org/base", files)
     first = repository.refs["v1"] = repository.refs["main"]

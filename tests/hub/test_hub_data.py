@@ -1,19 +1,14 @@
 """`data fetch` of hub sources, `results push` and `results pull`, against a server with the hub's protocol."""
 
-from __future__ import annotations
-
 import hashlib
-import io
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import yaml
 
 from biobench.submission.pack import submit
-from tests.helpers.hub_commands import HubCommands, refusal
+from tests.helpers.hub_commands import refusal
 from tests.helpers.hub_repo import Repository
-from tests.helpers.hub_server import HubServer
+from tests.helpers.reading import parquet
 from tests.helpers.spec_make import write_spec
 from tests.helpers.submission_make import honest_run
 
@@ -22,12 +17,9 @@ PARQUET = "{format: parquet, columns: {id: id, text: text, labels: label}}"
 TSV = "{format: tsv, columns: {text: text, label: label}}"
 
 
-def parquet(split: str) -> bytes:
+def table_of(split: str) -> bytes:
     """Three documents."""
-    columns = {name: [f"{split}{name}{n}" for n in range(3)] for name in ("id", "text")}
-    out = io.BytesIO()
-    pq.write_table(pa.table(columns | {"label": ["0", "1", "0"]}), out)
-    return out.getvalue()
+    return parquet([{"id": f"{split}id{n}", "text": f"{split}text{n}", "label": str(n % 2)} for n in range(3)])
 
 
 def tsv(split: str) -> bytes:
@@ -54,17 +46,17 @@ main()
 """A command that checks submissions in its own process, which spares seconds each."""
 
 
-def test_sources_on_the_hub_are_fetched_at_their_commit(hub: HubServer, command: HubCommands, tmp_path: Path) -> None:
-    wanted = {f"all/{s}.parquet": parquet(s) for s in SPLITS}
+def test_sources_on_the_hub_are_fetched_at_their_commit(hub, command, tmp_path):
+    wanted = {f"all/{s}.parquet": table_of(s) for s in SPLITS}
     repository = hub.repository("datasets", "org/texts", {**wanted, "texts.py": b"raise SystemExit", "README.md": b"x"})
     first = repository.refs["main"]
-    second = repository.commit({"all/train.parquet": parquet("test")})
+    second = repository.commit({"all/train.parquet": table_of("test")})
     # between two files of it the branch moves on, and the hub is busy
     hub.fault("GET /api/datasets/org/texts/revision/main", "status", 429, body=b"0")
     hub.fault(f"GET /api/datasets/org/texts/tree/{second}", "status", 503, body=b"0")
     hub.after(
         f"GET /api/datasets/org/texts/tree/{second}",
-        lambda: repository.commit({"all/validation.parquet": parquet("test")}),
+        lambda: repository.commit({"all/validation.parquet": table_of("test")}),
     )
     lines = {f"{s}.tsv": tsv(s) for s in SPLITS}
     hub.repository("datasets", "org/gated", lines, gated=True)
@@ -73,10 +65,10 @@ def test_sources_on_the_hub_are_fetched_at_their_commit(hub: HubServer, command:
     hub.account("inside", granted={"org/gated"})
     hub.fault("GET /datasets/org/texts/", "cut", 100)
     hub.fault("GET .*org/wrong/.*/test.tsv", "body", body=b"short", times=-1)
-    flipped = bytearray(parquet("train"))
+    flipped = bytearray(table_of("train"))
     flipped[-9] ^= 1
     hub.fault(
-        f"GET /datasets/org/bits/{hashlib.sha256(parquet('train')).hexdigest()}", "body", body=bytes(flipped), times=-1
+        f"GET /datasets/org/bits/{hashlib.sha256(table_of('train')).hexdigest()}", "body", body=bytes(flipped), times=-1
     )
 
     def at(name: str, revision: str, ending: str = "parquet", path: str = "all", id: str | None = None) -> Path:
@@ -98,11 +90,11 @@ def test_sources_on_the_hub_are_fetched_at_their_commit(hub: HubServer, command:
         ("token=inside", "data", "fetch", tmp_path / "gated.yaml", *data),
     )
     assert [Path(f).name for f in fetched.json()[0]["files"]] == ["test.parquet", "train.parquet", "validation.parquet"]
-    assert (tmp_path / "data" / "texts" / "train.parquet").read_bytes() == parquet("train"), "of the pinned commit"
+    assert (tmp_path / "data" / "texts" / "train.parquet").read_bytes() == table_of("train"), "of the pinned commit"
     assert [r["counts"]["train"]["documents"] for r in verified.json()] == [3]
     assert f"'main' was commit {second}" in moving.json()[0]["notes"][0]
     assert repository.refs["main"] != second
-    assert (tmp_path / "data" / "moving" / "validation.parquet").read_bytes() == parquet("validation")
+    assert (tmp_path / "data" / "moving" / "validation.parquet").read_bytes() == table_of("validation")
     assert not hub.requests("texts.py|README.md")
     assert "it is gated, and no token was sent" in refusal(gated)
     assert f"accept its terms at {hub.address}/datasets/org/gated" in gated.err
@@ -123,9 +115,7 @@ def test_sources_on_the_hub_are_fetched_at_their_commit(hub: HubServer, command:
     assert not hub.seen
 
 
-def test_results_go_to_a_dataset_as_one_open_request_and_come_back(
-    hub: HubServer, command: HubCommands, tmp_path: Path
-) -> None:
+def test_results_go_to_a_dataset_as_one_open_request_and_come_back(hub, command, tmp_path):
     honest_run(tmp_path / "mine", model="org/first")
     packed = submit("org/first", tmp_path / "mine", tmp_path / "packed" / "first")
     repository: Repository = hub.repository("datasets", "org/results", {"README.md": b"results", "load.py": b"x"})
@@ -160,7 +150,7 @@ def test_results_go_to_a_dataset_as_one_open_request_and_come_back(
     assert "hub dataset org/none: it does not exist, or is private" in refusal(none)
 
 
-def test_a_models_results_are_sent_to_its_repository(hub: HubServer, command: HubCommands, tmp_path: Path) -> None:
+def test_a_models_results_are_sent_to_its_repository(hub, command, tmp_path):
     honest_run(tmp_path / "mine", model="org/first")
     card = "---\nlicence: mit\ntags: [theirs]\nmodel-index:\n- name: first\n  results: []\n---\n# First\n"
     carded = hub.repository("models", "org/first", {"README.md": card.encode()})

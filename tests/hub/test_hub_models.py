@@ -1,12 +1,9 @@
 """`biobench run org/model@revision` against a server that speaks the hub's protocol."""
 
-from __future__ import annotations
-
 import json
 import os
 
-from tests.helpers.hub_commands import HubCommands, refusal
-from tests.helpers.hub_server import HubServer
+from tests.helpers.hub_commands import refusal
 
 RUN = ("--task", "demo_topic", "--limit", "24", "--set", "training.epochs=1", "--device", "cpu", "--seeds", "1")
 """A run of a second."""
@@ -16,9 +13,7 @@ PLAN = ("--task", "demo_topic", "--dry-run")
 CARD = b"---\nlicense: apache-2.0\n---\n# A model\n"
 
 
-def test_a_tag_is_resolved_to_its_commit_which_the_record_names(
-    hub: HubServer, command: HubCommands, encoder: dict[str, bytes]
-) -> None:
+def test_a_tag_is_resolved_to_its_commit_which_the_record_names(hub, command, encoder):
     repository = hub.repository("models", "org/tiny", {**encoder, "README.md": CARD, "evil.pkl": b"x"})
     first = repository.refs["v1"] = repository.refs["main"]
     repository.commit({"config.json": encoder["config.json"] + b"\n"})
@@ -49,9 +44,7 @@ def test_a_tag_is_resolved_to_its_commit_which_the_record_names(
     assert not hub.seen
 
 
-def test_what_the_hub_refuses_is_one_line_that_says_what_to_do(
-    hub: HubServer, command: HubCommands, encoder: dict[str, bytes]
-) -> None:
+def test_what_the_hub_refuses_is_one_line_that_says_what_to_do(hub, command, encoder):
     for name in ("gated", "tiny", "down", "cut", "drop", "stall", "page", "bits", "busy"):
         hub.repository("models", f"org/{name}", encoder, gated=name == "gated")
     hub.account("outside")

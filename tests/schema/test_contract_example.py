@@ -1,6 +1,4 @@
-"""The example spec of the public contract, literally, and the forms that the contract says it may take."""
-
-from __future__ import annotations
+"""The example spec of the public contract, the forms that it may take, and declared deviations from a protocol."""
 
 from pathlib import Path
 
@@ -61,12 +59,12 @@ def data(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_example_loads_as_it_stands(data: Path) -> None:
+def test_the_example_loads_as_it_stands(data):
     task = load_task(write(data, EXAMPLE))
     assert load_data(task, data).source == "mtl"
 
 
-def test_a_single_source_is_local_when_it_has_no_id(data: Path) -> None:
+def test_a_single_source_is_local_when_it_has_no_id(data):
     task = load_task(write(data, EXAMPLE.replace(LISTED, INLINE)))
     assert load_data(task, data).source == "local"
     named = load_task(write(data, EXAMPLE.replace(LISTED, INLINE.replace("source:\n", "source:\n  id: local\n"))))
@@ -75,7 +73,7 @@ def test_a_single_source_is_local_when_it_has_no_id(data: Path) -> None:
     assert load_data(alone, data).source == "local"
 
 
-def test_of_several_sources_each_needs_an_id(tmp_path: Path) -> None:
+def test_of_several_sources_each_needs_an_id(tmp_path):
     second = "  - folder: other\n    files: {all: all.tsv}\n    reader: {format: iob, columns: [token, tag]}\n"
     with pytest.raises(SpecError, match=r"sources\.1\.id is missing") as caught:
         load_task(write(tmp_path, EXAMPLE.replace("labels:", second + "labels:", 1)))
@@ -83,7 +81,34 @@ def test_of_several_sources_each_needs_an_id(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("address", ["unknown", "www.example.org", "ftp://example.org", "https://", "https://a b"])
-def test_a_homepage_is_an_address(address: str, tmp_path: Path) -> None:
+def test_a_homepage_is_an_address(address, tmp_path):
     with pytest.raises(SpecError, match="should match pattern") as caught:
         load_task(write(tmp_path, EXAMPLE.replace("https://...", f'"{address}"')))
     assert caught.value.line == EXAMPLE[: EXAMPLE.index("homepage")].count("\n") + 1
+
+
+def test_deviations_describe_and_enter_no_hash(tmp_path):
+    text = load_task("gad").path.read_text(encoding="utf-8")
+    start, end = text.index("deviations:\n"), text.index("counts:\n")
+    bare = tmp_path / "gad.yaml"
+    bare.write_text(text[:start] + text[end:], encoding="utf-8")
+    assert load_task(bare).spec.deviations == []
+    assert task_hash(load_task(bare), "fold1") == task_hash(load_task("gad"), "fold1")
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ('{aspect: patiense, here: "3", compared: "none"}', "patiense"),
+        ('{aspect: patience, here: "3"}', "compared"),
+        ('{aspect: patience, here: "3", compared: "5"}\n  - {aspect: patience, here: "4", compared: "5"}', "twice"),
+    ],
+)
+def test_a_wrong_entry_is_refused_with_its_line(tmp_path, entry, said):
+    text = load_task("demo_topic").path.read_text(encoding="utf-8")
+    spec = tmp_path / "demo_topic.yaml"
+    spec.write_text(text + f"deviations:\n  - {entry}\n", encoding="utf-8")
+    with pytest.raises(SpecError, match=said) as caught:
+        load_task(spec)
+    assert caught.value.file == str(spec)
+    assert caught.value.line

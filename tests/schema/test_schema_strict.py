@@ -1,7 +1,5 @@
 """Strict specs: every mistake is one line with the place, the value and a suggestion."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -47,7 +45,7 @@ def write(folder: Path, old: str = "", new: str = "") -> Path:
     return path
 
 
-def test_labels_are_text_and_numbers_are_numbers(tmp_path: Path) -> None:
+def test_labels_are_text_and_numbers_are_numbers(tmp_path):
     spec = load_task(write(tmp_path)).spec
     assert spec.labels == ["no", "yes", "0042", "1e3"]
     assert spec.language == "no"
@@ -78,9 +76,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("old", "new", "line", "words", "hint"), CASES, ids=[c[1] or "missing name" for c in CASES])
-def test_a_mistake_is_one_line_with_its_place(
-    tmp_path: Path, old: str, new: str, line: int | None, words: str, hint: str
-) -> None:
+def test_a_mistake_is_one_line_with_its_place(tmp_path, old, new, line, words, hint):
     path = write(tmp_path, old, new)
     with pytest.raises(SpecError) as caught:
         load_task(path)
@@ -94,7 +90,7 @@ def test_a_mistake_is_one_line_with_its_place(
     assert "\n" not in str(error)
 
 
-def test_a_wrong_override_is_blamed_and_not_the_file(tmp_path: Path) -> None:
+def test_a_wrong_override_is_blamed_and_not_the_file(tmp_path):
     path = write(tmp_path)
     with pytest.raises(SpecError) as caught:
         load_task(path, ["training.epochs=abc"])
@@ -108,7 +104,7 @@ def test_a_wrong_override_is_blamed_and_not_the_file(tmp_path: Path) -> None:
     assert caught.value.line == 2
 
 
-def test_overrides_follow_the_rules_of_the_file(tmp_path: Path) -> None:
+def test_overrides_follow_the_rules_of_the_file(tmp_path):
     path = write(tmp_path)
     changed = load_task(path, ["training.learning_rate=3e-5", "labels=[on, off, 007]", "language=no"]).spec
     assert changed.training.learning_rate == 3e-5
@@ -120,7 +116,7 @@ def test_overrides_follow_the_rules_of_the_file(tmp_path: Path) -> None:
             load_task(path, [text])
 
 
-def test_every_shipped_spec_fits_the_json_schema() -> None:
+def test_every_shipped_spec_fits_the_json_schema():
     schema = task_json_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
@@ -131,29 +127,29 @@ def test_every_shipped_spec_fits_the_json_schema() -> None:
         assert not found, f"{path}: {found[0]}"
 
 
-def test_the_json_schema_refuses_an_unknown_key(tmp_path: Path) -> None:
+def test_the_json_schema_refuses_an_unknown_key(tmp_path):
     validator = jsonschema.Draft202012Validator(task_json_schema())
     data = plain(parse_file(write(tmp_path, "unit: line", "unit: line\ntitel: x")).data)
     assert any("titel" in e.message for e in validator.iter_errors(data))
 
 
 @given(st.lists(st.integers(0, 10_000), min_size=1, max_size=8, unique=True))
-def test_seeds_round_trip(seeds: list[int]) -> None:
+def test_seeds_round_trip(seeds):
     assert parse_seeds(",".join(map(str, seeds))) == seeds
 
 
 @pytest.mark.parametrize(("text", "seeds"), [("42-46", [42, 43, 44, 45, 46]), ("1,5-7", [1, 5, 6, 7]), ("7-7", [7])])
-def test_seed_ranges(text: str, seeds: list[int]) -> None:
+def test_seed_ranges(text, seeds):
     assert parse_seeds(text) == seeds
 
 
 @pytest.mark.parametrize("text", ["", "a", "5-1", "1,1", "1-3,2", "-1", "1-", "0-5000", "1.5"])
-def test_bad_seeds(text: str) -> None:
+def test_bad_seeds(text):
     with pytest.raises(ValueError, match="seeds"):
         parse_seeds(text)
 
 
-def test_suggestions() -> None:
+def test_suggestions():
     assert suggest("macro", ["macro_f1", "micro_f1"]) == "did you mean 'macro_f1'?"
     assert suggest("NCBI_DISEASE", ["gad", "ncbi_disease"]) == "did you mean 'ncbi_disease'?"
     assert suggest("Name", ["NAME", "name", "Named"]) == "did you mean 'Named'?", "what is spelled alike comes first"

@@ -1,7 +1,5 @@
 """YAML 1.2 core scalars, lines of everything, and the refusal of whatever is not plain data."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -26,7 +24,7 @@ TABLE: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("text", "value"), TABLE, ids=[t for t, _ in TABLE])
-def test_core_schema(text: str, value: Any) -> None:
+def test_core_schema(text, value):
     found = resolve_scalar(text)
     if isinstance(value, str):
         assert found == value
@@ -37,11 +35,11 @@ def test_core_schema(text: str, value: Any) -> None:
         assert found.value == value
 
 
-def test_a_number_too_long_for_python_is_no_crash() -> None:
+def test_a_number_too_long_for_python_is_no_crash():
     assert plain(parse("a: " + "9" * 5000).data) == {"a": math.inf}
 
 
-def test_not_a_number_is_one() -> None:
+def test_not_a_number_is_one():
     found = resolve_scalar(".nan")
     assert isinstance(found, Scalar)
     assert isinstance(found.value, float)
@@ -49,12 +47,12 @@ def test_not_a_number_is_one() -> None:
 
 
 @pytest.mark.parametrize("text", ["5e-5", "no", "null", "0042", "1.10"])
-def test_quotes_make_text(text: str) -> None:
+def test_quotes_make_text(text):
     assert parse(f"a: '{text}'").data == {"a": text}
     assert parse(f'a: "{text}"').data == {"a": text}
 
 
-def test_codes_keep_their_written_form() -> None:
+def test_codes_keep_their_written_form():
     values = parse("codes: [0042, 1.10, 1e3, null, true, no, C34.1]").data["codes"]
     assert [v.text if isinstance(v, Scalar) else v for v in values] == [
         *("0042", "1.10", "1e3", "null", "true", "no", "C34.1")
@@ -62,7 +60,7 @@ def test_codes_keep_their_written_form() -> None:
 
 
 @given(st.integers(), st.floats(allow_nan=False))
-def test_numbers_round_trip(whole: int, real: float) -> None:
+def test_numbers_round_trip(whole, real):
     written = repr(real).replace("inf", ".inf")
     data = plain(parse(f"a: {whole}\nb: {written}").data)
     assert data == {"a": whole, "b": real}
@@ -74,7 +72,7 @@ _WORD = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc", "Co
 
 
 @given(st.lists(_WORD, min_size=1, max_size=8, unique=True))
-def test_every_key_has_its_line(keys: list[str]) -> None:
+def test_every_key_has_its_line(keys):
     import json
 
     located = parse("".join(f"{json.dumps(k, ensure_ascii=False)}: 1\n" for k in keys))
@@ -96,7 +94,7 @@ def test_every_key_has_its_line(keys: list[str]) -> None:
         ("# only a comment\n", None, "the file is empty"),
     ],
 )
-def test_refused_with_line(text: str, line: int | None, words: str) -> None:
+def test_refused_with_line(text, line, words):
     with pytest.raises(SpecError) as caught:
         parse(text, "spec.yaml")
     assert words in caught.value.what
@@ -106,7 +104,7 @@ def test_refused_with_line(text: str, line: int | None, words: str) -> None:
 
 
 @given(st.text(max_size=60))
-def test_any_text_is_parsed_or_refused_in_one_line(text: str) -> None:
+def test_any_text_is_parsed_or_refused_in_one_line(text):
     refused: SpecError | None = None
     try:
         parse(text, "spec.yaml")

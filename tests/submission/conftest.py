@@ -1,7 +1,5 @@
 """An honest submission that the tests then change."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

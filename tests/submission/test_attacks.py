@@ -1,7 +1,5 @@
 """Submissions that are valid in form, with recomputed hashes, and must not be taken; and honest ones, which are."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -18,11 +16,9 @@ from biobench.data.catalog import load_task
 from biobench.data.hashing import task_identity
 from biobench.errors import DataUnavailableError, UsageError
 from biobench.export.formats import export
-from biobench.report.tasks import shipped
 from biobench.schema.document import Document, Prediction, Span
-from biobench.schema.record import TaskIdentity
-from biobench.score import oracle, scored
-from biobench.store import Store, run_key
+from biobench.score import oracle
+from biobench.store import Store
 from biobench.store.tables import redacted
 from biobench.submission.content import check_predictions
 from biobench.submission.leading import leading
@@ -30,7 +26,7 @@ from biobench.submission.pack import MANIFEST, slug, submit
 from biobench.submission.records import fits
 from biobench.submission.verify import examine
 from tests.helpers.cli_make import call
-from tests.helpers.store_make import record
+from tests.helpers.store_make import record, save_scored, shipped_identity
 from tests.helpers.submission_make import (
     TASK,
     change_record,
@@ -332,28 +328,21 @@ def test_without_the_data_a_run_is_consistent_at_best(stored, monkeypatch):
 
 def redacted_run(results: Path, change: Callable[..., Any] = lambda gold, predictions: (gold, predictions)) -> None:
     """A run on an invented corpus of the de-identification task, whose data nobody here has."""
-    task, info = load_task("deid"), shipped()["deid"]
-    spec, source = task.spec, task.spec.all_sources[0].id
-    labels, number = tuple(spec.labels), 30
+    spec, labels = load_task("deid").spec, tuple(load_task("deid").spec.labels)
     gold = [
         Document(f"n{i}", f"p{i}", f"Note {i} of Dr Smith.", "test", spans=(Span(10, 18, labels[i % len(labels)]),))
-        for i in range(number)
+        for i in range(30)
     ]
     predictions = [Prediction(d.id, spans=d.spans if i % 3 else (), span_scores=(0.9,) if i % 3 else ())
                    for i, d in enumerate(gold)]  # fmt: skip
-    present = {s.label for d in gold for s in d.spans}
-    identity = TaskIdentity(
-        id="deid", version=spec.version, hash=info.hashes[source], data_hash="0" * 64, source=source,
-        corpus=info.corpus, language=info.language, type=info.type, labels=labels,
-        gold_labels=tuple(label for label in labels if label in present), negative_label=spec.metric.negative_label,
-        primary=spec.metric.primary, paper=info.paper, test_documents=number, decode="strict",
-    )  # fmt: skip
-    base = record(model="org/tiny", task="deid", score=False)
-    key = run_key(model_hash=base.model.hash, task_hash=identity.hash, data_hash="0" * 64, seed=42, precision="fp32")
-    cost = base.cost.model_copy(update={"peak_memory_bytes": 10**8})
-    run = base.model_copy(update={"task": identity, "key": key, "protocol": task_identity(task, source), "cost": cost})
+    identity = shipped_identity("deid") | {"version": spec.version, "data_hash": "0" * 64, "type": spec.type}
+    identity |= {"labels": labels, "gold_labels": labels, "primary": spec.metric.primary, "test_documents": len(gold)}
+    run = record(model="org/tiny", task="deid", score=False)
+    protocol, cost = task_identity(load_task("deid"), identity["source"]), {"peak_memory_bytes": 10**8}
+    run = run.model_copy(update={"protocol": protocol, "cost": run.cost.model_copy(update=cost)})
+    run = save_scored(results, run, gold, predictions, **identity)
     # what `save` would do of itself for a redacted run, but for the change
-    saved = Store(results).save(scored(run, gold, predictions), *change(*redacted(gold, predictions)))
+    saved = Store(results).save(run, *change(*redacted(gold, predictions)))
     Store(results).update(saved.model_copy(update={"redacted": True}))
 
 

@@ -1,7 +1,5 @@
 """What a submission's files may be: layout, manifest, names, sizes, time and memory; and the upload as a zip file."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

@@ -1,7 +1,5 @@
 """What may be submitted: full runs under the conditions that the board shows, and every shipped run."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from pathlib import Path

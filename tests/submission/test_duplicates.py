@@ -1,11 +1,8 @@
 """Copies of other runs: exact, near, of weights; and honest runs that are none."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -55,14 +52,14 @@ def findings(runs: Sequence[Answers], others: Sequence[Answers] = ()) -> set[tup
 PERSON, ERROR = {("P02", "person")}, {("P02", "error")}
 
 
-def test_trainings_that_share_what_is_hard_are_no_finding() -> None:
+def test_trainings_that_share_what_is_hard_are_no_finding():
     runs = [run_of(trained(seed), seed) for seed in (1, 2, 3)]
     others = [run_of(trained(seed, 0.6), seed, "results", "b") for seed in (4, 5)]
     assert findings(runs, others) == set()
 
 
 @pytest.mark.parametrize(("turned", "expected"), [(0, PERSON), (5, PERSON), (250, set())])
-def test_a_copy_with_other_scores_and_a_few_turned_answers_is_near(turned: int, expected: set[object]) -> None:
+def test_a_copy_with_other_scores_and_a_few_turned_answers_is_near(turned, expected):
     chance, source = random.Random(9), trained(1)
     places = set(chance.sample(range(len(source)), turned))
     copy = [
@@ -73,13 +70,13 @@ def test_a_copy_with_other_scores_and_a_few_turned_answers_is_near(turned: int, 
 
 
 @pytest.mark.parametrize(("copied", "expected"), [(249, set()), (250, ERROR)])
-def test_half_of_the_scores_to_the_last_digit_are_a_copy(copied: int, expected: set[object]) -> None:
+def test_half_of_the_scores_to_the_last_digit_are_a_copy(copied, expected):
     copy = [*trained(1)[:copied], *trained(2)[copied:]]
     assert findings([run_of(copy)], [run_of(trained(1), 1, "results", "b")]) == expected
 
 
 @pytest.mark.parametrize(("copied", "expected"), [(9, set()), (10, ERROR)])
-def test_scores_next_to_0_and_1_tell_no_two_trainings_apart(copied: int, expected: set[object]) -> None:
+def test_scores_next_to_0_and_1_tell_no_two_trainings_apart(copied, expected):
     def sure(predictions: list[Prediction]) -> list[Prediction]:
         return [
             p if i < copied else replace(p, label_scores=tuple(float(s > 0.5) for s in p.label_scores))
@@ -90,7 +87,7 @@ def test_scores_next_to_0_and_1_tell_no_two_trainings_apart(copied: int, expecte
     assert findings([run_of(second)], [run_of(first, 1, "results", "b")]) == expected
 
 
-def test_probes_of_several_seeds_on_the_same_states_may_answer_alike() -> None:
+def test_probes_of_several_seeds_on_the_same_states_may_answer_alike():
     chance, source = random.Random(9), trained(1)
     again = [
         replace(p, label_scores=tuple(round(s - 1e-3 * chance.random(), 6) for s in p.label_scores)) for p in source
@@ -102,7 +99,7 @@ def test_probes_of_several_seeds_on_the_same_states_may_answer_alike() -> None:
     assert findings([frozen[0], replace(frozen[0], record=frozen[1].record)]) == ERROR, "the same scores"
 
 
-def test_a_copied_checkpoint_under_a_new_name_is_seen_by_its_weights() -> None:
+def test_a_copied_checkpoint_under_a_new_name_is_seen_by_its_weights():
     """Its seeds are others, or its thresholds were fitted anew, so that neither answers nor scores are equal."""
     mine, theirs = run_of(trained(1), 1), run_of(trained(2), 2, "results")
     renamed = theirs.record.model_copy(update={"model": theirs.record.model.model_copy(update={"id": "org/else"})})
@@ -110,7 +107,7 @@ def test_a_copied_checkpoint_under_a_new_name_is_seen_by_its_weights() -> None:
     assert findings([mine], [replace(theirs, record=renamed)]) == PERSON
 
 
-def test_splits_of_one_task_are_not_compared_with_each_other() -> None:
+def test_splits_of_one_task_are_not_compared_with_each_other():
     first, second = run_of(trained(1), 1), run_of(trained(2), 2)
     fold = second.record.model_copy(update={"resampling": Resampling(fold=1, folds=5, train_documents=9)})
     assert findings([first, replace(second, record=fold, documents=("others",))]) == set()
@@ -118,7 +115,7 @@ def test_splits_of_one_task_are_not_compared_with_each_other() -> None:
 
 
 @pytest.mark.parametrize(("others", "expected"), [(10, set()), (11, PERSON)])
-def test_runs_that_gave_one_answer_to_everything_are_no_copies(others: int, expected: set[object]) -> None:
+def test_runs_that_gave_one_answer_to_everything_are_no_copies(others, expected):
     """Seen: five encoders without any label on Hallmarks of Cancer, each the copy of the first by their decisions."""
 
     def idle(seed: int) -> Answers:
@@ -131,7 +128,7 @@ def test_runs_that_gave_one_answer_to_everything_are_no_copies(others: int, expe
     assert findings([idle(0), idle(1)], [idle(2)]) == expected
 
 
-def test_numbers_are_copied_or_not() -> None:
+def test_numbers_are_copied_or_not():
     def numbers(seed: int) -> list[Prediction]:
         chance = random.Random(seed)
         return [Prediction(d.id, label_scores=(round(float(d.labels[0]) + chance.gauss(0, 0.5), 6),)) for d in NUMBERED]
@@ -146,7 +143,7 @@ def test_numbers_are_copied_or_not() -> None:
 
 @pytest.mark.parametrize("seeds", [(42, 43), (43, 42)])
 @pytest.mark.parametrize("place", ["results", "submitted/theirs"])
-def test_another_models_predictions_under_a_new_name(tmp_path: Path, seeds: tuple[int, int], place: str) -> None:
+def test_another_models_predictions_under_a_new_name(tmp_path, seeds, place):
     board, mine = tmp_path / "board", tmp_path / "mine"
     (board / "runs").mkdir(parents=True)
     for seed, other in zip((42, 43), seeds, strict=True):
@@ -161,7 +158,7 @@ def test_another_models_predictions_under_a_new_name(tmp_path: Path, seeds: tupl
     assert all("org/theirs" in check.what for check in verification.checks if check.code == "P02")
 
 
-def test_the_same_submission_again_and_honest_others_are_no_finding(tmp_path: Path) -> None:
+def test_the_same_submission_again_and_honest_others_are_no_finding(tmp_path):
     board = tmp_path / "board"
     for seed in (42, 43):
         honest_run(tmp_path / "mine", seed)

@@ -1,7 +1,5 @@
 """`results pull` and `push` against real git repositories, and the page on a results repository."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -84,7 +82,7 @@ def pulled(bare: Path, target: Path) -> dict[str, str]:
     return {one.name: one.outcome for one in repository.pull(str(bare), target)[1]}
 
 
-def test_what_is_sound_is_pulled_and_shown_with_ones_own(bare: Path, tmp_path: Path) -> None:
+def test_what_is_sound_is_pulled_and_shown_with_ones_own(bare, tmp_path):
     honest_run(tmp_path / "mine", model="org/mine", weights="7" * 64)
     newest, (first, liar) = repository.pull(str(bare), tmp_path / "mine")
     assert newest == git(bare, "rev-parse", "HEAD")
@@ -93,7 +91,7 @@ def test_what_is_sound_is_pulled_and_shown_with_ones_own(bare: Path, tmp_path: P
     assert shown == {("org/mine", "run"), ("org/first", "submitted")}
 
 
-def test_pulled_again_what_changed_there_is_updated_and_what_changed_here_is_kept(bare: Path, tmp_path: Path) -> None:
+def test_pulled_again_what_changed_there_is_updated_and_what_changed_here_is_kept(bare, tmp_path):
     mine, work = tmp_path / "mine", tmp_path / "owner"
     place = mine / "submitted" / "first"
     honest_run(tmp_path / "other", model="org/other")
@@ -119,7 +117,7 @@ def test_pulled_again_what_changed_there_is_updated_and_what_changed_here_is_kep
     assert group.seeds == (42, 43)
 
 
-def test_names_in_a_tree_that_lead_out_are_read_by_nobody(bare: Path, tmp_path: Path) -> None:
+def test_names_in_a_tree_that_lead_out_are_read_by_nobody(bare, tmp_path):
     """Made by hand: `git add` would refuse them."""
     blob = git(bare, "hash-object", "-w", "--stdin", text="{}")
     tree = git(bare, "mktree", text=f"100644 blob {blob}\tsubmission.json\n")
@@ -138,7 +136,7 @@ def test_names_in_a_tree_that_lead_out_are_read_by_nobody(bare: Path, tmp_path: 
     assert not (tmp_path / "mine" / "submitted").exists()
 
 
-def test_links_that_lead_out_are_not_followed(bare: Path, tmp_path: Path) -> None:
+def test_links_that_lead_out_are_not_followed(bare, tmp_path):
     work = tmp_path / "owner"
     (tmp_path / "secret.json").write_text("{}")
     target = work / "submitted" / "linked" / "runs" / "demo_topic"
@@ -151,12 +149,12 @@ def test_links_that_lead_out_are_not_followed(bare: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("address", ["-oProxyCommand=x", "ext::sh -c touch% x", ""])
-def test_addresses_that_run_something_are_refused(address: str, tmp_path: Path) -> None:
+def test_addresses_that_run_something_are_refused(address, tmp_path):
     with pytest.raises(UsageError, match="is no repository"):
         repository.pull(address, tmp_path)
 
 
-def test_what_cannot_be_read_is_one_line_without_a_password(tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_one_line_without_a_password(tmp_path):
     with pytest.raises(StoreError) as caught:
         repository.pull(f"file://name:secret@localhost{tmp_path}/nothing.git", tmp_path)
     assert "secret" not in str(caught.value)
@@ -167,9 +165,7 @@ def test_what_cannot_be_read_is_one_line_without_a_password(tmp_path: Path) -> N
         repository.pull(str(tmp_path / "empty.git"), tmp_path)
 
 
-def test_a_submission_is_sent_as_a_branch_and_continued(
-    bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_submission_is_sent_as_a_branch_and_continued(bare, tmp_path, monkeypatch, capfd):
     honest_run(tmp_path / "mine", model="org/mine", weights="7" * 64)
     pack = submit("org/mine", tmp_path / "mine", tmp_path / "submissions" / "mine")
     shown = call(monkeypatch, capfd, "results", "push", bare, pack)
@@ -197,7 +193,7 @@ def test_a_submission_is_sent_as_a_branch_and_continued(
         repository.push(str(bare), tmp_path / "owner" / "submitted" / "liar")
 
 
-def test_what_the_repositorys_maintainer_states_comes_along(bare: Path, tmp_path: Path) -> None:
+def test_what_the_repositorys_maintainer_states_comes_along(bare, tmp_path):
     work, mine = tmp_path / "owner", tmp_path / "mine"
     first = work / "submitted" / "first"
     assert repository.pull(str(bare), tmp_path / "before")[1][0].reason == "re-scored", "the demo task's data is here"
@@ -247,7 +243,6 @@ def test_the_specification_names_what_the_files_hold(capsys):
     manifest = next(part for part in section.split("\n- ") if part.startswith("**`submission.json`**"))
     assert {*Manifest.model_fields, *SubmittedFile.model_fields} == set(re.findall(r"`(\w+)`", manifest))
     decided = re.search(r'`(\{"data".*?\})`', section)
-    assert decided is not None
     names = {"seed": 1, "precision": "fp32", "track": "fixed", "limit": None, "protocol": None}
     names |= {"model": "m", "task": "t", "data": "d", "engine": 2}
     assert set(re.findall(r'"(\w+)"', decided[1])) == set(names)
@@ -255,7 +250,6 @@ def test_the_specification_names_what_the_files_hold(capsys):
     key = run_key(model_hash="m", task_hash="t", data_hash="d", seed=1, precision="fp32", engine_version=2)
     assert hashlib.sha256(text.encode()).hexdigest()[:32] == key
     program = re.search(r'`python -c "(.*?)"`', PAGE)
-    assert program is not None
     exec(program[1], {})
     assert {"key", "predictions_sha256", "scores"} <= set(json.loads(capsys.readouterr().out)["properties"])
 

@@ -1,7 +1,5 @@
 """A submission that would lead: a seed that a maintainer draws lets it in, or shows that it is made up."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
@@ -55,9 +53,7 @@ def invent(results: Path) -> None:
         store.save(scored(made, gold, invented), gold, invented)
 
 
-def test_a_drawn_seed_lets_an_honest_leader_in_and_an_invented_one_out(
-    biobench: Callable[..., Said], tmp_path: Path
-) -> None:
+def test_a_drawn_seed_lets_an_honest_leader_in_and_an_invented_one_out(biobench, tmp_path):
     """Before, gold with a few errors was verified like any training: no file of a submission tells them apart."""
     make_tiny_encoder(tmp_path / "models" / "tiny")
     options = ("--seeds", "42-44", "--track", "frozen", "--device", "cpu", "--parallel", "1", "--no-gate")
@@ -90,7 +86,7 @@ def test_a_drawn_seed_lets_an_honest_leader_in_and_an_invented_one_out(
     assert "W02" in {c.code for c in found.checks}
 
 
-def test_two_seeds_are_too_few_and_a_refused_submission_is_not_run(biobench: Callable[..., Said], packed: Path) -> None:
+def test_two_seeds_are_too_few_and_a_refused_submission_is_not_run(biobench, packed):
     make_tiny_encoder(packed.parent / "models" / "org" / "tiny")
     (packed.parent / "board").mkdir()
     words = ("reproduce", "--of", packed, "--draw", "--models", "models", "--device", "cpu", "--against", "board")
@@ -102,7 +98,7 @@ def test_two_seeds_are_too_few_and_a_refused_submission_is_not_run(biobench: Cal
     assert "name their folder with --against" in biobench("reproduce", "--of", packed, "--draw").err
 
 
-def test_a_statement_holds_for_one_manifest_and_is_read_beside_the_submission_alone(tmp_path: Path) -> None:
+def test_a_statement_holds_for_one_manifest_and_is_read_beside_the_submission_alone(tmp_path):
     honest_run(tmp_path / "results")
     pack = submit("org/tiny", tmp_path / "results", tmp_path / "board" / "submitted" / "mine")
     assert mark_of(pack) == "claimed"
@@ -118,13 +114,13 @@ def test_a_statement_holds_for_one_manifest_and_is_read_beside_the_submission_al
     assert mark_of(pack) == "claimed"
 
 
-def test_a_damaged_statement_is_said(packed: Path, tmp_path: Path) -> None:
+def test_a_damaged_statement_is_said(packed, tmp_path):
     statement_path(packed, tmp_path / "board").parent.mkdir(parents=True)
     statement_path(packed, tmp_path / "board").write_text("{}{")
     assert "W03" in {c.code for c in examine(packed, against=tmp_path / "board").checks}
 
 
-def test_what_was_scored_again_is_stated_where_one_asks(biobench: Callable[..., Said], packed: Path) -> None:
+def test_what_was_scored_again_is_stated_where_one_asks(biobench, packed):
     (packed.parent / "board").mkdir()
     assert biobench("verify-submission", packed, "--against", "board").status == 0
     assert not (packed.parent / "board" / "statements").exists()
@@ -135,7 +131,7 @@ def test_what_was_scored_again_is_stated_where_one_asks(biobench: Callable[..., 
 
 
 @pytest.mark.parametrize("seeds", [3, 5])
-def test_the_intervals_hold_one_more_seed_of_the_same_kind_nineteen_times_in_twenty(seeds: int) -> None:
+def test_the_intervals_hold_one_more_seed_of_the_same_kind_nineteen_times_in_twenty(seeds):
     chance, inside, alike = np.random.default_rng(1), 0, 0
     for _ in range(4_000):
         scores, effects = chance.normal(0.8, 0.02, seeds + 1), chance.normal(0, 0.01, seeds + 1)
@@ -149,7 +145,7 @@ def test_the_intervals_hold_one_more_seed_of_the_same_kind_nineteen_times_in_twe
     assert 0.94 < alike / 4_000 < 0.96
 
 
-def test_three_seeds_that_solve_a_task_leave_room_for_one_document() -> None:
+def test_three_seeds_that_solve_a_task_leave_room_for_one_document():
     """Three perfect seeds of 85 documents: a fourth may err on one of them, not on four."""
     perfect = np.ones(3)
     low, _ = prediction_interval(1.0, perfect, 1 / 85**2)
