@@ -76,7 +76,7 @@ def compare(
     path of a spec of one's own also finds gold under an agreement in `data_dir`. average: paper (each task's published
     one, the only one under which published scores may be compared), macro, micro or weighted. rope: margin (a
     fraction) within which two models may be the same. alpha: of the corrected tests; intervals have level 1 - alpha.
-    ledgers: model -> training ledger, besides those found in the models' folders. pooled: one verdict over several
+    ledgers: model -> training ledger, in addition to those in the models' folders. pooled: one verdict over several
     languages; otherwise each has its own. plan: YAML file that declares pairs, average, suite, seeds and alpha; what
     it says replaces the options here, and pairs of other models are marked as exploratory.
     Raises UsageError where a name is unknown, where the runs may not be compared or nothing is shared, and
@@ -163,7 +163,7 @@ def compare(
 
 
 def is_guessing(common: CommonTasks, who: int, bars: Mapping[tuple[str, str], float]) -> bool:
-    """Whether a model's mean is at or below that of the best baselines without skill, or not told from it over seeds.
+    """Whether a model's mean is at or below that of the best baselines without skill, or not different over seeds.
 
     bars: (task, metric) -> score of the best policy that does not look at the text; tasks without one are skipped.
     Where no task has one, the bar is 0: a model that gets nothing right leads nobody.

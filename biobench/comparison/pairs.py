@@ -91,8 +91,8 @@ def corrected(results: Sequence[PairResult], alpha: float) -> tuple[PairResult, 
         on_these, beyond_these = word(one, p), word(one, q)
         if beyond_these == "shown" and on_these != "shown":
             beyond_these = "not shown"
-        outside = one.same_p[0]
-        same: Word | None = None if outside is None else "shown" if outside <= alpha else "not shown"
+        differ = one.same_p[0]
+        same: Word | None = None if differ is None else "shown" if differ <= alpha else "not shown"
         verdict = replace(one.verdict, here=on_these, beyond=beyond_these, same=same)
         decided.append(replace(one, p_here=p, p_beyond=q, tested=sum(p is not None for p in here), verdict=verdict))
     return tuple(decided)
@@ -190,7 +190,7 @@ def _noise(rows: Sequence[PairedTask], who: tuple[int, int], drawn: Drawn) -> Do
             if isinstance(known, str):
                 return known
             assert cell.group is not None
-            # where the seeds that are compared stand among all of the group's
+            # the places of the compared seeds among all of the group's
             side.append(known.of([cell.group.seeds.index(seed) for seed in cell.seeds]))
     noise = document_noise(*sides, paired=[row.together for row in rows])
     return "one group of documents: test-set noise is unknown" if noise is None else noise

@@ -1,4 +1,4 @@
-"""Page one of the board: everybody on a suite's shared tasks, who is best, where the runs stand, what is shown of it.
+"""Page one of the board: everybody on a suite's shared tasks, who is best, where the runs rank, what is shown of it.
 
 Each task counts by the average that published scores of it are printed in (`metric.paper`): the only one under which
 published models and runs may share a ranking. Runs under another protocol share none.
@@ -120,7 +120,7 @@ class Ranking:
 
 
 def view_of(info: TaskInfo) -> str:
-    """The view that a task stands in: its suite, or its suite's other tasks where it counts in none."""
+    """The view that shows a task: its suite, or its suite's other tasks where it counts in none."""
     return info.suite if info.in_suite else f"other {info.suite}"
 
 
@@ -275,7 +275,7 @@ def first_pair(results: Results) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def best_run_sentence(best: BestRun) -> str:
-    """Where the best of the runs here stands: its mean, the distance to the best published, and the baselines."""
+    """Where the best of the runs here ranks: its mean, the distance to the best published, and the baselines."""
     margin = "" if best.mean.margin is None or best.mean.n_seeds < 3 else f" ±{100 * best.mean.margin:.1f}"
     start = f"Best run here under the {best.protocol}" if best.protocol else "Best run here"
     parts = ["not above guessing"] if best.guessing else []

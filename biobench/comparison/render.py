@@ -39,26 +39,18 @@ def tables(comparison: Compared) -> Iterator[Table]:
     for part in comparison.parts:
         where = f" in {LANGUAGES.get(part.language, part.language)}" if len(comparison.parts) > 1 else ""
         if len(comparison.models) > 2:
-            yield (
-                f"Ranking{where}",
-                ["model", "rank", *RANKING],
-                [
-                    [
-                        *(
-                            m.model,
-                            str(m.rank),
-                            f"{100 * m.score:.2f}",
-                            f"{100 * m.task_mean:.2f}",
-                            f"{m.mean_rank:.2f}",
-                        ),
-                        "guessing" if m.guessing else m.shown_ranks,
-                    ]
-                    for m in part.ranking
-                ],
-            )
+            yield _ranking(part, where)
             yield _pairs(part, where)
         for result in part.pairs[:MOST_TABLES]:
             yield _tasks(result, where)
+
+
+def _ranking(part: ComparedPart, where: str) -> Table:
+    rows = []
+    for m in part.ranking:
+        means = [f"{mean:.2f}" for mean in (100 * m.score, 100 * m.task_mean, m.mean_rank)]
+        rows.append([m.model, str(m.rank), *means, "guessing" if m.guessing else m.shown_ranks])
+    return f"Ranking{where}", ["model", "rank", *RANKING], rows
 
 
 def _pairs(part: ComparedPart, where: str) -> Table:

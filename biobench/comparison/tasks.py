@@ -59,7 +59,7 @@ class PairedTask:
 
 @dataclass(frozen=True, slots=True)
 class CommonTasks:
-    """cells: (entrants) task -> cell, with all its seeds. Tasks of one corpus stand together."""
+    """cells: (entrants) task -> cell, with all its seeds. Tasks of one corpus follow each other."""
 
     entrants: tuple[Entrant, ...]
     tasks: tuple[TaskInfo, ...]

@@ -96,15 +96,15 @@ def _task_set(comparison: Compared, pair: PairResult) -> str:
 
 
 def _many(part: ComparedPart) -> list[str]:
-    """Of three models or more, how many pairs are told apart."""
+    """Of three models or more, how many pairs are shown to differ."""
     tested = [r.verdict for r in part.pairs if r.here is not None]
     if not tested:
         return []
     here, beyond = sum(v.here == "shown" for v in tested), sum(v.beyond == "shown" for v in tested)
     ranks = ", ".join(f"{model.model} {model.shown_ranks}" for model in part.ranking)
     return [
-        f"Told apart after Holm's correction: {here} of {len(tested)} pair{'' if len(tested) == 1 else 's'} on these "
-        f"tasks, {beyond} on tasks like these; possible ranks on these tasks: {ranks}."
+        f"Shown to differ after Holm's correction: {here} of {len(tested)} pair{'' if len(tested) == 1 else 's'} on "
+        f"these tasks, {beyond} on tasks like these; possible ranks on these tasks: {ranks}."
     ]
 
 

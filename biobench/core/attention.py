@@ -8,6 +8,7 @@ what fine-tuning and pretraining do without a kernel is their own.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -25,12 +26,13 @@ TYPES = (torch.bfloat16, torch.float16)
 class Kernel(NamedTuple):
     """A variable-length kernel and its function: ``torch`` (``torch_fa3`` with FlashAttention 3) or ``flash_attn``.
 
-    drops: it has dropout, as flash-attn alone has.
+    drops: it has dropout, as flash-attn alone has. groups: it takes fewer heads of keys than of queries.
     """
 
     name: str
     call: Callable[..., Any]
     drops: bool = False
+    groups: bool = True
 
     def attend(
         self,
@@ -49,6 +51,9 @@ class Kernel(NamedTuple):
         offsets: (documents + 1,) int32 on the device. longest: tokens of the longest document. window: keys that a
         query sees to its left and right besides itself, -1 all.
         """
+        heads, window = query.shape[1], (window[0], window[1])
+        if not self.groups:
+            key, value = repeated(key, heads, 1), repeated(value, heads, 1)
         options: dict[str, Any] = {"scale": scaling, "window_size": window}
         if self.drops:
             options = {
@@ -58,7 +63,7 @@ class Kernel(NamedTuple):
                 "deterministic": torch.are_deterministic_algorithms_enabled(),
                 "dropout_p": dropout,
             }
-        elif key.shape[1] != query.shape[1]:
+        elif key.shape[1] != heads:
             options["enable_gqa"] = True
         out = self.call(query, key, value, offsets, offsets, longest, longest, **options)
         states: Tensor = out[0] if isinstance(out, tuple) else out
@@ -84,7 +89,7 @@ def find_kernels() -> tuple[Kernel, ...]:
         with suppress(ImportError):  # the package of FlashAttention 3 is an extra
             activate_flash_attention_impl("FA3")
             name = "torch_fa3"
-    kernels = [Kernel(name, varlen_attn)]
+    kernels = [Kernel(name, varlen_attn, groups="enable_gqa" in inspect.signature(varlen_attn).parameters)]
     with suppress(ImportError):
         from flash_attn import flash_attn_varlen_func
 

@@ -13,7 +13,6 @@ from biobench.stats.pairs import detectable_difference, equivalent, holm, possib
 from biobench.stats.ratio import Ratio, paired_ratio
 from biobench.stats.seeds import (
     MeanTest,
-    SeedSummary,
     compare_seeds,
     failed_runs,
     mean_test,
@@ -22,7 +21,7 @@ from biobench.stats.seeds import (
     t_from_se,
     without_failed,
 )
-from biobench.stats.suite import TheseTasks, cluster_means, task_weights, tasks_like_these, these_tasks
+from biobench.stats.suite import task_weights, tasks_like_these, these_tasks
 from biobench.stats.types import Estimand, Interval, Part, StatsInputError
 
 __all__ = [
@@ -35,11 +34,8 @@ __all__ = [
     "Part",
     "Ratio",
     "Redrawn",
-    "SeedSummary",
     "StatsInputError",
     "TaskRuns",
-    "TheseTasks",
-    "cluster_means",
     "compare_seeds",
     "detectable_difference",
     "document_interval",

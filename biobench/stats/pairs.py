@@ -31,7 +31,7 @@ def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
 def possible_ranks(models: int, ahead: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     """Best and worst rank of each of ``models``, 1 being the highest.
 
-    ahead: (better, worse), the pairs that are told apart after Holm's correction over all pairs. All intervals hold
+    ahead: (better, worse), the pairs that differ after Holm's correction over all pairs. All intervals hold
     the true ranks together with the level of the correction.
     """
     pairs = list(ahead)

@@ -1,7 +1,7 @@
 """Who is making a run: a claim that one process has at a time, and its heartbeat, which other machines can read.
 
 The claim is the file `<key>.running`, created exclusively, as every file system can. It says host, process, begin and
-step, and is written every `BEAT_SECONDS`. On the machine of the holder the system tells whether its process runs;
+step, and is written every `BEAT_SECONDS`. On the machine of the holder the system knows whether its process runs;
 elsewhere the age of the file decides, by the clock of the file system: a holder that has not written it for
 `STALE_SECONDS` has ended, and another process may replace it. A holder that was only suspended goes on with its run
 while another makes it too: both store the same result under the same key, so only time is lost.
@@ -66,7 +66,7 @@ class Claim:
         self._thread.start()
 
     def moved(self, step: int, steps: int) -> None:
-        """The run is at this step; the next heartbeat tells it."""
+        """The run is at this step; the next heartbeat says so."""
         self.beat = self.beat._replace(step=step, steps=steps)
 
     def end(self) -> None:

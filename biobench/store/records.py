@@ -124,7 +124,7 @@ def read_record(path: Path, kind: type[R], version: tuple[str, int], again: str)
 
 
 def canonical_json(data: Any) -> bytes:
-    """The one text in which records stand: UTF-8, one blank a level, names in the order of `data`.
+    """The one text of a record: UTF-8, one blank a level, names in the order of `data`.
 
     Halves of surrogate pairs (names of files in other encodings) become U+FFFD. Raises ValueError where a number is
     not finite.

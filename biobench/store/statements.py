@@ -47,7 +47,7 @@ class Draw(Strict):
 
 
 class Statement(Strict):
-    """What is known of one submission besides its own word."""
+    """What a maintainer knows of one submission, apart from what it claims."""
 
     version: Positive = VERSION
     manifest: Line

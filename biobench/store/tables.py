@@ -171,7 +171,7 @@ def aliases(documents: Iterable[Document]) -> tuple[dict[str, str], dict[str, st
 
 
 def redacted(gold: Sequence[Document], predictions: Sequence[Prediction]) -> tuple[list[Document], list[Prediction]]:
-    """The same runs under aliases, without text, gold or tokens, in an order that tells nothing."""
+    """The same runs under aliases, without text, gold or tokens, in an order that reveals nothing."""
     by_id, by_group = aliases(gold)
     bare = [Document(id=by_id[d.id], group=by_group[d.group], text="", split=d.split) for d in gold]
     renamed = [replace(p, document=by_id[p.document]) for p in predictions]

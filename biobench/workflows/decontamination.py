@@ -11,7 +11,7 @@ from biobench.core.files import write_atomic
 from biobench.data import catalog
 from biobench.data.load import load_data
 from biobench.data.locate import find
-from biobench.errors import DataUnavailableError, StoreError, UsageError
+from biobench.errors import DataUnavailableError, StoreError
 from biobench.kinds import get_kind
 from biobench.schema.contamination import EXCLUSION_FILE, ExcludedTask, Exclusions
 from biobench.schema.document import TaskData
@@ -32,26 +32,18 @@ def guard(
     """The tasks whose documents a recipe's corpus excludes, and the ids of those that are not guarded.
 
     None for the second where the package makes the text itself. require_tasks: ids with commas between them, or
-    `all`. say: prints both. Raises UsageError and DataUnavailableError where required tasks cannot be excluded.
+    `all`. say: prints both. Raises DataUnavailableError where required tasks cannot be excluded.
     """
-    generated = all(s.embedded is not None for spec in recipe.corpora for s in spec.sources)
-    if require_tasks is not None and (generated or not exclude_tasks):
-        why = "the package makes the text itself" if generated else "--no-exclude-tasks lets all documents in"
-        raise UsageError(f"--require-tasks asks for a guard, but {why}", hint="drop one of the two")
+    known, generated = guardable(), all(s.embedded is not None for spec in recipe.corpora for s in spec.sources)
+    excluded = benchmark_documents(data_dir, only=known) if exclude_tasks and not generated else {}
+    required = [] if require_tasks is None else require_tasks.replace(" ", "").split(",")
+    if absent := [name for name in (known if required == ["all"] else required) if name not in excluded]:
+        what = f"--require-tasks: the corpus cannot exclude the documents of {', '.join(absent)}"
+        hint = "give ids of `biobench tasks list` and, with --data-dir, the folder that holds their data"
+        raise DataUnavailableError(what, hint=hint)
     if generated:
         return {}, None
-    known = guardable()
-    excluded = benchmark_documents(data_dir, only=known) if exclude_tasks else {}
     missing = [name for name in known if name not in excluded]
-    required = [] if require_tasks is None else require_tasks.replace(" ", "").split(",")
-    if wrong := [name for name in required if name not in (*known, "all")]:
-        hint = "give ids of `biobench tasks list`, or all"
-        raise UsageError(f"--require-tasks names an unknown task '{wrong[0]}'", hint=hint)
-    if absent := [name for name in missing if name in required or "all" in required]:
-        raise DataUnavailableError(
-            f"the documents of {', '.join(absent)} are not available, so the corpus cannot exclude them",
-            hint="give the folder that holds them with --data-dir, or ask for fewer with --require-tasks",
-        )
     for name, data in excluded.items():
         say(f"guarded: the corpus excludes {len(data.validation) + len(data.test)} documents of {name}")
     if missing:

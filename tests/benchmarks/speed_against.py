@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import resource
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -86,8 +85,8 @@ class SpeedRatio:
     memory: float
     wall_seconds: float
     score: float
-    difference: float = 0.0
-    interval: tuple[float, float] | None = None
+    difference: float
+    interval: tuple[float, float] | None
 
     @property
     def as_good(self) -> bool | None:
@@ -142,24 +141,11 @@ def _ratio(name: str, theirs: Sequence[Figures], ours: Sequence[Figures]) -> Spe
     def by_seed(rounds: Sequence[Figures]) -> list[float]:
         return [statistics.fmean(scores) for scores in zip(*(f.scores for f in rounds), strict=True)]
 
-    scores = by_seed(theirs)
+    scores, seconds = by_seed(theirs), statistics.median(f.wall_seconds for f in theirs)
+    ratios = map(over, ("wall_seconds", "cpu_seconds", "peak_memory_bytes"))
     test = compare_seeds(scores, by_seed(ours))
-    return SpeedRatio(
-        contender=name,
-        wall=over("wall_seconds"),
-        cpu=over("cpu_seconds"),
-        memory=over("peak_memory_bytes"),
-        wall_seconds=statistics.median(f.wall_seconds for f in theirs),
-        score=statistics.fmean(scores),
-        difference=test.estimate,
-        interval=None if test.interval is None else (test.interval.low, test.interval.high),
-    )
-
-
-def best_flags(ratios: Sequence[SpeedRatio]) -> tuple[SpeedRatio | None, SpeedRatio | None]:
-    """The fastest of the others whose score is not below ours beyond the noise of seeds, and the fastest of all."""
-    others = sorted((r for r in ratios if r.contender != OURS), key=lambda r: r.wall)
-    return next((r for r in others if r.as_good), None), next(iter(others), None)
+    interval = None if test.interval is None else (test.interval.low, test.interval.high)
+    return SpeedRatio(name, *ratios, seconds, statistics.fmean(scores), test.estimate, interval)
 
 
 def measure_contender(name: str, flags: dict[str, Any] | None, work: Work) -> Figures:
@@ -168,15 +154,11 @@ def measure_contender(name: str, flags: dict[str, Any] | None, work: Work) -> Fi
     quiet_libraries()
     device = resolve_device(work.device)
     reset_peak_memory(device)
-    wall, cpu = time.perf_counter(), _cpu_seconds()
+    began, before = time.perf_counter(), os.times()
     scores = _scores(work, device, flags)
-    return Figures(name, time.perf_counter() - wall, _cpu_seconds() - cpu, peak_memory_bytes(device), scores)
-
-
-def _cpu_seconds() -> float:
-    """Of this process and of the children that have ended, such as those that load data."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(u.ru_utime + u.ru_stime for u in used)
+    wall, after = time.perf_counter() - began, os.times()
+    # of the children too that have ended, such as those that load data
+    return Figures(name, wall, sum(after[:4]) - sum(before[:4]), peak_memory_bytes(device), scores)
 
 
 def _scores(work: Work, device: torch.device, flags: dict[str, Any] | None) -> tuple[float, ...]:
@@ -224,9 +206,10 @@ def main(
 
     typer.echo(f"load of the machine at the start: {machine_load()}, {count} threads", err=True)
     ratios = compare_speed(work, rounds, report=report)
-    best, fastest = best_flags(ratios)
+    fastest, *_ = others = sorted((r for r in ratios if r.contender != OURS), key=lambda r: r.wall)
+    best = next((r for r in others if r.as_good), None)
     if json_only:
-        names = {"best_at_our_score": best and best.contender, "fastest": fastest and fastest.contender}
+        names = {"best_at_our_score": best and best.contender, "fastest": fastest.contender}
         print_json({"ratios": [asdict(r) for r in ratios], **names})
         return
     for r in ratios:
@@ -238,12 +221,11 @@ def main(
             f"{r.contender}: {r.wall_seconds:.1f} s; of ours: wall {r.wall:.2f}, CPU {r.cpu:.2f}, "
             f"memory {r.memory:.2f}; micro F1 {100 * r.score:.1f}{over}"
         )
-    if fastest is not None:
-        shown = "none" if best is None else f"{best.contender}, {best.wall:.2f} times our wall time"
-        if fastest.interval is None:
-            shown = "not known from one seed; give several, such as --seeds 42-46"
-        typer.echo(f"best flags with a score not below ours within the noise of seeds: {shown}")
-        typer.echo(f"fastest flags whatever the score: {fastest.contender}, {fastest.wall:.2f} times our wall time")
+    shown = "none" if best is None else f"{best.contender}, {best.wall:.2f} times our wall time"
+    if fastest.interval is None:
+        shown = "not known from one seed; give several, such as --seeds 42-46"
+    typer.echo(f"best flags with a score not below ours within the noise of seeds: {shown}")
+    typer.echo(f"fastest flags whatever the score: {fastest.contender}, {fastest.wall:.2f} times our wall time")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -22,7 +21,7 @@ from trainer.model.network import Trainee
 from trainer.model.objectives import Targets, Vocabulary
 from trainer.recipe.library import load_recipe
 from trainer.recipe.phases import Masking
-from trainer.recipe.spec import Optimizer
+from trainer.recipe.spec import Optimizer, Recipe
 from trainer.train.optimizer import make_optimizer, set_rate
 from trainer.train.phase import autocast
 
@@ -33,23 +32,11 @@ _LOG = 20
 _SPECIAL = 5
 
 
-@dataclass(frozen=True)
-class Toy:
-    """What is measured, as `RECIPE` has it."""
-
-    shape: dict[str, Any]
-    windows: int
-    length: int
-    masking: Masking
-    optimizer: Optimizer
-
-
 @lru_cache(maxsize=1)
-def toy() -> Toy:
-    """The toy recipe's numbers."""
+def toy() -> tuple[Recipe, Masking]:
+    """The toy recipe, and how it masks."""
     recipe = load_recipe(RECIPE)
-    masking = next(p.masking for p in recipe.phases if p.masking is not None)
-    return Toy(recipe.base.config, recipe.batch.sequences, recipe.corpus.sequence_length, masking, recipe.optimizer)
+    return recipe, next(p.masking for p in recipe.phases if p.masking is not None)
 
 
 def build(shape: dict[str, Any], device: torch.device) -> PreTrainedModel:

@@ -95,16 +95,17 @@ class Pace:
 
 def measure(wire: Connection, side: str, objective: str, vocabulary: int, steps: int, turns: int) -> None:
     """One side in this process: the first step's loss, then seconds of `turns` turns of `steps` steps (see `Pace`)."""
-    device, spec = torch.device("cuda" if torch.cuda.is_available() else "cpu"), toy()
-    batches = make_batches(objective, WARM + turns * steps, spec.windows, spec.length, vocabulary, spec.masking)
-    model = build({**spec.shape, "vocab_size": vocabulary}, device)
+    device, (recipe, masking) = torch.device("cuda" if torch.cuda.is_available() else "cpu"), toy()
+    windows, length = recipe.batch.sequences, recipe.corpus.sequence_length
+    batches = make_batches(objective, WARM + turns * steps, windows, length, vocabulary, masking)
+    model = build({**(recipe.base.config or {}), "vocab_size": vocabulary}, device)
     causal, precision = objective == "clm", "bf16" if device.type == "cuda" else "fp32"
     after = Pace(wire, device, length=steps).step
     if side == "theirs":
-        theirs(model, batches, after, causal=causal, precision=precision, optimizer=spec.optimizer)
+        theirs(model, batches, after, causal=causal, precision=precision, optimizer=recipe.optimizer)
         return
     kind = Bare if side == "bare" else Trainee
-    ours(model, batches, after, causal=causal, precision=precision, kind=kind, optimizer=spec.optimizer)
+    ours(model, batches, after, causal=causal, precision=precision, kind=kind, optimizer=recipe.optimizer)
 
 
 def against_hf(objective: str, vocabulary: int, *, steps: int, turns: int) -> Speed:
@@ -112,7 +113,8 @@ def against_hf(objective: str, vocabulary: int, *, steps: int, turns: int) -> Sp
 
     Each side has a process of its own, so that none finds memory or kernels that another prepared.
     """
-    tokens, context = steps * toy().windows * toy().length, get_context("spawn")
+    recipe, context = toy()[0], get_context("spawn")
+    tokens = steps * recipe.batch.sequences * recipe.corpus.sequence_length
     wires: dict[str, Connection] = {}
     for side in SIDES:
         wires[side], other = context.Pipe()

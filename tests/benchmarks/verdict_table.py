@@ -267,9 +267,9 @@ def many_rows(rng: np.random.Generator, repeats: int) -> Iterator[Row]:
     cells = ((3, 3), (8, 5))
     yield worst("10 equal models: badge of the leader", rng, repeats, badge, cells)
     for models in (7, 10):
-        what = f"{models} equal models: {'some possible rank wrong' if models == 10 else 'some pair told apart'}"
+        what = f"{models} equal models: {'some possible rank wrong' if models == 10 else 'some pair shown to differ'}"
         yield worst(what, rng, repeats, told(models, (), beyond=False, ranks=models == 10), cells)
-    yield worst("10 equal models: some pair told apart on tasks like these", rng, repeats,
+    yield worst("10 equal models: some pair shown to differ on tasks like these", rng, repeats,
                 told(10, (), beyond=True, ranks=False), cells)  # fmt: skip
     steps = (2.0, 2.0, 1.0, 1.0, 1.0)
     yield worst("10 models in 3 steps: some possible ranks wrong", rng, repeats,

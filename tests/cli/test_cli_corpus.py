@@ -205,8 +205,8 @@ def test_tasks_that_are_not_guarded_are_named_and_can_be_counted_later(biobench,
     with (tmp_path / "text.jsonl").open("a", encoding="utf-8") as stream:
         stream.write(json.dumps({"text": f"{secret} {secret}"}) + "\n")
     start = ("pretrain", "toy_detour", *FEW, "--out", "half", "--data-dir", data, "--require-tasks")
-    assert "the documents of meddialog_fr are not available" in biobench(*start, "diamed,meddialog_fr").refusal()
-    assert "unknown task 'diamid'" in biobench(*start, "diamid").refusal()
+    for required, absent in (("diamed,meddialog_fr", "meddialog_fr"), ("all", "meddialog_fr"), ("diamid", "diamid")):
+        assert biobench(*start, required).refusal().endswith(f"cannot exclude the documents of {absent}")
     printed = biobench(*start, "diamed").ok().err
     assert "1 task NOT guarded" in printed
     assert "(--data-dir DIR): meddialog_fr" in printed

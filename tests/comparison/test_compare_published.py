@@ -58,7 +58,7 @@ def test_the_documented_example_is_what_is_printed(held):
     assert " ".join(shown.split()) in " ".join(held.text().split())
 
 
-def test_published_values_stand_only_beside_their_average(tmp_path):
+def test_published_values_are_compared_only_under_their_own_average(tmp_path):
     with pytest.raises(UsageError) as caught:
         compare(DETOUR, TWIN, results_dir=tmp_path, average="macro")
     assert "macro" in str(caught.value)

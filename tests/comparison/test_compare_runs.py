@@ -140,7 +140,7 @@ def test_runs_under_other_conditions_are_refused_in_one_line(tmp_path, fields, s
     assert set(held.tasks) == set(TASKS[:2])
 
 
-def test_limited_runs_never_enter_beside_full_ones(tmp_path):
+def test_limited_runs_are_never_mixed_with_full_ones(tmp_path):
     for model, quality in (("a", 0.8), ("b", 0.6)):
         save_runs(tmp_path, model, TASKS[:2], quality)
         save_runs(tmp_path, model, TASKS[2:], quality, limit=20)
@@ -197,7 +197,7 @@ def test_three_models_get_possible_ranks_and_corrected_p(tmp_path):
     assert any("possible ranks on these tasks: best 1, " in line for line in held.verdict)
 
 
-def test_variants_and_needles_stay_out_unless_named(tmp_path):
+def test_variants_are_excluded_unless_named(tmp_path):
     tasks = ("bc5cdr", "anatem", "anatem_single")
     save_pair(tmp_path, tasks, 0.8, 0.7)
     held = compare("a", "b", results_dir=tmp_path)

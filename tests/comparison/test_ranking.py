@@ -1,4 +1,4 @@
-"""Page one's ranking: who is ranked over what, where the best run stands, and that its verdict is that of `compare`."""
+"""Page one's ranking: who is ranked over what, where the best run ranks, and that its verdict is that of `compare`."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_full_run_goes_before_a_pair_of_another_protocol(tmp_path):
     assert first_pair(load(tmp_path)) == wanted
 
 
-def test_tasks_of_no_suite_stand_in_a_view_of_their_own(tmp_path):
+def test_tasks_of_no_suite_have_a_view_of_their_own(tmp_path):
     stored(tmp_path, models="ab", tasks=("demo_first", "demo_names"))
     assert views(load(tmp_path)) == ["fr", "en", "other en"]
     one = ranking(load(tmp_path), "other en")

@@ -46,7 +46,7 @@ def test_every_number_of_the_pairs(stored):
     """Micro F1 of one label a document is accuracy: seeds and documents are a two-way layout of right answers."""
     shown = compare("a", "b", "c", results_dir=stored, average="micro").as_json()
     found = json.loads(json.dumps(shown, allow_nan=False))
-    right, floor = right_answers(stored), 1 / DOCUMENTS / math.sqrt(6)
+    right, least = right_answers(stored), 1 / DOCUMENTS / math.sqrt(6)
     here, beyond = [], []
     n = len(TASKS)
     for (a, b), pair in zip(combinations("abc", 2), found["pairs"], strict=True):
@@ -55,7 +55,7 @@ def test_every_number_of_the_pairs(stored):
         means = gaps.mean(axis=(1, 2))
         assert [line["difference"] for line in pair["tasks"]] == pytest.approx(means.tolist(), abs=1e-12)
         assert pair["difference"] == pytest.approx(means.mean(), abs=1e-12)
-        seeds = np.maximum(gaps.mean(axis=2).std(axis=1, ddof=1), floor) ** 2 / len(SEEDS)
+        seeds = np.maximum(gaps.mean(axis=2).std(axis=1, ddof=1), least) ** 2 / len(SEEDS)
         assert [line["seeds"]["se"] for line in pair["tasks"]] == pytest.approx(np.sqrt(seeds).tolist(), rel=1e-9)
         for line in pair["tasks"]:
             assert (line["paired"], line["groups"]) == (True, DOCUMENTS)

@@ -78,51 +78,39 @@ def _with_gold_of(document: Document, other: Document) -> Document:
     return replace(document, labels=other.labels, spans=spans)
 
 
-def write_tsv(root: Path, id: str, data: TaskData, expect: str = "text_informative") -> Path:
+def write_tsv(root: Path, id: str, data: TaskData) -> Path:
     """A single-label task as files below `root` with its spec; gives the spec's path."""
     for split, documents in data.documents.items():
         rows = ["text\tlabel", *(f"{d.text}\t{d.labels[0]}" for d in documents)]
         _write(root / id / f"{split}.tsv", "\n".join(rows) + "\n")
-    reader = "{format: tsv, columns: {text: text, label: label}}"
-    return _spec(root, id, data, "single_label", reader, "{}.tsv", expect)
+    return _spec(root, id, data, "single_label", "{format: tsv, columns: {text: text, label: label}}")
 
 
 def write_iob(root: Path, id: str, data: TaskData) -> Path:
     """An entity task as two-column token files with its spec."""
     for split, documents in data.documents.items():
-        blocks = [
-            "\n".join(f"{d.text[a:b]}\t{tag}" for (a, b), tag in zip(d.tokens, d.tags, strict=True)) for d in documents
-        ]
+        rows = ([(d.text[a:b], tag) for (a, b), tag in zip(d.tokens, d.tags, strict=True)] for d in documents)
+        blocks = ("\n".join("\t".join(row) for row in block) for block in rows)
         _write(root / id / f"{split}.tsv", "\n\n".join(blocks) + "\n")
-    reader = "{format: iob, columns: [token, tag], scheme: IOB2, decode: lenient}"
-    return _spec(root, id, data, "token_ner", reader, "{}.tsv")
+    return _spec(root, id, data, "token_ner", "{format: iob, columns: [token, tag], scheme: IOB2, decode: lenient}")
 
 
 def write_brat(root: Path, id: str, data: TaskData) -> Path:
     """An entity task as standoff files whose surfaces are those at the offsets, right or wrong, with its spec."""
-    for split, documents in data.documents.items():
-        for d in documents:
-            _write(root / id / split / f"{d.id}.txt", d.text)
-            lines = [
-                f"T{i}\t{s.label} {s.start} {s.end}\t{d.text[s.start : s.end]}\n"
-                for i, s in enumerate(d.spans, start=1)
-            ]
-            _write(root / id / split / f"{d.id}.ann", "".join(lines))
+    for d in (d for documents in data.documents.values() for d in documents):
+        rows = (f"{s.label} {s.start} {s.end}\t{d.text[s.start : s.end]}\n" for s in d.spans)
+        _write(root / id / d.split / f"{d.id}.txt", d.text)
+        _write(root / id / d.split / f"{d.id}.ann", "".join(f"T{i}\t{row}" for i, row in enumerate(rows, start=1)))
     return _spec(root, id, data, "span_ner", "{format: brat}", "{}/*.txt")
 
 
-def _spec(
-    root: Path, id: str, data: TaskData, type: str, reader: str, files: str, expect: str = "text_informative"
-) -> Path:
+def _spec(root: Path, id: str, data: TaskData, type: str, reader: str, files: str = "{}.tsv") -> Path:
     named = ", ".join(f"{split}: {files.format(split)}" for split in ("train", "validation", "test"))
-    return write_spec(
-        root / f"{id}.yaml", type=type, source=local(id, f"{{{named}}}"), reader=reader,
-        labels=f"[{', '.join(data.labels)}]", gate=f"{{expect: {expect}}}",
-        training="{epochs: 1, learning_rate: 1e-3}",
-    )  # fmt: skip
+    about = {"labels": list(data.labels), "gate": {"expect": "text_informative"}}
+    about |= {"training": {"epochs": 1, "learning_rate": 1e-3}, "source": local(id, f"{{{named}}}")}
+    return write_spec(root / f"{id}.yaml", type=type, reader=reader, **about)
 
 
-def _write(path: Path, text: str) -> Path:
+def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
-    return path

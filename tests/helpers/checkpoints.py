@@ -16,6 +16,8 @@ SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 CLINICAL = ("β-blocker 5 mg/kg (Hb 9.1 g/dL) l'hémoglobine d’œdème", "naïve coöperation ﬁbrose ½ ²")
 """Some of what clinical text is full of."""
 _SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+_RELATIVE = {**_SIZES, "relative_attention": True, "pos_att_type": ["p2c", "c2p"]}
+_LOCAL = {**_SIZES, "local_attention": 16, "layer_types": ["full_attention", "sliding_attention"]}
 
 
 def sentences(*tasks: str) -> list[str]:
@@ -65,11 +67,7 @@ def _trained(tokenizer: Tokenizer, trainer: Any, texts: list[str] | None = None)
     return tokenizer
 
 
-TOKENIZERS: dict[str, Callable[[], Tokenizer]] = {
-    "wordpiece": wordpiece,
-    "byte_level": byte_level,
-    "sentencepiece_like": sentencepiece_like,
-}
+TOKENIZERS: dict[str, Callable[[], Tokenizer]] = {t.__name__: t for t in (wordpiece, byte_level, sentencepiece_like)}
 
 IDS = {"bos_token_id": 0, "cls_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "sep_token_id": 2}
 FAMILIES: dict[str, tuple[type[Any], str, dict[str, Any]]] = {
@@ -78,26 +76,14 @@ FAMILIES: dict[str, tuple[type[Any], str, dict[str, Any]]] = {
     "camembert": (hf.CamembertConfig, "sentencepiece_like", _SIZES),
     "electra": (hf.ElectraConfig, "wordpiece", {**_SIZES, "embedding_size": 16}),
     "distilbert": (hf.DistilBertConfig, "wordpiece", {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48}),
-    "deberta": (
-        hf.DebertaV2Config,
-        "sentencepiece_like",
-        {**_SIZES, "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 16},
-    ),
-    "modernbert": (
-        hf.ModernBertConfig,
-        "byte_level",
-        {**_SIZES, "local_attention": 16, "layer_types": ["full_attention", "sliding_attention"]},
-    ),
+    "deberta": (hf.DebertaV2Config, "sentencepiece_like", {**_RELATIVE, "position_buckets": 16}),
+    "modernbert": (hf.ModernBertConfig, "byte_level", _LOCAL),
     "eurobert": (hf.EuroBertConfig, "byte_level", {**_SIZES, "mask_token_id": 4}),
 }
 """Family to config class, tokenizer, sizes. All are packed but DeBERTa, whose attention the library keeps."""
 
 RARER: dict[str, tuple[type[Any], str, dict[str, Any]]] = {
-    "deberta-v1": (
-        hf.DebertaConfig,
-        "byte_level",
-        {**_SIZES, "relative_attention": True, "pos_att_type": ["p2c", "c2p"]},
-    ),
+    "deberta-v1": (hf.DebertaConfig, "byte_level", _RELATIVE),
     "fnet": (hf.FNetConfig, "sentencepiece_like", {k: v for k, v in _SIZES.items() if k != "num_attention_heads"}),
     "gpt2": (hf.GPT2Config, "byte_level", {"n_embd": 32, "n_layer": 2, "n_head": 4}),
     "squeezebert": (hf.SqueezeBertConfig, "wordpiece", {**_SIZES, "embedding_size": 32}),

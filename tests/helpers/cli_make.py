@@ -66,13 +66,7 @@ def call(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], *ar
 def process(*arguments: str | Path, cwd: Path, **environment: str) -> Said:
     """`biobench ARGUMENTS` as a process of its own, through the installed console script."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("BIOBENCH_")}
-    done = subprocess.run(
-        [SCRIPT, *map(str, arguments)],
-        cwd=cwd,
-        env={**env, "OMP_NUM_THREADS": "1", **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    env |= {"OMP_NUM_THREADS": "1", **environment}
+    command = [SCRIPT, *map(str, arguments)]
+    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300, check=False)
     return Said(done.returncode, done.stdout, done.stderr)

@@ -14,7 +14,6 @@ import hashlib
 import json
 import platform
 import random
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,15 +36,17 @@ from tests.helpers.spec_make import write_spec
 
 FILE = Path(__file__).parent.parent / "golden" / "golden_runs.json"
 
+_CLEANED = dict.fromkeys(("clean_text", "handle_chinese_chars", "lowercase"), True)
+_LETTERS = {
+    "type": "WordPiece",
+    "unk_token": "<unk>",
+    "continuing_subword_prefix": "##",
+    "max_input_chars_per_word": 100,
+}
 _WORDPIECE: dict[str, Any] = {
-    "normalizer": {
-        **dict.fromkeys(("clean_text", "handle_chinese_chars", "lowercase"), True),
-        "type": "BertNormalizer",
-        "strip_accents": None,
-    },
+    "normalizer": {**_CLEANED, "type": "BertNormalizer", "strip_accents": None},
     "pre_tokenizer": {"type": "BertPreTokenizer"},
-    "model": {"type": "WordPiece", "unk_token": "<unk>", "continuing_subword_prefix": "##"}
-    | {"max_input_chars_per_word": 100},
+    "model": _LETTERS,
 }
 _UNIGRAM: dict[str, Any] = {
     "normalizer": {"type": "NFKC"},
@@ -59,44 +60,28 @@ _ACCURACY = {"primary": "accuracy", "paper": "accuracy"}
 _TOPICS = "[cardiology, gastroenterology, neurology, pneumology]"
 _PROBE = ("training.encoder=frozen", "probe={learning_rates: [3e-3, 3e-2], epochs: 16, segments: 4, batch_size: 8}")
 
+_WINDOWS = "protocol={long_documents: stride, max_length: 16, stride: 4}"
+_MEAN = ("protocol={long_documents: stride, max_length: 16, stride: 4, merge: mean}", "head.pooling=mean")
+_BIAFFINE = "head={kind: span, pooling: mean, span: {variant: biaffine, biaffine_width: 8, max_span: 3}}"
+_TUNED = "head={kind: sequence, threshold: tuned}"
+_EXAMPLES = (
+    *("training.positive_weights=ratio", "head={kind: sequence, fallback: top1, threshold: 0.6}"),
+    *("metric.primary=example_f1", "training.evaluate_every=7", "training.patience=1"),
+)
+_LINEAR = (*_PROBE, "probe.kind=linear", "training.positive_weights=ratio", _TUNED)
+
 RUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "tags bert": ("bert", "demo_ner", ("training.epochs=16",)),
-    "tags modernbert windows": (
-        "modernbert",
-        "demo_ner",
-        ("protocol={long_documents: stride, max_length: 16, stride: 4}",),
-    ),
+    "tags modernbert windows": ("modernbert", "demo_ner", (_WINDOWS,)),
     "tags bert frozen": ("bert", "demo_ner", _PROBE),
     "spans bert": ("bert", "nested", ("head.span={width: 32, layers: 1, biaffine_width: 8}",)),
-    "spans modernbert biaffine windows": (
-        "modernbert",
-        "nested",
-        (
-            "head={kind: span, pooling: mean, span: {variant: biaffine, biaffine_width: 8, max_span: 3}}",
-            "protocol={long_documents: stride, max_length: 16, stride: 4}",
-        ),
-    ),
+    "spans modernbert biaffine windows": ("modernbert", "nested", (_BIAFFINE, _WINDOWS)),
     "one label bert": ("bert", "demo_topic", ()),
-    "one label modernbert windows": (
-        "modernbert",
-        "demo_topic",
-        ("protocol={long_documents: stride, max_length: 16, stride: 4, merge: mean}", "head.pooling=mean"),
-    ),
+    "one label modernbert windows": ("modernbert", "demo_topic", _MEAN),
     "one label modernbert frozen": ("modernbert", "demo_topic", _PROBE),
-    "several labels bert": ("bert", "golden_several", ("head={kind: sequence, threshold: tuned}",)),
-    "several labels modernbert": (
-        "modernbert",
-        "golden_several",
-        (
-            *("training.positive_weights=ratio", "head={kind: sequence, fallback: top1, threshold: 0.6}"),
-            *("metric.primary=example_f1", "training.evaluate_every=7", "training.patience=1"),
-        ),
-    ),
-    "several labels bert frozen": (
-        "bert",
-        "golden_several",
-        (*_PROBE, "probe.kind=linear", "training.positive_weights=ratio", "head={kind: sequence, threshold: tuned}"),
-    ),
+    "several labels bert": ("bert", "golden_several", (_TUNED,)),
+    "several labels modernbert": ("modernbert", "golden_several", _EXAMPLES),
+    "several labels bert frozen": ("bert", "golden_several", _LINEAR),
     "relation bert": ("bert", "golden_relation", ()),
     "relation modernbert": ("modernbert", "golden_relation", ("training.batching=bucketed",)),
     "pair of texts bert": ("bert", "golden_pair", ()),
@@ -192,55 +177,40 @@ def write_tasks(folder: Path) -> dict[str, str]:
         (folder / "rows" / f"{split}.jsonl").write_text("\n".join(questions) + "\n", encoding="utf-8")
         (folder / "rows" / f"{split}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
-    row = "{format: tsv, columns: {text: text, label: same, first: asked}}"
-    specs: dict[str, dict[str, Any]] = {
-        "several": {
-            "type": "multi_label",
-            "labels": _TOPICS[:-1] + ", long]",
-            "reader": "{format: tsv, columns: {text: text, label: several}, label_separator: '|'}",
-        },
-        "relation": {
-            "type": "relation",
-            "labels": "[none, treats, causes]",
-            "reader": "{format: tsv, columns: {text: text, label: relation}}",
-            "metric": "{primary: micro_f1_positive, paper: micro_f1_positive, negative_label: none}",
-        },
-        "pair": {"type": "single_label", "labels": ["no", "yes"], "reader": row, "metric": _ACCURACY},
-        "text_pair": {"type": "text_pair", "labels": ["no", "yes"], "reader": row, "metric": _ACCURACY},
-        "numbers": {
-            "type": "regression",
-            "labels": "[length]\nscale: [0, 400]",
-            "reader": row.replace("same", "size"),
-            "metric": "{primary: pearson, paper: spearman}",
-        },
-        "options": {
-            "type": "multiple_choice",
-            "labels": "[a, b]",
-            "source": _ROWS.replace(".tsv", ".jsonl"),
-            "reader": "{format: choices, layout: lines, question: asked, options: [a, b], right: right}",
-            "metric": "{primary: exact_match, paper: hamming}",
-        },
-        "names": {
-            "type": "synonyms",
-            "training": _TRAINING | {"encoder": "frozen"},
-            "labels": "{collected: 4}\nprobe: {kind: similarity, pooling: mean}",
-            "source": _ROWS.replace(".tsv", ".txt"),
-            "reader": "{format: pubtator, label: concept}",
-            "metric": "{primary: accuracy_at_1, paper: mrr}",
-        },
-        "needle": {
-            "type": "needle",
-            "language": "fr",
-            "labels": "[absent, present]",
-            "source": "{id: made, generated: true}",
-            "reader": "{format: needle, lengths: [192, 224], notes: 300, "
-            "examples: {train: 48, validation: 12, test: 24}}",
-            "metric": _ACCURACY,
-        },
+    def spec(type: str, labels: str, reader: str, metric: Any = "{paper: micro_f1}", **more: Any) -> dict[str, Any]:
+        plain = {"source": _ROWS, "training": _TRAINING, "protocol": "{max_length: 64}"}
+        return plain | {"type": type, "labels": labels, "reader": reader, "metric": metric} | more
+
+    several = "{format: tsv, columns: {text: text, label: several}, label_separator: '|'}"
+    relation = "{format: tsv, columns: {text: text, label: relation}}"
+    positive = "{primary: micro_f1_positive, paper: micro_f1_positive, negative_label: none}"
+    pair = "{format: tsv, columns: {text: text, label: same, first: asked}}"
+    choices = "{format: choices, layout: lines, question: asked, options: [a, b], right: right}"
+    names = "{collected: 4}\nprobe: {kind: similarity, pooling: mean}"
+    needle = "{format: needle, lengths: [192, 224], notes: 300, examples: {train: 48, validation: 12, test: 24}}"
+    specs = {
+        "several": spec("multi_label", _TOPICS[:-1] + ", long]", several),
+        "relation": spec("relation", "[none, treats, causes]", relation, positive),
+        "pair": spec("single_label", '["no", "yes"]', pair, _ACCURACY),
+        "text_pair": spec("text_pair", '["no", "yes"]', pair, _ACCURACY),
+        "numbers": spec(
+            *("regression", "[length]\nscale: [0, 400]", pair.replace("same", "size")),
+            "{primary: pearson, paper: spearman}",
+        ),
+        "options": spec(
+            *("multiple_choice", "[a, b]", choices, "{primary: exact_match, paper: hamming}"),
+            source=_ROWS.replace(".tsv", ".jsonl"),
+        ),
+        "names": spec(
+            *("synonyms", names, "{format: pubtator, label: concept}", "{primary: accuracy_at_1, paper: mrr}"),
+            training=_TRAINING | {"encoder": "frozen"},
+            source=_ROWS.replace(".tsv", ".txt"),
+        ),
+        "needle": spec(
+            "needle", "[absent, present]", needle, _ACCURACY, language="fr", source="{id: made, generated: true}"
+        ),
     }
-    plain = {"source": _ROWS, "metric": "{paper: micro_f1}", "training": _TRAINING, "protocol": "{max_length: 64}"}
-    written = {f"golden_{name}": plain | fields for name, fields in specs.items()}
-    paths = {id: str(write_spec(folder / f"{id}.yaml", **fields)) for id, fields in written.items()}
+    paths = {f"golden_{name}": str(write_spec(folder / f"golden_{name}.yaml", **f)) for name, f in specs.items()}
     return paths | {"nested": str(make_nested(folder, lines=60))}
 
 
@@ -290,21 +260,14 @@ def golden_runs(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     models = {family: write_checkpoint(family, folder / family) for family in ("bert", "modernbert")}
     where: dict[str, Any] = {"data_dir": folder / "tasks", "results_dir": folder / "results", "device": "cpu"}
     fast = ("training.precision=fp32", "training.epochs=8", "training.learning_rate=4e-3")
-    runs: dict[str, dict[str, Any]] = {
-        name: {
-            "model": str(models[family]),
-            "tasks": tasks.get(task, task),
-            "seeds": 3,
-            "overrides": [*fast, *overrides],
-            "limit": 80 if task.startswith("demo") else None,
-            "track": "frozen" if task == "golden_names" else "fixed",
-        }
-        for name, (family, task, overrides) in RUNS.items()
-    }
-    tuned = {"model": str(models["modernbert"]), "tasks": tasks["golden_relation"], "seeds": 4, "track": "tuned"}
-    runs["relation modernbert tuned"] = tuned | {"overrides": "training.grid=[0.5, 1.0]"}
-    for name, options in runs.items():
-        (result,) = biobench.run(options.pop("model"), options.pop("tasks"), gate=False, **options, **where)
+    runs = [*RUNS.items(), ("relation modernbert tuned", ("modernbert", "golden_relation", ()))]
+    for name, (family, task, overrides) in runs:
+        options: dict[str, Any] = {"seeds": 3, "overrides": [*fast, *overrides]}
+        options |= {"limit": 80} if task.startswith("demo") else {}
+        options |= {"track": "frozen"} if task == "golden_names" else {}
+        if name.endswith("tuned"):
+            options = {"seeds": 4, "track": "tuned", "overrides": "training.grid=[0.5, 1.0]"}
+        (result,) = biobench.run(str(models[family]), tasks.get(task, task), gate=False, **options, **where)
         assert result.status == "done", f"{name}: {result.reason}"
         yield name, _record(folder / "results", result.task, result.key)
 
@@ -320,22 +283,13 @@ def golden_pretraining(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         yield name, {k: v for k, v in ledger.items() if k not in ("seconds", "finished", "packages", "code_version")}
 
 
-def golden(folder: Path) -> dict[str, Any]:
-    """All of it."""
-    return {
-        "machine": machine(),
-        "runs": dict(golden_runs(folder / "runs")),
-        "pretraining": dict(golden_pretraining(folder / "pretraining")),
-    }
-
-
 def main() -> None:
     """Write the file anew."""
     torch.set_num_threads(1)  # as the test: sums of several threads are rounded otherwise
     with TemporaryDirectory() as folder:
-        found = golden(Path(folder))
-    FILE.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    sys.stdout.write(f"{FILE}: {len(found['runs'])} runs, {len(found['pretraining'])} pretrained\n")
+        runs, pretrained = golden_runs(Path(folder) / "runs"), golden_pretraining(Path(folder) / "pretraining")
+        whole = {"machine": machine(), "runs": dict(runs), "pretraining": dict(pretrained)}
+    FILE.write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

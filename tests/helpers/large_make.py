@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -28,7 +27,3 @@ def save_large(results: Path, models: int = MODELS, seeds: Iterable[int] = SEEDS
                 about = {"key": key, "seed": seed, "model": model, "task": task, "scores": scores}
                 runs.append(base.model_copy(update=about))
             write_runs(results, runs)
-
-
-if __name__ == "__main__":
-    save_large(Path(sys.argv[1]))

@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from biobench.data.catalog import LoadedTask, load_task
 from tests.helpers.spec_make import local, write_spec
 
@@ -59,24 +62,24 @@ def _put(folder: Path, name: str, text: str) -> None:
 Rows = Sequence[Row]
 
 
-def _by_split(name: str, form: Callable[[Rows], str]) -> Callable[[Path, Rows], None]:
-    """A file for each split, `name` with the split in it."""
-
-    def write(folder: Path, content: Rows) -> None:
-        for split in SPLITS:
-            _put(folder, name.format(split), form(_own(content, split)))
-
-    return write
-
-
 def _files(*names: str) -> str:
     """The value of `files`, several names of a split as a list."""
     lists = {split: [name.format(split) for name in names] for split in SPLITS}
     return json.dumps({split: own if len(own) > 1 else own[0] for split, own in lists.items()})
 
 
-def _own(content: Rows, split: str) -> list[Row]:
-    return [r for r in content if r.split == split]
+def _by_split(name: str, form: Callable[[Rows], str]) -> tuple[str, Callable[[Path, Rows], None]]:
+    """A file for each split, `name` with the split in it: the value of `files`, and what writes them."""
+
+    def write(folder: Path, content: Rows) -> None:
+        for split, own in _splits(content):
+            _put(folder, name.format(split), form(own))
+
+    return _files(name), write
+
+
+def _splits(content: Rows) -> list[tuple[str, list[Row]]]:
+    return [(split, [r for r in content if r.split == split]) for split in SPLITS]
 
 
 def _iob(content: Rows) -> str:
@@ -185,8 +188,7 @@ def _deft(content: Rows) -> str:
 
 
 def _scored(folder: Path, content: Rows) -> None:
-    for split in SPLITS:
-        own = _own(content, split)
+    for split, own in _splits(content):
         table = "".join(f"{r.id}_a\t{r.id}_b\t{i % 6}.5\n" for i, r in enumerate(own))
         _put(folder, f"{split}.tsv", f"first\tsecond\tscore\n{table}")
         texts = {f"{r.id}_{side}": r.text if side == "b" else "Before ." for r in own for side in "ab"}
@@ -194,8 +196,7 @@ def _scored(folder: Path, content: Rows) -> None:
 
 
 def _chemprot(folder: Path, content: Rows) -> None:
-    for split in SPLITS:
-        own = _own(content, split)
+    for split, own in _splits(content):
         texts = [f"{r.id}\tTitle\t{r.text} with aspirin\n" for r in own]
         _put(folder, f"{split}_abstracts.tsv", "".join(texts))
         entities = []
@@ -224,18 +225,18 @@ def _tokens(row: Row) -> dict[str, object]:
     return {"tokens": [word for word, _ in lines], "tags": [tag for _, tag in lines]}
 
 
-def _parquet(folder: Path, content: Rows) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+def _tsv(content: Rows) -> str:
+    return "id\ttext\tlabel\n" + "".join(f"{r.id}\t{r.text}\t{r.label}\n" for r in content)
 
-    for split in SPLITS:
-        own = [{"id": r.id, "text": r.text, "label": r.label} for r in _own(content, split)]
-        pq.write_table(pa.Table.from_pylist(own), folder / f"{split}.parquet")
+
+def _parquet(folder: Path, content: Rows) -> None:
+    for split, own in _splits(content):
+        rows = [{"id": r.id, "text": r.text, "label": r.label} for r in own]
+        pq.write_table(pa.Table.from_pylist(rows), folder / f"{split}.parquet")
 
 
 def _projected(folder: Path, content: Rows) -> None:
-    for split in SPLITS:
-        own = _own(content, split)
+    for split, own in _splits(content):
         lines = [line for line in _iob(own).split("\n") if not line.startswith("###")]
         _put(folder, f"{split}.tsv", "\n".join(lines).lstrip("\n"))
         _put(folder / "original", f"{split}.txt", _pubtator(own))
@@ -276,66 +277,40 @@ class Layout:
         return load_task(path)
 
 
-_XML, _TSV, _JSONL = _files("{}.xml"), _files("{}.tsv"), _files("{}.jsonl")
 _PAIR = "{{texts: '{}', labels: '{}'}}"
+_CHOICES = "layout: list, id: id, question: q, options: o, right: right"
+_COLUMNS = "columns: {id: id, text: text, label: label}"
+_TEXTS = _by_split("{}.jsonl", _jsonl(lambda r: {"text": r.text, "label": r.label}))
+_SPANS = _by_split("{}.jsonl", _jsonl(lambda r: {"text": r.text, "spans": [[r.start, r.end, r.label]]}))
+_ORIGINAL = f"  original: {{folder: corpus/original, files: {_files('{}.txt')}}}\n"
+_CHEMPROT = _files("{}_abstracts.tsv", "{}_entities.tsv", "{}_gold.tsv")
+_ONE, _SEVERAL = "single_label", "multi_label"
 
 LAYOUTS: dict[str, Layout] = {
     "brat": Layout("span_ner", "", _files("{}/*.txt"), _brat),
-    "brat_codes": Layout("multi_label", "note: code", _files("{}/*.txt"), lambda f, r: _brat(f, r, "code")),
-    "chemprot": Layout("single_label", "", _files("{}_abstracts.tsv", "{}_entities.tsv", "{}_gold.tsv"), _chemprot),
-    "choices": Layout(
-        "multiple_choice",
-        "layout: list, id: id, question: q, options: o, right: right",
-        _files("{}.json"),
-        _by_split("{}.json", _choices),
-        labels=("a", "b"),
-    ),
+    "brat_codes": Layout(_SEVERAL, "note: code", _files("{}/*.txt"), lambda f, r: _brat(f, r, "code")),
+    "chemprot": Layout(_ONE, "", _CHEMPROT, _chemprot),
+    "choices": Layout("multiple_choice", _CHOICES, *_by_split("{}.json", _choices), labels=("a", "b")),
     "csv_join": Layout(
-        "multi_label",
-        "key: key, text: text, group: who",
-        _PAIR.format("notes.csv", "flags.csv"),
-        _csv_join,
-        ratios=True,
+        _SEVERAL, "key: key, text: text, group: who", _PAIR.format("notes.csv", "flags.csv"), _csv_join, ratios=True
     ),
-    "ddi": Layout("single_label", "negative: Other", _files("{}/*.xml"), _ddi),
-    "deft2020": Layout("text_pair", "task: 2", _XML, _by_split("{}.xml", _deft), labels=("1", "2", "3"), named=False),
-    "iob": Layout("token_ner", "", _TSV, _by_split("{}.tsv", _iob)),
-    "json": Layout(
-        "single_label",
-        "layout: lines, text: text, label: label, id: id",
-        _JSONL,
-        _by_split("{}.jsonl", _jsonl(lambda r: {"text": r.text, "label": r.label})),
-    ),
-    "json_spans": Layout(
-        "span_ner",
-        "id: id",
-        _JSONL,
-        _by_split("{}.jsonl", _jsonl(lambda r: {"text": r.text, "spans": [[r.start, r.end, r.label]]})),
-    ),
-    "json_tokens": Layout("token_ner", "id: id", _JSONL, _by_split("{}.jsonl", _jsonl(_tokens))),
-    "mantra": Layout("token_ner", "", _XML, _by_split("{}.xml", _mantra)),
-    "meddialog": Layout("multi_label", "", _PAIR.format("texts.tsv", "labels.tsv"), _meddialog),
+    "ddi": Layout(_ONE, "negative: Other", _files("{}/*.xml"), _ddi),
+    "deft2020": Layout("text_pair", "task: 2", *_by_split("{}.xml", _deft), labels=("1", "2", "3"), named=False),
+    "iob": Layout("token_ner", "", *_by_split("{}.tsv", _iob)),
+    "json": Layout(_ONE, "layout: lines, text: text, label: label, id: id", *_TEXTS),
+    "json_spans": Layout("span_ner", "id: id", *_SPANS),
+    "json_tokens": Layout("token_ner", "id: id", *_by_split("{}.jsonl", _jsonl(_tokens))),
+    "mantra": Layout("token_ner", "", *_by_split("{}.xml", _mantra)),
+    "meddialog": Layout(_SEVERAL, "", _PAIR.format("texts.tsv", "labels.tsv"), _meddialog),
     "mention_table": Layout(
-        "multi_label",
-        "document: doc, code: code",
-        _PAIR.format("texts/*.txt", "table.csv"),
-        _mention_table,
-        ratios=True,
+        _SEVERAL, "document: doc, code: code", _PAIR.format("texts/*.txt", "table.csv"), _mention_table, ratios=True
     ),
     "paired": Layout(
-        "multi_label", "unit: file, lower: false", _PAIR.format("texts/*.txt", "labels/*.txt"), _paired, ratios=True
+        _SEVERAL, "unit: file, lower: false", _PAIR.format("texts/*.txt", "labels/*.txt"), _paired, ratios=True
     ),
-    "parquet": Layout(
-        "single_label", "columns: {id: id, text: text, labels: label}", _files("{}.parquet"), _parquet, binary=True
-    ),
-    "projected": Layout(
-        "token_ner",
-        "original: pubtator, take: ids",
-        _TSV,
-        _projected,
-        more=f"  original: {{folder: corpus/original, files: {_files('{}.txt')}}}\n",
-    ),
-    "pubtator": Layout("span_ner", "", _files("{}.txt"), _by_split("{}.txt", _pubtator)),
+    "parquet": Layout(_ONE, _COLUMNS.replace("label:", "labels:"), _files("{}.parquet"), _parquet, binary=True),
+    "projected": Layout("token_ner", "original: pubtator, take: ids", _files("{}.tsv"), _projected, more=_ORIGINAL),
+    "pubtator": Layout("span_ner", "", *_by_split("{}.txt", _pubtator)),
     "records": Layout(
         "token_ner", "", _PAIR.format("id.text", "id.res"), _records, labels=("name", "date"), named=False, ratios=True
     ),
@@ -346,12 +321,7 @@ LAYOUTS: dict[str, Layout] = {
         _scored,
         labels=("similarity",),
     ),
-    "tsv": Layout(
-        "single_label",
-        "columns: {id: id, text: text, label: label}",
-        _TSV,
-        _by_split("{}.tsv", lambda c: "id\ttext\tlabel\n" + "".join(f"{r.id}\t{r.text}\t{r.label}\n" for r in c)),
-    ),
+    "tsv": Layout(_ONE, _COLUMNS, *_by_split("{}.tsv", _tsv)),
     "xmi": Layout("span_ner", "types: {Layer: $LABEL}", _files("{}/*.xml"), _xmi),
 }
 """Format to what it reads; every reader but those that generate their data."""

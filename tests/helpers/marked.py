@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import io
-import lzma
 import os
-import tarfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+
+import pyarrow.parquet as pq
 
 
 def places(content: bytes, word: str, name: str, depth: int = 0) -> Iterator[str]:
@@ -29,20 +28,12 @@ def _inside(content: bytes) -> Iterator[tuple[str, bytes]]:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             yield "names", "\n".join(archive.namelist()).encode()
             yield from ((name, archive.read(name)) for name in archive.namelist())
-    elif content.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ")):
-        opened = {b"\x1f": gzip.decompress, b"B": bz2.decompress, b"\xfd": lzma.decompress}[content[:1]]
-        yield "unpacked", opened(content)
+    elif content.startswith(b"\x1f\x8b"):
+        yield "unpacked", gzip.decompress(content)
     elif content.startswith(b"PAR1"):
-        import pyarrow.parquet as pq
-
         table = pq.read_table(io.BytesIO(content))
         yield "schema", f"{table.schema} {table.schema.metadata}".encode()
         yield "columns", repr(table.to_pylist()).encode()
-    elif content[257:262] == b"ustar":
-        with tarfile.open(fileobj=io.BytesIO(content)) as tar:
-            for member in tar:
-                stream = tar.extractfile(member)
-                yield member.name, member.name.encode() + (b"" if stream is None else stream.read())
 
 
 def marked(folder: Path, word: str, but: tuple[Path, ...] = ()) -> list[str]:
@@ -60,7 +51,6 @@ def marked(folder: Path, word: str, but: tuple[Path, ...] = ()) -> list[str]:
             try:
                 hits += [f"{label} (name)"] if word.lower() in label.lower() else []
                 hits += places(content, word, label)
-            except (zipfile.BadZipFile, OSError, EOFError, lzma.LZMAError, tarfile.TarError, ValueError):
-                small = content.lower()
-                hits += [label] if word.lower().encode() in small else []
+            except (zipfile.BadZipFile, OSError, EOFError, ValueError):
+                hits += [label] if word.lower().encode() in content.lower() else []
     return sorted(set(hits))

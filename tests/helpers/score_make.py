@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from hypothesis import strategies as st
 
 from biobench.schema.document import Document, Prediction, Span
+from biobench.score import Scores, compute
 
 LABELS = ("A", "B", "C", "D")
+
+
+def scores(
+    kind: str, labels: Sequence[str], gold_labels: Sequence[str], both: tuple[list[Any], list[Any]], **more: Any
+) -> Scores:
+    """Of documents and predictions."""
+    return compute(type=kind, labels=labels, gold_labels=gold_labels, gold=both[0], predictions=both[1], **more)
 
 
 def classified(gold: list[str | list[str]], said: list[str | list[str]]) -> tuple[list[Document], list[Prediction]]:

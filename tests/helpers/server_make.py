@@ -16,18 +16,18 @@ from leaderboard.launch import RESULTS_VARIABLE, command
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
+def free_port() -> int:
+    """Of this machine."""
+    with socket.socket() as free:
+        free.bind(("", 0))
+        return int(free.getsockname()[1])
+
+
 @contextmanager
 def served(folder: Path, **environment: str) -> Iterator[str]:
     """The address of a server over this results folder."""
-    with socket.socket() as free:
-        free.bind(("", 0))
-        port = free.getsockname()[1]
-    server = subprocess.Popen(
-        command(port),
-        env=os.environ | {RESULTS_VARIABLE: str(folder)} | environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
+    port, environment = free_port(), os.environ | {RESULTS_VARIABLE: str(folder)} | environment
+    server = subprocess.Popen(command(port), env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
         assert any(str(port).encode() in line for line in server.stdout), "the server ended"
         yield f"http://127.0.0.1:{port}"

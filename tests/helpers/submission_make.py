@@ -100,13 +100,10 @@ def refused(folder: Path, **options: Any) -> set[str]:
 def relist(folder: Path) -> None:
     """Make the manifest fit the files again, as a careful cheat would."""
     manifest = json.loads((folder / MANIFEST).read_text())
+    contents = {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.glob("runs/*/*"))}
     manifest["files"] = [
-        {
-            "path": path.relative_to(folder).as_posix(),
-            "size": path.stat().st_size,
-            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-        }
-        for path in sorted(folder.glob("runs/*/*"))
+        {"path": name, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        for name, content in contents.items()
     ]
     (folder / MANIFEST).write_text(json.dumps(manifest))
 

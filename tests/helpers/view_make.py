@@ -61,25 +61,12 @@ def cka(layers: int = 6) -> dict[str, Any]:
         return {"value": middle, "low": middle - half, "high": middle + half}
 
     def line(where: str, share: float) -> dict[str, Any]:
-        return {
-            "where": where,
-            "layers": [0],
-            "estimator": "debiased",
-            "similarity": 1 - share,
-            "divergence": value(share, 0.02),
-            "seeds": {"42": share},
-            "noise": value(share / 3, 0.01),
-            "noise_pairs": [share / 3],
-            "ratio": value(3.0, 0.6),
-        }
+        about = {"where": where, "layers": [0], "estimator": "debiased", "similarity": 1 - share}
+        about |= {"divergence": value(share, 0.02), "seeds": {"42": share}, "ratio": value(3.0, 0.6)}
+        return about | {"noise": value(share / 3, 0.01), "noise_pairs": [share / 3]}
 
     lines = [line(str(i), 0.1 + 0.04 * i) for i in range(layers)]
     lines += [line(name, 0.2) for name in ("low", "mid", "late", "all")]
-    return {
-        "pair": ["runs/detour/model", "runs/twin/model"],
-        "noise": [["runs/twin/model", "runs/noise/model"]],
-        "lines": lines,
-        "texts": 200,
-        "states": "mean",
-        "notes": [],
-    }
+    detour, twin, noise = (f"runs/{name}/model" for name in ("detour", "twin", "noise"))
+    about = {"pair": [detour, twin], "noise": [[twin, noise]], "texts": 200, "states": "mean", "notes": []}
+    return about | {"lines": lines}

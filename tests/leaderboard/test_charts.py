@@ -40,12 +40,9 @@ def test_the_front_that_no_cheaper_model_beats_has_names():
 
 
 def test_differences_stand_by_size_and_say_which_are_sure():
-    rows = [
-        {"task": "a", "difference": 1.0, "low": -1.0, "high": 3.0},
-        {"task": "b", "difference": 5.0, "low": 4.0, "high": 6.0},
-        {"task": "c", "difference": -2.0, "low": None, "high": None},
-    ]
-    spec = charts.differences(rows).to_dict()
+    rows = (("a", 1.0, -1.0, 3.0), ("b", 5.0, 4.0, 6.0), ("c", -2.0, None, None))
+    names = ("task", "difference", "low", "high")
+    spec = charts.differences([dict(zip(names, row, strict=True)) for row in rows]).to_dict()
     assert spec["layer"][2]["encoding"]["y"]["sort"] == ["b", "a", "c"]
     held = next(rows for rows in spec["datasets"].values() if rows and "sure" in rows[0] and len(rows) == 3)
     assert {row["task"]: row["sure"] for row in held} == {"a": False, "b": True, "c": False}

@@ -12,6 +12,7 @@ import pytest
 
 from biobench.errors import UsageError
 from leaderboard.launch import launch
+from tests.helpers.server_make import free_port
 
 
 def test_a_file_and_a_taken_port_are_named(tmp_path):
@@ -50,9 +51,7 @@ def test_only_this_machine_is_served_unless_told_otherwise(tmp_path, monkeypatch
 @pytest.mark.skipif(os.name != "posix", reason="elsewhere the server is a process of its own")
 def test_the_server_answers_and_ends_with_its_command(tmp_path):
     """Killed without a chance to end anything else, the command takes the board with it."""
-    with socket.socket() as free:
-        free.bind(("", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     words = [sys.executable, "-m", "biobench", "leaderboard", "--results-dir", str(tmp_path), "--port", str(port)]
     server = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:

@@ -123,18 +123,17 @@ def test_a_task_page_shows_thirty_lines_and_all_on_demand(monkeypatch, tmp_path)
     for number in range(40):
         save_run(tmp_path, f"org/model-{number}", "jnlpba", 42, 0.3 + number / 100)
     app = open_app(monkeypatch, tmp_path, "tasks", task="jnlpba")
-    count = lambda: len(next(f.value for f in app.dataframe if "result" in f.value.columns))  # noqa: E731
-    assert count() == 30
-    app.toggle[0].set_value(True).run()
-    assert count() == 49
+    for lines in (30, 49):
+        assert len(next(f.value for f in app.dataframe if "result" in f.value.columns)) == lines
+        app.toggle[0].set_value(True).run()
     assert any("Deviations" in e.label for e in app.expander)
 
 
 def test_errors_open_the_documents_of_a_cell_and_lay_two_runs_side_by_side(monkeypatch, runs):
     app = open_app(monkeypatch, runs, "errors", model="org/middle", task="gad")
     confusion = app.dataframe[0].value.set_index("gold")
-    wrong = confusion.to_numpy().sum() - sum(confusion.loc[name, name] for name in confusion.index)
-    assert f"{wrong} of {confusion.to_numpy().sum()} documents" in texts(app)
+    every = confusion.to_numpy().sum()
+    assert f"{every - sum(confusion.loc[name, name] for name in confusion.index)} of {every} documents" in texts(app)
     app = open_app(monkeypatch, runs, "errors", model="org/middle", task="gad", against="org/high")
     counts = app.dataframe[0].value
     assert list(counts.columns) == ["label", "both right", "only A right", "only B right", "neither"]

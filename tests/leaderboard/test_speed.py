@@ -7,7 +7,7 @@ import time
 import pytest
 
 from biobench.comparison.ranking import ranking, verdict_on, views
-from biobench.report.results import fingerprint, load
+from biobench.report.results import load
 from biobench.report.tasks import shipped
 from tests.helpers.app_make import board, open_app
 from tests.helpers.large_make import MODELS, save_large
@@ -16,33 +16,25 @@ COLD, WARM = 5.0, 2.0
 """Seconds of processor time of page one."""
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    results = tmp_path_factory.mktemp("big")
-    save_large(results)
-    return results
-
-
-def timed(what, call):
-    # processor time: other work on the machine counts less
+def seconds(call):
+    """What a call gives, and the processor seconds that it took: other work on the machine counts less."""
     start = time.process_time()
     result = call()
-    taken = time.process_time() - start
-    print(f"{what}: {taken:.2f} s")
-    return result, taken
+    return result, time.process_time() - start
 
 
 @pytest.mark.slow
-def test_first_page(monkeypatch, folder):
-    timed("first read, index made", lambda: load(folder))
-    timed("fingerprint", lambda: fingerprint(folder))
-    held, _ = timed("read from the index", lambda: load(folder))
+def test_first_page(monkeypatch, tmp_path):
+    save_large(tmp_path)
+    _, index = seconds(lambda: load(tmp_path))
+    held, read = seconds(lambda: load(tmp_path))
     assert len(held.groups) == MODELS * len([i for i in shipped().values() if i.in_suite])
-    for view in views(held):
-        one, _ = timed(f"ranking, {view}", lambda view=view: ranking(held, view))
-        timed(f"verdict, {view}", lambda one=one: [verdict_on(held, best) for best in one.best_runs])
-    app, cold = timed("page one, cold", lambda: open_app(monkeypatch, folder))
-    _, warm = timed("page one, warm", app.run)
+    ranked, shown = seconds(lambda: [ranking(held, view) for view in views(held)])
+    _, verdicts = seconds(lambda: [verdict_on(held, best) for one in ranked for best in one.best_runs])
+    app, cold = seconds(lambda: open_app(monkeypatch, tmp_path))
+    _, warm = seconds(app.run)
+    print(f"index {index:.2f} s, read {read:.2f}, rankings {shown:.2f}, verdicts {verdicts:.2f}")
+    print(f"page one, cold: {cold:.2f} s; page one, warm: {warm:.2f} s")
     assert len(board(app)) == MODELS + 8
     assert cold <= COLD
     assert warm <= WARM

@@ -116,8 +116,8 @@ def test_what_is_averaged_and_what_is_not():
     assert not suite_averages(rows[:1], {TASKS[0]: INFOS[TASKS[0]]})[0]
     two = dict(list(INFOS.items())[:2])
     assert suite_averages(rows[:2], two)[0][0].mean == pytest.approx((rows[0].mean + rows[1].mean) / 2)
-    outside = {TASKS[0]: replace(INFOS[TASKS[0]], in_suite=False)}
-    assert suite_averages(rows, INFOS | outside)[0][0].tasks == len(TASKS) - 1
+    apart = {TASKS[0]: replace(INFOS[TASKS[0]], in_suite=False)}
+    assert suite_averages(rows, INFOS | apart)[0][0].tasks == len(TASKS) - 1
 
 
 def test_parts_of_a_suite_are_averaged_where_asked_and_counted_where_not():

@@ -32,7 +32,7 @@ def test_every_policy_of_every_task_is_a_row(tmp_path):
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_the_record_on_the_data_of_the_runs_stands_then_of_the_shipped_spec_then_the_newest(tmp_path, reverse):
+def test_the_record_on_the_data_of_the_runs_is_shown_then_of_the_shipped_spec_then_the_newest(tmp_path, reverse):
     save_run(tmp_path, "m", "gad", 42, 0.5, data="of the runs")
     groups = load(tmp_path).groups
     play(tmp_path, "gad", 0.3)

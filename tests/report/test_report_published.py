@@ -45,7 +45,7 @@ def test_a_stated_average_bears_no_mark(tmp_path):
     assert (cells["NewBERT"], cells["OldBERT"], "NoBERT" in cells) == ("71.3", "71.3 ‡", False)
 
 
-def test_deviations_from_the_compared_protocol_stand_below_published_rows(tmp_path):
+def test_deviations_from_the_compared_protocol_are_noted_below_published_rows(tmp_path):
     notes = build(tmp_path, "paper").notes
     for task in ("anatem", "jnlpba", "diamed", "quaero_emea"):
         for deviation in load_task(task).spec.deviations:

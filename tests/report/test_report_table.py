@@ -116,7 +116,7 @@ def test_labels_of_a_group_are_means_over_its_seeds(tmp_path):
     assert group.unit == pytest.approx(1 / 21)
 
 
-def test_rows_stand_by_task_then_source_then_name_and_suites_in_their_order(tmp_path):
+def test_rows_are_by_task_then_source_then_name_and_suites_in_their_order(tmp_path):
     for task in ("gad", "anatem", "needle_fr", "diamed"):
         for model in ("b", "a"):
             save_run(tmp_path, model, task, 42, 0.5)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(not (shipped.RESULTS / "runs").is_dir(), reason=
 
 
 def records():
-    """Of a clone those under version control; beside them may lie a user's own."""
+    """Of a clone those under version control; a user's own may lie next to them."""
     stored = Store(shipped.RESULTS).records()
     return [r for r in stored if r.task.id in shipped.TASKS and r.model.id in shipped.MODELS]
 
@@ -65,7 +65,7 @@ def test_the_page_is_what_the_studies_gave() -> None:
     assert demonstration.page(text, demonstration.study_scores()) == text, "python -m tests.benchmarks.demonstration"
 
 
-def test_the_text_beside_the_table_states_what_was_computed() -> None:
+def test_the_text_next_to_the_table_states_what_was_computed() -> None:
     text = " ".join(demonstration.PAGE.read_text(encoding="utf-8").split())
     looked_at = demonstration.differences(demonstration.study_scores())
     (detour,) = [d for d in looked_at if (d[0], d[1].arm, d[1].budget) == ("", "detour", 2_400_000)]

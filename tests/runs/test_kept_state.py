@@ -1,8 +1,10 @@
-"""When the state of a run on disk is kept, taken up and forgotten."""
+"""When the state of a run on disk is kept, taken up and forgotten, and what `--force` makes again."""
 
 from __future__ import annotations
 
+import os
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +19,8 @@ from biobench.runs.plan import RunPlan, RunRequest, make_plan
 from biobench.runs.result import Reporter
 from biobench.store import Store
 
-Plan = Callable[[], RunPlan]
+Plan = Callable[..., RunPlan]
+DAY = 86_400.0
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +31,8 @@ def _each_step(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def plan(request_of: Callable[..., RunRequest]) -> Plan:
     """One run whose state is written after each step."""
-    return lambda: make_plan(request_of(seeds="1", overrides="training.epochs=2", limit=48, save_every=0.0))
+    fast = {"seeds": "1", "overrides": "training.epochs=2", "limit": 48, "save_every": 0.0}
+    return lambda **more: make_plan(request_of(**fast, **more))
 
 
 def _states(folder: Path) -> list[str]:
@@ -101,3 +105,54 @@ def test_a_checkpoint_that_does_not_load_costs_only_its_own_runs(tmp_path: Path,
     failed, done = run_plan(make_plan(request), Reporter())
     assert (failed.status, done.status) == ("failed", "done")
     assert "cannot be loaded" in (failed.reason or "")
+
+
+def outcome(plan: RunPlan) -> tuple[str, str | None]:
+    """(status, reason) of the plan's run."""
+    (result,) = run_plan(plan, Reporter())
+    return result.status, result.reason
+
+
+def written(folder: Path, seconds: float) -> None:
+    """The files bear times so far from now."""
+    for path in folder.rglob("*.*"):
+        if path.is_file():
+            os.utime(path, (time.time() + seconds,) * 2)
+
+
+@pytest.mark.parametrize("jump", [DAY, -DAY], ids=["ahead", "behind"])
+def test_only_a_run_of_the_same_command_stands(plan: Plan, tmp_path: Path, jump: float) -> None:
+    """Its other workers, or its requeued job, find what it made; another command makes it again."""
+    assert outcome(plan()) == ("done", None)
+    written(tmp_path, jump)
+    assert outcome(plan()) == ("skipped", "the same run is stored already")
+    command = plan(force=True)
+    assert outcome(command) == ("done", None)
+    written(tmp_path, jump)
+    assert outcome(command) == ("skipped", "another process made it meanwhile")
+
+
+def test_a_state_of_another_command_is_not_resumed(
+    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: list[int]
+) -> None:
+    """Nor one that was written while the clock was ahead."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def stopped(command: RunPlan) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(Store, "save", stop)
+            with pytest.raises(KeyboardInterrupt):
+                run_plan(command, Reporter())
+
+    forced = plan(force=True)
+    stopped(plan())
+    written(tmp_path, DAY)
+    steps.clear()
+    stopped(forced)
+    assert steps, "trained anew"
+    whole = len(steps)
+    written(tmp_path, DAY)
+    assert outcome(forced) == ("done", None)
+    assert len(steps) == whole, "the command's own state is resumed"

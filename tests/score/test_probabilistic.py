@@ -26,9 +26,8 @@ def test_one_label_a_document_agrees_with_scikit_learn() -> None:
     scores = rng.dirichlet([1, 1, 1], size=60)
     gold = [LABELS[i] for i in rng.integers(0, 3, size=60)]
     documents = [Document(str(i), str(i), "", "test", labels=(label,)) for i, label in enumerate(gold)]
-    predictions = [
-        Prediction(str(i), labels=(LABELS[int(p.argmax())],), label_scores=tuple(p)) for i, p in enumerate(scores)
-    ]
+    chosen = [(LABELS[int(row.argmax())],) for row in scores]
+    predictions = [Prediction(str(i), labels=c, label_scores=tuple(scores[i])) for i, c in enumerate(chosen)]
     values = probabilistic(get_kind("single_label"), LABELS, documents, predictions[::-1])
     one_hot = np.array([[label == own for label in LABELS] for own in gold], dtype=float)
     assert values["brier"] == pytest.approx(brier_score_loss(gold, scores, labels=LABELS, scale_by_half=False))
@@ -41,10 +40,8 @@ def test_several_labels_agree_with_scikit_learn_and_leave_out_a_label_without_bo
     rng = np.random.default_rng(7)
     scores, truth = rng.random((40, 3)), rng.integers(0, 2, size=(40, 3))
     truth[:, 2] = 0
-    documents = [
-        Document(str(i), str(i), "", "test", labels=tuple(la for la, t in zip(LABELS, row, strict=True) if t))
-        for i, row in enumerate(truth)
-    ]
+    gold = [tuple(label for label, is_true in zip(LABELS, row, strict=True) if is_true) for row in truth]
+    documents = [Document(str(i), str(i), "", "test", labels=labels) for i, labels in enumerate(gold)]
     predictions = [Prediction(str(i), label_scores=tuple(row)) for i, row in enumerate(scores)]
     values = probabilistic(get_kind("multi_label"), LABELS, documents, predictions)
     assert values["auroc"] == pytest.approx(roc_auc_score(truth[:, :2], scores[:, :2], average="macro"))

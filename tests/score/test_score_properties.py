@@ -21,7 +21,7 @@ from biobench.score import compute, counts
 from biobench.score.averages import AVERAGES
 from biobench.score.counting import overlap_matches
 from biobench.stats import Counts, f1_scores
-from tests.helpers.score_make import LABELS, classified, pairs_of_labels, spans, tag_rows
+from tests.helpers.score_make import LABELS, classified, pairs_of_labels, scores, spans, tag_rows
 
 few = settings(max_examples=60, deadline=None)
 
@@ -36,14 +36,7 @@ def gold_of(gold: list[Document]) -> tuple[str, ...]:
 def test_single_label_equals_scikit_learn(pair):
     gold, said = classified(*pair)
     true, found = [x[0] for x in pair[0]], [x[0] for x in pair[1]]
-    values = compute(
-        type="single_label",
-        labels=LABELS,
-        gold_labels=gold_of(gold),
-        gold=gold,
-        predictions=said,
-        negative_label=LABELS[-1],
-    ).values
+    values = scores("single_label", LABELS, gold_of(gold), (gold, said), negative_label=LABELS[-1]).values
     expected = {
         "micro_f1_positive": f1_score(true, found, average="micro", labels=LABELS[:-1], zero_division=0),
         "macro_f1": f1_score(true, found, average="macro", labels=gold_of(gold), zero_division=0),
@@ -61,8 +54,7 @@ def test_multi_label_equals_scikit_learn(pair):
     gold, said = classified(*pair)
     binarizer = MultiLabelBinarizer(classes=LABELS)
     true, found = binarizer.fit_transform(pair[0]), binarizer.fit_transform(pair[1])
-    scores = compute(type="multi_label", labels=LABELS, gold_labels=gold_of(gold), gold=gold, predictions=said)
-    values = scores.values
+    whole = scores("multi_label", LABELS, gold_of(gold), (gold, said))
     columns = [LABELS.index(label) for label in gold_of(gold)]
     expected = {
         "macro_f1": f1_score(true, found, average="macro", labels=columns, zero_division=0),
@@ -73,11 +65,11 @@ def test_multi_label_equals_scikit_learn(pair):
         "weighted_f1": f1_score(true, found, average="weighted", zero_division=0),
         "example_f1": f1_score(true, found, average="samples", zero_division=1),
     }
-    assert {name: values[name] for name in expected} == pytest.approx(expected)
+    assert {name: whole.values[name] for name in expected} == pytest.approx(expected)
     columns_of = (*by_label(true, found, zero_division=0), found.sum(axis=0), (true & found).sum(axis=0))
     names = ("precision", "recall", "f1", "support", "predicted", "tp")
     for label, *row in zip(LABELS, *columns_of, strict=True):
-        assert scores.per_label[label] == pytest.approx(dict(zip(names, row, strict=True)))
+        assert whole.per_label[label] == pytest.approx(dict(zip(names, row, strict=True)))
 
 
 @pytest.mark.parametrize("mode", ["strict", "lenient"])
@@ -87,25 +79,21 @@ def test_entities_equal_seqeval(mode, rows):
     documents, predictions = [], []
     for i, (true, found) in enumerate(rows):
         tokens = tuple((2 * k, 2 * k + 1) for k in range(len(true)))
-        text = "x " * len(true)
-        documents.append(
-            Document(id=f"d{i}", group="g", text=text, split="test", spans=tags_to_spans(true, tokens, mode))
-        )
-        predictions.append(Prediction(document=f"d{i}", spans=tags_to_spans(found, tokens, mode)))
+        gold, said = (tags_to_spans(tags, tokens, mode) for tags in (true, found))
+        documents.append(Document(f"d{i}", "g", "x " * len(true), "test", spans=gold))
+        predictions.append(Prediction(document=f"d{i}", spans=said))
     if not gold_of(documents):
         return
-    scores = compute(
-        type="token_ner", labels="XY", gold_labels=gold_of(documents), gold=documents, predictions=predictions
-    )
+    values = scores("token_ner", "XY", gold_of(documents), (documents, predictions)).values
     true, found = [t for t, _ in rows], [f for _, f in rows]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if mode == "lenient":
-            reference = {a: precision_recall_fscore_support(true, found, average=a)[2] for a in ("micro", "weighted")}
-        else:
-            reference = {a: strict_support(true, found, average=a, scheme=IOB2)[2] for a in ("micro", "weighted")}
-    assert scores.values["micro_f1"] == pytest.approx(reference["micro"])
-    assert scores.values["weighted_f1"] == pytest.approx(reference["weighted"])
+        for average in ("micro", "weighted"):
+            if mode == "lenient":
+                reference = precision_recall_fscore_support(true, found, average=average)
+            else:
+                reference = strict_support(true, found, average=average, scheme=IOB2)
+            assert values[f"{average}_f1"] == pytest.approx(reference[2])
 
 
 def most_pairs(a, b):

@@ -6,65 +6,51 @@ import pytest
 
 from biobench.schema.document import Document, Prediction, Span
 from biobench.score import ScoreError, compute
-from tests.helpers.score_make import classified, one_document
+from tests.helpers.score_make import classified, one_document, scores
 
 
 def test_worked_classification():
-    gold, said = classified(["A", "A", "B"], ["A", "B", "C"])
-    scores = compute(type="single_label", labels="ABC", gold_labels="AB", gold=gold, predictions=said)
-    assert scores.per_label["A"]["f1"] == pytest.approx(2 / 3)
-    assert scores.per_label["B"]["f1"] == 0
-    assert scores.per_label["C"] == {"precision": 0, "recall": 0, "f1": 0, "support": 0, "predicted": 1, "tp": 0}
-    assert scores.values["macro_f1"] == pytest.approx(1 / 3)
-    assert scores.values["macro_f1_all"] == pytest.approx(2 / 9)
-    assert scores.values["micro_f1"] == pytest.approx(1 / 3) == scores.values["accuracy"]
-    assert scores.values["weighted_f1"] == pytest.approx(4 / 9)
+    whole = scores("single_label", "ABC", "AB", classified(["A", "A", "B"], ["A", "B", "C"]))
+    assert whole.per_label["A"]["f1"] == pytest.approx(2 / 3)
+    assert whole.per_label["B"]["f1"] == 0
+    assert whole.per_label["C"] == {"precision": 0, "recall": 0, "f1": 0, "support": 0, "predicted": 1, "tp": 0}
+    expected = {"macro_f1": 1 / 3, "macro_f1_all": 2 / 9, "micro_f1": 1 / 3, "accuracy": 1 / 3, "weighted_f1": 4 / 9}
+    assert {name: whole.values[name] for name in expected} == pytest.approx(expected)
 
 
 def test_exact_wants_all_four_and_duplicates_count_once():
-    gold, said = one_document(
-        [(0, 4, "X"), (0, 4, "X"), (10, 14, "Y"), (20, 24, "X")],
-        [(0, 4, "X"), (0, 4, "X"), (10, 14, "X"), (20, 25, "X")],
-    )
-    scores = compute(type="span_ner", labels="XY", gold_labels="XY", gold=gold, predictions=said)
-    assert scores.per_label["X"]["tp"] == 1
-    assert scores.per_label["X"]["support"] == 2
-    assert scores.per_label["X"]["predicted"] == 3
-    assert scores.values["micro_f1"] == pytest.approx(2 / 6)
+    gold = [(0, 4, "X"), (0, 4, "X"), (10, 14, "Y"), (20, 24, "X")]
+    said = [(0, 4, "X"), (0, 4, "X"), (10, 14, "X"), (20, 25, "X")]
+    whole = scores("span_ner", "XY", "XY", one_document(gold, said))
+    assert [whole.per_label["X"][name] for name in ("tp", "support", "predicted")] == [1, 2, 3]
+    assert whole.values["micro_f1"] == pytest.approx(2 / 6)
     # partial: 0-4 and 20-25 meet gold of their label, 10-14 meets gold of another one
-    assert scores.values["partial_micro_f1"] == pytest.approx(4 / 6)
-    assert scores.values["partial_macro_f1"] == pytest.approx((4 / 5 + 0) / 2)
+    assert whole.values["partial_micro_f1"] == pytest.approx(4 / 6)
+    assert whole.values["partial_macro_f1"] == pytest.approx((4 / 5 + 0) / 2)
 
 
 def test_false_positive_on_a_label_without_gold_lowers_micro_not_macro():
-    gold, said = classified([["A"], ["B"]], [["A", "C"], ["B"]])
-    values = compute(type="multi_label", labels="ABC", gold_labels="AB", gold=gold, predictions=said).values
+    values = scores("multi_label", "ABC", "AB", classified([["A"], ["B"]], [["A", "C"], ["B"]])).values
     assert values["macro_f1"] == 1
     assert values["micro_f1"] == pytest.approx(4 / 5)
     assert values["macro_f1_all"] == pytest.approx(2 / 3)
 
 
 def test_macro_keeps_the_full_splits_labels_on_a_part_of_it():
-    gold, said = classified(["A"], ["A"])
-    scores = compute(type="single_label", labels="ABC", gold_labels="AB", gold=gold, predictions=said)
-    assert scores.values["macro_f1"] == 0.5
+    assert scores("single_label", "ABC", "AB", classified(["A"], ["A"])).values["macro_f1"] == 0.5
 
 
 def test_document_without_prediction_is_missed():
-    gold, said = classified(["A", "A"], ["A"])
-    scores = compute(type="single_label", labels="AB", gold_labels="A", gold=gold, predictions=said)
-    assert scores.per_label["A"]["recall"] == 0.5
-    assert scores.values["accuracy"] == 0.5
+    whole = scores("single_label", "AB", "A", classified(["A", "A"], ["A"]))
+    assert (whole.per_label["A"]["recall"], whole.values["accuracy"]) == (0.5, 0.5)
     gold, _ = one_document([(0, 4, "X")], [])
-    assert compute(type="token_ner", labels="X", gold_labels="X", gold=gold, predictions=[]).values["micro_recall"] == 0
+    assert scores("token_ner", "X", "X", (gold, [])).values["micro_recall"] == 0
 
 
 def test_micro_without_the_negative_label():
     # positives: gold 3, predicted 3, right 2; the many negatives change nothing
-    gold, said = classified(["A", "A", "B", *"NNNNN"], ["A", "A", "N", *"NNNNA"])
-    values = compute(
-        type="relation", labels="ABN", gold_labels="ABN", gold=gold, predictions=said, negative_label="N"
-    ).values
+    both = classified(["A", "A", "B", *"NNNNN"], ["A", "A", "N", *"NNNNA"])
+    values = scores("relation", "ABN", "ABN", both, negative_label="N").values
     assert values["micro_f1_positive"] == pytest.approx(2 * 2 / (3 + 3))
     assert values["micro_f1"] == pytest.approx(6 / 8)
 
@@ -96,6 +82,6 @@ def test_empty_spans_and_repeated_gold_are_refused():
     gold, _ = one_document([(0, 4, "X")], [])
     empty = [Prediction(document="d", spans=(Span(3, 3, "X"),))]
     with pytest.raises(ScoreError, match="no character"):
-        compute(type="token_ner", labels="X", gold_labels="X", gold=gold, predictions=empty)
+        scores("token_ner", "X", "X", (gold, empty))
     with pytest.raises(ScoreError, match="twice"):
-        compute(type="token_ner", labels="X", gold_labels="X", gold=gold * 2, predictions=[])
+        scores("token_ner", "X", "X", (gold * 2, []))

@@ -70,6 +70,7 @@ def test_count_bootstrap_equals_naive_recomputation(average):
     rng = np.random.default_rng(1)
     weights = np.concatenate(list(group_weights(15, 200, rng)))
     assert (weights.sum(axis=1) == 15).all()
+    assert weights.any(axis=0).all(), "every document is drawn"
     fast = score_draws(counts, weights, average)
     for draw in range(200):
         documents = np.repeat(np.arange(15), weights[draw].astype(int))

@@ -14,7 +14,7 @@ REPEATS = 40
 
 
 @pytest.mark.parametrize("part", [part for part in PARTS if part is not limit_rows], ids=lambda part: part.__name__)
-def test_no_row_is_outside_its_target_by_more_than_chance(part, monkeypatch):
+def test_no_row_misses_its_target_by_more_than_chance(part, monkeypatch):
     monkeypatch.setattr("tests.benchmarks.verdict_table.CELLS", ((3, 3), (8, 5)))
     for row in part(np.random.default_rng(7), REPEATS):
         low, high = row.target

@@ -58,7 +58,7 @@ def test_one_holder_at_a_time(tmp_path: Path) -> None:
     assert is_free(first)
 
 
-def test_a_heartbeat_tells_the_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_heartbeat_says_the_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claims, "BEAT_SECONDS", 0.02)
     store = Store(tmp_path)
     with store.claim("my_task", KEY) as claim:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from transformers import AutoModel
 
 from biobench.errors import SpecError
 from tests.helpers.cli_make import call
@@ -143,6 +144,17 @@ def test_a_base_on_this_machine_bounds_the_window_and_is_planned(tmp_path: Path)
     assert recipe.corpus.sequence_length == 128, "the base's positions"
     assert recipe.phases[0].tokens == 3000
     assert api.plan(recipe).phases[0].steps == 6
+
+
+def test_a_base_without_a_prediction_head_is_refused_before_anything_is_made(tmp_path: Path, corpus: Path) -> None:
+    base = write(tmp_path / "base", seed=1)
+    path = write_recipe(corpus, str(base), tmp_path, "mine", field="body")
+    AutoModel.from_pretrained(base).save_pretrained(base)
+    words = "no prediction head: 'decoder.bias' is missing"
+    refusal(words, write_recipe, corpus, str(base), tmp_path, "other", field="body")
+    refusal(words, api.plan, path)
+    assert words in call("pretrain", path, "--out", tmp_path / "run").err
+    assert not (tmp_path / "run").exists()
 
 
 def test_nothing_is_overwritten_and_bad_input_is_named(corpus: Path, tmp_path: Path) -> None:

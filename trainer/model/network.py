@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 import torch
 import transformers
 from huggingface_hub.errors import StrictDataclassError
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 from torch.profiler import record_function
 from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils.hub import cached_file
 from transformers.utils.logging import disable_progress_bar
 
 from biobench.core.checkpoint_safety import only_safetensors
@@ -112,13 +113,24 @@ class Trainee(nn.Module):
 def check_base(source: str | Path, revision: str | None = None) -> PreTrainedConfig | None:
     """The config of a checkpoint; None where it is not on this machine. Nothing is downloaded.
 
-    Raises ModelError for an architecture that cannot be pretrained.
+    Raises ModelError for an architecture that cannot be pretrained, and where no weight of the prediction head is in
+    the checkpoint's safetensors files.
     """
+    where: dict[str, Any] = {"revision": revision, "local_files_only": True}
     try:
-        config: PreTrainedConfig = AutoConfig.from_pretrained(str(source), revision=revision, local_files_only=True)
-    except (OSError, ValueError):
+        config: PreTrainedConfig = AutoConfig.from_pretrained(str(source), **where)
+        folder = Path(str(cached_file(str(source), "config.json", **where))).parent
+        files: list[Any] = [safe_open(file, framework="pt") for file in folder.glob("*.safetensors")]
+        weights = {name for file in files for name in file.keys()}  # noqa: SIM118
+    except (OSError, ValueError, SafetensorError):
         return None
     family_of(config.model_type)
+    with torch.device("meta"):
+        model = build_model(config)
+    head = {name for name, _ in model.named_parameters() if not name.startswith(f"{model.base_model_prefix}.")}
+    if head and weights and head.isdisjoint(weights):
+        what = f"the checkpoint '{source}' has no prediction head: '{min(head)}' is missing"
+        raise ModelError(what, hint="give a base that was exported with its masked or causal LM head")
     return config
 
 
