@@ -91,7 +91,7 @@ def test_the_demo_ends_with_one_table_three_notes_and_the_boards_address(tmp_pat
 
 @pytest.mark.slow
 def test_the_demo_shows_what_pretraining_brings(tmp_path):
-    """The whole demo, about two minutes: pretrained above untrained on both tasks, and above every baseline of names."""
+    """The whole demo, about two minutes: pretrained above untrained on both tasks, and above the baselines."""
 
     def biobench(*arguments: object) -> str:
         call = [sys.executable, "-m", "biobench", *map(str, arguments), "--results-dir", str(tmp_path / "demo")]
