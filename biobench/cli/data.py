@@ -168,7 +168,7 @@ def bundle_(
     loaded = [load_task(t) for t in tasks] or list_tasks()
     packed = bundle(loaded, data_dir, output, model=model, include_agreement=include_agreement)
     lines = [f"{packed.path}: {len(packed.tasks)} tasks, {packed.files} files, {packed.bytes / 2**20:.1f} MiB"]
-    answer(as_json, asdict(packed), [*lines, *(f"  skipped {name}: {why}" for name, why in packed.left_out.items())])
+    answer(as_json, asdict(packed), [*lines, *(f"  skipped {name}: {why}" for name, why in packed.skipped.items())])
 
 
 def _print_progress(what: str, done: int, total: int | None) -> None:

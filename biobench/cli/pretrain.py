@@ -201,7 +201,7 @@ def study(
         typer.echo(f"{len(runs)} runs, {tokens:,} tokens, {operations:.2e} floating-point operations")
         return
     if not table_only:
-        check_data([load_task(task) for task in (*declared.benchmark.tasks, *declared.benchmark.beside)], data_dir)
+        check_data([load_task(task) for task in (*declared.benchmark.tasks, *declared.benchmark.secondary)], data_dir)
         for number, run in enumerate(runs, 1):
             stderr(f"[{number}/{len(runs)}] {run.name}")
             result = studies.pretrain_run(run, out, data_dir, stderr)
@@ -231,7 +231,7 @@ def _score(declared: Study, run: StudyRun, out: Path, data_dir: str | None, devi
 
     make_runs(
         str(out / "runs" / run.name / "model"),
-        tasks=(*declared.benchmark.tasks, *declared.benchmark.beside),
+        tasks=(*declared.benchmark.tasks, *declared.benchmark.secondary),
         seeds=declared.benchmark.seeds,
         protocol=declared.benchmark.protocol,
         overrides=declared.benchmark.overrides,

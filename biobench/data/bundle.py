@@ -20,7 +20,7 @@ class Bundled:
 
     path: str
     tasks: list[str] = field(default_factory=list)
-    left_out: dict[str, str] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
     """Task to the reason."""
     files: int = 0
     bytes: int = 0
@@ -51,9 +51,9 @@ def bundle(
             entries |= _entries(task, folder, include_agreement)
             result.tasks.append(task.id)
         except DataUnavailableError as error:
-            result.left_out[task.id] = error.what
+            result.skipped[task.id] = error.what
     if not result.tasks:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in result.left_out.items())
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in result.skipped.items())
         raise UsageError("no task is left to pack", hint=reasons or "name at least one task")
     if model is not None:
         name = Path(model).name

@@ -177,7 +177,7 @@ def suggest(word: str, known: Sequence[str]) -> str:
     if len(known) > MOST_KNOWN:
         nearest = difflib.get_close_matches(word.casefold(), spelled, n=NEAREST, cutoff=0.0)
         return f"of {len(known)} the nearest are " + ", ".join(sorted(spelled[c] for c in nearest))
-    return "known: " + ", ".join(sorted(known)) if known else "nothing is known here"
+    return "known: " + ", ".join(sorted(known)) if known else "there is none to choose from"
 
 
 def _show(value: Any) -> str:

@@ -13,9 +13,9 @@ from fractions import Fraction
 from itertools import product
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from biobench.data.catalog import load_task
 from biobench.errors import SpecError, UsageError
@@ -39,17 +39,23 @@ class Benchmark(Strict):
 
     tasks: tuple[str, ...] = Field(min_length=1)
     """Ids, or YAML files in the declaration's folder. Their mean is what arms are compared by."""
-    beside: tuple[str, ...] = ()
-    """Secondary tasks: scored and shown, outside the mean."""
+    secondary: tuple[str, ...] = ()
+    """Tasks that are scored and shown, but not in the mean; `beside` in older declarations."""
     seeds: Seeds = "42"
     protocol: Literal["small"] | None = None
     overrides: tuple[str, ...] = ()
     """``KEY=VALUE`` texts; a protocol takes none."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _renamed(cls, data: Any) -> Any:
+        old = isinstance(data, dict) and "beside" in data
+        return {"secondary" if key == "beside" else key: value for key, value in data.items()} if old else data
+
     @property
     def all_ids(self) -> tuple[str, ...]:
-        """Of the tasks, those outside the mean last. Raises SpecError for a file that is no task."""
-        return tuple(load_task(t).id if t.endswith(".yaml") else t for t in (*self.tasks, *self.beside))
+        """Of the tasks, secondary ones last. Raises SpecError for a file that is no task."""
+        return tuple(load_task(t).id if t.endswith(".yaml") else t for t in (*self.tasks, *self.secondary))
 
 
 class Study(Strict):
@@ -140,7 +146,7 @@ def load_study(folder: str | Path) -> Study:
             raise SpecError(f"the base {study.base} has no arm '{arm}'", hint=hint, file=path)
     if study.reference not in study.arms:
         raise SpecError(f"reference '{study.reference}' is no arm", hint="name one of the arms", file=path)
-    lists = {field: tuple(map(named, getattr(study.benchmark, field))) for field in ("tasks", "beside")}
+    lists = {field: tuple(map(named, getattr(study.benchmark, field))) for field in ("tasks", "secondary")}
     return study.model_copy(update={"base": base, "benchmark": study.benchmark.model_copy(update=lists)})
 
 

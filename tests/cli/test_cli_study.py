@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from biobench.errors import SpecError, UsageError
-from biobench.workflows.study import ArmRow, Study, StudyRun, load_study, planned_runs, table
+from biobench.workflows.study import ArmRow, Benchmark, Study, StudyRun, load_study, planned_runs, table
 
 ROOT = Path(__file__).parents[2]
 DECLARED = """\
@@ -71,10 +71,10 @@ def test_a_study_is_made_once_and_its_table_comes_from_what_is_stored(biobench, 
     assert max(map(len, text.splitlines())) <= 120
 
 
-def test_tasks_beside_the_mean_are_scored_and_do_not_enter_it(biobench, folder, tmp_path):
+def test_secondary_tasks_are_scored_and_do_not_enter_it(biobench, folder, tmp_path):
     declared = folder / "study.yaml"
     one = DECLARED.replace("arms: [twin, detour]", "arms: [twin]").replace("[1, 2]", "[1]")
-    declared.write_text(one.replace("}\n", ", beside: [demo_ner]}\n"))
+    declared.write_text(one.replace("}\n", ", secondary: [demo_ner]}\n"))
     shown = biobench("study", folder, "--device", "cpu", "--json").ok().json()
     (row,), scores = shown["rows"], shown["runs"]["twin-6k-s1"]
     assert set(scores) == {"demo_topic", "demo_ner"}
@@ -114,6 +114,10 @@ def test_what_is_wrong_is_named(folder, text, other, words):
     (folder / "study.yaml").write_text(DECLARED.replace(text, other))
     with pytest.raises((SpecError, UsageError), match=words):
         load_study(folder)
+
+
+def test_an_older_declaration_names_its_secondary_tasks_by_their_old_word() -> None:
+    assert Benchmark.model_validate({"tasks": ("gad",), "beside": ("hoc",)}).secondary == ("hoc",)
 
 
 @pytest.mark.parametrize("declaration", ["study", "study/pilot.yaml", "study/longer.yaml", "study/freezing.yaml"])

@@ -98,8 +98,8 @@ def test_bundle_holds_what_a_run_needs_and_no_agreement_data(tmp_path):
     tasks = [load_task(n) for n in ("cos", "deid", "gad", "demo_ner")]
     packed = bundle(tasks, data, tmp_path / "one.tar", model=model)
     assert packed.tasks == ["cos", "demo_ner"]
-    assert "--include-agreement" in packed.left_out["deid"]
-    assert "no data below" in packed.left_out["gad"]
+    assert "--include-agreement" in packed.skipped["deid"]
+    assert "no data below" in packed.skipped["gad"]
     with tarfile.open(packed.path) as archive:
         names = archive.getnames()
         archive.extractall(tmp_path / "there", filter="data")

@@ -154,4 +154,4 @@ def test_suggestions():
     assert suggest("NCBI_DISEASE", ["gad", "ncbi_disease"]) == "did you mean 'ncbi_disease'?"
     assert suggest("Name", ["NAME", "name", "Named"]) == "did you mean 'Named'?", "what is spelled alike comes first"
     assert suggest("zzz", ["b", "a"]) == "known: a, b"
-    assert suggest("zzz", []) == "nothing is known here"
+    assert suggest("zzz", []) == "there is none to choose from"
