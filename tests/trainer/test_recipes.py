@@ -153,8 +153,7 @@ def test_a_base_without_a_prediction_head_is_refused_before_anything_is_made(tmp
     words = "no prediction head: 'decoder.bias' is missing"
     refusal(words, write_recipe, corpus, str(base), tmp_path, "other", field="body")
     refusal(words, api.plan, path)
-    assert words in call("pretrain", path, "--out", tmp_path / "run").err
-    assert not (tmp_path / "run").exists()
+    refusal(words, api.checked, api.load_recipe(path))
 
 
 def test_nothing_is_overwritten_and_bad_input_is_named(corpus: Path, tmp_path: Path) -> None:
