@@ -131,7 +131,7 @@ def show_ranking(one: Ranking, hidden: Callable[[Entry], bool], sort: str, *, se
             for entry in rows
         ]
         cells = [_cells(one, entry, kinds, order) | {"model": link} for entry, link in zip(rows, links, strict=True)]
-        if all(row.get("by task") == row["mean"] for row in cells if row["rank"]):
+        if all(row.get("by task") == str(row["mean"]).split()[0] for row in cells if row["rank"]):
             columns.remove("by task")
         frame = pd.DataFrame(cells, columns=columns)
         shades = [LINE if entry is None else HERE if entry.is_run else "" for entry in rows]

@@ -109,6 +109,7 @@ def test_a_permalink_holds_search_and_sort_and_a_search_keeps_ranks(browser, add
 def test_demo_store_compares_the_pair_that_page_one_names(browser, address):
     with opened(browser, address("demo")) as page:
         assert "Best run here: toy-detour" in page.locator("[data-testid=stMain]").inner_text()
+        assert "by task" not in rows(page)[0], "no second mean where it equals the first"
         page.get_by_role("link", name="Compare", exact=True).click()
         page.get_by_text("toy-detour scores higher than toy-mlm-twin").first.wait_for()
 
