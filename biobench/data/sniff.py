@@ -184,7 +184,7 @@ def _table(reader: dict[str, Any], rows: Rows, wanted: Wanted, names: Mapping[st
     for name, cells in columns.items():
         if name not in (first, text) and not any(isinstance(v, (dict, float)) for v in cells):
             values = [str(x).strip() for v in cells for x in (v if isinstance(v, list) else [v]) if not missing(x)]
-            part = wanted.separator if name == wanted.label else None
+            part = wanted.separator if wanted.label in (None, name) else None
             part = part or (_separator(values) if wanted.separator is None and name in texts else None)
             each = {p.strip() for v in values for p in (v.split(part) if part else [v])} - {""}
             if name == wanted.label or 2 <= len(each) <= max(2, min(200, len(items) // 2)):
@@ -212,12 +212,12 @@ def _table(reader: dict[str, Any], rows: Rows, wanted: Wanted, names: Mapping[st
 
 
 def _separator(values: Sequence[str]) -> str | None:
-    """What parts several labels of a cell: a sign whose parts stand in other cells too, and are fewer than the cells'
-    different values."""
+    """What parts several labels of a cell: a sign whose parts are labels of other cells too, and no more than the
+    different cells."""
     whole = set(values)
     for sign in ("|", ";"):
         parts = {part.strip() for value in whole for part in value.split(sign)}
-        if any(sign in value for value in whole) and len(parts) < len(whole) and parts & whole:
+        if any(sign in value for value in whole) and len(parts) <= len(whole) and parts & whole:
             return sign
     return None
 

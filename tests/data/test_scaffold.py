@@ -184,12 +184,14 @@ def test_a_second_text_is_said_to_be_left_out_and_numbers_are_no_labels(tmp_path
 @pytest.mark.parametrize("ending", ["tsv", "jsonl", "parquet"])
 def test_labels_joined_by_a_sign_are_several(ending, tmp_path):
     """MORFITT's shape: labels joined by a bar, in a column whose name says nothing."""
-    joined = ["cardio", "neuro", "cardio|neuro", "onco", "onco|cardio", "neuro|onco|cardio"]
+    joined = ["cardio", "cardio|neuro", "onco", "cardio", "onco", "neuro|onco|cardio"]
     items = [{"identifier": f"p{i}", "abstract": f"an abstract {i} of some words", "specialities": joined[i % 6]}
              for i in range(60)]  # fmt: skip
     task = made(write(tmp_path / "morfitt" / f"all.{ending}", items))
     assert (task.spec.type, task.spec.labels) == ("multi_label", ["cardio", "neuro", "onco"])
     assert {d.labels for d in load_data(task, tmp_path).train} >= {("cardio",), ("neuro", "onco", "cardio")}
+    cells = [{"text": f"text {i}", "kinds": ("a", "a|b", "c")[i % 3]} for i in range(30)]
+    assert made(write(tmp_path / "few" / f"all.{ending}", cells)).spec.labels == ["a", "b", "c"]
 
 
 def test_named_columns_are_taken(tmp_path):
@@ -201,7 +203,8 @@ def test_named_columns_are_taken(tmp_path):
     assert "language: fr" in draft.text
     assert "columns: title, body, sex, stage, who" in draft.detected
     commas = write(tmp_path / "b.jsonl", [{"text": f"text {i}", "kinds": "a,b" if i % 2 else "a"} for i in range(20)])
-    assert "labels: [a, b]" in scaffold(commas, "made", wanted=Wanted(label="kinds", separator=",")).text
+    for wanted in (Wanted(label="kinds", separator=","), Wanted(separator=",")):
+        assert "labels: [a, b]" in scaffold(commas, "made", wanted=wanted).text
     with pytest.raises(DataFormatError, match="has no column 'titel'") as caught:
         scaffold(path, "made", wanted=Wanted(text="titel"))
     assert "'title'" in caught.value.hint
