@@ -60,6 +60,7 @@ CASES = [
     ("name: My task\n", "", None, "'name' is missing in the spec", "add `name"),
     ("learning_rate: 5e-5", "warmup_ratio: 0.1", 13, "'learning_rate' is missing in training", "add `learning_rate"),
     ("unit: line", f"unit: line\n{RATIOS}", 13, "'method' is missing in splits", "add `method: ..."),
+    ("unit: line", "unit: line\nsplits: {ratios: [0.8, 0.1], seed: 1, method: sklearn}", 13, "three", "0.1, 0.1"),
     ("version: 1", "version: true", 2, "got True", "schema"),
     ("epochs: 3", "epochs: 0", 13, "training.epochs: input should be greater than 0, got 0", "schema"),
     ("learning_rate: 5e-5", "learning_rate: .inf", 13, "training.learning_rate", "schema"),
