@@ -112,6 +112,8 @@ def test_every_eval_ever_holds_what_its_schema_asks(results):
     assert details["uncertainty"]["standard_error"]["value"] == pytest.approx(0.02 / 3**0.5)
     assert "standard_error" not in found["gad/macro_f1"]["uncertainty"]
     assert document["retrieved_timestamp"] == "1767225600"
+    sources = {r["evaluation_name"]: r["source_data"] for r in document["evaluation_results"]}
+    assert sources["gad/macro_f1"]["url"] == ["https://huggingface.co/datasets/bigbio/gad"], "none of the hub's own"
 
 
 def test_bibtex_names_every_work_once(results):
