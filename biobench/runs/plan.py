@@ -147,6 +147,10 @@ def make_plan(request: RunRequest, reporter: Reporter | None = None) -> RunPlan:
         find_checkpoint(model, offline=request.offline, trust_remote_code=request.trust_remote_code)
         for model in dict.fromkeys(request.model)
     ]
+    if request.device.startswith("cuda"):
+        from biobench.core.machine import resolve_device
+
+        resolve_device(request.device)  # refused before the data are read
     entries = []
     for task in tasks:
         reporter.stage(f"reading {task.id}")

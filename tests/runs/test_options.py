@@ -19,6 +19,7 @@ from biobench.cli.main import app
 from biobench.data.catalog import spec_paths
 from biobench.errors import UsageError
 from biobench.runs.options import Option, RunRequest, options
+from biobench.runs.plan import make_plan
 
 _CLI_ONLY = {"as_json", "help", "against"}
 
@@ -114,3 +115,10 @@ def test_what_is_wrong_is_refused_before_training(encoder: Path, wrong: dict[str
     with pytest.raises(UsageError, match=words):
         biobench.run(encoder, tasks="demo_ner", **{**FAST, **wrong})
     assert not Path("results").exists()
+
+
+def test_a_device_that_is_not_there_is_refused_before_the_data_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("biobench.runs.plan.load_folds", lambda *_, **__: pytest.fail("the data are read"))
+    with pytest.raises(UsageError, match="sees no CUDA device"):
+        make_plan(RunRequest("dummy", ["demo_ner"], device="cuda"))
