@@ -9,6 +9,8 @@ import hashlib
 import re
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from functools import partial
@@ -59,7 +61,11 @@ def fetch(
     source = preferred(task) if source_id is None else known[source_id]
     result = Fetched(task.id, source.id, str(folder / source.folder))
     place = locate(source, folder)
+    work = folder / WORK
     if place.complete:
+        if work.is_dir():
+            with suppress(OSError), _alone(work, timeout=0):  # another fetch is at work, or nothing can be written here
+                pass
         result.notes.append("already at hand")
         return result
     if task.spec.access != "open" or not (source.url or source.hub):
@@ -68,12 +74,9 @@ def fetch(
             why = f"the data cannot be downloaded without you ({task.spec.access})"
         hint = " ".join(f"({n}) {step}" for n, step in enumerate(steps(task, source, folder), start=1))
         raise DataUnavailableError(f"task {task.id}: {why}", hint=hint, access=task.spec.access)
-    work = folder / WORK
     try:
         work.mkdir(parents=True, exist_ok=True)
-        with FileLock(work / "fetch.lock"):
-            for left in work.glob(f"{_UNPACKED}*"):  # by a killed process: living ones have the lock
-                shutil.rmtree(left, ignore_errors=True)
+        with _alone(work):
             for part in (source,) if source.original is None else (source, source.original):
                 for item in urls(part):
                     result.files += _fetch_url(item, work, folder / part.folder, result, progress)
@@ -87,6 +90,15 @@ def fetch(
         hint = f"look into {folder / source.folder}; the release may be laid out differently"
         raise DataFormatError(what, hint=hint, file=task.path)
     return result
+
+
+@contextmanager
+def _alone(work: Path, timeout: float = -1) -> Iterator[None]:
+    """The lock of all fetches into a folder, without what killed ones left unpacked: living ones have the lock."""
+    with FileLock(work / "fetch.lock", timeout=timeout):
+        for left in work.glob(f"{_UNPACKED}*"):
+            shutil.rmtree(left, ignore_errors=True)
+        yield
 
 
 _ON_THE_HUB = re.compile(r"https://huggingface\.co/datasets/([^/]+/[^/]+)/resolve/([^/]+)/([^?]+)")

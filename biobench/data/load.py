@@ -182,8 +182,7 @@ def _checked(request: Request[Any], documents: Iterable[Document]) -> Iterator[D
         _check_text(place, d)
         for span in d.spans:
             if not 0 <= span.start < span.end <= len(d.text):
-                what = f"span {span.start}-{span.end} leaves the text (length {len(d.text)})"
-                raise place.bad(what, "check offsets")
+                raise place.bad(f"span {span.start}-{span.end} leaves the text (length {len(d.text)})", "check offsets")
         for label in (*(s.label for s in d.spans), *d.labels):
             if known is not None and not kind.numeric and label not in known:
                 raise place.bad("{} is not a label of the task", "check `labels` and the reader's map", label)

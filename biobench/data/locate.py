@@ -112,9 +112,8 @@ def remedy(task: LoadedTask, data_dir: Path) -> str:
         steps = f"`biobench data status {task.id} --steps` has the steps"
         return f"the data needs {kind}: see {spec.homepage}, then {put} ({steps})"
     places = ", ".join(addresses(source))
-    return (
-        f"run `biobench data fetch {task.id}`, or {put} (from {places})" if places else f"{put} (from {spec.homepage})"
-    )
+    fetch = f"run `biobench data fetch {task.id}`, or " if places else ""
+    return f"{fetch}{put} (from {places or spec.homepage})"
 
 
 def steps(task: LoadedTask, source: Source, data_dir: Path) -> list[str]:

@@ -176,8 +176,7 @@ def _table(reader: dict[str, Any], rows: Rows, wanted: Wanted, names: Mapping[st
             return Sniffed("token_ner", options, types, units, every, [words, tags])
     for name in filter(None, (wanted.text, wanted.label, wanted.group)):
         if name not in columns:
-            hint = suggest(name, list(columns))
-            raise DataFormatError(f"has no column '{name}'", hint=hint, file=path, line=1)
+            raise DataFormatError(f"has no column '{name}'", hint=suggest(name, list(columns)), file=path, line=1)
     pairs = [(a, b) for a, b in _PAIRS if a in texts and b in texts and wanted.text in (None, b)]
     first, text = pairs[0] if pairs else (None, text)
     labels: dict[str, tuple[str | None, set[str]]] = {}  # what parts the labels of a cell, and the labels

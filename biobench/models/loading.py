@@ -183,8 +183,7 @@ def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
     vocabulary = getattr(checkpoint.config, "vocab_size", None)
     if vocabulary is not None and (largest := max(tokenizer.get_vocab().values())) >= vocabulary:
         what = f"the tokenizer's largest id {largest} does not fit the embedding of {vocabulary} rows"
-        hint = "tokenizer and weights come from different checkpoints"
-        raise ModelError(what, hint=hint, file=checkpoint.folder)
+        raise ModelError(what, hint="tokenizer and weights come from different checkpoints", file=checkpoint.folder)
     return tokenizer
 
 

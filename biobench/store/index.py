@@ -148,9 +148,8 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise StoreError(
-            f"cannot be read: {error.strerror or error}", hint="check the folder's permissions", file=folder
-        ) from error
+        what = f"cannot be read: {error.strerror or error}"
+        raise StoreError(what, hint="check the folder's permissions", file=folder) from error
 
 
 def folder_times(folder: Path) -> list[tuple[str, int]]:
@@ -162,16 +161,14 @@ def read_index(file: Path) -> dict[tuple[str, str], tuple[State, Brief]]:
     """(task, key) -> (state, brief) as last written; empty where there is no index of this version."""
     try:
         content = json.loads(file.read_bytes())
-        if content["format"] != [_FORMAT, *Brief._fields]:
-            return {}
-        rows = [(tuple(state), Brief._make(values)) for state, values in content["rows"]]
-        known = {(b.task, b.key): (state, b) for state, b in rows}
+        rows = content["rows"] if content["format"] == [_FORMAT, *Brief._fields] else []
+        known = [(tuple(state), Brief._make(values)) for state, values in rows]
+        return {
+            (b.task, b.key): (s, b._replace(overrides=tuple(b.overrides), count_problems=tuple(b.count_problems)))
+            for s, b in known
+        }
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return {}
-    return {
-        place: (state, brief._replace(overrides=tuple(brief.overrides), count_problems=tuple(brief.count_problems)))
-        for place, (state, brief) in known.items()
-    }
 
 
 def write_index(file: Path, rows: Iterable[tuple[State, Brief]]) -> None:

@@ -30,8 +30,11 @@ def test_plain_files_are_put_in_place_and_load(server, task_at, tmp_path):
     keys = {hashlib.sha256(url.encode()).hexdigest()[:16] for url in urls}
     assert {p.parent.name for p in data.rglob("downloads/*/*")} == keys
     server.forget()
+    killed = data / ".biobench" / "unpack-killed"  # right after its last file had been put in place
+    killed.mkdir()
     assert fetch(task, data).notes == ["already at hand"]
     assert not server.seen
+    assert not killed.exists()
 
 
 def test_a_zip_with_a_subfolder_and_resource_forks(server, task_at, tmp_path):

@@ -177,8 +177,7 @@ class DataRow:
         """Raise DataFormatError where one of these fields is not there; None names no field."""
         for name in filter(None, names):
             if name not in self.values:
-                hint = self.place.nearest(name, list(self.values))
-                raise self.bad(f"the {self.noun} has no field '{name}'", hint)
+                raise self.bad(f"the {self.noun} has no field '{name}'", self.place.nearest(name, list(self.values)))
 
     def value(self, name: str, what: str) -> Any:
         """The field's value. Raises DataFormatError where it is not there or null, which is no text and no label."""

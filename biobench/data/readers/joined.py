@@ -96,8 +96,7 @@ def read_csv_join(request: Request[CsvJoinOptions]) -> Iterator[Document]:
             if key in wanted and content:
                 texts_by_key[key] = content
     if not texts_by_key:
-        what = f"no '{options.key}' of the labels table is in the texts"
-        raise texts[0].at(None).bad(what, "check the pair")
+        raise texts[0].at(None).bad(f"no '{options.key}' of the labels table is in the texts", "check the pair")
     seen: Counter[str] = Counter()
     for key, group, flagged, place in rows:
         if key in texts_by_key:
