@@ -9,10 +9,10 @@ from __future__ import annotations
 import copy
 import difflib
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -60,6 +60,8 @@ class Strict(BaseModel):
         allow_inf_nan=False,
         use_attribute_docstrings=True,
     )
+    RENAMED: ClassVar[Mapping[str, str]] = {}
+    """Names of fields in files of earlier versions, and what they are called now."""
 
     @model_validator(mode="before")
     @classmethod
@@ -68,6 +70,7 @@ class Strict(BaseModel):
         if not isinstance(data, dict):
             return data
         fields = {(f.alias or name): f for name, f in cls.model_fields.items()}
+        data = {key if (now := cls.RENAMED.get(key, key)) in data else now: value for key, value in data.items()}
         unknown = [key for key in data if key not in fields and cls.model_config.get("extra") == "forbid"]
         missing = [key for key, f in fields.items() if f.is_required() and key not in data]
         for key in unknown[:1] or missing[:1]:

@@ -13,9 +13,9 @@ from fractions import Fraction
 from itertools import product
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from biobench.data.catalog import load_task
 from biobench.errors import SpecError, UsageError
@@ -37,20 +37,15 @@ SPEC = "study.yaml"
 class Benchmark(Strict):
     """How every encoder of the study is scored."""
 
+    RENAMED = {"beside": "secondary"}
     tasks: tuple[str, ...] = Field(min_length=1)
     """Ids, or YAML files in the declaration's folder. Their mean is what arms are compared by."""
     secondary: tuple[str, ...] = ()
-    """Tasks that are scored and shown, but not in the mean; `beside` in older declarations."""
+    """Tasks that are scored and shown, but not in the mean."""
     seeds: Seeds = "42"
     protocol: Literal["small"] | None = None
     overrides: tuple[str, ...] = ()
     """``KEY=VALUE`` texts; a protocol takes none."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _renamed(cls, data: Any) -> Any:
-        old = isinstance(data, dict) and "beside" in data
-        return {"secondary" if key == "beside" else key: value for key, value in data.items()} if old else data
 
     @property
     def all_ids(self) -> tuple[str, ...]:
