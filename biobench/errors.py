@@ -67,7 +67,7 @@ class DataFormatError(BioBenchError):
 
 
 class DataUnavailableError(BioBenchError):
-    """The data of a task is not at hand: missing, or under an agreement. The hint is the remedy."""
+    """The data of a task is not available: missing, or under an agreement. The hint is the remedy."""
 
     def __init__(self, what: str, *, hint: str, access: str = "open") -> None:
         super().__init__(what, hint=hint)

@@ -138,7 +138,7 @@ def _pair(result: PairResult, short: Mapping[str, str]) -> None:
     ends = rows if len(rows) <= 2 else (rows[0], rows[-1])
     words = ", ".join(f"{row['task']} {row['difference']:.1f}" for row in ends)
     page.draw(charts.differences(rows, page.ink()), f"Difference on each task with its interval; the ends: {words}")
-    st.caption("Dot: difference. Line: 95% interval over seeds and test sets where both are known, else over what is.")
+    st.caption("Dot: difference. Line: 95% interval over seeds and test sets, or over the one that is known.")
     _show_differences(
         [
             {

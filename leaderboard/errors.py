@@ -130,7 +130,7 @@ def _against(first: Mistakes, second: Mistakes, names: tuple[str, str]) -> None:
 
 def _documents(judged: Sequence[JudgedDocument], mistakes: Mistakes) -> None:
     if mistakes.no_text:
-        st.caption("No text: the corpus is not at hand here." if is_public() else plain(mistakes.no_text))
+        st.caption("No text: the corpus is not available here." if is_public() else plain(mistakes.no_text))
     if not judged:
         st.info("No document matches.")
         return

@@ -108,7 +108,7 @@ def show_notes(title: str, notes: Sequence[str]) -> None:
 def say_no_runs() -> None:
     """Why there is no run to browse."""
     if results().refusals:
-        st.warning("All runs here are on tasks that fail their gate on this data; they are neither shown nor ranked.")
+        st.warning("All runs here are on tasks that fail their gate on this data; they are not shown or ranked.")
         for refusal in results().refusals:
             st.text(plain_note(f"{refusal.group.task}: {'; '.join(refusal.reasons)}"))
     else:
@@ -120,7 +120,7 @@ def choose(label: str, options: Sequence[str], key: str, names: Mapping[str, str
     shown = names or {}
     asked = st.query_params.get(key)
     if asked and key not in st.session_state and asked not in {shown.get(o, o) for o in options}:
-        st.warning(f"The link names what is not here: {text(asked)}. Something else is shown in its place.")
+        st.warning(f"The link names something that is not here: {text(asked)}. Something else is shown in its place.")
     chosen: str = st.selectbox(
         label, options, key=key, format_func=lambda o: shown.get(o, o), bind="query-params", **how
     )
@@ -131,7 +131,7 @@ def choose_several(label: str, options: Sequence[str], key: str, default: Sequen
     """As `choose`, several."""
     asked = [value for value in st.query_params.get_all(key) if value and value not in options]
     if asked and key not in st.session_state:
-        st.warning(f"The link names what is not here: {text(', '.join(asked))}.")
+        st.warning(f"The link names something that is not here: {text(', '.join(asked))}.")
     return list(st.multiselect(label, options, default=list(default), key=key, bind="query-params", **how))
 
 

@@ -194,11 +194,11 @@ def _caption(one: Ranking) -> str:
         parts.append(f"Ranked over {page.literal(', '.join(one.shared))}.")
     if one.protocol:
         parts.append(f"Ranked: {PROTOCOLS.get(one.protocol, one.protocol)}.")
-    beside = sorted({e.protocol for e in one.entries} - {one.protocol, ""})
-    if beside:
-        parts.append(f"Shown, not ranked: {'; '.join(PROTOCOLS.get(p, p) for p in beside)}.")
+    others = sorted({e.protocol for e in one.entries} - {one.protocol, ""})
+    if others:
+        parts.append(f"Shown, not ranked: {'; '.join(PROTOCOLS.get(p, p) for p in others)}.")
     if any(e.rank is None and e.protocol == one.protocol for e in one.entries):
-        parts.append("Without a rank: lines that lack a task.")
+        parts.append("Without a rank: rows with a missing task.")
     return " ".join(parts)
 
 

@@ -156,7 +156,7 @@ def _without_known(data: TaskData) -> tuple[TaskData, list[GateCheck]]:
     total, patients = len(data.test), {d.group for d in data.train}
     copies = set(same([d.reading for d in data.test], [d.reading for d in data.train]))
     groups = {place for place, d in enumerate(data.test) if d.group in patients}
-    parts = [f"{len(copies)} stand verbatim in training"] if copies else []
+    parts = [f"{len(copies)} occur verbatim in training"] if copies else []
     parts += [f"{len(groups)} are of groups (patients, articles) that training has too"] if groups else []
     if not parts:
         return data, []

@@ -26,7 +26,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Tasks and data": {
         "tasks": "List, describe, validate and write task specs; their baselines.",
-        "data": "Where each task's data stands; download, verify, pack, export.",
+        "data": "Status of each task's data; download, verify, pack, export.",
     },
     "Pretrain": {
         "pretrain": "Run a pretraining recipe; new, plan, bench, schema.",
@@ -45,7 +45,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Scale": {
         "slurm": "Print a batch script of identical workers, or of a pretraining job.",
-        "status": "What is done, running and failed, from any machine.",
+        "status": "Runs that are done, running or failed, seen from any machine.",
         "speed": "Throughput and memory by document length.",
     },
 }

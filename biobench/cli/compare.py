@@ -21,7 +21,7 @@ def compare(
     rope: Annotated[float, typer.Option("--rope", help="Points within which two models may be the same.")] = 0.0,
     alpha: Annotated[float, typer.Option("--alpha", help="Level of the corrected tests.")] = 0.05,
     pooled: Annotated[bool, typer.Option("--pooled", help="One verdict over several languages.")] = False,
-    plan: Annotated[str | None, typer.Option("--plan", help="YAML file that declares what is compared.")] = None,
+    plan: Annotated[str | None, typer.Option("--plan", help="YAML file that declares the comparison.")] = None,
     as_json: Json = False,
 ) -> None:
     """Compare models: a verdict in words, then paired differences with intervals and corrected p values."""

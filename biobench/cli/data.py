@@ -15,7 +15,7 @@ from biobench.cli.console.output import answer, print_json, write_output
 if TYPE_CHECKING:
     from biobench.data.verify import DataReport
 
-data = typer.Typer(help="Where each task's data stands, how to get it, and what is in it.", no_args_is_help=True)
+data = typer.Typer(help="Status of each task's data, how to get it, and what is in it.", no_args_is_help=True)
 
 Tasks = Annotated[list[str], typer.Argument(metavar="TASK...", help="Task ids or YAML paths.")]
 SomeTasks = Annotated[list[str], typer.Argument(metavar="[TASK...]", help="Task ids or YAML paths (default: all).")]
@@ -120,7 +120,7 @@ def _lines(report: DataReport) -> list[str]:
         lines.append(f"  {mark} {finding.name}: {finding.number} {finding.what} ({known}{examples})")
     if any(finding.alarms for finding in report.findings):
         findings = ", ".join(f"{finding.name}: {finding.number}" for finding in report.findings)
-        lines.append(f"  what is so in the corpus itself is declared in the spec: findings: {{{findings}}}")
+        lines.append(f"  if the corpus itself is like this, declare it in the spec: findings: {{{findings}}}")
     return list(map(visible, lines))
 
 

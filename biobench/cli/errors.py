@@ -14,7 +14,7 @@ from biobench.cli.console.output import answer, write_output
 def errors(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A model of the results folder.")],
     *,
-    task: Annotated[str, typer.Option("--task", metavar="ID_OR_YAML", help="Its task; the YAML of one's own.")],
+    task: Annotated[str, typer.Option("--task", metavar="ID_OR_YAML", help="Its task: an id, or a YAML file.")],
     seed: Annotated[int | None, typer.Option("--seed", help="Of this seed (default: the first stored).")] = None,
     kind: Annotated[
         list[str], typer.Option("--kind", help="missed, spurious (false), label, boundary or both; repeatable.")

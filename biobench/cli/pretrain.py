@@ -180,7 +180,7 @@ def study(
     data_dir: DataDir = None,
     device: Annotated[str, typer.Option("--device", help="Of the benchmark: auto, cpu or cuda.")] = "auto",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the runs and what they cost, and stop.")] = False,
-    table_only: Annotated[bool, typer.Option("--table", help="Only the table of what is finished.")] = False,
+    table_only: Annotated[bool, typer.Option("--table", help="Print only the table of finished runs.")] = False,
     as_json: Json = False,
 ) -> None:
     """Pretrain every arm of a declared study, check the pairs and benchmark the encoders; run it again to resume."""

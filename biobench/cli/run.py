@@ -18,7 +18,7 @@ from biobench.runs.options import RunRequest
 if TYPE_CHECKING:
     from biobench.runs import RunResult
 
-KEPT = "Stopped. What is done is kept and what was begun resumes from its last state: give the same command again."
+KEPT = "Stopped. Finished runs are kept; to resume the others, repeat the same command."
 
 
 @takes_request

@@ -29,7 +29,7 @@ def score(
     """Score predictions that were made elsewhere; the rows of the report say `external`."""
     if documents is not None:
         if predictions is not None or model is not None:
-            raise UsageError("--documents writes what is to be answered", hint="leave --predictions and --model out")
+            raise UsageError("--documents writes the documents to predict", hint="leave out --predictions and --model")
         from biobench.data.catalog import load_task
         from biobench.data.load import load_data
         from biobench.score.external import documents_for_prediction

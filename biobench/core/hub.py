@@ -88,7 +88,7 @@ def explain(
         if isinstance(error, hub.HFValidationError):
             return f"it is no repository's id: {first_line(error)}", "an id is owner/name"
         if isinstance(error, OSError) and not isinstance(error, (ConnectionError, TimeoutError)):
-            return first_line(error), "run the same again: whole files are kept, this one is fetched anew"
+            return first_line(error), "repeat the command: complete files are kept, this one is downloaded again"
         return f"the connection broke off: {first_line(error)}", "check the network and run the same again"
     status, with_token = int(response.status_code), "authorization" in response.request.headers
     if isinstance(error, hub.GatedRepoError):

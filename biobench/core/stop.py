@@ -32,7 +32,7 @@ class StopFlag:
         def ask(*_: object) -> None:
             self.set = True
             if logger is not None:
-                logging.getLogger(logger).warning("asked to stop: finishing what is in hand, then saving")
+                logging.getLogger(logger).warning("stop requested: finishing the current step, then saving")
             if self._at_once:
                 raise RunStoppedError
 

@@ -36,7 +36,7 @@ def bundle(
 ) -> Bundled:
     """Write an uncompressed tar of `tasks/`, `data/` (one source a task) and, if given, `model/NAME/`.
 
-    Tasks whose data is not at hand are skipped with the reason, as are those under an agreement unless
+    Tasks whose data is not available are skipped with the reason, as are those under an agreement unless
     `include_agreement`. Same input, same bytes. Raises UsageError when nothing is left or `target` exists,
     ModelError when the model is no folder.
     """

@@ -66,7 +66,7 @@ def fetch(
         if work.is_dir():
             with suppress(OSError), _alone(work, timeout=0):  # another fetch is at work, or nothing can be written here
                 pass
-        result.notes.append("already at hand")
+        result.notes.append("already available")
         return result
     if task.spec.access != "open" or not (source.url or source.hub):
         why = f"source '{source.id}' has no address"

@@ -175,9 +175,9 @@ def _checked(request: Request[Any], documents: Iterable[Document]) -> Iterator[D
         if d.id in seen:
             hint = "ids must be unique in the task"
             if hasattr(request.options, "ids"):
-                hint += "; where each split numbers its files anew, set `reader.ids: split_and_name`, "
-                hint += "and where the same document stands again, `reader.ids: repeated`"
-            raise place.bad("document id {} stands twice", hint, d.id)
+                hint += "; if each split numbers its files from the start, set `reader.ids: split_and_name`, "
+                hint += "and if a document is repeated, `reader.ids: repeated`"
+            raise place.bad("document id {} occurs twice", hint, d.id)
         seen.add(d.id)
         _check_text(place, d)
         for span in d.spans:

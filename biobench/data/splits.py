@@ -129,7 +129,7 @@ def _shuffled(documents: Sequence[Document], splits: SplitShuffled) -> dict[str,
     if whole == bool(named & set(SPLITS)) or (not whole and named != {"train", "test"}):
         names = ", ".join(sorted(named - {""})) or "no"
         what = f"splits.cuts has {len(splits.cuts)} shares and the files name {names} split"
-        raise DataFormatError(what, hint="two shares cut `files.all`; one cuts `files.train` beside `files.test`")
+        raise DataFormatError(what, hint="two shares cut `files.all`; one cuts `files.train` next to `files.test`")
     drawn = [d for d in documents if whole or d.split == "train"]
     ends = [0, *(int(share * len(drawn)) for share in splits.cuts), len(drawn)]
     order = shuffled_order(len(drawn), splits)
@@ -156,8 +156,8 @@ def _carved(documents: Sequence[Document], splits: SplitCarve) -> dict[str, list
     size = splits.validation_from_train_tail
     units = list(_units(result["train"], splits.by))
     if result["validation"] or size >= len(units):
-        beside = " beside a validation file" if result["validation"] else ""
-        what = f"cannot cut {size} validation {splits.by}s from {len(units)} training {splits.by}s{beside}"
+        extra = " in addition to a validation file" if result["validation"] else ""
+        what = f"cannot cut {size} validation {splits.by}s from {len(units)} training {splits.by}s{extra}"
         raise DataFormatError(what, hint="check splits.validation_from_train_tail and `files`")
     held_out = set(units[-size:])
     cut: dict[str, list[Document]] = {"train": [], "validation": [], "test": result["test"]}
@@ -192,10 +192,10 @@ def _read_ids(path: Path) -> dict[str, str]:
         content = TypeAdapter(dict[Literal["train", "validation", "test"], list[str]]).validate_json(path.read_bytes())
     except FileNotFoundError:
         what = f"splits.ids_file {path.name} does not exist"
-        raise SpecError(what, hint="put it beside the spec", file=path) from None
+        raise SpecError(what, hint="put it into the folder of the spec", file=path) from None
     except ValidationError as error:
         raise SpecError(f"holds no ids by split: {error.errors()[0]['msg']}", hint=hint, file=path) from None
     where = {name: str(split) for split, ids in content.items() for name in ids}
     if len(where) < sum(map(len, content.values())):
-        raise SpecError("an id stands twice", hint=hint, file=path)
+        raise SpecError("an id occurs twice", hint=hint, file=path)
     return where

@@ -151,7 +151,7 @@ def audit(
 
     for a, b in _PAIRS:
         ids = [documents[a][i].id for i in same(texts[a], texts[b])]
-        add(f"duplicates.{a}-{b}", ids, f"{a} texts that stand verbatim in {b}")
+        add(f"duplicates.{a}-{b}", ids, f"{a} texts that occur verbatim in {b}")
     for a, b in _PAIRS:
         ids = [documents[a][i].id for i in near(texts[a], texts[b])]
         add(f"near.{a}-{b}", ids, f"{a} texts that are nearly the same as one in {b}")

@@ -45,7 +45,7 @@ def bibtex(infos: Iterable[TaskInfo]) -> str:
 
 
 def works_of(info: TaskInfo) -> Iterator[CitedWork]:
-    """The works of one task's citation; none for a task whose spec is not at hand or names none."""
+    """The works of one task's citation; none for a task whose spec is not available or names none."""
     spec = info.spec
     if spec is None or not spec.citation.strip():
         return

@@ -60,7 +60,7 @@ class Regression(LabelKind):
         if math.isnan(value):
             return "{} is not a number", "give each row a number with a decimal point; remove rows without one", text
         if not low <= value <= high:
-            return "{} lies outside the scale", f"`scale` is [{low:g}, {high:g}]: check the column, or the scale", text
+            return "{} is outside the scale", f"`scale` is [{low:g}, {high:g}]: check the column, or the scale", text
         return None
 
     def target(self, task: Task, document: Document, encoded: Encoded) -> NDArray[np.float32]:

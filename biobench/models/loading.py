@@ -131,7 +131,7 @@ def check_unchanged(checkpoint: Checkpoint) -> None:
         same = False
     if not same:
         what = "the model's files changed after this command had begun, so its runs would be of two models"
-        hint = "repeat the command; keep each checkpoint in a folder of its own, which nobody writes to"
+        hint = "repeat the command; no other program may write to the checkpoint's folder"
         raise ModelError(what, hint=hint, file=checkpoint.folder)
 
 

@@ -52,8 +52,8 @@ def suite_averages(
     notes = [note for row in averages for note in row.notes]
     for suite, count in parts.items():
         if asked is None or set(members[suite]) <= set(asked):
-            part = f"only a part of the {len(members[suite])} {suite} tasks beside this average"
-            notes.append(f"lines with {part}, and so no suite average: {count}")
+            part = f"some of the {len(members[suite])} {suite} tasks are missing under this average"
+            notes.append(f"rows without a suite average, because {part}: {count}")
     return tuple(averages), notes
 
 

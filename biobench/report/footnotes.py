@@ -32,7 +32,7 @@ def footnotes(group: RunGroup, scores: Sequence[float], lost: Sequence[bool], sd
     else:
         hidden = (
             f"; {first.lost_gold} gold labels have no mention in it, the others alone give micro F1 "
-            f"{100 * first.ceiling['micro_f1']:.1f} (no bound: a label can be told without its mention)"
+            f"{100 * first.ceiling['micro_f1']:.1f} (no bound: a label can be found without its mention)"
         )
     problems = tuple(dict.fromkeys(line for brief in group.briefs for line in brief.count_problems))
     if problems:

@@ -98,7 +98,7 @@ class ResultsFolder:
     def predictions(self, model: str, task: str, *, seed: int | None = None) -> pd.DataFrame:
         """One row a test document of one run: document, text, gold and said (lists), wrong (number of mistakes).
 
-        gold, said: labels, or (start, end, label) of mentions. text: None where the data is not at hand or under an
+        gold, said: labels, or (start, end, label) of mentions. text: None where the data is not available or under an
         agreement. Raises as `details.mistaken.read_mistakes`.
         """
         import pandas as pd

@@ -20,7 +20,7 @@ def rescore_all(
 ) -> list[Rescored]:
     """Score every stored run again and replace the records whose scores differ.
 
-    tasks: ids or paths of specs; only their runs, where any is named. Damaged records and data that is not at hand
+    tasks: ids or paths of specs; only their runs, where any is named. Damaged records and data that is not available
     become rows; the others go on. Raises UsageError where there is no such folder, no such task or no run of one,
     StoreError where a record cannot be written.
     """
@@ -47,12 +47,12 @@ def run_data(record: RunRecord, data_dir: str | Path | None, spec: str | Path | 
     try:
         task = load_task(spec or record.task.id, record.overrides)
     except (UsageError, SpecError) as error:
-        what = f"the spec of {record.task.id} is not at hand: {error.what}"
+        what = f"the spec of {record.task.id} is not available: {error.what}"
         hint = "name its file, as in --task my_task.yaml, or install the BioBench that ships it"
         raise DataUnavailableError(what, hint=hint) from error
     data = data_of(record, task, data_dir)
     if data.hash != record.task.data_hash:
-        what = f"the data of {record.task.id} at hand is not the data of the run"
+        what = f"the data of {record.task.id} available here is not the data of the run"
         raise DataUnavailableError(what, hint=hint)
     return data
 

@@ -74,7 +74,7 @@ def run_on_ray(context: RunContext, items: Sequence[Item], reporter: Reporter) -
         with _joined(ray):
             return _sweep(ray, context, items, reporter, token)
     except ConnectionError as error:
-        hint = "what is done is stored; repeat the command"
+        hint = "finished runs are stored; repeat the command"
         raise ClusterError(f"the connection to the cluster was lost: {first_line(error)}", hint=hint) from error
     finally:
         path.unlink(missing_ok=True)

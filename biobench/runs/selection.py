@@ -22,7 +22,7 @@ def select(request: RunRequest) -> tuple[list[LoadedTask], list[str]]:
     """The request's tasks, with their overrides, and a line for each task of a suite that cannot be run.
 
     Raises UsageError or SpecError for what no run could use, and DataUnavailableError that lists the named
-    tasks whose data is not at hand; a suite may hold such tasks.
+    tasks whose data is not available; a suite may hold such tasks.
     """
     _check_options(request)
     tasks, lines, named = _tasks(request)

@@ -159,7 +159,7 @@ def notes(results: Sequence[RunResult]) -> Iterator[str]:
                 line += f", {which}below the baseline {percent(low[0].baseline[1])} ({low[0].baseline[0]})"
             yield line
     if any(r.truncated_documents for r in scored):
-        yield "cut: test documents longer than the model's window; what lies beyond it is not read"
+        yield "cut: test documents longer than the model's window; the rest of them is not read"
     if any(r.lost_gold for r in scored):
         yield "lost: gold beyond the window; it counts as missed"
 

@@ -59,7 +59,7 @@ class SuiteSpec(Strict):
         names = [member.name for member in value]
         twice = {name for name in names if names.count(name) > 1}
         if twice:
-            raise fail(f"task '{min(twice)}' stands twice in the suite", "keep one")
+            raise fail(f"task '{min(twice)}' occurs twice in the suite", "keep one")
         if not value:
             raise fail("the suite has no task", "list ids under `tasks:`")
         return value

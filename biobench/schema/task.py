@@ -82,7 +82,7 @@ class Deviation(Strict):
 def _once(value: list[Deviation]) -> list[Deviation]:
     aspects = [d.aspect for d in value]
     if len(set(aspects)) < len(aspects):
-        raise fail(f"deviation '{max(aspects, key=aspects.count)}' stands twice", "say it in one entry")
+        raise fail(f"deviation '{max(aspects, key=aspects.count)}' occurs twice", "say it in one entry")
     return value
 
 
@@ -175,7 +175,7 @@ class TaskSpec(Strict):
             return value
         twice = {v for v in value if value.count(v) > 1}
         if twice:
-            raise fail(f"label '{min(twice)}' stands twice", "keep one")
+            raise fail(f"label '{min(twice)}' occurs twice", "keep one")
         if not value or any(not v.strip() for v in value):
             raise fail("labels must be at least one non-empty text", "list the labels")
         return value
@@ -199,7 +199,7 @@ class TaskSpec(Strict):
         for source in self.all_sources:
             if isinstance(self.splits_of(source), SplitFoldFiles) != source.has_folds:
                 what = "no file of" if not source.has_folds else "without splits.fold_files, a file of"
-                hint = "write `{fold}` where the number stands, beside `splits: {fold_files: 10}`"
+                hint = "write `{fold}` in place of the number, with `splits: {fold_files: 10}`"
                 raise fail(f"{what} source '{source.id}' names {{fold}}", hint)
         if self.access == "agreement" and (self.obtain is None or not self.obtain.needs):
             what = "access 'agreement' needs the agreement's name, pages and steps"

@@ -132,7 +132,7 @@ def _parsed(line: bytes, expected: Expected) -> Prediction:
     if isinstance(row, _Value):
         low, high = expected.scale or (row.value, row.value)
         if not low <= row.value <= high:
-            raise FieldError(f"value {row.value:g} lies outside the scale", f"the task's scale is {low:g} to {high:g}")
+            raise FieldError(f"value {row.value:g} is outside the scale", f"the task's scale is {low:g} to {high:g}")
         return Prediction(row.document, label_scores=(row.value,))
     if isinstance(row, _Labels):
         scores = row.label_scores or dict[str, float]()

@@ -33,8 +33,8 @@ GIT_SECONDS = 900
 """For one command."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _REMEDY = (
-    "check address and rights: nobody is asked for a password here, so store a token or an ssh key; where you may not "
-    "push, give your fork's address and open the request there"
+    "check the address and your rights; store a token or an ssh key, because no password is asked for; if you may not "
+    "push, give the address of your fork and open the request there"
 )
 
 

@@ -75,7 +75,7 @@ def examine(folder: str | Path, data_dir: str | Path | None = None, against: str
             checks += problems
             rescored |= set() if problems or data is None else {record.key}
         if missing:
-            missing = f"not scored again, the data is not at hand: {missing}"
+            missing = f"not scored again, the data is not available: {missing}"
             checks.append(Check("D03", "warning", f"runs/{task}", missing))
     earlier, statement = list[Answers](), None
     if against is not None:
@@ -116,7 +116,7 @@ def _printable(check: Check) -> Check:
 def check_run(store: Store, record: RunRecord, data: TaskData | None, answers: list[Answers]) -> list[Check]:
     """The first D, P, R07 or S finding in a run's predictions; what they answer is added to `answers`.
 
-    data: of the run's task and source; None where it is not at hand, so that the file's own gold counts.
+    data: of the run's task and source; None where it is not available, so that the file's own gold counts.
     """
     where = f"runs/{record.task.id}/{record.key}.parquet"
     try:
@@ -137,7 +137,7 @@ def _problems(
     task, window = record.task, record.windows.max_length
     if data is not None:
         if data.hash != task.data_hash:
-            yield error("D02", where, "was made on other data than the data at hand")
+            yield error("D02", where, "was made on other data than the data here")
         facts = (data.gold_labels, data.labels, len(data.test), data.unexpressed)
         folds = record.resampling
         if facts != (task.gold_labels, task.labels, task.test_documents, record.unexpressed_gold) or (
@@ -205,5 +205,5 @@ def _together(records: Sequence[RunRecord]) -> Iterator[Check]:
         if missing:
             yield Check("C02", "warning", where, f"seeds {', '.join(map(str, missing))} of the protocol are missing")
         if missing and others:
-            what = f"seeds {', '.join(map(str, others[:10]))} stand in their place: they may have been chosen"
+            what = f"seeds {', '.join(map(str, others[:10]))} replace them: they may have been chosen"
             yield Check("C05", "person", where, what)

@@ -163,7 +163,7 @@ def test_a_signal_ends_runs_at_a_savepoint_and_status_sees_them(biobench, launch
         with suppress(ProcessLookupError):
             os.kill(child.pid, signal.SIGKILL)
     text = child.err.read_text()
-    assert ("Traceback" in text, "give the same command again" in text) == (False, True)
+    assert ("Traceback" in text, "repeat the same command" in text) == (False, True)
     assert beats() == list(Path("results").glob("runs/*/*.json")) == []
     states = list(Path("results").glob("locks/*/*.state"))
     assert len(states) == workers, "saved at the signal: no five minutes have passed"

@@ -122,7 +122,7 @@ def test_means_words_and_next_command():
     lines = list(end_of_run([*results, scored("b c", 1, 0.4)], "my results"))
     assert lines == [
         "a on gad: macro_f1 60.00 ± 24.84 over 3 seeds",
-        "cut: test documents longer than the model's window; what lies beyond it is not read",
+        "cut: test documents longer than the model's window; the rest of them is not read",
         "Results: my results. Next: `biobench report --results-dir 'my results'`, "
         "`biobench compare a 'b c' --results-dir 'my results'`",
     ]
@@ -144,7 +144,7 @@ def test_an_interrupt_says_what_is_kept(biobench, tiny, monkeypatch):
     monkeypatch.setattr("biobench.runs.api.run_plan", stopped)
     said = biobench("run", tiny, "--task", "demo_ner", "--seeds", "1", *FAST)
     assert said.status == 130
-    assert "give the same command again" in said.err
+    assert "repeat the same command" in said.err
 
 
 def test_what_was_run_is_compared_with_a_pulled_model(biobench, tiny):

@@ -74,7 +74,7 @@ def test_own_data_under_an_agreement_is_rescored_and_compared_with_its_spec(biob
 
     pair = ("compare", tiny.name, "other", *HERE, "--json")
     (note,) = [n for n in biobench(*pair).json()["notes"] if "test-set noise" in n]
-    assert "the spec of ours is not at hand" in note
+    assert "the spec of ours is not available" in note
     assert "name its file, as in --task my_task.yaml" in note
     known = biobench(*pair, "--task", "ours.yaml").json()
     assert not [n for n in known["notes"] if "test-set noise" in n]
@@ -134,9 +134,9 @@ def test_a_new_task_becomes_clean_by_the_documented_way(biobench, made, tmp_path
     spec = made.read_text("utf-8")
     made.write_text(spec[: spec.index("counts:")], encoding="utf-8")
     said = biobench("data", "verify", "ours.yaml", "--data-dir", "corpora")
-    assert said.status == 0, "a text that stands twice is a finding"
-    assert "! duplicates.test-train: 1 test texts that stand verbatim in train" in said.out
-    (line,) = re.findall(r"declared in the spec: (findings: \{.+\})", said.out)
+    assert said.status == 0, "a text that occurs twice is a finding"
+    assert "! duplicates.test-train: 1 test texts that occur verbatim in train" in said.out
+    (line,) = re.findall(r"declare it in the spec: (findings: \{.+\})", said.out)
     assert "duplicates.test-train" in yaml.safe_load(line)["findings"]
     made.write_text(made.read_text("utf-8") + line + "\n", encoding="utf-8")
     assert "- duplicates.test-train: 1" in biobench("data", "verify", "ours.yaml", "--data-dir", "corpora").out

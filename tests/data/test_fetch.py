@@ -32,7 +32,7 @@ def test_plain_files_are_put_in_place_and_load(server, task_at, tmp_path):
     server.forget()
     killed = data / ".biobench" / "unpack-killed"  # right after its last file had been put in place
     killed.mkdir()
-    assert fetch(task, data).notes == ["already at hand"]
+    assert fetch(task, data).notes == ["already available"]
     assert not server.seen
     assert not killed.exists()
 

@@ -148,10 +148,10 @@ def refusal(parsed: Parsed, file: str, content: str | bytes, reader: str, type: 
     [
         (TEXTS, LABELLED | {"text": None}, "the row has no text"),
         (TEXTS, LABELLED | {"label": None}, "the row has no label"),
-        (TEXTS, LABELLED | {"label": ["a", None]}, "a null stands among the row's labels"),
+        (TEXTS, LABELLED | {"label": ["a", None]}, "there is a null among the row's labels"),
         (TEXTS, LABELLED | {"key": None}, "the row has no id"),
         (TOKENS, TAGGED | {"tags": None}, "the row has no tags"),
-        (TOKENS, TAGGED | {"tags": ["O", None]}, "a null stands among the row's tags"),
+        (TOKENS, TAGGED | {"tags": ["O", None]}, "there is a null among the row's tags"),
     ],
 )
 def test_a_null_of_a_table(reader, row, words, parsed):
@@ -166,8 +166,8 @@ def test_a_null_of_a_table(reader, row, words, parsed):
 @pytest.mark.parametrize(
     ("item", "words"),
     [
-        ({"label": ["a", None]}, "a null stands among the object's labels"),
-        ({"label": [NAN]}, "a null stands among the object's labels"),
+        ({"label": ["a", None]}, "there is a null among the object's labels"),
+        ({"label": [NAN]}, "there is a null among the object's labels"),
         ({"key": None}, "the object has no id"),
     ],
 )

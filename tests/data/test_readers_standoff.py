@@ -90,7 +90,7 @@ def test_types_are_mapped_dropped_or_refused(parsed):
         ("T1\tDISO 4 99\tfièvre\n", "leave the text"),
         ("T1\tDISO four ten\tfièvre\n", "not a text-bound line"),
         ("T1 DISO 4 10 fièvre\n", "not a text-bound line"),
-        ("T1\tDISO 4 10\tfièvre\nT1\tDISO 4 10\tfièvre\n", "stands twice"),
+        ("T1\tDISO 4 10\tfièvre\nT1\tDISO 4 10\tfièvre\n", "occurs twice"),
         ("?\tDISO 4 10\tfièvre\n", "not an annotation line"),
         (None, "no .ann file"),
     ],
@@ -141,7 +141,7 @@ def test_pubtator_quirks(parsed):
     assert (second.id, second.text, second.spans) == ("102", "Nothing ", ())
     twice = pubtator(parsed, PUBTATOR + PUBTATOR)
     assert [d.id for d in twice] == ["101", "102"]
-    with pytest.raises(DataFormatError, match="stands twice with different"):
+    with pytest.raises(DataFormatError, match="occurs twice with different"):
         pubtator(parsed, PUBTATOR + PUBTATOR.replace("DiseaseClass", "Modifier"))
     merged = pubtator(parsed, PUBTATOR, ", types: {DiseaseClass: Modifier}")
     assert {s.label for s in merged[0].spans} == {"Modifier"}

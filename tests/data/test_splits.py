@@ -105,7 +105,7 @@ def test_ids_must_match_both_ways(tmp_path):
     with pytest.raises(DataFormatError, match="have no document"):
         assign_splits(docs(4), SplitIds(ids_file="ids.json"), tmp_path)
     path.write_text(json.dumps({"train": ["g0000"], "validation": ["g0000"], "test": []}))
-    with pytest.raises(SpecError, match="stands twice"):
+    with pytest.raises(SpecError, match="occurs twice"):
         assign_splits(docs(4), SplitIds(ids_file="ids.json"), tmp_path)
 
 
@@ -115,7 +115,7 @@ def test_carving_needs_a_free_tail():
     assert [d.id for d in parts["validation"]] == ["d0003", "d0004"]
     with pytest.raises(DataFormatError, match="cannot cut"):
         assign_splits(documents, SplitCarve(validation_from_train_tail=5), None)
-    with pytest.raises(DataFormatError, match="beside a validation file"):
+    with pytest.raises(DataFormatError, match="in addition to a validation file"):
         assign_splits([*documents, *docs(1, "validation")], SplitCarve(validation_from_train_tail=2), None)
 
 
@@ -247,7 +247,7 @@ def test_a_single_label_task_has_one_label_a_document():
             _passed(task, [replace(PLAIN, labels=labels)])
     with pytest.raises(DataFormatError, match="'nothing' is not a label"):
         _passed(task, [replace(PLAIN, labels=("nothing",))])
-    with pytest.raises(DataFormatError, match="document id 'a' stands twice"):
+    with pytest.raises(DataFormatError, match="document id 'a' occurs twice"):
         _passed(task, [replace(PLAIN, labels=(first,)), replace(PLAIN, labels=(second,), text="other")])
 
 

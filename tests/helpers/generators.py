@@ -1,4 +1,4 @@
-"""Writes small corpora of our own sentences in the exact native layout of data that is not at hand.
+"""Writes small corpora of our own sentences in the exact native layout of data that is not available.
 
 Every function takes the data folder and gives what it wrote, so that tests can compare. The quirks that the
 real files are known for are put in on purpose.
@@ -260,7 +260,7 @@ def jnlpba(data: Path) -> None:
 def jnlpba_release(data: Path) -> None:
     """`jnlpba/Genia4ERtask2.iob2` and `Genia4EReval2.iob2`: `###MEDLINE:<id>` and a blank line before each abstract.
 
-    Two sentences an abstract, 230 ids in no order. Of the five test abstracts one stands twice, with another text the
+    Two sentences an abstract, 230 ids in no order. Of the five test abstracts one occurs twice, with another text the
     second time, and one is the third of train too.
     """
     folder = _new(data / "jnlpba")

@@ -110,7 +110,7 @@ def test_sources_on_the_hub_are_fetched_at_their_commit(hub, command, tmp_path):
     again, other = command.several(
         ("data", "fetch", pinned, *data), ("data", "fetch", pinned, "--data-dir", tmp_path / "other"), offline=True
     )
-    assert "already at hand" in again.out
+    assert "already available" in again.out
     assert (other.status, len(list((tmp_path / "other" / "texts").iterdir()))) == (0, 3), "from the cache"
     assert not hub.seen
 

@@ -64,7 +64,7 @@ def test_what_the_hub_refuses_is_one_line_that_says_what_to_do(hub, command, enc
         "down": ("the hub answers 503", "try again later"),
         "drop": ("the connection broke off: Server disconnected", "check the network"),
         "stall": ("it is neither a local folder nor in the cache, and the hub cannot be reached", "check the name"),
-        "page": ("Consistency check failed: file should be of size", "run the same again"),
+        "page": ("Consistency check failed: file should be of size", "repeat the command"),
         "bits": ("its content is", "delete "),
     }
     answers = command.several(*(("run", f"org/{name}", *PLAN) for name in words), HF_HUB_DOWNLOAD_TIMEOUT="1")

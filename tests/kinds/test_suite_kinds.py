@@ -88,7 +88,7 @@ def test_one_yaml_adds_a_similarity_corpus_and_its_scores_are_scipys(tiny: Path,
 
 
 @pytest.mark.parametrize(
-    ("row", "message"), [("one,two,", "'' is not a number"), ("one,two,5.5", "'5.5' lies outside the scale")]
+    ("row", "message"), [("one,two,", "'' is not a number"), ("one,two,5.5", "'5.5' is outside the scale")]
 )
 def test_a_row_without_a_usable_number_is_named(row: str, message: str, tmp_path: Path) -> None:
     write_sts(tmp_path / "sts")
@@ -227,7 +227,7 @@ def test_an_empty_passage_and_a_label_unseen_in_training_go_through(tmp_path: Pa
     read = [(d.query, d.text, d.labels) for d in load_data(load_task(path), tmp_path).test[-2:]]
     assert read == [("is it", "", ("maybe",)), ("was it", "", ("no",))]
     (folder / "dev.json").write_text('{"a": {"q": "x", "c": "y", "a": "no"}, "a": {"q": "x", "c": "y", "a": "no"}}')
-    with pytest.raises(DataFormatError, match="document id 'a' stands twice"):
+    with pytest.raises(DataFormatError, match="document id 'a' occurs twice"):
         load_data(load_task(path), tmp_path)
     (folder / "dev.json").write_text('{"b": {"q": " ", "c": "y", "a": "no"}}')
     with pytest.raises(DataFormatError, match="document 'b' has no first text"):

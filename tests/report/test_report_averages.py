@@ -125,7 +125,7 @@ def test_parts_of_a_suite_are_averaged_where_asked_and_counted_where_not():
     rows, notes = suite_averages([*whole, *part, *single], INFOS)
     assert [r.model for r in rows] == ["whole"]
     (note,) = notes
-    assert f"only a part of the {len(TASKS)} fr tasks" in note
+    assert f"some of the {len(TASKS)} fr tasks are missing" in note
     assert sorted(re.findall(r"\d+", note)) == ["2", str(len(TASKS))]
     rows, notes = suite_averages([*whole, *part, *single], INFOS, incomplete=True)
     assert [(r.model, r.tasks, r.complete) for r in rows] == [

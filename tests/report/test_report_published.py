@@ -27,7 +27,7 @@ def test_published_rows_alone_show_each_task_or_a_reason(tmp_path, average):
     nineteen = {i.id for i in shipped().values() if i.in_suite and i.suite in ("fr", "en")}
     assert len(nineteen) == 19
     for task in nineteen - shown:
-        reasons = [n for n in report.notes if n.endswith("not shown beside another average.") and task in n]
+        reasons = [n for n in report.notes if n.endswith("not shown under another average.") and task in n]
         assert len(reasons) == 1, task
     assert shown == nineteen if average == "paper" else shown < nineteen
     assert ("hoc" in shown) == (average in ("macro", "paper"))

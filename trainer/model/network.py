@@ -146,7 +146,7 @@ def read_config(source: str | Path, revision: str | None = None) -> PreTrainedCo
         config: PreTrainedConfig = AutoConfig.from_pretrained(str(source), revision=revision)
     except (OSError, ValueError) as error:
         hint = "give a hub id that can be reached, or a folder with config.json and model.safetensors"
-        what = f"the checkpoint '{source}' is not at hand: {first_line(error, 200)}"
+        what = f"the checkpoint '{source}' is not available: {first_line(error, 200)}"
         raise ModelError(what, hint=run_hint(source, hint)) from error
     return config
 

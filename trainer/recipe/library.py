@@ -172,7 +172,7 @@ def recipe_schema() -> dict[str, Any]:
         "description": "A list of phases; where there are fields below, also changes of their phases by name.",
     }
     schema["properties"] |= {
-        "extends": {"type": "string", "description": "A recipe whose fields stand below; in an arm, another arm."},
+        "extends": {"type": "string", "description": "The recipe that this one extends; in an arm, another arm."},
         "arms": {
             "type": "object",
             "additionalProperties": {"$ref": "#"},

@@ -20,7 +20,7 @@ _STEPS = 500
 """Optimiser steps of the first phase that the batch leaves, where the corpus is large enough."""
 _TEMPLATE = """\
 name: {name}
-description: The causal detour on a corpus of one's own.
+description: The causal detour on your own corpus.
 base:
   model: {base}
 corpus:

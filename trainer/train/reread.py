@@ -70,7 +70,7 @@ def reread(path: str | Path, more: Callable[[], list[str]]) -> TrainingText:
     if excluded.hash != ledger.corpus.exclusion_hash:
         excluded = excluded_documents(recipe.corpus, more())
     if excluded.hash != ledger.corpus.exclusion_hash:
-        what = "the documents at hand are not those that the run excluded"
+        what = "the available documents are not those that the run excluded"
         raise StoreError(what, hint="give the --data-dir that `biobench pretrain` was given", file=folder / FILE)
     cache, tokenizer = cache_of(recipe.corpus, folder.absolute().parent / "corpora"), load_tokenizer(folder / START)
     hashes = {ledger.corpus.manifest_hash, *(p.corpus.manifest_hash for p in ledger.phases if p.corpus is not None)}

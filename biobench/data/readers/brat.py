@@ -112,7 +112,7 @@ def parse_brat(place: FileLine, missing: str = "error", errors: str = "strict") 
         if kind == "T":
             mention = _bound(at, line, text)
             if mention.id in mentions:
-                raise at.bad("id {} stands twice", "repair the file", mention.id)
+                raise at.bad("id {} occurs twice", "repair the file", mention.id)
             mentions[mention.id] = mention
         elif kind in ("#", "N"):
             notes += [note] if (note := note_of(line.split("\t", 2))) is not None else []

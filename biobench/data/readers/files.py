@@ -200,7 +200,7 @@ class DataRow:
         items: list[Any] = value if isinstance(value, list) else [value]
         if any(missing(item) for item in items):
             hint = f"take it out of the list in field '{name}', or remove the {self.noun}"
-            raise self.bad(f"a null stands among the {self.noun}'s {what}", hint)
+            raise self.bad(f"there is a null among the {self.noun}'s {what}", hint)
         return items
 
     def named(self, value: Any, names: Sequence[str]) -> str:
@@ -218,7 +218,7 @@ KEY = "#key"
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """An object's fields as they stand, a key that stands twice included."""
+    """An object's fields as they stand, a key that occurs twice included."""
 
 
 def json_rows(request: Request[Any], layout: Layout) -> Iterator[DataRow]:

@@ -41,7 +41,7 @@ def read_pubtator(request: Request[PubtatorOptions]) -> Iterator[Document]:
     """Title and abstract (joined by one blank) with mentions by character offsets.
 
     Mention rows have 6 columns, or 7 for composite mentions (the seventh is skipped); relation rows have 4.
-    A document that stands twice with the same content is kept once. Order: that of the file's documents.
+    A document that occurs twice with the same content is kept once. Order: that of the file's documents.
     """
     options = request.options
     for place in request.places():
@@ -67,7 +67,7 @@ def parse_pubtator(place: FileLine) -> Iterator[RawDocument]:
         content = (raw.text, [(m.start, m.end, m.label) for m in raw.mentions])
         known = seen.setdefault(raw.id, content)
         if known != content:
-            raise place.at(raw.line).bad("document {} stands twice with different content", "keep one", raw.id)
+            raise place.at(raw.line).bad("document {} occurs twice with different content", "keep one", raw.id)
         if known is content:
             yield raw
 

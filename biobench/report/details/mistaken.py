@@ -71,7 +71,7 @@ def read_mistakes(
             raise UsageError(f"no run with seed {seed}", hint=f"stored: {', '.join(map(str, group.seeds))}")
         record = records[0]
     if is_numeric(record.task.type):
-        hint = "`biobench report` has its correlation; the predicted numbers stand in the stored predictions"
+        hint = "`biobench report` has its correlation; the predicted numbers are in the stored predictions"
         raise UsageError(f"{name} asks for numbers, which are not simply right or wrong", hint=hint)
     documents, why = None, ""
     try:

@@ -89,7 +89,7 @@ def needle_grids(
     """The grids of all stored needle runs (of these tasks and models), one for each set of equal decisions.
 
     Computed from stored predictions alone. Runs that the gate refuses have none. Raises StoreError where
-    predictions are damaged, DataUnavailableError where a redacted run's data is not at hand.
+    predictions are damaged, DataUnavailableError where a redacted run's data is not available.
     """
     loaded = results if isinstance(results, Results) else load(results)
     return [

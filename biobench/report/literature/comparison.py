@@ -48,7 +48,7 @@ def other_scores(rows: Sequence[Row], infos: Mapping[str, TaskInfo]) -> list[str
     """Which tasks have no F1, and what their columns hold."""
     other = {row.task: row.metric for row in rows if row.source != "published" and not has_f1(infos[row.task].type)}
     each = ", ".join(f"{task} {NAMES.get(metric, metric)}" for task, metric in sorted(other.items()))
-    return [f"tasks without F1 stand by another score: {each}"] if other else []
+    return [f"tasks without F1 have another score: {each}"] if other else []
 
 
 def published_rows(
@@ -88,8 +88,8 @@ def published_rows(
                 )
     for (_, caption, likely, fate, source), tasks in abouts.items():
         reading = "undecided" if likely == UNDECIDED else NAMES[likely]
-        end = "stand beside that average, as printed, without their spread."
-        end = end if fate else "are not shown beside another average."
+        end = "are shown under that average, as printed, without their spread."
+        end = end if fate else "are not shown under another average."
         text = f"Published values of {', '.join(tasks)} ({source}): {caption} Our reading: {reading}; they {end}"
         remarks[text] = tasks
     return rows, list(remarks.items())

@@ -169,7 +169,7 @@ def _values(path: Path, header: PublishedHeader) -> Iterator[PublishedValue]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        hint = "it holds the values of the YAML beside it"
+        hint = "it holds the values of the YAML file of the same name"
         raise SpecError(f"cannot be read: {error}", hint=hint, file=path) from error
     reader = csv.DictReader(text.splitlines())
     known = [*metric_names(), UNDECIDED]
