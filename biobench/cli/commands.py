@@ -114,7 +114,9 @@ class Commands(TyperGroup):
         return load(cmd_name) if cmd_name in NAMES else None
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """The first screen."""
+        """The first screen, which leaves the options of shell completion out."""
+        for option in ctx.command.params:
+            option.hidden = option.name in ("install_completion", "show_completion")
         self._listing = True
         try:
             super().format_help(ctx, formatter)

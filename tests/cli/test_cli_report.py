@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from biobench.cli import commands
 from biobench.comparison.compare import compare
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
@@ -219,3 +220,13 @@ def test_what_is_not_there_is_named(own, biobench, tmp_path):
     assert "my_notes" in said.err
     assert "no run with seed 7" in errors(biobench, own, "--seed", "7").refusal()
     assert errors(biobench, own, "--kind", "mised").refusal() == "--kind 'mised' is not known"
+
+
+def test_every_help_but_that_of_run_fits_a_screen(biobench, monkeypatch):
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 100)
+    names = set(commands.NAMES) - {"run", "needle"}  # one command under two names
+    groups = {name: list(getattr(commands.load(name), "commands", ())) for name in names}
+    for words in ([], *([name, *sub] for name, subs in groups.items() for sub in ([], *([s] for s in subs)))):
+        lines = biobench(*words, "--help").out.strip().splitlines()
+        assert 5 < len(lines) <= 40, words
+        assert max(map(len, lines)) <= 100, words
