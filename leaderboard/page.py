@@ -175,15 +175,18 @@ def draw(chart: Any, alt: str, **options: Any) -> None:
     st.altair_chart(legible, **({"width": "stretch"} | options), alt=alt)
 
 
+WHOLE = 30
+"""Rows of a table that is shown whole; a longer one scrolls."""
+
+
 def show_table(frame: Any, digits: int = 1, config: Mapping[str, Any] | None = None, **options: Any) -> Any:
     """A table without its index; numbers with so many digits, unless `config` says otherwise."""
     data = frame if isinstance(frame, pd.DataFrame) else frame.data
     floats: dict[str, Any] = {
         str(name): st.column_config.NumberColumn(format=f"%.{digits}f") for name in data.select_dtypes("float")
     }
-    return st.dataframe(
-        frame, hide_index=True, column_config=floats | dict(config or {}), **({"placeholder": "–"} | options)
-    )
+    shape = {"placeholder": "–", "height": "content" if len(data) <= WHOLE else "auto"}
+    return st.dataframe(frame, hide_index=True, column_config=floats | dict(config or {}), **(shape | options))
 
 
 def facts(pairs: Mapping[str, str]) -> None:

@@ -128,7 +128,7 @@ def _studies(studies: Sequence[StudyTable]) -> None:
     """One table a study that was made here: mean scores of the arms and their differences to the reference."""
     if studies:
         st.header("Studies here", anchor=False)
-    for study in studies:
+    for study in sorted(studies, key=lambda s: -sum(r.budget * len(r.scores) for r in s.rows)):  # the largest first
         st.subheader(literal(study.study[:1].upper() + study.study[1:]), anchor=False)
         rows = [
             {

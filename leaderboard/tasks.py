@@ -27,9 +27,9 @@ def show() -> None:
     loaded = page.results()
     ran = {g.task for g in loaded.groups}
     tasks = [i for i, info in loaded.infos.items() if info.in_suite or i in ran]
-    # what has no score yet comes last
-    scored = ran | {i for i, info in loaded.infos.items() if any(v.task == info.published_as for v in loaded.published)}
-    tasks.sort(key=lambda i: i not in scored)
+    # tasks with runs here come first, then those with published values
+    known = {i for i, info in loaded.infos.items() if any(v.task == info.published_as for v in loaded.published)}
+    tasks.sort(key=lambda i: (i not in ran, i not in known))
     title = st.container()
     task = page.choose("Task", tasks, "task", {i: i for i in tasks})
     info = loaded.infos[task]
