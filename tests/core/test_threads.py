@@ -1,4 +1,4 @@
-"""What control groups grant; threads follow quotas and the user's own settings, and do not spin on crowded machines."""
+"""What control groups grant; threads follow quotas and the user's own settings, and do not spin on busy machines."""
 
 from __future__ import annotations
 
