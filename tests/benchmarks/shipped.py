@@ -23,9 +23,9 @@ from biobench.store.baselines import save_baseline, scan_baselines
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS, README = ROOT / "results", ROOT / "README.md"
 TASKS = ("gad", "hoc", "pubmedqa", "ncbi_disease", "bc5cdr", "anatem", "quaero_medline", "needle_en", "needle_fr")
-COLUMNS = ("gad", "ncbi_disease", "pubmedqa", "hoc", "bc5cdr")
+COLUMNS = ("gad", "ncbi_disease", "quaero_medline", "pubmedqa")
 PUBLISHED = (
-    *("PubMedBERT", "ModernBERT-base", "BioClinical-ModernBERT-base"),
+    *("PubMedBERT", "ModernBERT-base", "CamemBERT-bio"),
     "ModernBERT-bio-base CLM detour (50B)",
 )
 MODELS = (
