@@ -39,7 +39,7 @@ def slurm(
     if command == "run":
         if nodes is not None:
             raise UsageError("--nodes is for `pretrain`", hint="leave it out; --workers says how many")
-        from biobench.cli.run import run
+        from biobench.cli.runs import run
 
         (parser := typer.Typer()).command()(run)
         # a mistake is reported here, not by jobs

@@ -58,7 +58,7 @@ NAMES = [*(name for group in GROUPS.values() for name in group), *HIDDEN]
 """Every command: those of the first screen in its order, then the hidden ones."""
 
 _MODULES = {
-    "needle": "run",
+    **dict.fromkeys(("run", "needle"), "runs"),
     "rescore": "score",
     "ledger": "pretrain",
     "study": "pretrain",

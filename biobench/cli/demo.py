@@ -37,7 +37,7 @@ def demo(
     threads: Threads = None,
 ) -> None:
     """The whole story on embedded data, in minutes on a CPU, no network."""
-    from biobench.cli.run import run_request
+    from biobench.cli.runs import run_request
     from biobench.comparison.compare import compare
     from biobench.core.files import make_folder
     from biobench.core.threads import usable_cpus

@@ -41,7 +41,7 @@ def test_its_runs_are_those_of_run_and_the_report_has_the_grid(biobench, tiny, t
 
 def test_without_a_task_it_is_the_suite_s_two_languages(biobench, tiny, monkeypatch):
     asked = []
-    monkeypatch.setattr("biobench.cli.run.run_request", lambda request, **_: asked.append(request) or 0)
+    monkeypatch.setattr("biobench.cli.runs.run_request", lambda request, **_: asked.append(request) or 0)
     biobench("needle", tiny, "--dry-run").ok()
     assert (asked[0].tasks, asked[0].suite) == ((), "needle")
     assert [task.id for task in suite_tasks("needle")] == ["needle_en", "needle_fr"], "variants stay out"
