@@ -12,11 +12,12 @@ import pytest
 from biobench.baselines import gate
 from biobench.baselines.permutation import beats, beats_permuted
 from biobench.baselines.surface import surface
+from biobench.baselines.verdict import baselines
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.load import load_data
 from biobench.schema.baseline import BaselineRecord
 from biobench.schema.document import Document, Prediction, TaskData
-from biobench.score import counts
+from biobench.score import counts, score_task
 from tests.helpers.broken_corpora import broken, characters_moved, labels_shuffled, tokens_moved, types_shuffled
 
 
@@ -25,6 +26,14 @@ def demo() -> dict[str, tuple[LoadedTask, TaskData]]:
     """The two generated corpora."""
     tasks = [load_task(name) for name in ("demo_ner", "demo_topic")]
     return {t.id: (t, load_data(t, None)) for t in tasks}
+
+
+def test_a_baseline_of_several_draws_has_their_mean(demo: dict[str, tuple[LoadedTask, TaskData]]) -> None:
+    task, data = demo["demo_topic"]
+    draws = next(b for b in baselines(task.spec, data) if len(b.draws) > 1).draws
+    stored = next(p for p in gate(task, data).policies if p.draws > 1)
+    one_by_one = [score_task(task.spec, data, data.test, predictions).values["macro_f1"] for predictions in draws]
+    assert stored.scores["macro_f1"] == pytest.approx(sum(one_by_one) / len(draws), abs=1e-12)
 
 
 Judge = Callable[..., BaselineRecord]

@@ -130,7 +130,9 @@ def covering(database: Path, file: Path, line: int) -> list[str]:
             " JOIN context ON context.id = line_bits.context_id WHERE file.path LIKE ?",
             (f"%/{file.relative_to(ROOT).as_posix()}",),
         )
-        tests = {c.split("|")[0] for c, bits in rows if c and line // 8 < len(bits) and bits[line // 8] >> line % 8 & 1}
+        tests = {
+            c.rsplit("|", 1)[0] for c, bits in rows if c and line // 8 < len(bits) and bits[line // 8] >> line % 8 & 1
+        }
     return sorted(tests)
 
 
@@ -163,7 +165,9 @@ def outcome(mutation: Mutation, database: Path, seconds: dict[str, float]) -> tu
     finally:
         path.write_text(kept, encoding="utf-8")
     failed = re.search(r"^(?:FAILED|ERROR) (\S+)", run.stdout, re.MULTILINE)
-    return ("survived", "") if run.returncode == 0 else ("found", failed[1] if failed else run.stdout[-200:])
+    if run.returncode not in (0, 1) and not failed:
+        raise SystemExit(f"pytest could not run the tests of {mutation}:\n{run.stdout}{run.stderr}")
+    return ("survived", "") if run.returncode == 0 else ("found", failed[1] if failed else "")
 
 
 def main(command: str, *paths: str) -> None:

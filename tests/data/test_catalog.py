@@ -155,6 +155,9 @@ def test_a_wrong_suite_is_named(tmp_path):
     path.write_text("id: mine\ntasks: [gad, gad]\n", encoding="utf-8")
     with pytest.raises(SpecError, match="task 'gad' occurs twice in the suite"):
         load_suite(str(path))
+    path.write_text("id: mine\ntasks: gad\n", encoding="utf-8")
+    with pytest.raises(SpecError, match=r"mine\.yaml:2: tasks: .*list"):
+        load_suite(str(path))
     path.write_text("id: mine\ntasks: [{name: x}]\n", encoding="utf-8")
     with pytest.raises(SpecError, match="'x' needs either a task or a reason"):
         load_suite(str(path))

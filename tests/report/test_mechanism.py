@@ -173,6 +173,8 @@ def test_a_pair_alone_has_its_layers_in_percent_and_noise_a_line_and_a_ratio_wit
     (rows,) = chart["datasets"].values()
     assert [(r["layer"], r["what"]) for r in rows] == [("0", "the pair"), ("1", "the pair")]
     assert [rows[1][name] for name in ("value", "low", "high")] == pytest.approx([14, 12, 16])
+    ratios = next(rows for rows in drawn(cka_chart(analysis))["datasets"].values() if rows[0].get("what") == "ratio")
+    assert [(r["layer"], r["value"]) for r in ratios] == [("0", 3.0), ("1", 3.0)]
     analysis["lines"][0]["ratio"]["high"] = None
     text = json.dumps(drawn(cka_chart(analysis)))
     assert text.count('"seed noise"') >= 3

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biobench.report.details.mistakes import by_label, judge
+from biobench.report.details.marked import to_html
+from biobench.report.details.mistakes import by_label, judge, side_by_side
 from biobench.schema.document import Document, Prediction, Span
 from biobench.score import counts
 
@@ -36,6 +39,30 @@ def test_classification():
     assert [j.document.id for j in judged] == ["a", "b"]
     assert judged[0].wrong == 2
     assert by_label(judged) == {"P": {"right": 2}, "Q": {"missed": 1}, "R": {"spurious": 1}}
+
+
+def test_documents_in_which_two_runs_differ_most_come_first():
+    names = {"a": "PQ", "b": "PQ", "c": "PQ", "d": "P"}
+    gold = [Document(name, name, "", "test", labels=tuple(labels)) for name, labels in names.items()]
+
+    def said(*labels):
+        return judge(gold, [Prediction(d.id, labels=tuple(one)) for d, one in zip(gold, labels, strict=True)])
+
+    shared = side_by_side(said("PQ", "P", "", "P"), said("PQ", "Q", "P", "P"))
+    assert [one.first.document.id for one in shared] == ["b", "c", "a", "d"]
+    assert [list(one.sides.values()) for one in shared] == [
+        ["only A right", "only B right"],
+        ["only B right", "neither"],
+        ["both right", "both right"],
+        ["both right"],
+    ]
+
+
+def test_the_gold_part_of_a_mention_has_a_solid_line_and_the_rest_a_dashed_one():
+    document = Document("d", "g", "chronic pain now", "test", spans=(Span(8, 12, "X"),))
+    (judged,) = judge([document], [Prediction("d", spans=(Span(0, 12, "X"),))])
+    pieces = re.findall(r"2px (\w+) rgb[^>]*>([^<]*)<", to_html(judged, document.text))
+    assert pieces == [("dashed", "chronic "), ("solid", "pain")]
 
 
 span = st.tuples(st.integers(0, 14), st.integers(1, 6), st.sampled_from("XY")).map(

@@ -61,6 +61,11 @@ def test_lengths_beyond_the_window_have_no_number_anywhere(results: Path) -> Non
     assert line.split() == ["2048", "n/a", "n/a", "n/a", "n/a", "0"]
 
 
+def test_a_model_reads_up_to_the_last_length_above_guessing(results: Path) -> None:
+    reach = {g.model: g.reads_up_to for g in needle_grids(results)}
+    assert reach == {"short": 1024, "long": None}
+
+
 def test_the_text_has_heat_margins_intervals_and_the_majority(results: Path) -> None:
     held = {g.model: g for g in needle_grids(results)}
     text = render_grid(held["short"])

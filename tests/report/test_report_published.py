@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,6 +13,7 @@ from biobench.data.catalog import load_task
 from biobench.errors import SpecError, UsageError
 from biobench.report.details.pretraining import read_pretraining
 from biobench.report.frame import build
+from biobench.report.literature.comparison import other_scores
 from biobench.report.literature.experiments import experiments_for
 from biobench.report.literature.published import load_published, published_folder, published_for
 from biobench.report.results import fingerprint, load
@@ -34,6 +36,15 @@ def test_published_rows_alone_show_each_task_or_a_reason(tmp_path, average):
     assert all(percent(row).endswith(" ‡") for row in (*report.rows, *report.averages))
     (mark,) = [n for n in report.notes if n.startswith("‡ average likely, not stated")]
     assert all(task in mark for task in shown)
+
+
+def test_tasks_without_f1_are_named_with_the_score_of_own_rows():
+    types = {"gad": "single_label", "biosses": "regression", "pubmedqa": "text_pair"}
+    infos = {task: SimpleNamespace(type=type) for task, type in types.items()}
+    cells = [("gad", "macro_f1", "own"), ("biosses", "pearson", "own"), ("biosses", "spearman", "published")]
+    rows = [SimpleNamespace(task=task, metric=metric, source=source) for task, metric, source in cells]
+    assert other_scores(rows, infos) == ["tasks without F1 have another score: biosses Pearson correlation"]
+    assert other_scores(rows[:1], infos) == []
 
 
 def test_a_stated_average_bears_no_mark(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import biobench
 from biobench.comparison.compare import compare
+from biobench.data.bundle import bundle
 from biobench.data.catalog import load_task
 from biobench.data.hashing import task_identity
 from biobench.data.load import load_data, load_folds
@@ -65,6 +67,9 @@ def test_folds_lie_in_files(place: Path) -> None:
     assert load_data(task, "data").test == folds[0].test
     other = load_task(topics(place), ["splits.seed=9"])
     assert task_identity(task, "local") != task_identity(other, "local")
+    packed = bundle([task], Path("data").absolute(), place / "all.tar")
+    with tarfile.open(packed.path) as archive:
+        assert sum(name.endswith("/test.tsv") for name in archive.getnames()) == 4, "the files of every fold"
     (place / "data" / "topics" / "2" / "test.tsv").unlink()
     with pytest.raises(DataFormatError, match=r"2/test\.tsv' is missing"):
         load_folds(task, "data")
