@@ -19,7 +19,7 @@ from biobench.schema.document import Document, Prediction
 from biobench.schema.tags import tags_to_spans
 from biobench.score import compute, counts
 from biobench.score.averages import AVERAGES
-from biobench.score.counting import overlap_matches
+from biobench.score.counting import overlap_matches, shares
 from biobench.stats import Counts, f1_scores
 from tests.helpers.score_make import LABELS, classified, pairs_of_labels, scores, spans, tag_rows
 
@@ -135,3 +135,33 @@ def test_counts_by_group_add_up_to_the_scores(pair, groups):
     by_document = counts(**call, by="document")
     assert by_document.tp.sum(axis=0).tolist() == counted.tp.sum(axis=0).tolist()
     assert len(by_document.groups) == len(gold)
+
+
+@pytest.mark.parametrize(
+    ("type", "metrics"),
+    [
+        ("multiple_choice", ("exact_match", "hamming")),
+        ("synonyms", ("accuracy_at_1", "accuracy_at_5", "mrr")),
+    ],
+)
+def test_shares_of_documents_have_the_score_as_their_micro_f1(type, metrics):
+    rng = np.random.default_rng(0)
+    labels = tuple("ABCDEFG")
+    gold, said = [], []
+    for number in range(40):
+        right, order = rng.choice(labels, rng.integers(1, 4), replace=False), rng.permutation(labels)
+        gold.append(Document(f"d{number:02}", f"g{number % 9}", "", "test", labels=tuple(sorted(right))))
+        if number % 10:  # every tenth has no prediction
+            said.append(Prediction(f"d{number:02}", labels=tuple(order[: rng.integers(1, 8)])))
+    about = {"type": type, "labels": labels, "gold": gold, "predictions": said}
+    scores = compute(**about, gold_labels=labels).values
+    for metric in metrics:
+        counted = shares(**about, metric=metric)
+        assert counted.groups == tuple(f"g{i}" for i in range(9))
+        tp, fp, fn = (int(getattr(counted, side).sum()) for side in ("tp", "fp", "fn"))
+        assert 2 * tp / (2 * tp + fp + fn) == pytest.approx(scores[metric])
+        one = [d for d in gold if d.group == "g3"]
+        part = {"gold": one, "predictions": [p for p in said if p.document in {d.id for d in one}]}
+        alone = shares(**about | part, metric=metric)
+        assert alone.tp.tolist() == counted.tp[3:4].tolist()
+    assert shares(**about, metric="accuracy") is None
