@@ -155,6 +155,12 @@ def test_runs_on_other_gold_or_with_other_seeds_are_refused():
     a, b = runs()
     with pytest.raises(StatsInputError, match="other gold"):
         TaskRuns.of("t", [a, runs(groups=61)[0]], "macro")
+    for ids, said in (
+        ([*range(59)], "59 group ids .59 distinct. for 60"),
+        ([0, *range(59)], "60 group ids .59 distinct."),
+    ):
+        with pytest.raises(StatsInputError, match=said):
+            TaskRuns.of("t", [a], "macro", groups=[str(i) for i in ids])
     fewer = Counts.of(b.tp[:2], b.fp[:2], b.fn[:2])
     with pytest.raises(StatsInputError, match="3 and 2 seeds cannot be paired"):
         compare_counts([one_task("t", [a, fewer], NAMES)])
