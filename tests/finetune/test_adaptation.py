@@ -86,5 +86,6 @@ def test_more_top_layers_than_there_are_is_refused(setup: Setup) -> None:
         trained(loaded, prepared)
     sizes = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 16, "num_hidden_layers": 2}
     albert = AlbertModel(AlbertConfig(vocab_size=20, embedding_size=8, **sizes))
-    with pytest.raises(TrainingError, match="cannot be distinguished"):
-        count_layers(albert)
+    for unknown in (albert, torch.nn.Linear(2, 2)):
+        with pytest.raises(TrainingError, match="cannot be distinguished"):
+            count_layers(unknown)

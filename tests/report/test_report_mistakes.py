@@ -48,10 +48,10 @@ def test_documents_in_which_two_runs_differ_most_come_first():
     def said(*labels):
         return judge(gold, [Prediction(d.id, labels=tuple(one)) for d, one in zip(gold, labels, strict=True)])
 
-    shared = side_by_side(said("PQ", "P", "", "P"), said("PQ", "Q", "P", "P"))
+    shared = side_by_side(said("PQ", "PQ", "", "P"), said("PQ", "", "P", "P"))
     assert [one.first.document.id for one in shared] == ["b", "c", "a", "d"]
     assert [list(one.sides.values()) for one in shared] == [
-        ["only A right", "only B right"],
+        ["only A right", "only A right"],
         ["only B right", "neither"],
         ["both right", "both right"],
         ["both right"],
