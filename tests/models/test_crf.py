@@ -6,8 +6,19 @@ from itertools import pairwise, product
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from biobench.models.crf import OUTSIDE, TAGS, LinearCRF
+
+
+class Counting(TorchDispatchMode):
+    """Counts the operations that compute, in `count`."""
+
+    count = 0
+
+    def __torch_dispatch__(self, function, types, arguments=(), keywords=None):  # type: ignore[no-untyped-def]
+        self.count += not function.is_view
+        return function(*arguments, **keywords or {})
 
 
 def _chain(groups: int, lengths: list[int]) -> tuple:  # type: ignore[type-arg]
@@ -97,3 +108,18 @@ def test_large_scores_beyond_the_mask_leave_the_gradients_numbers() -> None:
     tags = crf.viterbi(emissions, mask)
     crf.log_likelihood(emissions, mask, tags, crf.sums(emissions, mask)).sum().backward()
     assert bool(crf.moves.grad.isfinite().all())
+
+
+def test_a_word_more_costs_four_operations_with_the_gradient_and_all_sequences_and_groups_at_once() -> None:
+    counts = []
+    for words in (60, 61):
+        crf, emissions, mask = _chain(10, [words, 7, 30])
+        tags = torch.zeros(*mask.shape, 10, dtype=torch.long)
+        emissions.requires_grad_()
+        with Counting() as counting:
+            with torch.no_grad():
+                sums = crf.sums(emissions, mask)
+            crf.log_likelihood(emissions, mask, tags, sums).sum().backward()
+        counts.append(counting.count)
+    assert counts[1] - counts[0] <= 4
+    assert counts[0] < 300
