@@ -120,7 +120,9 @@ def test_an_older_declaration_names_its_secondary_tasks_by_their_old_word() -> N
     assert Benchmark.model_validate({"tasks": ("gad",), "beside": ("hoc",)}).secondary == ("hoc",)
 
 
-@pytest.mark.parametrize("declaration", ["study", "study/pilot.yaml", "study/longer.yaml", "study/freezing.yaml"])
+@pytest.mark.parametrize(
+    "declaration", ["study", "study/pilot.yaml", "study/longer.yaml", "study/replication.yaml", "study/freezing.yaml"]
+)
 def test_the_shipped_studies_are_valid_and_their_arms_spend_the_same_tokens(declaration):
     study = load_study(ROOT / "results" / declaration)
     planned = [(run.budget, run.recipe().phases) for run in planned_runs(study, None)]
