@@ -190,7 +190,7 @@ def _headline(one: Ranking, loaded: Results) -> None:
 
 def _badges(pair: PairResult) -> str:
     """The words of the verdict; green is what is shown."""
-    words = [f"{pair.verdict.here} on these tasks"]
+    words = [f"{pair.verdict.here} on {'this task' if len(pair.tasks) == 1 else 'these tasks'}"]
     if pair.verdict.beyond != "not tested":
         words.append(f"{pair.verdict.beyond} for other tasks like these")
     return " ".join(
