@@ -2,10 +2,12 @@
 
     biobench study results/study/pilot.yaml --out pilot --table --json > results/study/pilot.json
     biobench study results/study/longer.yaml --out longer --table --json > results/study/longer.json
-    python -m tests.benchmarks.demonstration    # both, from those files
+    biobench study results/study/replication.yaml --out replication --table --json > results/study/replication.json
+    python -m tests.benchmarks.demonstration    # all, from those files
 
 Each declaration whose scores lie next to it takes part. Means are over the tasks that all of them have, computed here
-from the scores of the runs, so that budgets may be compared. A test holds the page to what this would write.
+from the scores of the runs, so that budgets may be compared. The replication, which has seeds of its own, has a table
+of its own. A test holds the page to what this would write.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ from biobench.workflows.study import ArmRow, Study, load_study, planned_runs, ta
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "results" / "study"
-DECLARATIONS = (FOLDER / "pilot.yaml", FOLDER / "longer.yaml")
+EXPLORED = (FOLDER / "pilot.yaml", FOLDER / "longer.yaml")
+REPLICATION = FOLDER / "replication.yaml"
+DECLARATIONS = (*EXPLORED, REPLICATION)
 PAGE, PICTURE = ROOT / "docs" / "pretraining.md", ROOT / "docs" / "images" / "demonstration.svg"
 START, END = "<!-- study: start -->", "<!-- study: end -->"
 
@@ -71,6 +75,11 @@ def _words(tokens: int) -> str:
     return f"{tokens / 1e6:.1f} M"
 
 
+def _by_seeds(studies: Sequence[StudyScores]) -> list[list[StudyScores]]:
+    """Those with the same pretraining seeds together."""
+    return [[s for s in studies if s.study.seeds == seeds] for seeds in dict.fromkeys(s.study.seeds for s in studies)]
+
+
 def _percent(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.1f}"
 
@@ -110,12 +119,17 @@ def differences(studies: Sequence[StudyScores]) -> list[tuple[str, ArmRow, float
 
 def picture(studies: Sequence[StudyScores]) -> str:
     """The mean over the common tasks of every pretraining seed, by arm and budget."""
+
+    def tokens(one: StudyScores, budget: int) -> str:
+        seeds = one.study.seeds
+        return _words(budget) + ("" if seeds == studies[0].study.seeds else f", seeds {seeds[0]} to {seeds[-1]}")
+
     points = [
-        {"arm": row.arm, "tokens": _words(row.budget), "seed": seed, "score": 100 * value}
-        for _, row in _lines(studies)
+        {"arm": row.arm, "tokens": tokens(one, row.budget), "seed": seed, "score": 100 * value}
+        for one, row in _lines(studies)
         for seed, value in row.scores.items()
     ]
-    budgets = [_words(b) for b in sorted(b for s in studies for b in s.study.budgets)]
+    budgets = [tokens(s, b) for s in studies for b in sorted(s.study.budgets)]
     arms = list(dict.fromkeys(a for s in studies for a in s.study.arms))
     title = f"mean macro F1 of {' and '.join(common(studies))}, percent"
     colours = alt.Scale(domain=budgets, range=list(charts.COLOURS[: len(budgets)]))
@@ -138,7 +152,7 @@ def picture(studies: Sequence[StudyScores]) -> str:
 def block(studies: Sequence[StudyScores]) -> str:
     """What stands between the page's markers."""
     image = "![Mean score of every pretraining seed, by arm and budget](images/demonstration.svg)"
-    return "\n\n".join([START, image, arms(studies), END])
+    return "\n\n".join([START, image, *map(arms, _by_seeds(studies)), END])
 
 
 def page(text: str, studies: Sequence[StudyScores]) -> str:

@@ -67,13 +67,17 @@ def test_the_page_is_what_the_studies_gave() -> None:
 
 def test_the_text_next_to_the_table_states_what_was_computed() -> None:
     text = " ".join(demonstration.PAGE.read_text(encoding="utf-8").split())
-    looked_at = demonstration.differences(demonstration.study_scores())
+    looked_at = demonstration.differences(demonstration.study_scores(demonstration.EXPLORED))
     (detour,) = [d for d in looked_at if (d[0], d[1].arm, d[1].budget) == ("", "detour", 2_400_000)]
     _, row, _, corrected = detour
     assert len(looked_at) == 9
     assert f"scores {100 * row.difference:.1f} points above its twin. This is one of nine differences" in text
     assert f"(p = {corrected:.2f})" in text
     assert f"{100 * row.difference:+.1f} ({100 * row.low:+.1f} to {100 * row.high:+.1f})" in text
+    ((_, again, _, _),) = demonstration.differences(demonstration.study_scores([demonstration.REPLICATION]))
+    shown = f"{100 * again.difference:+.1f} ({100 * again.low:+.1f} to {100 * again.high:+.1f})"
+    assert f"`results/study/replication.yaml`): {shown}. **The finding did not repeat.**" in text
+    assert again.low < 0 < again.high < row.difference
 
 
 def test_the_stored_rows_follow_from_the_scores_of_their_runs() -> None:
