@@ -216,7 +216,8 @@ def spec_error(error: ValidationError, located: LocatedYaml, prefix: Path_ = ())
         if detail["type"] == "literal_error":
             expected = [e.strip(" '") for e in context["expected"].replace(" or ", ", ").split(",")]
             hint = suggest(str(detail["input"]), expected)
-        message = detail["msg"].removeprefix("Value error, ").replace("valid tuple", "valid list")
+        message = detail["msg"].removeprefix("Value error, ").partition(" or instance of ")[0]
+        message = message.replace("valid tuple", "valid list").replace("valid dictionary", "valid mapping")
         what = f"{shown}: {message[0].lower()}{message[1:]}, got {_show(detail['input'])}"
     return SpecError(what, hint=hint, file=located.file, line=located.line_of(place))
 
