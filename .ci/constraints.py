@@ -1,4 +1,5 @@
-"""Print exact pins of what `biobench[test,real,browser,docs]` needs, from the environment that runs this.
+"""Print exact pins of what `biobench[test,real,browser,docs]` needs, from the environment that runs
+this.
 
 python .ci/constraints.py > constraints.txt
 """
@@ -14,7 +15,8 @@ from packaging.utils import canonicalize_name
 EXTRAS = ("test", "real", "browser", "docs")
 
 HEADER = """\
-# Exact versions that BioBench is tested with (Python 3.11, Linux). Made by: python .ci/constraints.py
+# Exact versions that BioBench is tested with (Python 3.11, Linux).
+# Made by: python .ci/constraints.py
 # Install torch first and pinned; a later `pip install` then leaves it alone:
 #   pip install torch=={torch} -c constraints.txt && pip install -e . -c constraints.txt
 """
@@ -33,7 +35,9 @@ def closure(name: str, extras: tuple[str, ...]) -> dict[str, str]:
         versions[project] = found.version
         for line in found.requires or []:
             need = Requirement(line)
-            if need.marker is None or any(need.marker.evaluate({"extra": e}) for e in ("", *wanted)):
+            if need.marker is None or any(
+                need.marker.evaluate({"extra": e}) for e in ("", *wanted)
+            ):
                 walk(canonicalize_name(need.name), tuple(sorted(need.extras)))
 
     walk(canonicalize_name(name), extras)
@@ -42,7 +46,9 @@ def closure(name: str, extras: tuple[str, ...]) -> dict[str, str]:
 
 
 def main() -> None:
-    """Print the file. A local version label (`+cpu`) is dropped: the pin holds for every build of a version."""
+    """Print the file. A local version label (`+cpu`) is dropped: the pin holds for every build of a
+    version.
+    """
     pins = {name: version.split("+")[0] for name, version in closure("biobench", EXTRAS).items()}
     sys.stdout.write(HEADER.format(torch=pins["torch"]))
     for name in sorted(pins):

@@ -1,4 +1,5 @@
-"""Check what a built wheel and a source archive hold: everything that a user needs, nothing that is ours alone.
+"""Check what a built wheel and a source archive hold: everything that a user needs, nothing that is
+ours alone.
 
 python .ci/distributions.py dist/*.whl dist/*.tar.gz
 """
@@ -35,13 +36,19 @@ def check_wheel(path: Path) -> list[str]:
     expected |= {f"biobench/bundled/tasks/{name}" for name in files_of("tasks")}
     expected |= {f"biobench/bundled/published/{name}" for name in files_of("results/published")}
     wrong += [f"wheel: {name} is missing" for name in sorted(expected - names)]
-    wrong += [f"wheel: {name} does not belong there" for name in sorted(names) if name.startswith(NEVER)]
+    wrong += [
+        f"wheel: {name} does not belong there" for name in sorted(names) if name.startswith(NEVER)
+    ]
     if not any(name.endswith("licenses/LICENSE") for name in names):
         wrong.append("wheel: the licence is missing")
     if metadata["License-Expression"] != "Apache-2.0":
         wrong.append(f"wheel: License-Expression is {metadata['License-Expression']}")
     extras = set(metadata.get_all("Provides-Extra") or [])
-    wrong += [f"wheel: extra '{extra}' is missing" for extra in ("test", "flash", "real") if extra not in extras]
+    wrong += [
+        f"wheel: extra '{extra}' is missing"
+        for extra in ("test", "flash", "real")
+        if extra not in extras
+    ]
     if "biobench = biobench.cli.main:main" not in scripts:
         wrong.append("wheel: the console script is missing")
     if not str(metadata.get_payload()).lstrip().startswith("# BioBench"):
@@ -53,12 +60,23 @@ def check_sdist(path: Path) -> list[str]:
     """What is wrong with the source archive, one line each."""
     with tarfile.open(path) as archive:
         names = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
-    expected = {"README.md", "LICENSE", "pyproject.toml", "CHANGELOG.md", "CITATION.cff", "constraints.txt"}
+    expected = {
+        "README.md",
+        "LICENSE",
+        "pyproject.toml",
+        "CHANGELOG.md",
+        "CITATION.cff",
+        "constraints.txt",
+    }
     expected |= {f"{package}/{name}" for package in PACKAGES for name in files_of(package)}
     expected |= {f"tasks/{name}" for name in files_of("tasks")}
     wrong = [f"source archive: {name} is missing" for name in sorted(expected - names)]
     never = (".ci/", ".venv/", "results/runs/")
-    return wrong + [f"source archive: {name} does not belong there" for name in sorted(names) if name.startswith(never)]
+    return wrong + [
+        f"source archive: {name} does not belong there"
+        for name in sorted(names)
+        if name.startswith(never)
+    ]
 
 
 def main() -> None:

@@ -1,4 +1,5 @@
-"""Print the lowest version that pyproject.toml allows of each package that BioBench runs on, as pip constraints.
+"""Print the lowest version that pyproject.toml allows of each package that BioBench runs on, as pip
+constraints.
 
 python .ci/lowest.py > lowest.txt
 
@@ -14,7 +15,9 @@ from pathlib import Path
 
 def main() -> int:
     """One line a package; exit 1 where a dependency has no lower bound."""
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads(
+        (Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8")
+    )["project"]
     for dependency in project["dependencies"]:
         found = re.fullmatch(r"([\w-]+)>=([\d.]+)(?:,<[\d.]+)?", dependency)
         if found is None:

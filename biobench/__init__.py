@@ -1,6 +1,7 @@
 """BioBench: judging biomedical encoders, in French and English.
 
-The Python interface equals the command line: `run`, `compare`, `load_task`, `validate`, `results`, `predictions` and
+The Python interface equals the command line: `run`, `compare`, `load_task`, `validate`, `results`,
+`predictions` and
 `report`. Nothing heavy is imported until one of them is used.
 """
 
@@ -18,7 +19,16 @@ if TYPE_CHECKING:
     from biobench.report.frames import results as results
     from biobench.runs.api import run as run
 
-__all__ = ["__version__", "compare", "load_task", "predictions", "report", "results", "run", "validate"]
+__all__ = [
+    "__version__",
+    "compare",
+    "load_task",
+    "predictions",
+    "report",
+    "results",
+    "run",
+    "validate",
+]
 
 _LAZY = {
     "run": ("biobench.runs.api", "run"),

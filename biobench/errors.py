@@ -1,7 +1,8 @@
 """Every situation in which BioBench stops and speaks to the user.
 
-One small class per situation. Each error says in one line what is wrong (with file, line and value where
-there is one) and carries a hint that says what to do. The command line prints both and exits with 2.
+One small class per situation. Each error says in one line what is wrong (with file, line and value
+where there is one) and carries a hint that says what to do. The command line prints both and exits
+with 2.
 """
 
 from __future__ import annotations
@@ -11,11 +12,15 @@ from typing import Any
 
 
 def visible(text: str) -> str:
-    """One line that no terminal takes for a command: signs without a picture are written as escapes, \\x1b say."""
+    """One line that no terminal takes for a command: signs without a picture are written as
+    escapes, \\x1b say.
+    """
     line = " ".join(text.split())
     if line.isprintable():
         return line
-    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in line)
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in line
+    )
 
 
 class BioBenchError(Exception):
@@ -25,7 +30,9 @@ class BioBenchError(Exception):
     file, line: where (line is 1-based); shown as ``file:line: what``.
     """
 
-    def __init__(self, what: str, *, hint: str, file: str | Path | None = None, line: int | None = None) -> None:
+    def __init__(
+        self, what: str, *, hint: str, file: str | Path | None = None, line: int | None = None
+    ) -> None:
         self.what, self.hint = visible(what), visible(hint)
         self.file = None if file is None else str(file)
         self.line = line
@@ -48,7 +55,9 @@ class BioBenchError(Exception):
         return _again, (type(self), self.args, vars(self))
 
 
-def _again(kind: type[BioBenchError], args: tuple[Any, ...], fields: dict[str, Any]) -> BioBenchError:
+def _again(
+    kind: type[BioBenchError], args: tuple[Any, ...], fields: dict[str, Any]
+) -> BioBenchError:
     error = kind.__new__(kind, *args)
     error.__dict__.update(fields)
     return error
@@ -67,7 +76,8 @@ class DataFormatError(BioBenchError):
 
 
 class DataUnavailableError(BioBenchError):
-    """The data of a task is not available: missing, or under an agreement. The hint is the remedy."""
+    """The data of a task is not available: missing, or under an agreement. The hint is the
+    remedy."""
 
     def __init__(self, what: str, *, hint: str, access: str = "open") -> None:
         super().__init__(what, hint=hint)
@@ -79,7 +89,9 @@ class ModelError(BioBenchError):
 
 
 class TrainingError(BioBenchError):
-    """A run could not be trained: the loss stays non-finite, or memory does not suffice for one example."""
+    """A run could not be trained: the loss stays non-finite, or memory does not suffice for one
+    example.
+    """
 
 
 class ClusterError(BioBenchError):

@@ -1,6 +1,8 @@
-"""What the documentation site adds to the written pages, made from the code and the specs at each build.
+"""What the documentation site adds to the written pages, made from the code and the specs at each
+build.
 
-One page a task, the references of the command line and of the typed models, the documents that stand outside
+One page a task, the references of the command line and of the typed models, the documents that
+stand outside
 `docs/`, and `llms.txt`. Read by mkdocs (`hooks:` in mkdocs.yml); nothing is fetched.
 """
 
@@ -40,12 +42,17 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Fill the navigation's list of tasks."""
     for entry in config.nav or []:
         if "All tasks" in entry:
-            entry["All tasks"] = [{"All tasks": "tasks/index.md"}, *({i: f"tasks/{i}.md"} for i in sorted(specs()))]
+            entry["All tasks"] = [
+                {"All tasks": "tasks/index.md"},
+                *({i: f"tasks/{i}.md"} for i in sorted(specs())),
+            ]
     return config
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lead links to documents of the repository to their page here; a file without a page becomes its name."""
+    """Lead links to documents of the repository to their page here; a file without a page becomes
+    its name.
+    """
     here = ELSEWHERE.get(page.file.src_uri, f"docs/{page.file.src_uri}")
     folder, depth = (ROOT / here).parent, page.file.src_uri.count("/")
     pages = {(ROOT / document).resolve(): name for name, document in ELSEWHERE.items()}
@@ -98,15 +105,21 @@ def generated() -> dict[str, str]:
     from biobench.schema.strict import json_schema
     from trainer.api import recipe_schema
 
-    pages = {name: (ROOT / document).read_text(encoding="utf-8") for name, document in ELSEWHERE.items()}
+    pages = {
+        name: (ROOT / document).read_text(encoding="utf-8") for name, document in ELSEWHERE.items()
+    }
     pages |= {f"tasks/{name}.md": task_page(name) for name in specs()}
     return pages | {
         "tasks/index.md": task_index(),
         "reference/cli.md": command_line(),
         "reference/python.md": python_page(),
-        "reference/task-spec.md": model_page("Task spec", "biobench tasks schema", task_json_schema()),
+        "reference/task-spec.md": model_page(
+            "Task spec", "biobench tasks schema", task_json_schema()
+        ),
         "reference/run-record.md": model_page("Run record", None, json_schema(RunRecord)),
-        "reference/recipe.md": model_page("Pretraining recipe", "biobench pretrain schema", recipe_schema()),
+        "reference/recipe.md": model_page(
+            "Pretraining recipe", "biobench pretrain schema", recipe_schema()
+        ),
     }
 
 
@@ -121,13 +134,18 @@ def specs() -> Mapping[str, Any]:
 def task_index() -> str:
     """All tasks in one table."""
     rows = [
-        f"| [{name}]({name}.md) | {cell(task.spec.name)} | {task.spec.language} | {task.spec.type} | "
+        f"| [{name}]({name}.md) | {cell(task.spec.name)} | {task.spec.language} | "
+        f"{task.spec.type} | "
         f"{task.spec.metric.paper} | {task.spec.access} |"
         for name, task in sorted(specs().items(), key=lambda item: (item[1].spec.language, item[0]))
     ]
-    head = ["| id | name | language | type | published average | access |", "|---|---|---|---|---|---|"]
+    head = [
+        "| id | name | language | type | published average | access |",
+        "|---|---|---|---|---|---|",
+    ]
     words = (
-        "Every task is one YAML file. The headline score is macro F1 over the labels with gold in the test split; the "
+        "Every task is one YAML file. The headline score is macro F1 over the labels with gold in "
+        "the test split; the "
         "published average is the one that published values are compared with."
     )
     return "\n".join(["# Tasks", "", words, "", *head, *rows, ""])
@@ -137,7 +155,11 @@ def task_page(name: str) -> str:
     """One task, from its spec and the published scores."""
     spec = specs()[name].spec
     labels = spec.labels if isinstance(spec.labels, list) else None
-    rule = "" if labels else ", ".join(f"{k}: {v}" for k, v in spec.labels.model_dump(exclude_none=True).items())
+    rule = (
+        ""
+        if labels
+        else ", ".join(f"{k}: {v}" for k, v in spec.labels.model_dump(exclude_none=True).items())
+    )
     facts = {
         "language": spec.language,
         "type": f"{spec.type}, one example a {spec.unit}",
@@ -160,7 +182,12 @@ def task_page(name: str) -> str:
         lines += ["", "## What to know", "", *(f"- {note}" for note in spec.notes)]
     deviations = getattr(spec, "deviations", None)
     if deviations:
-        lines += ["", "## Deviations from the compared protocol", "", *(f"- {_words(item)}" for item in deviations)]
+        lines += [
+            "",
+            "## Deviations from the compared protocol",
+            "",
+            *(f"- {_words(item)}" for item in deviations),
+        ]
     lines += ["", "## Recipe", "", "| field | value |", "|---|---|"]
     for part in ("protocol", "training", "head"):
         for key, value in getattr(spec, part).model_dump(exclude_none=True).items():
@@ -168,20 +195,41 @@ def task_page(name: str) -> str:
     lines += ["", "## Sources", ""]
     for source in spec.all_sources:
         files = ", ".join(f"`{file}`" for file in _files(source.files))
-        urls = source.url if isinstance(source.url, (list, tuple)) else [source.url] if source.url else []
+        urls = (
+            source.url
+            if isinstance(source.url, (list, tuple))
+            else [source.url]
+            if source.url
+            else []
+        )
         way = ", ".join(f"<{url.url}>" for url in urls)
         way = way or (f"hub: {source.hub.repo}" if source.hub else "laid by hand")
         reader = spec.reader_of(source).format
-        lines.append(f"- **{source.id}**: folder `{source.folder}`, {files}, read as `{reader}`; {way}")
+        lines.append(
+            f"- **{source.id}**: folder `{source.folder}`, {files}, read as `{reader}`; {way}"
+        )
     if spec.counts:
         keys = list(dict.fromkeys(key for counts in spec.counts.values() for key in counts))
-        lines += ["", "## Counts", "", "| | " + " | ".join(spec.counts) + " |", "|---" * (len(spec.counts) + 1) + "|"]
         lines += [
-            f"| {cell(key)} | " + " | ".join(str(counts.get(key, "")) for counts in spec.counts.values()) + " |"
+            "",
+            "## Counts",
+            "",
+            "| | " + " | ".join(spec.counts) + " |",
+            "|---" * (len(spec.counts) + 1) + "|",
+        ]
+        lines += [
+            f"| {cell(key)} | "
+            + " | ".join(str(counts.get(key, "")) for counts in spec.counts.values())
+            + " |"
             for key in keys
         ]
     if spec.findings:
-        lines += ["", "## Known findings in the data", "", *(f"- {key}: {n}" for key, n in spec.findings.items())]
+        lines += [
+            "",
+            "## Known findings in the data",
+            "",
+            *(f"- {key}: {n}" for key, n in spec.findings.items()),
+        ]
     return "\n".join([*lines, *published(spec), ""])
 
 
@@ -193,11 +241,15 @@ def published(spec: Any) -> list[str]:
     if not values:
         return []
     rows = [
-        f"| {cell(v.model)} | {cell(v.size)} | {100 * v.value:.{max(0, round(-2 - _log10(v.step)))}f} | {v.claimed} | "
+        f"| {cell(v.model)} | {cell(v.size)} | "
+        f"{100 * v.value:.{max(0, round(-2 - _log10(v.step)))}f} | {v.claimed} | "
         f"{v.likely} | {cell(v.source)} |"
         for v in sorted(values, key=lambda v: -v.value)
     ]
-    head = ["| model | size | percent | average as captioned | average as read | source |", "|---" * 6 + "|"]
+    head = [
+        "| model | size | percent | average as captioned | average as read | source |",
+        "|---" * 6 + "|",
+    ]
     return ["", "## Published results", "", *head, *rows]
 
 
@@ -223,12 +275,21 @@ def command_line() -> str:
     from biobench.cli.main import app
 
     root: Any = get_command(app)
-    lines = ["# Command line", "", "Exit status: 0 done; 1 some run failed; 2 the input was wrong.", ""]
+    lines = [
+        "# Command line",
+        "",
+        "Exit status: 0 done; 1 some run failed; 2 the input was wrong.",
+        "",
+    ]
 
     def show(command: Any, name: str, context: Any) -> None:
         here = type(context)(command, info_name=name, parent=context.parent)
         lines.extend([f"## {name}", "", plain(command.help or ""), ""])
-        rows = [param.get_help_record(here) for param in command.params if not getattr(param, "hidden", False)]
+        rows = [
+            param.get_help_record(here)
+            for param in command.params
+            if not getattr(param, "hidden", False)
+        ]
         rows = [row for row in rows if row]
         if rows:
             lines.extend(["| option or argument | what it does |", "|---|---|"])
@@ -249,7 +310,12 @@ def python_page() -> str:
     """The public functions, read from their source."""
     import biobench
 
-    lines = ["# Python", "", "The functions equal the commands; nothing heavy is imported before one is called.", ""]
+    lines = [
+        "# Python",
+        "",
+        "The functions equal the commands; nothing heavy is imported before one is called.",
+        "",
+    ]
     for name, place in biobench._LAZY.items():
         lines += [
             f"## biobench.{name}",
@@ -273,8 +339,17 @@ def model_page(title: str, command: str | None, schema: dict[str, Any]) -> str:
             lines += ["| field | type | default | meaning |", "|---|---|---|---|"]
             needed = group.get("required", [])
         for field, about in fields.items():
-            default = "required" if field in needed else f"`{cell(about['default'])}`" if "default" in about else ""
-            lines.append(f"| `{field}` | {cell(kind(about))} | {default} | {cell(about.get('description', ''))} |")
+            default = (
+                "required"
+                if field in needed
+                else f"`{cell(about['default'])}`"
+                if "default" in about
+                else ""
+            )
+            lines.append(
+                f"| `{field}` | {cell(kind(about))} | {default} | "
+                f"{cell(about.get('description', ''))} |"
+            )
         lines.append("")
     return "\n".join(lines)
 
@@ -299,9 +374,13 @@ def kind(about: Mapping[str, Any]) -> str:
 
 def plain(text: str) -> str:
     """Help without the terminal's markup, in one paragraph a paragraph."""
-    return "\n\n".join(" ".join(part.split()) for part in re.sub(r"\[/?[a-z ]+\]", "", text).split("\n\n"))
+    return "\n\n".join(
+        " ".join(part.split()) for part in re.sub(r"\[/?[a-z ]+\]", "", text).split("\n\n")
+    )
 
 
 def cell(value: object) -> str:
     """A value within a table's cell."""
-    return " ".join(str(value).split()).replace("|", "\\|").replace("<class", "").replace("*", "\\*")
+    return (
+        " ".join(str(value).split()).replace("|", "\\|").replace("<class", "").replace("*", "\\*")
+    )

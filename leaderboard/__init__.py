@@ -1,1 +1,3 @@
-"""The Streamlit leaderboard: views over `biobench.report`, with no statistics of their own. Free of torch."""
+"""The Streamlit leaderboard: views over `biobench.report`, with no statistics of their own. Free of
+torch.
+"""

@@ -37,23 +37,29 @@ PAGES: dict[str, tuple[str, Callable[[], None]]] = {
     "Submit": ("submit", submit.show),
 }  # title -> path and page
 
-# Tables are wide: less room around them, and titles that do not take a screen. A narrow screen has cards.
-# (No docstring here: in this file Streamlit would show it.)
+# Tables are wide: less room around them, and titles that do not take a screen. A narrow screen has
+# cards. (No docstring here: in this file Streamlit would show it.)
 _STYLE = """<style>
 [data-testid=stMainBlockContainer] { padding: 3.6rem clamp(.8rem, 1.2vw, 2rem) 3rem; }
 [data-testid=stMainBlockContainer] h1 { font-size: 1.5rem; padding: 0; }
 [data-testid=stMainBlockContainer] :is(h2, h3) { font-size: 1.2rem; padding: .3rem 0; }
-[data-testid=stCaptionContainer], [data-testid=stCaptionContainer] :is(p, a) { color: inherit !important; }
+[data-testid=stCaptionContainer],
+[data-testid=stCaptionContainer] :is(p, a) { color: inherit !important; }
 [data-testid=stCaptionContainer] { opacity: .8; }
-.bb-cards { list-style: none; padding: 0 !important; margin: 0 !important; font-variant-numeric: tabular-nums; }
-.bb-cards li { padding: .5rem .6rem; margin: 0 !important; border-bottom: 1px solid rgba(128, 128, 128, .3); }
+.bb-cards { list-style: none; padding: 0 !important; margin: 0 !important;
+  font-variant-numeric: tabular-nums; }
+.bb-cards li { padding: .5rem .6rem; margin: 0 !important;
+  border-bottom: 1px solid rgba(128, 128, 128, .3); }
 .bb-cards .bb-here { border-left: 4px solid #0072B2; }
 .bb-cards .bb-line { font-style: italic; background: rgba(128, 128, 128, .12); }
 .bb-cards div { display: flex; gap: .6rem; }
 .bb-cards div a, .bb-cards div span { flex: 1; overflow-wrap: anywhere; color: inherit; }
 .bb-cards small { opacity: .85; }
 .st-key-bb_cards { display: none; }
-@media (max-width: 900px) { .st-key-bb_cards { display: flex; } [class*=st-key-bb_table] { display: none; } }
+@media (max-width: 900px) {
+  .st-key-bb_cards { display: flex; }
+  [class*=st-key-bb_table] { display: none; }
+}
 </style>"""
 
 
@@ -64,7 +70,9 @@ def main() -> None:
         hidden = {
             "Errors": not loaded.groups,
             "Needle": all(g.briefs[0].type != "needle" for g in loaded.groups),
-            "Pretraining": not (trained.runs or trained.analyses or trained.findings or loaded.experiments),
+            "Pretraining": not (
+                trained.runs or trained.analyses or trained.findings or loaded.experiments
+            ),
         }
     except BioBenchError as error:
         st.error(f"{text(error)}\n\n{text(error.hint)}")

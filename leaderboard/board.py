@@ -1,4 +1,6 @@
-"""Page one: who is best, where the runs here stand and whether it is sure; then everybody in one table."""
+"""Page one: who is best, where the runs here stand and whether it is sure; then everybody in one
+table.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,12 @@ from leaderboard.launch import is_public
 from leaderboard.table import result_of, show_cards, show_ranking, shown_names
 
 BOTH = "French and English"
-SIZES = {"any size": None, "under 50 M": 50_000_000, "under 150 M": 150_000_000, "under 400 M": 400_000_000}
+SIZES = {
+    "any size": None,
+    "under 50 M": 50_000_000,
+    "under 150 M": 150_000_000,
+    "under 400 M": 400_000_000,
+}
 """Choice -> the number of parameters that a model stays below."""
 SMALL = SIZES["under 150 M"] or 0
 SMALL_PROTOCOL = "small protocol"
@@ -46,16 +53,24 @@ COSTS = {
     "seconds a run": "seconds",
 }
 """Axis -> field of a row."""
-FORMATS = {"csv": "text/csv", "json": "application/json", "md": "text/markdown", "latex": "text/x-tex"}
+FORMATS = {
+    "csv": "text/csv",
+    "json": "application/json",
+    "md": "text/markdown",
+    "latex": "text/x-tex",
+}
 CITATION = """@software{{biobench,
-  title   = {{BioBench: benchmark suite and leaderboard for biomedical encoders in French and English}},
+  title   = {{BioBench: benchmark suite and leaderboard for biomedical encoders
+             in French and English}},
   author  = {{{{The BioBench authors}}}},
   version = {{{version}}}
 }}"""
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def ranked(view: str, tasks: tuple[str, ...], protocol: str | None, state: str, _loaded: Results) -> Ranking:
+def ranked(
+    view: str, tasks: tuple[str, ...], protocol: str | None, state: str, _loaded: Results
+) -> Ranking:
     """`ranking` of a folder; `state` stands for its content."""
     del state
     return ranking(_loaded, view, tasks, protocol)
@@ -84,7 +99,9 @@ def show() -> None:
     rankings = [without_small_runs(one) for one in whole]
     with summary:
         for place, one in zip(
-            st.columns(max(2, len(rankings))) if len(rankings) > 1 else [st.container()], rankings, strict=False
+            st.columns(max(2, len(rankings))) if len(rankings) > 1 else [st.container()],
+            rankings,
+            strict=False,
         ):
             with place.container(border=True, height="stretch"):
                 _headline(one, loaded)
@@ -95,7 +112,9 @@ def show() -> None:
     with st.container(key="bb_cards"):
         for one in rankings:
             show_cards(one, hidden, sort)
-    _about(rankings, sum(len(one.entries) for one in whole) - sum(len(one.entries) for one in rankings))
+    _about(
+        rankings, sum(len(one.entries) for one in whole) - sum(len(one.entries) for one in rankings)
+    )
     _scatter(rankings)
     _foot(loaded, rankings)
 
@@ -103,33 +122,49 @@ def show() -> None:
 def _choices(
     loaded: Results, known: Sequence[str]
 ) -> tuple[list[str], list[str], str | None, Callable[[Entry], bool], str]:
-    """What is shown: views, tasks and protocol that are ranked, which entries are hidden, the column that sorts."""
+    """What is shown: views, tasks and protocol that are ranked, which entries are hidden, the
+    column that sorts.
+    """
     languages = [view for view in known if view in ("fr", "en")]
     options = {BOTH: languages} if len(languages) > 1 else {}
     options |= {title_of(view): [view] for view in known}
     with st.container(horizontal=True, vertical_alignment="center", key="bb_choices"):
         chosen = st.radio(
-            "Suite", list(options), list(options).index(_first(loaded, options)), key="suite", bind="query-params",
-            horizontal=True, label_visibility="collapsed",
-        )  # fmt: skip
+            "Suite",
+            list(options),
+            list(options).index(_first(loaded, options)),
+            key="suite",
+            bind="query-params",
+            horizontal=True,
+            label_visibility="collapsed",
+        )
         shown = options[chosen]
         columns = {i: info for i, info in loaded.infos.items() if _in_views(info, shown)}
         search = st.text_input(
-            "Search models", key="search", max_chars=200, bind="query-params", width=190, placeholder="Search models",
+            "Search models",
+            key="search",
+            max_chars=200,
+            bind="query-params",
+            width=190,
+            placeholder="Search models",
             label_visibility="collapsed",
-        )  # fmt: skip
+        )
         size = page.choose("Size", list(SIZES), "size", width=130, label_visibility="collapsed")
         by = ["mean", *dict.fromkeys(KINDS.values()), *columns, "parameters", "name"]
         shown_as = {"mean": "sort by mean"}
         sort = page.choose("Sort by", by, "sort", shown_as, width=160, label_visibility="collapsed")
         with st.popover("Tasks and runs"):
-            tasks = page.choose_several("Rank over these tasks", list(columns), "tasks", placeholder="all of the suite")
+            tasks = page.choose_several(
+                "Rank over these tasks", list(columns), "tasks", placeholder="all of the suite"
+            )
             rankings = [ranked(view, (), None, page.results_state(), loaded) for view in shown]
             variants = sorted({entry.protocol for one in rankings for entry in one.entries})
             protocol = page.choose(
-                "Rank the runs under", [page.ANY, *(v or "full protocol" for v in variants)], "protocol",
+                "Rank the runs under",
+                [page.ANY, *(v or "full protocol" for v in variants)],
+                "protocol",
                 {page.ANY: "the full protocol, where anybody has it"},
-            )  # fmt: skip
+            )
             every = ["published", "run", "submitted", "external", "frozen"]
             sources = page.choose_several("Show only", every, "sources")
     words, below = search.casefold().split(), SIZES[size]
@@ -145,7 +180,9 @@ def _choices(
 
 def _first(loaded: Results, options: Mapping[str, Sequence[str]]) -> str:
     """Both languages; where the runs here are on neither's tasks, the view that has them."""
-    ran = {loaded.infos[g.task].suite if loaded.infos[g.task].in_suite else "" for g in loaded.groups}
+    ran = {
+        loaded.infos[g.task].suite if loaded.infos[g.task].in_suite else "" for g in loaded.groups
+    }
     other = [name for name, of in options.items() if of[0].startswith("other ")]
     return other[0] if ran == {""} and other else next(iter(options))
 
@@ -167,20 +204,32 @@ def _headline(one: Ranking, loaded: Results) -> None:
     lines = []
     if one.published and (top := one.published[0]).mean is not None:
         seeds = min(row.n_seeds for row in top.cells.values())
-        plain = "" if top.mean.task_mean is None else f", {100 * top.mean.task_mean:.1f} over tasks as printed"
-        cite = next((v.source.partition(" (")[0] for v in loaded.published if v.model == top.model), "")
+        plain = (
+            ""
+            if top.mean.task_mean is None
+            else f", {100 * top.mean.task_mean:.1f} over tasks as printed"
+        )
+        cite = next(
+            (v.source.partition(" (")[0] for v in loaded.published if v.model == top.model), ""
+        )
         about = f"{cite}, {seeds} seeds{plain}" if seeds else f"{cite}{plain}"
-        lines.append(f"Best published: {name(top)}, **{100 * top.mean.mean:.1f}** ({page.literal(about)}).")
+        lines.append(
+            f"Best published: {name(top)}, **{100 * top.mean.mean:.1f}** ({page.literal(about)})."
+        )
     order = [entry for entry in one.entries if entry.rank is not None and entry.mean is not None]
     small = next((e for e in order if e.parameters and e.parameters < SMALL), None)
     if small is not None and small.mean is not None and small is not order[0]:
         size = page.millions(small.parameters or 0)
-        lines.append(f"Best under 150 M parameters: {name(small)}, {100 * small.mean.mean:.1f} ({size}).")
+        lines.append(
+            f"Best under 150 M parameters: {name(small)}, {100 * small.mean.mean:.1f} ({size})."
+        )
     for best in one.best_runs:
         lines.append(_named(best_run_sentence(best), one, short, names))
         tested = verdict((best.name, *best.rivals, *best.tasks), page.results_state(), best, loaded)
         if tested is not None:
-            lines[-1] += f" {_named(rival_sentence(tested[1]), one, short, names)} {_badges(tested[1])}"
+            lines[-1] += (
+                f" {_named(rival_sentence(tested[1]), one, short, names)} {_badges(tested[1])}"
+            )
     if not one.best_runs:
         ran = any(_in_views(loaded.infos[g.task], [one.view]) for g in loaded.groups)
         which = "No runs here under this protocol yet" if ran else "No runs here yet"
@@ -194,7 +243,8 @@ def _badges(pair: PairResult) -> str:
     if pair.verdict.beyond != "not tested":
         words.append(f"{pair.verdict.beyond} for other tasks like these")
     return " ".join(
-        f":green-badge[:material/check: {w}]" if w.startswith("shown") else f":orange-badge[{w}]" for w in words
+        f":green-badge[:material/check: {w}]" if w.startswith("shown") else f":orange-badge[{w}]"
+        for w in words
     )
 
 
@@ -202,7 +252,9 @@ def _named(sentence: str, one: Ranking, short: Mapping[str, str], names: Mapping
     """A sentence with the models' short names in bold."""
     known = {e.name: short[names[e.name]] for e in one.entries if names[e.name] in short}
     # the longest first: a name may be the beginning of another
-    pattern = "|".join(re.escape(page.literal(text_of)) for text_of in sorted(known, key=len, reverse=True))
+    pattern = "|".join(
+        re.escape(page.literal(text_of)) for text_of in sorted(known, key=len, reverse=True)
+    )
     bold = {page.literal(name): f"**{page.literal(shown)}**" for name, shown in known.items()}
     return re.sub(pattern, lambda match: bold[match.group()], page.literal(sentence))
 
@@ -212,7 +264,9 @@ def without_small_runs(one: Ranking) -> Ranking:
     if SMALL_PROTOCOL in one.protocol:
         return one
     entries = tuple(e for e in one.entries if SMALL_PROTOCOL not in e.protocol)
-    columns = tuple(c for c in one.columns if c.id in one.shared or any(c.id in e.cells for e in entries))
+    columns = tuple(
+        c for c in one.columns if c.id in one.shared or any(c.id in e.cells for e in entries)
+    )
     best = tuple(b for b in one.best_runs if SMALL_PROTOCOL not in b.protocol)
     return replace(one, entries=entries, columns=columns, best_runs=best)
 
@@ -220,14 +274,20 @@ def without_small_runs(one: Ranking) -> Ranking:
 def _about(rankings: Sequence[Ranking], hidden: int) -> None:
     """What holds for all tables, once. hidden: lines of runs under the small protocol."""
     marks = [
-        "Percent. Each task counts by the average that publications print. ± is half the 95% interval over seeds.",
+        "Percent. Each task counts by the average that publications print. ± is half the 95% "
+        "interval over seeds.",
         "Blue rows are runs here; the grey row is the best baseline without a model on each task.",
     ]
     if any(one.published for one in rankings):
-        marks.append("Published scores are printed without spread, so no difference to them is tested.")
+        marks.append(
+            "Published scores are printed without spread, so no difference to them is tested."
+        )
     if hidden:
         lines = "1 line is" if hidden == 1 else f"{hidden} lines are"
-        marks.append(f"Not shown: {lines} under the {SMALL_PROTOCOL}; “Tasks and runs” ranks them on their own.")
+        marks.append(
+            f"Not shown: {lines} under the {SMALL_PROTOCOL}; “Tasks and runs” ranks them on their "
+            f"own."
+        )
     st.caption(" ".join(marks))
 
 
@@ -248,7 +308,8 @@ def _scatter(rankings: Sequence[Ranking]) -> None:
             for e in one.entries
             if e.mean is not None
             and e.source != "submitted"  # what a submission costs is its author's word
-            and (value := e.parameters if cost == "parameters" else getattr(e.mean, COSTS[cost])) is not None
+            and (value := e.parameters if cost == "parameters" else getattr(e.mean, COSTS[cost]))
+            is not None
         ]
         with place:
             st.markdown(f"**{page.literal(one.title)}**")
@@ -274,7 +335,9 @@ def _foot(loaded: Results, rankings: Sequence[Ranking]) -> None:
         for format, mime in FORMATS.items():
             # rendered when somebody asks for it: large folders take a while
             file = f"biobench.{'tex' if format == 'latex' else format}"
-            st.download_button(format, partial(render, report, format), file, mime, key=f"download_{format}")
+            st.download_button(
+                format, partial(render, report, format), file, mime, key=f"download_{format}"
+            )
     with st.expander("Cite"):
         st.code(CITATION.format(version=__version__), language="bibtex")
         st.caption("And every corpus that the results rest on: `biobench export --format bibtex`.")

@@ -23,7 +23,12 @@ from biobench.report.row import AverageName
 from leaderboard import page
 
 MOST = 5
-AVERAGES = {"paper": "as published", "macro": "macro F1", "micro": "micro F1", "weighted": "weighted F1"}
+AVERAGES = {
+    "paper": "as published",
+    "macro": "macro F1",
+    "micro": "micro F1",
+    "weighted": "weighted F1",
+}
 
 
 @st.cache_data(max_entries=4, show_spinner="Finding the best runs")
@@ -38,7 +43,9 @@ def show() -> None:
     st.title("Compare")
     loaded = page.results()
     ran = sorted({line_name(g.model, g.variant) for g in loaded.groups}, key=str.casefold)
-    names = ran + sorted({line_name(v.model, v.variant) for v in loaded.published} - set(ran), key=str.casefold)
+    names = ran + sorted(
+        {line_name(v.model, v.variant) for v in loaded.published} - set(ran), key=str.casefold
+    )
     pair, shared = _first_pair(page.results_state(), loaded)
     chosen = page.choose_several("Two to five models", names, "models", pair, max_selections=MOST)
     if len(chosen) < 2:
@@ -52,7 +59,9 @@ def show() -> None:
         key, hint = f"tasks_{len(options)}", "all in common"
         tasks = page.choose_several("Only these tasks", options, key, asked, placeholder=hint)
     with right:
-        average: AverageName = page.choose("Average", get_args(AverageName)[::-1], "average", AVERAGES)  # type: ignore[assignment]
+        average: AverageName = page.choose(
+            "Average", get_args(AverageName)[::-1], "average", AVERAGES
+        )  # type: ignore[assignment]
     comparison = _answer(tuple(chosen), tuple(tasks), average, loaded)
     if comparison is None:
         return
@@ -88,7 +97,9 @@ def _options(loaded: Results, chosen: Sequence[str]) -> list[str]:
 def _answer(
     chosen: tuple[str, ...], tasks: tuple[str, ...], average: AverageName, loaded: Results
 ) -> Comparison | None:
-    """The comparison, or why there is none, in words; without that on matched pairs where a ledger is damaged."""
+    """The comparison, or why there is none, in words; without that on matched pairs where a ledger
+    is damaged.
+    """
     ledgers = []
     for name in chosen:
         run = page.trained_by(g for g in loaded.groups if line_name(g.model, g.variant) == name)
@@ -124,21 +135,32 @@ def _compare(
 
 
 def _named(sentence: str, short: Mapping[str, str]) -> str:
-    """A sentence with the models' short names, the longest first: a name may be the beginning of another."""
+    """A sentence with the models' short names, the longest first: a name may be the beginning of
+    another.
+    """
     for name in sorted(short, key=len, reverse=True):
         sentence = sentence.replace(name, short[name])
     return sentence
 
 
 def _pair(result: PairResult, short: Mapping[str, str]) -> None:
-    st.header(f"{page.literal(short[result.first])} minus {page.literal(short[result.second])}", anchor=False)
+    st.header(
+        f"{page.literal(short[result.first])} minus {page.literal(short[result.second])}",
+        anchor=False,
+    )
     st.caption(f"A is the first. Wins {result.wins}, ties {result.ties}, losses {result.losses}.")
     lines = sorted(result.tasks, key=lambda line: -line.difference)
     rows = [_row(line) for line in lines]
     ends = rows if len(rows) <= 2 else (rows[0], rows[-1])
     words = ", ".join(f"{row['task']} {row['difference']:.1f}" for row in ends)
-    page.draw(charts.differences(rows, page.ink()), f"Difference on each task with its interval; the ends: {words}")
-    st.caption("Dot: difference. Line: 95% interval over seeds and test sets, or over the one that is known.")
+    page.draw(
+        charts.differences(rows, page.ink()),
+        f"Difference on each task with its interval; the ends: {words}",
+    )
+    st.caption(
+        "Dot: difference. Line: 95% interval over seeds and test sets, or over the one that is "
+        "known."
+    )
     _show_differences(
         [
             {

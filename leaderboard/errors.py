@@ -1,4 +1,6 @@
-"""One run's predictions, document by document, alone or against another's; with the text where it may be shown."""
+"""One run's predictions, document by document, alone or against another's; with the text where it
+may be shown.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,15 @@ import streamlit as st
 from biobench.errors import UsageError
 from biobench.report.details.marked import to_html
 from biobench.report.details.mistaken import Mistakes, only_labels, read_mistakes, selected
-from biobench.report.details.mistakes import KINDS, NAMES, SIDES, JudgedDocument, by_label, side_by_side, tally
+from biobench.report.details.mistakes import (
+    KINDS,
+    NAMES,
+    SIDES,
+    JudgedDocument,
+    by_label,
+    side_by_side,
+    tally,
+)
 from biobench.report.entrants import line_name
 from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
@@ -43,14 +53,20 @@ def show() -> None:
         st.info("This corpus is under an agreement: neither text nor gold is shown.")
         return
     rivals = {name: g for (name, of), g in groups.items() if of == task and name != model}
-    rival = choose("Against", [ANY, *sorted(rivals)], "against", {ANY: "nobody: one model's mistakes"})
+    rival = choose(
+        "Against", [ANY, *sorted(rivals)], "against", {ANY: "nobody: one model's mistakes"}
+    )
     try:
         mistakes = _mistakes(record.predictions_sha256 or "", record.seed, group, loaded)
         if rival != ANY:
             other = rivals[rival]
             of_seed = record.seed if record.seed in other.seeds else other.seeds[0]
             second = next(r for r in other.records if r.seed == of_seed)
-            _against(mistakes, _mistakes(second.predictions_sha256 or "", of_seed, other, loaded), (model, rival))
+            _against(
+                mistakes,
+                _mistakes(second.predictions_sha256 or "", of_seed, other, loaded),
+                (model, rival),
+            )
             return
     except UsageError as error:
         # what asks for a number is neither right nor wrong
@@ -65,7 +81,10 @@ def _mistakes(predictions: str, seed: int, _group: RunGroup, _loaded: Results) -
     del predictions
     task = own_tasks().get(_group.task)
     return read_mistakes(
-        _loaded, line_name(_group.model, _group.variant), str(task) if task else _group.task, seed=seed
+        _loaded,
+        line_name(_group.model, _group.variant),
+        str(task) if task else _group.task,
+        seed=seed,
     )
 
 
@@ -75,11 +94,22 @@ def _alone(mistakes: Mistakes) -> None:
     confusion = mistakes.confusion
     pair = None
     if confusion:
-        predicted = sorted({name for counted in confusion.values() for name in counted} | set(confusion))
-        rows = [{"gold": plain(g), **{plain(p): c[p] for p in predicted}} for g, c in confusion.items()]
-        st.caption("Documents by gold label (rows) and predicted label (columns). Pick a cell to read its documents.")
+        predicted = sorted(
+            {name for counted in confusion.values() for name in counted} | set(confusion)
+        )
+        rows = [
+            {"gold": plain(g), **{plain(p): c[p] for p in predicted}} for g, c in confusion.items()
+        ]
+        st.caption(
+            "Documents by gold label (rows) and predicted label (columns). Pick a cell to read "
+            "its documents."
+        )
         picked = show_table(
-            pd.DataFrame(rows), on_select="rerun", selection_mode="single-cell", key="confusion", alt="Confusion table"
+            pd.DataFrame(rows),
+            on_select="rerun",
+            selection_mode="single-cell",
+            key="confusion",
+            alt="Confusion table",
         )
         if picked["selection"]["cells"]:
             row, column = picked["selection"]["cells"][0]
@@ -87,13 +117,18 @@ def _alone(mistakes: Mistakes) -> None:
     else:
         kinds = [kind for kind in KINDS if any(counted[kind] for counted in counts.values())]
         show_table(
-            pd.DataFrame([{"label": plain(x)} | {NAMES[k]: c[k] for k in kinds} for x, c in counts.items()]),
+            pd.DataFrame(
+                [{"label": plain(x)} | {NAMES[k]: c[k] for k in kinds} for x, c in counts.items()]
+            ),
             alt="Mistakes by label",
         )
     if pair is not None:
         st.markdown(f"Gold `{pair[0]}`, predicted `{pair[1]}`")
         labels = [(one, only_labels(one) or ("", "")) for one in mistakes.judged]
-        _documents([one for one, (gold, predicted) in labels if (plain(gold), plain(predicted)) == pair], mistakes)
+        _documents(
+            [one for one, (gold, predicted) in labels if (plain(gold), plain(predicted)) == pair],
+            mistakes,
+        )
         return
     if confusion:
         _documents(selected(mistakes), mistakes)
@@ -101,28 +136,46 @@ def _alone(mistakes: Mistakes) -> None:
     left, right = st.columns((7, 3))
     shown = {NAMES[kind]: kind for kind in KINDS}
     with left:
-        kinds_shown = choose_several("Documents with", list(shown), "kinds", [NAMES[k] for k in KINDS[:-1]])
+        kinds_shown = choose_several(
+            "Documents with", list(shown), "kinds", [NAMES[k] for k in KINDS[:-1]]
+        )
     with right:
         label = choose("Label", [ANY, *counts], "label", {ANY: "any label"})
-    _documents(selected(mistakes, [shown[k] for k in kinds_shown], None if label == ANY else label), mistakes)
+    _documents(
+        selected(mistakes, [shown[k] for k in kinds_shown], None if label == ANY else label),
+        mistakes,
+    )
 
 
 def _against(first: Mistakes, second: Mistakes, names: tuple[str, str]) -> None:
-    """What one model gets right and the other does not, in the run of the same seed where there is one."""
+    """What one model gets right and the other does not, in the run of the same seed where there is
+    one.
+    """
     shared = side_by_side(first.judged, second.judged)
     if not shared:
         st.info("These two runs share no test documents.")
         return
     counts = tally((span.label, side) for one in shared for span, side in one.sides.items())
     st.text(f"A: {plain(names[0])} ({first.seed})\nB: {plain(names[1])} ({second.seed})")
-    show_table(pd.DataFrame([{"label": plain(x)} | {side: c[side] for side in SIDES} for x, c in counts.items()]))
-    st.caption("Counted over the gold of the test documents that both runs share; too much is not counted here.")
+    show_table(
+        pd.DataFrame(
+            [{"label": plain(x)} | {side: c[side] for side in SIDES} for x, c in counts.items()]
+        )
+    )
+    st.caption(
+        "Counted over the gold of the test documents that both runs share; too much is not "
+        "counted here."
+    )
     left, right = st.columns((7, 3))
     with left:
         side = choose("Documents with", SIDES[1:3], "side", {s: f"what {s}" for s in SIDES})
     with right:
         label = choose("Label", [ANY, *counts], "label", {ANY: "any label"})
-    differing = [one for one in shared if any(s == side and label in (ANY, g.label) for g, s in one.sides.items())]
+    differing = [
+        one
+        for one in shared
+        if any(s == side and label in (ANY, g.label) for g, s in one.sides.items())
+    ]
     # the marks of the one that is wrong say how it is wrong
     wrong = [one.second if side == SIDES[1] else one.first for one in differing]
     _documents(wrong, first)
@@ -130,12 +183,16 @@ def _against(first: Mistakes, second: Mistakes, names: tuple[str, str]) -> None:
 
 def _documents(judged: Sequence[JudgedDocument], mistakes: Mistakes) -> None:
     if mistakes.no_text:
-        st.caption("No text: the corpus is not available here." if is_public() else plain(mistakes.no_text))
+        st.caption(
+            "No text: the corpus is not available here." if is_public() else plain(mistakes.no_text)
+        )
     if not judged:
         st.info("No document matches.")
         return
     pages = (len(judged) + PAGE - 1) // PAGE
-    page = int(st.number_input("Page", 1, pages, key="page", bind="query-params")) if pages > 1 else 1
+    page = (
+        int(st.number_input("Page", 1, pages, key="page", bind="query-params")) if pages > 1 else 1
+    )
     st.caption(f"{len(judged)} of {len(mistakes.judged)} documents")
     for one in judged[(page - 1) * PAGE : page * PAGE]:
         st.html(to_html(one, mistakes.texts.get(one.document.id, "")))

@@ -37,13 +37,22 @@ def own_tasks() -> dict[str, Path]:
 
 
 HERE = "127.0.0.1"
-"""The address that only this machine reaches: whoever reaches the app reads results, and texts of corpora at hand."""
+"""The address that only this machine reaches: whoever reaches the app reads results, and texts of
+corpora at hand.
+"""
 
 
 def command(port: int, host: str = HERE) -> list[str]:
-    """The command line of the app's server on this machine. host: the address that it listens on."""
+    """The command line of the app's server on this machine. host: the address that it listens
+    on."""
     return [
-        *(sys.executable, "-m", "streamlit", "run", str(Path(__file__).resolve().parent / "app.py")),
+        *(
+            sys.executable,
+            "-m",
+            "streamlit",
+            "run",
+            str(Path(__file__).resolve().parent / "app.py"),
+        ),
         *("--server.port", str(port)),
         *("--server.address", host),
         # the app opens in whatever browser the reader likes, and asks for no e-mail address
@@ -73,14 +82,21 @@ def launch(
 
     On POSIX this process becomes the server; elsewhere the server's exit status is given.
 
-    pretraining_dir: where the runs of the pretraining view lie; `pretraining` in the results folder without one.
-    data_dir: where the corpora lie whose texts are shown. tasks: YAML files of own tasks; SpecError where one is wrong.
+    pretraining_dir: where the runs of the pretraining view lie; `pretraining` in the results folder
+    without one.
+    data_dir: where the corpora lie whose texts are shown. tasks: YAML files of own tasks; SpecError
+    where one is wrong.
     """
     folder = Path(results_dir)
     if pretraining_dir is not None and not Path(pretraining_dir).is_dir():
-        raise UsageError(f"'{pretraining_dir}' is not a folder", hint="give a folder of runs with --pretraining-dir")
+        raise UsageError(
+            f"'{pretraining_dir}' is not a folder",
+            hint="give a folder of runs with --pretraining-dir",
+        )
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"'{folder}' is not a folder", hint="give a results folder with --results-dir")
+        raise UsageError(
+            f"'{folder}' is not a folder", hint="give a results folder with --results-dir"
+        )
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, socket.SOCK_STREAM) as probe:
@@ -109,7 +125,8 @@ def launch(
     if os.name == "posix":
         sys.stdout.flush()
         sys.stderr.flush()
-        # the command becomes the server, so that whatever ends the one, a SIGKILL too, ends the other
+        # the command becomes the server, so that whatever ends the one, a SIGKILL too, ends the
+        # other
         os.execve(words[0], words, environment)
     try:
         return subprocess.run(words, env=environment, check=False).returncode

@@ -1,4 +1,6 @@
-"""One model: what it is, where it stands, its scores beside the best under the same protocol, its seeds, its cost."""
+"""One model: what it is, where it stands, its scores beside the best under the same protocol, its
+seeds, its cost.
+"""
 
 from __future__ import annotations
 
@@ -48,14 +50,22 @@ def show() -> None:
     with st.container(horizontal=True, gap="medium"):
         for one, mine in entries[chosen]:
             if mine.mean is None:
-                st.metric(f"{one.title}, not ranked", f"{len(mine.cells)} of {len(one.shared)} tasks", width="content")
+                st.metric(
+                    f"{one.title}, not ranked",
+                    f"{len(mine.cells)} of {len(one.shared)} tasks",
+                    width="content",
+                )
             else:
                 place = (
                     "not ranked"
                     if mine.rank is None
                     else f"rank {mine.rank} of {sum(e.rank is not None for e in one.entries)}"
                 )
-                st.metric(f"{one.title}, mean of {len(one.shared)}: {place}", page.score(mine.mean), width="content")
+                st.metric(
+                    f"{one.title}, mean of {len(one.shared)}: {place}",
+                    page.score(mine.mean),
+                    width="content",
+                )
     for one, mine in entries[chosen]:
         page.show_table(
             _table(one, mine),
@@ -82,7 +92,9 @@ def show() -> None:
 
 
 def _table(one: Ranking, entry: Entry) -> pd.DataFrame:
-    """A row a task: the score, the best under the same protocol, the best baseline, and what the run cost."""
+    """A row a task: the score, the best under the same protocol, the best baseline, and what the
+    run cost.
+    """
     rows = []
     for task, row in entry.cells.items():
         alike = [e for e in one.entries if task in e.cells and e.protocol == entry.protocol]
@@ -95,29 +107,44 @@ def _table(one: Ranking, entry: Entry) -> pd.DataFrame:
                 "score": page.score(row),
                 "behind the best": 100 * (best.cells[task].mean - row.mean),
                 "best": f"{100 * best.cells[task].mean:.1f} ({plain(best.name)})",
-                "best baseline": None if bar is None else f"{100 * bar.mean:.1f} ({plain(bar.model)})",
+                "best baseline": None
+                if bar is None
+                else f"{100 * bar.mean:.1f} ({plain(bar.model)})",
                 "seeds": str(row.n_seeds) if row.n_seeds else None,
                 "seconds a run": row.seconds,
-                "peak memory, GB": None if row.peak_memory_bytes is None else row.peak_memory_bytes / 1e9,
-                "documents cut": None if row.truncated_documents is None else str(row.truncated_documents),
+                "peak memory, GB": None
+                if row.peak_memory_bytes is None
+                else row.peak_memory_bytes / 1e9,
+                "documents cut": None
+                if row.truncated_documents is None
+                else str(row.truncated_documents),
                 "gold lost": None if row.lost_gold is None else str(row.lost_gold),
                 "in its training text": "test documents" if marked(row.contamination) else None,
             }
         )
-    # what is known of no task (a baseline that nobody measured, costs of printed scores) has no column
+    # what is known of no task (a baseline that nobody measured, costs of printed scores) has no
+    # column
     return pd.DataFrame(rows).dropna(axis="columns", how="all")
 
 
 def _card(groups: Sequence[RunGroup]) -> None:
     record, brief = groups[0].records[0], groups[0].briefs[0]
     started = [b.started[:10] for g in groups for b in g.briefs]
-    programs = sorted({f"BioBench {r.provenance.biobench}, {r.provenance.device}" for g in groups for r in g.records})
+    programs = sorted(
+        {
+            f"BioBench {r.provenance.biobench}, {r.provenance.device}"
+            for g in groups
+            for r in g.records
+        }
+    )
     licence = next((r.model.licence for g in groups for r in g.records if r.model.licence), None)
     about = {
         "revision": record.model.revision or "–",
         "architecture": record.model.architecture,
         "parameters": f"{record.model.parameters:,}",
-        "window, tokens": ", ".join(str(w) for w in sorted({g.records[0].windows.max_length for g in groups})),
+        "window, tokens": ", ".join(
+            str(w) for w in sorted({g.records[0].windows.max_length for g in groups})
+        ),
         "weights hash": record.model.hash[:16],
         "evaluated": " – ".join(dict.fromkeys((min(started), max(started)))),
         "made with": "; ".join(programs),

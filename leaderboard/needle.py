@@ -1,4 +1,5 @@
-"""Needle in a haystack: who reads how far, and length x position maps, several models side by side."""
+"""Needle in a haystack: who reads how far, and length x position maps, several models side by
+side."""
 
 from __future__ import annotations
 
@@ -15,7 +16,18 @@ from biobench.report.entrants import line_name
 from biobench.report.groups import RunGroup
 from biobench.report.names import without_revisions
 from leaderboard.launch import is_public
-from leaderboard.page import choose, choose_several, draw, ink, key_of, literal, results, results_dir, show_table, text
+from leaderboard.page import (
+    choose,
+    choose_several,
+    draw,
+    ink,
+    key_of,
+    literal,
+    results,
+    results_dir,
+    show_table,
+    text,
+)
 
 MOST = 6
 
@@ -27,7 +39,10 @@ def show() -> None:
     if not groups:
         st.info("There are no needle runs here yet.")
         if not is_public():
-            st.code(f"biobench run MODEL --suite needle --results-dir {results_dir().name}", language="bash")
+            st.code(
+                f"biobench run MODEL --suite needle --results-dir {results_dir().name}",
+                language="bash",
+            )
         return
     task = choose("Task", sorted({g.task for g in groups}), "task")
     group_of = {key_of((g.model, g.variant, g.source)): g for g in groups if g.task == task}
@@ -49,7 +64,10 @@ def shown_names(grids: Sequence[NeedleGrid]) -> list[str]:
     short = without_revisions(line_name(g.model, g.variant) for g in grids)
     names = [short[line_name(g.model, g.variant)] for g in grids]
     times = Counter(names)
-    return [f"{name} · {g.source}" if times[name] > 1 else name for name, g in zip(names, grids, strict=True)]
+    return [
+        f"{name} · {g.source}" if times[name] > 1 else name
+        for name, g in zip(names, grids, strict=True)
+    ]
 
 
 def _ranking(grids: Sequence[NeedleGrid]) -> None:
@@ -59,17 +77,29 @@ def _ranking(grids: Sequence[NeedleGrid]) -> None:
     unit = grids[0].unit
     if above:
         first = names[above[0]]
-        st.subheader(f"{literal(above[0])} reads furthest: up to {first.reads_up_to:,} {unit}", anchor=False)
+        st.subheader(
+            f"{literal(above[0])} reads furthest: up to {first.reads_up_to:,} {unit}", anchor=False
+        )
     else:
         st.subheader("No model here is above chance, so none leads", anchor=False)
     rows = [
-        {"model": name, "length": n, "score": 100 * (share.mean if share else CHANCE), "read": share is not None}
+        {
+            "model": name,
+            "length": n,
+            "score": 100 * (share.mean if share else CHANCE),
+            "read": share is not None,
+        }
         for name, grid in names.items()
         for n in grid.lengths
         for share in [grid.share(n)]
     ]
-    reach = ", ".join(f"{name} {grid.reads_up_to or 'not above chance'}" for name, grid in names.items())
-    draw(charts.lengths(rows, unit, ink()), f"Accuracy by length, one line a model, chance at 50; reads up to: {reach}")
+    reach = ", ".join(
+        f"{name} {grid.reads_up_to or 'not above chance'}" for name, grid in names.items()
+    )
+    draw(
+        charts.lengths(rows, unit, ink()),
+        f"Accuracy by length, one line a model, chance at 50; reads up to: {reach}",
+    )
     lengths = sorted({n for grid in grids for n in grid.lengths})
     table = [
         {
@@ -77,16 +107,24 @@ def _ranking(grids: Sequence[NeedleGrid]) -> None:
             "reads up to": f"{grid.reads_up_to:,}" if grid.reads_up_to else "at chance",
             "over all lengths": 100 * grid.over_all_lengths,
         }
-        | {f"{n:,}": 100 * share.mean if share else None for n in lengths for share in [grid.share(n)]}
+        | {
+            f"{n:,}": 100 * share.mean if share else None
+            for n in lengths
+            for share in [grid.share(n)]
+        }
         | {"window": f"{grid.window:,}"}
         for name, grid in names.items()
     ]
     show_table(
-        pd.DataFrame(table), config={"model": st.column_config.TextColumn(pinned=True)}, alt="Accuracy by length"
+        pd.DataFrame(table),
+        config={"model": st.column_config.TextColumn(pinned=True)},
+        alt="Accuracy by length",
     )
     st.caption(
-        "Reads up to: the last length, from the shortest on, at which the whole interval is above guessing (50, the "
-        "dashed line). Over all lengths: each counts once, and one beyond the window as guessing (hollow in the chart)."
+        "Reads up to: the last length, from the shortest on, at which the whole interval is above "
+        "guessing (50, the "
+        "dashed line). Over all lengths: each counts once, and one beyond the window as guessing "
+        "(hollow in the chart)."
     )
 
 
@@ -96,7 +134,12 @@ def read_grids(groups: Sequence[RunGroup]) -> list[NeedleGrid]:
     for group in groups:
         try:
             # changes when a run is made again or scored again
-            grids.append(_read(repr([(group.store.root, b.key, b.started, b.scores) for b in group.briefs]), group))
+            grids.append(
+                _read(
+                    repr([(group.store.root, b.key, b.started, b.scores) for b in group.briefs]),
+                    group,
+                )
+            )
         except BioBenchError as error:
             st.warning(f"{text(group.model)}: {text(error.what)}; {text(error.hint)}")
     return grids
@@ -110,10 +153,14 @@ def _read(state: str, _group: RunGroup) -> NeedleGrid:
 
 
 def show_maps(grids: Sequence[NeedleGrid], names: Sequence[str]) -> None:
-    """A table a grid: lengths down, positions across, margins last; tinted by accuracy from chance to all right."""
+    """A table a grid: lengths down, positions across, margins last; tinted by accuracy from chance
+    to all right.
+    """
     st.caption(
-        "Accuracy in percent by length of the document and place of the fact, with the interval for other examples of "
-        "the same kind, 95% over all cells together. The tint goes from chance (50) to all right (100); n/a: beyond "
+        "Accuracy in percent by length of the document and place of the fact, with the interval "
+        "for other examples of "
+        "the same kind, 95% over all cells together. The tint goes from chance (50) to all right "
+        "(100); n/a: beyond "
         "the model's window."
     )
     with st.container(horizontal=True):

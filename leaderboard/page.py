@@ -1,4 +1,6 @@
-"""What every page stands on: the results folder, choices that live in the link, tables, charts and messages."""
+"""What every page stands on: the results folder, choices that live in the link, tables, charts and
+messages.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def results_dir() -> Path:
 
 
 def pretraining_dir() -> Path:
-    """The folder of pretraining runs: named by the environment, else `pretraining` in the results folder."""
+    """The folder of pretraining runs: named by the environment, else `pretraining` in the results
+    folder.
+    """
     return Path(os.environ.get(PRETRAINING_VARIABLE) or results_dir() / FOLDER).resolve()
 
 
@@ -73,13 +77,17 @@ def pretraining() -> Pretraining:
 
 
 def trained_by(groups: Iterable[RunGroup]) -> TrainingRun | None:
-    """The pretraining run that exported the encoder of these runs, known by its weights; None where none did."""
+    """The pretraining run that exported the encoder of these runs, known by its weights; None where
+    none did.
+    """
     weights = dict.fromkeys(g.briefs[0].weights for g in groups)
     return next((run for w in weights if (run := pretraining().of_model(w)) is not None), None)
 
 
 def text(message: object) -> str:
-    """A message for Markdown: as it stands, without control characters and without where the server's files lie."""
+    """A message for Markdown: as it stands, without control characters and without where the
+    server's files lie.
+    """
     shown = str(message)
     for folder in (results_dir(), pretraining_dir()):
         shown = shown.replace(f"{folder}{os.sep}", "")
@@ -87,12 +95,14 @@ def text(message: object) -> str:
 
 
 def literal(words: str) -> str:
-    """Text for the places where Streamlit reads Markdown (titles, table cells): shown as it stands."""
+    """Text for the places where Streamlit reads Markdown (titles, table cells): shown as it
+    stands."""
     return "".join(f"\\{c}" if c in "\\`*_[]<>|~$:#" else c for c in words)
 
 
 def without_commands(note: str) -> str:
-    """A note of the report; on a public board without the commands, which its readers cannot run."""
+    """A note of the report; on a public board without the commands, which its readers cannot
+    run."""
     parts = note.split("; ")
     return "; ".join(part for part in parts if "`biobench " not in part) if is_public() else note
 
@@ -108,35 +118,51 @@ def show_notes(title: str, notes: Sequence[str]) -> None:
 def say_no_runs() -> None:
     """Why there is no run to browse."""
     if results().refusals:
-        st.warning("All runs here are on tasks that fail their gate on this data; they are not shown or ranked.")
+        st.warning(
+            "All runs here are on tasks that fail their gate on this data; they are not shown or "
+            "ranked."
+        )
         for refusal in results().refusals:
             st.text(plain_note(f"{refusal.group.task}: {'; '.join(refusal.reasons)}"))
     else:
         st.info("There are no runs to browse yet.")
 
 
-def choose(label: str, options: Sequence[str], key: str, names: Mapping[str, str] | None = None, **how: Any) -> str:
-    """A select box whose choice is in the link; without it, the first option. `options` must not be empty."""
+def choose(
+    label: str, options: Sequence[str], key: str, names: Mapping[str, str] | None = None, **how: Any
+) -> str:
+    """A select box whose choice is in the link; without it, the first option. `options` must not be
+    empty.
+    """
     shown = names or {}
     asked = st.query_params.get(key)
     if asked and key not in st.session_state and asked not in {shown.get(o, o) for o in options}:
-        st.warning(f"The link names something that is not here: {text(asked)}. Something else is shown in its place.")
+        st.warning(
+            f"The link names something that is not here: {text(asked)}. Something else is shown "
+            f"in its place."
+        )
     chosen: str = st.selectbox(
         label, options, key=key, format_func=lambda o: shown.get(o, o), bind="query-params", **how
     )
     return chosen
 
 
-def choose_several(label: str, options: Sequence[str], key: str, default: Sequence[str] = (), **how: Any) -> list[str]:
+def choose_several(
+    label: str, options: Sequence[str], key: str, default: Sequence[str] = (), **how: Any
+) -> list[str]:
     """As `choose`, several."""
     asked = [value for value in st.query_params.get_all(key) if value and value not in options]
     if asked and key not in st.session_state:
         st.warning(f"The link names something that is not here: {text(', '.join(asked))}.")
-    return list(st.multiselect(label, options, default=list(default), key=key, bind="query-params", **how))
+    return list(
+        st.multiselect(label, options, default=list(default), key=key, bind="query-params", **how)
+    )
 
 
 def key_of(line: Line) -> str:
-    """A line's name in the link: model and variant, the source where it is not a run of this folder."""
+    """A line's name in the link: model and variant, the source where it is not a run of this
+    folder.
+    """
     name = line_name(line[0], line[1])
     return name if line[2] == "run" else f"{name} · {line[2]}"
 
@@ -169,7 +195,8 @@ def ink() -> str:
 
 def draw(chart: Any, alt: str, **options: Any) -> None:
     """A chart as wide as its place. alt: what it shows, for whoever does not see it."""
-    # the framework's own labels are fainter than text may be, and it moves the first name off its line
+    # the framework's own labels are fainter than text may be, and it moves the first name off its
+    # line
     legible = chart.configure_axis(labelColor=ink(), titleColor=ink())
     legible = legible.configure_axisY(labelFlush=False).configure_legend(labelColor=ink())
     st.altair_chart(legible, **({"width": "stretch"} | options), alt=alt)
@@ -179,16 +206,23 @@ WHOLE = 30
 """Rows of a table that is shown whole; a longer one scrolls."""
 
 
-def show_table(frame: Any, digits: int = 1, config: Mapping[str, Any] | None = None, **options: Any) -> Any:
+def show_table(
+    frame: Any, digits: int = 1, config: Mapping[str, Any] | None = None, **options: Any
+) -> Any:
     """A table without its index; numbers with so many digits, unless `config` says otherwise."""
     data = frame if isinstance(frame, pd.DataFrame) else frame.data
     floats: dict[str, Any] = {
-        str(name): st.column_config.NumberColumn(format=f"%.{digits}f") for name in data.select_dtypes("float")
+        str(name): st.column_config.NumberColumn(format=f"%.{digits}f")
+        for name in data.select_dtypes("float")
     }
     shape = {"placeholder": "–", "height": "content" if len(data) <= WHOLE else "auto"}
-    return st.dataframe(frame, hide_index=True, column_config=floats | dict(config or {}), **(shape | options))
+    return st.dataframe(
+        frame, hide_index=True, column_config=floats | dict(config or {}), **(shape | options)
+    )
 
 
 def facts(pairs: Mapping[str, str]) -> None:
-    """Names and values below each other. The values are Markdown: whoever puts a user's text in makes it literal."""
+    """Names and values below each other. The values are Markdown: whoever puts a user's text in
+    makes it literal.
+    """
     st.table(pd.DataFrame(pairs.items(), columns=["", " "]).set_index(""), hide_header=True)

@@ -1,4 +1,6 @@
-"""Pretraining: runs here (loss, rates, ledgers, CKA), and studies here with the experiments that papers published."""
+"""Pretraining: runs here (loss, rates, ledgers, CKA), and studies here with the experiments that
+papers published.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,16 @@ from biobench.report.details.pretraining import Pretraining, StudyTable, Trainin
 from biobench.report.literature.experiments import Experiment
 from biobench.report.printers import plain_note
 from leaderboard.launch import is_public
-from leaderboard.page import choose, choose_several, draw, literal, pretraining, results, show_table, text
+from leaderboard.page import (
+    choose,
+    choose_several,
+    draw,
+    literal,
+    pretraining,
+    results,
+    show_table,
+    text,
+)
 
 MOST = len(charts.COLOURS)
 
@@ -28,15 +39,22 @@ def show() -> None:
         with st.expander(f"Findings ({len(trained.findings)})"):
             for finding in trained.findings:
                 st.markdown(f"{text(finding)}\n→ {text(finding.hint)}")
-    here, experiments = st.tabs(["Runs here", "Experiments"], default=None if trained.runs else "Experiments")
+    here, experiments = st.tabs(
+        ["Runs here", "Experiments"], default=None if trained.runs else "Experiments"
+    )
     with here:
         if not trained.runs and not trained.analyses:
-            st.info("There are no pretraining runs here. Put them below “pretraining” in the results folder.")
+            st.info(
+                "There are no pretraining runs here. Put them below “pretraining” in the results "
+                "folder."
+            )
             if not is_public():
                 st.code("biobench leaderboard --pretraining-dir FOLDER", language="bash")
         if trained.runs:
             names = [run.name for run in trained.runs]
-            chosen = choose_several("Up to six runs", names, "runs", _first(names), max_selections=MOST)
+            chosen = choose_several(
+                "Up to six runs", names, "runs", _first(names), max_selections=MOST
+            )
             _charts([run for run in trained.runs if run.name in chosen])
             _ledgers(trained.runs)
         if trained.analyses:
@@ -48,7 +66,10 @@ def show() -> None:
 
 def _first(names: Sequence[str]) -> list[str]:
     """Names that end in detour and twin, else the first two."""
-    pair = [next((n for n in names if n.rsplit("/", 1)[-1].endswith(word)), None) for word in ("detour", "twin")]
+    pair = [
+        next((n for n in names if n.rsplit("/", 1)[-1].endswith(word)), None)
+        for word in ("detour", "twin")
+    ]
     return [n for n in pair if n] if all(pair) else list(names[:2])
 
 
@@ -67,7 +88,8 @@ def _charts(runs: Sequence[TrainingRun]) -> None:
             st.header(title, anchor=False)
             draw(chart, f"{title}: curves over the training")
     st.caption(
-        "Lines: training; diamonds: held-out windows. Objectives differ in what they predict: losses compare within "
+        "Lines: training; diamonds: held-out windows. Objectives differ in what they predict: "
+        "losses compare within "
         "one objective only."
     )
     skipped = max(run.skipped for run in runs)
@@ -85,7 +107,11 @@ def _ledgers(runs: Sequence[TrainingRun]) -> None:
     with left:
         one = choose("A", sorted(with_ledger, key=lambda n: n != first[0]), "ledger_a")
     with right:
-        other = choose("B", sorted((n for n in with_ledger if n != one), key=lambda n: n != first[1]), "ledger_b")
+        other = choose(
+            "B",
+            sorted((n for n in with_ledger if n != one), key=lambda n: n != first[1]),
+            "ledger_b",
+        )
     try:
         table = ledger_table(with_ledger[one], with_ledger[other])
     except StoreError as error:
@@ -113,22 +139,35 @@ def _cka(trained: Pretraining) -> None:
     left, right = st.columns(2)
     with left:
         chosen = names[choose("Analysis", list(names), "analysis")]
-    present = [e for e in ("debiased", "biased") if any(x["estimator"] == e for x in chosen.data["lines"])]
+    present = [
+        e for e in ("debiased", "biased") if any(x["estimator"] == e for x in chosen.data["lines"])
+    ]
     if not present:
         st.info("This analysis holds no layers.")
         return
     with right:
         estimator = choose("Estimator", present, "estimator")
     st.text(f"A: {chosen.pair[0]}\nB: {chosen.pair[1]}")
-    draw(cka_chart(chosen.data, estimator=estimator), "Divergence of representations by layer", width="content")
-    st.caption("Bars: 95% jackknife intervals over texts. Seed noise: two runs that differ by the training seed alone.")
+    draw(
+        cka_chart(chosen.data, estimator=estimator),
+        "Divergence of representations by layer",
+        width="content",
+    )
+    st.caption(
+        "Bars: 95% jackknife intervals over texts. Seed noise: two runs that differ by the "
+        "training seed alone."
+    )
 
 
 def _studies(studies: Sequence[StudyTable]) -> None:
-    """One table a study that was made here: mean scores of the arms and their differences to the reference."""
+    """One table a study that was made here: mean scores of the arms and their differences to the
+    reference.
+    """
     if studies:
         st.header("Studies here", anchor=False)
-    for study in sorted(studies, key=lambda s: -sum(r.budget * len(r.scores) for r in s.rows)):  # the largest first
+    for study in sorted(
+        studies, key=lambda s: -sum(r.budget * len(r.scores) for r in s.rows)
+    ):  # the largest first
         st.subheader(literal(study.study[:1].upper() + study.study[1:]), anchor=False)
         rows = [
             {
@@ -136,7 +175,9 @@ def _studies(studies: Sequence[StudyTable]) -> None:
                 "tokens": f"{row.budget / 1e6:,.1f} M",
                 "pretraining seeds": str(len(row.scores)),
                 "mean, %": "–" if row.mean is None else f"{100 * row.mean:.1f}",
-                "difference, points": "–" if row.difference is None else f"{100 * row.difference:+.1f}",
+                "difference, points": "–"
+                if row.difference is None
+                else f"{100 * row.difference:+.1f}",
                 "95% interval": row.spread,
             }
             for row in study.rows
@@ -145,7 +186,8 @@ def _studies(studies: Sequence[StudyTable]) -> None:
 
 
 def _published() -> None:
-    """One table an experiment of the chosen publication, each with what of ours it compares with."""
+    """One table an experiment of the chosen publication, each with what of ours it compares
+    with."""
     publications = {p.source: p for p in results().experiments}
     if not publications:
         st.info("There are no published experiments here.")

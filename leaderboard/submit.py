@@ -40,8 +40,10 @@ def show() -> None:
     """Draw the view."""
     st.title("Check a submission")
     st.markdown(
-        "A submission is the pack that `biobench submit` makes: records, predictions and a manifest. Every score is "
-        "computed again from the predictions. Nothing is kept here; send the pack as the results repository says."
+        "A submission is the pack that `biobench submit` makes: records, predictions and a "
+        "manifest. Every score is "
+        "computed again from the predictions. Nothing is kept here; send the pack as the results "
+        "repository says."
     )
     st.code("biobench submit MODEL\nbiobench verify-submission submissions/MODEL", language="bash")
     most = UPLOAD_BYTES // 2**20
@@ -64,7 +66,9 @@ def show() -> None:
             key="pack_here",
             format_func=lambda p: "–" if p is None else plain(f"{p.parent.name}/{p.name}"),
         )
-    if not st.button("Check", key="check", type="primary", disabled=uploaded is None and chosen is None):
+    if not st.button(
+        "Check", key="check", type="primary", disabled=uploaded is None and chosen is None
+    ):
         return
     with st.spinner("Scoring again from the predictions"):
         if uploaded is not None:
@@ -84,18 +88,29 @@ def _verdict(verification: Verification) -> None:
     tell, words = VERDICTS[verification.state]
     tell(f"{literal(plain(verification.model)) or 'Submission'}: {words}")
     counts = {RUNS[one]: f"{verification.count(one)} / {len(verification.runs)}" for one in STATES}
-    counts |= {name: str(sum(c.grade == grade for c in verification.checks)) for grade, name in GRADES.items()}
+    counts |= {
+        name: str(sum(c.grade == grade for c in verification.checks))
+        for grade, name in GRADES.items()
+    }
     with st.container(horizontal=True, gap="medium"):
         for label, count in counts.items():
             st.metric(label, count, width="content")
     if verification.checks:
-        order = sorted(verification.checks, key=lambda c: (list(GRADES).index(c.grade), c.code, c.where))
+        order = sorted(
+            verification.checks, key=lambda c: (list(GRADES).index(c.grade), c.code, c.where)
+        )
         rows = [
-            {"code": c.code, "grade": GRADES[c.grade], "where": plain(c.where), "what": plain(c.what)}
+            {
+                "code": c.code,
+                "grade": GRADES[c.grade],
+                "where": plain(c.where),
+                "what": plain(c.what),
+            }
             for c in order[:MOST_LINES]
         ]
         show_table(pd.DataFrame(rows))
         st.caption(
-            "Codes: L layout, M manifest, R record, T task, D data, P predictions, S score, C completeness, W waiting. "
+            "Codes: L layout, M manifest, R record, T task, D data, P predictions, S score, C "
+            "completeness, W waiting. "
             "Errors refuse, findings for a maintainer wait for one, warnings do neither."
         )

@@ -28,7 +28,10 @@ LONG_HEADING = 9
 """Letters of a task's id from which on its heading is a part of it."""
 MOST_ROWS = 16
 """Rows that a table shows before it scrolls."""
-HERE, LINE = "background-color: rgba(0, 114, 178, 0.13)", "background-color: rgba(128, 128, 128, 0.18)"
+HERE, LINE = (
+    "background-color: rgba(0, 114, 178, 0.13)",
+    "background-color: rgba(128, 128, 128, 0.18)",
+)
 LAST = ("by task", "size", "seeds", "result")
 """Columns behind the scores."""
 HELP = {
@@ -39,9 +42,14 @@ HELP = {
 
 
 def shown_names(entries: Sequence[Entry]) -> dict[str, str]:
-    """Name -> as it is read: the protocol is said once, above, and a revision stays where it tells two apart."""
+    """Name -> as it is read: the protocol is said once, above, and a revision stays where it tells
+    two apart.
+    """
     short = without_revisions(e.model for e in entries)
-    return {e.name: short[e.model] if e.variant == e.protocol else f"{short[e.model]} [{e.variant}]" for e in entries}
+    return {
+        e.name: short[e.model] if e.variant == e.protocol else f"{short[e.model]} [{e.variant}]"
+        for e in entries
+    }
 
 
 def entry_key(entry: Entry) -> str:
@@ -57,7 +65,9 @@ def result_of(entry: Entry) -> str:
 
 
 def rows_of(one: Ranking, hidden: Callable[[Entry], bool], sort: str) -> list[Entry | None]:
-    """The entries on show, None for the line of baselines: below the last that is above it, or at the end."""
+    """The entries on show, None for the line of baselines: below the last that is above it, or at
+    the end.
+    """
 
     def place(entry: Entry) -> tuple[bool, float, str]:
         if sort == "parameters":
@@ -72,12 +82,17 @@ def rows_of(one: Ranking, hidden: Callable[[Entry], bool], sort: str) -> list[En
     rows: list[Entry | None] = list(entries)
     if one.baseline:
         bar = one.baseline_mean
-        above = [e.rank is not None and e.mean is not None and (bar is None or e.mean.mean > bar) for e in one.entries]
+        above = [
+            e.rank is not None and e.mean is not None and (bar is None or e.mean.mean > bar)
+            for e in one.entries
+        ]
         rows.insert(len(rows) if sort in known else sum(above), None)
     return [entry for entry in rows if entry is None or not hidden(entry)]
 
 
-def _cells(one: Ranking, entry: Entry | None, kinds: Sequence[str], order: Sequence[TaskInfo]) -> dict[str, str | None]:
+def _cells(
+    one: Ranking, entry: Entry | None, kinds: Sequence[str], order: Sequence[TaskInfo]
+) -> dict[str, str | None]:
     """What a row says, as text."""
     scores = one.baseline if entry is None else entry.cells
     tasks = {c.id: page.score(scores[c.id]) if c.id in scores else None for c in order}
@@ -92,8 +107,14 @@ def _cells(one: Ranking, entry: Entry | None, kinds: Sequence[str], order: Seque
         rank = (entry.protocol or "full").split()[0]
     by_task = None if entry.mean is None else entry.mean.task_mean
     return (
-        {"rank": None if rank is None else str(rank), "mean": None if entry.mean is None else page.score(entry.mean)}
-        | {kind: f"{100 * entry.kinds[kind].mean:.1f}" if kind in entry.kinds else None for kind in kinds}
+        {
+            "rank": None if rank is None else str(rank),
+            "mean": None if entry.mean is None else page.score(entry.mean),
+        }
+        | {
+            kind: f"{100 * entry.kinds[kind].mean:.1f}" if kind in entry.kinds else None
+            for kind in kinds
+        }
         | tasks
         | about
         | {
@@ -104,8 +125,12 @@ def _cells(one: Ranking, entry: Entry | None, kinds: Sequence[str], order: Seque
     )
 
 
-def show_ranking(one: Ranking, hidden: Callable[[Entry], bool], sort: str, *, several: bool) -> None:
-    """Rank, name and scores first, then what is known besides. several: other tables stand on the page."""
+def show_ranking(
+    one: Ranking, hidden: Callable[[Entry], bool], sort: str, *, several: bool
+) -> None:
+    """Rank, name and scores first, then what is known besides. several: other tables stand on the
+    page.
+    """
     rows = rows_of(one, hidden, sort)
     title = f"**{page.literal(one.title)}**" if several else ""
     with st.container(key=f"bb_table_{one.view.replace(' ', '_')}", gap="xsmall"):
@@ -115,13 +140,24 @@ def show_ranking(one: Ranking, hidden: Callable[[Entry], bool], sort: str, *, se
             st.info("Nothing matches these filters.")
             return
         names = shown_names(one.entries)
-        kinds = [kind for kind in dict.fromkeys(KINDS.values()) if any(kind in e.kinds for e in one.entries)]
-        # the mean of a kind with one task is that task's column; both means are one where no corpus has two tasks
+        kinds = [
+            kind
+            for kind in dict.fromkeys(KINDS.values())
+            if any(kind in e.kinds for e in one.entries)
+        ]
+        # the mean of a kind with one task is that task's column; both means are one where no corpus
+        # has two tasks
         of_kind = list(KINDS)
         tasks_of = Counter(KINDS.get(c.type) for c in one.columns if c.id in one.shared)
-        kinds = [kind for kind in kinds if tasks_of[kind] > 1] if len(kinds) < len(one.shared) else []
+        kinds = (
+            [kind for kind in kinds if tasks_of[kind] > 1] if len(kinds) < len(one.shared) else []
+        )
         order = sorted(
-            one.columns, key=lambda c: (c.id not in one.shared, of_kind.index(c.type) if c.type in of_kind else 9)
+            one.columns,
+            key=lambda c: (
+                c.id not in one.shared,
+                of_kind.index(c.type) if c.type in of_kind else 9,
+            ),
         )
         columns = ["rank", "model", "mean", *kinds, *(c.id for c in order), *LAST]
         links = [
@@ -130,7 +166,10 @@ def show_ranking(one: Ranking, hidden: Callable[[Entry], bool], sort: str, *, se
             else page.link_to("models", "model", entry_key(entry), names[entry.name])
             for entry in rows
         ]
-        cells = [_cells(one, entry, kinds, order) | {"model": link} for entry, link in zip(rows, links, strict=True)]
+        cells = [
+            _cells(one, entry, kinds, order) | {"model": link}
+            for entry, link in zip(rows, links, strict=True)
+        ]
         if all(row.get("by task") == str(row["mean"]).split()[0] for row in cells if row["rank"]):
             columns.remove("by task")
         frame = pd.DataFrame(cells, columns=columns)
@@ -146,40 +185,63 @@ def show_ranking(one: Ranking, hidden: Callable[[Entry], bool], sort: str, *, se
             key=f"rows_{one.view}",
             alt=f"Scores of all models: {one.title}",
         )
-        selected = [entry for i in picked["selection"]["rows"] if i < len(rows) and (entry := rows[i]) is not None]
+        selected = [
+            entry
+            for i in picked["selection"]["rows"]
+            if i < len(rows) and (entry := rows[i]) is not None
+        ]
         chosen = list(dict.fromkeys(entry.name for entry in selected))
-        if 2 <= len(chosen) <= 5 and st.button("Compare the picked models", type="primary", key=f"compare_{one.view}"):
+        if 2 <= len(chosen) <= 5 and st.button(
+            "Compare the picked models", type="primary", key=f"compare_{one.view}"
+        ):
             st.switch_page(st.session_state["pages"]["Compare"], query_params={"models": chosen})
 
 
 def headings(tasks: Sequence[str]) -> dict[str, str]:
-    """Task -> a heading that no column cuts: the first or last part of a long id where no other task has it."""
+    """Task -> a heading that no column cuts: the first or last part of a long id where no other
+    task has it.
+    """
     shown: dict[str, str] = {}
     for task in tasks:
-        parts = [part for part in (task.split("_")[0], task.split("_")[-1]) if len(part) > 2 and not part.isdigit()]
+        parts = [
+            part
+            for part in (task.split("_")[0], task.split("_")[-1])
+            if len(part) > 2 and not part.isdigit()
+        ]
         alone = [p for p in parts if sum(p in other.split("_") for other in tasks) == 1]
         shown[task] = alone[0] if len(task) > LONG_HEADING and alone else task
     return shown
 
 
 def _columns(frame: pd.DataFrame, order: Sequence[TaskInfo]) -> dict[str, Any]:
-    """Widths after content and heading, so that every score stands on a screen of 1,280 pixels: where these are too
-    many, long names of models are cut, never a heading; names and ranks pinned."""
+    """Widths after content and heading, so that every score stands on a screen of 1,280 pixels:
+    where these are too many, long names of models are cut, never a heading; names and ranks pinned.
+    """
     short = headings([c.id for c in order])
-    longest = {str(name): frame[name].map(lambda cell: len(str(cell)) if cell else 0).max() for name in frame.columns}
-    longest["model"] = frame["model"].map(lambda link: len(unquote(str(link).partition("#")[2]))).max()
+    longest = {
+        str(name): frame[name].map(lambda cell: len(str(cell)) if cell else 0).max()
+        for name in frame.columns
+    }
+    longest["model"] = (
+        frame["model"].map(lambda link: len(unquote(str(link).partition("#")[2]))).max()
+    )
     widths = {
-        name: max(int(5.4 * count) + 17, int(5.8 * len(short.get(name, name))) + 19) for name, count in longest.items()
+        name: max(int(5.4 * count) + 17, int(5.8 * len(short.get(name, name))) + 19)
+        for name, count in longest.items()
     }
     widths["rank"] = int(7 * longest["rank"]) + 20
     left = SCREEN - sum(width for name, width in widths.items() if name not in (*LAST, "model"))
     widths["model"] = min(int(6 * longest["model"]) + 17, max(left, 170), 290)
     about = HELP | {c.id: f"{c.id}: {c.name}, {NAMES.get(c.paper, c.paper)}" for c in order}
     columns: dict[str, Any] = {
-        name: st.column_config.TextColumn(short.get(name, name), width=width, alignment="right", help=about.get(name))
+        name: st.column_config.TextColumn(
+            short.get(name, name), width=width, alignment="right", help=about.get(name)
+        )
         for name, width in widths.items()
     }
-    columns["rank"] = st.column_config.TextColumn("#", pinned=True, width=widths["rank"], alignment="right")
+    columns["rank"] = st.column_config.TextColumn(
+        "#", pinned=True, width=widths["rank"], alignment="right"
+    )
     columns["result"] = st.column_config.TextColumn(width="medium")
     columns["model"] = st.column_config.LinkColumn(
         display_text=page.LINK, pinned=True, width=widths["model"], alignment="left"
@@ -207,17 +269,25 @@ def show_cards(one: Ranking, hidden: Callable[[Entry], bool], sort: str) -> None
     rows = rows_of(one, hidden, sort)
     count = int(st.session_state.get(f"cards_{one.view}", FIRST_CARDS))
     names = shown_names(one.entries)
-    st.markdown(" · ".join(part for part in (f"**{page.literal(one.title)}**", _caption(one)) if part))
+    st.markdown(
+        " · ".join(part for part in (f"**{page.literal(one.title)}**", _caption(one)) if part)
+    )
     cards = "".join(_card(one, entry, names) for entry in rows[:count])
     st.html(f'<ol class="bb-cards" aria-label="{for_html(one.title)}">{cards}</ol>')
-    if count < len(rows) and st.button(f"{count} of {len(rows)}, show more", key=f"more_{one.view}"):
+    if count < len(rows) and st.button(
+        f"{count} of {len(rows)}, show more", key=f"more_{one.view}"
+    ):
         st.session_state[f"cards_{one.view}"] = count + FIRST_CARDS
         st.rerun()
 
 
 def _card(one: Ranking, entry: Entry | None, names: Mapping[str, str]) -> str:
-    cells = {name: for_html(value or "–") for name, value in _cells(one, entry, (), one.columns).items()}
-    scores = " · ".join(f"{for_html(c.id)} {cells[c.id]}" for c in one.columns if cells[c.id] != "–")
+    cells = {
+        name: for_html(value or "–") for name, value in _cells(one, entry, (), one.columns).items()
+    }
+    scores = " · ".join(
+        f"{for_html(c.id)} {cells[c.id]}" for c in one.columns if cells[c.id] != "–"
+    )
     title, about = f"<span>{BASELINE}</span>", cells["result"]
     if entry is not None:
         link = page.link_to("models", "model", entry_key(entry), "").rstrip("#")

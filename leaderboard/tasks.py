@@ -28,7 +28,11 @@ def show() -> None:
     ran = {g.task for g in loaded.groups}
     tasks = [i for i, info in loaded.infos.items() if info.in_suite or i in ran]
     # tasks with runs here come first, then those with published values
-    known = {i for i, info in loaded.infos.items() if any(v.task == info.published_as for v in loaded.published)}
+    known = {
+        i
+        for i, info in loaded.infos.items()
+        if any(v.task == info.published_as for v in loaded.published)
+    }
     tasks.sort(key=lambda i: (i not in ran, i not in known))
     title = st.container()
     task = page.choose("Task", tasks, "task", {i: i for i in tasks})
@@ -37,13 +41,24 @@ def show() -> None:
     view = view_of(info)
     if view in views(loaded):
         one = ranking(loaded, view, (task,))
-        entries = sorted((e for e in one.entries if task in e.cells), key=lambda e: -e.cells[task].mean)
-        count = len(entries) if len(entries) <= MOST_LINES or st.toggle(f"Show all {len(entries)}") else MOST_LINES
+        entries = sorted(
+            (e for e in one.entries if task in e.cells), key=lambda e: -e.cells[task].mean
+        )
+        count = (
+            len(entries)
+            if len(entries) <= MOST_LINES or st.toggle(f"Show all {len(entries)}")
+            else MOST_LINES
+        )
         if entries:
             bar = one.baseline.get(task)
-            words = "" if bar is None else f" Best baseline: {plain(bar.model)}, {100 * bar.mean:.1f}."
+            words = (
+                "" if bar is None else f" Best baseline: {plain(bar.model)}, {100 * bar.mean:.1f}."
+            )
             average = NAMES.get(info.paper, info.paper)
-            st.caption(f"{average}, percent.{page.literal(words)} Runs under another protocol have no rank.")
+            st.caption(
+                f"{average}, percent.{page.literal(words)} Runs under another protocol have no "
+                f"rank."
+            )
             _scores(task, entries[:count])
     _card(info)
     groups = [g for g in loaded.groups if g.task == task][:MOST_LINES]
@@ -51,7 +66,9 @@ def show() -> None:
         with st.expander("Labels", expanded=False):
             st.caption("F1 of each label, mean over seeds, in percent.")
             page.show_table(_labels(groups))
-    readings = sorted({f"{v.caption} {v.reading}" for v in loaded.published if v.task == info.published_as})
+    readings = sorted(
+        {f"{v.caption} {v.reading}" for v in loaded.published if v.task == info.published_as}
+    )
     page.show_notes("Published numbers", readings)
     page.show_notes("Notes", build(loaded, "paper", tasks=[task]).notes)
 
@@ -77,7 +94,9 @@ def _scores(task: str, entries: Sequence[Entry]) -> None:
         alt=f"Scores on {task}",
     )
     rows = [e.cells[task] for e in entries]
-    chart = charts.seeds(rows, list(labels([f"{names[e.name]}, {result_of(e)}" for e in entries]).values()), "model")
+    chart = charts.seeds(
+        rows, list(labels([f"{names[e.name]}, {result_of(e)}" for e in entries]).values()), "model"
+    )
     if chart is not None:
         with st.expander("Seed by seed"):
             page.draw(chart, "Score of every seed, with means and intervals")
@@ -88,9 +107,16 @@ def _card(info: TaskInfo) -> None:
     spec = info.spec
     about = {"language": info.language, "type": info.type.replace("_", " "), "corpus": info.corpus}
     if spec is None:
-        st.caption("This task does not ship with BioBench; its records are all that is known of it.")
+        st.caption(
+            "This task does not ship with BioBench; its records are all that is known of it."
+        )
     else:
-        about |= {"access": spec.access, "licence": spec.licence, "homepage": spec.homepage, "citation": spec.citation}
+        about |= {
+            "access": spec.access,
+            "licence": spec.licence,
+            "homepage": spec.homepage,
+            "citation": spec.citation,
+        }
     page.facts({name: page.literal(" ".join(value.split())) for name, value in about.items()})
     if spec is not None:
         page.show_notes("Known issues and choices", list(spec.notes))
@@ -111,7 +137,10 @@ def _labels(groups: Sequence[RunGroup]) -> pd.DataFrame:
     for by_label in scores.values():
         for label, (support, _) in by_label.items():
             supports.setdefault(label, support)
-    first = {"label": [plain(label) for label in supports], "support in test": list(supports.values())}
+    first = {
+        "label": [plain(label) for label in supports],
+        "support in test": list(supports.values()),
+    }
     # a model may have the name of one of the first columns
     of_models = {
         f"{plain(name)} " if name in first else plain(name): [

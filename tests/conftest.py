@@ -9,18 +9,24 @@ from pathlib import Path
 
 import pytest
 
-os.environ.pop("COLUMNS", None)  # parallel workers are given 80; what is printed to a pipe has no width
+os.environ.pop(
+    "COLUMNS", None
+)  # parallel workers are given 80; what is printed to a pipe has no width
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
-    """Folder of the real corpora: ``$BIOBENCH_DATA_DIR``, else `shared/data` beside the checkout; else skip."""
+    """Folder of the real corpora: ``$BIOBENCH_DATA_DIR``, else `shared/data` beside the checkout;
+    else skip.
+    """
     named = os.environ.get("BIOBENCH_DATA_DIR")
     folder = Path(named) if named else ROOT.parent / "shared" / "data"
     if not folder.is_dir():
-        pytest.skip(f"the real corpora are not at hand: {folder} does not exist (set BIOBENCH_DATA_DIR)")
+        pytest.skip(
+            f"the real corpora are not at hand: {folder} does not exist (set BIOBENCH_DATA_DIR)"
+        )
     return folder
 
 
@@ -32,7 +38,9 @@ def fixtures() -> Path:
 
 @pytest.fixture(autouse=True)
 def threads_as_before() -> Iterator[None]:
-    """A test that sets the number of threads leaves it to no other: sums of several threads are rounded otherwise."""
+    """A test that sets the number of threads leaves it to no other: sums of several threads are
+    rounded otherwise.
+    """
     torch = sys.modules.get("torch")
     before = None if torch is None else torch.get_num_threads()
     yield

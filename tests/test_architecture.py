@@ -1,4 +1,6 @@
-"""The layers of docs/architecture.md, read from the source: who imports whom, what stays free of torch, file sizes."""
+"""The layers of docs/architecture.md, read from the source: who imports whom, what stays free of
+torch, file sizes.
+"""
 
 from __future__ import annotations
 
@@ -48,19 +50,35 @@ BELOW = {
 """Package to the packages that it may import; besides them only itself."""
 
 NO_TORCH = (
-    *("errors", "stats", "core", "schema", "encode", "kinds", "data", "store", "score", "baselines"),
+    *(
+        "errors",
+        "stats",
+        "core",
+        "schema",
+        "encode",
+        "kinds",
+        "data",
+        "store",
+        "score",
+        "baselines",
+    ),
     *("report", "comparison", "export", "submission", "leaderboard"),
 )
 """Packages where importing every module must load neither torch nor transformers."""
 NEVER_TORCH = tuple(room for room in NO_TORCH if room not in ("encode", "kinds", "data"))
-"""Packages that may not name them even inside a function; a kind's head and loss need torch, its scores do not."""
+"""Packages that may not name them even inside a function; a kind's head and loss need torch, its
+scores do not.
+"""
 HEAVY = {"torch", "transformers", "datasets", "accelerate"}
 CORE_WITH_TORCH = {"biobench.core.attention", "biobench.core.machine", "biobench.core.tokenizer"}
 """The modules of `core` that may name them; no package of `NEVER_TORCH` may name these."""
 
 WORDS_FOR_NOTHING = {"held", "found", "said", "told", "own", "given", "made"}
 """Names that do not say what they hold."""
-NAMED_ON_DISK = {("biobench/schema/baseline.py", "made"), ("biobench/schema/contamination.py", "made")}
+NAMED_ON_DISK = {
+    ("biobench/schema/baseline.py", "made"),
+    ("biobench/schema/contamination.py", "made"),
+}
 """Fields of stored records keep their names."""
 
 LIMIT = 400
@@ -74,7 +92,12 @@ Import = tuple[str, int, str]
 
 def sources() -> list[Path]:
     """Every Python file of the three packages."""
-    return [p for package in PACKAGES for p in sorted((ROOT / package).rglob("*.py")) if "__pycache__" not in p.parts]
+    return [
+        p
+        for package in PACKAGES
+        for p in sorted((ROOT / package).rglob("*.py"))
+        if "__pycache__" not in p.parts
+    ]
 
 
 def module_of(path: Path) -> str:
@@ -97,7 +120,8 @@ def is_package(dotted: str) -> bool:
 
 
 def imports(path: Path) -> Iterator[Import]:
-    """All imports of a file, wherever they stand; `from x import y` is x.y where that is a module."""
+    """All imports of a file, wherever they stand; `from x import y` is x.y where that is a
+    module."""
     module = module_of(path)
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -108,7 +132,9 @@ def imports(path: Path) -> Iterator[Import]:
             base = node.module or ""
             if node.level:
                 parts = package.split(".")
-                base = ".".join([*parts[: len(parts) - node.level + 1], *([node.module] if node.module else [])])
+                base = ".".join(
+                    [*parts[: len(parts) - node.level + 1], *([node.module] if node.module else [])]
+                )
             for alias in node.names:
                 whole = f"{base}.{alias.name}"
                 yield (whole if is_package(whole) else base), node.lineno, module
@@ -117,9 +143,13 @@ def imports(path: Path) -> Iterator[Import]:
 def test_every_package_is_a_known_layer_and_no_two_import_each_other() -> None:
     names = {p.name for p in (ROOT / "biobench").iterdir() if p.is_dir() and list(p.glob("*.py"))}
     names |= {p.stem for p in (ROOT / "biobench").glob("*.py") if p.name != "__init__.py"}
-    assert names <= set(BELOW) - {"trainer", "leaderboard"}, "a new package needs its layer in BELOW and docs"
+    assert names <= set(BELOW) - {"trainer", "leaderboard"}, (
+        "a new package needs its layer in BELOW and docs"
+    )
     assert [str(path) for path in sources() if not (path.parent / "__init__.py").is_file()] == []
-    assert [(name, lower) for name, below in BELOW.items() for lower in below if name in BELOW[lower]] == []
+    assert [
+        (name, lower) for name, below in BELOW.items() for lower in below if name in BELOW[lower]
+    ] == []
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
@@ -128,7 +158,11 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     for path in sources():
         module = module_of(path)
         # the names that a package hands on from its modules are no dependence of these on it
-        needs[module] = {name for name, _, _ in imports(path) if is_package(name) and not module.startswith(f"{name}.")}
+        needs[module] = {
+            name
+            for name, _, _ in imports(path)
+            if is_package(name) and not module.startswith(f"{name}.")
+        }
     try:
         TopologicalSorter({m: n - {m} for m, n in needs.items()}).prepare()
     except CycleError as error:
@@ -166,7 +200,9 @@ def loaded_by(modules: list[str]) -> set[str]:
         f"for name in {modules!r}:\n    importlib.import_module(name)\n"
         "print(' '.join(sorted({m.split('.')[0] for m in sys.modules})))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr
     return set(done.stdout.split())
 
@@ -187,11 +223,21 @@ def test_light_packages_load_no_torch(room: str) -> None:
 
 
 def test_command_line_modules_load_no_torch_at_import() -> None:
-    assert not loaded_by(["biobench.cli.main"]) & {*HEAVY, "pandas", "scipy", "sklearn", "streamlit", "pyarrow"}
+    assert not loaded_by(["biobench.cli.main"]) & {
+        *HEAVY,
+        "pandas",
+        "scipy",
+        "sklearn",
+        "streamlit",
+        "pyarrow",
+    }
 
 
 def test_files_and_folders_are_of_a_size_that_a_reader_can_survey() -> None:
-    lengths = {p.relative_to(ROOT).as_posix(): len(p.read_text(encoding="utf-8").splitlines()) for p in sources()}
+    lengths = {
+        p.relative_to(ROOT).as_posix(): len(p.read_text(encoding="utf-8").splitlines())
+        for p in sources()
+    }
     assert {name: length for name, length in lengths.items() if length > LIMIT} == {}
     modules = Counter(str(p.parent.relative_to(ROOT)) for p in sources() if p.name != "__init__.py")
     assert {folder: count for folder, count in modules.items() if count > MOST_MODULES} == {}
@@ -212,10 +258,18 @@ def test_names_say_what_they_hold() -> None:
         file = path.relative_to(ROOT).as_posix()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             stored = isinstance(getattr(node, "ctx", None), ast.Store)
-            name = getattr(node, "name", None) if isinstance(node, ast.FunctionDef | ast.ClassDef) else None
+            name = (
+                getattr(node, "name", None)
+                if isinstance(node, ast.FunctionDef | ast.ClassDef)
+                else None
+            )
             name = node.arg if isinstance(node, ast.arg) else name
             name = node.id if stored and isinstance(node, ast.Name) else name
             name = node.attr if stored and isinstance(node, ast.Attribute) else name
-            if name and name.lower().strip("_") in WORDS_FOR_NOTHING and (file, name) not in NAMED_ON_DISK:
+            if (
+                name
+                and name.lower().strip("_") in WORDS_FOR_NOTHING
+                and (file, name) not in NAMED_ON_DISK
+            ):
                 wrong.append(f"{file}:{node.lineno} {name}")  # type: ignore[attr-defined]
     assert wrong == []

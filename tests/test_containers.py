@@ -1,4 +1,6 @@
-"""Container files, read: what they copy, their users, commands and variables. `.ci/images` builds and runs them."""
+"""Container files, read: what they copy, their users, commands and variables. `.ci/images` builds
+and runs them.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,17 @@ Steps = list[tuple[str, str]]
 
 @pytest.fixture(params=["biobench/Containerfile", "leaderboard/Containerfile"])
 def file(request: pytest.FixtureRequest) -> Steps:
-    """Each instruction with its continued lines joined; comments between continued lines are no part of them."""
+    """Each instruction with its continued lines joined; comments between continued lines are no
+    part of them.
+    """
     lines = (ROOT / request.param).read_text(encoding="utf-8").splitlines(keepends=True)
-    text = "".join(line for line in lines if line.strip() and not line.lstrip().startswith("#")).replace("\\\n", "")
-    return [(word, rest.strip()) for word, _, rest in (line.partition(" ") for line in text.splitlines())]
+    text = "".join(
+        line for line in lines if line.strip() and not line.lstrip().startswith("#")
+    ).replace("\\\n", "")
+    return [
+        (word, rest.strip())
+        for word, _, rest in (line.partition(" ") for line in text.splitlines())
+    ]
 
 
 def of(file: Steps, word: str) -> list[str]:
@@ -42,22 +51,37 @@ def test_images_are_of_a_version_and_pip_is_pinned(file: Steps) -> None:
 
 
 def test_what_is_copied_is_tracked_and_enough_for_a_wheel(file: Steps) -> None:
-    """Each path is one that git tracks or has tracked files below it; all that pyproject.toml names is copied."""
-    copied = [path for rest in of(file, "COPY") if not rest.startswith("--from") for path in rest.split()[:-1]]
+    """Each path is one that git tracks or has tracked files below it; all that pyproject.toml names
+    is copied.
+    """
+    copied = [
+        path
+        for rest in of(file, "COPY")
+        if not rest.startswith("--from")
+        for path in rest.split()[:-1]
+    ]
     if (ROOT / ".git").exists():
         command = ["git", "ls-files", "--", *copied]
-        tracked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
-        assert [p for p in copied if not any(name == p or name.startswith(f"{p}/") for name in tracked)] == []
+        tracked = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, check=True
+        ).stdout.splitlines()
+        assert [
+            p for p in copied if not any(name == p or name.startswith(f"{p}/") for name in tracked)
+        ] == []
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
     named = {*wheel["packages"], *wheel["force-include"], project["project"]["readme"]}
     first_run = next(i for i, (word, _) in enumerate(file) if word == "RUN")
-    before = {path for word, rest in file[:first_run] if word == "COPY" for path in rest.split()[:-1]}
+    before = {
+        path for word, rest in file[:first_run] if word == "COPY" for path in rest.split()[:-1]
+    }
     assert {*named, *project["project"]["license-files"]} <= before
 
 
 def test_it_runs_without_rights_and_with_a_command_that_exists(file: Steps) -> None:
-    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", of(file, "USER")[-1]), "a number, so that the host needs no such name"
+    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", of(file, "USER")[-1]), (
+        "a number, so that the host needs no such name"
+    )
     words = [word for word, _ in file]
     assert not {"RUN", "COPY"} & set(words[len(words) - words[::-1].index("USER") :])
     (start,) = (rest for word, rest in file if word in ("CMD", "ENTRYPOINT"))
@@ -79,4 +103,6 @@ def test_every_image_is_built_and_run_in_ci() -> None:
     built = dict(re.findall(r"^build (\S+) (\S+)$", text, flags=re.MULTILINE))
     assert sorted(built.values()) == ["biobench/Containerfile", "leaderboard/Containerfile"]
     assert set(built) <= set(re.findall(r"^begin (\S+)\nbuildah run ", text, flags=re.MULTILINE))
-    assert "bash .ci/images" in (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    assert "bash .ci/images" in (ROOT / ".github" / "workflows" / "ci.yml").read_text(
+        encoding="utf-8"
+    )

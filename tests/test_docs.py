@@ -1,4 +1,6 @@
-"""The documents: their commands run or parse, their links lead somewhere, their examples work, and the site builds."""
+"""The documents: their commands run or parse, their links lead somewhere, their examples work, and
+the site builds.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def blocks(text: str, language: str) -> list[str]:
 
 
 def command_lines(text: str) -> Iterator[list[str]]:
-    """The words of every `biobench` line of a document's shell blocks, without redirections and comments."""
+    """The words of every `biobench` line of a document's shell blocks, without redirections and
+    comments.
+    """
     for block in blocks(text, "bash"):
         for line in block.replace("\\\n", " ").splitlines():
             words = shlex.split(line, comments=True)
@@ -60,7 +64,9 @@ def parse(words: list[str]) -> None:
     context = TOP.make_context("biobench", list(words))
     command = TOP
     while hasattr(command, "resolve_command"):
-        name, command, rest = command.resolve_command(context, [*context._protected_args, *context.args])
+        name, command, rest = command.resolve_command(
+            context, [*context._protected_args, *context.args]
+        )
         context = command.make_context(name, rest, parent=context)
 
 
@@ -72,7 +78,14 @@ def test_every_command_is_one_that_the_command_line_reads(document: Path) -> Non
 
 def test_commands_and_options_in_sentences_exist() -> None:
     def walk(command: Any, path: str) -> Iterator[tuple[str, set[str]]]:
-        yield path, {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+        yield (
+            path,
+            {
+                option
+                for parameter in command.params
+                for option in (*parameter.opts, *parameter.secondary_opts)
+            },
+        )
         for name in getattr(command, "commands", {}) or {}:
             yield from walk(command.commands[name], f"{path} {name}".strip())
 
@@ -90,7 +103,11 @@ def test_commands_and_options_in_sentences_exist() -> None:
 
 def test_extras_that_pages_install_are_declared() -> None:
     declared = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]["optional-dependencies"]
-    named = {extra for document in DOCUMENTS for extra in re.findall(r"biobench\[(\w+)\]", text_of(document))}
+    named = {
+        extra
+        for document in DOCUMENTS
+        for extra in re.findall(r"biobench\[(\w+)\]", text_of(document))
+    }
     assert named
     assert named <= declared.keys()
 
@@ -100,7 +117,10 @@ PAGES_THAT_RUN = [d for d in DOCUMENTS if RUN.search(text_of(d))]
 
 @pytest.mark.parametrize("document", PAGES_THAT_RUN, ids=name_of)
 def test_a_page_runs_as_written(
-    document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    document: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     """Its commands in this process, what stands between them in a shell."""
     for name in [name for name in os.environ if name.startswith("BIOBENCH_")]:
@@ -124,14 +144,18 @@ def test_the_pages_that_teach_by_commands_are_executed() -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_links_within_the_project_lead_somewhere(document: Path) -> None:
-    for target, anchor in re.findall(r"\]\((?!https?:|mailto:)([^)#\s]*)(#[^)\s]+)?\)", text_of(document)):
+    for target, anchor in re.findall(
+        r"\]\((?!https?:|mailto:)([^)#\s]*)(#[^)\s]+)?\)", text_of(document)
+    ):
         if document.is_relative_to(ROOT / "docs") and target.startswith(("tasks/", "reference/")):
             continue  # made at the site's build, which is strict
         file = document if not target else document.parent / target
         assert file.exists(), target
         if anchor and file.suffix == ".md":
             heads = re.findall(r"^#+ (.+)$", text_of(file), re.MULTILINE)
-            assert anchor[1:] in {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}, target
+            assert anchor[1:] in {
+                re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads
+            }, target
 
 
 def test_the_documents_are_few_and_short() -> None:
@@ -142,7 +166,9 @@ def test_the_documents_are_few_and_short() -> None:
     assert len(text_of(ROOT / "CHANGELOG.md").splitlines()) <= 40
 
 
-def test_the_reader_of_the_contributing_page_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reader_of_the_contributing_page_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from biobench.data.readers import base
     from biobench.errors import DataFormatError
     from biobench.kinds.base import get_kind
@@ -176,7 +202,9 @@ def test_the_spec_types_and_formats_of_the_tasks_page_are_real(tmp_path: Path) -
     spec = next(block for block in blocks(page, "yaml") if block.startswith("id: my_task"))
     (tmp_path / "my_task.yaml").write_text(spec, encoding="utf-8")
     assert load_task(tmp_path / "my_task.yaml").spec.labels == ["Anatomy", "Disease"]
-    types, readers = (page.partition(f"## {head}")[2].partition("\n## ")[0] for head in ("Types", "Readers"))
+    types, readers = (
+        page.partition(f"## {head}")[2].partition("\n## ")[0] for head in ("Types", "Readers")
+    )
     first_cells = "".join(re.findall(r"^\| (`.+?) \|", types, re.MULTILINE))
     assert set(re.findall(r"`(\w+)`", first_cells)) == set(KINDS)
     first_cells = "".join(re.findall(r"^\| (`.+?) \|", readers, re.MULTILINE))
@@ -184,9 +212,13 @@ def test_the_spec_types_and_formats_of_the_tasks_page_are_real(tmp_path: Path) -
 
 
 def test_the_layers_of_the_architecture_page_are_those_of_the_code() -> None:
-    table = text_of(ROOT / "docs" / "architecture.md").partition("## Layers")[2].partition("\n## ")[0]
+    table = (
+        text_of(ROOT / "docs" / "architecture.md").partition("## Layers")[2].partition("\n## ")[0]
+    )
     rows = re.findall(r"^\| (\d+) \| (.+?) \|", table, re.MULTILINE)
-    layer = {package: int(number) for number, names in rows for package in re.findall(r"`(\w+)`", names)}
+    layer = {
+        package: int(number) for number, names in rows for package in re.findall(r"`(\w+)`", names)
+    }
     assert layer.keys() == BELOW.keys() - {"__main__"}
     assert max(layer.values()) <= 11
     for package, lower in BELOW.items():
@@ -194,7 +226,11 @@ def test_the_layers_of_the_architecture_page_are_those_of_the_code() -> None:
 
 
 def test_the_ten_calls_of_the_architecture_page_exist() -> None:
-    table = text_of(ROOT / "docs" / "architecture.md").partition("in ten calls")[2].partition("\n## ")[0]
+    table = (
+        text_of(ROOT / "docs" / "architecture.md")
+        .partition("in ten calls")[2]
+        .partition("\n## ")[0]
+    )
     calls = re.findall(r"^\| (\d+) \| (.+?) \|", table, re.MULTILINE)
     assert [int(number) for number, _ in calls] == list(range(1, 11))
     for name in re.findall(r"`([\w./]+)`", " ".join(cell for _, cell in calls)):
@@ -204,15 +240,28 @@ def test_the_ten_calls_of_the_architecture_page_exist() -> None:
             module, _, attribute = name.rpartition(".")
             file = ROOT / "biobench" / f"{module.replace('.', '/')}.py"
             package = ROOT / "biobench" / name.replace(".", "/")
-            defined = file.is_file() and re.search(rf"^\s*(?:class|def) {attribute}\b", text_of(file), re.MULTILINE)
+            defined = file.is_file() and re.search(
+                rf"^\s*(?:class|def) {attribute}\b", text_of(file), re.MULTILINE
+            )
             assert defined or package.with_suffix(".py").is_file() or package.is_dir(), name
 
 
 @pytest.mark.skipif(find_spec("mkdocs") is None, reason="the docs extra is not installed")
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(tmp_path / "site")]
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--quiet",
+        "--strict",
+        "--site-dir",
+        str(tmp_path / "site"),
+    ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     listed = (tmp_path / "site" / "llms.txt").read_text(encoding="utf-8").splitlines()[4:]
     assert len(listed) > 50
@@ -220,7 +269,13 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
         match = re.fullmatch(r"- \[[^]]+\]\(([^)]+)\): \S.*", line)
         assert match, line
         assert (tmp_path / "site" / match[1]).is_file()
-    for task in (p.stem for language in ("en", "fr", "needle") for p in (ROOT / "tasks" / language).glob("*.yaml")):
-        assert "Recipe" in (tmp_path / "site" / "tasks" / f"{task}.html").read_text(encoding="utf-8")
+    for task in (
+        p.stem
+        for language in ("en", "fr", "needle")
+        for p in (ROOT / "tasks" / language).glob("*.yaml")
+    ):
+        assert "Recipe" in (tmp_path / "site" / "tasks" / f"{task}.html").read_text(
+            encoding="utf-8"
+        )
     options = (tmp_path / "site" / "reference" / "cli.html").read_text(encoding="utf-8")
     assert all(option in options for option in ("--keep-model", "--results-dir", "--pooled"))

@@ -1,4 +1,6 @@
-"""What others call: pretrain, plan, compare ledgers. Plain functions; torch is imported when they run."""
+"""What others call: pretrain, plan, compare ledgers. Plain functions; torch is imported when they
+run.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
     from trainer.train.progress import Listener, Tick
 
 PREEMPTED_EXIT = STOPPED_EXIT
-"""Exit status of a run that a signal stopped after its state was saved (sysexits' "try again later")."""
+"""Exit status of a run that a signal stopped after its state was saved (sysexits' "try again
+later").
+"""
 
 Progress = Literal["auto", "none"] | Callable[["Tick"], None]
 
@@ -39,16 +43,19 @@ def pretrain(
     unguarded: Sequence[str] | None = None,
     built_corpus: bool = False,
 ) -> PretrainingResult:
-    """Train a recipe (path, shipped name, or what `load_recipe` gives) into `out` (default ``runs/NAME``).
+    """Train a recipe (path, shipped name, or what `load_recipe` gives) into `out` (default
+    ``runs/NAME``).
 
     resume: continue the run that is there; the result equals that of an uninterrupted one.
     overrides: ``KEY=VALUE`` texts. progress: what reports go to, on the first process.
-    exclude: texts of benchmark documents that must not be trained on, besides the recipe's list; by task, where the
-    ledger counts how many were removed for each.
-    unguarded: names of benchmark tasks whose documents are not among them, for the ledger and the card.
+    exclude: texts of benchmark documents that must not be trained on, besides the recipe's list; by
+    task, where the ledger counts how many were removed for each.
+    unguarded: names of benchmark tasks whose documents are not among them, for the ledger and the
+    card.
     built_corpus: refuse to begin where `build_corpus` has not been before.
-    Under torchrun or accelerate launch all processes call this. The result's status is ``preempted`` when a
-    signal stopped the run after saving. Raises BioBenchError with one line on bad input.
+    Under torchrun or accelerate launch all processes call this. The result's status is
+    ``preempted`` when a signal stopped the run after saving. Raises BioBenchError with one line on
+    bad input.
     """
     read = load_recipe(recipe, overrides)
     from trainer.pretrain import State
@@ -85,11 +92,12 @@ def build_corpus(
     progress: Progress = "auto",
     exclude: Texts = (),
 ) -> list[Path] | None:
-    """Build a recipe's corpora below `cache` (where the recipe names no folder) and prove them; returns their folders.
+    """Build a recipe's corpora below `cache` (where the recipe names no folder) and prove them;
+    returns their folders.
 
-    The recipe's own corpus comes first, then those of phases that have one of their own. A build that was killed
-    continues where it was; None when a signal stopped it. Arguments as for `pretrain`, which finds the corpora when
-    its runs are in the folder of `cache`.
+    The recipe's own corpus comes first, then those of phases that have one of their own. A build
+    that was killed continues where it was; None when a signal stopped it. Arguments as for
+    `pretrain`, which finds the corpora when its runs are in the folder of `cache`.
     """
     read = load_recipe(recipe, overrides)
     from trainer.corpus.builder import build
@@ -101,7 +109,10 @@ def build_corpus(
         say = reporting(listener, stop, 0)
         try:
             tokenizer = tokenizer_for(read, exclude)
-            return [build(s, tokenizer, folder, exclude=exclude, report=say).folder for s in read.corpora]
+            return [
+                build(s, tokenizer, folder, exclude=exclude, report=say).folder
+                for s in read.corpora
+            ]
         except StoppedError:
             return None
 
@@ -109,14 +120,17 @@ def build_corpus(
 def plan(
     recipe: str | Path | Recipe, *, overrides: Sequence[str] = (), gpu: str = "H200", gpus: int = 1
 ) -> TrainingPlan:
-    """Steps, tokens, FLOPs, memory and time of a recipe on named GPUs, without training or weights."""
+    """Steps, tokens, FLOPs, memory and time of a recipe on named GPUs, without training or
+    weights."""
     from trainer.cost.plan import make_plan
 
     return make_plan(checked(load_recipe(recipe, overrides)), gpu=gpu, gpus=gpus)
 
 
 def checked(recipe: Recipe) -> Recipe:
-    """The recipe itself. Raises ModelError where its base is on this machine and cannot be pretrained."""
+    """The recipe itself. Raises ModelError where its base is on this machine and cannot be
+    pretrained.
+    """
     if recipe.base.model is not None:
         from trainer.model.network import check_base
 
@@ -124,20 +138,28 @@ def checked(recipe: Recipe) -> Recipe:
     return recipe
 
 
-def bench(recipe: str | Path | Recipe, *, overrides: Sequence[str] = (), steps: int = 20) -> MachineSpeed:
-    """Tokens a second of a recipe on this machine, measured through the real loop, and what a step is spent on.
+def bench(
+    recipe: str | Path | Recipe, *, overrides: Sequence[str] = (), steps: int = 20
+) -> MachineSpeed:
+    """Tokens a second of a recipe on this machine, measured through the real loop, and what a step
+    is spent on.
 
     steps: of each phase, after a few that warm up.
     """
-    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # read when torch is loaded: no remarks of its profiler on stderr
+    os.environ.setdefault(
+        "KINETO_LOG_LEVEL", "99"
+    )  # read when torch is loaded: no remarks of its profiler on stderr
     from trainer.cost import bench as benchmarks
 
     read = load_recipe(recipe, overrides)
-    return benchmarks.bench(read, lambda short, out: pretrain(short, out=out, progress="none"), steps=steps)
+    return benchmarks.bench(
+        read, lambda short, out: pretrain(short, out=out, progress="none"), steps=steps
+    )
 
 
 def ledger_diff(a: str | Path, b: str | Path) -> LedgerDiff:
-    """Two runs' ledgers side by side (files, run folders or exported models); `.lines()` renders it.
+    """Two runs' ledgers side by side (files, run folders or exported models); `.lines()` renders
+    it.
 
     Raises StoreError when one is missing or damaged.
     """

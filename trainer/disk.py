@@ -34,7 +34,9 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(kind: type[M], file: Path, what: str, hint: str) -> M:
-    """What a JSON file holds. Raises StoreError, which begins with `what`, where it is missing or damaged."""
+    """What a JSON file holds. Raises StoreError, which begins with `what`, where it is missing or
+    damaged.
+    """
     try:
         return kind.model_validate_json(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

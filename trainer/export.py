@@ -36,8 +36,8 @@ def export(
 ) -> None:
     """Write `folder` whole or not at all; the first process writes, all must call.
 
-    start: the run's folder with config.json and the tokenizer's files, which are copied. texts: gives more files,
-    name to content, for the export's hash; none by default.
+    start: the run's folder with config.json and the tokenizer's files, which are copied. texts:
+    gives more files, name to content, for the export's hash; none by default.
     Raises StoreError when the disk does not take it.
     """
     weights = {  # gathered where they are sharded
@@ -55,7 +55,8 @@ def export(
             temporary.mkdir(parents=True)
             disable_progress_bar()  # type: ignore[no-untyped-call]
             plain.save_pretrained(temporary)
-            # a tokenizer that was loaded again, as on a resume, would be saved with other fields, under another hash
+            # a tokenizer that was loaded again, as on a resume, would be saved with other fields,
+            # under another hash
             for item in start.iterdir():
                 if item.is_file() and item.name not in (BEGINNING, "config.json"):
                     shutil.copyfile(item, temporary / item.name)
@@ -68,9 +69,11 @@ def export(
 
 
 def _both_spellings(file: Path) -> None:
-    """Add the field names by which transformers 4 reads ModernBERT's layer pattern and rotary bases.
+    """Add the field names by which transformers 4 reads ModernBERT's layer pattern and rotary
+    bases.
 
-    Version 5 writes `layer_types` and `rope_parameters` only; older readers would fall back to defaults.
+    Version 5 writes `layer_types` and `rope_parameters` only; older readers would fall back to
+    defaults.
     """
     config: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     types = config.get("layer_types")
@@ -78,10 +81,15 @@ def _both_spellings(file: Path) -> None:
         return
     wide = [number for number, kind in enumerate(types) if kind == "full_attention"]
     every = wide[1] - wide[0] if len(wide) > 1 else len(types)
-    if types == ["full_attention" if n % every == 0 else "sliding_attention" for n in range(len(types))]:
+    if types == [
+        "full_attention" if n % every == 0 else "sliding_attention" for n in range(len(types))
+    ]:
         config["global_attn_every_n_layers"] = every
     rotary = config.get("rope_parameters", {})
-    for name, kind in (("global_rope_theta", "full_attention"), ("local_rope_theta", "sliding_attention")):
+    for name, kind in (
+        ("global_rope_theta", "full_attention"),
+        ("local_rope_theta", "sliding_attention"),
+    ):
         if kind in rotary:
             config[name] = rotary[kind]["rope_theta"]
     write_json(file, config)
@@ -97,7 +105,9 @@ def model_card(recipe: Recipe, ledger: Ledger) -> str:
     if masked != both_sides:
         pipeline, last = "feature-extraction", "masked" if masked else "causal"
         seen = "to both sides" if both_sides else "to those before it only"
-        direction = f" The last phase was {last}, while these classes let every token attend {seen}."
+        direction = (
+            f" The last phase was {last}, while these classes let every token attend {seen}."
+        )
     front: dict[str, Any] = {
         "library_name": "transformers",
         "pipeline_tag": pipeline,
@@ -116,39 +126,60 @@ def model_card(recipe: Recipe, ledger: Ledger) -> str:
         }
         for p in ledger.phases
     ]
-    sources = [{"source": name, "share of tokens": f"{share:.1%}"} for name, share in ledger.corpus.sources.items()]
+    sources = [
+        {"source": name, "share of tokens": f"{share:.1%}"}
+        for name, share in ledger.corpus.sources.items()
+    ]
     dumped = recipe.model_dump(mode="json", exclude_defaults=True)
     parts = [
         f"---\n{yaml.safe_dump(front, sort_keys=False).strip()}\n---",
         f"# {recipe.name}",
         recipe.description,
         f"{'A bidirectional encoder' if masked else 'A causal model'} ({ledger.base.architecture}, "
-        f"{human(ledger.base.parameters)} parameters), trained by `biobench pretrain` for {human(ledger.tokens)} "
-        f"tokens in {ledger.steps} steps. It loads with `AutoModel` and `{auto}`; nothing of the training's attention "
+        f"{human(ledger.base.parameters)} parameters), trained by `biobench pretrain` for "
+        f"{human(ledger.tokens)} "
+        f"tokens in {ledger.steps} steps. It loads with `AutoModel` and `{auto}`; nothing of the "
+        f"training's attention "
         f"is saved.{direction}",
         "## Phases",
         _table(phases),
         "## Data",
         _table(sources),
-        f"Corpus `{ledger.corpus.manifest_hash[:16]}`, {human(ledger.corpus.tokens)} tokens. {_guard(ledger)}",
-        "## Recipe\n\n```yaml\n" + yaml.safe_dump(dumped, sort_keys=False, allow_unicode=True).strip() + "\n```",
+        f"Corpus `{ledger.corpus.manifest_hash[:16]}`, {human(ledger.corpus.tokens)} tokens. "
+        f"{_guard(ledger)}",
+        "## Recipe\n\n```yaml\n"
+        + yaml.safe_dump(dumped, sort_keys=False, allow_unicode=True).strip()
+        + "\n```",
         "## Ledger\n\n```json\n" + json.dumps(ledger.model_dump(mode="json"), indent=2) + "\n```",
     ]
     return "\n\n".join(p for p in parts if p) + "\n"
 
 
 def _guard(ledger: Ledger) -> str:
-    """What was excluded from the training text, what that took from it, and which tasks were not guarded."""
+    """What was excluded from the training text, what that took from it, and which tasks were not
+    guarded.
+    """
     corpus = ledger.corpus
-    removed = "" if corpus.removed_documents is None else f"; documents removed for it: {corpus.removed_documents:,}"
+    removed = (
+        ""
+        if corpus.removed_documents is None
+        else f"; documents removed for it: {corpus.removed_documents:,}"
+    )
     text = f"Benchmark documents to exclude: {corpus.excluded_documents:,}{removed}."
     if not corpus.unguarded:
         return text
-    names = f"Tasks that were not guarded ({len(corpus.unguarded)})**, as their documents were not available: "
+    names = (
+        f"Tasks that were not guarded ({len(corpus.unguarded)})**, as their documents were "
+        f"not available: "
+    )
     return f"{text}\n\n**{names}{', '.join(corpus.unguarded)}. Their text may be in the corpus."
 
 
 def _table(rows: Sequence[dict[str, Any]]) -> str:
     header = list(rows[0])
-    lines: list[Sequence[object]] = [header, ["---"] * len(header), *(list(row.values()) for row in rows)]
+    lines: list[Sequence[object]] = [
+        header,
+        ["---"] * len(header),
+        *(list(row.values()) for row in rows),
+    ]
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)

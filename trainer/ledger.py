@@ -1,4 +1,5 @@
-"""The ledger: what a run trained on, in numbers; and two of them side by side, whether they are a matched pair.
+"""The ledger: what a run trained on, in numbers; and two of them side by side, whether they are a
+matched pair.
 
 Written to `ledger.json` next to the exported model. Free of torch.
 """
@@ -35,7 +36,9 @@ class LedgerCorpus(Growing):
     removed_documents: int | None = None
     """Documents that were excluded from the text because of that list; None in older ledgers."""
     unguarded: tuple[str, ...] | None = None
-    """Benchmark tasks whose documents were not available and so not on the list; None where nobody said."""
+    """Benchmark tasks whose documents were not available and so not on the list; None where nobody
+    said.
+    """
     removed_by_task: dict[str, int] | None = Field(None, json_schema_extra=LATER)
     """Of them because of each benchmark task; one document may count for several."""
     cleaned: dict[str, int] | None = Field(None, json_schema_extra=LATER)
@@ -77,7 +80,9 @@ class PhaseRecord(Growing):
     train_loss: float
     validation_loss: float | None
     kernels: dict[str, str] = {}
-    """What computed the attention of each kind of layer (`trainer.model.attention`); empty in older ledgers."""
+    """What computed the attention of each kind of layer (`trainer.model.attention`); empty in older
+    ledgers.
+    """
     skipped_steps: int = 0
     """Steps not taken because their gradients were a spike."""
     adopted_from: str | None = None
@@ -94,7 +99,11 @@ class PhaseRecord(Growing):
     def _earlier(cls, value: Any) -> Any:
         """Ledgers of earlier runs have fields that are gone."""
         gone = {"causal_share", "rope_base", "validation_losses"}
-        return {name: part for name, part in value.items() if name not in gone} if isinstance(value, dict) else value
+        return (
+            {name: part for name, part in value.items() if name not in gone}
+            if isinstance(value, dict)
+            else value
+        )
 
 
 class LedgerBase(Strict):
@@ -142,19 +151,25 @@ class Ledger(Strict):
     micro_windows: int | None = None
     """Windows of one forward pass. These four are None in older ledgers."""
     model_hash: str | None = None
-    """`biobench.schema.checkpoint.content_hash` of the exported model, by which benchmark records name it.
+    """`biobench.schema.checkpoint.content_hash` of the exported model, by which benchmark records
+    name it.
 
     None in ledgers written before it was kept.
     """
 
 
 def read_ledger(path: str | Path) -> Ledger:
-    """The ledger of a run: a ledger file, a run's folder or its exported model. Raises StoreError."""
+    """The ledger of a run: a ledger file, a run's folder or its exported model. Raises
+    StoreError."""
     place = Path(path)
     candidates = [place] if place.is_file() else [place / FILE, place / "model" / FILE]
     file = next((f for f in candidates if f.is_file()), None)
     if file is None:
-        raise StoreError("there is no ledger", hint="give the folder of a finished `biobench pretrain` run", file=place)
+        raise StoreError(
+            "there is no ledger",
+            hint="give the folder of a finished `biobench pretrain` run",
+            file=place,
+        )
     return read_json(Ledger, file, "the ledger is damaged", "export the run again with --resume")
 
 
@@ -209,23 +224,53 @@ class LedgerDiff:
         if seeds is None:
             return "matched"
         if self.noise_pair:
-            return f"matched: a noise pair (training seeds differ: {seeds.first} and {seeds.second})"
-        return f"matched, but trained with different training seeds ({seeds.first} and {seeds.second})"
+            return (
+                f"matched: a noise pair (training seeds differ: {seeds.first} and {seeds.second})"
+            )
+        return (
+            f"matched, but trained with different training seeds ({seeds.first} and {seeds.second})"
+        )
 
     def lines(self) -> list[str]:
-        """The table as text lines, the verdict last. A leading ``!`` marks a binding difference, ``~`` a free one."""
+        """The table as text lines, the verdict last. A leading ``!`` marks a binding difference,
+        ``~`` a free one.
+        """
         header = ("", "quantity", self.first, self.second)
         body = [
-            ("!" if r.binding and not r.equal else "" if r.equal else "~", r.name, r.first, r.second) for r in self.rows
+            (
+                "!" if r.binding and not r.equal else "" if r.equal else "~",
+                r.name,
+                r.first,
+                r.second,
+            )
+            for r in self.rows
         ]
         a, b, c = (max(len(row[i]) for row in [header, *body]) for i in range(3))
         table = [f"{w:{a}}  {x:{b}}  {y:{c}}  {z}".rstrip() for w, x, y, z in [header, *body]]
         return [*table, self.verdict]
 
 
-_RUN = ("sequence_length", "batch_sequences", "optimizer", "precision", "dropout", "device", "code_version")
+_RUN = (
+    "sequence_length",
+    "batch_sequences",
+    "optimizer",
+    "precision",
+    "dropout",
+    "device",
+    "code_version",
+)
 _PHASE = (
-    *("name", "objective", "masking", "tokens", "steps", "first_sample", "last_sample", "peak_rate", "final_rate"),
+    *(
+        "name",
+        "objective",
+        "masking",
+        "tokens",
+        "steps",
+        "first_sample",
+        "last_sample",
+        "peak_rate",
+        "final_rate",
+    ),
     *("schedule", "frozen_layers", "head", "isolate_documents", "targets", "kernels"),
 )
 _FREE_OF_RUN = ("total FLOPs", "training seed", "init seed", "device", "processes", "code version")
@@ -233,7 +278,9 @@ _FREE_OF_PHASE = ("name", "objective", "targets", "kernels", "FLOPs")
 
 
 def _quantities(run: Ledger) -> dict[str, Any]:
-    """What is compared, by name; of a phase, corpus, window and batch only where it has its own. Hashes are cut."""
+    """What is compared, by name; of a phase, corpus, window and batch only where it has its own.
+    Hashes are cut.
+    """
     values: dict[str, Any] = {
         "corpus manifest": run.corpus.manifest_hash[:16],
         "initial weights": run.base.init_hash[:16],
@@ -251,7 +298,10 @@ def _quantities(run: Ledger) -> dict[str, Any]:
         of_phase |= {"sample order": phase.order_hash[:16], "FLOPs": f"{phase.flops:.4g}"}
         if phase.corpus is not None:
             of_phase["corpus manifest"] = phase.corpus.manifest_hash[:16]
-        particular = {"sequence length": phase.sequence_length, "batch sequences": phase.batch_sequences}
+        particular = {
+            "sequence length": phase.sequence_length,
+            "batch sequences": phase.batch_sequences,
+        }
         of_phase |= {name: value for name, value in particular.items() if value is not None}
         values |= {f"phase {number} {name}": value for name, value in of_phase.items()}
     return values
@@ -260,8 +310,8 @@ def _quantities(run: Ledger) -> dict[str, Any]:
 def compare(a: Ledger, b: Ledger) -> LedgerDiff:
     """Compare two runs: every quantity binds but the free ones.
 
-    Free are objectives with what follows from them (masking where the objectives differ, targets, FLOPs), the training
-    seed, the init seed (the initial weights speak for it), and the machine.
+    Free are objectives with what follows from them (masking where the objectives differ, targets,
+    FLOPs), the training seed, the init seed (the initial weights speak for it), and the machine.
     """
     first, second = _quantities(a), _quantities(b)
     rows = []
@@ -273,7 +323,9 @@ def compare(a: Ledger, b: Ledger) -> LedgerDiff:
         if short == "masking":
             free = first.get(f"{prefix}objective") != second.get(f"{prefix}objective")
         rows.append(LedgerRow(name, one, other, not free))
-    alike = [(p.objective, p.masking) for p in a.phases] == [(p.objective, p.masking) for p in b.phases]
+    alike = [(p.objective, p.masking) for p in a.phases] == [
+        (p.objective, p.masking) for p in b.phases
+    ]
     matched = all(r.equal for r in rows if r.binding)
     noise = matched and alike and a.seeds.get("training") != b.seeds.get("training")
     return LedgerDiff(a.name, b.name, tuple(rows), noise)

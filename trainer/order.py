@@ -1,7 +1,7 @@
 """Which window comes when, and which hash proves it: pure functions of the data seed and a counter.
 
-The only state is one integer, the number of windows drawn so far. Order does not depend on the number of
-processes; a second pass over the corpus has its own order.
+The only state is one integer, the number of windows drawn so far. Order does not depend on the
+number of processes; a second pass over the corpus has its own order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ def seed_words(*parts: object) -> NDArray[np.uint32]:
 
 
 def shuffled(count: int, *parts: object) -> NDArray[np.int64]:
-    """A permutation of range(count) from identifying parts. numpy has frozen RandomState's stream."""
+    """A permutation of range(count) from identifying parts. numpy has frozen RandomState's
+    stream."""
     state = np.random.RandomState(seed_words(*parts))
     return state.permutation(count).astype(np.int64)
 
@@ -30,8 +31,12 @@ def _epoch_order(windows: int, seed: int, epoch: int) -> NDArray[np.int64]:
     return shuffled(windows, "windows", seed, epoch)
 
 
-def draw(first: int, count: int, *, windows: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The windows number `first` to ``first + count - 1`` of a run: (window index, epoch), each (count,)."""
+def draw(
+    first: int, count: int, *, windows: int, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The windows number `first` to ``first + count - 1`` of a run: (window index, epoch), each
+    (count,).
+    """
     counters = np.arange(first, first + count, dtype=np.int64)
     epochs, places = counters // windows, counters % windows
     indices = np.empty(count, dtype=np.int64)

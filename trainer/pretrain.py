@@ -1,7 +1,9 @@
-"""A pretraining run in one sitting: set up, train phase after phase, save, evaluate, export with ledger and card.
+"""A pretraining run in one sitting: set up, train phase after phase, save, evaluate, export with
+ledger and card.
 
-`pretrain` -> `_setup` -> `_train_phase` for each phase -> `_finish`, with one `State`. A resume sets up from the latest
-checkpoint and goes the same way, so its result is that of an uninterrupted run.
+`pretrain` -> `_setup` -> `_train_phase` for each phase -> `_finish`, with one `State`. A resume
+sets up from the latest checkpoint and goes the same way, so its result is that of an uninterrupted
+run.
 """
 
 from __future__ import annotations
@@ -33,20 +35,37 @@ from trainer.order import roll
 from trainer.recipe.phases import Phase
 from trainer.recipe.spec import Recipe
 from trainer.train.batches import Batches, vocabulary_of
-from trainer.train.checkpoint import Progress, latest_checkpoint, prune, read_progress, save_checkpoint
+from trainer.train.checkpoint import (
+    Progress,
+    latest_checkpoint,
+    prune,
+    read_progress,
+    save_checkpoint,
+)
 from trainer.train.distributed import StoppedError, World, determinism
 from trainer.train.optimizer import factor
 from trainer.train.phase import PreparedPhase, prepare
 from trainer.train.progress import Listener, Metrics, Tick
 from trainer.train.record import phase_record, run_ledger
-from trainer.train.run_folder import START, Start, adopt, claimed, is_finished, open_run, phase_end_name, recipe_hash
+from trainer.train.run_folder import (
+    START,
+    Start,
+    adopt,
+    claimed,
+    is_finished,
+    open_run,
+    phase_end_name,
+    recipe_hash,
+)
 from trainer.train.start import base_model, begin, open_corpora, reporting, tokenizer_for
 from trainer.train.step import held_out_loss, train_step
 
 
 @dataclass(frozen=True)
 class PretrainingResult:
-    """A run's outcome. model: the exported encoder's folder; both None when a signal stopped it before."""
+    """A run's outcome. model: the exported encoder's folder; both None when a signal stopped it
+    before.
+    """
 
     status: Literal["done", "preempted"]
     out: Path
@@ -58,8 +77,9 @@ class PretrainingResult:
 class State:
     """A run as one process holds it; the fields from `progress` on are set by `_setup`.
 
-    exclude: texts that must not be trained on, in addition to the recipe's list. unguarded: for the ledger. built:
-    corpora must be there already. progress: how far training is; saved: its checkpoint.
+    exclude: texts that must not be trained on, in addition to the recipe's list. unguarded: for the
+    ledger. built: corpora must be there already. progress: how far training is; saved: its
+    checkpoint.
     """
 
     recipe: Recipe
@@ -80,7 +100,9 @@ class State:
 
 
 def pretrain(run: State, *, resume: bool) -> PretrainingResult:
-    """Train what is left of a run and export it; all processes call this. Called by `trainer.api.pretrain`."""
+    """Train what is left of a run and export it; all processes call this. Called by
+    `trainer.api.pretrain`.
+    """
     preempted = PretrainingResult("preempted", run.out, None, None)
     with contextlib.ExitStack() as stack:
         if run.world.first:
@@ -103,7 +125,8 @@ def pretrain(run: State, *, resume: bool) -> PretrainingResult:
 def _setup(run: State, *, resume: bool) -> None:
     """Open the folder, then tokenizer, model, corpora and the state that training resumes from.
 
-    Raises UsageError, ModelError, StoreError and what the building of a corpus raises; StoppedError.
+    Raises UsageError, ModelError, StoreError and what the building of a corpus raises;
+    StoppedError.
     """
     recipe, world, out = run.recipe, run.world, run.out
     world.same(recipe_hash(recipe), "the recipe")
@@ -115,12 +138,16 @@ def _setup(run: State, *, resume: bool) -> None:
     world.barrier()
     run.saved = latest_checkpoint(out)
     known = run.saved is not None
-    run.progress = read_progress(run.saved) if run.saved else Progress(recipe_hash=recipe_hash(recipe))
+    run.progress = (
+        read_progress(run.saved) if run.saved else Progress(recipe_hash=recipe_hash(recipe))
+    )
     run.tokenizer = load_tokenizer(out / START) if known else tokenizer_for(recipe, run.exclude)
     run.model = model_from_config(out / START) if known else base_model(recipe, run.tokenizer)
 
     say = reporting(run.listener, run.stop, recipe.total_steps)
-    run.corpora = open_corpora(recipe, run.tokenizer, out.parent, world, exclude=run.exclude, built=run.built, say=say)
+    run.corpora = open_corpora(
+        recipe, run.tokenizer, out.parent, world, exclude=run.exclude, built=run.built, say=say
+    )
     run.start = begin(recipe, out, world, run.model, run.tokenizer, run.corpora, known=known)
     if not known and recipe.reuse is not None:
         run.progress, run.saved = adopt(recipe, run.start)
@@ -132,7 +159,8 @@ def _setup(run: State, *, resume: bool) -> None:
 
 
 def _train_phase(run: State) -> PreparedPhase | None:
-    """Train the phase under way to its end, record, export and save it; None when a signal stopped the run.
+    """Train the phase under way to its end, record, export and save it; None when a signal stopped
+    the run.
 
     Raises TrainingError when the loss is not finite.
     """
@@ -170,8 +198,12 @@ def _train_phase(run: State) -> PreparedPhase | None:
     return training
 
 
-def _loop(run: State, phase: Phase, training: PreparedPhase, batches: Batches, cost: float) -> float | None:
-    """The steps of a phase that are left: its last loss, or None when a signal stopped the run, which is saved."""
+def _loop(
+    run: State, phase: Phase, training: PreparedPhase, batches: Batches, cost: float
+) -> float | None:
+    """The steps of a phase that are left: its last loss, or None when a signal stopped the run,
+    which is saved.
+    """
     recipe, world = run.recipe, run.world
     steps, step_tokens = recipe.steps(phase), recipe.step_tokens_of(phase)
     save_every = recipe.every(recipe.checkpoints.every, phase)
@@ -188,7 +220,9 @@ def _loop(run: State, phase: Phase, training: PreparedPhase, batches: Batches, c
             batch = batches.at(at.drawn, more=not last)
         # other processes' wish to stop travels with the targets and is met a step later
         targets, stops = world.sums(batch.targets, int(world.size > 1 and run.stop()))
-        total, norm = train_step(training, batches, batch, targets=targets, rate=rate, number=at.total_steps)
+        total, norm = train_step(
+            training, batches, batch, targets=targets, rate=rate, number=at.total_steps
+        )
         run.progress = at.model_copy(
             update={
                 "step": at.step + 1,
@@ -207,7 +241,9 @@ def _loop(run: State, phase: Phase, training: PreparedPhase, batches: Batches, c
             now = time.perf_counter()
             speed = (run.progress.step - logged) * step_tokens / max(now - since, 1e-9)
             since, logged = now, run.progress.step
-            _report(run, phase, loss, float(norm), targets=targets, rate=rate, speed=speed, cost=cost)
+            _report(
+                run, phase, loss, float(norm), targets=targets, rate=rate, speed=speed, cost=cost
+            )
         if last:
             break
         paused = time.perf_counter()
@@ -227,16 +263,27 @@ def _loop(run: State, phase: Phase, training: PreparedPhase, batches: Batches, c
 
 
 def _report(
-    run: State, phase: Phase, loss: float, norm: float, *, targets: int, rate: float, speed: float, cost: float
+    run: State,
+    phase: Phase,
+    loss: float,
+    norm: float,
+    *,
+    targets: int,
+    rate: float,
+    speed: float,
+    cost: float,
 ) -> None:
-    """Report a step on the display and in the metrics. speed: tokens a second of all processes; cost: FLOPs a token.
+    """Report a step on the display and in the metrics. speed: tokens a second of all processes;
+    cost: FLOPs a token.
 
     Raises TrainingError when the loss is not finite.
     """
     recipe, at, device = run.recipe, run.progress, run.world.device
     if not (math.isfinite(loss) and math.isfinite(norm)):
         hint = "continue from the last checkpoint with a smaller rate or engine.precision=fp32"
-        raise TrainingError(f"the loss of phase '{phase.name}' is not finite at step {at.step}", hint=hint)
+        raise TrainingError(
+            f"the loss of phase '{phase.name}' is not finite at step {at.step}", hint=hint
+        )
     what = f"phase {at.phase + 1}/{len(recipe.phases)} {phase.name}"
     left = (recipe.total_tokens - at.total_tokens) / speed if speed else None
     run.listener(Tick(what, at.total_steps, recipe.total_steps, loss, speed, left))
@@ -260,7 +307,11 @@ def _write(run: State, event: str, **fields: Any) -> None:
     """A line of the metrics, on the first process."""
     at = run.progress
     if run.metrics is not None:
-        where = {"phase": run.recipe.phases[at.phase].name, "step": at.step, "tokens": at.total_tokens}
+        where = {
+            "phase": run.recipe.phases[at.phase].name,
+            "step": at.step,
+            "tokens": at.total_tokens,
+        }
         run.metrics.write({"event": event, "total_step": at.total_steps, **where, **fields})
 
 
@@ -275,19 +326,25 @@ def _evaluate(run: State, training: PreparedPhase, batches: Batches) -> float | 
 def _save(run: State, training: PreparedPhase, name: str) -> None:
     """Write a checkpoint, which training resumes from."""
     model, keep = training.module.model, run.recipe.checkpoints
-    run.saved = save_checkpoint(run.out, run.world, model, training.optimizer, run.progress, name=name)
+    run.saved = save_checkpoint(
+        run.out, run.world, model, training.optimizer, run.progress, name=name
+    )
     if run.world.first:
         prune(run.out, keep.keep, keep_phases=keep.keep_phases)
 
 
 def _finish(run: State, training: PreparedPhase | None) -> PretrainingResult:
-    """Export the trained model with its card and ledger, unless an earlier start did and both are whole."""
+    """Export the trained model with its card and ledger, unless an earlier start did and both are
+    whole.
+    """
     recipe, world, folder = run.recipe, run.world, run.out / "model"
     if training is None and not world.any(world.first and not is_finished(run.out)):
         return PretrainingResult("done", run.out, folder, read_ledger(run.out))
     # an earlier start's says when, and with which code, the run ended
     earlier = intact_ledger(run.out / FILE) if training is None else None
-    ledger = earlier or run_ledger(recipe, run.progress, run.start, run.corpora[0], world, run.unguarded)
+    ledger = earlier or run_ledger(
+        recipe, run.progress, run.start, run.corpora[0], world, run.unguarded
+    )
     if training is None:
         assert run.model is not None
         training = prepare(recipe, len(recipe.phases) - 1, run.model, run.saved, world)

@@ -18,7 +18,8 @@ DRAWS = 5
 class Baseline(NamedTuple):
     """The predictions of a policy without skill for the test split.
 
-    words: what it does, in a line. draws: one list of predictions a draw, a single one where nothing is random.
+    words: what it does, in a line. draws: one list of predictions a draw, a single one where
+    nothing is random.
     """
 
     name: str
@@ -26,7 +27,9 @@ class Baseline(NamedTuple):
     draws: Sequence[Sequence[Prediction]]
 
 
-def chosen(labels: Sequence[str], documents: Sequence[Document], rows: Iterable[Iterable[object]]) -> list[Prediction]:
+def chosen(
+    labels: Sequence[str], documents: Sequence[Document], rows: Iterable[Iterable[object]]
+) -> list[Prediction]:
     """Predictions from a (documents, labels) table of yes and no."""
     return [
         Prediction(d.id, labels=tuple(label for label, yes in zip(labels, row, strict=True) if yes))
@@ -37,16 +40,21 @@ def chosen(labels: Sequence[str], documents: Sequence[Document], rows: Iterable[
 def label_baselines(data: TaskData, seed: int, *, single: bool) -> list[Baseline]:
     """The constant baselines of classification, then labels at random.
 
-    With one label a document the most probable label set is the majority class. Ties go by the task's label order.
+    With one label a document the most probable label set is the majority class. Ties go by the
+    task's label order.
     """
     counted = Counter(label for d in data.train for label in set(d.labels))
     shares = np.array([counted[label] / len(data.train) for label in data.labels])
     each, rows = len(data.test), np.arange(len(shares))
     majority = chosen(data.labels, data.test, [rows == shares.argmax()] * each)
-    constants = [Baseline("majority class", "the most frequent training label on every document", [majority])]
+    constants = [
+        Baseline("majority class", "the most frequent training label on every document", [majority])
+    ]
     if not single:
         words = "on every document the labels that more than half of the training documents have"
-        constants.append(Baseline("label prior", words, [chosen(data.labels, data.test, [shares > 0.5] * each)]))
+        constants.append(
+            Baseline("label prior", words, [chosen(data.labels, data.test, [shares > 0.5] * each)])
+        )
     rng = np.random.default_rng(seed)
     draws = []
     for _ in range(DRAWS):
@@ -55,12 +63,16 @@ def label_baselines(data: TaskData, seed: int, *, single: bool) -> list[Baseline
         else:
             table = rng.random((each, len(shares))) < shares
         draws.append(chosen(data.labels, data.test, table.tolist()))
-    return [*constants, Baseline("random labels", "labels drawn by their share of the training documents", draws)]
+    return [
+        *constants,
+        Baseline("random labels", "labels drawn by their share of the training documents", draws),
+    ]
 
 
 def mention_baselines(data: TaskData, seed: int) -> list[Baseline]:
-    """No mention anywhere; and mentions that begin at each word as often as in training, with labels and lengths
-    drawn from there."""
+    """No mention anywhere; and mentions that begin at each word as often as in training, with
+    labels and lengths drawn from there.
+    """
     seen: Counter[tuple[str, int]] = Counter()
     total = 0
     for d in data.train:
@@ -69,7 +81,9 @@ def mention_baselines(data: TaskData, seed: int) -> list[Baseline]:
         seen.update((label, end - begin) for begin, end, label in words.places(d.spans))
     kinds = sorted(seen)
     # Nested mentions can begin more often than there are words; a word then always begins one.
-    rates = np.array([seen[kind] for kind in kinds], dtype=np.float64) / max(total, 1, sum(seen.values()))
+    rates = np.array([seen[kind] for kind in kinds], dtype=np.float64) / max(
+        total, 1, sum(seen.values())
+    )
     edges = np.cumsum(rates)
     rng = np.random.default_rng(seed)
     tests = [(d, Words.of(d)) for d in data.test]
@@ -79,10 +93,14 @@ def mention_baselines(data: TaskData, seed: int) -> list[Baseline]:
         for d, words in tests:
             drawn = enumerate(np.searchsorted(edges, rng.random(len(words)), side="right").tolist())
             begun = [(i, *kinds[k]) for i, k in drawn if k < len(kinds)]
-            spans = tuple(words.span((i, i + n, label)) for i, label, n in begun if i + n <= len(words))
+            spans = tuple(
+                words.span((i, i + n, label)) for i, label, n in begun if i + n <= len(words)
+            )
             predictions.append(Prediction(d.id, spans=spans))
         draws.append(predictions)
-    description = "mentions begin at random words as often as in training, with labels and lengths from there"
+    description = (
+        "mentions begin at random words as often as in training, with labels and lengths from there"
+    )
     return [
         Baseline("no mention", "all tokens O", [[Prediction(d.id) for d in data.test]]),
         Baseline("random mentions", description, draws),

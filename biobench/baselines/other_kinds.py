@@ -1,4 +1,5 @@
-"""Baselines of kinds without F1: numbers, questions with several right options, names of concepts."""
+"""Baselines of kinds without F1: numbers, questions with several right options, names of
+concepts."""
 
 from __future__ import annotations
 
@@ -31,70 +32,117 @@ def _constant(name: str, words: str, data: TaskData, labels: Sequence[str]) -> B
 
 
 def number_baselines(spec: TaskSpec, data: TaskData) -> list[Baseline]:
-    """The training mean; least squares on the shared words of two texts, or ridge regression on the words of one."""
+    """The training mean; least squares on the shared words of two texts, or ridge regression on the
+    words of one.
+    """
     assert spec.scale is not None
     low, high = spec.scale
     train = [float(d.labels[0]) for d in data.train]
 
     def numbered(name: str, words: str, values: FloatArray) -> Baseline:
         clipped = np.clip(values, low, high).tolist()
-        predictions = [Prediction(d.id, label_scores=(value,)) for d, value in zip(data.test, clipped, strict=True)]
+        predictions = [
+            Prediction(d.id, label_scores=(value,))
+            for d, value in zip(data.test, clipped, strict=True)
+        ]
         return Baseline(name, words, [predictions])
 
-    mean = numbered("training mean", "the mean of training", np.full(len(data.test), float(np.mean(train))))
+    mean = numbered(
+        "training mean", "the mean of training", np.full(len(data.test), float(np.mean(train)))
+    )
     if not any(d.query for d in data.train):
-        vectorizer = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), max_features=MAX_FEATURES)
+        vectorizer = TfidfVectorizer(
+            sublinear_tf=True, ngram_range=(1, 2), max_features=MAX_FEATURES
+        )
         ridge = Ridge(alpha=1.0).fit(vectorizer.fit_transform([d.text for d in data.train]), train)
-        values = np.asarray(ridge.predict(vectorizer.transform([d.text for d in data.test])), dtype=np.float64)
-        return [mean, numbered("bag of words", "TF-IDF of words and word pairs, ridge regression", values)]
+        values = np.asarray(
+            ridge.predict(vectorizer.transform([d.text for d in data.test])), dtype=np.float64
+        )
+        return [
+            mean,
+            numbered("bag of words", "TF-IDF of words and word pairs, ridge regression", values),
+        ]
 
     def shared(document: Document) -> list[float]:
         first, second = _words(document.query), _words(document.text)
         return [1.0, len(first & second) / len(first | second) if first | second else 0.0]
 
-    slope = np.linalg.lstsq(np.array([shared(d) for d in data.train]), np.array(train), rcond=None)[0]
+    slope = np.linalg.lstsq(np.array([shared(d) for d in data.train]), np.array(train), rcond=None)[
+        0
+    ]
     words = "least squares on the share of different words that both texts have"
-    return [mean, numbered("token overlap", words, np.array([shared(d) for d in data.test]) @ slope)]
+    return [
+        mean,
+        numbered("token overlap", words, np.array([shared(d) for d in data.test]) @ slope),
+    ]
 
 
 def choice_baselines(data: TaskData, seed: int) -> list[Baseline]:
     """The commonest set of training, every option, and a linear model of each option's words."""
     order = {label: place for place, label in enumerate(data.labels)}
     sets = Counter(tuple(sorted(d.labels, key=order.__getitem__)) for d in data.train)
-    commonest = min(sets, key=lambda members: (-sets[members], len(members), [order[label] for label in members]))
+    commonest = min(
+        sets,
+        key=lambda members: (-sets[members], len(members), [order[label] for label in members]),
+    )
     return [
-        _constant("commonest set", "the most frequent set of right options of training", data, commonest),
+        _constant(
+            "commonest set", "the most frequent set of right options of training", data, commonest
+        ),
         _constant("every option", "all options of every question", data, data.labels),
         _option_words(data, seed),
     ]
 
 
 def _option_words(data: TaskData, seed: int) -> Baseline:
-    """Whether an option is right, from its words, its name, the question's words, and the share of its words that
-    stand in the question."""
-    name, words = "option words", "TF-IDF of an option's and its question's words, one linear SVM; positive margins"
+    """Whether an option is right, from its words, its name, the question's words, and the share of
+    its words that stand in the question.
+    """
+    name, words = (
+        "option words",
+        "TF-IDF of an option's and its question's words, one linear SVM; positive margins",
+    )
     parts = (data.train, data.test)
-    asked = [(d, place, d.text[a:b]) for part in parts for d in part for place, (a, b) in enumerate(d.pieces) if a < b]
+    asked = [
+        (d, place, d.text[a:b])
+        for part in parts
+        for d in part
+        for place, (a, b) in enumerate(d.pieces)
+        if a < b
+    ]
     known = sum(a < b for d in data.train for a, b in d.pieces)
     truth = np.array([data.labels[place] in d.labels for d, place, _ in asked[:known]])
-    if truth.all() or not truth.any() or not any(re.search(WORD, text) for _, _, text in asked[:known]):
+    if (
+        truth.all()
+        or not truth.any()
+        or not any(re.search(WORD, text) for _, _, text in asked[:known])
+    ):
         return _constant(name, words, data, data.labels)
     extra = [
-        [len(_words(text) & _words(d.query)) / max(len(_words(text)), 1), *np.eye(len(data.labels))[place]]
+        [
+            len(_words(text) & _words(d.query)) / max(len(_words(text)), 1),
+            *np.eye(len(data.labels))[place],
+        ]
         for d, place, text in asked
     ]
     counted = []
     for texts in ([text for _, _, text in asked], [d.query for d, _, _ in asked]):
-        vectorizer = TfidfVectorizer(sublinear_tf=True, max_features=MAX_FEATURES, token_pattern=WORD)
+        vectorizer = TfidfVectorizer(
+            sublinear_tf=True, max_features=MAX_FEATURES, token_pattern=WORD
+        )
         counted.append(vectorizer.fit(texts[:known]).transform(texts))
     features = hstack([*counted, csr_matrix(np.array(extra))]).tocsr()
     margins = fit_svm(features[:known], truth, seed).decision_function(features[known:]).tolist()
     scored: dict[str, list[tuple[float, str]]] = {d.id: [] for d in data.test}
     for margin, (d, place, _) in zip(margins, asked[known:], strict=True):
         scored[d.id].append((margin, data.labels[place]))
-    positive = {id: tuple(label for margin, label in rows if margin > 0) for id, rows in scored.items()}
+    positive = {
+        id: tuple(label for margin, label in rows if margin > 0) for id, rows in scored.items()
+    }
     best = {id: max(rows, key=lambda row: row[0])[1] for id, rows in scored.items()}
-    return Baseline(name, words, [[Prediction(id, labels=positive[id] or (best[id],)) for id in scored]])
+    return Baseline(
+        name, words, [[Prediction(id, labels=positive[id] or (best[id],)) for id in scored]]
+    )
 
 
 def name_baselines(data: TaskData) -> list[Baseline]:
@@ -116,6 +164,15 @@ def name_baselines(data: TaskData) -> list[Baseline]:
             for d, row in zip(data.test[begin : begin + _QUERIES], nearest, strict=True)
         ]
     return [
-        _constant("commonest concepts", "the concepts with most names in training, for every query", data, ranking),
-        Baseline("letter n-grams", "TF-IDF of 2 to 4 letters inside words, candidates by their cosine", [letters]),
+        _constant(
+            "commonest concepts",
+            "the concepts with most names in training, for every query",
+            data,
+            ranking,
+        ),
+        Baseline(
+            "letter n-grams",
+            "TF-IDF of 2 to 4 letters inside words, candidates by their cosine",
+            [letters],
+        ),
     ]

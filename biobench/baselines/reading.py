@@ -1,4 +1,6 @@
-"""Baselines of classification and entities that look at the text: its length, bags of words, a dictionary."""
+"""Baselines of classification and entities that look at the text: its length, bags of words, a
+dictionary.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,18 @@ from biobench.schema.tags import spans_to_tags
 from biobench.stats.types import BoolArray, FloatArray
 
 REGULARISATION = 0.1
-"""C of the support vector machines: the inverse of the strength of the L2 penalty. One value for all tasks; it
-was stronger than 1 on the two multi-label corpora that were measured and weaker on GAD."""
+"""C of the support vector machines: the inverse of the strength of the L2 penalty. One value for
+all tasks; it was stronger than 1 on the two multi-label corpora that were measured and weaker on
+GAD.
+"""
 MAX_FEATURES = 50_000
 """The most frequent words and pairs that are kept."""
 MAX_DOCUMENTS = 20_000
 """Training documents at most, drawn by the seed, so that a baseline costs seconds on any corpus."""
 LEAVES = (1, 5, 20, 80)
-"""Training documents that a leaf of the tree holds at least; the best of these on every fifth training document."""
+"""Training documents that a leaf of the tree holds at least; the best of these on every fifth
+training document.
+"""
 _FOLD = 5
 WORD = r"(?u)\w+"
 """A run of letters and digits."""
@@ -39,10 +45,12 @@ _ACROSS = 50
 
 
 def dictionary(data: TaskData) -> Baseline:
-    """Every surface that was a mention in training is one again, on the corpus's own tokens, else on words.
+    """Every surface that was a mention in training is one again, on the corpus's own tokens, else
+    on words.
 
-    From left to right the longest surface that begins at each word; case counts, matches do not overlap. A surface has
-    the label that most of its training mentions have; ties go by the task's label order.
+    From left to right the longest surface that begins at each word; case counts, matches do not
+    overlap. A surface has the label that most of its training mentions have; ties go by the task's
+    label order.
     """
     surfaces: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     for d in data.train:
@@ -50,7 +58,10 @@ def dictionary(data: TaskData) -> Baseline:
         for begin, end, label in words.places(d.spans):
             surfaces[words.surfaces[begin:end]][label] += 1
     order = {label: i for i, label in enumerate(data.labels)}
-    known = {words: min(seen, key=lambda label: (-seen[label], order[label])) for words, seen in surfaces.items()}
+    known = {
+        words: min(seen, key=lambda label: (-seen[label], order[label]))
+        for words, seen in surfaces.items()
+    }
     longest, predictions = max(map(len, known), default=0), []
     for d in data.test:
         words, at, matches = Words.of(d), 0, []
@@ -67,29 +78,41 @@ def dictionary(data: TaskData) -> Baseline:
 
 
 def bag_of_words(data: TaskData, seed: int, *, single: bool) -> Baseline:
-    """TF-IDF over words and word pairs, then one linear support vector machine per label against the rest.
+    """TF-IDF over words and word pairs, then one linear support vector machine per label against
+    the rest.
 
-    Sublinear counts, squared hinge, L2, classes weighted by the inverse of their frequency. Single-label: the label
-    with the highest margin; multi-label: all with a positive one. Pairs of texts give the words and word pairs of
-    each side, the words that both share, and which words stand on the two sides.
+    Sublinear counts, squared hinge, L2, classes weighted by the inverse of their frequency.
+    Single-label: the label with the highest margin; multi-label: all with a positive one. Pairs of
+    texts give the words and word pairs of each side, the words that both share, and which words
+    stand on the two sides.
     """
     margins = _margins(data, seed)
     if single:
         margins = margins.argmax(axis=1)[:, None] == np.arange(len(data.labels))
-    description = f"TF-IDF of words and word pairs, one linear SVM per label (C = {REGULARISATION:g}, balanced classes)"
-    return Baseline("bag of words", description, [chosen(data.labels, data.test, (margins > 0).tolist())])
+    description = (
+        f"TF-IDF of words and word pairs, one linear SVM per label (C = "
+        f"{REGULARISATION:g}, balanced classes)"
+    )
+    return Baseline(
+        "bag of words", description, [chosen(data.labels, data.test, (margins > 0).tolist())]
+    )
 
 
 def _margins(data: TaskData, seed: int) -> NDArray[np.float64]:
-    """(test documents, labels). A label that no or every training document has is a constant: -1 or 1."""
+    """(test documents, labels). A label that no or every training document has is a constant: -1 or
+    1.
+    """
     train = [data.train[i] for i in _sample(len(data.train), seed)]
     margins = np.full((len(data.test), len(data.labels)), -1.0)
     if not any(re.search(WORD, d.reading) for d in train):
         return margins
     paired = any(d.query and d.plan is None for d in train)
-    # Markers such as @GENE$ stand in every document of their corpus; the words alone are what informs.
+    # Markers such as @GENE$ stand in every document of their corpus; the words alone are what
+    # informs.
     options = {"analyzer": _of_pair} if paired else {"ngram_range": (1, 2), "token_pattern": WORD}
-    vectorizer = TfidfVectorizer(sublinear_tf=True, max_features=MAX_FEATURES, dtype=np.float64, **options)
+    vectorizer = TfidfVectorizer(
+        sublinear_tf=True, max_features=MAX_FEATURES, dtype=np.float64, **options
+    )
     train_features = vectorizer.fit_transform(train if paired else [d.text for d in train])
     test_features = vectorizer.transform(data.test if paired else [d.text for d in data.test])
     for column, label in enumerate(data.labels):
@@ -97,13 +120,19 @@ def _margins(data: TaskData, seed: int) -> NDArray[np.float64]:
         if truth.all() or not truth.any():
             margins[:, column] = 1.0 if truth.all() else -1.0
         else:
-            margins[:, column] = fit_svm(train_features, truth, seed).decision_function(test_features)
+            margins[:, column] = fit_svm(train_features, truth, seed).decision_function(
+                test_features
+            )
     return margins
 
 
 def fit_svm(features: object, truth: BoolArray, seed: int) -> LinearSVC:
-    """The linear machine of all baselines; some hundreds of passes are enough for one, converged or not."""
-    machine = LinearSVC(C=REGULARISATION, class_weight="balanced", random_state=seed, dual=True, max_iter=1000)
+    """The linear machine of all baselines; some hundreds of passes are enough for one, converged or
+    not.
+    """
+    machine = LinearSVC(
+        C=REGULARISATION, class_weight="balanced", random_state=seed, dual=True, max_iter=1000
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return machine.fit(features, truth)
@@ -117,7 +146,9 @@ def _sample(documents: int, seed: int) -> NDArray[np.int64]:
 
 
 def _of_pair(document: Document) -> list[str]:
-    """Features of two texts: of each side, of what both share, and of a word here with a word there."""
+    """Features of two texts: of each side, of what both share, and of a word here with a word
+    there.
+    """
     sides = [re.findall(WORD, text.lower()) for text in (document.query, document.text)]
     features: list[str] = []
     for mark, words in zip("12", sides, strict=True):
@@ -129,17 +160,28 @@ def _of_pair(document: Document) -> list[str]:
 
 
 def length_only(data: TaskData, seed: int, *, single: bool) -> Baseline:
-    """A decision tree on the numbers of characters and of words of the text, and of the first text of a pair."""
+    """A decision tree on the numbers of characters and of words of the text, and of the first text
+    of a pair.
+    """
     train, test = (
-        np.array([[len(d.text), len(d.text.split()), len(d.query), len(d.query.split())] for d in part], np.float64)
+        np.array(
+            [[len(d.text), len(d.text.split()), len(d.query), len(d.query.split())] for d in part],
+            np.float64,
+        )
         for part in (data.train, data.test)
     )
     kept = _sample(len(train), seed)
-    train, truth = train[kept], np.array([[label in data.train[i].labels for label in data.labels] for i in kept])
+    train, truth = (
+        train[kept],
+        np.array([[label in data.train[i].labels for label in data.labels] for i in kept]),
+    )
     aside = np.arange(len(train)) % _FOLD == 0
     leaves = LEAVES[-1]
     if aside.any() and not aside.all():
-        trees = [_tree(train[~aside], truth[~aside], train[aside], seed, leaf, single=single) for leaf in LEAVES]
+        trees = [
+            _tree(train[~aside], truth[~aside], train[aside], seed, leaf, single=single)
+            for leaf in LEAVES
+        ]
         scores = [f1_score(truth[aside], tree, average="macro", zero_division=0) for tree in trees]
         leaves = LEAVES[int(np.argmax(scores))]
     rows = _tree(train, truth, test, seed, leaves, single=single)
@@ -147,14 +189,18 @@ def length_only(data: TaskData, seed: int, *, single: bool) -> Baseline:
     return Baseline(LENGTH, description, [chosen(data.labels, data.test, rows.tolist())])
 
 
-def _tree(train: FloatArray, truth: BoolArray, test: FloatArray, seed: int, leaf: int, *, single: bool) -> BoolArray:
+def _tree(
+    train: FloatArray, truth: BoolArray, test: FloatArray, seed: int, leaf: int, *, single: bool
+) -> BoolArray:
     """(test documents, labels), classes weighted by the inverse of their frequency."""
     tree = DecisionTreeClassifier(min_samples_leaf=leaf, class_weight="balanced", random_state=seed)
     if single:
         picked = tree.fit(train, truth.argmax(axis=1)).predict(test)
         return np.asarray(picked[:, None] == np.arange(truth.shape[1]))
     columns = [
-        tree.fit(train, target).predict(test) if target.any() and not target.all() else [target.all()] * len(test)
+        tree.fit(train, target).predict(test)
+        if target.any() and not target.all()
+        else [target.all()] * len(test)
         for target in truth.T
     ]
     return np.array(columns, dtype=np.bool_).T

@@ -1,4 +1,6 @@
-"""The gate: makes the baselines, scores them by the one path, asks its questions and gives the verdict."""
+"""The gate: makes the baselines, scores them by the one path, asks its questions and gives the
+verdict.
+"""
 
 from __future__ import annotations
 
@@ -41,16 +43,22 @@ from biobench.version import __version__
 SEED = 20250101
 """Of random baselines, permutations and the linear model."""
 FLAGGED = 0.2
-"""Share of the test documents that training knows (copies, groups) from which it is flagged. On the corpora measured
-it is 0.11 at most."""
+"""Share of the test documents that training knows (copies, groups) from which it is flagged. On the
+corpora measured it is 0.11 at most.
+"""
 
 
 def ensure(
-    task: LoadedTask, data: TaskData, results_dir: str | Path, *, full: Callable[[], TaskData] | None = None
+    task: LoadedTask,
+    data: TaskData,
+    results_dir: str | Path,
+    *,
+    full: Callable[[], TaskData] | None = None,
 ) -> BaselineRecord:
     """The stored verdict that holds for this task on this data; else the gate is run and stored.
 
-    full: reads the data whole, where `data` is limited; the gate always looks at all of it. Raises StoreError.
+    full: reads the data whole, where `data` is limited; the gate always looks at all of it. Raises
+    StoreError.
     """
     stored = find_baseline(results_dir, task.id, task_hash(task, data.source), data.hash)
     if stored is not None and stored.expect == task.spec.gate.expect:
@@ -61,7 +69,8 @@ def ensure(
 
 
 def baselines(spec: TaskSpec, data: TaskData) -> list[Baseline]:
-    """Those of this type of task; the last one is the reader, to which the text must say something."""
+    """Those of this type of task; the last one is the reader, to which the text must say
+    something."""
     kind = KINDS[spec.type]
     if kind.numeric:
         return number_baselines(spec, data)
@@ -92,7 +101,9 @@ def gate(task: LoadedTask, data: TaskData) -> BaselineRecord:
             words=b.words,
             kind="ceiling" if b is perfect else "floor",
             draws=len(b.draws),
-            scores=_means([score_task(spec, data, data.test, predictions) for predictions in b.draws]),
+            scores=_means(
+                [score_task(spec, data, data.test, predictions) for predictions in b.draws]
+            ),
         )
         for b in (*scored, perfect)
     )
@@ -102,9 +113,15 @@ def gate(task: LoadedTask, data: TaskData) -> BaselineRecord:
     fresh, overlap = (data, []) if spec.gate.expect == "chance" else _without_known(data)
     tested, note = _units(fresh)
     ids = {d.id for d in tested.test}
-    asked = [b._replace(draws=[[p for p in draw if p.document in ids] for draw in b.draws]) for b in scored]
+    asked = [
+        b._replace(draws=[[p for p in draw if p.document in ids] for draw in b.draws])
+        for b in scored
+    ]
     checks += overlap
-    checks += [check.model_copy(update={"words": check.words + note}) for check in _check_text(spec, tested, asked)]
+    checks += [
+        check.model_copy(update={"words": check.words + note})
+        for check in _check_text(spec, tested, asked)
+    ]
     return BaselineRecord(
         task=spec.id,
         task_version=spec.version,
@@ -134,30 +151,45 @@ def gate(task: LoadedTask, data: TaskData) -> BaselineRecord:
 
 
 def _means(scores: Sequence[Scores]) -> dict[str, float]:
-    return {name: math.fsum(s.values[name] for s in scores) / len(scores) for name in scores[0].values}
+    return {
+        name: math.fsum(s.values[name] for s in scores) / len(scores) for name in scores[0].values
+    }
 
 
 def _units(data: TaskData) -> tuple[TaskData, str]:
-    """The data as the tests take it, and what to say of it: a few groups are taken apart into their documents."""
+    """The data as the tests take it, and what to say of it: a few groups are taken apart into their
+    documents.
+    """
     groups, documents = len({d.group for d in data.test}), len(data.test)
     if groups >= UNITS:
         return data, ""
-    apart = replace(data, documents=data.documents | {"test": [replace(d, group=d.id) for d in data.test]})
+    apart = replace(
+        data, documents=data.documents | {"test": [replace(d, group=d.id) for d in data.test]}
+    )
     if documents < UNITS:
         return apart, f"; {documents} test documents cannot show it, the gate needs {UNITS}"
-    return apart, f"; by documents, as {groups} test group{'s are' if groups > 1 else ' is'} too few"
+    return (
+        apart,
+        f"; by documents, as {groups} test group{'s are' if groups > 1 else ' is'} too few",
+    )
 
 
 def _without_known(data: TaskData) -> tuple[TaskData, list[GateCheck]]:
-    """The data without the test documents that training knows already, and what the gate says of these.
+    """The data without the test documents that training knows already, and what the gate says of
+    these.
 
-    What was learned by heart shows nothing of what a text says. Too few other documents are all of the data and fail.
+    What was learned by heart shows nothing of what a text says. Too few other documents are all of
+    the data and fail.
     """
     total, patients = len(data.test), {d.group for d in data.train}
     copies = set(same([d.reading for d in data.test], [d.reading for d in data.train]))
     groups = {place for place, d in enumerate(data.test) if d.group in patients}
     parts = [f"{len(copies)} occur verbatim in training"] if copies else []
-    parts += [f"{len(groups)} are of groups (patients, articles) that training has too"] if groups else []
+    parts += (
+        [f"{len(groups)} are of groups (patients, articles) that training has too"]
+        if groups
+        else []
+    )
     if not parts:
         return data, []
     words = f"of {total} test documents {', '.join(parts)}"
@@ -183,7 +215,11 @@ def _check_oracle(spec: TaskSpec, data: TaskData, scores: dict[str, float]) -> G
         for name, value in best.items()
         if abs(scores[name] - value) > 1e-9
     ]
-    return GateCheck(name="oracle", passed=not wrong, words=f"the oracle scores {'; '.join(wrong) or 'the maximum'}")
+    return GateCheck(
+        name="oracle",
+        passed=not wrong,
+        words=f"the oracle scores {'; '.join(wrong) or 'the maximum'}",
+    )
 
 
 def _check_text(spec: TaskSpec, data: TaskData, scored: Sequence[Baseline]) -> list[GateCheck]:
@@ -201,25 +237,46 @@ def _check_text(spec: TaskSpec, data: TaskData, scored: Sequence[Baseline]) -> l
         if other is not None:
             t = beats(counted(b), counted(other), evaluated, SEED)
         elif kind.counted:
-            t = beats_permuted(data.test, b.draws[0], data.labels, evaluated, SEED, places=spec.is_ner)
+            t = beats_permuted(
+                data.test, b.draws[0], data.labels, evaluated, SEED, places=spec.is_ner
+            )
         else:
             t = beats_permuted_score(
-                b.draws[0], lambda moved: score_task(spec, data, data.test, moved).values[metric], SEED
+                b.draws[0],
+                lambda moved: score_task(spec, data, data.test, moved).values[metric],
+                SEED,
             )
-        opponent = "itself with its predictions permuted among the documents" if other is None else other.name
-        rows.append((name, f"{b.name} and {opponent}: {metric} {100 * t.observed:.1f} against {100 * t.other:.1f}", t))
+        opponent = (
+            "itself with its predictions permuted among the documents"
+            if other is None
+            else other.name
+        )
+        rows.append(
+            (
+                name,
+                f"{b.name} and {opponent}: {metric} {100 * t.observed:.1f} against "
+                f"{100 * t.other:.1f}",
+                t,
+            )
+        )
 
     for b in scored[:-1]:
         if spec.gate.expect != "chance" and kind.counted and len(b.draws) == 1:
             ask(f"beats {b.name}", reader, b)
         elif spec.gate.expect == "chance" and b.name == LENGTH:
-            # Only the permuted test asks for the text alone; a constant loses in macro F1 even to guessing.
+            # Only the permuted test asks for the text alone; a constant loses in macro F1 even to
+            # guessing.
             ask(f"chance: {b.name}", b)
     ask("chance" if spec.gate.expect == "chance" else "beats permuted", reader)
-    types = types_beat_permuted(data.test, reader.draws[0], SEED) if spec.is_ner and len(data.gold_labels) > 1 else None
+    types = (
+        types_beat_permuted(data.test, reader.draws[0], SEED)
+        if spec.is_ner and len(data.gold_labels) > 1
+        else None
+    )
     if types is not None:
         words = (
-            f"{100 * types.observed:.1f} % of the types are right where {reader.name} finds a mention, "
+            f"{100 * types.observed:.1f} % of the types are right where {reader.name} finds a "
+            f"mention, "
             f"{100 * types.other:.1f} % with types permuted among them"
         )
         rows.append(("beats permuted types", words, types))
@@ -231,5 +288,7 @@ def _check_text(spec: TaskSpec, data: TaskData, scored: Sequence[Baseline]) -> l
             passed, note = t.p >= bound, f", must not be below {bound:.2g}"
         elif spec.gate.expect == "beyond_words":
             passed, note = True, "; not asked, as the answers lie beyond counted words"
-        checks.append(GateCheck(name=name, passed=passed, words=f"{words} (p = {t.p:.3f}){note}", p=t.p))
+        checks.append(
+            GateCheck(name=name, passed=passed, words=f"{words} (p = {t.p:.3f}){note}", p=t.p)
+        )
     return checks

@@ -23,7 +23,9 @@ class Words:
 
     @classmethod
     def of(cls, document: Document) -> Words:
-        """The document's tokens; without any, runs of letters and digits, and each other sign alone."""
+        """The document's tokens; without any, runs of letters and digits, and each other sign
+        alone.
+        """
         offsets = document.tokens or tuple(m.span() for m in _WORD.finditer(document.text))
         return cls(offsets, tuple(document.text[a:b] for a, b in offsets))
 
@@ -32,11 +34,16 @@ class Words:
         return len(self.offsets)
 
     def places(self, spans: Iterable[Span], step: int = 0) -> list[Place]:
-        """The spans that begin and end with a word, as word positions, moved by `step` words; the others, and
-        those that would leave the document, are skipped."""
+        """The spans that begin and end with a word, as word positions, moved by `step` words; the
+        others, and those that would leave the document, are skipped.
+        """
         first = {start: i + step for i, (start, _) in enumerate(self.offsets)}
         last = {end: i + 1 + step for i, (_, end) in enumerate(self.offsets)}
-        on_words = [(first[s.start], last[s.end], s.label) for s in spans if s.start in first and s.end in last]
+        on_words = [
+            (first[s.start], last[s.end], s.label)
+            for s in spans
+            if s.start in first and s.end in last
+        ]
         return [place for place in on_words if place[0] >= 0 and place[1] <= len(self)]
 
     def span(self, place: Place) -> Span:

@@ -1,4 +1,6 @@
-"""`biobench analyze`: the mechanism tools on any pair of checkpoints, and the overlap of a corpus with the tasks."""
+"""`biobench analyze`: the mechanism tools on any pair of checkpoints, and the overlap of a corpus
+with the tasks.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ _SCORING = {"tasks", "seeds", "overrides", "limit", "data_dir", "results_dir", "
 scored_by = partial(takes_request, only=_SCORING)
 """Gives a command the options of `run` that say what models are scored on."""
 analyze = typer.Typer(
-    no_args_is_help=True, help="Why it works: similarity of states, transplants, freezing, stability."
+    no_args_is_help=True,
+    help="Why it works: similarity of states, transplants, freezing, stability.",
 )
 
 
@@ -37,14 +40,18 @@ def cka(
     first: Annotated[str, typer.Argument(metavar="A", help="Folder or hub id of a checkpoint.")],
     second: Annotated[str, typer.Argument(metavar="B")],
     *,
-    texts: Annotated[str, typer.Option("--texts", help="Held-out texts: file, folder, hub:ID, or embedded.")],
+    texts: Annotated[
+        str, typer.Option("--texts", help="Held-out texts: file, folder, hub:ID, or embedded.")
+    ],
     noise: Annotated[
         tuple[str, str] | None,
         typer.Option("--noise", metavar="C D", help="Two that differ by the training seed alone."),
     ] = None,
     n: Annotated[int, typer.Option("--n", min=5, help="Texts in each drawing.")] = 500,
     seeds: Annotated[str, typer.Option("--seeds", help="Seeds of the drawings.")] = "42,43,44",
-    max_length: Annotated[int, typer.Option("--max-length", min=8, help="Longest text in tokens.")] = 512,
+    max_length: Annotated[
+        int, typer.Option("--max-length", min=8, help="Longest text in tokens.")
+    ] = 512,
     device: Device = "auto",
     threads: Threads = None,
     as_json: Json = False,
@@ -72,18 +79,30 @@ def cka(
 @scored_by
 def transplant(
     how: RunRequest,
-    recipient: Annotated[str, typer.Argument(metavar="A", help="Folder of the checkpoint that receives.")],
+    recipient: Annotated[
+        str, typer.Argument(metavar="A", help="Folder of the checkpoint that receives.")
+    ],
     donor: Annotated[str, typer.Argument(metavar="B", help="Folder of the checkpoint that gives.")],
     *,
-    out: Annotated[str, typer.Option("--out", help="Folder of the hybrid; of several, each in a folder below.")],
-    layers: Annotated[list[str], typer.Option("--layers", help="0-7, 0,2,8-14, all or none; repeatable.")] = [],  # noqa: B006
-    modules: Annotated[Literal["attention", "mlp"] | None, typer.Option("--modules", help="Only these parts.")] = None,
-    probe: Annotated[bool, typer.Option("--probe", help="Score by a linear probe, not by fine-tuning.")] = False,
+    out: Annotated[
+        str, typer.Option("--out", help="Folder of the hybrid; of several, each in a folder below.")
+    ],
+    layers: Annotated[
+        list[str], typer.Option("--layers", help="0-7, 0,2,8-14, all or none; repeatable.")
+    ] = [],  # noqa: B006
+    modules: Annotated[
+        Literal["attention", "mlp"] | None, typer.Option("--modules", help="Only these parts.")
+    ] = None,
+    probe: Annotated[
+        bool, typer.Option("--probe", help="Score by a linear probe, not by fine-tuning.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Copy B's layers, or parts of them, into A; with --task, score A, B and the hybrids."""
     if probe and not how.tasks:
-        raise UsageError("nothing is scored without a task", hint="add --task ID, or leave out --probe")
+        raise UsageError(
+            "nothing is scored without a task", hint="add --task ID, or leave out --probe"
+        )
     _prepare()
     from biobench.workflows.mechanism import check_runs, paired_report
     from trainer.analysis.transplant import transplant as make
@@ -108,20 +127,32 @@ def transplant(
     if how.tasks:
         scores = _scored([recipient, donor, *(str(m.folder) for m in copies)], how)
         twin, reference, *_ = scores
-        report = paired_report(scores, reference=reference, twin=twin, roles=("donor", "recipient", "hybrid"))
+        report = paired_report(
+            scores, reference=reference, twin=twin, roles=("donor", "recipient", "hybrid")
+        )
     rest = ", embeddings, final norm and head too"
-    lines = [f"{m.folder}: {m.copied:,} of {m.total:,} parameters are {donor}'s{rest * m.rest}" for m in copies]
+    lines = [
+        f"{m.folder}: {m.copied:,} of {m.total:,} parameters are {donor}'s{rest * m.rest}"
+        for m in copies
+    ]
     if report is not None:
         lines += _paired_lines(report, "recovered")
-        lines += ["by a linear probe on frozen states: seeds differ by the probe's start and order alone"] * probe
+        lines += [
+            "by a linear probe on frozen states: seeds differ by the probe's start and order alone"
+        ] * probe
     hybrids = [{"folder": str(m.folder), **m.note} for m in copies]
-    by, scored = "linear probe" if probe else "fine-tuning", None if report is None else asdict(report)
+    by, scored = (
+        "linear probe" if probe else "fine-tuning",
+        None if report is None else asdict(report),
+    )
     answer(as_json, {"hybrids": hybrids, "by": by, "scores": scored}, lines)
 
 
 @analyze.command()
 def freeze_report(
-    runs: Annotated[list[str], typer.Argument(metavar="REFERENCE TWIN FROZEN...", help="Folders, or names.")],
+    runs: Annotated[
+        list[str], typer.Argument(metavar="REFERENCE TWIN FROZEN...", help="Folders, or names.")
+    ],
     task: Tasks = [],  # noqa: B006
     results_dir: ResultsDir = "results",
     as_json: Json = False,
@@ -130,7 +161,9 @@ def freeze_report(
     from biobench.workflows.mechanism import frozen_layers, paired_report, stored_scores
 
     if len(runs) < 3:
-        raise UsageError("a reference, its twin and one frozen run or more are needed", hint="give three models")
+        raise UsageError(
+            "a reference, its twin and one frozen run or more are needed", hint="give three models"
+        )
     scores = stored_scores(runs, results_dir, task)
     names = list(scores)
     frozen = {name: frozen_layers(run) for name, run in zip(names, runs, strict=True)}
@@ -144,20 +177,32 @@ def stability(
     how: RunRequest,
     models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Hub id or folder.")],
     *,
-    rates: Annotated[str, typer.Option("--learning-rates", help="Fine-tuning rates, e.g. 1e-5,2e-5,5e-5,1e-4.")],
+    rates: Annotated[
+        str, typer.Option("--learning-rates", help="Fine-tuning rates, e.g. 1e-5,2e-5,5e-5,1e-4.")
+    ],
     as_json: Json = False,
 ) -> None:
     """Spread of scores over fine-tuning learning rates."""
     from biobench.workflows.mechanism import check_runs
     from biobench.workflows.mechanism import stability as summarise
 
-    asked = _read("learning rates", rates, lambda text: dict.fromkeys(map(float, text.split(","))), "1e-5,2e-5,5e-5")
+    asked = _read(
+        "learning rates",
+        rates,
+        lambda text: dict.fromkeys(map(float, text.split(","))),
+        "1e-5,2e-5,5e-5",
+    )
     if not how.tasks:
         raise UsageError("nothing is scored without a task", hint="add --task ID")
     if len(asked) < 2:
-        raise UsageError("one learning rate has no spread", hint="give --learning-rates two values or more")
+        raise UsageError(
+            "one learning rate has no spread", hint="give --learning-rates two values or more"
+        )
     _prepare()
-    at_rate = {rate: replace(how, overrides=(*how.overrides, f"training.learning_rate={rate!r}")) for rate in asked}
+    at_rate = {
+        rate: replace(how, overrides=(*how.overrides, f"training.learning_rate={rate!r}"))
+        for rate in asked
+    }
     for one in at_rate.values():
         check_runs(models, one)
     tasks, seeds, spreads = summarise({rate: _scored(models, one) for rate, one in at_rate.items()})
@@ -167,33 +212,48 @@ def stability(
 
 @analyze.command()
 def overlap(
-    corpus: Annotated[Path, typer.Argument(metavar="CORPUS", help="Text, or a pretraining run or its ledger.")],
+    corpus: Annotated[
+        Path, typer.Argument(metavar="CORPUS", help="Text, or a pretraining run or its ledger.")
+    ],
     *,
     task: Tasks = [],  # noqa: B006
-    model: Annotated[str | None, typer.Option("--model", help="Model trained on it; a run names its own.")] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", help="Model trained on it; a run names its own.")
+    ] = None,
     data_dir: DataDir = None,
     results_dir: ResultsDir = "results",
     as_json: Json = False,
 ) -> None:
     """Exact and 13-gram overlap of training text with each task's validation and test documents.
 
-    Where the model is known, the result is kept in --results-dir, in its records and in those of later runs.
+    Where the model is known, the result is kept in --results-dir, in its records and in those of
+    later runs.
     """
     from biobench.workflows.overlap import measure
 
     rows, measured, noted = measure(corpus, task, model, data_dir, results_dir)
     data, lines = [], []
     for (name, split), row in rows.items():
-        excluded, share = measured[name].excluded, row.ngrams_seen / row.ngrams if row.ngrams else 0.0
-        data.append({"task": name, "split": split, **row.model_dump(), "share": share, "excluded": excluded})
+        excluded, share = (
+            measured[name].excluded,
+            row.ngrams_seen / row.ngrams if row.ngrams else 0.0,
+        )
+        data.append(
+            {"task": name, "split": split, **row.model_dump(), "share": share, "excluded": excluded}
+        )
         lines.append(
             f"{name} {split}: {row.exact} of {row.documents} documents verbatim, "
             f"{row.touched} share a 13-gram, {row.ngrams_seen} of {row.ngrams} 13-grams seen "
-            f"({row.short} documents too short to tell)" + "; the corpus excludes all of them" * excluded
+            f"({row.short} documents too short to tell)"
+            + "; the corpus excludes all of them"
+            * excluded
         )
     answer(as_json, data, lines)
     if noted is not None:
-        typer.echo(f"kept in {Path(results_dir) / 'overlap'}, {noted[1]} stored runs of {noted[0]} noted", err=True)
+        typer.echo(
+            f"kept in {Path(results_dir) / 'overlap'}, {noted[1]} stored runs of {noted[0]} noted",
+            err=True,
+        )
 
 
 def _read(what: str, text: str, parse: Callable[[str], T], example: str) -> T:
@@ -223,23 +283,34 @@ def _cka_lines(report: CkaReport) -> Iterator[str]:
     """The table of layers, with the estimators side by side, and what it is over."""
     kinds = ("divergence", "noise", "ratio") if report.noise else ("divergence",)
     columns = [(estimator, kind) for estimator in ("biased", "debiased") for kind in kinds]
-    head = ["layer", *(name if kind == "divergence" else f"{kind} ({name})" for name, kind in columns)]
+    head = [
+        "layer",
+        *(name if kind == "divergence" else f"{kind} ({name})" for name, kind in columns),
+    ]
 
     def cell(where: str, estimator: str, kind: str) -> str:
         value: Value | None = getattr(report.of(where, estimator), kind)
-        return with_interval(None if value is None else value.value, value, scale=1 if kind == "ratio" else 100)
+        return with_interval(
+            None if value is None else value.value, value, scale=1 if kind == "ratio" else 100
+        )
 
     yield f"Divergence (1 - CKA) of {report.pair[0]} and {report.pair[1]} in percent"
     layers = dict.fromkeys(line.where for line in report.lines)
     yield table(head, [[where, *(cell(where, *column) for column in columns)] for where in layers])
-    drawn = ", ".join(f"{seed}: {100 * value:.2f}" for seed, value in report.of("all", "debiased").seeds.items())
+    drawn = ", ".join(
+        f"{seed}: {100 * value:.2f}" for seed, value in report.of("all", "debiased").seeds.items()
+    )
     yield f"debiased divergence of all layers by drawing of {report.per_seed} texts: {drawn}"
-    yield f"{report.texts} texts in all, {report.tokens} tokens; brackets: 95% jackknife intervals over texts"
+    yield (
+        f"{report.texts} texts in all, {report.tokens} tokens; brackets: 95% jackknife "
+        f"intervals over texts"
+    )
     yield from report.notes
 
 
 def _paired_lines(report: PairedReport, share: str) -> Iterator[str]:
-    """The table of a freeze report or of transplants; scores and differences in percent and points."""
+    """The table of a freeze report or of transplants; scores and differences in percent and
+    points."""
     rows, notes = [], []
     for row in report.rows:
         kept = "–" if row.kept is None else with_interval(row.kept.value, row.kept.interval)
@@ -248,24 +319,49 @@ def _paired_lines(report: PairedReport, share: str) -> Iterator[str]:
             notes.append(f"{share} [?]: {row.kept.note}")
         tests = (*_test(row.to_twin), *_test(row.to_reference))
         rows.append((row.model, row.frozen or row.role, percent(row.mean), *tests, kept))
-    yield table(("model", "role", "mean", f"to {report.twin}", "p", f"to {report.reference}", "p", share), rows)
+    yield table(
+        ("model", "role", "mean", f"to {report.twin}", "p", f"to {report.reference}", "p", share),
+        rows,
+    )
     yield (
-        f"{', '.join(report.tasks)}; seeds {', '.join(map(str, report.seeds))}; 95% intervals over other seeds, "
+        f"{', '.join(report.tasks)}; seeds {', '.join(map(str, report.seeds))}; 95% intervals "
+        f"over other seeds, "
         "paired, these tasks and test sets; p values are not corrected for the number of rows"
     )
     yield from dict.fromkeys(notes)
 
 
-def _spread_lines(tasks: Sequence[str], seeds: Sequence[int], spreads: Sequence[RateSpread]) -> Iterator[str]:
+def _spread_lines(
+    tasks: Sequence[str], seeds: Sequence[int], spreads: Sequence[RateSpread]
+) -> Iterator[str]:
     """The table of models by learning rate; scores and spreads in points."""
-    head = ("model", *(f"{rate:g}" for rate in spreads[0].by_rate), "best rate", "range", "sd over rates", "to first")
+    head = (
+        "model",
+        *(f"{rate:g}" for rate in spreads[0].by_rate),
+        "best rate",
+        "range",
+        "sd over rates",
+        "to first",
+    )
     rows = []
     for s in spreads:
         spread = with_interval(s.test.estimate, s.test.interval)
         first = "–" if s.to_first is None else " p ".join(_test(s.to_first))
-        rows.append((s.model, *map(percent, s.by_rate.values()), f"{s.best_rate:g}", percent(s.range), spread, first))
+        rows.append(
+            (
+                s.model,
+                *map(percent, s.by_rate.values()),
+                f"{s.best_rate:g}",
+                percent(s.range),
+                spread,
+                first,
+            )
+        )
     yield table(head, rows)
-    over = f"{', '.join(tasks)}; seeds {', '.join(map(str, seeds))}; points; sd over rates: within each seed "
+    over = (
+        f"{', '.join(tasks)}; seeds {', '.join(map(str, seeds))}; points; sd over rates: "
+        f"within each seed "
+    )
     yield f"{over}and task, then the mean; 95% intervals over other seeds"
 
 
@@ -273,4 +369,6 @@ def _test(test: MeanTest | None) -> tuple[str, str]:
     """A difference in points with its interval, and its p; dashes where there is none."""
     if test is None:
         return "–", "–"
-    return with_interval(test.estimate, test.interval, "+"), "–" if test.p is None else f"{test.p:.3f}"
+    return with_interval(
+        test.estimate, test.interval, "+"
+    ), "–" if test.p is None else f"{test.p:.3f}"

@@ -17,28 +17,55 @@ if TYPE_CHECKING:
 
 def slurm(
     words: Annotated[
-        list[str], typer.Argument(metavar="-- run|pretrain ...", help="The command to start, after two dashes.")
+        list[str],
+        typer.Argument(
+            metavar="-- run|pretrain ...", help="The command to start, after two dashes."
+        ),
     ],
     *,
-    time: Annotated[str, typer.Option("--time", help="Limit of a job: minutes, HH:MM:SS or D-HH:MM:SS.")],
-    workers: Annotated[int, typer.Option("--workers", min=1, help="Of `run`: jobs that divide the runs.")] = 4,
-    partition: Annotated[str | None, typer.Option("--partition", help="The cluster's partition.")] = None,
-    gpu: Annotated[str | None, typer.Option("--gpu", help="The cluster's name of a kind of GPU, or any.")] = None,
+    time: Annotated[
+        str, typer.Option("--time", help="Limit of a job: minutes, HH:MM:SS or D-HH:MM:SS.")
+    ],
+    workers: Annotated[
+        int, typer.Option("--workers", min=1, help="Of `run`: jobs that divide the runs.")
+    ] = 4,
+    partition: Annotated[
+        str | None, typer.Option("--partition", help="The cluster's partition.")
+    ] = None,
+    gpu: Annotated[
+        str | None, typer.Option("--gpu", help="The cluster's name of a kind of GPU, or any.")
+    ] = None,
     cpus: Annotated[int, typer.Option("--cpus", min=1, help="CPUs of each process.")] = 4,
-    grace: Annotated[int, typer.Option("--grace", help="Seconds before the limit at which a run saves.")] = 120,
-    setup: Annotated[list[str], typer.Option("--setup", help="Shell line before the command; repeatable.")] = [],  # noqa: B006
-    sbatch: Annotated[list[str], typer.Option("--sbatch", help="Another, such as --account=NAME; repeatable.")] = [],  # noqa: B006
-    nodes: Annotated[int | None, typer.Option("--nodes", min=1, help="Of `pretrain`: nodes of the one job.")] = None,
-    gpus_per_node: Annotated[int, typer.Option("--gpus-per-node", min=1, help="Of `pretrain`: processes a node.")] = 1,
+    grace: Annotated[
+        int, typer.Option("--grace", help="Seconds before the limit at which a run saves.")
+    ] = 120,
+    setup: Annotated[
+        list[str], typer.Option("--setup", help="Shell line before the command; repeatable.")
+    ] = [],  # noqa: B006
+    sbatch: Annotated[
+        list[str], typer.Option("--sbatch", help="Another, such as --account=NAME; repeatable.")
+    ] = [],  # noqa: B006
+    nodes: Annotated[
+        int | None, typer.Option("--nodes", min=1, help="Of `pretrain`: nodes of the one job.")
+    ] = None,
+    gpus_per_node: Annotated[
+        int, typer.Option("--gpus-per-node", min=1, help="Of `pretrain`: processes a node.")
+    ] = 1,
 ) -> None:
-    """Print a batch script: an array of workers for `run`, or one job of several nodes for `pretrain`."""
+    """Print a batch script: an array of workers for `run`, or one job of several nodes for
+    `pretrain`.
+    """
     from biobench.runs.slurm import SlurmJob, array_script, pretraining_script, pretraining_words
 
     command, *rest = words
-    job = SlurmJob(time=time, partition=partition, gpu=gpu, cpus=cpus, grace=grace, setup=setup, sbatch=sbatch)
+    job = SlurmJob(
+        time=time, partition=partition, gpu=gpu, cpus=cpus, grace=grace, setup=setup, sbatch=sbatch
+    )
     if command == "run":
         if nodes is not None:
-            raise UsageError("--nodes is for `pretrain`", hint="leave it out; --workers says how many")
+            raise UsageError(
+                "--nodes is for `pretrain`", hint="leave it out; --workers says how many"
+            )
         from biobench.cli.runs import run
 
         (parser := typer.Typer()).command()(run)
@@ -47,20 +74,31 @@ def slurm(
         script = array_script(job, rest, workers)
     elif command == "pretrain":
         if nodes is None:
-            raise UsageError("how many nodes is not said", hint="add --nodes 2, before the two dashes")
+            raise UsageError(
+                "how many nodes is not said", hint="add --nodes 2, before the two dashes"
+            )
         recipe, out, options = pretraining_words(rest)
-        script = pretraining_script(job, recipe, out, nodes=nodes, gpus=gpus_per_node, options=options)
+        script = pretraining_script(
+            job, recipe, out, nodes=nodes, gpus=gpus_per_node, options=options
+        )
     else:
-        raise UsageError(f"slurm starts no '{command}'", hint="biobench slurm --time 60 -- run MODEL --suite fr")
+        raise UsageError(
+            f"slurm starts no '{command}'", hint="biobench slurm --time 60 -- run MODEL --suite fr"
+        )
     typer.echo(script, nl=False)
 
 
 def status(results_dir: StoredResults = "results", as_json: Json = False) -> None:
-    """Runs that are done, running (where, since when, time left), failed and stopped; from any machine."""
+    """Runs that are done, running (where, since when, time left), failed and stopped; from any
+    machine.
+    """
     from biobench.runs.status import folder_state
 
     state = folder_state(results_dir)
-    lines = [f"{state.results_dir}: {', '.join(f'{count} {name}' for name, count in state.counts().items())}"]
+    lines = [
+        f"{state.results_dir}: "
+        f"{', '.join(f'{count} {name}' for name, count in state.counts().items())}"
+    ]
     for name in ("running", "stopped", "failed"):
         lines += [f"{name}: {_line(run)}" for run in state.runs if run.state == name]
     answer(as_json, state.as_json(), lines)
@@ -72,8 +110,14 @@ def _line(run: FolderRun) -> str:
 
     line = f"{run.task} · {run.key[:8]}"
     if run.state == "running" and run.started is not None:
-        since = datetime.datetime.fromtimestamp(run.started).astimezone().isoformat(" ", timespec="minutes")
-        line += f" on {run.host} (pid {run.pid}{f', job {run.job}' if run.job else ''}) since {since}"
+        since = (
+            datetime.datetime.fromtimestamp(run.started)
+            .astimezone()
+            .isoformat(" ", timespec="minutes")
+        )
+        line += (
+            f" on {run.host} (pid {run.pid}{f', job {run.job}' if run.job else ''}) since {since}"
+        )
         line += f", step {run.step}/{run.steps}" if run.steps else ""
         line += f", about {in_words(run.seconds_left)} left" if run.seconds_left is not None else ""
     if run.state == "stopped":

@@ -1,7 +1,9 @@
-"""The table of commands: what the first screen of `biobench --help` shows, and which module holds each command.
+"""The table of commands: what the first screen of `biobench --help` shows, and which module holds
+each command.
 
-A command is the function, or the group of commands, of its name in its module of `biobench.cli`, which is imported
-when the command is called: help, an unknown command and every light command answer at once.
+A command is the function, or the group of commands, of its name in its module of `biobench.cli`,
+which is imported when the command is called: help, an unknown command and every light command
+answer at once.
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ GROUPS: dict[str, dict[str, str]] = {
 """Panel of the first screen -> command -> its line there."""
 
 HIDDEN = ("needle", "rescore", "pretrain-new", "pretrain-plan", "pretrain-bench", "pretrain-schema")
-"""Commands that work without a line on the first screen: aliases kept for one release, and `rescore`."""
+"""Commands that work without a line on the first screen: aliases kept for one release, and
+`rescore`.
+"""
 
 NAMES = [*(name for group in GROUPS.values() for name in group), *HIDDEN]
 """Every command: those of the first screen in its order, then the hidden ones."""
@@ -80,9 +84,13 @@ def load(name: str) -> Any:
         from biobench.core.packages import check_ours
 
         check_ours("trainer" if module in _TRAINER else "leaderboard")
-    command = getattr(import_module(f"biobench.cli.{module}"), name.removeprefix("pretrain-").replace("-", "_"))
+    command = getattr(
+        import_module(f"biobench.cli.{module}"), name.removeprefix("pretrain-").replace("-", "_")
+    )
     part = typer.Typer()
-    part.add_typer(command, name=name) if isinstance(command, typer.Typer) else part.command(name)(command)
+    part.add_typer(command, name=name) if isinstance(command, typer.Typer) else part.command(name)(
+        command
+    )
     loaded = typer.main.get_group(part).commands[name]
     loaded.hidden = name in HIDDEN
     return loaded
@@ -131,5 +139,7 @@ class Commands(TyperGroup):
 
             near = get_close_matches(name, NAMES, n=1, cutoff=0.5)
             meant = f"; did you mean '{near[0]}'?" if near else ""
-            raise UsageError(f"unknown command '{name}'{meant}", hint="`biobench --help` lists the commands")
+            raise UsageError(
+                f"unknown command '{name}'{meant}", hint="`biobench --help` lists the commands"
+            )
         return super().resolve_command(ctx, args)

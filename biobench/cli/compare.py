@@ -11,20 +11,32 @@ from biobench.cli.console.output import print_json, terminal_width
 
 
 def compare(
-    models: Annotated[list[str], typer.Argument(metavar="A B...", help="Models as in the report, or folders.")] = [],  # noqa: B006
+    models: Annotated[
+        list[str], typer.Argument(metavar="A B...", help="Models as in the report, or folders.")
+    ] = [],  # noqa: B006
     *,
     task: Tasks = [],  # noqa: B006
-    suite: Annotated[str | None, typer.Option("--suite", help="A suite, or a YAML file of tasks.")] = None,
+    suite: Annotated[
+        str | None, typer.Option("--suite", help="A suite, or a YAML file of tasks.")
+    ] = None,
     average: Averaging = "paper",
     results_dir: ResultsDir = "results",
     data_dir: DataDir = None,
-    rope: Annotated[float, typer.Option("--rope", help="Points within which two models may be the same.")] = 0.0,
+    rope: Annotated[
+        float, typer.Option("--rope", help="Points within which two models may be the same.")
+    ] = 0.0,
     alpha: Annotated[float, typer.Option("--alpha", help="Level of the corrected tests.")] = 0.05,
-    pooled: Annotated[bool, typer.Option("--pooled", help="One verdict over several languages.")] = False,
-    plan: Annotated[str | None, typer.Option("--plan", help="YAML file that declares the comparison.")] = None,
+    pooled: Annotated[
+        bool, typer.Option("--pooled", help="One verdict over several languages.")
+    ] = False,
+    plan: Annotated[
+        str | None, typer.Option("--plan", help="YAML file that declares the comparison.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Compare models: a verdict in words, then paired differences with intervals and corrected p values."""
+    """Compare models: a verdict in words, then paired differences with intervals and corrected p
+    values.
+    """
     from rich.console import Console
 
     from biobench.comparison.compare import compare as run

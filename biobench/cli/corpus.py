@@ -1,4 +1,6 @@
-"""`biobench corpus build|inspect|stats`: the text of a recipe as shards, made and looked at without training."""
+"""`biobench corpus build|inspect|stats`: the text of a recipe as shards, made and looked at without
+training.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,12 @@ from biobench.cli.console.arguments import DataDir, Json
 from biobench.cli.console.output import answer, table
 from biobench.cli.pretrain import Arms, ExcludeTasks, Fields, Quiet, Recipe, RequireTasks, stderr
 
-corpus = typer.Typer(no_args_is_help=True, help="Text to shards for pretraining: build, inspect, stats.")
-Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="A built corpus: a folder below `corpora`.")]
+corpus = typer.Typer(
+    no_args_is_help=True, help="Text to shards for pretraining: build, inspect, stats."
+)
+Folder = Annotated[
+    Path, typer.Argument(metavar="FOLDER", help="A built corpus: a folder below `corpora`.")
+]
 
 
 @corpus.command()
@@ -21,19 +27,26 @@ def build(
     *,
     arms: Arms = [],  # noqa: B006
     overrides: Fields = [],  # noqa: B006
-    cache: Annotated[str, typer.Option("--cache", help="Folder, where the recipe names none.")] = "runs/corpora",
+    cache: Annotated[
+        str, typer.Option("--cache", help="Folder, where the recipe names none.")
+    ] = "runs/corpora",
     data_dir: DataDir = None,
     exclude_tasks: ExcludeTasks = True,
     require_tasks: RequireTasks = None,
     quiet: Quiet = False,
 ) -> None:
-    """Build a recipe's corpus; the same command resumes after a stop. `pretrain` uses it as it is."""
+    """Build a recipe's corpus; the same command resumes after a stop. `pretrain` uses it as it
+    is."""
     from biobench.workflows.decontamination import guard, texts_by_task
     from trainer import api
 
     read = api.load_recipe(recipe, overrides, arms)
-    excluded, _ = guard(read, data_dir, stderr, exclude_tasks=exclude_tasks, require_tasks=require_tasks)
-    folders = api.build_corpus(read, cache=cache, exclude=texts_by_task(excluded), progress="none" if quiet else "auto")
+    excluded, _ = guard(
+        read, data_dir, stderr, exclude_tasks=exclude_tasks, require_tasks=require_tasks
+    )
+    folders = api.build_corpus(
+        read, cache=cache, exclude=texts_by_task(excluded), progress="none" if quiet else "auto"
+    )
     if folders is None:
         typer.echo("stopped; the same command continues the build", err=True)
         raise typer.Exit(api.PREEMPTED_EXIT)
@@ -44,8 +57,12 @@ def build(
 @corpus.command()
 def inspect(
     folder: Folder,
-    window: Annotated[int | None, typer.Option("--window", min=0, help="Show the tokens of this window.")] = None,
-    tokenizer: Annotated[str | None, typer.Option("--tokenizer", help="Show it as text by this tokenizer.")] = None,
+    window: Annotated[
+        int | None, typer.Option("--window", min=0, help="Show the tokens of this window.")
+    ] = None,
+    tokenizer: Annotated[
+        str | None, typer.Option("--tokenizer", help="Show it as text by this tokenizer.")
+    ] = None,
 ) -> None:
     """Check every shard against its hash; show what the corpus is, or what a window holds."""
     from trainer.corpus.shards import Corpus
@@ -57,10 +74,13 @@ def inspect(
         for split in ("train", "held_out"):
             part = built.manifest[split]
             typer.echo(
-                f"{split}: {part['windows']:,} windows of {built.length:,} tokens, {part['documents']:,} documents"
+                f"{split}: {part['windows']:,} windows of {built.length:,} tokens, "
+                f"{part['documents']:,} documents"
             )
         listed = built.manifest["exclusion"]
-        typer.echo(f"documents to exclude: {listed['documents']:,}, by runs of {listed['ngram']} words")
+        typer.echo(
+            f"documents to exclude: {listed['documents']:,}, by runs of {listed['ngram']} words"
+        )
         return
     import numpy as np
 
@@ -68,14 +88,20 @@ def inspect(
     from biobench.errors import UsageError
 
     if window >= len(built.train):
-        raise UsageError(f"there is no window {window}", hint=f"give one below {len(built.train):,}")
+        raise UsageError(
+            f"there is no window {window}", hint=f"give one below {len(built.train):,}"
+        )
     ids = built.train.read(np.array([window]))[0].tolist()
-    typer.echo(" ".join(map(str, ids)) if tokenizer is None else load_tokenizer(tokenizer).decode(ids))
+    typer.echo(
+        " ".join(map(str, ids)) if tokenizer is None else load_tokenizer(tokenizer).decode(ids)
+    )
 
 
 @corpus.command()
 def stats(folder: Folder, as_json: Json = False) -> None:
-    """Documents, tokens, repeats, and what was removed of each source by which step and for which task."""
+    """Documents, tokens, repeats, and what was removed of each source by which step and for which
+    task.
+    """
     from trainer.corpus.shards import Corpus
 
     built = Corpus(folder)
@@ -90,12 +116,16 @@ def stats(folder: Folder, as_json: Json = False) -> None:
             "repeats": round(s["drawn_documents"] / max(s["documents"], 1), 3),
             "removed": sum(s["excluded"].values()),
             "removed by step": s.get("cleaned", {}),
-            "removed by task": {task: count for task, count in by_task.get(s["id"], {}).items() if count},
+            "removed by task": {
+                task: count for task, count in by_task.get(s["id"], {}).items() if count
+            },
         }
         for s in built.manifest["sources"]
     ]
     head = [name for name in rows[0] if not name.startswith("removed by")]
-    lines = [table(head, [[str(r[n]) if n == "source" else f"{r[n]:,}" for n in head] for r in rows])]
+    lines = [
+        table(head, [[str(r[n]) if n == "source" else f"{r[n]:,}" for n in head] for r in rows])
+    ]
     for row in rows:
         steps = {name.replace("_", " "): count for name, count in row["removed by step"].items()}
         for reason, count in (*steps.items(), *sorted(row["removed by task"].items())):

@@ -15,10 +15,14 @@ from biobench.cli.console.output import answer, print_json, write_output
 if TYPE_CHECKING:
     from biobench.data.verify import DataReport
 
-data = typer.Typer(help="Status of each task's data, how to get it, and what is in it.", no_args_is_help=True)
+data = typer.Typer(
+    help="Status of each task's data, how to get it, and what is in it.", no_args_is_help=True
+)
 
 Tasks = Annotated[list[str], typer.Argument(metavar="TASK...", help="Task ids or YAML paths.")]
-SomeTasks = Annotated[list[str], typer.Argument(metavar="[TASK...]", help="Task ids or YAML paths (default: all).")]
+SomeTasks = Annotated[
+    list[str], typer.Argument(metavar="[TASK...]", help="Task ids or YAML paths (default: all).")
+]
 
 
 @data.command("status")
@@ -26,7 +30,9 @@ def status_(
     tasks: SomeTasks = [],  # noqa: B006
     suite: Annotated[str | None, typer.Option("--suite", help="The tasks of this suite.")] = None,
     data_dir: DataDir = None,
-    steps: Annotated[bool, typer.Option("--steps", help="What to do for each task whose data is not there.")] = False,
+    steps: Annotated[
+        bool, typer.Option("--steps", help="What to do for each task whose data is not there.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """One line per task: ready, missing (what would be fetched), or needs an agreement."""
@@ -53,7 +59,9 @@ def status_(
 def fetch_(
     tasks: Tasks,
     data_dir: DataDir = None,
-    source: Annotated[str | None, typer.Option("--source", help="Id (default: the first with an address).")] = None,
+    source: Annotated[
+        str | None, typer.Option("--source", help="Id (default: the first with an address).")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Download the data of open tasks into --data-dir, checked and unpacked safely."""
@@ -65,7 +73,9 @@ def fetch_(
     fetched = [fetch(load_task(task), data_dir, source, _print_progress) for task in tasks]
     lines = []
     for done in fetched:
-        lines.append(f"{done.task}: {len(done.files)} files in {done.folder} (source {done.source})")
+        lines.append(
+            f"{done.task}: {len(done.files)} files in {done.folder} (source {done.source})"
+        )
         lines += [f"  {note}" for note in done.notes]
     answer(as_json, [asdict(done) for done in fetched], lines)
 
@@ -78,8 +88,8 @@ def verify_(
 ) -> None:
     """Re-count and hash the data; exit 1 where counts or release differ from the spec.
 
-    Texts that stand twice and other findings are printed. Without TASK all shipped tasks; those whose data is not
-    available are named.
+    Texts that stand twice and other findings are printed. Without TASK all shipped tasks; those
+    whose data is not available are named.
     """
     from biobench.data.catalog import list_tasks, load_task
     from biobench.data.verify import verify
@@ -107,8 +117,14 @@ def _lines(report: DataReport) -> list[str]:
     from biobench.data.counts import unexpressed_in_words
     from biobench.errors import visible
 
-    lines = [f"{report.task}: {'clean' if report.clean else 'NOT clean'} (source {report.source}, {report.folder})"]
-    lines.append(f"  data {report.data_hash[:16]}" + (f", release {report.release}" if report.release else ""))
+    lines = [
+        f"{report.task}: {'clean' if report.clean else 'NOT clean'} (source {report.source}, "
+        f"{report.folder})"
+    ]
+    lines.append(
+        f"  data {report.data_hash[:16]}"
+        + (f", release {report.release}" if report.release else "")
+    )
     for split, counts in report.counts.items():
         lines.append(f"  {split}: {', '.join(f'{name} {n}' for name, n in counts.items())}")
     lines += [f"  - {lost}"] if (lost := unexpressed_in_words(report.unexpressed)) else []
@@ -117,10 +133,14 @@ def _lines(report: DataReport) -> list[str]:
         known = "known" if not finding.alarms else f"the spec knows {finding.known}"
         examples = f"; {', '.join(finding.examples)}" if finding.alarms and finding.examples else ""
         mark = "!" if finding.alarms else "-"
-        lines.append(f"  {mark} {finding.name}: {finding.number} {finding.what} ({known}{examples})")
+        lines.append(
+            f"  {mark} {finding.name}: {finding.number} {finding.what} ({known}{examples})"
+        )
     if any(finding.alarms for finding in report.findings):
         findings = ", ".join(f"{finding.name}: {finding.number}" for finding in report.findings)
-        lines.append(f"  if the corpus itself is like this, declare it in the spec: findings: {{{findings}}}")
+        lines.append(
+            f"  if the corpus itself is like this, declare it in the spec: findings: {{{findings}}}"
+        )
     return list(map(visible, lines))
 
 
@@ -129,34 +149,49 @@ def export_(
     task: Annotated[str, typer.Argument(metavar="TASK", help="Task id or YAML path.")],
     *,
     split: Annotated[str, typer.Option("--split", help="train, validation or test.")] = "train",
-    output: Annotated[Path | None, typer.Option("--out", "-o", help="The file to write (default: stdout).")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The file to write (default: stdout).")
+    ] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Write a split with its gold as JSON Lines, for a training script of your own and `biobench score`."""
+    """Write a split with its gold as JSON Lines, for a training script of your own and `biobench
+    score`.
+    """
     import json
 
     from biobench.data.export import load_task, rows
 
     loaded = load_task(task)
     documents = loaded.split(split, data_dir)
-    lines = [json.dumps(row, ensure_ascii=False) for row in rows(documents, spans=loaded.spec.is_ner)]
+    lines = [
+        json.dumps(row, ensure_ascii=False) for row in rows(documents, spans=loaded.spec.is_ner)
+    ]
     if output is None:
         typer.echo("\n".join(lines))
     else:
         write_output(output, "\n".join([*lines, ""]))
         typer.echo(f"{output}: {len(lines)} documents of {loaded.id}, {split}", err=True)
     if loaded.spec.access == "agreement":
-        typer.echo(f"the agreement on the data of {loaded.id} holds for this copy too: share neither", err=True)
+        typer.echo(
+            f"the agreement on the data of {loaded.id} holds for this copy too: share neither",
+            err=True,
+        )
 
 
 @data.command("bundle")
 def bundle_(
     tasks: SomeTasks = [],  # noqa: B006
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The tar file.")] = Path("biobench-bundle.tar"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="The tar file.")] = Path(
+        "biobench-bundle.tar"
+    ),
     data_dir: DataDir = None,
-    model: Annotated[Path | None, typer.Option("--model", help="A model folder to pack too.")] = None,
-    include_agreement: Annotated[bool, typer.Option(help="Pack data under an agreement too.")] = False,
+    model: Annotated[
+        Path | None, typer.Option("--model", help="A model folder to pack too.")
+    ] = None,
+    include_agreement: Annotated[
+        bool, typer.Option(help="Pack data under an agreement too.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Pack specs, data and a model for a machine without network."""
@@ -167,16 +202,27 @@ def bundle_(
 
     loaded = [load_task(t) for t in tasks] or list_tasks()
     packed = bundle(loaded, data_dir, output, model=model, include_agreement=include_agreement)
-    lines = [f"{packed.path}: {len(packed.tasks)} tasks, {packed.files} files, {packed.bytes / 2**20:.1f} MiB"]
-    answer(as_json, asdict(packed), [*lines, *(f"  skipped {name}: {why}" for name, why in packed.skipped.items())])
+    lines = [
+        f"{packed.path}: {len(packed.tasks)} tasks, {packed.files} files, "
+        f"{packed.bytes / 2**20:.1f} MiB"
+    ]
+    answer(
+        as_json,
+        asdict(packed),
+        [*lines, *(f"  skipped {name}: {why}" for name, why in packed.skipped.items())],
+    )
 
 
 def _print_progress(what: str, done: int, total: int | None) -> None:
-    """`done` of `total` bytes of `what` are here: one live line on a terminal, a line for each file otherwise."""
+    """`done` of `total` bytes of `what` are here: one live line on a terminal, a line for each file
+    otherwise.
+    """
     live = sys.stderr.isatty()
     if live or done == total:
         share = "" if not total else f" of {total / 2**20:.1f}"
-        sys.stderr.write(f"{what}: {done / 2**20:.1f}{share} MiB" + ("\r" if live and done != total else "\n"))
+        sys.stderr.write(
+            f"{what}: {done / 2**20:.1f}{share} MiB" + ("\r" if live and done != total else "\n")
+        )
 
 
 data.command("overlap", hidden=True)(overlap)  # its place until 0.1.0

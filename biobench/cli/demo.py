@@ -1,9 +1,10 @@
 """`biobench demo`: the whole story on embedded data, without a network.
 
-A tiny encoder is pretrained by the causal detour on synthetic bilingual text, and its masked-LM twin from the same
-recipe but for the objective; the ledgers are compared; both, and the same architecture with random weights, are
-fine-tuned on two synthetic tasks whose test names stand in no training split. The report shows what pretraining
-brings; its scores say nothing of any real encoder.
+A tiny encoder is pretrained by the causal detour on synthetic bilingual text, and its masked-LM
+twin from the same recipe but for the objective; the ledgers are compared; both, and the same
+architecture with random weights, are fine-tuned on two synthetic tasks whose test names stand in no
+training split. The report shows what pretraining brings; its scores say nothing of any real
+encoder.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ RECIPES = {"toy-detour": "toy_detour", "toy-mlm-twin": "toy_mlm_twin"}
 UNTRAINED = "toy-untrained"
 WORKERS = 2
 """Processes that fine-tune; more would only wait for their own start."""
-NAMES = "the pretraining text holds the test names, but no test sentence: what a name is can be known from it alone"
+NAMES = (
+    "the pretraining text holds the test names, but no test sentence: what a name is can be "
+    "known from it alone"
+)
 """What makes a pretrained encoder better here than a dictionary; a test holds it to the texts."""
 BOARD = "http://localhost:8501"
 """The default address of `biobench leaderboard`."""
@@ -33,7 +37,9 @@ BOARD = "http://localhost:8501"
 
 def demo(
     results_dir: ResultsDir = "demo-results",
-    seeds: Annotated[str | None, typer.Option("--seeds", help="Seeds (default: the demo tasks').")] = None,
+    seeds: Annotated[
+        str | None, typer.Option("--seeds", help="Seeds (default: the demo tasks').")
+    ] = None,
     threads: Threads = None,
 ) -> None:
     """The whole story on embedded data, in minutes on a CPU, no network."""
@@ -56,8 +62,10 @@ def demo(
     if not untrained.is_dir():
         write_untrained(trained[0], untrained)
     say(
-        f"3. Fine-tuning both, and {UNTRAINED} (random weights), on two generated tasks: {TASKS[0]} (mark drugs, "
-        f"symptoms and tests) and {TASKS[1]} (which of them is first). No name of a test split occurs in training."
+        f"3. Fine-tuning both, and {UNTRAINED} (random weights), on two generated tasks: "
+        f"{TASKS[0]} (mark drugs, "
+        f"symptoms and tests) and {TASKS[1]} (which of them is first). No name of a test split "
+        f"occurs in training."
     )
     request = RunRequest(
         [*trained, untrained],
@@ -87,14 +95,20 @@ def say(text: str) -> None:
     """A line of the story, broken between words where the terminal's width is known."""
     width = terminal_width()
     # a command must be copied in one piece
-    typer.echo(text if width is None else textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False))
+    typer.echo(
+        text
+        if width is None
+        else textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
+    )
 
 
 def print_results(results_dir: str) -> None:
-    """The table of models and baselines, and at most three notes: what the story rests on, and which runs to doubt.
+    """The table of models and baselines, and at most three notes: what the story rests on, and
+    which runs to doubt.
 
-    That the training text was not compared with the test documents, which a report says of each model and task, is
-    known here: it is generated, holds the test's names on purpose and none of its sentences.
+    That the training text was not compared with the test documents, which a report says of each
+    model and task, is known here: it is generated, holds the test's names on purpose and none of
+    its sentences.
     """
     from biobench.report.footnotes import remark
     from biobench.report.frame import build
@@ -109,7 +123,9 @@ def print_results(results_dir: str) -> None:
 
 
 def pretrain_once(recipe: str, folder: Path, name: str) -> Path:
-    """The encoder that `recipe` makes, in `folder`/`name`; a finished one is used again, a stopped one continued."""
+    """The encoder that `recipe` makes, in `folder`/`name`; a finished one is used again, a stopped
+    one continued.
+    """
     from biobench.cli.pretrain import exported
     from trainer import api
 
@@ -117,6 +133,7 @@ def pretrain_once(recipe: str, folder: Path, name: str) -> Path:
     if (target / "config.json").is_file():
         return target
     result = api.pretrain(recipe, out=folder, resume=folder.is_dir())
-    # The folder's name is the model's name in the report; the rename comes last, so a killed demo starts over here.
+    # The folder's name is the model's name in the report; the rename comes last, so a killed demo
+    # starts over here.
     exported(result, "`biobench demo` continues").rename(target)
     return target

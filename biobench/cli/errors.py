@@ -14,14 +14,27 @@ from biobench.cli.console.output import answer, write_output
 def errors(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A model of the results folder.")],
     *,
-    task: Annotated[str, typer.Option("--task", metavar="ID_OR_YAML", help="Its task: an id, or a YAML file.")],
-    seed: Annotated[int | None, typer.Option("--seed", help="Of this seed (default: the first stored).")] = None,
+    task: Annotated[
+        str, typer.Option("--task", metavar="ID_OR_YAML", help="Its task: an id, or a YAML file.")
+    ],
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Of this seed (default: the first stored).")
+    ] = None,
     kind: Annotated[
-        list[str], typer.Option("--kind", help="missed, spurious (false), label, boundary or both; repeatable.")
+        list[str],
+        typer.Option(
+            "--kind", help="missed, spurious (false), label, boundary or both; repeatable."
+        ),
     ] = [],  # noqa: B006
-    label: Annotated[str | None, typer.Option("--label", help="Only mentions or documents of this label.")] = None,
-    documents: Annotated[int, typer.Option("--documents", min=0, help="Number of documents to print.")] = 10,
-    html: Annotated[Path | None, typer.Option("--html", help="Write one page with all of them to this file.")] = None,
+    label: Annotated[
+        str | None, typer.Option("--label", help="Only mentions or documents of this label.")
+    ] = None,
+    documents: Annotated[
+        int, typer.Option("--documents", min=0, help="Number of documents to print.")
+    ] = 10,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write one page with all of them to this file.")
+    ] = None,
     data_dir: DataDir = None,
     results_dir: StoredResults = "results",
     as_json: Json = False,
@@ -36,5 +49,9 @@ def errors(
     mistakes = read_mistakes(load(results_dir), model, task, seed=seed, data_dir=data_dir)
     if html is not None:
         write_output(html, as_page(mistakes, kinds, label))
-    text = as_text(mistakes, kinds, label, documents).rstrip("\n") if html is None else f"{html}: written"
+    text = (
+        as_text(mistakes, kinds, label, documents).rstrip("\n")
+        if html is None
+        else f"{html}: written"
+    )
     answer(as_json, as_data(mistakes, kinds, label), [text])

@@ -1,6 +1,7 @@
 """`biobench`: every command, and the one place where errors become a line and an exit status.
 
-Exit status: 0 done; 1 some run failed; 2 the input was wrong; 130 Ctrl-C. Heavy imports stay inside the commands.
+Exit status: 0 done; 1 some run failed; 2 the input was wrong; 130 Ctrl-C. Heavy imports stay inside
+the commands.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from biobench.core.threads import prepare_threads
 from biobench.errors import BioBenchError, visible
 
 _CommandLineError: type[Exception] = typer.BadParameter.__mro__[1]
-"""Unknown options, missing arguments and bad values; typer names only this subclass of it in public."""
+"""Unknown options, missing arguments and bad values; typer names only this subclass of it in
+public.
+"""
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, 128 and the signal's number, as shells have it."""
@@ -32,7 +35,8 @@ _OF_A_NAME = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EPERM)
 app = typer.Typer(
     name="biobench",
     cls=Commands,
-    help="Judge biomedical encoders: fine-tune any checkpoint on French and English tasks, compare honestly.",
+    help="Judge biomedical encoders: fine-tune any checkpoint on French and English tasks, "
+    "compare honestly.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -51,7 +55,9 @@ def _root(
 
 
 class _Interrupts:
-    """Ctrl-C as Python has it, and remembered: some libraries make an error of their own of the exception."""
+    """Ctrl-C as Python has it, and remembered: some libraries make an error of their own of the
+    exception.
+    """
 
     came = False
 
@@ -61,14 +67,20 @@ class _Interrupts:
 
 
 def _in_words(error: Exception) -> str | None:
-    """What is printed of an input error, with its hint; None for an error that is the program's own fault."""
+    """What is printed of an input error, with its hint; None for an error that is the program's own
+    fault.
+    """
     if isinstance(error, BioBenchError):
         return f"{error}\nhint: {error.hint}\n"
     if isinstance(error, OSError):
         full = error.errno in _FULL
         if not full and (error.errno not in _OF_A_NAME or error.filename is None):
             return None
-        hint = "free space, or write elsewhere" if full else "check the name, and whether you may read it"
+        hint = (
+            "free space, or write elsewhere"
+            if full
+            else "check the name, and whether you may read it"
+        )
         what = f"{error.filename or 'the output'}: {error.strerror}"
         return f"{visible(what)}\nhint: {hint}\n"
     message = error.format_message() if hasattr(error, "format_message") else str(error)
@@ -80,16 +92,20 @@ def _in_words(error: Exception) -> str | None:
 
 
 def main() -> None:
-    """Entry point of the console script. `--debug` anywhere shows the traceback of an input error."""
+    """Entry point of the console script. `--debug` anywhere shows the traceback of an input
+    error."""
     debug = "--debug" in sys.argv
     if debug:
         sys.argv.remove("--debug")
     interrupts, before = _Interrupts(), signal.getsignal(signal.SIGINT)
-    if before is signal.default_int_handler:  # a background job of a shell ignores Ctrl-C, and goes on doing so
+    if (
+        before is signal.default_int_handler
+    ):  # a background job of a shell ignores Ctrl-C, and goes on doing so
         signal.signal(signal.SIGINT, interrupts)
     try:
         prepare_threads()
-        # Outside standalone mode typer gives back the status of `raise typer.Exit` and leaves errors to us.
+        # Outside standalone mode typer gives back the status of `raise typer.Exit` and leaves
+        # errors to us.
         status = app(standalone_mode=False) or 0
         sys.stdout.flush()
         sys.exit(status)
@@ -104,11 +120,14 @@ def main() -> None:
         if debug:
             traceback.print_exc()
         sys.stderr.write(words)
-        if isinstance(error, OSError) and error.errno in _FULL:  # else the interpreter tries once more when it ends
+        if (
+            isinstance(error, OSError) and error.errno in _FULL
+        ):  # else the interpreter tries once more when it ends
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(2)
     except KeyboardInterrupt:
-        # Ctrl-C before a command has begun, while the parser is made; within one typer gives this status itself.
+        # Ctrl-C before a command has begun, while the parser is made; within one typer gives this
+        # status itself.
         sys.exit(INTERRUPTED)
     except Exception:
         if interrupts.came:

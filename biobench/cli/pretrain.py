@@ -1,4 +1,6 @@
-"""`biobench pretrain RECIPE`, `pretrain new|plan|bench|schema`, `ledger` and `study`: the faces of the trainer."""
+"""`biobench pretrain RECIPE`, `pretrain new|plan|bench|schema`, `ledger` and `study`: the faces of
+the trainer.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,29 @@ if TYPE_CHECKING:
     from biobench.workflows.study import Study, StudyRun
     from trainer.pretrain import PretrainingResult
 
-Recipe = Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe's YAML file, or the name of a shipped one.")]
-Fields = Annotated[
-    list[str], shown("overrides", metavar="KEY=VALUE", help="Change a field of the recipe, e.g. seeds.training=2.")
+Recipe = Annotated[
+    str,
+    typer.Argument(metavar="RECIPE", help="A recipe's YAML file, or the name of a shipped one."),
 ]
-Arms = Annotated[list[str], typer.Option("--arm", metavar="NAME", help="An arm of the recipe, such as twin.")]
-ExcludeTasks = Annotated[bool, typer.Option("--exclude-tasks/--no-exclude-tasks", help="Exclude benchmark documents.")]
+Fields = Annotated[
+    list[str],
+    shown(
+        "overrides",
+        metavar="KEY=VALUE",
+        help="Change a field of the recipe, e.g. seeds.training=2.",
+    ),
+]
+Arms = Annotated[
+    list[str], typer.Option("--arm", metavar="NAME", help="An arm of the recipe, such as twin.")
+]
+ExcludeTasks = Annotated[
+    bool, typer.Option("--exclude-tasks/--no-exclude-tasks", help="Exclude benchmark documents.")
+]
 RequireTasks = Annotated[
-    str | None, typer.Option("--require-tasks", metavar="IDS", help="Stop unless these tasks (or all) can be excluded.")
+    str | None,
+    typer.Option(
+        "--require-tasks", metavar="IDS", help="Stop unless these tasks (or all) can be excluded."
+    ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Report no progress.")]
 
@@ -43,7 +60,8 @@ class RecipeOrCommand(TyperGroup):
 pretrain = typer.Typer(
     cls=RecipeOrCommand,
     no_args_is_help=True,
-    help="Run a pretraining recipe: `biobench pretrain RECIPE [--arm NAME]`; write, plan and measure one.",
+    help="Run a pretraining recipe: `biobench pretrain RECIPE [--arm NAME]`; write, plan and "
+    "measure one.",
 )
 
 
@@ -54,35 +72,56 @@ def run(
     arms: Arms = [],  # noqa: B006
     overrides: Fields = [],  # noqa: B006
     resume: Annotated[bool, typer.Option("--resume", help="Resume the run in --out.")] = False,
-    out: Annotated[str | None, typer.Option("--out", help="Folder of the run (default: runs/NAME).")] = None,
+    out: Annotated[
+        str | None, typer.Option("--out", help="Folder of the run (default: runs/NAME).")
+    ] = None,
     data_dir: DataDir = None,
     exclude_tasks: ExcludeTasks = True,
     require_tasks: RequireTasks = None,
-    built_corpus: Annotated[bool, typer.Option("--built-corpus", help="Build no corpus; stop without one.")] = False,
+    built_corpus: Annotated[
+        bool, typer.Option("--built-corpus", help="Build no corpus; stop without one.")
+    ] = False,
     quiet: Quiet = False,
     threads: Threads = None,
 ) -> None:
-    """Run a recipe; the word `run` may be left out. It is distributed under torchrun or accelerate launch."""
+    """Run a recipe; the word `run` may be left out. It is distributed under torchrun or accelerate
+    launch.
+    """
     from biobench.workflows.decontamination import pretrain as train
     from trainer import api
 
     read = api.checked(api.load_recipe(recipe, overrides, arms))
-    how: dict[str, Any] = {"exclude_tasks": exclude_tasks, "require_tasks": require_tasks, "built_corpus": built_corpus}
+    how: dict[str, Any] = {
+        "exclude_tasks": exclude_tasks,
+        "require_tasks": require_tasks,
+        "built_corpus": built_corpus,
+    }
     progress = "none" if quiet else "auto"
     result = train(read, data_dir, stderr, **how, out=out, resume=resume, progress=progress)
     model = exported(result, "--resume continues it")
     if _first():
-        typer.echo(f"{model}: an encoder that AutoModel loads; next: biobench run {model} --suite fr")
+        typer.echo(
+            f"{model}: an encoder that AutoModel loads; next: biobench run {model} --suite fr"
+        )
 
 
 @pretrain.command()
 def new(
-    corpus: Annotated[str, typer.Argument(metavar="CORPUS", help="File or folder of text (.txt, .jsonl, .csv, ...).")],
-    base: Annotated[str, typer.Option("--base", help="Checkpoint to start from: hub id or folder.")],
+    corpus: Annotated[
+        str,
+        typer.Argument(metavar="CORPUS", help="File or folder of text (.txt, .jsonl, .csv, ...)."),
+    ],
+    base: Annotated[
+        str, typer.Option("--base", help="Checkpoint to start from: hub id or folder.")
+    ],
     *,
-    twin: Annotated[bool, typer.Option("--twin", help="Show how to run the masked twin too.")] = False,
+    twin: Annotated[
+        bool, typer.Option("--twin", help="Show how to run the masked twin too.")
+    ] = False,
     field: Annotated[str, typer.Option("--field", help="Key or column of the text.")] = "text",
-    tokens: Annotated[str | None, typer.Option("--tokens", help="Of the first phase, such as 2B.")] = None,
+    tokens: Annotated[
+        str | None, typer.Option("--tokens", help="Of the first phase, such as 2B.")
+    ] = None,
     name: Annotated[str, typer.Option("--name", help="Name of recipe and run.")] = "detour",
     out: Annotated[str, typer.Option("--out", help="Folder of the recipe.")] = ".",
 ) -> None:
@@ -94,7 +133,9 @@ def new(
     lines = [f"{path}: read it, then", f"  biobench pretrain plan {path}"]
     lines += [f"  biobench pretrain {path}{arm} --out {run}" for run, arm in arms.items()]
     lines += [f"  biobench ledger {' '.join(arms)}"] if twin else []
-    typer.echo("\n".join([*lines, f"  biobench run {' '.join(f'{run}/model' for run in arms)} --suite fr"]))
+    typer.echo(
+        "\n".join([*lines, f"  biobench run {' '.join(f'{run}/model' for run in arms)} --suite fr"])
+    )
 
 
 def _first() -> bool:
@@ -108,7 +149,8 @@ def stderr(line: str) -> None:
 
 
 def exported(result: PretrainingResult, remedy: str) -> Path:
-    """The encoder that a run exported; ends the command with the status of a stopped run where a signal stopped it.
+    """The encoder that a run exported; ends the command with the status of a stopped run where a
+    signal stopped it.
 
     remedy: in words, what resumes the run.
     """
@@ -141,7 +183,9 @@ def bench(
     recipe: Recipe,
     arms: Arms = [],  # noqa: B006
     overrides: Fields = [],  # noqa: B006
-    steps: Annotated[int, typer.Option("--steps", min=3, help="Steps of each phase that are timed.")] = 20,
+    steps: Annotated[
+        int, typer.Option("--steps", min=3, help="Steps of each phase that are timed.")
+    ] = 20,
     as_json: Json = False,
 ) -> None:
     """Tokens a second of a recipe on this machine, share of its peak, and the parts of a step."""
@@ -160,7 +204,9 @@ def schema() -> None:
 
 
 def ledger(
-    first: Annotated[str, typer.Argument(metavar="A", help="Ledger, run folder or exported model.")],
+    first: Annotated[
+        str, typer.Argument(metavar="A", help="Ledger, run folder or exported model.")
+    ],
     second: Annotated[str, typer.Argument(metavar="B")],
     as_json: Json = False,
 ) -> None:
@@ -175,15 +221,27 @@ def ledger(
 
 
 def study(
-    folder: Annotated[Path, typer.Argument(metavar="STUDY", help="Folder of study.yaml, or a declaration's file.")],
-    out: Annotated[Path, typer.Option("--out", help="Folder of the runs and their results.")] = Path("study"),
+    folder: Annotated[
+        Path, typer.Argument(metavar="STUDY", help="Folder of study.yaml, or a declaration's file.")
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", help="Folder of the runs and their results.")
+    ] = Path("study"),
     data_dir: DataDir = None,
-    device: Annotated[str, typer.Option("--device", help="Of the benchmark: auto, cpu or cuda.")] = "auto",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the runs and what they cost, and stop.")] = False,
-    table_only: Annotated[bool, typer.Option("--table", help="Print only the table of finished runs.")] = False,
+    device: Annotated[
+        str, typer.Option("--device", help="Of the benchmark: auto, cpu or cuda.")
+    ] = "auto",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the runs and what they cost, and stop.")
+    ] = False,
+    table_only: Annotated[
+        bool, typer.Option("--table", help="Print only the table of finished runs.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Pretrain every arm of a declared study, check the pairs and benchmark the encoders; run it again to resume."""
+    """Pretrain every arm of a declared study, check the pairs and benchmark the encoders; run it
+    again to resume.
+    """
     from biobench.data.catalog import load_task
     from biobench.models.loading import quiet_libraries
     from biobench.runs.selection import check_data
@@ -198,10 +256,18 @@ def study(
             typer.echo(f"{run.name}: {run.budget:,} tokens")
         operations = sum(phase.flops for run in runs for phase in api.plan(run.recipe()).phases)
         tokens = sum(run.budget for run in runs)
-        typer.echo(f"{len(runs)} runs, {tokens:,} tokens, {operations:.2e} floating-point operations")
+        typer.echo(
+            f"{len(runs)} runs, {tokens:,} tokens, {operations:.2e} floating-point operations"
+        )
         return
     if not table_only:
-        check_data([load_task(task) for task in (*declared.benchmark.tasks, *declared.benchmark.secondary)], data_dir)
+        check_data(
+            [
+                load_task(task)
+                for task in (*declared.benchmark.tasks, *declared.benchmark.secondary)
+            ],
+            data_dir,
+        )
         for number, run in enumerate(runs, 1):
             stderr(f"[{number}/{len(runs)}] {run.name}")
             result = studies.pretrain_run(run, out, data_dir, stderr)
@@ -210,15 +276,26 @@ def study(
             _score(declared, run, out, data_dir, device)
     scores = studies.scores_of(declared, runs, out)
     rows = studies.table(declared, runs, scores)
-    data = {"study": declared.name, "rows": [asdict(row) | {"mean": row.mean} for row in rows], "runs": scores}
+    data = {
+        "study": declared.name,
+        "rows": [asdict(row) | {"mean": row.mean} for row in rows],
+        "runs": scores,
+    }
     cells = [
-        (row.arm, f"{row.budget:,}", percent(row.mean), percent(row.spread), str(len(row.scores)),
-         with_interval(row.difference, row, "+"))
+        (
+            row.arm,
+            f"{row.budget:,}",
+            percent(row.mean),
+            percent(row.spread),
+            str(len(row.scores)),
+            with_interval(row.difference, row, "+"),
+        )
         for row in rows
-    ]  # fmt: skip
+    ]
     head = ("arm", "tokens", "mean", "sd", "seeds", f"difference to {declared.reference}")
     over = (
-        f"mean: over {len(declared.benchmark.tasks)} tasks, then over pretraining seeds; sd, interval (95%, t): over "
+        f"mean: over {len(declared.benchmark.tasks)} tasks, then over pretraining seeds; sd, "
+        f"interval (95%, t): over "
         "pretraining seeds, paired by seed"
     )
     lines = [*studies.mismatches(declared, runs, out), declared.question, table(head, cells), over]

@@ -1,4 +1,5 @@
-"""`biobench run`, and `needle`, an alias of `run --suite needle` that prints the grids at the end."""
+"""`biobench run`, and `needle`, an alias of `run --suite needle` that prints the grids at the
+end."""
 
 from __future__ import annotations
 
@@ -28,20 +29,30 @@ def run(
     as_json: Json = False,
     against: Annotated[
         str | None,
-        typer.Option("--against", metavar="MODEL", help="Compare with this model at the end.", rich_help_panel="More"),
+        typer.Option(
+            "--against",
+            metavar="MODEL",
+            help="Compare with this model at the end.",
+            rich_help_panel="More",
+        ),
     ] = None,
 ) -> None:
     """Fine-tune checkpoints on tasks over several seeds, and score them.
 
-    Started several times on machines that share the results folder, the same command divides the work.
+    Started several times on machines that share the results folder, the same command divides the
+    work.
     """
     raise typer.Exit(run_request(request, as_json=as_json, against=against))
 
 
 @takes_request
 def needle(request: RunRequest, as_json: Json = False) -> None:
-    """Needle in a haystack: is the queried fact in the document? The runs of `run --suite needle`, and their grid."""
-    status = run_request(request if request.tasks else replace(request, suite="needle"), as_json=as_json)
+    """Needle in a haystack: is the queried fact in the document? The runs of `run --suite needle`,
+    and their grid.
+    """
+    status = run_request(
+        request if request.tasks else replace(request, suite="needle"), as_json=as_json
+    )
     if not request.dry_run and not as_json:
         from biobench.report.details.needle import needle_grids, render_grid
 
@@ -50,10 +61,13 @@ def needle(request: RunRequest, as_json: Json = False) -> None:
     raise typer.Exit(status)
 
 
-def run_request(request: RunRequest, *, as_json: bool, summary: bool = True, against: str | None = None) -> int:
+def run_request(
+    request: RunRequest, *, as_json: bool, summary: bool = True, against: str | None = None
+) -> int:
     """Plan, make and print the runs; the exit status.
 
-    summary: with the table of runs and what follows it. against: a model of the results folder to compare with.
+    summary: with the table of runs and what follows it. against: a model of the results folder to
+    compare with.
     """
     from biobench.models.loading import quiet_libraries
 
@@ -82,7 +96,10 @@ def run_request(request: RunRequest, *, as_json: bool, summary: bool = True, aga
         return STOPPED_EXIT
     for task, verdict in {} if request.dry_run else plan.verdicts().items():
         if not verdict.passed:
-            typer.echo(f"{task} fails its gate, reports will not rank it: {'; '.join(verdict.reasons)}", err=True)
+            typer.echo(
+                f"{task} fails its gate, reports will not rank it: {'; '.join(verdict.reasons)}",
+                err=True,
+            )
     if as_json:
         print_json([r.as_json() for r in results])
     elif summary:
@@ -95,8 +112,12 @@ def run_request(request: RunRequest, *, as_json: bool, summary: bool = True, aga
     return 1 if any(r.status == "failed" for r in results) else 0
 
 
-def _comparison(results: Sequence[RunResult], against: str, results_dir: str, data_dir: str | None) -> Iterator[str]:
-    """The verdict of `compare` for each model with scores, on the tasks that were run; why where it has none."""
+def _comparison(
+    results: Sequence[RunResult], against: str, results_dir: str, data_dir: str | None
+) -> Iterator[str]:
+    """The verdict of `compare` for each model with scores, on the tasks that were run; why where it
+    has none.
+    """
     from biobench.comparison.compare import compare
 
     scored = [r for r in results if r.status in ("done", "skipped") and r.scores]
@@ -105,7 +126,9 @@ def _comparison(results: Sequence[RunResult], against: str, results_dir: str, da
             continue
         tasks = list(dict.fromkeys(r.task for r in scored if r.model == model))
         try:
-            verdict = compare(model, against, results_dir=results_dir, data_dir=data_dir, tasks=tasks).verdict
+            verdict = compare(
+                model, against, results_dir=results_dir, data_dir=data_dir, tasks=tasks
+            ).verdict
         except BioBenchError as error:  # the runs are stored and shown: this alone has no answer
             yield f"{model} and {against} are not compared: {error.what}"
             if error.hint:

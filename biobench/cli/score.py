@@ -13,40 +13,68 @@ from biobench.errors import UsageError
 
 
 def score(
-    task: Annotated[str, typer.Option("--task", metavar="ID_OR_YAML", help="The task that was answered.")],
+    task: Annotated[
+        str, typer.Option("--task", metavar="ID_OR_YAML", help="The task that was answered.")
+    ],
     predictions: Annotated[
-        Path | None, typer.Option("--predictions", metavar="FILE", help="JSON Lines, one object a test document.")
+        Path | None,
+        typer.Option(
+            "--predictions", metavar="FILE", help="JSON Lines, one object a test document."
+        ),
     ] = None,
-    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="Name of the system.")] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Tells several runs of one system apart.")] = 0,
-    documents: Annotated[Path | None, typer.Option("--documents", help="Write the documents to answer here.")] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="NAME", help="Name of the system.")
+    ] = None,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, help="Tells several runs of one system apart.")
+    ] = 0,
+    documents: Annotated[
+        Path | None, typer.Option("--documents", help="Write the documents to answer here.")
+    ] = None,
     data_dir: DataDir = None,
     results_dir: ResultsDir = "results",
-    force: Annotated[bool, typer.Option("--force", help="Replace stored predictions of this name and seed.")] = False,
-    gate: Annotated[bool, typer.Option("--gate/--no-gate", help="Score the task's baselines first.")] = True,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace stored predictions of this name and seed.")
+    ] = False,
+    gate: Annotated[
+        bool, typer.Option("--gate/--no-gate", help="Score the task's baselines first.")
+    ] = True,
     as_json: Json = False,
 ) -> None:
     """Score predictions that were made elsewhere; the rows of the report say `external`."""
     if documents is not None:
         if predictions is not None or model is not None:
-            raise UsageError("--documents writes the documents to predict", hint="leave out --predictions and --model")
+            raise UsageError(
+                "--documents writes the documents to predict",
+                hint="leave out --predictions and --model",
+            )
         from biobench.data.catalog import load_task
         from biobench.data.load import load_data
         from biobench.score.external import documents_for_prediction
 
         data = load_data(load_task(task), data_dir)
-        write_output(documents, "".join(f"{line}\n" for line in documents_for_prediction(data.test)))
+        write_output(
+            documents, "".join(f"{line}\n" for line in documents_for_prediction(data.test))
+        )
         typer.echo(f"{len(data.test)} test documents: {documents}", err=as_json)
         return
     if predictions is None or model is None:
         raise UsageError(
-            "--predictions and --model are needed", hint="biobench score --predictions FILE --task T --model NAME"
+            "--predictions and --model are needed",
+            hint="biobench score --predictions FILE --task T --model NAME",
         )
     from biobench.runs.external import score_external
     from biobench.runs.table import end_of_run, print_results
 
     result = score_external(
-        predictions, task, model, seed=seed, data_dir=data_dir, results_dir=results_dir, force=force, gate=gate
+        predictions,
+        task,
+        model,
+        seed=seed,
+        data_dir=data_dir,
+        results_dir=results_dir,
+        force=force,
+        gate=gate,
     )
     if not as_json:
         print_results([result])
@@ -69,8 +97,15 @@ def rescore(
     rows, lines = [], []
     for result in results:
         record = result.record
-        scores = {} if record is None or result.outcome in ("failed", "unavailable") else record.scores
-        row: dict[str, Any] = {"model": "", "task": result.task, "seed": None, "primary": "macro_f1"}
+        scores = (
+            {} if record is None or result.outcome in ("failed", "unavailable") else record.scores
+        )
+        row: dict[str, Any] = {
+            "model": "",
+            "task": result.task,
+            "seed": None,
+            "primary": "macro_f1",
+        }
         if record is not None:
             row |= {"model": record.model.id, "seed": record.seed, "primary": record.task.primary}
         row |= {name: getattr(result, name) for name in ("key", "outcome", "reason", "hint")}
@@ -78,8 +113,13 @@ def rescore(
         seed = "" if record is None else f" · seed {record.seed}"
         message = f", {row['primary']} {percent(scores.get(row['primary']))}" if scores else ""
         if result.reason:
-            message += f" ({result.reason}; {result.hint})" if result.hint else f" ({result.reason})"
-        lines.append(f"{row['model'] or 'record'} · {result.task or result.key}{seed}: {result.outcome}{message}")
+            message += (
+                f" ({result.reason}; {result.hint})" if result.hint else f" ({result.reason})"
+            )
+        lines.append(
+            f"{row['model'] or 'record'} · {result.task or result.key}{seed}: "
+            f"{result.outcome}{message}"
+        )
     answer(as_json, rows, lines)
     if any(result.outcome == "failed" for result in results):
         raise typer.Exit(1)

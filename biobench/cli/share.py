@@ -14,17 +14,27 @@ from biobench.cli.console.output import answer, write_output
 if TYPE_CHECKING:
     from biobench.submission.checks import Verification
 Repository = Annotated[
-    str, typer.Argument(metavar="REPOSITORY", help="Address or folder of a git repository, or hub:owner/name.")
+    str,
+    typer.Argument(
+        metavar="REPOSITORY", help="Address or folder of a git repository, or hub:owner/name."
+    ),
 ]
 
 
-results = typer.Typer(help="Community results, from and to a git repository or a hub dataset.", no_args_is_help=True)
+results = typer.Typer(
+    help="Community results, from and to a git repository or a hub dataset.", no_args_is_help=True
+)
 
 
 def submit(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model as the report names it, with conditions.")],
+    model: Annotated[
+        str,
+        typer.Argument(metavar="MODEL", help="A model as the report names it, with conditions."),
+    ],
     results_dir: StoredResults = "results",
-    out: Annotated[Path | None, typer.Option("--out", help="Folder to make (default: submissions/<model>).")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder to make (default: submissions/<model>).")
+    ] = None,
     notes: Annotated[str, typer.Option("--notes", help="A few words about the model.")] = "",
     as_json: Json = False,
 ) -> None:
@@ -43,15 +53,23 @@ def submit(
 def verify_submission(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The submission's folder.")],
     data_dir: DataDir = None,
-    against: Annotated[Path | None, typer.Option("--against", help="A results folder to compare with.")] = None,
+    against: Annotated[
+        Path | None, typer.Option("--against", help="A results folder to compare with.")
+    ] = None,
     write_statement: Annotated[
-        bool, typer.Option("--write-statement", help="Where all is scored again, say so in statements/ of --against.")
+        bool,
+        typer.Option(
+            "--write-statement",
+            help="Where all is scored again, say so in statements/ of --against.",
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Check a submission and score it again, as CI does; exit 1 where it is refused or waits for a maintainer.
+    """Check a submission and score it again, as CI does; exit 1 where it is refused or waits for a
+    maintainer.
 
-    verified: scored again on the data, as claimed. consistent: nothing contradicts it, but it was not scored again.
+    verified: scored again on the data, as claimed. consistent: nothing contradicts it, but it was
+    not scored again.
     """
     from biobench.errors import UsageError
     from biobench.report.escape import plain
@@ -59,11 +77,20 @@ def verify_submission(
     from biobench.submission.guard import verify
 
     if against is not None and not against.is_dir():
-        raise UsageError(f"--against: '{plain(str(against))}' is not a folder", hint="give the results folder")
+        raise UsageError(
+            f"--against: '{plain(str(against))}' is not a folder", hint="give the results folder"
+        )
     if write_statement and against is None:
-        raise UsageError("--write-statement: no results folder is named", hint="add --against RESULTS")
+        raise UsageError(
+            "--write-statement: no results folder is named", hint="add --against RESULTS"
+        )
     verification = verify(folder, data_dir, against)
-    if write_statement and against is not None and verification.accepted and verification.mark == "re-scored":
+    if (
+        write_statement
+        and against is not None
+        and verification.accepted
+        and verification.mark == "re-scored"
+    ):
         save_statement(folder, against, make_statement(folder, "re-scored"))
     answer(as_json, verification.as_json(), [*_checks(verification), verification.summary()])
     if not verification.accepted:
@@ -74,16 +101,23 @@ def _checks(verification: Verification) -> list[str]:
     """A line a finding."""
     from biobench.report.escape import plain
 
-    return [f"{check.code} {check.grade}: {plain(check.where)}: {check.what}" for check in verification.checks]
+    return [
+        f"{check.code} {check.grade}: {plain(check.where)}: {check.what}"
+        for check in verification.checks
+    ]
 
 
 @results.command()
 def pull(
-    repository: Repository, results_dir: ResultsDir = "results", data_dir: DataDir = None, as_json: Json = False
+    repository: Repository,
+    results_dir: ResultsDir = "results",
+    data_dir: DataDir = None,
+    as_json: Json = False,
 ) -> None:
     """Check the submissions of a repository and copy them into the results folder.
 
-    With --data-dir they are scored again on your data. Exit 1 where one is refused; the others are kept.
+    With --data-dir they are scored again on your data. Exit 1 where one is refused; the others are
+    kept.
     """
     from biobench.submission import repository as remote
 
@@ -91,7 +125,10 @@ def pull(
     shown = "" if results_dir == "results" else f" --results-dir {results_dir}"
     lines = [
         f"{remote.without_password(repository)} at {commit[:12]}: {len(pulled)} submissions",
-        *(f"  {one.name}: {one.outcome}" + (f" ({one.reason})" if one.reason else "") for one in pulled),
+        *(
+            f"  {one.name}: {one.outcome}" + (f" ({one.reason})" if one.reason else "")
+            for one in pulled
+        ),
         f"Next: `biobench report{shown}`, or `biobench compare` with your own model",
     ]
     answer(as_json, [{"commit": commit, "submissions": [one._asdict() for one in pulled]}], lines)
@@ -102,7 +139,9 @@ def pull(
 @results.command()
 def push(
     repository: Repository,
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A submission that `biobench submit` packed.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A submission that `biobench submit` packed.")
+    ],
     as_json: Json = False,
 ) -> None:
     """Send a packed submission: a branch with one folder, and the text of the pull request.
@@ -122,12 +161,18 @@ def export(
     format_: Annotated[
         str, typer.Option("--format", help="model-card, eval-results, every-eval-ever or bibtex.")
     ] = "model-card",
-    dataset: Annotated[str | None, typer.Option("--dataset", help="eval-results: the benchmark's hub dataset.")] = None,
-    push: Annotated[str | None, typer.Option("--push", metavar="ORG/MODEL", help="Open a request on the hub.")] = None,
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", help="eval-results: the benchmark's hub dataset.")
+    ] = None,
+    push: Annotated[
+        str | None, typer.Option("--push", metavar="ORG/MODEL", help="Open a request on the hub.")
+    ] = None,
     results_dir: StoredResults = "results",
     output: Output = None,
 ) -> None:
-    """A model's results as metadata for the model hub, as Every Eval Ever JSON, or its tasks' BibTeX."""
+    """A model's results as metadata for the model hub, as Every Eval Ever JSON, or its tasks'
+    BibTeX.
+    """
     from biobench.export.formats import export as run
 
     text = run(model, format_, results_dir, dataset=dataset)

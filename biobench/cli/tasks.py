@@ -39,7 +39,9 @@ def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
     rows = []
     for task in list_tasks():
         state = status(task, data_dir).state.replace("generated", "ready")
-        rows.append({name: state if name == "data" else getattr(task.spec, name) for name in columns})
+        rows.append(
+            {name: state if name == "data" else getattr(task.spec, name) for name in columns}
+        )
     lines = [columns, *(tuple(map(str, row.values())) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     answer(as_json, rows, ("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines))
@@ -47,9 +49,13 @@ def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
 
 @tasks.command()
 def show(
-    task: Annotated[str, typer.Argument(metavar="ID_OR_YAML")], data_dir: DataDir = None, as_json: Json = False
+    task: Annotated[str, typer.Argument(metavar="ID_OR_YAML")],
+    data_dir: DataDir = None,
+    as_json: Json = False,
 ) -> None:
-    """Describe a task: what it is, labels, licence, citation, and samples where the data is available."""
+    """Describe a task: what it is, labels, licence, citation, and samples where the data is
+    available.
+    """
     import yaml
 
     from biobench.data.catalog import load_task
@@ -58,20 +64,29 @@ def show(
     described = describe(load_task(task), data_dir)
     shown = described | {"deviations": described["deviations"] or "none known"}
     shown = {name: value for name, value in shown.items() if value not in (None, [], {}, "")}
-    answer(as_json, described, [yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, width=120).rstrip()])
+    answer(
+        as_json,
+        described,
+        [yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, width=120).rstrip()],
+    )
 
 
 @tasks.command()
 def validate(
     context: typer.Context,
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="YAML files, or folders of them.")],
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH...", help="YAML files, or folders of them.")
+    ],
     data_dir: DataDir = None,
-    recount: Annotated[bool, typer.Option("--recount", help="Write the data's counts and findings.")] = False,
+    recount: Annotated[
+        bool, typer.Option("--recount", help="Write the data's counts and findings.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Check specs, and open their data where --data-dir has it. Exit 2 when something is wrong.
 
-    Missing data is wrong for a spec that is named itself with --data-dir; of a folder of specs it is shown.
+    Missing data is wrong for a spec that is named itself with --data-dir; of a folder of specs it
+    is shown.
     """
     from biobench.data.catalog import load_task
     from biobench.data.counts import unexpressed_in_words
@@ -99,7 +114,9 @@ def validate(
         except BioBenchError as error:
             # A data file's error names that file; one without a place gets the spec's.
             problem = str(error) if error.file else f"{file}: {error}"
-            rows.append({"valid": False, "path": str(file), "problems": [problem], "remedy": error.hint})
+            rows.append(
+                {"valid": False, "path": str(file), "problems": [problem], "remedy": error.hint}
+            )
     if as_json:
         print_json(rows)
     for row in rows:
@@ -110,7 +127,9 @@ def validate(
         elif not row["valid"]:
             for problem in row["problems"]:
                 sys.stderr.write(f"{visible(problem)}\n")
-            sys.stderr.write(f"hint: {row['remedy'] or 'correct the spec, or the data that it describes'}\n")
+            sys.stderr.write(
+                f"hint: {row['remedy'] or 'correct the spec, or the data that it describes'}\n"
+            )
     if not all(row["valid"] for row in rows):
         raise typer.Exit(2)
 
@@ -125,17 +144,29 @@ def schema() -> None:
 
 @tasks.command()
 def new(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="A data file of the new task, or its folder.")],
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="A data file of the new task, or its folder.")
+    ],
     task_id: Annotated[str, typer.Option("--id", help="Id of the new task.")],
     text: Annotated[str | None, typer.Option("--text", help="Column or field of the text.")] = None,
-    label: Annotated[str | None, typer.Option("--label", help="Column or field of the label.")] = None,
-    group: Annotated[str | None, typer.Option("--group", help="Column of what belongs together (a patient).")] = None,
+    label: Annotated[
+        str | None, typer.Option("--label", help="Column or field of the label.")
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option("--group", help="Column of what belongs together (a patient).")
+    ] = None,
     language: Annotated[str, typer.Option("--language", help="ISO 639-1 code.")] = "en",
-    separator: Annotated[str | None, typer.Option("--separator", help="What parts several labels of a cell.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "--out", "-o", help="Default: ID.yaml.")] = None,
+    separator: Annotated[
+        str | None, typer.Option("--separator", help="What parts several labels of a cell.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "--out", "-o", help="Default: ID.yaml.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
-    """Scaffold a spec from a data file or folder: format, labels, counts and findings are read from it."""
+    """Scaffold a spec from a data file or folder: format, labels, counts and findings are read from
+    it.
+    """
     from biobench.data.scaffold import scaffold
     from biobench.data.sniff import Wanted
 
@@ -163,7 +194,9 @@ def gate(
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Score majority, prior, random, dictionary or bag of words, and the oracle; exit 1 where the gate fails."""
+    """Score majority, prior, random, dictionary or bag of words, and the oracle; exit 1 where the
+    gate fails.
+    """
     from biobench.baselines import gate as judge
     from biobench.data.catalog import load_task
     from biobench.data.load import load_data
@@ -179,7 +212,9 @@ def gate(
 
 
 def _verdict_lines(verdict: BaselineRecord) -> Iterator[str]:
-    """The baselines' scores in percent (errors on their own scale), every question with its answer, the verdict."""
+    """The baselines' scores in percent (errors on their own scale), every question with its answer,
+    the verdict.
+    """
     from biobench.kinds import is_error
 
     first = verdict.policies[0].scores
@@ -188,13 +223,21 @@ def _verdict_lines(verdict: BaselineRecord) -> Iterator[str]:
     def cell(name: str, value: float) -> str:
         return f"{value:.3f}" if is_error(name) else percent(value)
 
-    rows = [(policy.name, *(cell(name, policy.scores[name]) for name in shown)) for policy in verdict.policies]
-    yield table(("baseline", *(name.removesuffix("_f1").replace("_f1_", " ") for name in shown)), rows)
+    rows = [
+        (policy.name, *(cell(name, policy.scores[name]) for name in shown))
+        for policy in verdict.policies
+    ]
+    yield table(
+        ("baseline", *(name.removesuffix("_f1").replace("_f1_", " ") for name in shown)), rows
+    )
     for check in verdict.checks:
         yield f"{'NO ' if not check.passed else '(!)' if check.flagged else 'ok '} {check.words}"
-    message = f"{verdict.task} passes its gate" if verdict.passed else f"{verdict.task} FAILS its gate"
+    message = (
+        f"{verdict.task} passes its gate" if verdict.passed else f"{verdict.task} FAILS its gate"
+    )
     yield (
         f"{message} ({_EXPECTS[verdict.expect]}): {len(verdict.checks) - len(verdict.reasons)} of "
-        f"{len(verdict.checks)} questions answered as they must be, on {verdict.test_documents} test documents, "
+        f"{len(verdict.checks)} questions answered as they must be, on {verdict.test_documents} "
+        f"test documents, "
         f"{verdict.seconds:.1f} s"
     )

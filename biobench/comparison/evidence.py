@@ -43,17 +43,23 @@ _NUMBERS: dict[str, Measure] = {"pearson": pearson, "spearman": spearman}
 
 
 Drawn = dict[tuple[int, str], Redrawn | str]
-"""(entrant, task) -> what other documents would have given with all the entrant's seeds, or why it is unknown."""
+"""(entrant, task) -> what other documents would have given with all the entrant's seeds, or why it
+is unknown.
+"""
 
 
 @dataclass(slots=True)
 class Evidence:
-    """Reads stored predictions. data_dir: the corpora, needed where gold is under an agreement; specs: by task, those
-    that are not shipped (a record says what was read from where it lay, but not where that is)."""
+    """Reads stored predictions. data_dir: the corpora, needed where gold is under an agreement;
+    specs: by task, those that are not shipped (a record says what was read from where it lay, but
+    not where that is).
+    """
 
     data_dir: Path | None = None
     specs: Mapping[str, Path] = field(default_factory=dict)
-    _test: dict[tuple[str, str, int | None, int | None], list[Document]] = field(default_factory=dict)
+    _test: dict[tuple[str, str, int | None, int | None], list[Document]] = field(
+        default_factory=dict
+    )
 
     def drawn(self, common: CommonTasks) -> Drawn:
         """Every entrant on every task, redrawn once for all pairs, corpus by corpus."""
@@ -70,7 +76,9 @@ class Evidence:
             for tasks in dict.fromkeys(tuple(mine) for mine in counted.values()):
                 whose = [who for who, mine in counted.items() if tuple(mine) == tasks]
                 try:
-                    runs = [_together(task, [counted[who][task] for who in whose]) for task in tasks]
+                    runs = [
+                        _together(task, [counted[who][task] for who in whose]) for task in tasks
+                    ]
                 except StatsInputError as error:
                     drawn |= dict.fromkeys(product(whose, tasks), f"{error} ({error.hint})")
                     continue
@@ -84,21 +92,33 @@ class Evidence:
         if cell.group is None:
             return "printed without spread"
         if cell.group.ratio:
-            return "each split has a test set of its own, whose noise is part of the corrected t over the splits"
+            return (
+                "each split has a test set of its own, whose noise is part of the corrected t "
+                "over the splits"
+            )
         try:
             if is_numeric(info.type) and metric in _NUMBERS:
                 return self._numbers(cell.group, _NUMBERS[metric])
             stored = self._counts(cell.group, metric)
-        except (StoreError, DataUnavailableError, DataFormatError, ScoreError, StatsInputError) as error:
+        except (
+            StoreError,
+            DataUnavailableError,
+            DataFormatError,
+            ScoreError,
+            StatsInputError,
+        ) as error:
             return f"{error} ({error.hint})"
         if not isinstance(stored, str):
             again = f1_scores(stored.models[0], stored.average, stored.evaluated)
             if np.abs(again - np.array(cell.scores)).max() > ROUNDING:
-                return "stored scores are not those of the stored predictions; run `biobench rescore`"
+                return (
+                    "stored scores are not those of the stored predictions; run `biobench rescore`"
+                )
         return stored
 
     def _numbers(self, group: RunGroup, measure: Measure) -> Redrawn:
-        """In order of document id: runs that were scored on the same documents see the same draws."""
+        """In order of document id: runs that were scored on the same documents see the same
+        draws."""
         rows = []
         for record in group.records:
             gold, predictions = group.store.load_predictions(record, self._full(record))
@@ -112,9 +132,11 @@ class Evidence:
         return drawn
 
     def _counts(self, group: RunGroup, metric: str) -> TaskRuns | str:
-        """The counts of all seeds of a group, or why there are none, in words. Raises what damaged records raise.
+        """The counts of all seeds of a group, or why there are none, in words. Raises what damaged
+        records raise.
 
-        They are stored next to the store's index (never those of data under an agreement) until a file of the runs
+        They are stored next to the store's index (never those of data under an agreement) until a
+        file of the runs
         changes: 1,800 predictions are read in about 15 ms, the counts of a group in 1 ms.
         """
         if metric not in _AVERAGES:
@@ -137,12 +159,20 @@ class Evidence:
         for other in single[1:]:
             if other.groups != first.groups or other.labels != first.labels:
                 raise StatsInputError(
-                    f"{task.id}: seeds were scored on different documents or labels", hint="repeat the runs"
+                    f"{task.id}: seeds were scored on different documents or labels",
+                    hint="repeat the runs",
                 )
-        stacked = Counts.of(*(np.stack([getattr(c, name)[:, columns] for c in single]) for name in ("tp", "fp", "fn")))
+        stacked = Counts.of(
+            *(
+                np.stack([getattr(c, name)[:, columns] for c in single])
+                for name in ("tp", "fp", "fn")
+            )
+        )
         gold = set(task.gold_labels)
         mask = [labels[i] in gold or metric in _SHARES for i in columns]
-        return TaskRuns.of(task.id, [stacked], _AVERAGES[metric], groups=first.groups, evaluated=mask)
+        return TaskRuns.of(
+            task.id, [stacked], _AVERAGES[metric], groups=first.groups, evaluated=mask
+        )
 
     def _run_counts(self, store: Store, record: RunRecord, metric: str) -> GroupCounts:
         gold, predictions = store.load_predictions(record, self._full(record))
@@ -152,7 +182,9 @@ class Evidence:
             return counts(**about, match="partial" if metric in _PARTIAL else "exact")  # type: ignore[arg-type]
         run_shares = shares(**about, metric=metric)  # type: ignore[arg-type]
         if run_shares is None:
-            raise StatsInputError(f"{task.id}: {metric} is no mean over documents", hint="compare another average")
+            raise StatsInputError(
+                f"{task.id}: {metric} is no mean over documents", hint="compare another average"
+            )
         return run_shares
 
     def _full(self, record: RunRecord) -> list[Document] | None:
@@ -167,7 +199,9 @@ class Evidence:
 
 
 def _kept_file(group: RunGroup, metric: str) -> Path:
-    """Where the group's counts are kept: another name when a record or its predictions are written again."""
+    """Where the group's counts are kept: another name when a record or its predictions are written
+    again.
+    """
     states = []
     for brief in group.briefs:
         path = group.store.root / "runs" / brief.task / f"{brief.key}.parquet"
@@ -181,7 +215,10 @@ def _kept_file(group: RunGroup, metric: str) -> Path:
 def _read_kept(file: Path, task: str) -> TaskRuns | None:
     try:
         with np.load(file) as arrays:
-            counts, groups = Counts(arrays["tp"], arrays["fp"], arrays["fn"]), tuple(arrays["groups"].tolist())
+            counts, groups = (
+                Counts(arrays["tp"], arrays["fp"], arrays["fn"]),
+                tuple(arrays["groups"].tolist()),
+            )
             return TaskRuns(task, (counts,), str(arrays["average"]), arrays["evaluated"], groups)  # type: ignore[arg-type]
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):  # none yet, or not whole
         return None
@@ -201,6 +238,8 @@ def _keep(file: Path, stored: TaskRuns) -> None:
 def _together(task: str, runs: Sequence[TaskRuns]) -> TaskRuns:
     first = runs[0]
     if any(other.groups != first.groups for other in runs[1:]):
-        raise StatsInputError(f"{task}: the models were scored on other documents", hint="repeat the runs")
+        raise StatsInputError(
+            f"{task}: the models were scored on other documents", hint="repeat the runs"
+        )
     counted = [counts for one in runs for counts in one.models]
     return TaskRuns.of(task, counted, first.average, groups=first.groups, evaluated=first.evaluated)

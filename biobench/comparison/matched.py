@@ -14,7 +14,8 @@ from biobench.report.entrants import Entrant
 def matched_pairs(
     names: Sequence[str], entrants: Sequence[Entrant], ledgers: Mapping[str, str | Path]
 ) -> tuple[str, ...]:
-    """A sentence for each pair of models with ledgers: those of `ledgers` (by name), else of the models' folders.
+    """A sentence for each pair of models with ledgers: those of `ledgers` (by name), else of the
+    models' folders.
 
     Raises StoreError where a ledger is damaged.
     """
@@ -30,8 +31,14 @@ def matched_pairs(
         diff = ledger_table(paths[a], paths[b])
         if not diff.matched:
             differing = ", ".join(row.name for row in diff.differing)
-            lines.append(f"Not matched twins: {a} and {b} differ in {differing} (training ledgers).")
+            lines.append(
+                f"Not matched twins: {a} and {b} differ in {differing} (training ledgers)."
+            )
             continue
-        how = "differ in the training seed alone" if diff.noise_pair else "were trained alike but for the objective"
+        how = (
+            "differ in the training seed alone"
+            if diff.noise_pair
+            else "were trained alike but for the objective"
+        )
         lines.append(f"Matched twins: {a} and {b} {how} (training ledgers).")
     return tuple(lines)

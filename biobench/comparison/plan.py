@@ -21,7 +21,9 @@ class DeclaredPlan(Strict):
     """A declared comparison. What it does not name is exploratory."""
 
     pairs: tuple[tuple[str, str], ...] = Field(min_length=1)
-    """The pairs to be tested, by the models' names as in the report; corrected for each other alone."""
+    """The pairs to be tested, by the models' names as in the report; corrected for each other
+    alone.
+    """
     average: AverageName | None = None
     suite: str | None = None
     """fr, en, needle or all."""
@@ -52,7 +54,11 @@ class DeclaredPlan(Strict):
         """Where the runs are not those that were declared."""
         lines = []
         for entrant, cells in zip(common.entrants, common.cells, strict=True) if self.seeds else ():
-            tasks = [t for t, cell in cells.items() if cell.group is not None and set(cell.seeds) != set(self.seeds)]
+            tasks = [
+                t
+                for t, cell in cells.items()
+                if cell.group is not None and set(cell.seeds) != set(self.seeds)
+            ]
             if tasks:
                 where = f"has other seeds than the plan declares on {', '.join(tasks)}"
                 lines.append(f"exploratory: {entrant.label} {where}")
@@ -64,5 +70,7 @@ def load_plan(path: str | Path) -> DeclaredPlan:
     document = load_yaml_model(path, DeclaredPlan)
     for pair in document.pairs:
         if pair[0] == pair[1]:
-            raise SpecError(f"{path}: pair {list(pair)} names one model twice", hint="name two models")
+            raise SpecError(
+                f"{path}: pair {list(pair)} names one model twice", hint="name two models"
+            )
     return document

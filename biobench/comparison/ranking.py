@@ -1,7 +1,9 @@
-"""Page one of the board: everybody on a suite's shared tasks, who is best, where the runs rank, what is shown of it.
+"""Page one of the board: everybody on a suite's shared tasks, who is best, where the runs rank,
+what is shown of it.
 
-Each task counts by the average that published scores of it are printed in (`metric.paper`): the only one under which
-published models and runs may share a ranking. Runs under another protocol share none.
+Each task counts by the average that published scores of it are printed in (`metric.paper`): the
+only one under which published models and runs may share a ranking. Runs under another protocol
+share none.
 """
 
 from __future__ import annotations
@@ -39,8 +41,9 @@ Line = tuple[str, str, Source]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A line of the table. protocol: "" for the full one; mean: over the shared tasks; rank: among the lines that have
-    them all under the protocol that is ranked; kinds: kind of task -> mean of the shared ones; parameters: where known.
+    """A line of the table. protocol: "" for the full one; mean: over the shared tasks; rank: among
+    the lines that have them all under the protocol that is ranked; kinds: kind of task -> mean of
+    the shared ones; parameters: where known.
     """
 
     model: str
@@ -70,9 +73,9 @@ class Entry:
 class BestRun:
     """The best of the runs here under one protocol, over the `tasks` that most of them have.
 
-    rivals: the others with these tasks, best first. published: printed models with these tasks, best first, only under
-    the full protocol. above: tasks where it is above the best baseline, of so many `judged`; guessing: its mean is not
-    above what a policy without skill reaches.
+    rivals: the others with these tasks, best first. published: printed models with these tasks,
+    best first, only under the full protocol. above: tasks where it is above the best baseline, of
+    so many `judged`; guessing: its mean is not above what a policy without skill reaches.
     """
 
     name: str
@@ -88,8 +91,10 @@ class BestRun:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """One view. columns: tasks with scores; shared: those that the ranking is over; entries: ranked ones first, best
-    first, then those that lack a shared task or are of another protocol; baseline: the best one of each task."""
+    """One view. columns: tasks with scores; shared: those that the ranking is over; entries: ranked
+    ones first, best first, then those that lack a shared task or are of another protocol; baseline:
+    the best one of each task.
+    """
 
     view: str
     protocol: str
@@ -116,7 +121,9 @@ class Ranking:
         if not self.shared or not set(self.shared) <= set(self.baseline):
             return None
         weights = task_weights([corpus[task] for task in self.shared])
-        return float(sum(w * self.baseline[task].mean for w, task in zip(weights, self.shared, strict=True)))
+        return float(
+            sum(w * self.baseline[task].mean for w, task in zip(weights, self.shared, strict=True))
+        )
 
 
 def view_of(info: TaskInfo) -> str:
@@ -132,9 +139,13 @@ def title_of(view: str) -> str:
 
 def views(results: Results) -> list[str]:
     """The views with scores of models, shipped suites first."""
-    models = [row for row in cells(results, "paper").rows if row.source not in ("baseline", "oracle")]
+    models = [
+        row for row in cells(results, "paper").rows if row.source not in ("baseline", "oracle")
+    ]
     scored = {view_of(results.infos[row.task]) for row in models}
-    return sorted(scored, key=lambda view: (list(VIEWS).index(view) if view in VIEWS else len(VIEWS), view))
+    return sorted(
+        scored, key=lambda view: (list(VIEWS).index(view) if view in VIEWS else len(VIEWS), view)
+    )
 
 
 def protocols(results: Results) -> dict[Line, str]:
@@ -148,8 +159,14 @@ def protocols(results: Results) -> dict[Line, str]:
 
 
 def means(results: Results, rows: Iterable[Row], tasks: Collection[str]) -> dict[Line, Row]:
-    """Line -> mean over the corpora of these tasks, of the lines that have them all on whole test splits."""
-    of = [row for row in rows if row.task in tasks and not row.partial and row.source not in ("baseline", "oracle")]
+    """Line -> mean over the corpora of these tasks, of the lines that have them all on whole test
+    splits.
+    """
+    of = [
+        row
+        for row in rows
+        if row.task in tasks and not row.partial and row.source not in ("baseline", "oracle")
+    ]
     if len(tasks) == 1:
         return {row.line: row for row in of}
     infos = {task: replace(results.infos[task], in_suite=True) for task in tasks}
@@ -159,8 +176,10 @@ def means(results: Results, rows: Iterable[Row], tasks: Collection[str]) -> dict
 def shared_tasks(
     lines: Mapping[Line, Collection[str]], order: Iterable[str], chosen: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """`chosen`, else the set of tasks with the most scores, tasks times the lines that have all of them; then the most
-    lines. In `order`, as `compare` takes them where none is named: what it draws depends on it."""
+    """`chosen`, else the set of tasks with the most scores, tasks times the lines that have all of
+    them; then the most lines. In `order`, as `compare` takes them where none is named: what it
+    draws depends on it.
+    """
     sets = {frozenset(tasks) for tasks in lines.values()}
     best: tuple[int, int, list[str]] = (0, 0, sorted(chosen))
     for tasks in sets | {a & b for a in sets for b in sets} if not chosen else ():
@@ -169,9 +188,13 @@ def shared_tasks(
     return tuple(task for task in order if task in best[2])
 
 
-def ranking(results: Results, view: str, tasks: Sequence[str] = (), protocol: str | None = None) -> Ranking:
-    """Everybody in a view. tasks: those to rank over; without them all of the suite where some line has them all, else
-    those that most lines share. protocol: which runs are ranked; the full one where anybody has scores under it."""
+def ranking(
+    results: Results, view: str, tasks: Sequence[str] = (), protocol: str | None = None
+) -> Ranking:
+    """Everybody in a view. tasks: those to rank over; without them all of the suite where some line
+    has them all, else those that most lines share. protocol: which runs are ranked; the full one
+    where anybody has scores under it.
+    """
     infos = results.infos
     everything = [row for row in cells(results, "paper").rows if view_of(infos[row.task]) == view]
     rows = [row for row in everything if row.source not in ("baseline", "oracle")]
@@ -180,7 +203,9 @@ def ranking(results: Results, view: str, tasks: Sequence[str] = (), protocol: st
         if row.source == "baseline":
             baseline[row.task] = max(baseline.get(row.task, row), row, key=lambda r: r.mean)
     under = protocols(results)
-    marks: dict[Line, str] = {(g.model, g.variant, g.source): g.mark for g in results.groups if g.source == "submitted"}
+    marks: dict[Line, str] = {
+        (g.model, g.variant, g.source): g.mark for g in results.groups if g.source == "submitted"
+    }
     lines: dict[Line, dict[str, Row]] = {}
     for row in rows:
         lines.setdefault(row.line, {})[row.task] = row
@@ -188,18 +213,29 @@ def ranking(results: Results, view: str, tasks: Sequence[str] = (), protocol: st
         known = [under.get(line, "") for line in lines]
         protocol = "" if "" in known else max(sorted(set(known)), key=known.count, default="")
     eligible = {line: have for line, have in lines.items() if under.get(line, "") == protocol}
-    columns = tuple(info for task, info in infos.items() if any(task in have for have in lines.values()))
+    columns = tuple(
+        info for task, info in infos.items() if any(task in have for have in lines.values())
+    )
     shared = tuple(task for task in tasks if task in {c.id for c in columns})
     if not shared:
         suite = tuple(i.id for i in infos.values() if i.in_suite and i.suite == view)
         whole = suite and any({*suite} <= have.keys() for have in eligible.values())
         shared = suite if whole else shared_tasks(eligible, infos)
     by_kind: dict[str, dict[Line, Row]] = {}
-    for kind in dict.fromkeys(KINDS[info.type] for info in columns if info.id in shared and info.type in KINDS):
-        by_kind[kind] = means(results, rows, [i.id for i in columns if i.id in shared and KINDS.get(i.type) == kind])
+    for kind in dict.fromkeys(
+        KINDS[info.type] for info in columns if info.id in shared and info.type in KINDS
+    ):
+        by_kind[kind] = means(
+            results, rows, [i.id for i in columns if i.id in shared and KINDS.get(i.type) == kind]
+        )
     mean_of = means(results, rows, shared)
-    order = sorted((line for line in mean_of if line in eligible), key=lambda line: -mean_of[line].mean)
-    rest = sorted((line for line in lines if line not in order), key=lambda n: (under.get(n, ""), -len(lines[n]), n))
+    order = sorted(
+        (line for line in mean_of if line in eligible), key=lambda line: -mean_of[line].mean
+    )
+    rest = sorted(
+        (line for line in lines if line not in order),
+        key=lambda n: (under.get(n, ""), -len(lines[n]), n),
+    )
     entries = tuple(
         Entry(
             *line,
@@ -215,11 +251,17 @@ def ranking(results: Results, view: str, tasks: Sequence[str] = (), protocol: st
     )
     best_runs = []
     for one in sorted({under[line] for line in lines if line in under}):
-        candidates = {line: have for line, have in lines.items() if under.get(line) == one and line[2] in TESTABLE}
+        candidates = {
+            line: have
+            for line, have in lines.items()
+            if under.get(line) == one and line[2] in TESTABLE
+        }
         complete = any({*shared} <= have.keys() for have in candidates.values())
         over = shared_tasks(candidates, infos, shared if complete else ())
         mean_of = means(results, rows, over)
-        best_first = sorted((line for line in mean_of if line in candidates), key=lambda line: -mean_of[line].mean)
+        best_first = sorted(
+            (line for line in mean_of if line in candidates), key=lambda line: -mean_of[line].mean
+        )
         if not best_first:
             continue
         first, *rivals = best_first
@@ -228,7 +270,9 @@ def ranking(results: Results, view: str, tasks: Sequence[str] = (), protocol: st
         # on a needle no policy has skill: chance is the best of them
         bars = no_skill(results.baselines)
         bars |= {(t, baseline[t].metric): baseline[t].mean for t in judged if view == "needle"}
-        bounds = [bar for task in over if (bar := bars.get((task, scores[task].metric))) is not None]
+        bounds = [
+            bar for task in over if (bar := bars.get((task, scores[task].metric))) is not None
+        ]
         low = mean.mean if mean.low is None else mean.low
         best_runs.append(
             BestRun(
@@ -237,7 +281,12 @@ def ranking(results: Results, view: str, tasks: Sequence[str] = (), protocol: st
                 over,
                 mean,
                 tuple(line_name(*line[:2]) for line in rivals),
-                tuple(sorted((r for line, r in mean_of.items() if line[2] == "published"), key=lambda r: -r.mean)),
+                tuple(
+                    sorted(
+                        (r for line, r in mean_of.items() if line[2] == "published"),
+                        key=lambda r: -r.mean,
+                    )
+                ),
                 sum(scores[task].mean > baseline[task].mean for task in judged),
                 len(judged),
                 guessing=len(bounds) == len(over) and (low or 0.0) <= sum(bounds) / len(bounds),
@@ -247,7 +296,8 @@ def ranking(results: Results, view: str, tasks: Sequence[str] = (), protocol: st
 
 
 def verdict_on(results: Results, best: BestRun) -> tuple[Comparison, PairResult] | None:
-    """The best run against the next one, as `compare` gives it, corrected over its nearest rivals (Holm).
+    """The best run against the next one, as `compare` gives it, corrected over its nearest rivals
+    (Holm).
 
     None without a rival that it may be compared with, and where the tasks are of several languages.
     """
@@ -262,21 +312,36 @@ def verdict_on(results: Results, best: BestRun) -> tuple[Comparison, PairResult]
 
 
 def first_pair(results: Results) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The pair that page one names, and its tasks: the best run and the next, else the best run and the best published
-    model; else the best pair under another protocol, else the two best published models."""
+    """The pair that page one names, and its tasks: the best run and the next, else the best run and
+    the best published model; else the best pair under another protocol, else the two best published
+    models.
+    """
     rankings = [ranking(results, view) for view in views(results)]
-    runs = sorted((best for one in rankings for best in one.best_runs), key=lambda b: (bool(b.protocol), -len(b.tasks)))
+    runs = sorted(
+        (best for one in rankings for best in one.best_runs),
+        key=lambda b: (bool(b.protocol), -len(b.tasks)),
+    )
     full = [best for best in runs if not best.protocol]
     pairs = [((best.name, best.rivals[0]), best.tasks) for best in full if best.rivals]
     pairs += [((best.name, best.published[0].name), best.tasks) for best in full if best.published]
     pairs += [((best.name, best.rivals[0]), best.tasks) for best in runs if best.rivals]
-    pairs += [((one.published[0].name, one.published[1].name), one.shared) for one in rankings if one.published[1:]]
+    pairs += [
+        ((one.published[0].name, one.published[1].name), one.shared)
+        for one in rankings
+        if one.published[1:]
+    ]
     return pairs[0] if pairs else ((), ())
 
 
 def best_run_sentence(best: BestRun) -> str:
-    """Where the best of the runs here ranks: its mean, the distance to the best published, and the baselines."""
-    margin = "" if best.mean.margin is None or best.mean.n_seeds < 3 else f" ±{100 * best.mean.margin:.1f}"
+    """Where the best of the runs here ranks: its mean, the distance to the best published, and the
+    baselines.
+    """
+    margin = (
+        ""
+        if best.mean.margin is None or best.mean.n_seeds < 3
+        else f" ±{100 * best.mean.margin:.1f}"
+    )
     start = f"Best run here under the {best.protocol}" if best.protocol else "Best run here"
     parts = ["not above guessing"] if best.guessing else []
     if best.published:
@@ -296,8 +361,13 @@ def best_run_sentence(best: BestRun) -> str:
 def rival_sentence(pair: PairResult) -> str:
     """The best run against the next one: the difference and its interval, those of `compare`."""
     interval = (
-        "" if pair.here is None or pair.here.interval is None else f", 95% interval {ends(pair, pair.here.interval)}"
+        ""
+        if pair.here is None or pair.here.interval is None
+        else f", 95% interval {ends(pair, pair.here.interval)}"
     )
     why = f" ({pair.reason.partition(' on ')[0]})" if pair.here is None and pair.reason else ""
     guessing = ", not above guessing" if pair.verdict.guessing else ""
-    return f"{pair.better} is {points(abs(pair.difference))} above {pair.worse}, the next run{interval}{why}{guessing}:"
+    return (
+        f"{pair.better} is {points(abs(pair.difference))} above {pair.worse}, the next "
+        f"run{interval}{why}{guessing}:"
+    )

@@ -37,7 +37,11 @@ Table = tuple[str, list[str], list[list[str]]]
 def tables(comparison: Compared) -> Iterator[Table]:
     """Ranking and pairs of several models, every pair task by task."""
     for part in comparison.parts:
-        where = f" in {LANGUAGES.get(part.language, part.language)}" if len(comparison.parts) > 1 else ""
+        where = (
+            f" in {LANGUAGES.get(part.language, part.language)}"
+            if len(comparison.parts) > 1
+            else ""
+        )
         if len(comparison.models) > 2:
             yield _ranking(part, where)
             yield _pairs(part, where)
@@ -59,7 +63,9 @@ def _pairs(part: ComparedPart, where: str) -> Table:
     rows = []
     for r in part.pairs:
         # what a table's head has room for; a key above the tables has the names whole
-        pair = " - ".join(name if len(name) <= 34 else name[:33] + "…" for name in (r.first, r.second))
+        pair = " - ".join(
+            name if len(name) <= 34 else name[:33] + "…" for name in (r.first, r.second)
+        )
         row = [pair, points(r.difference), f"{r.wins}/{r.ties}/{r.losses}"]
         row += [_interval(r.here), p_value(r.p_here), r.verdict.here]
         rows.append([*row, _interval(r.beyond), p_value(r.p_beyond), r.verdict.beyond])
@@ -67,15 +73,24 @@ def _pairs(part: ComparedPart, where: str) -> Table:
 
 
 def _tasks(result: PairResult, where: str) -> Table:
-    """First minus second on each task, the kinds of noise apart; then the means, of each kind of task too."""
+    """First minus second on each task, the kinds of noise apart; then the means, of each kind of
+    task too.
+    """
     head = ["task", "A", "B", "A - B", "seeds", "documents", "both", "p", "n seeds", "n docs"]
     rows = []
     for line in result.tasks:
-        n = str(line.n_first) if line.n_first == line.n_second else f"{line.n_first}/{line.n_second}"
+        n = (
+            str(line.n_first)
+            if line.n_first == line.n_second
+            else f"{line.n_first}/{line.n_second}"
+        )
         n = n if line.paired else f"{n} unpaired"
         scores = f"{100 * line.first:.2f}", f"{100 * line.second:.2f}", points(line.difference)
         rows.append([line.task, *scores, *map(_interval, (line.seeds, line.documents, line.total))])
-        rows[-1] += [p_value((line.total or line.seeds).p), n if line.n_first and line.n_second else "printed"]
+        rows[-1] += [
+            p_value((line.total or line.seeds).p),
+            n if line.n_first and line.n_second else "printed",
+        ]
         rows[-1].append("–" if line.groups is None else str(line.groups))
     for kind, part in result.parts.items():
         of = LANGUAGES.get(kind, kind.replace("_", " "))
@@ -84,18 +99,25 @@ def _tasks(result: PairResult, where: str) -> Table:
     if len(result.tasks) > 1:
         means = [f"{100 * side:.2f}" for side in result.means] + [points(result.difference)]
         for name, test in (("these tasks", result.here), ("tasks like these", result.beyond)):
-            rows.append([name, *means, "", "", _interval(test), p_value(test.p if test else None), "", ""])
+            rows.append(
+                [name, *means, "", "", _interval(test), p_value(test.p if test else None), "", ""]
+            )
     return f"Task by task{where}\nA = {plain(result.first)}\nB = {plain(result.second)}", head, rows
 
 
 def to_text(comparison: Compared, width: int | None = None) -> str:
     """Verdict, tables, notes; scores in percent, differences in points.
 
-    width: columns of the terminal; wider tables are cut between their columns, and longer lines between words.
+    width: columns of the terminal; wider tables are cut between their columns, and longer lines
+    between words.
     """
 
     def wrapped(line: str) -> str:
-        return line if width is None else fill(line, width, break_long_words=False, break_on_hyphens=False)
+        return (
+            line
+            if width is None
+            else fill(line, width, break_long_words=False, break_on_hyphens=False)
+        )
 
     def escaped(text: str) -> str:
         return " ".join(plain(word) for word in text.split())
@@ -133,12 +155,23 @@ def _interval(test: MeanTest | None) -> str:
 
 def to_json(comparison: Compared) -> dict[str, Any]:
     """Plain data; scores, differences and intervals are fractions, a missing number is null."""
-    data = {field.name: _json(getattr(comparison, field.name)) for field in fields(comparison) if field.name != "parts"}
+    data = {
+        field.name: _json(getattr(comparison, field.name))
+        for field in fields(comparison)
+        if field.name != "parts"
+    }
     return data | {
         "verdict": list(sentences(comparison)),
         "tasks": list(comparison.tasks),
-        "pairs": [_json(p) | {"wins": p.wins, "ties": p.ties, "losses": p.losses} for p in comparison.pairs],
-        "ranking": [_json(m) | {"language": part.language} for part in comparison.parts for m in part.ranking],
+        "pairs": [
+            _json(p) | {"wins": p.wins, "ties": p.ties, "losses": p.losses}
+            for p in comparison.pairs
+        ],
+        "ranking": [
+            _json(m) | {"language": part.language}
+            for part in comparison.parts
+            for m in part.ranking
+        ],
     }
 
 
@@ -146,7 +179,14 @@ def _json(value: Any) -> Any:
     if isinstance(value, MeanTest):
         ends = {name: getattr(value.interval, name, None) for name in ("low", "high", "level")}
         df = None if value.df is None or math.isinf(value.df) else value.df
-        return {"estimate": value.estimate, "se": value.se, "df": df, **ends, "p": value.p, "estimand": value.estimand}
+        return {
+            "estimate": value.estimate,
+            "se": value.se,
+            "df": df,
+            **ends,
+            "p": value.p,
+            "estimand": value.estimand,
+        }
     if is_dataclass(value):
         return {field.name: _json(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):

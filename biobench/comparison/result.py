@@ -1,4 +1,5 @@
-"""What a comparison shows: the numbers, which the verdict, the tables and the board put into words."""
+"""What a comparison shows: the numbers, which the verdict, the tables and the board put into
+words."""
 
 from __future__ import annotations
 
@@ -15,10 +16,11 @@ Word = Literal["shown", "not shown", "not tested"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a pair shows of the mean of these tasks, and of tasks like these; same: within the margin, None without one.
+    """What a pair shows of the mean of these tasks, and of tasks like these; same: within the
+    margin, None without one.
 
-    equal: the scores of both models are the same on every task. guessing: the better model is not above a baseline
-    without skill, so it leads nobody.
+    equal: the scores of both models are the same on every task. guessing: the better model is not
+    above a baseline without skill, so it leads nobody.
     """
 
     here: Word = "not tested"
@@ -32,8 +34,9 @@ class Verdict:
 class TaskLine:
     """First minus second model on one task; scores and differences are fractions.
 
-    seeds: other seeds, this test set. documents: these runs, another test set. total: both. Each is None where it is
-    unknown. n_first, n_second: seeds, 0 for a printed score. groups: independent documents of the test split.
+    seeds: other seeds, this test set. documents: these runs, another test set. total: both. Each is
+    None where it is unknown. n_first, n_second: seeds, 0 for a printed score. groups: independent
+    documents of the test split.
     """
 
     task: str
@@ -52,8 +55,12 @@ class TaskLine:
 
     @property
     def widest(self) -> Interval | None:
-        """The widest-reaching interval that is known: seeds and test sets, else test sets, else seeds."""
-        return next((t.interval for t in (self.total, self.documents, self.seeds) if t and t.interval), None)
+        """The widest-reaching interval that is known: seeds and test sets, else test sets, else
+        seeds.
+        """
+        return next(
+            (t.interval for t in (self.total, self.documents, self.seeds) if t and t.interval), None
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +73,16 @@ class KindPart:
 
 @dataclass(frozen=True, slots=True)
 class PairResult:
-    """First minus second model. here: the mean of these tasks, other seeds and test sets; beyond: tasks like these.
+    """First minus second model. here: the mean of these tasks, other seeds and test sets; beyond:
+    tasks like these.
 
-    runs: the same mean over test sets alone, where some task has one seed; each is None where it is unknown. p_here,
-    p_beyond: corrected over the `tested` pairs (Holm). parts: by kind of task, where there are several.
-    same_p: of "outside the margin", on these tasks and on tasks like these; None without a margin or where too few runs
-    may say so. detectable: the true difference found in 4 of 5 cases by `here`. reason: why nothing
-    is tested, in words. verdict: what follows.
+    runs: the same mean over test sets alone, where some task has one seed; each is None where it is
+    unknown. p_here,
+    p_beyond: corrected over the `tested` pairs (Holm). parts: by kind of task, where there are
+    several.
+    same_p: of "outside the margin", on these tasks and on tasks like these; None without a margin
+    or where too few runs may say so. detectable: the true difference found in 4 of 5 cases by
+    `here`. reason: why nothing is tested, in words. verdict: what follows.
     """
 
     first: str
@@ -113,7 +123,9 @@ class PairResult:
     def means(self) -> tuple[float, float]:
         """Of the first and the second model, the mean over corpora of their tasks' means."""
         weights = task_weights([line.corpus for line in self.tasks])
-        return float(weights @ [line.first for line in self.tasks]), float(weights @ [x.second for x in self.tasks])
+        return float(weights @ [line.first for line in self.tasks]), float(
+            weights @ [x.second for x in self.tasks]
+        )
 
     @property
     def higher(self) -> int:
@@ -134,11 +146,12 @@ class PairResult:
 
 @dataclass(frozen=True, slots=True)
 class RankedModel:
-    """score: mean over corpora of their tasks' means; task_mean: plain mean over tasks; both fractions.
+    """score: mean over corpora of their tasks' means; task_mean: plain mean over tasks; both
+    fractions.
 
-    rank: by score, 1 is best, ties share the best. mean_rank: of the ranks within tasks, mean over corpora. ranks: best
-    and worst that the Holm-corrected pairs leave possible on these tasks. guessing: the model is not above a baseline
-    without skill.
+    rank: by score, 1 is best, ties share the best. mean_rank: of the ranks within tasks, mean over
+    corpora. ranks: best and worst that the Holm-corrected pairs leave possible on these tasks.
+    guessing: the model is not above a baseline without skill.
     """
 
     model: str
@@ -158,7 +171,9 @@ class RankedModel:
 
 @dataclass(frozen=True, slots=True)
 class FailedRun:
-    """A run far below the other seeds of its model and task, or no better than no skill. score: a fraction."""
+    """A run far below the other seeds of its model and task, or no better than no skill. score: a
+    fraction.
+    """
 
     model: str
     task: str
@@ -168,7 +183,8 @@ class FailedRun:
 
 @dataclass(frozen=True, slots=True)
 class ComparedPart:
-    """The common tasks in one language (of several: in all, where one verdict over them was asked for).
+    """The common tasks in one language (of several: in all, where one verdict over them was asked
+    for).
 
     pairs: first named against second and so on; ranking: best first.
     """
@@ -182,9 +198,10 @@ class ComparedPart:
 class Compared:
     """What a comparison shows. Scores and differences are fractions.
 
-    protocol: what the runs were made with in the place of the full protocol. published: which of the models
-    are known from print alone. parts: one a language. matched: what training ledgers say, a sentence a pair. notes:
-    what a reader must know; findings: damaged records. plan: hash of the plan that was declared before looking.
+    protocol: what the runs were made with in the place of the full protocol. published: which of
+    the models are known from print alone. parts: one a language. matched: what training ledgers
+    say, a sentence a pair. notes: what a reader must know; findings: damaged records. plan: hash of
+    the plan that was declared before looking.
     """
 
     models: tuple[str, ...]

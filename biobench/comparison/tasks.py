@@ -1,4 +1,5 @@
-"""On what models are compared: the tasks that all of them have under one protocol, and the scores there.
+"""On what models are compared: the tasks that all of them have under one protocol, and the scores
+there.
 
 `common_tasks` decides the task set of every verdict, on the command line and on the board.
 """
@@ -27,7 +28,9 @@ PAIRS = 3
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One model on one task. scores: fractions, one a seed; without a group of runs, a published mean alone."""
+    """One model on one task. scores: fractions, one a seed; without a group of runs, a published
+    mean alone.
+    """
 
     scores: tuple[float, ...]
     seeds: tuple[int, ...] = ()
@@ -41,11 +44,13 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class PairedTask:
-    """Paired scores of two models on one task. first, second: with common seeds alone where they pair. together:
-    whether seed i of one model goes with seed i of the other. note: what became of the seeds.
+    """Paired scores of two models on one task. first, second: with common seeds alone where they
+    pair. together: whether seed i of one model goes with seed i of the other. note: what became of
+    the seeds.
 
-    unit: the coarsest of the scores; 0 for a model and itself, which agree exactly however coarse it is. ratio: test to
-    training documents where the runs are several splits of one corpus; 0 elsewhere.
+    unit: the coarsest of the scores; 0 for a model and itself, which agree exactly however coarse
+    it is. ratio: test to training documents where the runs are several splits of one corpus; 0
+    elsewhere.
     """
 
     info: TaskInfo
@@ -73,19 +78,33 @@ class CommonTasks:
 
     @property
     def protocol(self) -> str:
-        """What the runs were made with in the place of the full protocol, in words; empty for full runs."""
-        variants = {cell.group.variant for cells in self.cells for cell in cells.values() if cell.group is not None}
+        """What the runs were made with in the place of the full protocol, in words; empty for full
+        runs.
+        """
+        variants = {
+            cell.group.variant
+            for cells in self.cells
+            for cell in cells.values()
+            if cell.group is not None
+        }
         return "; ".join(sorted(variants - {""}))
 
     def pair(self, a: int, b: int) -> list[PairedTask]:
-        """Two entrants, made fit to be tested with each other; what others lack takes nothing from them."""
+        """Two entrants, made fit to be tested with each other; what others lack takes nothing from
+        them.
+        """
         itself = len({(self.entrants[i].model, self.entrants[i].source) for i in (a, b)}) == 1
         rows = []
         for info in self.tasks:
             first, second = self.cells[a][info.id], self.cells[b][info.id]
             groups = [cell.group for cell in (first, second) if cell.group is not None]
-            unit, ratio = (max(sizes, default=0.0) for sizes in ([g.unit for g in groups], [g.ratio for g in groups]))
-            rows.append(PairedTask(info, 0.0 if itself else unit, ratio, *_common_seeds(first, second)))
+            unit, ratio = (
+                max(sizes, default=0.0)
+                for sizes in ([g.unit for g in groups], [g.ratio for g in groups])
+            )
+            rows.append(
+                PairedTask(info, 0.0 if itself else unit, ratio, *_common_seeds(first, second))
+            )
         return rows
 
 
@@ -99,18 +118,24 @@ def common_tasks(
 ) -> CommonTasks:
     """The comparable part of what is known of the models.
 
-    Raises UsageError where nothing is shared, and where a model's runs on a task were made under other
-    conditions than another's (another spec or override, other data, a limit, another track or engine).
+    Raises UsageError where nothing is shared, and where a model's runs on a task were made under
+    other conditions than another's (another spec or override, other data, a limit, another track or
+    engine).
     """
     wanted = _wanted(results, suite, tasks)
     notes = [line for e in entrants for line in e.notes]
     shared, lonely, unread = [], [], []
     for info in wanted:
         metric = metric_of(info, average)
-        printed = [e.published[info.id].comparable if info.id in e.published else None for e in entrants]
+        printed = [
+            e.published[info.id].comparable if info.id in e.published else None for e in entrants
+        ]
         if {*printed} - {None, metric}:
             unread.append(info.id)
-        has = [bool(e.groups.get(info.id)) or score == metric for e, score in zip(entrants, printed, strict=True)]
+        has = [
+            bool(e.groups.get(info.id)) or score == metric
+            for e, score in zip(entrants, printed, strict=True)
+        ]
         if all(has):
             shared.append(info)
         elif any(has):
@@ -120,14 +145,22 @@ def common_tasks(
         doubles = [i.id for i in shared if i.spec is not None and i.spec.variant_of in ids]
         shared = [i for i in shared if i.id not in doubles]
         if doubles:
-            notes.append(f"variants of tasks compared here are excluded (--task names them): {', '.join(doubles)}")
+            notes.append(
+                f"variants of tasks compared here are excluded (--task names them): "
+                f"{', '.join(doubles)}"
+            )
         if len({i.suite == NEEDLE for i in shared}) > 1:
-            notes.append("needle tasks are excluded, they ask another kind of question (--suite needle)")
+            notes.append(
+                "needle tasks are excluded, they ask another kind of question (--suite needle)"
+            )
             shared = [i for i in shared if i.suite != NEEDLE]
     if lonely:
         notes.append(f"not compared, some model has no result there: {', '.join(lonely)}")
     if unread:
-        notes.append(f"published values of {', '.join(unread)} are not known to be this average and are excluded")
+        notes.append(
+            f"published values of {', '.join(unread)} are not known to be this average and are "
+            f"excluded"
+        )
     ids = {info.id for info in wanted}
     models = {(e.model, e.source) for e in entrants}
     refused = dict.fromkeys(
@@ -137,7 +170,10 @@ def common_tasks(
     )
     notes += refused
     if not shared:
-        hint = "; ".join(refused) or "run both on the same tasks; `biobench report` shows what there is"
+        hint = (
+            "; ".join(refused)
+            or "run both on the same tasks; `biobench report` shows what there is"
+        )
         if average != "paper" and any(e.is_published for e in entrants):
             hint = "published scores are compared with --average paper"
         names = " and ".join(f"'{e.label}'" for e in entrants)
@@ -146,11 +182,18 @@ def common_tasks(
     full = [info for info in shared if all(g is None or g.is_full for g in picked[info.id])]
     if full and len(full) < len(shared):
         names = ", ".join(info.id for info in shared if info not in full)
-        notes.append(f"only limited or overridden runs on {names}: excluded, they are never mixed with full runs")
+        notes.append(
+            f"only limited or overridden runs on {names}: excluded, they are never mixed with "
+            f"full runs"
+        )
         shared = full
     elif not full:
-        variants = sorted({g.variant for groups in picked.values() for g in groups if g is not None})
-        notes.append(f"no full run among these, all are limited or overridden: {'; '.join(variants)}")
+        variants = sorted(
+            {g.variant for groups in picked.values() for g in groups if g is not None}
+        )
+        notes.append(
+            f"no full run among these, all are limited or overridden: {'; '.join(variants)}"
+        )
     order = list(dict.fromkeys(info.corpus for info in shared))
     cells: list[dict[str, Cell]] = [{} for _ in entrants]
     kept, metrics = [], {}
@@ -164,9 +207,13 @@ def common_tasks(
             each = "; ".join(f"{label}: {', '.join(map(str, g.lengths))}" for label, g in runs)
             excluded.append(f"{info.id}: excluded, the windows hold other lengths ({each})")
             continue
-        scores = [(e.published[info.id].value,) if g is None else g.scores(metric) for e, g in pairs]
+        scores = [
+            (e.published[info.id].value,) if g is None else g.scores(metric) for e, g in pairs
+        ]
         if None in scores:
-            notes.append(f"{info.id}: excluded, some record has no {metric}; `biobench rescore` computes it")
+            notes.append(
+                f"{info.id}: excluded, some record has no {metric}; `biobench rescore` computes it"
+            )
             continue
         notes += [line for _, g in runs for line in (*g.notes, *remark(g))]
         for text in _differences(runs):
@@ -179,7 +226,9 @@ def common_tasks(
         hint = "; ".join(excluded) or "run `biobench rescore`, or choose another --average"
         raise UsageError("no task has the scores to compare", hint=hint)
     notes += [*excluded, *(f"{', '.join(tasks)}: {text}" for text, tasks in unlike.items())]
-    return CommonTasks(tuple(entrants), tuple(kept), metrics, tuple(cells), tuple(dict.fromkeys(notes)))
+    return CommonTasks(
+        tuple(entrants), tuple(kept), metrics, tuple(cells), tuple(dict.fromkeys(notes))
+    )
 
 
 def _wanted(results: Results, suite: str | None, tasks: Sequence[str] | None) -> list[TaskInfo]:
@@ -190,11 +239,16 @@ def _wanted(results: Results, suite: str | None, tasks: Sequence[str] | None) ->
         if task not in infos:
             raise UsageError(f"unknown task '{plain(task)}'", hint=suggest(task, list(infos)))
     wanted = [infos[t] for t in dict.fromkeys(tasks)] if tasks else list(infos.values())
-    return [i for i in wanted if suite in (None, "all") or (i.suite == suite and (i.in_suite or tasks is not None))]
+    return [
+        i
+        for i in wanted
+        if suite in (None, "all") or (i.suite == suite and (i.in_suite or tasks is not None))
+    ]
 
 
 def same_conditions(entrants: Sequence[Entrant], task: str) -> list[RunGroup | None]:
-    """For each entrant the group on this task, all under one condition; None for a published score."""
+    """For each entrant the group on this task, all under one condition; None for a published
+    score."""
     options: list[dict[Condition, list[RunGroup]]] = [{} for _ in entrants]
     for entrant, mine in zip(entrants, options, strict=True):
         for group in entrant.groups.get(task, ()):
@@ -207,7 +261,9 @@ def same_conditions(entrants: Sequence[Entrant], task: str) -> list[RunGroup | N
     if not best:
         sides = [(label, *next(iter(mine.items()))) for label, mine in runs]
         sides = [sides[0], next(side for side in sides if side[1] != sides[0][1])]
-        what = next(name for name, x, y in zip(CONDITION, sides[0][1], sides[1][1], strict=True) if x != y)
+        what = next(
+            name for name, x, y in zip(CONDITION, sides[0][1], sides[1][1], strict=True) if x != y
+        )
         protocols = [f"with {g[0].variant}" if g[0].variant else "in full" for _, _, g in sides]
         each = [
             f"'{label}' was run {how} (spec {c[0][:8]}, data {c[1][:8]})"
@@ -222,15 +278,22 @@ def same_conditions(entrants: Sequence[Entrant], task: str) -> list[RunGroup | N
     names = [g.variant or "full" for c in best for g in first[c]]
     what = f"runs under {len(best)} conditions are stored"
     if len(best) == 1:
-        label, several = next(((label, mine[best[0]]) for label, mine in runs if len(mine[best[0]]) > 1), ("", []))
-        what, names = f"'{label}' has runs of different weights", [f"'{plain(g.model)} [{g.variant}]'" for g in several]
+        label, several = next(
+            ((label, mine[best[0]]) for label, mine in runs if len(mine[best[0]]) > 1), ("", [])
+        )
+        what, names = (
+            f"'{label}' has runs of different weights",
+            [f"'{plain(g.model)} [{g.variant}]'" for g in several],
+        )
     if names:
         raise UsageError(f"{task}: {what}", hint=f"name one: {', '.join(sorted(set(names)))}")
     return [mine[best[0]][0] if mine else None for mine in options]
 
 
 def _differences(runs: Sequence[tuple[str, RunGroup]]) -> list[str]:
-    """What is not part of the protocol, yet may explain a difference of (model, group): precision and the window."""
+    """What is not part of the protocol, yet may explain a difference of (model, group): precision
+    and the window.
+    """
     briefs = [(label, g.briefs[0]) for label, g in runs if g.source != "external"]
     notes = []
     if len({b.precision for _, b in briefs}) > 1:
@@ -238,15 +301,19 @@ def _differences(runs: Sequence[tuple[str, RunGroup]]) -> list[str]:
         notes.append(f"trained in different precision ({'; '.join(each)})")
     if len({(b.max_length, b.lost_gold) for _, b in briefs if b.type != NEEDLE}) > 1:
         cut = [f"{label} {b.max_length} tokens, {b.lost_gold} lost" for label, b in briefs]
-        notes.append(f"windows cut the test documents differently, gold beyond them is missed ({'; '.join(cut)})")
+        notes.append(
+            f"windows cut the test documents differently, gold beyond them is missed "
+            f"({'; '.join(cut)})"
+        )
     return notes
 
 
 def _common_seeds(a: Cell, b: Cell) -> tuple[Cell, Cell, bool, str]:
-    """The cells (with the common seeds alone if seeds pair), whether they do, and, in words, what was dropped.
+    """The cells (with the common seeds alone if seeds pair), whether they do, and, in words, what
+    was dropped.
 
-    Seeds pair where both models were run with them: the same head and data order. With fewer than three in
-    common and others besides, all are kept and treated as independent.
+    Seeds pair where both models were run with them: the same head and data order. With fewer than
+    three in common and others besides, all are kept and treated as independent.
     """
     if a.group is None or b.group is None:
         return a, b, False, ""
@@ -256,11 +323,15 @@ def _common_seeds(a: Cell, b: Cell) -> tuple[Cell, Cell, bool, str]:
     resampled = a.group.folds or b.group.folds
     if not common and resampled:
         raise UsageError(
-            "the models have no split in common", hint="run both on all splits; several splits are never independent"
+            "the models have no split in common",
+            hint="run both on all splits; several splits are never independent",
         )
     if len(common) < PAIRS and not resampled:
         return a, b, False, "fewer than three common seeds, all seeds are compared as independent"
     first, second = (
-        replace(c, scores=tuple(c.scores[c.seeds.index(seed)] for seed in common), seeds=tuple(common)) for c in (a, b)
+        replace(
+            c, scores=tuple(c.scores[c.seeds.index(seed)] for seed in common), seeds=tuple(common)
+        )
+        for c in (a, b)
     )
     return first, second, True, f"compared on the {len(common)} common seeds"

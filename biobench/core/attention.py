@@ -1,9 +1,10 @@
 """Variable-length attention kernels of accelerators: one chooser for fine-tuning and pretraining.
 
-A kernel takes the tokens of many documents end to end, and int32 offsets where each begins; nothing is padded and no
-mask is built. Two back ends remain with torch 2.11: torch's own, which runs FlashAttention 3 where a Hopper card and
-its package are there, and flash-attn for dropout on attention. Each is proved on the model that it is to compute;
-what fine-tuning and pretraining do without a kernel is their own.
+A kernel takes the tokens of many documents end to end, and int32 offsets where each begins; nothing
+is padded and no mask is built. Two back ends remain with torch 2.11: torch's own, which runs
+FlashAttention 3 where a Hopper card and its package are there, and flash-attn for dropout on
+attention. Each is proved on the model that it is to compute; what fine-tuning and pretraining do
+without a kernel is their own.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ TYPES = (torch.bfloat16, torch.float16)
 
 
 class Kernel(NamedTuple):
-    """A variable-length kernel and its function: ``torch`` (``torch_fa3`` with FlashAttention 3) or ``flash_attn``.
+    """A variable-length kernel and its function: ``torch`` (``torch_fa3`` with FlashAttention 3) or
+    ``flash_attn``.
 
-    drops: it has dropout, as flash-attn alone has. groups: it takes fewer heads of keys than of queries.
+    drops: it has dropout, as flash-attn alone has. groups: it takes fewer heads of keys than of
+    queries.
     """
 
     name: str
@@ -46,10 +49,11 @@ class Kernel(NamedTuple):
         scaling: float | None = None,
         dropout: float = 0.0,
     ) -> Tensor:
-        """query: (tokens, heads, width); key, value: the same, with fewer heads under grouped queries; result as query.
+        """query: (tokens, heads, width); key, value: the same, with fewer heads under grouped
+        queries; result as query.
 
-        offsets: (documents + 1,) int32 on the device. longest: tokens of the longest document. window: keys that a
-        query sees to its left and right besides itself, -1 all.
+        offsets: (documents + 1,) int32 on the device. longest: tokens of the longest document.
+        window: keys that a query sees to its left and right besides itself, -1 all.
         """
         heads, window = query.shape[1], (window[0], window[1])
         if not self.groups:
@@ -78,7 +82,8 @@ def repeated(states: Tensor, heads: int, dimension: int) -> Tensor:
 
 @lru_cache(maxsize=1)
 def find_kernels() -> tuple[Kernel, ...]:
-    """The kernels that this machine has: torch's own first, then flash-attn's. Empty without a GPU."""
+    """The kernels that this machine has: torch's own first, then flash-attn's. Empty without a
+    GPU."""
     if not torch.cuda.is_available():
         return ()
     from torch.nn.attention import activate_flash_attention_impl
@@ -89,7 +94,9 @@ def find_kernels() -> tuple[Kernel, ...]:
         with suppress(ImportError):  # the package of FlashAttention 3 is an extra
             activate_flash_attention_impl("FA3")
             name = "torch_fa3"
-    kernels = [Kernel(name, varlen_attn, groups="enable_gqa" in inspect.signature(varlen_attn).parameters)]
+    kernels = [
+        Kernel(name, varlen_attn, groups="enable_gqa" in inspect.signature(varlen_attn).parameters)
+    ]
     with suppress(ImportError):
         from flash_attn import flash_attn_varlen_func
 
@@ -99,13 +106,16 @@ def find_kernels() -> tuple[Kernel, ...]:
 
 @torch.no_grad()
 def prove(
-    kernels: Sequence[Kernel], exact: Tensor, rounded: Tensor, compute: Callable[[tuple[Kernel, ...]], Tensor]
+    kernels: Sequence[Kernel],
+    exact: Tensor,
+    rounded: Tensor,
+    compute: Callable[[tuple[Kernel, ...]], Tensor],
 ) -> tuple[tuple[Kernel, ...], list[str]]:
     """(the kernels that give a model's states, why each other one does not).
 
-    exact, rounded: states of some documents without a kernel, in fp32 and in bf16. compute: the same with these
-    kernels alone, in bf16. A kernel is refused whose states differ more from the exact ones (root mean square)
-    than twice the rounded ones, or that raises an error.
+    exact, rounded: states of some documents without a kernel, in fp32 and in bf16. compute: the
+    same with these kernels alone, in bf16. A kernel is refused whose states differ more from the
+    exact ones (root mean square) than twice the rounded ones, or that raises an error.
     """
     allowed = 2 * (rounded.float() - exact).square().mean().sqrt() + 1e-3 * exact.std()
     sound, refusals = [], []
@@ -129,4 +139,8 @@ def choose_kernel(kernels: Sequence[Kernel], query: Tensor, dropout: float) -> K
     if query.dtype not in TYPES:
         return f"the kernels compute in bf16, not in {str(query.dtype).removeprefix('torch.')}"
     fit = next((kernel for kernel in kernels if dropout == 0.0 or kernel.drops), None)
-    return fit or f"{kernels[0].name} has no dropout on attention, which this model trains with; install flash-attn"
+    return (
+        fit
+        or f"{kernels[0].name} has no dropout on attention, which this model trains with; install "
+        f"flash-attn"
+    )

@@ -12,9 +12,15 @@ PICKLE = "BIOBENCH_ALLOW_PICKLE"
 
 
 def check_links(folder: Path) -> None:
-    """Refuses links that leave the folder; those of the hub's cache lead to the blobs of the same entry."""
+    """Refuses links that leave the folder; those of the hub's cache lead to the blobs of the same
+    entry.
+    """
     home = folder.resolve()
-    allowed = [home, (home.parent.parent / "blobs").resolve()] if home.parent.name == "snapshots" else [home]
+    allowed = (
+        [home, (home.parent.parent / "blobs").resolve()]
+        if home.parent.name == "snapshots"
+        else [home]
+    )
     for path in folder.iterdir():
         if path.is_symlink() and not any(path.resolve().is_relative_to(place) for place in allowed):
             hint = "copy the file itself into the folder"
@@ -27,7 +33,9 @@ def pickle_allowed(name: str) -> bool:
 
 
 def check_pickle(folder: Path, name: str) -> None:
-    """A pickle can run any code where it is loaded; it is taken from those alone whom the user names."""
+    """A pickle can run any code where it is loaded; it is taken from those alone whom the user
+    names.
+    """
     pickled = sorted(folder.glob("pytorch_model*.bin"))
     if pickled and not any(folder.glob("*.safetensors")) and not pickle_allowed(name):
         raise ModelError(
@@ -38,7 +46,8 @@ def check_pickle(folder: Path, name: str) -> None:
 
 
 def only_safetensors(checkpoint: str | Path) -> bool | None:
-    """The value of `use_safetensors` for a hub id or a folder: True but where the user trusts its pickle.
+    """The value of `use_safetensors` for a hub id or a folder: True but where the user trusts its
+    pickle.
 
     Raises ModelError for a folder with pickled weights alone.
     """

@@ -22,8 +22,10 @@ from biobench.core.processes import NAME, has_ended, this_process
 from biobench.errors import StoreError
 
 STALE_SECONDS = 2 * 86400.0
-"""A temporary file this far from the present belongs to a process that died, where that process cannot be asked for:
-one of another machine, say. Writing takes a minute at most, and a clock that is wrong by a day kills nothing."""
+"""A temporary file this far from the present belongs to a process that died, where that process
+cannot be asked for: one of another machine, say. Writing takes a minute at most, and a clock that
+is wrong by a day kills nothing.
+"""
 _SUFFIX = ".tmp"
 _WRITER = re.compile(rf"\.({NAME.pattern})\.[0-9a-f]+{re.escape(_SUFFIX)}")
 _SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
@@ -32,7 +34,9 @@ RESULTS = "--results-dir"
 
 
 def cannot_write(path: Path, error: OSError, place: str = RESULTS) -> StoreError:
-    """The operating system's refusal as one line with its remedy. place: the option or argument that names the path."""
+    """The operating system's refusal as one line with its remedy. place: the option or argument
+    that names the path.
+    """
     what, remedy = f"cannot be written: {error.strerror or error}", "check the path"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         what, remedy = "the disk is full", "free space"
@@ -43,7 +47,9 @@ def cannot_write(path: Path, error: OSError, place: str = RESULTS) -> StoreError
 
 @contextmanager
 def writing(path: Path, place: str = RESULTS) -> Iterator[None]:
-    """Turn a failed write below `path` into a StoreError: an OSError, or what a library says of one in words."""
+    """Turn a failed write below `path` into a StoreError: an OSError, or what a library says of one
+    in words.
+    """
     try:
         yield
     except OSError as error:
@@ -56,13 +62,17 @@ def writing(path: Path, place: str = RESULTS) -> Iterator[None]:
 
 
 def temporary_name(path: Path) -> Path:
-    """A new name in the folder of `path` for the file that replaces it; names this process, for `remove_stale`."""
+    """A new name in the folder of `path` for the file that replaces it; names this process, for
+    `remove_stale`.
+    """
     writer = this_process()
     return path.with_name(f".{path.name}.{writer and writer + '.'}{secrets.token_hex(6)}{_SUFFIX}")
 
 
 def folder_time(folder: Path) -> float:
-    """Seconds since the epoch by the file system's clock; by the machine's where the folder cannot be written."""
+    """Seconds since the epoch by the file system's clock; by the machine's where the folder cannot
+    be written.
+    """
     probe = folder / f".clock.{secrets.token_hex(6)}"
     try:
         probe.touch(exist_ok=False)
@@ -76,7 +86,9 @@ def folder_time(folder: Path) -> float:
 
 @contextmanager
 def temporary_file(path: Path) -> Iterator[BinaryIO]:
-    """A new file in the folder of `path` to write to, flushed to disk at the end; nothing is left of it on failure."""
+    """A new file in the folder of `path` to write to, flushed to disk at the end; nothing is left
+    of it on failure.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_name(path)
     try:
@@ -98,7 +110,8 @@ def write_temporary(path: Path, content: bytes, place: str = RESULTS) -> Path:
 
 @contextmanager
 def temporary_folder(folder: Path, place: str = RESULTS) -> Iterator[Path]:
-    """A new folder in the parent of `folder` that becomes it at the end, whole; nothing is left of it on failure.
+    """A new folder in the parent of `folder` that becomes it at the end, whole; nothing is left of
+    it on failure.
 
     Raises StoreError, also where `folder` is there by then and not empty.
     """
@@ -116,7 +129,9 @@ def temporary_folder(folder: Path, place: str = RESULTS) -> Iterator[Path]:
 
 
 def make_folder(path: Path, place: str = RESULTS) -> Path:
-    """Make a folder with its parents, and try to write there. Raises StoreError where one of the two fails."""
+    """Make a folder with its parents, and try to write there. Raises StoreError where one of the
+    two fails.
+    """
     with writing(path, place):
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):
@@ -134,7 +149,8 @@ def commit(temporary: Path, path: Path, place: str = RESULTS) -> None:
 
 
 def write_atomic(path: Path, content: bytes, place: str = RESULTS) -> None:
-    """`content` becomes the file, or the file stays what it was. What dead processes left of it is removed.
+    """`content` becomes the file, or the file stays what it was. What dead processes left of it is
+    removed.
 
     Raises StoreError.
     """
@@ -152,7 +168,8 @@ def sync_folder(folder: Path) -> None:
 
 
 def remove_stale(folder: Path, name: str | None = None) -> None:
-    """Delete what dead processes left of temporary files and folders in `folder`, of all names or of that one.
+    """Delete what dead processes left of temporary files and folders in `folder`, of all names or
+    of that one.
 
     Raises StoreError.
     """
@@ -160,7 +177,9 @@ def remove_stale(folder: Path, name: str | None = None) -> None:
         try:
             writer = _WRITER.search(path.name)
             ended = None if writer is None else has_ended(writer[1])
-            if ended is None:  # of a process that cannot be asked for, the age decides, by the file system's clock
+            if (
+                ended is None
+            ):  # of a process that cannot be asked for, the age decides, by the file system's clock
                 ended = abs(folder_time(folder) - path.stat().st_mtime) > STALE_SECONDS
             if ended:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -187,13 +206,25 @@ def read_regular(path: Path) -> bytes:
 
 def kind_of(mode: int) -> str:
     """What a file's mode says it is: file, folder, link, pipe, socket or device."""
-    kinds = (("file", stat.S_ISREG), ("folder", stat.S_ISDIR), ("link", stat.S_ISLNK), ("pipe", stat.S_ISFIFO))
-    return next((name for name, is_kind in kinds if is_kind(mode)), "socket" if stat.S_ISSOCK(mode) else "device")
+    kinds = (
+        ("file", stat.S_ISREG),
+        ("folder", stat.S_ISDIR),
+        ("link", stat.S_ISLNK),
+        ("pipe", stat.S_ISFIFO),
+    )
+    return next(
+        (name for name, is_kind in kinds if is_kind(mode)),
+        "socket" if stat.S_ISSOCK(mode) else "device",
+    )
 
 
 def canonical(value: Any) -> str:
-    """JSON text with sorted keys and no blanks: one text per value. Raises ValueError for what is not JSON."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    """JSON text with sorted keys and no blanks: one text per value. Raises ValueError for what is
+    not JSON.
+    """
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
 
 
 def sha256_of(content: bytes) -> str:
@@ -208,7 +239,9 @@ def file_hash(path: Path) -> str:
 
 
 def broken_file(folder: Path, pattern: str, open_: Callable[[Path], object]) -> Path | None:
-    """The first of the folder's files of this pattern that `open_` cannot open; None where all open."""
+    """The first of the folder's files of this pattern that `open_` cannot open; None where all
+    open.
+    """
     for path in sorted(folder.glob(pattern)):
         try:
             open_(path)

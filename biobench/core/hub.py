@@ -1,4 +1,6 @@
-"""The model hub's client: its errors as one line with a remedy, its patience, and what its cache says a file is."""
+"""The model hub's client: its errors as one line with a remedy, its patience, and what its cache
+says a file is.
+"""
 
 from __future__ import annotations
 
@@ -16,22 +18,27 @@ from biobench.core.text import first_line
 T = TypeVar("T")
 RepositoryKind = Literal["model", "dataset"]
 _PATIENCE = 60.0
-"""Seconds without a byte after which a request ends, unless HF_HUB_DOWNLOAD_TIMEOUT says otherwise."""
+"""Seconds without a byte after which a request ends, unless HF_HUB_DOWNLOAD_TIMEOUT says otherwise.
+"""
 _BUSY = (429, 500, 502, 503, 504)
 _LOGIN = "set HF_TOKEN or run `hf auth login`"
 
 
 def client_errors() -> tuple[type[Exception], ...]:
-    """What the client raises where something is wrong with the request, the network, the hub or its answer."""
+    """What the client raises where something is wrong with the request, the network, the hub or its
+    answer.
+    """
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
-    # Its own error derives from its HTTP library's base error, whichever library that is; that one is no OSError.
+    # Its own error derives from its HTTP library's base error, whichever library that is; that one
+    # is no OSError.
     transport: type[Exception] = HfHubHTTPError.__bases__[0]
     return (transport, HFValidationError, OSError)
 
 
 def patiently(ask: Callable[[], T]) -> T:
-    """What the hub's client gives, with `set_patience`, asked again after a few seconds where the hub is busy.
+    """What the hub's client gives, with `set_patience`, asked again after a few seconds where the
+    hub is busy.
 
     The client itself does so for files, but not where it asks what a repository holds.
     """
@@ -40,7 +47,9 @@ def patiently(ask: Callable[[], T]) -> T:
         try:
             return ask()
         except client_errors() as error:
-            response = getattr(error, "response", None) or getattr(error.__cause__, "response", None)
+            response = getattr(error, "response", None) or getattr(
+                error.__cause__, "response", None
+            )
             if response is None or response.status_code not in _BUSY:
                 raise
         time.sleep(wait)
@@ -48,7 +57,9 @@ def patiently(ask: Callable[[], T]) -> T:
 
 
 def set_patience() -> None:
-    """End requests of this process that bring nothing: of itself the client waits for some of them for ever."""
+    """End requests of this process that bring nothing: of itself the client waits for some of them
+    for ever.
+    """
     from huggingface_hub import get_session
 
     hooks = get_session().event_hooks["request"]
@@ -60,9 +71,13 @@ def _end_in_time(request: Any) -> None:
     """Bounds each wait of a request that has no bound of its own."""
     from huggingface_hub import constants
 
-    seconds = constants.HF_HUB_DOWNLOAD_TIMEOUT if "HF_HUB_DOWNLOAD_TIMEOUT" in os.environ else _PATIENCE
+    seconds = (
+        constants.HF_HUB_DOWNLOAD_TIMEOUT if "HF_HUB_DOWNLOAD_TIMEOUT" in os.environ else _PATIENCE
+    )
     waits = request.extensions.get("timeout") or dict.fromkeys(("connect", "read", "write", "pool"))
-    request.extensions["timeout"] = {name: seconds if wait is None else wait for name, wait in waits.items()}
+    request.extensions["timeout"] = {
+        name: seconds if wait is None else wait for name, wait in waits.items()
+    }
 
 
 def explain(
@@ -75,25 +90,44 @@ def explain(
     page = f"{constants.ENDPOINT}/{'datasets/' if kind == 'dataset' else ''}{name}"
     response = getattr(error, "response", None)
     if isinstance(error, getattr(hub, "IncompleteSnapshotError", ())):  # older clients have none
-        return "only a part of it is in the cache", "run once with a network, without --offline and HF_HUB_OFFLINE"
+        return (
+            "only a part of it is in the cache",
+            "run once with a network, without --offline and HF_HUB_OFFLINE",
+        )
     if isinstance(error, hub.LocalEntryNotFoundError | hub.OfflineModeIsEnabled):
         cause = error.__cause__
         if cause is not None and getattr(cause, "response", None) is not None:
             return explain(cause, name, kind, revision)
         silent = cause is None or isinstance(cause, hub.OfflineModeIsEnabled)
-        why = "the hub was not asked (--offline or HF_HUB_OFFLINE)" if silent else "the hub cannot be reached"
-        what = "it is neither a local folder nor in the cache" if kind == "model" else "it is not in the cache"
+        why = (
+            "the hub was not asked (--offline or HF_HUB_OFFLINE)"
+            if silent
+            else "the hub cannot be reached"
+        )
+        what = (
+            "it is neither a local folder nor in the cache"
+            if kind == "model"
+            else "it is not in the cache"
+        )
         return f"{what}, and {why}", "check the name, or download it where there is a network"
     if response is None:
         if isinstance(error, hub.HFValidationError):
             return f"it is no repository's id: {first_line(error)}", "an id is owner/name"
         if isinstance(error, OSError) and not isinstance(error, (ConnectionError, TimeoutError)):
-            return first_line(error), "repeat the command: complete files are kept, this one is downloaded again"
-        return f"the connection broke off: {first_line(error)}", "check the network and run the same again"
+            return first_line(
+                error
+            ), "repeat the command: complete files are kept, this one is downloaded again"
+        return (
+            f"the connection broke off: {first_line(error)}",
+            "check the network and run the same again",
+        )
     status, with_token = int(response.status_code), "authorization" in response.request.headers
     if isinstance(error, hub.GatedRepoError):
         if with_token:
-            return "it is gated, and the account of your token has no access", f"ask for access at {page} with it"
+            return (
+                "it is gated, and the account of your token has no access",
+                f"ask for access at {page} with it",
+            )
         return "it is gated, and no token was sent", f"accept its terms at {page}, then {_LOGIN}"
     if isinstance(error, hub.RevisionNotFoundError):
         return f"it has no revision '{revision}'", f"name a branch, a tag or a commit of {page}"
@@ -101,19 +135,27 @@ def explain(
         who = "your token may not read it" if with_token else "is private, and no token was sent"
         return f"it does not exist, or {who}", f"check the id; for a private one {_LOGIN}"
     if status == 401:
-        what = "the hub does not know your token" if with_token else "the hub wants a token, and none was sent"
+        what = (
+            "the hub does not know your token"
+            if with_token
+            else "the hub wants a token, and none was sent"
+        )
         return what, f"make one at {constants.ENDPOINT}/settings/tokens, then {_LOGIN}"
     if status == 403:
         reason = first_line(response.headers.get("X-Error-Message") or response.reason_phrase, 200)
         return f"the hub forbids it: {reason}", "check the rights of your token"
-    return f"the hub answers {status}", "try again later; whole files are kept" if status >= 429 else f"look at {page}"
+    return (
+        f"the hub answers {status}",
+        "try again later; whole files are kept" if status >= 429 else f"look at {page}",
+    )
 
 
 def damage(path: Path, sha256: str | None = None) -> str | None:
-    """Why a file of the cache is not the one that the hub announced; None where it is, or lies in no such cache.
+    """Why a file of the cache is not the one that the hub announced; None where it is, or lies in
+    no such cache.
 
-    The cache names a file by what the hub announced: the SHA-256 of a large file, git's SHA-1 of any other. The client
-    checks sizes alone. sha256: the file's own, where it is known.
+    The cache names a file by what the hub announced: the SHA-256 of a large file, git's SHA-1 of
+    any other. The client checks sizes alone. sha256: the file's own, where it is known.
     """
     target = Path(os.readlink(path)) if path.is_symlink() else Path()
     name = target.name if target.parent.name == "blobs" else ""
@@ -124,7 +166,9 @@ def damage(path: Path, sha256: str | None = None) -> str | None:
         actual = {_digest(path, "sha1", b"blob %d\0" % path.stat().st_size), _digest(path, "sha1")}
     else:
         return None
-    return None if name in actual else f"its content is {sorted(actual)[0]}, the hub announced {name}"
+    return (
+        None if name in actual else f"its content is {sorted(actual)[0]}, the hub announced {name}"
+    )
 
 
 def _digest(path: Path, algorithm: str, before: bytes = b"") -> str:
@@ -133,7 +177,9 @@ def _digest(path: Path, algorithm: str, before: bytes = b"") -> str:
 
 
 def cached_commit(name: str, revision: str) -> str | None:
-    """The commit that a branch or tag of a model stood for when it was downloaded last; None where that is unknown."""
+    """The commit that a branch or tag of a model stood for when it was downloaded last; None where
+    that is unknown.
+    """
     from huggingface_hub import try_to_load_from_cache
 
     try:
@@ -145,7 +191,8 @@ def cached_commit(name: str, revision: str) -> str | None:
 
 @lru_cache(maxsize=64)
 def model_commit(name: str, revision: str | None) -> str | None:
-    """The commit of a model's branch or tag (None: `main`), asked once by a process: its files are then of one commit.
+    """The commit of a model's branch or tag (None: `main`), asked once by a process: its files are
+    then of one commit.
 
     Where the hub does not tell, what the cache knows; None where it knows nothing.
     """

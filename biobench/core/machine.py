@@ -1,5 +1,6 @@
-"""What the machine offers: device, precision, memory, and copies to the device. Loads torch: packages without it may
-not import this module."""
+"""What the machine offers: device, precision, memory, and copies to the device. Loads torch:
+packages without it may not import this module.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +19,31 @@ from biobench.errors import UsageError
 
 Precision = Literal["bf16", "fp32"]
 ASYNCHRONOUS = ("cuda",)
-"""Kinds of device that work while the host goes on: asking one for a value makes the host wait for all queued work."""
-_SHORT = ("can't allocate memory", "not enough memory", "Cannot allocate", "out of memory", "STATUS_ALLOC_FAILED")
+"""Kinds of device that work while the host goes on: asking one for a value makes the host wait for
+all queued work.
+"""
+_SHORT = (
+    "can't allocate memory",
+    "not enough memory",
+    "Cannot allocate",
+    "out of memory",
+    "STATUS_ALLOC_FAILED",
+)
 """Words by which torch's CPU allocator and its libraries say it."""
 
 
 def resolve_device(device: str, option: str = "--device") -> torch.device:
-    """auto takes CUDA where there is one. Raises UsageError, which names `option`, for a device that is not there."""
+    """auto takes CUDA where there is one. Raises UsageError, which names `option`, for a device
+    that is not there.
+    """
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
         raise UsageError(f"{option} '{device}' is not known", hint="use auto, cpu or cuda")
     if device.startswith("cuda") and not torch.cuda.is_available():
-        raise UsageError(f"{option} cuda: this torch sees no CUDA device", hint=f"use {option} cpu or auto")
+        raise UsageError(
+            f"{option} cuda: this torch sees no CUDA device", hint=f"use {option} cpu or auto"
+        )
     return torch.device(device)
 
 
@@ -48,7 +61,8 @@ def resolve_precision(wanted: Literal["auto", "bf16", "fp32"], device: torch.dev
 
 
 def to_device(values: Tensor | NDArray[Any] | Sequence[int], device: torch.device) -> Tensor:
-    """`values` on `device`; a CUDA device is given a pinned copy, which it fetches in the order of its own work.
+    """`values` on `device`; a CUDA device is given a pinned copy, which it fetches in the order of
+    its own work.
 
     On a CPU the result may share the memory of `values`.
     """
@@ -61,8 +75,8 @@ def to_device(values: Tensor | NDArray[Any] | Sequence[int], device: torch.devic
 def is_out_of_memory(error: BaseException | None) -> bool:
     """Whether an error says that memory did not suffice, on CUDA or on a CPU.
 
-    torch has an exception of its own for CUDA alone; its CPU allocator and its libraries raise a RuntimeError with
-    words, and Python, NumPy and Arrow a MemoryError.
+    torch has an exception of its own for CUDA alone; its CPU allocator and its libraries raise a
+    RuntimeError with words, and Python, NumPy and Arrow a MemoryError.
     """
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
@@ -70,7 +84,8 @@ def is_out_of_memory(error: BaseException | None) -> bool:
 
 
 def free_memory_bytes(device: torch.device, meminfo: Path = Path("/proc/meminfo")) -> int | None:
-    """What a new process can take: of the CUDA device, or of the machine; None where the system does not say.
+    """What a new process can take: of the CUDA device, or of the machine; None where the system
+    does not say.
 
     A control group's limit counts where it leaves less than the machine has.
     """
@@ -88,7 +103,9 @@ def reset_peak_memory(device: torch.device) -> None:
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
-        return  # Not Linux, or not allowed: the peak then covers the whole process, never less than the run.
+        # Not Linux, or not allowed: the peak then covers the whole process, never less than the
+        # run.
+        return
 
 
 def peak_memory_bytes(device: torch.device) -> int:

@@ -1,6 +1,8 @@
-"""Installed packages: import names that others use too, what others bring by entry points, and data files of our own.
+"""Installed packages: import names that others use too, what others bring by entry points, and data
+files of our own.
 
-A package declares, for example, `[project.entry-points."biobench.readers"] my_format = "my_package.my_format"`.
+A package declares, for example, `[project.entry-points."biobench.readers"] my_format =
+"my_package.my_format"`.
 """
 
 from __future__ import annotations
@@ -16,7 +18,12 @@ from typing import Any, Literal
 from biobench.core.text import first_line
 from biobench.errors import SpecError, UsageError
 
-READERS, KINDS, METRICS, TASKS = "biobench.readers", "biobench.kinds", "biobench.metrics", "biobench.tasks"
+READERS, KINDS, METRICS, TASKS = (
+    "biobench.readers",
+    "biobench.kinds",
+    "biobench.metrics",
+    "biobench.tasks",
+)
 _HERE = Path(__file__).resolve().parents[2]
 
 
@@ -35,7 +42,8 @@ def check_ours(name: Literal["trainer", "leaderboard"]) -> None:
 def plugins(group: str) -> tuple[tuple[str, Any], ...]:
     """(name, what it names) of every entry point of the group, loaded, in order of name.
 
-    Raises SpecError naming the package of one that cannot be loaded: leaving it out could change what is run.
+    Raises SpecError naming the package of one that cannot be loaded: leaving it out could change
+    what is run.
     """
     loaded = []
     for point in sorted(entry_points(group=group), key=lambda p: p.name):
@@ -44,7 +52,8 @@ def plugins(group: str) -> tuple[tuple[str, Any], ...]:
         except Exception as error:  # a module of another package may raise anything
             owner = "an installed package" if point.dist is None else f"package {point.dist.name}"
             raise SpecError(
-                f"plug-in '{point.name}' ({point.value}) of {owner} cannot be loaded: {first_line(error)}",
+                f"plug-in '{point.name}' ({point.value}) of {owner} cannot be loaded: "
+                f"{first_line(error)}",
                 hint="repair or uninstall that package",
             ) from error
     return tuple(loaded)

@@ -1,8 +1,8 @@
 """Names of processes, by which others ask whether the one that began something has ended.
 
-This is asked of the system, by no clock that can be set. A process is named by the machine's boot and process
-namespace, its number, and its start in ticks since that boot, so that a number used again is another name. Of
-processes elsewhere nothing can be said from here.
+This is asked of the system, by no clock that can be set. A process is named by the machine's boot
+and process namespace, its number, and its start in ticks since that boot, so that a number used
+again is another name. Of processes elsewhere nothing can be said from here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ _STATE, _START = 0, 19
 
 
 def this_process() -> str:
-    """The name of the calling process; empty on a system that does not tell (it has no Linux `/proc`)."""
+    """The name of the calling process; empty on a system that does not tell (it has no Linux
+    `/proc`).
+    """
     number, place = os.getpid(), _place()
     fields = _fields_of(number)
     return f"{place}-{number:x}-{int(fields[_START]):x}" if place and fields else ""
@@ -39,13 +41,19 @@ def has_ended(process: str) -> bool | None:
     except PermissionError:
         pass  # another user's process, whose start may be hidden
     fields = _fields_of(number)
-    return bool(fields) and (fields[_STATE] in ("Z", "X") or fields[_START] != str(int(match["start"], 16)))
+    return bool(fields) and (
+        fields[_STATE] in ("Z", "X") or fields[_START] != str(int(match["start"], 16))
+    )
 
 
 @cache
 def _place() -> str:
     """Of this boot and of the namespaces of process numbers and of the clock since boot."""
-    spaces = [path for path in (Path("/proc/self/ns/pid"), Path("/proc/self/ns/time")) if path.is_symlink()]
+    spaces = [
+        path
+        for path in (Path("/proc/self/ns/pid"), Path("/proc/self/ns/time"))
+        if path.is_symlink()
+    ]
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
         return hashlib.sha256("\n".join([boot, *map(os.readlink, spaces)]).encode()).hexdigest()[:8]
@@ -56,6 +64,11 @@ def _place() -> str:
 def _fields_of(number: int) -> list[str]:
     """What the system tells of a process behind its name; empty where it tells nothing."""
     try:
-        return Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        return (
+            Path(f"/proc/{number}/stat")
+            .read_text(encoding="utf-8", errors="replace")
+            .rpartition(")")[2]
+            .split()
+        )
     except OSError:
         return []

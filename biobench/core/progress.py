@@ -1,4 +1,6 @@
-"""Progress: bars on a terminal, plain lines otherwise; always on stderr, so that stdout stays the product."""
+"""Progress: bars on a terminal, plain lines otherwise; always on stderr, so that stdout stays the
+product.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,9 @@ from rich.console import Console
 from rich.progress import Progress, ProgressColumn
 
 QUIET = 60.0
-"""Without a terminal, what is under way and has only counted on says so at most this often (seconds)."""
+"""Without a terminal, what is under way and has only counted on says so at most this often
+(seconds).
+"""
 
 
 class ProgressNote(str):
@@ -18,7 +22,9 @@ class ProgressNote(str):
 class Display:
     """The bars, with these columns, or the lines. bar: None where there is no terminal."""
 
-    def __init__(self, *columns: str | ProgressColumn, transient: bool = False, expand: bool = False) -> None:
+    def __init__(
+        self, *columns: str | ProgressColumn, transient: bool = False, expand: bool = False
+    ) -> None:
         self.console = Console(stderr=True)
         self.bar: Progress | None = None
         if self.console.is_terminal:

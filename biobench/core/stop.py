@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 STOPPED_EXIT = 75
-"""Exit status of a command that was asked to stop and can be continued (EX_TEMPFAIL of sysexits.h)."""
+"""Exit status of a command that was asked to stop and can be continued (EX_TEMPFAIL of sysexits.h).
+"""
 
 
 class StopFlag:
@@ -24,7 +25,9 @@ class StopFlag:
 
     @contextmanager
     def watching(self, logger: str | None = "biobench") -> Iterator[StopFlag]:
-        """Inside, the signals set it; only a main thread can watch them. logger: which one says that they came."""
+        """Inside, the signals set it; only a main thread can watch them. logger: which one says
+        that they came.
+        """
         if threading.current_thread() is not threading.main_thread():
             yield self
             return
@@ -32,7 +35,9 @@ class StopFlag:
         def ask(*_: object) -> None:
             self.set = True
             if logger is not None:
-                logging.getLogger(logger).warning("stop requested: finishing the current step, then saving")
+                logging.getLogger(logger).warning(
+                    "stop requested: finishing the current step, then saving"
+                )
             if self._at_once:
                 raise RunStoppedError
 
@@ -62,8 +67,12 @@ class StopFlag:
 
 
 STOP = StopFlag()
-"""Of the fine-tuning runs of this process: while it is watched they end at a savepoint, by `RunStoppedError`."""
+"""Of the fine-tuning runs of this process: while it is watched they end at a savepoint, by
+`RunStoppedError`.
+"""
 
 
 class RunStoppedError(Exception):
-    """The process was asked to stop; the state of the run under way is saved where it can be resumed."""
+    """The process was asked to stop; the state of the run under way is saved where it can be
+    resumed.
+    """

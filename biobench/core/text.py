@@ -16,7 +16,9 @@ _WORD = re.compile(r"\w+")
 
 
 def first_line(error: object, limit: int | None = None) -> str:
-    """The first line of an error's message, at most `limit` characters; its kind where the message is empty."""
+    """The first line of an error's message, at most `limit` characters; its kind where the message
+    is empty.
+    """
     return (str(error).strip() or type(error).__name__).splitlines()[0][:limit]
 
 
@@ -33,11 +35,15 @@ def words(text: str) -> list[str]:
 @lru_cache(maxsize=1 << 18)
 def hash_of(text: str) -> int:
     """64 bits of a word or a text."""
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+    return int.from_bytes(
+        hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little"
+    )
 
 
 def runs(tokens: list[str], n: int) -> Hashes:
-    """A 64-bit hash for each run of n words, a polynomial over the words' hashes; empty for shorter texts."""
+    """A 64-bit hash for each run of n words, a polynomial over the words' hashes; empty for shorter
+    texts.
+    """
     if len(tokens) < n:
         return np.zeros(0, dtype=np.uint64)
     hashes = np.fromiter((hash_of(t) for t in tokens), dtype=np.uint64, count=len(tokens))

@@ -1,13 +1,16 @@
-"""The CPUs and memory that this process may use, and how its threads wait. Free of torch: it acts before torch loads.
+"""The CPUs and memory that this process may use, and how its threads wait. Free of torch: it acts
+before torch loads.
 
-A container, a pod or a batch job sees the whole machine in most places and its own share in its control groups alone.
-A limit may stand at any level above the process: every level from the group of the process up to the root is read, and
-the least counts. Source: the kernel's documentation of control groups, version 2 (cgroup-v2).
+A container, a pod or a batch job sees the whole machine in most places and its own share in its
+control groups alone. A limit may stand at any level above the process: every level from the group
+of the process up to the root is read, and the least counts. Source: the kernel's documentation of
+control groups, version 2 (cgroup-v2).
 
-GNU OpenMP lets a thread that waits spin for a while before it sleeps. On a machine with free cores that saves a few
-microseconds at each of the many joins of a step; where other work wants the cores, or a container's quota is spent,
-the spinning thread keeps the one it waits for from running, and a step takes many times as long (docs/performance.md
-has the figures). So the spinning is cut short, and on a busy machine threads sleep at once.
+GNU OpenMP lets a thread that waits spin for a while before it sleeps. On a machine with free cores
+that saves a few microseconds at each of the many joins of a step; where other work wants the cores,
+or a container's quota is spent, the spinning thread keeps the one it waits for from running, and a
+step takes many times as long (docs/performance.md has the figures). So the spinning is cut short,
+and on a busy machine threads sleep at once.
 """
 
 from __future__ import annotations
@@ -17,7 +20,9 @@ import sys
 from pathlib import Path
 
 SPINS = 1000
-"""Turns that a waiting thread spins: no slower than the library's own 300,000 on free cores, measured."""
+"""Turns that a waiting thread spins: no slower than the library's own 300,000 on free cores,
+measured.
+"""
 BUSY = 0.75
 """Share of the usable CPUs that other work takes, from which waiting threads sleep at once."""
 GROUPS, ROOT = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
@@ -25,11 +30,13 @@ _WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 
 
 def prepare_threads(threads: int | None = None) -> int:
-    """Set the number of threads and their waiting in the environment, for this process and its children.
+    """Set the number of threads and their waiting in the environment, for this process and its
+    children.
 
-    threads: as the user asked; None takes `OMP_NUM_THREADS`, else the usable CPUs. Settings of the user's own
-    environment are kept. To be called before torch is imported; where torch is loaded already, a number that the user
-    asked for is set there too, but how its threads wait stays. Returns the number of threads.
+    threads: as the user asked; None takes `OMP_NUM_THREADS`, else the usable CPUs. Settings of the
+    user's own environment are kept. To be called before torch is imported; where torch is loaded
+    already, a number that the user asked for is set there too, but how its threads wait stays.
+    Returns the number of threads.
     """
     # a list has a number for each level of nesting, of which torch has one
     text = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
@@ -48,14 +55,20 @@ def prepare_threads(threads: int | None = None) -> int:
 
 
 def usable_cpus() -> int:
-    """CPUs that this process may use, at least 1: its affinity, and no more than its quota rounded up."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """CPUs that this process may use, at least 1: its affinity, and no more than its quota rounded
+    up.
+    """
+    allowed = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     limit = cpu_quota()
     return max(1, min(allowed, -int(-limit // 1))) if limit is not None else allowed
 
 
 def machine_load() -> float | None:
-    """Load of the last minute; None where the system does not tell it, as in a container that hides it."""
+    """Load of the last minute; None where the system does not tell it, as in a container that hides
+    it.
+    """
     try:
         return os.getloadavg()[0]
     except OSError:
@@ -63,7 +76,9 @@ def machine_load() -> float | None:
 
 
 def cpu_quota(groups: Path = GROUPS, root: Path = ROOT) -> float | None:
-    """CPUs that the control groups of this process grant, the least of all levels; None where none limits it."""
+    """CPUs that the control groups of this process grant, the least of all levels; None where none
+    limits it.
+    """
     granted = []
     for folder in _levels(groups, root):
         amount, _, period = _text(folder / "cpu.max").partition(" ")
@@ -73,17 +88,25 @@ def cpu_quota(groups: Path = GROUPS, root: Path = ROOT) -> float | None:
 
 
 def memory_left(groups: Path = GROUPS, root: Path = ROOT) -> int | None:
-    """Bytes until the nearest memory limit of this process's control groups, not below 0; None without a limit.
+    """Bytes until the nearest memory limit of this process's control groups, not below 0; None
+    without a limit.
 
-    What the group uses counts without the file pages that the kernel drops first when memory runs short.
+    What the group uses counts without the file pages that the kernel drops first when memory runs
+    short.
     """
     left = []
     for folder in _levels(groups, root):
-        limits = [int(text) for name in ("max", "high") if (text := _text(folder / f"memory.{name}")).isdecimal()]
+        limits = [
+            int(text)
+            for name in ("max", "high")
+            if (text := _text(folder / f"memory.{name}")).isdecimal()
+        ]
         used = _text(folder / "memory.current")
         if limits and used.isdecimal():
             rows = [line.partition(" ") for line in _text(folder / "memory.stat").splitlines()]
-            dropped_first = next((int(size) for name, _, size in rows if name == "inactive_file"), 0)
+            dropped_first = next(
+                (int(size) for name, _, size in rows if name == "inactive_file"), 0
+            )
             left.append(max(0, min(limits) - max(0, int(used) - dropped_first)))
     return min(left, default=None)
 

@@ -33,12 +33,16 @@ def load_tokenizer(
             str(source), revision=revision, trust_remote_code=trust_remote_code
         )
     except Exception as error:  # a tokenizer.json that is not whole raises a bare Exception
-        broken = folder and broken_file(folder, "tokenizer.json", lambda path: Tokenizer.from_file(str(path)))
+        broken = folder and broken_file(
+            folder, "tokenizer.json", lambda path: Tokenizer.from_file(str(path))
+        )
         if broken:
             hint = "copy or download the file again, or save the tokenizer again"
         raise ModelError(
             f"{whose} cannot be loaded: {first_line(error, 200)}", hint=hint, file=broken or folder
         ) from error
-    if set(tokenizer(_SENTENCE, add_special_tokens=False)["input_ids"]) <= set(tokenizer.all_special_ids):
+    if set(tokenizer(_SENTENCE, add_special_tokens=False)["input_ids"]) <= set(
+        tokenizer.all_special_ids
+    ):
         raise ModelError(f"{whose} knows no word of a plain sentence", hint=hint, file=folder)
     return tokenizer

@@ -34,17 +34,21 @@ def bundle(
     model: str | Path | None = None,
     include_agreement: bool = False,
 ) -> Bundled:
-    """Write an uncompressed tar of `tasks/`, `data/` (one source a task) and, if given, `model/NAME/`.
+    """Write an uncompressed tar of `tasks/`, `data/` (one source a task) and, if given,
+    `model/NAME/`.
 
-    Tasks whose data is not available are skipped with the reason, as are those under an agreement unless
-    `include_agreement`. Same input, same bytes. Raises UsageError when nothing is left or `target` exists,
-    ModelError when the model is no folder.
+    Tasks whose data is not available are skipped with the reason, as are those under an agreement
+    unless
+    `include_agreement`. Same input, same bytes. Raises UsageError when nothing is left or `target`
+    exists, ModelError when the model is no folder.
     """
     folder, target = data_folder(data_dir), Path(target)
     if target.exists():
         raise UsageError(f"'{target}' exists", hint="name a new file, or remove it")
     if model is not None and not Path(model).is_dir():
-        raise ModelError(f"'{model}' is not a folder", hint="download the checkpoint first and give its folder")
+        raise ModelError(
+            f"'{model}' is not a folder", hint="download the checkpoint first and give its folder"
+        )
     result, entries = Bundled(str(target)), dict[str, Path]()
     for task in tasks:
         try:
@@ -80,7 +84,9 @@ def bundle(
 def _entries(task: LoadedTask, folder: Path, include_agreement: bool) -> dict[str, Path]:
     """A task's spec and files by their names in the archive. Raises DataUnavailableError."""
     if task.spec.access == "agreement" and not include_agreement:
-        what = "its data is under an agreement (say --include-agreement if the receiver may hold it)"
+        what = (
+            "its data is under an agreement (say --include-agreement if the receiver may hold it)"
+        )
         raise DataUnavailableError(what, hint="", access="agreement")
     place = choose(task, folder)
     paths = {f"tasks/{task.path.name}": task.path}

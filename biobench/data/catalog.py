@@ -63,15 +63,19 @@ def tasks_folder() -> Path:
 
 
 def spec_paths() -> dict[str, Path]:
-    """Task id (the file's stem) to path of every shipped spec, in order of folder and name; then of those that other
-    packages bring. Raises SpecError where one of these has the name of another task.
+    """Task id (the file's stem) to path of every shipped spec, in order of folder and name; then of
+    those that other packages bring. Raises SpecError where one of these has the name of another
+    task.
     """
     paths = {path.stem: path for path in sorted(tasks_folder().glob("*/*.yaml"))}
     for name, target in plugins(TASKS):
         folder = Path(next(iter(getattr(target, "__path__", [target]))))
         for path in sorted(folder.rglob("*.yaml")):
             if path.stem in paths:
-                what = f"plug-in '{name}' brings a task '{path.stem}', which there is already ({paths[path.stem]})"
+                what = (
+                    f"plug-in '{name}' brings a task '{path.stem}', which there is already "
+                    f"({paths[path.stem]})"
+                )
                 raise SpecError(what, hint="rename the file and the spec's id", file=path)
             paths[path.stem] = path
     return paths
@@ -80,8 +84,8 @@ def spec_paths() -> dict[str, Path]:
 def load_task(path_or_id: str | Path, overrides: Sequence[str] = ()) -> LoadedTask:
     """The task with this id, or of this YAML file, with ``KEY=VALUE`` overrides applied.
 
-    Raises SpecError where the YAML, a reader option or an override is wrong, UsageError where there is no
-    such task.
+    Raises SpecError where the YAML, a reader option or an override is wrong, UsageError where there
+    is no such task.
     """
     text = str(path_or_id)
     path = Path(text)
@@ -89,11 +93,16 @@ def load_task(path_or_id: str | Path, overrides: Sequence[str] = ()) -> LoadedTa
         known = spec_paths()
         if text not in known:
             if path.is_file():
-                raise UsageError(f"'{text}' is not a YAML file", hint="a task is an id or a path ending in .yaml")
+                raise UsageError(
+                    f"'{text}' is not a YAML file", hint="a task is an id or a path ending in .yaml"
+                )
             raise UsageError(f"unknown task '{text}'", hint=suggest(text, list(known)))
         path = known[text]
     elif not path.is_file():
-        raise UsageError(f"there is no file '{text}'", hint="give a task id (`biobench tasks list`) or a YAML path")
+        raise UsageError(
+            f"there is no file '{text}'",
+            hint="give a task id (`biobench tasks list`) or a YAML path",
+        )
     written = parse_file(path)
     located = apply_overrides(written, overrides)
     try:
@@ -104,24 +113,37 @@ def load_task(path_or_id: str | Path, overrides: Sequence[str] = ()) -> LoadedTa
 
 
 def _blamed(error: SpecError, written: LocatedYaml, overrides: Sequence[str]) -> SpecError:
-    """The error itself where the file is at fault; where only the overrides are, one that names them."""
+    """The error itself where the file is at fault; where only the overrides are, one that names
+    them.
+    """
     if not overrides:
         return error
     try:
         _reader_options(written, validate(written, TaskSpec))
     except SpecError:
         return error
-    meant = next((full for text in overrides if (full := _nested(text.partition("=")[0].strip()))), None)
+    meant = next(
+        (full for text in overrides if (full := _nested(text.partition("=")[0].strip()))), None
+    )
     hint = f"did you mean '{meant}'?" if meant else error.hint
     return SpecError(f"--set {' --set '.join(overrides)}: {error.what}", hint=hint)
 
 
 def _nested(key: str) -> str | None:
-    """The dotted key of a field that stands in one of the spec's groups, given alone; None where there is none."""
+    """The dotted key of a field that stands in one of the spec's groups, given alone; None where
+    there is none.
+    """
     if key in TaskSpec.model_fields or "." in key:
         return None
-    groups: dict[str, type[Strict]] = {"training": Training, "protocol": Protocol, "head": Head, "metric": Metric}
-    fields = {field: f"{group}.{field}" for group, model in groups.items() for field in model.model_fields}
+    groups: dict[str, type[Strict]] = {
+        "training": Training,
+        "protocol": Protocol,
+        "head": Head,
+        "metric": Metric,
+    }
+    fields = {
+        field: f"{group}.{field}" for group, model in groups.items() for field in model.model_fields
+    }
     close = get_close_matches(key, fields, n=1, cutoff=0.8)
     return fields[close[0]] if close else None
 
@@ -148,7 +170,8 @@ def list_tasks() -> list[LoadedTask]:
 
 
 def task_json_schema() -> dict[str, Any]:
-    """Draft 2020-12 schema for editor completion: TaskSpec, with `reader` as a choice by `format`."""
+    """Draft 2020-12 schema for editor completion: TaskSpec, with `reader` as a choice by
+    `format`."""
     schema = json_schema(TaskSpec)
     definitions = schema["$defs"]
     names = []

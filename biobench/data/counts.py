@@ -10,8 +10,9 @@ from biobench.schema.task import TaskSpec
 
 
 def count(documents: Sequence[Document], labels: Sequence[str], ner: bool) -> dict[str, int]:
-    """Documents, groups, and for NER tokens, mentions and mentions per label (distinct ones); else documents
-    with any label and per label. Labels without support are skipped."""
+    """Documents, groups, and for NER tokens, mentions and mentions per label (distinct ones); else
+    documents with any label and per label. Labels without support are skipped.
+    """
     result = {"documents": len(documents), "groups": len({d.group for d in documents})}
     if ner:
         result["tokens"] = sum(len(d.tokens) for d in documents)
@@ -23,9 +24,12 @@ def count(documents: Sequence[Document], labels: Sequence[str], ner: bool) -> di
     return result | {label: support[label] for label in labels if support[label]}
 
 
-def compare_counts(spec: TaskSpec, counted: Mapping[str, Mapping[str, int]], source: str) -> list[str]:
-    """One line per count that differs from the declared one; what is not declared is not compared, and nothing
-    is when the counts were made on another source."""
+def compare_counts(
+    spec: TaskSpec, counted: Mapping[str, Mapping[str, int]], source: str
+) -> list[str]:
+    """One line per count that differs from the declared one; what is not declared is not compared,
+    and nothing is when the counts were made on another source.
+    """
     declared = next(s.counts for s in spec.all_sources if s.id == source)
     if declared is None:
         declared = spec.counts if spec.counts_source in (None, source) else {}
@@ -37,12 +41,18 @@ def compare_counts(spec: TaskSpec, counted: Mapping[str, Mapping[str, int]], sou
         for name, number in expected.items():
             count = counted[split].get(name, 0)
             if count != number:
-                problems.append(f"counts.{split}.{name}: the spec says {number}, source '{source}' has {count}")
+                problems.append(
+                    f"counts.{split}.{name}: the spec says {number}, source '{source}' has {count}"
+                )
     return problems
 
 
-def count_unexpressed(documents: Mapping[str, Sequence[Document]], labels: Sequence[str]) -> dict[str, dict[str, int]]:
-    """Split -> label -> mentions of the corpus that are in no score (`Document.unexpressed`); only numbers above 0."""
+def count_unexpressed(
+    documents: Mapping[str, Sequence[Document]], labels: Sequence[str]
+) -> dict[str, dict[str, int]]:
+    """Split -> label -> mentions of the corpus that are in no score (`Document.unexpressed`); only
+    numbers above 0.
+    """
     result: dict[str, dict[str, int]] = {}
     for split, split_documents in documents.items():
         numbers = Counter(label for d in split_documents for label in d.unexpressed)
@@ -52,12 +62,18 @@ def count_unexpressed(documents: Mapping[str, Sequence[Document]], labels: Seque
 
 
 def unexpressed_in_words(counted: Mapping[str, Mapping[str, int]]) -> str:
-    """``7 mentions that units and tokens cannot express are in no score: train 5 (Val 5), ...``; empty without any."""
+    """``7 mentions that units and tokens cannot express are in no score: train 5 (Val 5), ...``;
+    empty without any.
+    """
     total = sum(n for numbers in counted.values() for n in numbers.values())
     if not total:
         return ""
     each = "; ".join(
-        f"{split} {sum(numbers.values())} ({', '.join(f'{label} {n}' for label, n in numbers.items())})"
+        f"{split} {sum(numbers.values())} "
+        f"({', '.join(f'{label} {n}' for label, n in numbers.items())})"
         for split, numbers in counted.items()
     )
-    return f"{total} mention{'s' * (total > 1)} that units and tokens cannot express, in no score: {each}"
+    return (
+        f"{total} mention{'s' * (total > 1)} that units and tokens cannot express, in no "
+        f"score: {each}"
+    )

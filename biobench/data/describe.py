@@ -1,4 +1,6 @@
-"""A task in words and numbers, as `tasks show` prints it, and whether its data is what the spec declares."""
+"""A task in words and numbers, as `tasks show` prints it, and whether its data is what the spec
+declares.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,31 @@ from biobench.errors import DataUnavailableError
 from biobench.schema.document import Document
 
 _SHOWN = (
-    *("id", "version", "name", "language", "type", "corpus", "unit", "labels", "seeds", "protocol", "training", "head"),
-    *("metric", "gate", "access", "licence", "homepage", "citation", "notes", "deviations", "published_as"),
+    *(
+        "id",
+        "version",
+        "name",
+        "language",
+        "type",
+        "corpus",
+        "unit",
+        "labels",
+        "seeds",
+        "protocol",
+        "training",
+        "head",
+    ),
+    *(
+        "metric",
+        "gate",
+        "access",
+        "licence",
+        "homepage",
+        "citation",
+        "notes",
+        "deviations",
+        "published_as",
+    ),
     *("variant_of", "declared_counts", "sources", "path"),
 )
 
@@ -38,10 +63,11 @@ class Validation:
 
 
 def validate(task: LoadedTask | str | Path, data_dir: str | Path | None = None) -> Validation:
-    """Open the data of a task (a shipped one by its id, or of a YAML file) where it is at hand, and compare its counts.
+    """Open the data of a task (a shipped one by its id, or of a YAML file) where it is at hand, and
+    compare its counts.
 
-    A missing corpus is a state, not a problem. Raises SpecError with file and line where the spec is wrong, and
-    DataFormatError when files are there and are wrong.
+    A missing corpus is a state, not a problem. Raises SpecError with file and line where the spec
+    is wrong, and DataFormatError when files are there and are wrong.
     """
     task = task if isinstance(task, LoadedTask) else load_task(task)
     try:
@@ -49,21 +75,32 @@ def validate(task: LoadedTask | str | Path, data_dir: str | Path | None = None) 
     except DataUnavailableError as error:
         return Validation(task.id, str(task.path), _absent(task), remedy=error.hint)
     labels, source = list(read.labels), read.place.source.id
-    return Validation(task.id, str(task.path), "ready", source, labels, read.counts, read.unexpressed, read.problems)
+    return Validation(
+        task.id,
+        str(task.path),
+        "ready",
+        source,
+        labels,
+        read.counts,
+        read.unexpressed,
+        read.problems,
+    )
 
 
 def _absent(task: LoadedTask) -> State:
     return "missing" if task.spec.access == "open" else "agreement"
 
 
-def describe(task: LoadedTask, data_dir: str | Path | None = None, samples: int = 3) -> dict[str, Any]:
+def describe(
+    task: LoadedTask, data_dir: str | Path | None = None, samples: int = 3
+) -> dict[str, Any]:
     """Everything worth knowing of a task.
 
-    Keys: the spec's descriptive fields, `deviations` from the compared protocol (empty: none known), protocol,
-    labels (or their rule, until the data is read), declared counts, `data` (state, source, folder, remedy), and with
-    available data `counts` (per split, label supports included), `unexpressed` (mentions that
-    are in no score), `count_problems` and `samples` (from train: text, mentions or labels). Samples of data under an
-    agreement are skipped.
+    Keys: the spec's descriptive fields, `deviations` from the compared protocol (empty: none
+    known), protocol, labels (or their rule, until the data is read), declared counts, `data`
+    (state, source, folder, remedy), and with available data `counts` (per split, label supports
+    included), `unexpressed` (mentions that are in no score), `count_problems` and `samples` (from
+    train: text, mentions or labels). Samples of data under an agreement are skipped.
     """
     spec = task.spec
     plain = spec.model_dump() | {
@@ -83,7 +120,11 @@ def describe(task: LoadedTask, data_dir: str | Path | None = None, samples: int 
     train = [] if spec.access == "agreement" else read.documents["train"]
     shown = sorted(train, key=lambda d: not (d.spans or d.labels))
     return result | {
-        "data": {"state": "ready", "source": read.place.source.id, "folder": str(read.place.folder)},
+        "data": {
+            "state": "ready",
+            "source": read.place.source.id,
+            "folder": str(read.place.folder),
+        },
         "labels": list(read.labels),
         "counts": read.counts,
         "unexpressed": read.unexpressed,
@@ -93,7 +134,9 @@ def describe(task: LoadedTask, data_dir: str | Path | None = None, samples: int 
 
 
 def sample(document: Document, length: int = 400) -> dict[str, Any]:
-    """One document for the eye: id, text (cut at `length` characters), mentions with surface, labels."""
+    """One document for the eye: id, text (cut at `length` characters), mentions with surface,
+    labels.
+    """
     text = document.text if len(document.text) <= length else document.text[: length - 1] + "…"
     return {
         "id": document.id,

@@ -21,15 +21,19 @@ _CHUNK = 1 << 18
 _TIMEOUT = 60
 _TRIES = 3
 _AGAIN = (416, 429, 500, 502, 503, 504)
-"""Answers after which another try may succeed: the range is beyond the file, or the server is busy."""
+"""Answers after which another try may succeed: the range is beyond the file, or the server is busy.
+"""
 
 
-def download(url: str, target: Path, sha256: str | None = None, progress: Progress | None = None) -> Path:
+def download(
+    url: str, target: Path, sha256: str | None = None, progress: Progress | None = None
+) -> Path:
     """The file at `url` as `target`, in at most three tries.
 
-    With a SHA-256 the part that an earlier try left is continued: another version of the file would not match.
-    Without one each try begins anew. Raises DataUnavailableError for an address that cannot be reached, a file that
-    ends early, a wrong SHA-256 and a full disk. `target` exists only when all is well.
+    With a SHA-256 the part that an earlier try left is continued: another version of the file would
+    not match. Without one each try begins anew. Raises DataUnavailableError for an address that
+    cannot be reached, a file that ends early, a wrong SHA-256 and a full disk. `target` exists only
+    when all is well.
     """
     if target.is_file() and (sha256 is None or file_hash(target) == sha256):
         return target
@@ -44,18 +48,31 @@ def download(url: str, target: Path, sha256: str | None = None, progress: Progre
                 break
             except urllib.error.HTTPError as error:
                 error.close()
-                what, final = f"the server answers {error.code} {error.reason}", error.code not in _AGAIN
+                what, final = (
+                    f"the server answers {error.code} {error.reason}",
+                    error.code not in _AGAIN,
+                )
                 if error.code == 416:
                     part.unlink(missing_ok=True)
             except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
-                what, final = f"cannot be downloaded ({getattr(error, 'reason', None) or error})", False
+                what, final = (
+                    f"cannot be downloaded ({getattr(error, 'reason', None) or error})",
+                    False,
+                )
             if final or attempt == _TRIES:
-                raise DataUnavailableError(f"{url}: {what}", hint="check the address and the network, and fetch again")
+                raise DataUnavailableError(
+                    f"{url}: {what}", hint="check the address and the network, and fetch again"
+                )
             time.sleep(attempt)
         if sha256 is not None and (digest := file_hash(part)) != sha256:
             part.unlink()
-            hint = "the file has changed or was damaged on its way; fetch again, and do not use it if this stays"
-            raise DataUnavailableError(f"{url}: the SHA-256 is {digest}, the spec says {sha256}", hint=hint)
+            hint = (
+                "the file has changed or was damaged on its way; fetch again, and do not use "
+                "it if this stays"
+            )
+            raise DataUnavailableError(
+                f"{url}: the SHA-256 is {digest}, the spec says {sha256}", hint=hint
+            )
         return part.replace(target)
     except OSError as error:
         part.unlink(missing_ok=True)
@@ -65,18 +82,28 @@ def download(url: str, target: Path, sha256: str | None = None, progress: Progre
 def not_written(error: OSError, folder: Path) -> DataUnavailableError:
     """What to say where the data folder takes no file."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return DataUnavailableError(f"the disk of {folder} is full", hint="free some space, or use another --data-dir")
+        return DataUnavailableError(
+            f"the disk of {folder} is full", hint="free some space, or use another --data-dir"
+        )
     what = f"{error.filename or folder}: {error.strerror or error}"
     return DataUnavailableError(what, hint="check the folder's permissions")
 
 
 def _receive(url: str, part: Path, progress: Progress | None) -> None:
-    """Append what is lacking of `url` to `part`, until it is whole. Raises what urllib raises, and ConnectionError."""
+    """Append what is lacking of `url` to `part`, until it is whole. Raises what urllib raises, and
+    ConnectionError.
+    """
     have = part.stat().st_size if part.is_file() else 0
-    headers = {"User-Agent": f"biobench/{__version__}"} | ({"Range": f"bytes={have}-"} if have else {})
-    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=_TIMEOUT) as response:
+    headers = {"User-Agent": f"biobench/{__version__}"} | (
+        {"Range": f"bytes={have}-"} if have else {}
+    )
+    with urllib.request.urlopen(
+        urllib.request.Request(url, headers=headers), timeout=_TIMEOUT
+    ) as response:
         resumed = response.status == 206
-        if resumed and not (response.headers.get("Content-Range") or "").startswith(f"bytes {have}-"):
+        if resumed and not (response.headers.get("Content-Range") or "").startswith(
+            f"bytes {have}-"
+        ):
             part.unlink()
             raise ConnectionError("the server sends another part of the file")
         have = have if resumed else 0

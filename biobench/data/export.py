@@ -1,4 +1,6 @@
-"""A split as documents or plain rows, for people who train with a script of their own (docs/examples)."""
+"""A split as documents or plain rows, for people who train with a script of their own
+(docs/examples).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ class OpenTask(catalog.LoadedTask):
     def split(self, name: str, data_dir: str | Path | None = None) -> list[Document]:
         """The documents of train, validation or test below `data_dir` (None: the default folder).
 
-        Raises UsageError for another name, DataUnavailableError and DataFormatError as loading does.
+        Raises UsageError for another name, DataUnavailableError and DataFormatError as loading
+        does.
         """
         if name not in SPLITS:
             raise UsageError(f"unknown split '{name}'", hint=suggest(name, SPLITS))
@@ -29,16 +32,19 @@ class OpenTask(catalog.LoadedTask):
 
 
 def load_task(path_or_id: str | Path, overrides: Sequence[str] = ()) -> OpenTask:
-    """As `catalog.load_task`: the task with this id, or of this YAML file. Raises SpecError and UsageError."""
+    """As `catalog.load_task`: the task with this id, or of this YAML file. Raises SpecError and
+    UsageError.
+    """
     task = catalog.load_task(path_or_id, overrides)
     return OpenTask(**{field.name: getattr(task, field.name) for field in fields(task)})
 
 
 def rows(documents: Iterable[Document], *, spans: bool) -> Iterator[dict[str, Any]]:
-    """A JSON object a document: `document` (its id), `group`, `text`, `query` (the first of two texts), and its gold.
+    """A JSON object a document: `document` (its id), `group`, `text`, `query` (the first of two
+    texts), and its gold.
 
-    Gold stands as `biobench score` reads predictions: `labels`, or (spans) `spans` with character offsets; beside
-    them the corpus's own `tokens` (character offsets) and `tags` where it has any.
+    Gold stands as `biobench score` reads predictions: `labels`, or (spans) `spans` with character
+    offsets; beside them the corpus's own `tokens` (character offsets) and `tags` where it has any.
     """
     for d in documents:
         row: dict[str, Any] = {"document": d.id, "group": d.group, "text": d.text}

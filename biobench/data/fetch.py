@@ -1,4 +1,5 @@
-"""Fetching a task's data: downloads into a shared cache, unpacks aside, and moves into place when whole.
+"""Fetching a task's data: downloads into a shared cache, unpacks aside, and moves into place when
+whole.
 
 Only this part of BioBench downloads corpora, and nothing here runs code that came with data.
 """
@@ -29,7 +30,8 @@ from biobench.schema.source import FOLD, HubSource, Source, UrlSource
 from biobench.schema.strict import suggest
 
 WORK = ".biobench"
-"""Folder below the data folder for downloads and unpacking; its content can be deleted at any time."""
+"""Folder below the data folder for downloads and unpacking; its content can be deleted at any time.
+"""
 _UNPACKED = "unpack-"
 """Begin of the names of folders below it where archives are unpacked."""
 
@@ -46,25 +48,33 @@ class Fetched:
 
 
 def fetch(
-    task: LoadedTask, data_dir: str | Path | None, source_id: str | None = None, progress: Progress | None = None
+    task: LoadedTask,
+    data_dir: str | Path | None,
+    source_id: str | None = None,
+    progress: Progress | None = None,
 ) -> Fetched:
     """Download one source of an open task (the first that has an address) into its folder.
 
-    A second process waits for the first; what is at hand is not fetched again. Raises DataUnavailableError
-    when the data is under an agreement (the hint has the steps), cannot be had, or does not match its hash,
-    and DataFormatError when what came is not what the spec says.
+    A second process waits for the first; what is at hand is not fetched again. Raises
+    DataUnavailableError when the data is under an agreement (the hint has the steps), cannot be
+    had, or does not match its hash, and DataFormatError when what came is not what the spec says.
     """
     folder = data_folder(data_dir)
     known = {source.id: source for source in task.spec.all_sources}
     if source_id is not None and source_id not in known:
-        raise UsageError(f"task {task.id} has no source '{source_id}'", hint=suggest(source_id, list(known)))
+        raise UsageError(
+            f"task {task.id} has no source '{source_id}'", hint=suggest(source_id, list(known))
+        )
     source = preferred(task) if source_id is None else known[source_id]
     result = Fetched(task.id, source.id, str(folder / source.folder))
     place = locate(source, folder)
     work = folder / WORK
     if place.complete:
         if work.is_dir():
-            with suppress(OSError), _alone(work, timeout=0):  # another fetch is at work, or nothing can be written here
+            with (
+                suppress(OSError),
+                _alone(work, timeout=0),
+            ):  # another fetch is at work, or nothing can be written here
                 pass
         result.notes.append("already available")
         return result
@@ -72,7 +82,9 @@ def fetch(
         why = f"source '{source.id}' has no address"
         if task.spec.access != "open":
             why = f"the data cannot be downloaded without you ({task.spec.access})"
-        hint = " ".join(f"({n}) {step}" for n, step in enumerate(steps(task, source, folder), start=1))
+        hint = " ".join(
+            f"({n}) {step}" for n, step in enumerate(steps(task, source, folder), start=1)
+        )
         raise DataUnavailableError(f"task {task.id}: {why}", hint=hint, access=task.spec.access)
     try:
         work.mkdir(parents=True, exist_ok=True)
@@ -94,7 +106,9 @@ def fetch(
 
 @contextmanager
 def _alone(work: Path, timeout: float = -1) -> Iterator[None]:
-    """The lock of all fetches into a folder, without what killed ones left unpacked: living ones have the lock."""
+    """The lock of all fetches into a folder, without what killed ones left unpacked: living ones
+    have the lock.
+    """
     with FileLock(work / "fetch.lock", timeout=timeout):
         for left in work.glob(f"{_UNPACKED}*"):
             shutil.rmtree(left, ignore_errors=True)
@@ -104,16 +118,29 @@ def _alone(work: Path, timeout: float = -1) -> Iterator[None]:
 _ON_THE_HUB = re.compile(r"https://huggingface\.co/datasets/([^/]+/[^/]+)/resolve/([^/]+)/([^?]+)")
 
 
-def _fetch_url(item: UrlSource, work: Path, target: Path, result: Fetched, progress: Progress | None) -> list[str]:
-    """Files of one download, unpacked where the spec says so. Of a large zip on the hub its members alone are read."""
+def _fetch_url(
+    item: UrlSource, work: Path, target: Path, result: Fetched, progress: Progress | None
+) -> list[str]:
+    """Files of one download, unpacked where the spec says so. Of a large zip on the hub its members
+    alone are read.
+    """
     with tempfile.TemporaryDirectory(dir=work, prefix=_UNPACKED) as aside:
         staged, inside = Path(aside) / "files", _ON_THE_HUB.fullmatch(item.url)
         if item.members and item.unpack == "zip" and inside is not None:
             from huggingface_hub import HfFileSystem
 
             try:
-                with HfFileSystem().open(f"datasets/{inside[1]}@{inside[2]}/{inside[3]}", "rb") as stream:
-                    unpack(stream, "zip", staged, subfolder=item.subfolder, members=item.members, name=item.url)
+                with HfFileSystem().open(
+                    f"datasets/{inside[1]}@{inside[2]}/{inside[3]}", "rb"
+                ) as stream:
+                    unpack(
+                        stream,
+                        "zip",
+                        staged,
+                        subfolder=item.subfolder,
+                        members=item.members,
+                        name=item.url,
+                    )
             except client_errors() as error:
                 what, hint = explain(error, inside[1], "dataset", inside[2])
                 raise DataUnavailableError(f"{item.url}: {what}", hint=hint) from error
@@ -127,7 +154,14 @@ def _fetch_url(item: UrlSource, work: Path, target: Path, result: Fetched, progr
                     staged.mkdir()
                     shutil.copyfile(packed, staged / name)
                 else:
-                    unpack(packed, item.unpack, staged, subfolder=item.subfolder, members=item.members, name=item.url)
+                    unpack(
+                        packed,
+                        item.unpack,
+                        staged,
+                        subfolder=item.subfolder,
+                        members=item.members,
+                        name=item.url,
+                    )
             except DamagedArchiveError:
                 packed.unlink(missing_ok=True)  # else it would be taken for the file again
                 raise
@@ -160,11 +194,15 @@ def _fetch_hub(source: Source, hub: HubSource, data_dir: Path, result: Fetched) 
             commit = info.sha or hub.revision
             note = f"'{hub.revision}' was commit {commit}; `revision: {commit}` pins it"
             result.notes.append(f"hub dataset {hub.repo}: {note}")
-        take = partial(snapshot_download, repo_type="dataset", revision=commit, allow_patterns=patterns)
+        take = partial(
+            snapshot_download, repo_type="dataset", revision=commit, allow_patterns=patterns
+        )
         snapshot = Path(patiently(lambda: take(hub.repo)))
     except client_errors() as error:
         what, hint = explain(error, hub.repo, "dataset", hub.revision)
-        raise DataUnavailableError(f"{repository}: {what}", hint=f"{hint}; or use another source") from error
+        raise DataUnavailableError(
+            f"{repository}: {what}", hint=f"{hint}; or use another source"
+        ) from error
     with tempfile.TemporaryDirectory(dir=data_dir / WORK, prefix=_UNPACKED) as aside:
         for path in (p for p in snapshot.rglob("*") if p.is_file()):
             name = path.relative_to(snapshot).as_posix()

@@ -1,4 +1,5 @@
-"""Hashes that name a task and its data. Equal content gives an equal hash, wherever the files lie."""
+"""Hashes that name a task and its data. Equal content gives an equal hash, wherever the files
+lie."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ _NOT_IDENTITY = ("sources", "source", "reader", "splits", "seeds", "corpus")
 def identity(model: BaseModel) -> dict[str, Any]:
     """The model's fields without the descriptive ones, at every depth, as plain JSON data.
 
-    A field that came later is left out while it has its default: what it stood for then is what it stands for now.
+    A field that came later is left out while it has its default: what it stood for then is what it
+    stands for now.
     """
     result: dict[str, Any] = {}
     for name, info in type(model).model_fields.items():
@@ -46,7 +48,8 @@ def _plain(value: Any) -> Any:
 def task_identity(task: LoadedTask, source_id: str) -> dict[str, Any]:
     """What makes a run of this task from this source what it is: protocol, labels, reader, splits.
 
-    Folder, address, licence, notes and the like do not enter; reader options do, defaults filled in.
+    Folder, address, licence, notes and the like do not enter; reader options do, defaults filled
+    in.
     """
     source = task.source(source_id)
     spec = {name: value for name, value in identity(task.spec).items() if name not in _NOT_IDENTITY}
@@ -63,7 +66,8 @@ def task_hash(task: LoadedTask, source_id: str) -> str:
 
 
 def documents_hash(documents: Iterable[Document], source_id: str) -> str:
-    """SHA-256 (hex) of the documents' content and of the source's id; file positions do not enter."""
+    """SHA-256 (hex) of the documents' content and of the source's id; file positions do not
+    enter."""
     digest = hashlib.sha256(source_id.encode())
     for d in documents:
         row: list[Any] = [d.id, d.group, d.text, d.split, d.spans, d.labels, d.tokens, d.tags]
@@ -78,16 +82,22 @@ def documents_hash(documents: Iterable[Document], source_id: str) -> str:
 
 def release_of(task: LoadedTask, source: str, data_hash: str) -> str | None:
     """The name of the known release of this source that has this hash; None where there is none."""
-    return next((name for name, known in task.source(source).releases.items() if known == data_hash), None)
+    return next(
+        (name for name, known in task.source(source).releases.items() if known == data_hash), None
+    )
 
 
 def release_problem(task: LoadedTask, source: str, data_hash: str) -> str | None:
     """One line where the spec knows releases of this source and the data are none of them.
 
-    A task with overrides is not judged: a reader or split that was changed gives other documents from the same files.
+    A task with overrides is not judged: a reader or split that was changed gives other documents
+    from the same files.
     """
     releases = task.source(source).releases
     if not releases or task.overrides or release_of(task, source, data_hash) is not None:
         return None
     known = ", ".join(releases)
-    return f"the documents (hash {data_hash[:16]}) differ from the release that the spec knows ({known})"
+    return (
+        f"the documents (hash {data_hash[:16]}) differ from the release that the spec knows "
+        f"({known})"
+    )

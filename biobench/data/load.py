@@ -25,21 +25,26 @@ from biobench.schema.record import RunRecord
 from biobench.schema.task import SPLITS
 
 _LIMIT_SEED = 20250101
-"""Seed of the shuffle behind `limit`: the same documents for every model and every training seed."""
+"""Seed of the shuffle behind `limit`: the same documents for every model and every training seed.
+"""
 
 
 def load_data(task: LoadedTask, data_dir: str | Path | None, limit: int | None = None) -> TaskData:
-    """The task's documents from the first source at hand below `data_dir` (None: the default folder).
+    """The task's documents from the first source at hand below `data_dir` (None: the default
+    folder).
 
-    limit keeps that many training documents after a fixed shuffle, validation and test in proportion (at
-    least one each; needle examples in whole pairs); `hash`, `gold_labels` and what was counted are those of the full
-    data all the same. Nothing is downloaded. Raises DataUnavailableError when no
-    source is at hand and DataFormatError when the files are not what the spec says.
+    limit keeps that many training documents after a fixed shuffle, validation and test in
+    proportion (at least one each; needle examples in whole pairs); `hash`, `gold_labels` and what
+    was counted are those of the full data all the same. Nothing is downloaded. Raises
+    DataUnavailableError when no source is at hand and DataFormatError when the files are not what
+    the spec says.
     """
     return load_folds(task, data_dir, limit)[task.fold]
 
 
-def load_folds(task: LoadedTask, data_dir: str | Path | None, limit: int | None = None) -> list[TaskData]:
+def load_folds(
+    task: LoadedTask, data_dir: str | Path | None, limit: int | None = None
+) -> list[TaskData]:
     """As `load_data`, for each of the splits where the spec asks for several; else a single one.
 
     `hash` is of all splits together, so that the runs of one protocol name the same data.
@@ -48,7 +53,10 @@ def load_folds(task: LoadedTask, data_dir: str | Path | None, limit: int | None 
     place = choose(task, folder)
     parts, digest = hashed_parts(task, place, folder)
     if place.source.expect not in (None, digest):
-        what = f"task {task.id}: the data is not what the spec expects (hash {digest}, expected {place.source.expect})"
+        what = (
+            f"task {task.id}: the data is not what the spec expects (hash {digest}, expected "
+            f"{place.source.expect})"
+        )
         hint = "fetch the release that the spec names; or change `expect` where this data is meant"
         raise DataFormatError(what, hint=hint, file=task.path)
     result = []
@@ -81,9 +89,11 @@ Part = tuple[tuple[str, ...], dict[str, list[Document]]]
 
 
 def hashed_parts(task: LoadedTask, place: LocatedFiles, data_dir: Path) -> tuple[list[Part], str]:
-    """What a source holds, once for each of the splits that the spec asks for, and the data hash of them together.
+    """What a source holds, once for each of the splits that the spec asks for, and the data hash of
+    them together.
 
-    Raises DataUnavailableError where the files of a further split are not there, and DataFormatError.
+    Raises DataUnavailableError where the files of a further split are not there, and
+    DataFormatError.
     """
     resampled = task.spec.resampled(place.source)
     if resampled is None:
@@ -92,7 +102,8 @@ def hashed_parts(task: LoadedTask, place: LocatedFiles, data_dir: Path) -> tuple
         folds = [replace(task, fold=i) for i in range(resampled.fold_files)]
         parts = [read_source(fold, choose(fold, data_dir)) for fold in folds]
     digests = [
-        documents_hash((d for name in SPLITS for d in documents[name]), place.source.id) for _, documents in parts
+        documents_hash((d for name in SPLITS for d in documents[name]), place.source.id)
+        for _, documents in parts
     ]
     return parts, digests[0] if resampled is None else sha256_of("\n".join(digests).encode())
 
@@ -111,28 +122,37 @@ class CountedSource(NamedTuple):
 
 
 def counted(
-    task: LoadedTask, place: LocatedFiles, labels: tuple[str, ...], documents: dict[str, list[Document]]
+    task: LoadedTask,
+    place: LocatedFiles,
+    labels: tuple[str, ...],
+    documents: dict[str, list[Document]],
 ) -> CountedSource:
     """What was read of a source, with its numbers."""
     counts = {name: count(documents[name], labels, task.spec.is_ner) for name in SPLITS}
     problems = compare_counts(task.spec, counts, place.source.id) if task.fold == 0 else []
-    return CountedSource(place, labels, documents, counts, count_unexpressed(documents, labels), problems)
+    return CountedSource(
+        place, labels, documents, counts, count_unexpressed(documents, labels), problems
+    )
 
 
 def read_counted(task: LoadedTask, data_dir: str | Path | None) -> CountedSource:
-    """The first source at hand, read and counted. Raises as `load_data`, whatever the counts are."""
+    """The first source at hand, read and counted. Raises as `load_data`, whatever the counts
+    are."""
     place = choose(task, data_folder(data_dir))
     return counted(task, place, *read_source(task, place))
 
 
 def data_of(record: RunRecord, task: LoadedTask, data_dir: str | Path | None) -> TaskData:
-    """The data at hand that `record`'s run saw, if they are still the same (`hash` tells); raises as `load_data`."""
+    """The data at hand that `record`'s run saw, if they are still the same (`hash` tells); raises
+    as `load_data`.
+    """
     fold = 0 if record.resampling is None else record.resampling.fold
     return load_data(replace(task, fold=fold), data_dir, record.limit)
 
 
 def without_test(data: TaskData) -> TaskData:
-    """The data with the validation documents where the test documents were, so that nothing reads these.
+    """The data with the validation documents where the test documents were, so that nothing reads
+    these.
 
     gold_labels becomes the labels with gold in validation; the hash stays that of the full data.
     """
@@ -152,18 +172,29 @@ def read_source(task: LoadedTask, place: LocatedFiles) -> Part:
         if not documents[name]:
             files = [*place.files.get(name, ()), *place.files.get("all", ())]
             file = files[0] if files else None
-            what, hint = f"task {task.id}: split '{name}' is empty", "check the file and `files`, or set `splits`"
+            what, hint = (
+                f"task {task.id}: split '{name}' is empty",
+                "check the file and `files`, or set `splits`",
+            )
             raise DataFormatError(what, hint=hint, file=file, line=1 if file else None)
     if not any(d.spans or d.labels for d in documents["test"]):
-        what = f"task {task.id}: no document of the test split has a {'mention' if task.spec.is_ner else 'label'}"
-        hint = "without gold there is no score; check the label column, the type map, or take another split"
+        what = (
+            f"task {task.id}: no document of the test split has a "
+            f"{'mention' if task.spec.is_ner else 'label'}"
+        )
+        hint = (
+            "without gold there is no score; check the label column, the type map, or take "
+            "another split"
+        )
         file = Path(documents["test"][0].origin.rpartition(":")[0] or "generated data")
         raise DataFormatError(what, hint=hint, file=file)
     return labels, documents
 
 
 def _checked(request: Request[Any], documents: Iterable[Document]) -> Iterator[Document]:
-    """The documents with duplicate spans removed and spans in order of position; refuses what cannot be."""
+    """The documents with duplicate spans removed and spans in order of position; refuses what
+    cannot be.
+    """
     spec, kind = request.spec, get_kind(request.spec.type)
     known = set(spec.labels) if isinstance(spec.labels, list) else None
     seen: set[str] = set()
@@ -175,28 +206,47 @@ def _checked(request: Request[Any], documents: Iterable[Document]) -> Iterator[D
         if d.id in seen:
             hint = "ids must be unique in the task"
             if hasattr(request.options, "ids"):
-                hint += "; if each split numbers its files from the start, set `reader.ids: split_and_name`, "
+                hint += (
+                    "; if each split numbers its files from the start, set `reader.ids: "
+                    "split_and_name`, "
+                )
                 hint += "and if a document is repeated, `reader.ids: repeated`"
             raise place.bad("document id {} occurs twice", hint, d.id)
         seen.add(d.id)
         _check_text(place, d)
         for span in d.spans:
             if not 0 <= span.start < span.end <= len(d.text):
-                raise place.bad(f"span {span.start}-{span.end} leaves the text (length {len(d.text)})", "check offsets")
+                raise place.bad(
+                    f"span {span.start}-{span.end} leaves the text (length {len(d.text)})",
+                    "check offsets",
+                )
         for label in (*(s.label for s in d.spans), *d.labels):
             if known is not None and not kind.numeric and label not in known:
-                raise place.bad("{} is not a label of the task", "check `labels` and the reader's map", label)
+                raise place.bad(
+                    "{} is not a label of the task", "check `labels` and the reader's map", label
+                )
         if not (d.text if kind.tagged else d.reading).strip():
             ways = {
                 "drop_missing": "set `reader.drop_missing: true`",
                 "segment": "cut the corpus by `reader.segment: line`",
             }
-            hint = ", or ".join(["remove it", *(way for name, way in ways.items() if hasattr(request.options, name))])
+            hint = ", or ".join(
+                [
+                    "remove it",
+                    *(way for name, way in ways.items() if hasattr(request.options, name)),
+                ]
+            )
             raise place.bad("document {} has no text", hint, d.id)
         if kind.tagged and not d.tokens:
-            raise place.bad("document {} has no tokens", f"{spec.type} needs a token format, or `reader.tokens`", d.id)
+            raise place.bad(
+                "document {} has no tokens",
+                f"{spec.type} needs a token format, or `reader.tokens`",
+                d.id,
+            )
         if kind.single and len(d.labels) != 1:
-            raise place.bad(f"{len(d.labels)} labels in a single-label task", "each document needs exactly one")
+            raise place.bad(
+                f"{len(d.labels)} labels in a single-label task", "each document needs exactly one"
+            )
         problem = kind.problem(spec, d)
         if problem is not None:
             raise place.bad(*problem)
@@ -205,8 +255,15 @@ def _checked(request: Request[Any], documents: Iterable[Document]) -> Iterator[D
 
 
 def _check_text(place: FileLine, document: Document) -> None:
-    """Refuse what is no Unicode text, which tokenizers drop or fall over: NUL, and half of a surrogate pair."""
-    named = {"text": document.text, "first text": document.query, "id": document.id, "group": document.group}
+    """Refuse what is no Unicode text, which tokenizers drop or fall over: NUL, and half of a
+    surrogate pair.
+    """
+    named = {
+        "text": document.text,
+        "first text": document.query,
+        "id": document.id,
+        "group": document.group,
+    }
     labels = {*document.labels, *(span.label for span in document.spans)}
     for name, text in (*named.items(), *(("label", label) for label in sorted(labels))):
         if (wrong := _NO_TEXT.search(text)) is not None:
@@ -219,9 +276,11 @@ _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
 def limited(documents: dict[str, list[Document]], limit: int) -> dict[str, list[Document]]:
-    """`limit` training documents drawn by a fixed shuffle, the other splits in proportion; corpus order kept.
+    """`limit` training documents drawn by a fixed shuffle, the other splits in proportion; corpus
+    order kept.
 
-    Needle examples are drawn in whole pairs, so that there are at most as many, and never fewer than one pair.
+    Needle examples are drawn in whole pairs, so that there are at most as many, and never fewer
+    than one pair.
     """
     if limit < 1:
         raise DataFormatError(f"limit {limit} leaves no training document", hint="give at least 1")
@@ -231,9 +290,11 @@ def limited(documents: dict[str, list[Document]], limit: int) -> dict[str, list[
     return {name: _draw(documents[name], sizes[name]) for name in SPLITS}
 
 
-def subset(documents: Sequence[Document], share: float = 1.0, most: int | None = None) -> list[Document]:
-    """That share of the documents and at most so many (at least one; needle examples in whole pairs, as `limited`),
-    corpus order kept.
+def subset(
+    documents: Sequence[Document], share: float = 1.0, most: int | None = None
+) -> list[Document]:
+    """That share of the documents and at most so many (at least one; needle examples in whole
+    pairs, as `limited`), corpus order kept.
 
     Smaller parts are part of larger ones.
     """

@@ -52,20 +52,32 @@ def locate(source: Source, data_dir: Path, fold: int = 0) -> LocatedFiles:
     files, missing = _resolve(folder, source.files, str(fold + 1))
     original: dict[str, list[Path]] = {}
     if source.original is not None:
-        original, more = _resolve(data_dir / source.original.folder, source.original.files, str(fold + 1))
+        original, more = _resolve(
+            data_dir / source.original.folder, source.original.files, str(fold + 1)
+        )
         missing += [f"../{source.original.folder}/{name}" for name in more]
     return LocatedFiles(source, folder, files, missing, original)
 
 
-def _resolve(folder: Path, named: Mapping[str, str | list[str]], fold: str) -> tuple[dict[str, list[Path]], list[str]]:
+def _resolve(
+    folder: Path, named: Mapping[str, str | list[str]], fold: str
+) -> tuple[dict[str, list[Path]], list[str]]:
     files: dict[str, list[Path]] = {}
     missing: list[str] = []
     for role, patterns in named.items():
         files[role] = []
         for pattern in (p.replace(FOLD, fold) for p in patterns_of({role: patterns})):
             is_pattern = any(sign in pattern for sign in "*?[")
-            paths = [p for p in (folder.glob(pattern) if is_pattern else [folder / pattern]) if p.is_file()]
-            matches = [p for p in paths if not (is_pattern and (p.name[:2] == "._" or "__MACOSX" in p.parts))]
+            paths = [
+                p
+                for p in (folder.glob(pattern) if is_pattern else [folder / pattern])
+                if p.is_file()
+            ]
+            matches = [
+                p
+                for p in paths
+                if not (is_pattern and (p.name[:2] == "._" or "__MACOSX" in p.parts))
+            ]
             missing += [] if matches else [pattern]
             files[role] += sorted(matches, key=lambda p: (p.name, p))
     return files, missing
@@ -74,8 +86,8 @@ def _resolve(folder: Path, named: Mapping[str, str | list[str]], fold: str) -> t
 def choose(task: LoadedTask, data_dir: Path) -> LocatedFiles:
     """The first source whose files are all at hand.
 
-    Raises DataFormatError when a source is there in part only, DataUnavailableError (with the remedy)
-    when none is there.
+    Raises DataFormatError when a source is there in part only, DataUnavailableError (with the
+    remedy) when none is there.
     """
     places = [locate(source, data_dir, task.fold) for source in task.spec.all_sources]
     for place in places:
@@ -83,20 +95,37 @@ def choose(task: LoadedTask, data_dir: Path) -> LocatedFiles:
             return place
     for place in places:
         if place.partial:
-            at: Path_ = ("sources", task.spec.all_sources.index(place.source)) if task.spec.sources else ("source",)
+            at: Path_ = (
+                ("sources", task.spec.all_sources.index(place.source))
+                if task.spec.sources
+                else ("source",)
+            )
             named = place.source.files.items()
-            role = next((role for role, names in named if place.missing[0] in patterns_of({role: names})), "")
+            role = next(
+                (role for role, names in named if place.missing[0] in patterns_of({role: names})),
+                "",
+            )
             missing = place.folder / place.missing[0]
-            what = f"task {task.id}: file '{missing}' is missing, others of source '{place.source.id}' are there"
-            hint = f"complete the folder, or remove it so that another source is used; {remedy(task, data_dir)}"
+            what = (
+                f"task {task.id}: file '{missing}' is missing, others of source "
+                f"'{place.source.id}' are there"
+            )
+            hint = (
+                f"complete the folder, or remove it so that another source is used; "
+                f"{remedy(task, data_dir)}"
+            )
             line = task.located.line_of((*at, "files", role))
             raise DataFormatError(what, hint=hint, file=task.path, line=line)
     hint = remedy(task, data_dir)
-    raise DataUnavailableError(f"task {task.id}: no data below {data_dir}", hint=hint, access=task.spec.access)
+    raise DataUnavailableError(
+        f"task {task.id}: no data below {data_dir}", hint=hint, access=task.spec.access
+    )
 
 
 def find(task: LoadedTask, data_dir: str | Path | None) -> LocatedFiles | None:
-    """The source that a run would use, or None. Raises DataFormatError for a folder that is there in part."""
+    """The source that a run would use, or None. Raises DataFormatError for a folder that is there
+    in part.
+    """
     try:
         return choose(task, data_folder(data_dir))
     except DataUnavailableError:
@@ -104,7 +133,9 @@ def find(task: LoadedTask, data_dir: str | Path | None) -> LocatedFiles | None:
 
 
 def remedy(task: LoadedTask, data_dir: Path) -> str:
-    """What to do to get the data: fetch it, or which files to put where, and the agreement if there is one."""
+    """What to do to get the data: fetch it, or which files to put where, and the agreement if there
+    is one.
+    """
     spec, source = task.spec, preferred(task)
     put = f"put {by_hand(source, data_dir)}"
     if spec.access != "open":
@@ -117,7 +148,9 @@ def remedy(task: LoadedTask, data_dir: Path) -> str:
 
 
 def steps(task: LoadedTask, source: Source, data_dir: Path) -> list[str]:
-    """What to do to get the data of this source, from the first page to the check that all is in place."""
+    """What to do to get the data of this source, from the first page to the check that all is in
+    place.
+    """
     spec, put = task.spec, f"ut {by_hand(source, data_dir)}"
     if spec.access == "open" and (source.url or source.hub):
         return [f"biobench data fetch {task.id} --data-dir {data_dir}", f"Or by hand: p{put}"]
@@ -126,27 +159,41 @@ def steps(task: LoadedTask, source: Source, data_dir: Path) -> list[str]:
     else:
         first = [f"The data needs {spec.obtain.needs}."] if spec.obtain.needs else []
         first += [f"Open {', then '.join(spec.obtain.pages)}", *spec.obtain.steps]
-    last = [f"P{put}", f"Check that all is well: biobench tasks validate {task.id} --data-dir {data_dir}"]
+    last = [
+        f"P{put}",
+        f"Check that all is well: biobench tasks validate {task.id} --data-dir {data_dir}",
+    ]
     if spec.access == "agreement":
-        last.append("Keep the files in that folder. BioBench writes no text and no gold of this task anywhere else.")
+        last.append(
+            "Keep the files in that folder. BioBench writes no text and no gold of this task "
+            "anywhere else."
+        )
     return first + last
 
 
 def preferred(task: LoadedTask) -> Source:
-    """The source that a user is sent to: of open data the first that can be fetched, else the first."""
+    """The source that a user is sent to: of open data the first that can be fetched, else the
+    first.
+    """
     sources = task.spec.all_sources
     return next((s for s in sources if task.spec.access == "open" and (s.url or s.hub)), sources[0])
 
 
 def by_hand(source: Source, data_dir: Path) -> str:
-    """Which files belong into which folder; those of an original release have a folder of their own."""
+    """Which files belong into which folder; those of an original release have a folder of their
+    own.
+    """
     parts = [part for part in (source, source.original) if part is not None]
-    return " and ".join(f"{', '.join(patterns_of(part.files))} into {data_dir / part.folder}" for part in parts)
+    return " and ".join(
+        f"{', '.join(patterns_of(part.files))} into {data_dir / part.folder}" for part in parts
+    )
 
 
 def patterns_of(files: Mapping[str, str | list[str]]) -> list[str]:
     """All names and patterns of a source's files."""
-    return [name for value in files.values() for name in ([value] if isinstance(value, str) else value)]
+    return [
+        name for value in files.values() for name in ([value] if isinstance(value, str) else value)
+    ]
 
 
 def urls(part: Source | Original) -> list[UrlSource]:
@@ -159,5 +206,8 @@ def addresses(source: Source) -> list[str]:
     """Everything that fetching a source downloads."""
     result = [u.url for part in (source, source.original) if part is not None for u in urls(part)]
     if source.hub is not None:
-        result.append(f"hub dataset {source.hub.repo}@{source.hub.revision}, {source.hub.path or 'all folders'}")
+        result.append(
+            f"hub dataset {source.hub.repo}@{source.hub.revision}, "
+            f"{source.hub.path or 'all folders'}"
+        )
     return result

@@ -1,4 +1,5 @@
-"""Contamination: how much of a task's validation and test text stands in a folder of training text."""
+"""Contamination: how much of a task's validation and test text stands in a folder of training
+text."""
 
 from __future__ import annotations
 
@@ -18,25 +19,29 @@ from biobench.schema.document import Document
 from biobench.schema.task import TaskSpec
 
 N = 13
-"""Words in a row that count as seen; the length that contamination studies of language models use."""
+"""Words in a row that count as seen; the length that contamination studies of language models use.
+"""
 _SPLITS = ("validation", "test")
 
 
 def overlap(
     corpus: Iterable[str], tasks: Mapping[str, Mapping[str, list[Document]]]
 ) -> tuple[dict[tuple[str, str], SplitOverlap], str]:
-    """(task, split) to exact and 13-gram overlap of the texts of `corpus` (read once), for validation and test; and
-    the sha256 of the corpus, which is over those of its texts.
+    """(task, split) to exact and 13-gram overlap of the texts of `corpus` (read once), for
+    validation and test; and the sha256 of the corpus, which is over those of its texts.
 
-    Words are runs of word characters; case and the encoding of accents and ligatures (NFKC) do not matter, as in what
-    pretraining keeps out. Memory holds the 13-grams of the tasks, not of the corpus.
+    Words are runs of word characters; case and the encoding of accents and ligatures (NFKC) do not
+    matter, as in what pretraining keeps out. Memory holds the 13-grams of the tasks, not of the
+    corpus.
     """
     grams: dict[int, bool] = {}
     whole: dict[int, bool] = {}
     rows_of: dict[tuple[str, str], list[tuple[int, list[int]]]] = {}
     for task, splits in tasks.items():
         for split in _SPLITS:
-            rows_of[task, split] = rows = [(_whole(d.reading), _grams(d.reading)) for d in splits[split]]
+            rows_of[task, split] = rows = [
+                (_whole(d.reading), _grams(d.reading)) for d in splits[split]
+            ]
             for reading, parts in rows:
                 whole[reading] = False
                 grams.update(dict.fromkeys(parts, False))
@@ -74,24 +79,34 @@ def _whole(text: str) -> int:
 
 
 def corpus_texts(path: str | Path) -> Iterator[str]:
-    """Texts of a file or folder: .txt (a file is a text), .jsonl (field `text`), .parquet (column `text`).
+    """Texts of a file or folder: .txt (a file is a text), .jsonl (field `text`), .parquet (column
+    `text`).
 
-    Raises UsageError when nothing readable or no text is there, DataFormatError for a line without a text.
+    Raises UsageError when nothing readable or no text is there, DataFormatError for a line without
+    a text.
     """
     root = Path(path)
     if not root.exists():
-        raise UsageError(f"there is no file or folder '{root}'", hint="give training text, or a manifest of it")
+        raise UsageError(
+            f"there is no file or folder '{root}'", hint="give training text, or a manifest of it"
+        )
     files = [root] if root.is_file() else sorted(p for p in root.rglob("*") if p.is_file())
     known = [p for p in files if p.suffix in (".txt", ".jsonl", ".parquet")]
     if not known:
-        raise UsageError(f"'{root}' holds no .txt, .jsonl or .parquet file", hint="convert the text to one of them")
+        raise UsageError(
+            f"'{root}' holds no .txt, .jsonl or .parquet file",
+            hint="convert the text to one of them",
+        )
     empty = True
     for file in known:
         for text in _texts(file):
             empty = empty and not text.strip()
             yield text
     if empty:
-        raise UsageError(f"'{root}' holds no text", hint="give the training text itself; an empty one overlaps nothing")
+        raise UsageError(
+            f"'{root}' holds no text",
+            hint="give the training text itself; an empty one overlaps nothing",
+        )
 
 
 def _texts(file: Path) -> Iterator[str]:
@@ -110,4 +125,6 @@ def _texts(file: Path) -> Iterator[str]:
                         yield str(json.loads(line)["text"])
                 except (ValueError, RecursionError, KeyError, TypeError):
                     hint = "one object a line"
-                    raise DataFormatError("has no field 'text'", hint=hint, file=file, line=number) from None
+                    raise DataFormatError(
+                        "has no field 'text'", hint=hint, file=file, line=number
+                    ) from None

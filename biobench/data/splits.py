@@ -1,9 +1,10 @@
 """Splits: official ones as they come, and created ones reproduced permutation for permutation.
 
-The permutations are those of the libraries that the reference protocols used, written out so that no
-library version can move a document: `datasets` is ``numpy.random.default_rng(seed).permutation(n)``,
-`sklearn` is ``numpy.random.RandomState(seed).permutation(n)``, both with the held-out part first and its
-size rounded up; `random` shuffles the sorted ids with ``random.Random(seed)``.
+The permutations are those of the libraries that the reference protocols used, written out so that
+no library version can move a document: `datasets` is
+``numpy.random.default_rng(seed).permutation(n)``,
+`sklearn` is ``numpy.random.RandomState(seed).permutation(n)``, both with the held-out part first
+and its size rounded up; `random` shuffles the sorted ids with ``random.Random(seed)``.
 """
 
 from __future__ import annotations
@@ -33,12 +34,14 @@ from biobench.schema.source import (
 from biobench.schema.task import SPLITS
 
 
-def assign_splits(documents: Sequence[Document], splits: Splits, folder: Path | None) -> dict[str, list[Document]]:
+def assign_splits(
+    documents: Sequence[Document], splits: Splits, folder: Path | None
+) -> dict[str, list[Document]]:
     """The documents by split, each with its `split` set. `folder` holds the ids file of `SplitIds`.
 
-    Order: as drawn for ratios, as read for all others. What ratios draw depends on the order read (method random: on
-    that of the ids, as texts), and so does what is cut from the end of train. Raises DataFormatError
-    when a document has no split or a split would be empty.
+    Order: as drawn for ratios, as read for all others. What ratios draw depends on the order read
+    (method random: on that of the ids, as texts), and so does what is cut from the end of train.
+    Raises DataFormatError when a document has no split or a split would be empty.
     """
     if isinstance(splits, SplitFoldFiles) and splits.validation_from_train_tail is not None:
         splits = SplitCarve(validation_from_train_tail=splits.validation_from_train_tail)
@@ -55,7 +58,10 @@ def assign_splits(documents: Sequence[Document], splits: Splits, folder: Path | 
     if isinstance(splits, SplitApart):
         taken = {d.group for name in splits.leave_out_of_train for d in result[name]}
         result["train"] = [d for d in result["train"] if d.group not in taken]
-    return {name: [d if d.split == name else replace(d, split=name) for d in result[name]] for name in SPLITS}
+    return {
+        name: [d if d.split == name else replace(d, split=name) for d in result[name]]
+        for name in SPLITS
+    }
 
 
 def permutation(n: int, seed: int, method: str) -> list[int]:
@@ -79,7 +85,8 @@ def ratio_indices(n: int, splits: SplitRatios) -> tuple[list[int], list[int], li
         shares = [Fraction(str(r)) * n for r in splits.ratios]
         whole = [int(s) for s in shares]
         if splits.rounding == "largest_remainder":
-            # Equal remainders go to the earlier split, as they do where the test ratio is 1 - train - validation.
+            # Equal remainders go to the earlier split, as they do where the test ratio is 1 - train
+            # - validation.
             for i in sorted(range(3), key=lambda i: whole[i] - shares[i])[: n - sum(whole)]:
                 whole[i] += 1
         a, b = whole[0], whole[0] + whole[1]
@@ -93,8 +100,12 @@ def ratio_indices(n: int, splits: SplitRatios) -> tuple[list[int], list[int], li
     return trained, validated, tested
 
 
-def _hold_out(items: list[int], share: Fraction, splits: SplitRatios) -> tuple[list[int], list[int]]:
-    """(held out, kept): a fresh permutation of the positions; the held-out part comes first, rounded up."""
+def _hold_out(
+    items: list[int], share: Fraction, splits: SplitRatios
+) -> tuple[list[int], list[int]]:
+    """(held out, kept): a fresh permutation of the positions; the held-out part comes first,
+    rounded up.
+    """
     size = math.ceil(float(share) * len(items))
     order = [items[i] for i in permutation(len(items), splits.seed, splits.method)]
     return order[:size], order[size:]
@@ -112,7 +123,10 @@ def _by_ratios(documents: Sequence[Document], splits: SplitRatios) -> dict[str, 
     units = _units(documents, splits.by)
     names = sorted(units) if splits.method == "random" else list(units)
     parts = ratio_indices(len(names), splits)
-    return {name: [d for i in part for d in units[names[i]]] for name, part in zip(SPLITS, parts, strict=True)}
+    return {
+        name: [d for i in part for d in units[names[i]]]
+        for name, part in zip(SPLITS, parts, strict=True)
+    }
 
 
 def shuffled_order(n: int, splits: SplitShuffled) -> list[int]:
@@ -129,7 +143,9 @@ def _shuffled(documents: Sequence[Document], splits: SplitShuffled) -> dict[str,
     if whole == bool(named & set(SPLITS)) or (not whole and named != {"train", "test"}):
         names = ", ".join(sorted(named - {""})) or "no"
         what = f"splits.cuts has {len(splits.cuts)} shares and the files name {names} split"
-        raise DataFormatError(what, hint="two shares cut `files.all`; one cuts `files.train` next to `files.test`")
+        raise DataFormatError(
+            what, hint="two shares cut `files.all`; one cuts `files.train` next to `files.test`"
+        )
     drawn = [d for d in documents if whole or d.split == "train"]
     ends = [0, *(int(share * len(drawn)) for share in splits.cuts), len(drawn)]
     order = shuffled_order(len(drawn), splits)
@@ -145,7 +161,10 @@ def _official(documents: Sequence[Document]) -> dict[str, list[Document]]:
     result: dict[str, list[Document]] = {name: [] for name in SPLITS}
     for document in documents:
         if document.split not in result:
-            what, hint = f"document '{document.id}' has no split", "name files per split, or set `splits`"
+            what, hint = (
+                f"document '{document.id}' has no split",
+                "name files per split, or set `splits`",
+            )
             raise DataFormatError(what, hint=hint, file=document.origin or None)
         result[document.split].append(document)
     return result
@@ -157,16 +176,23 @@ def _carved(documents: Sequence[Document], splits: SplitCarve) -> dict[str, list
     units = list(_units(result["train"], splits.by))
     if result["validation"] or size >= len(units):
         extra = " in addition to a validation file" if result["validation"] else ""
-        what = f"cannot cut {size} validation {splits.by}s from {len(units)} training {splits.by}s{extra}"
+        what = (
+            f"cannot cut {size} validation {splits.by}s from {len(units)} training "
+            f"{splits.by}s{extra}"
+        )
         raise DataFormatError(what, hint="check splits.validation_from_train_tail and `files`")
     held_out = set(units[-size:])
     cut: dict[str, list[Document]] = {"train": [], "validation": [], "test": result["test"]}
     for d in result["train"]:
-        cut["validation" if (d.group if splits.by == "group" else d.id) in held_out else "train"].append(d)
+        cut[
+            "validation" if (d.group if splits.by == "group" else d.id) in held_out else "train"
+        ].append(d)
     return cut
 
 
-def _by_ids(documents: Sequence[Document], splits: SplitIds, folder: Path | None) -> dict[str, list[Document]]:
+def _by_ids(
+    documents: Sequence[Document], splits: SplitIds, folder: Path | None
+) -> dict[str, list[Document]]:
     path = (folder or Path()) / splits.ids_file
     where = _read_ids(path)
     result: dict[str, list[Document]] = {name: [] for name in SPLITS}
@@ -174,14 +200,19 @@ def _by_ids(documents: Sequence[Document], splits: SplitIds, folder: Path | None
     for document in documents:
         split = where.get(document.group)
         if split is None:
-            what, hint = f"'{document.group}' is in no split of {path.name}", "the split was made for other data"
+            what, hint = (
+                f"'{document.group}' is in no split of {path.name}",
+                "the split was made for other data",
+            )
             raise DataFormatError(what, hint=hint, file=document.origin or None)
         seen.add(document.group)
         result[split].append(document)
     missing = sorted(set(where) - seen)
     if missing:
         what = f"{len(missing)} ids of {path.name} have no document, the first is '{missing[0]}'"
-        raise DataFormatError(what, hint="complete the data; a part of it would be another test set")
+        raise DataFormatError(
+            what, hint="complete the data; a part of it would be another test set"
+        )
     return result
 
 
@@ -189,12 +220,16 @@ def _read_ids(path: Path) -> dict[str, str]:
     """Group to split. Raises SpecError."""
     hint = 'a JSON object {"train": [...], "validation": [...], "test": [...]} of id texts'
     try:
-        content = TypeAdapter(dict[Literal["train", "validation", "test"], list[str]]).validate_json(path.read_bytes())
+        content = TypeAdapter(
+            dict[Literal["train", "validation", "test"], list[str]]
+        ).validate_json(path.read_bytes())
     except FileNotFoundError:
         what = f"splits.ids_file {path.name} does not exist"
         raise SpecError(what, hint="put it into the folder of the spec", file=path) from None
     except ValidationError as error:
-        raise SpecError(f"holds no ids by split: {error.errors()[0]['msg']}", hint=hint, file=path) from None
+        raise SpecError(
+            f"holds no ids by split: {error.errors()[0]['msg']}", hint=hint, file=path
+        ) from None
     where = {name: str(split) for split, ids in content.items() for name in ids}
     if len(where) < sum(map(len, content.values())):
         raise SpecError("an id occurs twice", hint=hint, file=path)

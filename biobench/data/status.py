@@ -1,4 +1,6 @@
-"""Per task: is its data here, what would be fetched, or which agreement stands before it. No document is read."""
+"""Per task: is its data here, what would be fetched, or which agreement stands before it. No
+document is read.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from biobench.data.locate import LocatedFiles, addresses, data_folder, locate, p
 class Status:
     """Where one task's data stands.
 
-    state: ready, missing, agreement (or registration: files to be put in place by the user), generated.
+    state: ready, missing, agreement (or registration: files to be put in place by the user),
+    generated.
     """
 
     task: str
@@ -33,10 +36,14 @@ class Status:
     def line(self) -> str:
         """Where the data stands, and the command or the agreement that comes next."""
         if self.state in ("ready", "generated"):
-            return f"{self.task}: {self.state}" + (f" in {self.folder} ({self.files} files)" if self.folder else "")
+            return f"{self.task}: {self.state}" + (
+                f" in {self.folder} ({self.files} files)" if self.folder else ""
+            )
         if self.access != "open":
             return f"{self.task}: needs your {self.access}"
-        return f"{self.task}: missing" + (f", biobench data fetch {self.task}" if self.fetch else ", by hand")
+        return f"{self.task}: missing" + (
+            f", biobench data fetch {self.task}" if self.fetch else ", by hand"
+        )
 
 
 def status(task: LoadedTask, data_dir: str | Path | None) -> Status:
@@ -49,10 +56,16 @@ def status(task: LoadedTask, data_dir: str | Path | None) -> Status:
     if ready is not None:
         paths = files_of(ready)
         size = sum(path.stat().st_size for path in paths)
-        return Status(task.id, "ready", access, ready.source.id, str(ready.folder), len(paths), size)
+        return Status(
+            task.id, "ready", access, ready.source.id, str(ready.folder), len(paths), size
+        )
     source = preferred(task)
     result = Status(
-        task.id, "missing" if access == "open" else "agreement", access, source.id, str(folder / source.folder)
+        task.id,
+        "missing" if access == "open" else "agreement",
+        access,
+        source.id,
+        str(folder / source.folder),
     )
     result.fetch = addresses(source) if access == "open" and (source.url or source.hub) else []
     result.steps = steps(task, source, folder)
@@ -60,8 +73,13 @@ def status(task: LoadedTask, data_dir: str | Path | None) -> Status:
 
 
 def files_of(place: LocatedFiles) -> list[Path]:
-    """All files of a source, each once: those it names, those of the original release, and the .ann files
-    that lie beside named texts."""
-    listed = {p for files in (place.files, place.original) for paths in files.values() for p in paths}
-    annotations = {p.with_name(p.name.removesuffix(".txt") + ".ann") for p in listed if p.suffix == ".txt"}
+    """All files of a source, each once: those it names, those of the original release, and the .ann
+    files that lie beside named texts.
+    """
+    listed = {
+        p for files in (place.files, place.original) for paths in files.values() for p in paths
+    }
+    annotations = {
+        p.with_name(p.name.removesuffix(".txt") + ".ann") for p in listed if p.suffix == ".txt"
+    }
     return sorted(listed | {p for p in annotations if p.is_file()})

@@ -17,9 +17,19 @@ from typing import IO
 from biobench.errors import DataFormatError
 
 _VALUES = (LookupError, ValueError, ArithmeticError, RuntimeError, MemoryError)
-DAMAGED = (zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError, zlib.error, struct.error, EOFError, OSError, *_VALUES)
-"""What the standard library raises while it reads an archive whose parts contradict each other: empty names, names that
-are not UTF-8, negative or huge places, unknown methods."""
+DAMAGED = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    lzma.LZMAError,
+    zlib.error,
+    struct.error,
+    EOFError,
+    OSError,
+    *_VALUES,
+)
+"""What the standard library raises while it reads an archive whose parts contradict each other:
+empty names, names that are not UTF-8, negative or huge places, unknown methods.
+"""
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
 """What the system says where the disk, and not the archive, is at fault."""
 
@@ -41,10 +51,10 @@ def unpack(
 ) -> list[Path]:
     """Write the archive's files below `target` (which must be new) and give their paths.
 
-    kind: zip or tar (any compression). subfolder: only what lies below it, without it. members: of that only
-    these. macOS resource files are skipped. Raises DataFormatError for a damaged archive, a member that
-    escapes or is no plain file, an archive of more bytes or files, and for asked members that are not there; then
-    nothing is left of `target`.
+    kind: zip or tar (any compression). subfolder: only what lies below it, without it. members: of
+    that only these. macOS resource files are skipped. Raises DataFormatError for a damaged archive,
+    a member that escapes or is no plain file, an archive of more bytes or files, and for asked
+    members that are not there; then nothing is left of `target`.
     """
     label, total = name or str(archive), 0
     target.mkdir(parents=True)
@@ -66,22 +76,34 @@ def unpack(
         missing = sorted(set(members or ()) - {p.relative_to(target).as_posix() for p in written})
         if missing or not written:
             what = f"'{missing[0]}' is not" if missing else f"nothing below '{subfolder}' is"
-            raise DataFormatError(f"{what} in the archive", hint="check `subfolder` and `members`", file=label)
+            raise DataFormatError(
+                f"{what} in the archive", hint="check `subfolder` and `members`", file=label
+            )
     except BaseException as error:
         shutil.rmtree(target, ignore_errors=True)
         if not isinstance(error, DAMAGED) or (isinstance(error, OSError) and error.errno in _DISK):
             raise
         what = str(error) or type(error).__name__
-        raise DamagedArchiveError(f"the archive is damaged: {what}", hint="fetch it again", file=label) from None
+        raise DamagedArchiveError(
+            f"the archive is damaged: {what}", hint="fetch it again", file=label
+        ) from None
     return written
 
 
 def _relative(name: str, subfolder: str, label: str) -> str | None:
-    """The member's path below `subfolder`; None for what is not wanted. Raises for a path that escapes."""
+    """The member's path below `subfolder`; None for what is not wanted. Raises for a path that
+    escapes.
+    """
     posix = PurePosixPath(name.replace("\\", "/"))
     if posix.is_absolute() or ".." in posix.parts or (posix.parts and ":" in posix.parts[0]):
-        raise DataFormatError(f"member '{name}' would be written outside the folder", hint="refused", file=label)
-    if "__MACOSX" in posix.parts or posix.name.startswith("._") or not posix.is_relative_to(subfolder):
+        raise DataFormatError(
+            f"member '{name}' would be written outside the folder", hint="refused", file=label
+        )
+    if (
+        "__MACOSX" in posix.parts
+        or posix.name.startswith("._")
+        or not posix.is_relative_to(subfolder)
+    ):
         return None
     return posix.relative_to(subfolder).as_posix()
 
@@ -95,7 +117,11 @@ def _zip(archive: Path | IO[bytes], label: str) -> Iterator[_Member]:
         for info in opened.infolist():
             plain = stat.S_IFMT(info.external_attr >> 16) in (0, stat.S_IFREG, stat.S_IFDIR)
             # other methods than these unpack any number of bytes at once
-            if not plain or info.flag_bits & 1 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            if (
+                not plain
+                or info.flag_bits & 1
+                or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+            ):
                 what = f"member '{info.filename}' is a link, encrypted or packed in an unusual way"
                 raise DataFormatError(what, hint="unpack it by hand if you trust it", file=label)
             if not info.is_dir():
@@ -103,10 +129,16 @@ def _zip(archive: Path | IO[bytes], label: str) -> Iterator[_Member]:
 
 
 def _tar(archive: Path | IO[bytes], label: str) -> Iterator[_Member]:
-    with tarfile.open(archive, "r:*") if isinstance(archive, Path) else tarfile.open(fileobj=archive) as opened:
+    with (
+        tarfile.open(archive, "r:*")
+        if isinstance(archive, Path)
+        else tarfile.open(fileobj=archive) as opened
+    ):
         for info in opened:
             if not info.isdir():
                 stream = opened.extractfile(info) if info.isfile() else None
                 if stream is None:
-                    raise DataFormatError(f"member '{info.name}' is a link or a device", hint="refused", file=label)
+                    raise DataFormatError(
+                        f"member '{info.name}' is a link or a device", hint="refused", file=label
+                    )
                 yield info.name, info.size, lambda stream=stream: stream  # type: ignore[misc]

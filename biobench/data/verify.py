@@ -37,14 +37,18 @@ def same(left: Sequence[str], right: Sequence[str]) -> list[int]:
 
 
 def near(left: Sequence[str], right: Sequence[str], threshold: float = JACCARD) -> list[int]:
-    """Places of texts in `left` whose words and those of a text in `right` have a Jaccard similarity of `threshold`."""
+    """Places of texts in `left` whose words and those of a text in `right` have a Jaccard
+    similarity of `threshold`.
+    """
     import numpy as np
     from sklearn.feature_extraction.text import CountVectorizer
 
     sides = (left, right)
     if not all(any(_WORD.search(text) for text in side) for side in sides):
         return []
-    vectorizer = CountVectorizer(binary=True, token_pattern=_WORD.pattern, dtype=np.int32).fit([*left, *right])
+    vectorizer = CountVectorizer(binary=True, token_pattern=_WORD.pattern, dtype=np.int32).fit(
+        [*left, *right]
+    )
     ours, theirs = (vectorizer.transform(side) for side in sides)
     sizes, others = (np.asarray(words.sum(axis=1)).ravel() for words in (ours, theirs))
     columns, places = theirs.T.tocsr(), list[int]()
@@ -86,9 +90,12 @@ class DataReport:
     source: str
     folder: str
     data_hash: str
-    """As in records: that of the documents, or of those of all splits together where the spec asks for several."""
+    """As in records: that of the documents, or of those of all splits together where the spec asks
+    for several.
+    """
     release: str | None
-    """The known release that the documents are; None where they are none, or the spec knows none."""
+    """The known release that the documents are; None where they are none, or the spec knows none.
+    """
     counts: dict[str, dict[str, int]]
     unexpressed: dict[str, dict[str, int]]
     """Split to label to mentions of the corpus that are in no score."""
@@ -103,16 +110,20 @@ class DataReport:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
-        return asdict(self) | {"clean": self.clean, "alarms": [f.name for f in self.findings if f.alarms]}
+        return asdict(self) | {
+            "clean": self.clean,
+            "alarms": [f.name for f in self.findings if f.alarms],
+        }
 
 
 def verify(task: LoadedTask, data_dir: str | Path | None) -> DataReport:
     """Read the task's data whole, re-count it, hash it, and look for leaks.
 
-    Findings, none of which makes the data unclean: `duplicates.A-B` (texts of A that stand in B, white space and case
-    aside), `near.A-B` (words overlap by a Jaccard similarity of 0.8; verbatim ones included), `groups.A-B` (groups in
-    both), `twice.A` (texts that repeat inside a split), `empty.A`, `unsupported.test` (labels without a test document).
-    Raises DataUnavailableError and DataFormatError as loading does.
+    Findings, none of which makes the data unclean: `duplicates.A-B` (texts of A that stand in B,
+    white space and case aside), `near.A-B` (words overlap by a Jaccard similarity of 0.8; verbatim
+    ones included), `groups.A-B` (groups in both), `twice.A` (texts that repeat inside a split),
+    `empty.A`, `unsupported.test` (labels without a test document). Raises DataUnavailableError and
+    DataFormatError as loading does.
     """
     folder = data_folder(data_dir)
     place = choose(task, folder)
@@ -136,7 +147,10 @@ def verify(task: LoadedTask, data_dir: str | Path | None) -> DataReport:
 
 
 def audit(
-    spec: TaskSpec, documents: dict[str, list[Document]], labels: tuple[str, ...], known: dict[str, int]
+    spec: TaskSpec,
+    documents: dict[str, list[Document]],
+    labels: tuple[str, ...],
+    known: dict[str, int],
 ) -> list[Finding]:
     """All findings with a number above 0, in the order of the docstring of `verify`.
 
@@ -163,8 +177,20 @@ def audit(
         repeats = [d.id for d in documents[name] if first.setdefault(d.reading, d.id) != d.id]
         add(f"twice.{name}", repeats, f"{name} texts that repeat another")
     for name in SPLITS:
-        add(f"empty.{name}", [d.id for d in documents[name] if not d.text.strip()], f"{name} documents without text")
-    gold = {s.label for d in documents["test"] for s in d.spans} | {x for d in documents["test"] for x in d.labels}
-    if not is_numeric(spec.type) and not traits_of(spec.type).ranked:  # concepts without a query are no mistake
-        add("unsupported.test", [label for label in labels if label not in gold], "labels without gold in test")
+        add(
+            f"empty.{name}",
+            [d.id for d in documents[name] if not d.text.strip()],
+            f"{name} documents without text",
+        )
+    gold = {s.label for d in documents["test"] for s in d.spans} | {
+        x for d in documents["test"] for x in d.labels
+    }
+    if (
+        not is_numeric(spec.type) and not traits_of(spec.type).ranked
+    ):  # concepts without a query are no mistake
+        add(
+            "unsupported.test",
+            [label for label in labels if label not in gold],
+            "labels without gold in test",
+        )
     return findings

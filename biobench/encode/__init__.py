@@ -1,1 +1,3 @@
-"""Tokens and character spans: encoding documents into windows, planning batches, decoding predictions."""
+"""Tokens and character spans: encoding documents into windows, planning batches, decoding
+predictions.
+"""

@@ -1,7 +1,8 @@
 """Batches whose cost follows real tokens.
 
-An optimiser step takes `batch_size` documents. Each step's documents are cut into micro-batches that fit a
-token budget; gradients add up to those of the whole batch, so the cut changes cost and never the maths.
+An optimiser step takes `batch_size` documents. Each step's documents are cut into micro-batches
+that fit a token budget; gradients add up to those of the whole batch, so the cut changes cost and
+never the maths.
 """
 
 from __future__ import annotations
@@ -19,12 +20,16 @@ _CALL_COST = 96
 
 
 def epoch_order(
-    lengths: Sequence[int], batch_size: int, seed: int, epoch: int, order: Literal["random", "bucketed"]
+    lengths: Sequence[int],
+    batch_size: int,
+    seed: int,
+    epoch: int,
+    order: Literal["random", "bucketed"],
 ) -> Iterator[list[int]]:
     """Batches of document indices for one epoch, a pure function of its arguments.
 
-    random: a uniform permutation, cut. bucketed: the permutation is sorted by length inside windows of 50
-    batches, and the batches are shuffled again.
+    random: a uniform permutation, cut. bucketed: the permutation is sorted by length inside windows
+    of 50 batches, and the batches are shuffled again.
     """
     rng = np.random.default_rng([seed, epoch])
     permutation = rng.permutation(len(lengths))
@@ -35,7 +40,9 @@ def epoch_order(
         batches = []
         for begin in range(0, len(permutation), window):
             part = sorted(permutation[begin : begin + window], key=lambda i: lengths[i])
-            batches += [np.asarray(part[i : i + batch_size]) for i in range(0, len(part), batch_size)]
+            batches += [
+                np.asarray(part[i : i + batch_size]) for i in range(0, len(part), batch_size)
+            ]
         batches = [batches[i] for i in rng.permutation(len(batches))]
     for batch in batches:
         yield [int(i) for i in batch]
@@ -47,7 +54,8 @@ def steps_per_epoch(documents: int, batch_size: int) -> int:
 
 
 def cut_packed(indices: Sequence[int], lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Micro-batches of at most `budget` tokens, in the given order; a longer document stands alone."""
+    """Micro-batches of at most `budget` tokens, in the given order; a longer document stands
+    alone."""
     parts: list[list[int]] = []
     used = budget + 1
     for index in indices:
@@ -62,8 +70,8 @@ def cut_packed(indices: Sequence[int], lengths: Sequence[int], budget: int) -> l
 def cut_padded(indices: Sequence[int], lengths: Sequence[int], budget: int) -> list[list[int]]:
     """Micro-batches of similar length that minimise padded tokens plus a fixed cost per call.
 
-    Exact by dynamic programming over the documents sorted by length; a part's padded size (longest x count)
-    stays within `budget` unless it is a single document.
+    Exact by dynamic programming over the documents sorted by length; a part's padded size (longest
+    x count) stays within `budget` unless it is a single document.
     """
     ordered = sorted(indices, key=lambda i: lengths[i])
     n = len(ordered)
@@ -87,7 +95,8 @@ def cut_padded(indices: Sequence[int], lengths: Sequence[int], budget: int) -> l
 
 
 def inference_order(lengths: Sequence[int], budget: int, *, padded: bool) -> list[list[int]]:
-    """All documents, longest first, in parts within `budget` tokens (padded tokens where `padded`)."""
+    """All documents, longest first, in parts within `budget` tokens (padded tokens where
+    `padded`)."""
     ordered = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     if not padded:
         return cut_packed(ordered, lengths, budget)

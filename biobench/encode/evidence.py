@@ -18,10 +18,12 @@ def shown_labels(
 ) -> list[tuple[str, ...] | None]:
     """Per document, its labels of which a mention lies whole in its first `window` tokens.
 
-    None where that cannot be known: a label without a mention in the corpus (`Document.evidence`), or a
-    tokenizer that gives no character offsets.
+    None where that cannot be known: a label without a mention in the corpus (`Document.evidence`),
+    or a tokenizer that gives no character offsets.
     """
-    known = [tokenizer.is_fast and set(d.labels) <= {label for label, _ in d.evidence} for d in documents]
+    known = [
+        tokenizer.is_fast and set(d.labels) <= {label for label, _ in d.evidence} for d in documents
+    ]
     # The last character of each mention, as a word: it is visible where its token is.
     ends = [sorted({end for label, end in d.evidence if label in d.labels}) for d in documents]
     marked = [

@@ -1,8 +1,8 @@
 """What several windows say of one document, made one.
 
-Where windows overlap, the one that shows most of both sides decides: for a word, or for a span as a whole,
-the window in which its distance to the nearer cut is largest (ties: the left one). A document's own
-beginning and end are no cuts.
+Where windows overlap, the one that shows most of both sides decides: for a word, or for a span as a
+whole, the window in which its distance to the nearer cut is largest (ties: the left one). A
+document's own beginning and end are no cuts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ _FAR = 1 << 40
 
 
 def _margins(window: Encoded, first: Ints, last: Ints) -> Ints:
-    """(spans,) words between a span [first, last] and the nearer cut; -1 where the window does not show it whole."""
+    """(spans,) words between a span [first, last] and the nearer cut; -1 where the window does not
+    show it whole.
+    """
     if len(window.words) == 0:
         return np.full(len(first), -1, dtype=np.int64)
     low, high = int(window.words[0]), int(window.words[-1])
@@ -34,13 +36,17 @@ def _margins(window: Encoded, first: Ints, last: Ints) -> Ints:
 
 
 def deciding(windows: Sequence[Encoded], first: Ints, last: Ints) -> Ints:
-    """(spans,) index of the window that decides on each span of words [first, last]; -1 where none shows it."""
+    """(spans,) index of the window that decides on each span of words [first, last]; -1 where none
+    shows it.
+    """
     margins = np.stack([_margins(w, first, last) for w in windows])
     best = margins.argmax(axis=0)
     return np.where(margins.max(axis=0) >= 0, best, -1)
 
 
-def merge_words(windows: Sequence[Encoded], rows: Sequence[NDArray[np.float32]]) -> tuple[Encoded, NDArray[np.float32]]:
+def merge_words(
+    windows: Sequence[Encoded], rows: Sequence[NDArray[np.float32]]
+) -> tuple[Encoded, NDArray[np.float32]]:
     """One window over all visible words, and each word's row from the window that decides on it.
 
     rows: per window, (visible words, outputs).
@@ -68,9 +74,13 @@ def merge_spans(windows: Sequence[Encoded], window_spans: Sequence[PlacedSpans])
     return np.concatenate(kept)
 
 
-def merge_labels(rows: Sequence[NDArray[np.float32]], how: Literal["max", "mean"]) -> NDArray[np.float32]:
+def merge_labels(
+    rows: Sequence[NDArray[np.float32]], how: Literal["max", "mean"]
+) -> NDArray[np.float32]:
     """(labels,) scores of a document from those of its windows."""
     if len(rows) == 1:
         return rows[0]
     stacked = np.stack(rows)
-    return np.asarray(stacked.max(axis=0) if how == "max" else stacked.mean(axis=0), dtype=np.float32)
+    return np.asarray(
+        stacked.max(axis=0) if how == "max" else stacked.mean(axis=0), dtype=np.float32
+    )

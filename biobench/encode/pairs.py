@@ -20,7 +20,8 @@ Shorten = Literal["shorten_longer", "shorten_text"]
 
 
 class PairForm(NamedTuple):
-    """What a tokenizer puts before, between and after a pair of texts, and the token types of the five parts.
+    """What a tokenizer puts before, between and after a pair of texts, and the token types of the
+    five parts.
 
     types: of before, first text, between, second text, after; None where the tokenizer gives none.
     """
@@ -60,22 +61,30 @@ def pair_form(tokenizer: PreTrainedTokenizerBase) -> PairForm:
                 stop = at + len(second)
                 if whole[at:stop] == second:
                     parts = (
-                        None if types is None else (types[:begin], types[begin], types[end:at], types[at], types[stop:])
+                        None
+                        if types is None
+                        else (types[:begin], types[begin], types[end:at], types[at], types[stop:])
                     )
                     return PairForm(whole[:begin], whole[end:at], whole[stop:], parts)
     raise ModelError(
-        "the tokenizer makes no pair of two texts", hint="the task gives it two texts, one before the other"
+        "the tokenizer makes no pair of two texts",
+        hint="the task gives it two texts, one before the other",
     )
 
 
 def encode_pairs(
-    documents: Sequence[Document], tokenizer: PreTrainedTokenizerBase, window: int, shorten: Shorten = "shorten_longer"
+    documents: Sequence[Document],
+    tokenizer: PreTrainedTokenizerBase,
+    window: int,
+    shorten: Shorten = "shorten_longer",
 ) -> list[Encoded]:
-    """Each document's `query` and `text` as a pair of at most `window` tokens, special tokens included.
+    """Each document's `query` and `text` as a pair of at most `window` tokens, special tokens
+    included.
 
-    The text's `pieces`, where there are any, stand apart as the two texts do. Where the pair is longer, shorten_longer
-    cuts the longer of the two at its end, down to the other's length, then both alike; shorten_text cuts the text
-    alone. Raises ModelError where the tokenizer makes no pair, or no room is left next to a query that stays whole.
+    The text's `pieces`, where there are any, stand apart as the two texts do. Where the pair is
+    longer, shorten_longer cuts the longer of the two at its end, down to the other's length, then
+    both alike; shorten_text cuts the text alone. Raises ModelError where the tokenizer makes no
+    pair, or no room is left next to a query that stays whole.
     """
     form = pair_form(tokenizer)
     room = window - form.added
@@ -87,11 +96,15 @@ def encode_pairs(
             first = first[: max(room - len(second), room - room // 2)]
         elif len(first) > room:
             raise ModelError(
-                f"the first text of document '{document.id}' has {len(first)} tokens, the window leaves {room}",
-                hint="it is not to be cut (protocol.pairs shorten_text): raise protocol.max_length, or leave that out",
+                f"the first text of document '{document.id}' has {len(first)} tokens, the window "
+                f"leaves {room}",
+                hint="it is not to be cut (protocol.pairs shorten_text): raise "
+                "protocol.max_length, or leave that out",
             )
         second = second[: room - len(first)]
-        ids, types = (np.asarray(make(first, second), dtype=np.int64) for make in (form.ids, form.types_of))
+        ids, types = (
+            np.asarray(make(first, second), dtype=np.int64) for make in (form.ids, form.types_of)
+        )
         empty = np.zeros(0, dtype=np.int64)
         encoded.append(Encoded(ids, empty, empty, truncated=cut, types=types))
     return encoded

@@ -1,8 +1,8 @@
 """Documents to token ids inside a window, with the corpus's own words kept in sight.
 
 Text is tokenised whole, so that leading-space pieces (SentencePiece, byte-level BPE) come out as in
-pretraining; a word's first sub-token is the first token whose characters overlap the word. Tokenizers that
-give no character offsets are fed word by word instead.
+pretraining; a word's first sub-token is the first token whose characters overlap the word.
+Tokenizers that give no character offsets are fed word by word instead.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ Ints = NDArray[np.int64]
 class Encoded:
     """One document as the encoder sees it.
 
-    ids: (tokens,) with special tokens, cut to the window. first: (visible words,) position in `ids` of each
-    visible word's first sub-token; words: (visible words,) that word's index in the document. truncated:
-    True when the window cut the document. stop: (visible words,) position after each word's last sub-token
-    inside the window. cut_left, cut_right: the document goes on beyond the window on that side. types: (tokens,)
-    token types of a pair of texts, empty where the tokenizer gives none.
+    ids: (tokens,) with special tokens, cut to the window. first: (visible words,) position in `ids`
+    of each visible word's first sub-token; words: (visible words,) that word's index in the
+    document. truncated: True when the window cut the document. stop: (visible words,) position
+    after each word's last sub-token inside the window. cut_left, cut_right: the document goes on
+    beyond the window on that side. types: (tokens,) token types of a pair of texts, empty where the
+    tokenizer gives none.
     """
 
     ids: Ints
@@ -58,7 +59,11 @@ def special_tokens(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[
 
 
 def encode_documents(
-    documents: Sequence[Document], tokenizer: PreTrainedTokenizerBase, max_length: int, *, words: bool
+    documents: Sequence[Document],
+    tokenizer: PreTrainedTokenizerBase,
+    max_length: int,
+    *,
+    words: bool,
 ) -> list[Encoded]:
     """Encode each document into a window of `max_length` tokens, special tokens included.
 
@@ -66,16 +71,25 @@ def encode_documents(
     """
     before, after = special_tokens(tokenizer)
     room = max_length - len(before) - len(after)
-    return [_fit(ids, words_, before, after, 0, room) for ids, words_ in _bodies(documents, tokenizer, words)]
+    return [
+        _fit(ids, words_, before, after, 0, room)
+        for ids, words_ in _bodies(documents, tokenizer, words)
+    ]
 
 
 def encode_windows(
-    documents: Sequence[Document], tokenizer: PreTrainedTokenizerBase, max_length: int, overlap: int, *, words: bool
+    documents: Sequence[Document],
+    tokenizer: PreTrainedTokenizerBase,
+    max_length: int,
+    overlap: int,
+    *,
+    words: bool,
 ) -> tuple[list[Encoded], list[int]]:
     """Encode each document into windows of at most `max_length` tokens that share `overlap` tokens.
 
-    Result: all windows, document after document and from left to right, and each window's document index.
-    The last window ends with the document. Raises ModelError where the overlap leaves no way forward.
+    Result: all windows, document after document and from left to right, and each window's document
+    index. The last window ends with the document. Raises ModelError where the overlap leaves no way
+    forward.
     """
     before, after = special_tokens(tokenizer)
     room = max_length - len(before) - len(after)
@@ -94,17 +108,21 @@ def encode_windows(
 
 
 Body = tuple[list[int], Sequence[tuple[int, int, int]]]
-"""Token ids of a whole document, and (word index, first token, token after the last) of its words."""
+"""Token ids of a whole document, and (word index, first token, token after the last) of its words.
+"""
 
 
-def _bodies(documents: Sequence[Document], tokenizer: PreTrainedTokenizerBase, words: bool) -> list[Body]:
+def _bodies(
+    documents: Sequence[Document], tokenizer: PreTrainedTokenizerBase, words: bool
+) -> list[Body]:
     if tokenizer.is_fast:
         bodies = _fast_bodies(documents, tokenizer, words)
     else:
         bodies = [_slow_body(document, tokenizer, words) for document in documents]
     if any(special_tokens(tokenizer)):
         return bodies
-    # Where nothing frames a text, one of which the tokenizer keeps nothing would have no state at all.
+    # Where nothing frames a text, one of which the tokenizer keeps nothing would have no state at
+    # all.
     filler = next((i for i in (tokenizer.unk_token_id, tokenizer.pad_token_id) if i is not None), 0)
     return [(ids or [filler], starts) for ids, starts in bodies]
 
@@ -152,8 +170,11 @@ def _fast_bodies(documents: Sequence[Document], tokenizer: Any, words: bool) -> 
     return bodies
 
 
-def _word_starts(words: Sequence[tuple[int, int]], offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
-    """(word index, first overlapping token, token after the last one) of each word, from left to right.
+def _word_starts(
+    words: Sequence[tuple[int, int]], offsets: Sequence[tuple[int, int]]
+) -> list[tuple[int, int, int]]:
+    """(word index, first overlapping token, token after the last one) of each word, from left to
+    right.
 
     A word that no token overlaps (all its characters dropped by the tokenizer) has no entry.
     """
@@ -175,7 +196,9 @@ def _word_starts(words: Sequence[tuple[int, int]], offsets: Sequence[tuple[int, 
 
 def _slow_body(document: Document, tokenizer: PreTrainedTokenizerBase, words: bool) -> Body:
     if not words:
-        return list(tokenizer(document.text, add_special_tokens=False, verbose=False)["input_ids"]), []
+        return list(
+            tokenizer(document.text, add_special_tokens=False, verbose=False)["input_ids"]
+        ), []
     ids: list[int] = []
     starts: list[tuple[int, int, int]] = []
     for word, (start, end) in enumerate(document.tokens):

@@ -21,14 +21,17 @@ _ARXIV = re.compile(r"\barXiv:(\d{4}\.\d{4,5})")
 
 @dataclass(frozen=True, slots=True)
 class CitedWork:
-    """One cited work. fields: BibTeX field -> plain text; a text that could not be taken apart is in `note`."""
+    """One cited work. fields: BibTeX field -> plain text; a text that could not be taken apart is
+    in `note`.
+    """
 
     key: str
     fields: tuple[tuple[str, str], ...]
 
 
 def bibtex(infos: Iterable[TaskInfo]) -> str:
-    """Entries in order of first use. A citation in an unknown form becomes a ``note`` as it stands."""
+    """Entries in order of first use. A citation in an unknown form becomes a ``note`` as it
+    stands."""
     tasks_of: dict[CitedWork, list[str]] = {}
     for info in infos:
         for work in works_of(info):
@@ -45,7 +48,8 @@ def bibtex(infos: Iterable[TaskInfo]) -> str:
 
 
 def works_of(info: TaskInfo) -> Iterator[CitedWork]:
-    """The works of one task's citation; none for a task whose spec is not available or names none."""
+    """The works of one task's citation; none for a task whose spec is not available or names
+    none."""
     spec = info.spec
     if spec is None or not spec.citation.strip():
         return
@@ -78,17 +82,23 @@ def _work(text: str, info: TaskInfo) -> CitedWork:
 def _value(field: str, text: str) -> str:
     """What stands between the braces of a field."""
     if field in ("doi", "url", "eprint"):
-        return _bare(text)  # read letter by letter by BibTeX styles: an escape would break the address
+        return _bare(
+            text
+        )  # read letter by letter by BibTeX styles: an escape would break the address
     if field == "title":
         return f"{{{escaped(text)}}}"  # capitals stay
     if field == "author":
         # a surname of several words is one name
-        return " and ".join(f"{{{escaped(a)}}}" if " " in a else escaped(a) for a in text.split(" and "))
+        return " and ".join(
+            f"{{{escaped(a)}}}" if " " in a else escaped(a) for a in text.split(" and ")
+        )
     return escaped(text)
 
 
 def _bare(text: str) -> str:
-    return "".join(c for c in " ".join(text.split()) if c not in "\\{}" and unicodedata.category(c)[0] != "C")
+    return "".join(
+        c for c in " ".join(text.split()) if c not in "\\{}" and unicodedata.category(c)[0] != "C"
+    )
 
 
 def _ascii(text: str) -> str:
@@ -96,5 +106,7 @@ def _ascii(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text inside a braced field: no brace or command of its own, LaTeX's special characters set as they are."""
+    """Text inside a braced field: no brace or command of its own, LaTeX's special characters set as
+    they are.
+    """
     return "".join(f"\\{c}" if c in "&%$#_" else c for c in _bare(text))

@@ -1,6 +1,7 @@
 """A model's results in the schema of Every Eval Ever (evalevalai.com), aggregate form.
 
-Field names and enumerations are those of version 0.3.0 as its Python package ships it (eval.schema.json).
+Field names and enumerations are those of version 0.3.0 as its Python package ships it
+(eval.schema.json).
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ _METRIC_IDS = {"macro_f1": "f1_macro", "micro_f1": "f1_micro", "weighted_f1": "f
 
 
 def every_eval_ever(model: str, results: Sequence[TaskResult]) -> str:
-    """One JSON document: the model, and a result for every task and average. Scores are fractions."""
+    """One JSON document: the model, and a result for every task and average. Scores are
+    fractions."""
     stamp = max(r.date for r in results)
     seconds = str(int(datetime.fromisoformat(stamp).timestamp()))
     identity = results[0].group.records[0].model
@@ -37,7 +39,10 @@ def every_eval_ever(model: str, results: Sequence[TaskResult]) -> str:
             "source_organization_name": "unknown",
             "evaluator_relationship": "other",
         },
-        "eval_library": {"name": "biobench", "version": results[0].group.records[-1].provenance.biobench},
+        "eval_library": {
+            "name": "biobench",
+            "version": results[0].group.records[-1].provenance.biobench,
+        },
         "model_info": {
             "name": model,
             "id": identity.id,
@@ -63,7 +68,10 @@ def _result(result: TaskResult, row: Row) -> dict[str, Any]:
         method, ends = "Student t over fine-tuning seeds", {"lower": row.low, "upper": row.high}
         uncertainty |= {
             "standard_deviation": row.sd,
-            "standard_error": {"value": row.sd / math.sqrt(row.n_seeds), "method": "over fine-tuning seeds"},
+            "standard_error": {
+                "value": row.sd / math.sqrt(row.n_seeds),
+                "method": "over fine-tuning seeds",
+            },
             "confidence_interval": {**ends, "confidence_level": 0.95, "method": method},
         }
     details = {
@@ -81,7 +89,8 @@ def _result(result: TaskResult, row: Row) -> dict[str, Any]:
         "source_data": _source(result),
         "evaluation_timestamp": result.date,
         "metric_config": {
-            "evaluation_description": f"{NAMES[row.metric]} of the fine-tuned encoder on {result.info.name}",
+            "evaluation_description": f"{NAMES[row.metric]} of the fine-tuned encoder on "
+            f"{result.info.name}",
             "metric_id": _METRIC_IDS.get(row.metric, row.metric),
             "metric_name": NAMES[row.metric],
             "metric_kind": "f1" if row.metric in _METRIC_IDS else row.metric,

@@ -1,7 +1,8 @@
-"""A model's results as metadata for elsewhere: the hub's model card and result files, Every Eval Ever, BibTeX.
+"""A model's results as metadata for elsewhere: the hub's model card and result files, Every Eval
+Ever, BibTeX.
 
-Formats as of huggingface_hub 2.4 (`model-index`, `.eval_results/*.yaml`) and Every Eval Ever 0.3.0. Only full
-runs on the shipped or named specs are exported; limited and overridden ones never are.
+Formats as of huggingface_hub 2.4 (`model-index`, `.eval_results/*.yaml`) and Every Eval Ever 0.3.0.
+Only full runs on the shipped or named specs are exported; limited and overridden ones never are.
 """
 
 from __future__ import annotations
@@ -30,35 +31,49 @@ from biobench.version import __version__
 Format = Literal["model-card", "eval-results", "every-eval-ever", "bibtex"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 BENCHMARK = "biobench/biobench"
-"""Dataset repository that stands for the benchmark on the hub unless another is named. The hub shows result
-files for datasets that are registered as benchmarks (with an `eval.yaml` that lists the task ids)."""
+"""Dataset repository that stands for the benchmark on the hub unless another is named. The hub
+shows result files for datasets that are registered as benchmarks (with an `eval.yaml` that lists
+the task ids).
+"""
 
 
-def export(model: str, format: str, results_dir: str | Path = "results", *, dataset: str | None = None) -> str:
+def export(
+    model: str, format: str, results_dir: str | Path = "results", *, dataset: str | None = None
+) -> str:
     """The results of one of the folder's models, as text.
 
-    model-card: YAML head with a `model-index`, and a table, to be put into a README.md. eval-results: a file
-    for `.eval_results/`; dataset: the benchmark's dataset repository on the hub. every-eval-ever: JSON.
+    model-card: YAML head with a `model-index`, and a table, to be put into a README.md.
+    eval-results: a file for `.eval_results/`; dataset: the benchmark's dataset repository on the
+    hub. every-eval-ever: JSON.
     bibtex: the works that the tasks cite.
     Raises UsageError for an unknown model or format.
     """
     if format not in FORMATS:
         raise UsageError(f"unknown format '{plain(format)}'", hint=suggest(format, list(FORMATS)))
     if dataset is not None and not REPOSITORY.fullmatch(dataset):
-        raise UsageError(f"'{plain(dataset)}' is not a dataset repository", hint="write --dataset ORGANISATION/NAME")
+        raise UsageError(
+            f"'{plain(dataset)}' is not a dataset repository",
+            hint="write --dataset ORGANISATION/NAME",
+        )
     of_model = model_results(load(results_dir), model)
     name = of_model[0].group.model
     if format == "bibtex":
         return bibtex(result.info for result in of_model)
     if format == "every-eval-ever":
         return every_eval_ever(name, of_model)
-    return _model_card(name, of_model) if format == "model-card" else _eval_results(of_model, dataset or BENCHMARK)
+    return (
+        _model_card(name, of_model)
+        if format == "model-card"
+        else _eval_results(of_model, dataset or BENCHMARK)
+    )
 
 
 def _model_card(model: str, results: Sequence[TaskResult]) -> str:
     entries = [
         EvalResult(
-            task_type="token-classification" if traits_of(result.info.type).spans else "text-classification",
+            task_type="token-classification"
+            if traits_of(result.info.type).spans
+            else "text-classification",
             task_name=plain(result.info.name),
             dataset_type=result.hub_repo or result.info.id,
             dataset_name=plain(result.info.name),
@@ -71,7 +86,9 @@ def _model_card(model: str, results: Sequence[TaskResult]) -> str:
         for row in result.rows
     ]
     languages = sorted({r.info.language for r in results if r.info.language})
-    data = ModelCardData(language=languages, model_name=plain(model), eval_results=entries, tags=["biobench"])
+    data = ModelCardData(
+        language=languages, model_name=plain(model), eval_results=entries, tags=["biobench"]
+    )
     lines = [
         "---",
         data.to_yaml(),
@@ -79,7 +96,8 @@ def _model_card(model: str, results: Sequence[TaskResult]) -> str:
         "",
         f"## Results with BioBench {__version__}",
         "",
-        "Percent; ± is half the 95% t interval over seeds, missing where there is one seed or all gave the same score.",
+        "Percent; ± is half the 95% t interval over seeds, missing where there is one seed or all "
+        "gave the same score.",
         "",
         "| task | seeds | " + " | ".join(NAMES[METRICS[a]] for a in AVERAGES) + " |",
         "| --- | ---: | ---: | ---: | ---: |",
@@ -96,7 +114,11 @@ def _eval_results(results: Sequence[TaskResult], dataset: str) -> str:
     entries = []
     for result in results:
         record, row = result.group.records[0], result.rows[0]
-        interval = "" if row.low is None or row.high is None else f", 95% {100 * row.low:.1f} to {100 * row.high:.1f}"
+        interval = (
+            ""
+            if row.low is None or row.high is None
+            else f", 95% {100 * row.low:.1f} to {100 * row.high:.1f}"
+        )
         entries.append(
             EvalResultEntry(
                 dataset_id=dataset,
@@ -104,16 +126,20 @@ def _eval_results(results: Sequence[TaskResult], dataset: str) -> str:
                 value=round(100 * row.mean, 2),
                 date=result.date[:10],
                 notes=(
-                    f"{NAMES[row.metric]}, {seeds_words(row)}{interval}; BioBench {record.provenance.biobench}, "
+                    f"{NAMES[row.metric]}, {seeds_words(row)}{interval}; BioBench "
+                    f"{record.provenance.biobench}, "
                     f"task version {record.task.version}"
                 ),
             )
         )
     head = (
-        "# For .eval_results/ in the model's repository. The hub shows it where the dataset below is registered as a\n"
+        "# For .eval_results/ in the model's repository. The hub shows it where the dataset below "
+        "is registered as a\n"
         "# benchmark that lists these task ids.\n"
     )
-    return head + yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False, allow_unicode=True, width=1_000)
+    return head + yaml.safe_dump(
+        eval_result_entries_to_yaml(entries), sort_keys=False, allow_unicode=True, width=1_000
+    )
 
 
 def seeds_words(row: Row) -> str:

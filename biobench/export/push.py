@@ -1,4 +1,6 @@
-"""A model's results sent to its repository on the hub, as a request that the repository's owners merge."""
+"""A model's results sent to its repository on the hub, as a request that the repository's owners
+merge.
+"""
 
 from __future__ import annotations
 
@@ -18,23 +20,33 @@ _TITLE = "Results with BioBench"
 def push_results(repository: str, text: str, format: str) -> str:
     """The page of the request that adds an exported text to this model's repository.
 
-    model-card: the entries of its `model-index` are added to those of the README there, or replace what has the same
-    task, data set and metric; its other fields and its text stay. A repository without a README gets the whole text.
-    eval-results: the file `.eval_results/biobench.yaml`. Raises UsageError for another format, a name that is no
-    repository and results that are there already, StoreError where the hub refuses.
+    model-card: the entries of its `model-index` are added to those of the README there, or replace
+    what has the same task, data set and metric; its other fields and its text stay. A repository
+    without a README gets the whole text. eval-results: the file `.eval_results/biobench.yaml`.
+    Raises UsageError for another format, a name that is no repository and results that are there
+    already, StoreError where the hub refuses.
     """
     if format not in ("model-card", "eval-results"):
         what = f"format '{plain(format)}' is nothing for a model's repository"
         raise UsageError(what, hint="--push takes model-card and eval-results")
     if not REPOSITORY.fullmatch(repository):
-        raise UsageError(f"'{plain(repository)}' is not a model's repository", hint="write --push ORGANISATION/NAME")
+        raise UsageError(
+            f"'{plain(repository)}' is not a model's repository",
+            hint="write --push ORGANISATION/NAME",
+        )
     try:
-        page = _add_entries(repository, text) if format == "model-card" else _add_file(repository, RESULTS_FILE, text)
+        page = (
+            _add_entries(repository, text)
+            if format == "model-card"
+            else _add_file(repository, RESULTS_FILE, text)
+        )
     except client_errors() as error:
         what, hint = explain(error, repository, "model", "main")
         raise StoreError(f"hub model {plain(repository)}: {plain(what)}", hint=hint) from error
     if page is None:
-        raise UsageError(f"{plain(repository)} has these results already", hint="nothing is to be sent")
+        raise UsageError(
+            f"{plain(repository)} has these results already", hint="nothing is to be sent"
+        )
     return page
 
 
@@ -44,7 +56,9 @@ def _add_entries(repository: str, text: str) -> str | None:
     if not HfApi().file_exists(repository, "README.md"):
         return _add_file(repository, "README.md", text)
     entries = {"model-index": yaml.safe_load(text.split("---\n")[1])["model-index"]}
-    commit = metadata_update(repository, entries, overwrite=True, create_pr=True, commit_message=_TITLE)
+    commit = metadata_update(
+        repository, entries, overwrite=True, create_pr=True, commit_message=_TITLE
+    )
     return getattr(commit, "pr_url", None)
 
 
@@ -52,4 +66,6 @@ def _add_file(repository: str, path: str, text: str) -> str | None:
     from huggingface_hub import CommitOperationAdd, HfApi
 
     operation = CommitOperationAdd(path, text.encode())
-    return HfApi().create_commit(repository, [operation], commit_message=_TITLE, create_pr=True).pr_url
+    return (
+        HfApi().create_commit(repository, [operation], commit_message=_TITLE, create_pr=True).pr_url
+    )

@@ -37,13 +37,16 @@ class TaskResult:
         if self.info.spec is None:
             return None
         used = {r.task.source for r in self.group.records}
-        repos = {s.hub.repo for s in self.info.spec.all_sources if s.id in used and s.hub is not None}
+        repos = {
+            s.hub.repo for s in self.info.spec.all_sources if s.id in used and s.hub is not None
+        }
         return repos.pop() if len(repos) == 1 else None
 
 
 def model_results(results: Results, model: str) -> list[TaskResult]:
-    """The full runs of a model (as the report names it, with or without its revision, or its folder), in the
-    order of the catalogue. Raises UsageError where there are none."""
+    """The full runs of a model (as the report names it, with or without its revision, or its
+    folder), in the order of the catalogue. Raises UsageError where there are none.
+    """
     entrant = find_entrants([model], results)[0]
     if entrant.is_published:
         what = f"'{entrant.label}' has no runs here, its scores are published ones"
@@ -72,5 +75,7 @@ def model_results(results: Results, model: str) -> list[TaskResult]:
         if task in full and len(rows[task]) == (len(AVERAGES) if has_f1(info.type) else 1)
     ]
     if not listed:
-        raise UsageError(f"the records of '{entrant.label}' have no scores", hint="run `biobench rescore`")
+        raise UsageError(
+            f"the records of '{entrant.label}' have no scores", hint="run `biobench rescore`"
+        )
     return listed

@@ -1,7 +1,8 @@
-"""What of the encoder is trained (all of it, its top layers, or an adapter), and AdamW with the rates of both parts.
+"""What of the encoder is trained (all of it, its top layers, or an adapter), and AdamW with the
+rates of both parts.
 
-The encoder is changed for the time of a run and is itself again at its end, with an adapter's update merged into the
-weights that it adapts. So nothing behind the loop needs to know of it.
+The encoder is changed for the time of a run and is itself again at its end, with an adapter's
+update merged into the weights that it adapts. So nothing behind the loop needs to know of it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ _ATTENTION = re.compile(r"(?:^|[._])(?:attn|attention|self_attn)(?:[._]|$)")
 
 @contextmanager
 def adapted(network: Network, recipe: Training) -> Iterator[None]:
-    """Make the encoder train as the recipe says, and plain again at the end, merged. Raises TrainingError."""
+    """Make the encoder train as the recipe says, and plain again at the end, merged. Raises
+    TrainingError.
+    """
     model = network.encoder.model
     tuner: Any = None
     if recipe.top_layers is not None:
@@ -83,7 +86,9 @@ def rate(step: int, total: int, recipe: Training) -> float:
 
 
 def layer_of(name: str, layers: int) -> int:
-    """The height of a weight of the encoder: 0 for embeddings, 1 to `layers`, above them layers + 1."""
+    """The height of a weight of the encoder: 0 for embeddings, 1 to `layers`, above them layers +
+    1.
+    """
     match = _LAYER.search(name)
     if match:
         return int(match[1]) + 1
@@ -106,7 +111,8 @@ def _freeze_below(model: nn.Module, top: int) -> None:
     layers = count_layers(model)
     if top > layers:
         raise TrainingError(
-            f"training.top_layers {top} is more than the encoder's {layers} layers", hint="give a smaller number"
+            f"training.top_layers {top} is more than the encoder's {layers} layers",
+            hint="give a smaller number",
         )
     for name, parameter in model.named_parameters():
         height = layer_of(name, layers)
@@ -116,7 +122,9 @@ def _freeze_below(model: nn.Module, top: int) -> None:
 def _with_adapter(model: nn.Module, adapter: Adapter) -> Any:
     """peft's tuner around the encoder, whose layers it has changed in place."""
     if find_spec("peft") is None:
-        raise TrainingError("training.adapter: peft is not installed", hint="pip install 'biobench[adapters]'")
+        raise TrainingError(
+            "training.adapter: peft is not installed", hint="pip install 'biobench[adapters]'"
+        )
     peft: Any = import_module("peft")
     targets = _targets(model, adapter)
     if adapter.method == "ia3":
@@ -133,14 +141,20 @@ def _with_adapter(model: nn.Module, adapter: Adapter) -> Any:
 
 
 def _targets(model: nn.Module, adapter: Adapter) -> list[str]:
-    """Full names of the linear layers that get an adapter. Raises TrainingError where there are none."""
+    """Full names of the linear layers that get an adapter. Raises TrainingError where there are
+    none.
+    """
     linear = [name for name, module in model.named_modules() if isinstance(module, nn.Linear)]
     if adapter.targets == "attention":
         names = [name for name in linear if _ATTENTION.search(name)]
     elif adapter.targets == "linear":
         names = linear
     else:
-        names = [name for name in linear if any(f".{name}".endswith(f".{wanted}") for wanted in adapter.targets)]
+        names = [
+            name
+            for name in linear
+            if any(f".{name}".endswith(f".{wanted}") for wanted in adapter.targets)
+        ]
     if not names:
         raise TrainingError(
             f"training.adapter.targets {adapter.targets} names no linear layer of this encoder",

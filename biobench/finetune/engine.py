@@ -1,7 +1,7 @@
 """One checkpoint fine-tuned on one task for any number of seeds.
 
-The encoder is loaded and proved once; each seed starts from a copy of its weights saved in memory, and from
-the same encoded documents.
+The encoder is loaded and proved once; each seed starts from a copy of its weights saved in memory,
+and from the same encoded documents.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ def load_encoder(checkpoint: Checkpoint, device: torch.device) -> LoadedEncoder:
     Raises ModelError, and RunStoppedError as soon as a signal asks to stop.
     """
     if device.index is not None:
-        torch.cuda.set_device(device)  # kernels and libraries that are given no device use the current one
+        torch.cuda.set_device(
+            device
+        )  # kernels and libraries that are given no device use the current one
     tokenizer = load_tokenizer(checkpoint)
     model = load_base(checkpoint, torch.float32)
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
@@ -65,7 +67,8 @@ def load_encoder(checkpoint: Checkpoint, device: torch.device) -> LoadedEncoder:
         if is_out_of_memory(error):
             raise
         raise ModelError(
-            f"the model does not run on token ids alone: {' '.join(str(error).split()) or type(error).__name__}",
+            f"the model does not run on token ids alone: "
+            f"{' '.join(str(error).split()) or type(error).__name__}",
             hint="give an encoder of text that AutoModel loads and that needs no other input",
             file=checkpoint.folder,
         ) from error
@@ -82,17 +85,24 @@ def new_network(loaded: LoadedEncoder, prepared: Prepared) -> Network:
 
 @contextmanager
 def deterministic(device: torch.device) -> Iterator[None]:
-    """Meanwhile CUDA's kernels sum in one order wherever they have such a way; afterwards what was set before is set.
+    """Meanwhile CUDA's kernels sum in one order wherever they have such a way; afterwards what was
+    set before is set.
 
-    The kernels of a CPU always do, for a given number of threads. The backward pass of torch's own flash attention has
-    no such way and runs as it is (`warn_only`); flash-attn's is asked for it (`core.attention`).
+    The kernels of a CPU always do, for a given number of threads. The backward pass of torch's own
+    flash attention has no such way and runs as it is (`warn_only`); flash-attn's is asked for it
+    (`core.attention`).
     """
     if device.type != "cuda":
         yield
         return
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS reads it when it is first used
+    os.environ.setdefault(
+        "CUBLAS_WORKSPACE_CONFIG", ":4096:8"
+    )  # cuBLAS reads it when it is first used
     filling = torch.utils.deterministic
-    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    before = (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
     filled = filling.fill_uninitialized_memory  # type: ignore[attr-defined]
     torch.use_deterministic_algorithms(True, warn_only=True)
     # The switch also fills every fresh tensor, which no run here needs and every step pays.
@@ -114,9 +124,9 @@ def finetune(
 ) -> Outcome:
     """Fine-tune from the initial weights with this seed, or continue from what `keep` holds.
 
-    A loss that is not finite in bf16 repeats the run in fp32. Of a probe the frozen encoder's states are kept, which
-    take nearly all of its time. Raises TrainingError, and ModelError where the first token is to stand for a text that
-    it does not see.
+    A loss that is not finite in bf16 repeats the run in fp32. Of a probe the frozen encoder's
+    states are kept, which take nearly all of its time. Raises TrainingError, and ModelError where
+    the first token is to stand for a text that it does not see.
     """
     _check_pooling(loaded.encoder, prepared.spec)
     with deterministic(loaded.encoder.device):
@@ -132,7 +142,9 @@ def finetune(
             precision, backoffs = saved["precision"], saved["backoffs"]
         while True:
             loaded.encoder.load_state_dict(loaded.initial)
-            loaded.encoder.zero_grad(set_to_none=True)  # a run that was abandoned leaves its gradients behind
+            loaded.encoder.zero_grad(
+                set_to_none=True
+            )  # a run that was abandoned leaves its gradients behind
             loaded.encoder.paths.clear()
             head_seed = prepared.spec.training.head_seed
             torch.manual_seed(seed if head_seed is None else head_seed)
@@ -142,7 +154,9 @@ def finetune(
             budget = micro_batch_tokens(network.device)
             try:
                 with adapted(network, prepared.spec.training):
-                    return Run(network, prepared, seed, precision, budget, backoffs, progress, keep).train(saved)
+                    return Run(
+                        network, prepared, seed, precision, budget, backoffs, progress, keep
+                    ).train(saved)
             except NonFiniteLossError as error:
                 saved = None
                 if keep is not None:
@@ -150,7 +164,8 @@ def finetune(
                 if precision == "fp32":
                     raise TrainingError(
                         f"the loss is not finite in fp32 ({error})",
-                        hint="lower --set training.learning_rate, or check the checkpoint's weights",
+                        hint="lower --set training.learning_rate, or check the checkpoint's "
+                        "weights",
                     ) from error
                 precision = "fp32"
                 backoffs.append(f"non-finite loss at {error}: run repeated in fp32")
@@ -163,7 +178,8 @@ def _check_pooling(encoder: Encoder, spec: TaskSpec) -> None:
         key, pooling = "probe.pooling", spec.probe.pooling
     if spec.head.kind == "sequence" and pooling == "cls" and not encoder.first_token_reads:
         raise ModelError(
-            f"{key} is cls, but this encoder's first token sees nothing of the text, as under causal attention",
+            f"{key} is cls, but this encoder's first token sees nothing of the text, as under "
+            f"causal attention",
             hint=f"use --set {key}=mean",
         )
 
@@ -176,7 +192,9 @@ def _probe(
     progress: Progress,
     keep: Savepoint | None,
 ) -> Outcome:
-    """What the frozen encoder's states give; they are computed by the first seed and shared by the others."""
+    """What the frozen encoder's states give; they are computed by the first seed and shared by the
+    others.
+    """
     spec, ranked = prepared.spec.probe, prepared.kind.ranked
     if spec is not None and spec.kind == "similarity" and not ranked:
         tokenizer = load_tokenizer(loaded.checkpoint)

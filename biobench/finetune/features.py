@@ -1,8 +1,9 @@
 """States of a frozen encoder, computed once for a task and shared by all probe seeds.
 
-Kept are few states only, in half precision. Sequence tasks: one vector a window, or the first token and
-`segments` means, so that memory does not grow with the length of the documents. Token tasks: one vector a word,
-that of its first sub-token, which is what the fine-tuned head reads too.
+Kept are few states only, in half precision. Sequence tasks: one vector a window, or the first token
+and
+`segments` means, so that memory does not grow with the length of the documents. Token tasks: one
+vector a word, that of its first sub-token, which is what the fine-tuned head reads too.
 """
 
 from __future__ import annotations
@@ -43,14 +44,22 @@ def unit_bounds(split: Split, *, words: bool) -> NDArray[np.int64]:
 class Features:
     """A pass of the frozen encoder over all splits, and what it has encoded so far.
 
-    states: of each split (units, vectors, width) on the CPU; real: (units, vectors) which of them are real.
-    wanted, precision: what the states were asked for and are computed in. budget: tokens of a micro-batch. backoffs:
-    changes forced by memory or by values that are not finite. ended: micro-batches that are encoded, in the order of
-    the splits and within each in that of `inference_order`. seconds, tokens: what the pass cost, earlier processes
-    included. resumed: how often it was resumed from disk. earlier: seconds of those processes.
+    states: of each split (units, vectors, width) on the CPU; real: (units, vectors) which of them
+    are real.
+    wanted, precision: what the states were asked for and are computed in. budget: tokens of a
+    micro-batch. backoffs: changes forced by memory or by values that are not finite. ended:
+    micro-batches that are encoded, in the order of the splits and within each in that of
+    `inference_order`. seconds, tokens: what the pass cost, earlier processes included. resumed: how
+    often it was resumed from disk. earlier: seconds of those processes.
     """
 
-    def __init__(self, encoder: Encoder, prepared: Prepared, precision: Precision, splits: Mapping[str, Split]) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        prepared: Prepared,
+        precision: Precision,
+        splits: Mapping[str, Split],
+    ) -> None:
         assert prepared.spec.probe is not None
         self.encoder, self.prepared, self.splits, self.wanted = encoder, prepared, splits, precision
         self.probe, self.words = prepared.spec.probe, prepared.kind.words
@@ -67,7 +76,9 @@ class Features:
         return self.prepared is prepared and self.wanted == precision
 
     def mark(self, outcome: Outcome) -> Outcome:
-        """`outcome` of the run that these states were computed for, with what earlier processes did for them."""
+        """`outcome` of the run that these states were computed for, with what earlier processes did
+        for them.
+        """
         outcome.record = outcome.record.model_copy(update={"resumed": self.resumed})
         outcome.earlier_seconds += self.earlier
         return outcome
@@ -75,7 +86,9 @@ class Features:
     def restart(self, why: str | None = None) -> None:
         """Forget what is encoded."""
         self.backoffs += [] if why is None else [why]
-        vectors = 1 + self.probe.segments if self.probe.pooling == "attention" and not self.words else 1
+        vectors = (
+            1 + self.probe.segments if self.probe.pooling == "attention" and not self.words else 1
+        )
         for name, split in self.splits.items():
             units = int(unit_bounds(split, words=self.words)[-1])
             self.states[name] = torch.zeros(units, vectors, self.encoder.width, dtype=torch.float16)
@@ -87,7 +100,9 @@ class Features:
         done = number = 0
         for name, split in self.splits.items():
             begins = unit_bounds(split, words=self.words)
-            for part in inference_order(split.lengths, self.budget, padded=self.encoder.attention != "packed"):
+            for part in inference_order(
+                split.lengths, self.budget, padded=self.encoder.attention != "packed"
+            ):
                 number += 1
                 done += sum(split.lengths[i] for i in part)
                 if number <= self.ended:
@@ -96,7 +111,12 @@ class Features:
                 self.ended = number
                 stops = STOP()
                 if keep is not None and (stops or keep.due()):
-                    keep.save(lambda: {**{name: getattr(self, name) for name in _SAVED}, "earlier": self.spent()})
+                    keep.save(
+                        lambda: {
+                            **{name: getattr(self, name) for name in _SAVED},
+                            "earlier": self.spent(),
+                        }
+                    )
                 if stops:
                     raise RunStoppedError
                 progress(done, self.tokens, "tokens encoded")
@@ -105,15 +125,26 @@ class Features:
         """Seconds of this process and those before it."""
         return self.earlier + time.perf_counter() - self.began
 
-    def _encode(self, name: str, split: Split, part: Sequence[int], begins: NDArray[np.int64]) -> None:
-        sequences, types = [split.encoded[i].ids for i in part], [split.encoded[i].types for i in part]
-        with torch.autocast(self.encoder.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
+    def _encode(
+        self, name: str, split: Split, part: Sequence[int], begins: NDArray[np.int64]
+    ) -> None:
+        sequences, types = (
+            [split.encoded[i].ids for i in part],
+            [split.encoded[i].types for i in part],
+        )
+        with torch.autocast(
+            self.encoder.device.type, torch.bfloat16, enabled=self.precision == "bf16"
+        ):
             hidden = self.encoder(sequences, types)
-        for i, rows in zip(part, torch.split(hidden.float(), [len(s) for s in sequences]), strict=True):
+        for i, rows in zip(
+            part, torch.split(hidden.float(), [len(s) for s in sequences]), strict=True
+        ):
             units = slice(int(begins[i]), int(begins[i + 1]))
             first = torch.from_numpy(np.array(split.encoded[i].first)).to(rows.device)
             kept = rows[first][:, None] if self.words else self._pooled(rows)[None]
-            self.states[name][units, : kept.shape[1]] = kept.clamp(-_LARGEST, _LARGEST).to("cpu", torch.float16)
+            self.states[name][units, : kept.shape[1]] = kept.clamp(-_LARGEST, _LARGEST).to(
+                "cpu", torch.float16
+            )
             self.real[name][units, : kept.shape[1]] = True
 
     def _pooled(self, rows: Tensor) -> Tensor:
@@ -122,9 +153,16 @@ class Features:
             return rows[:1]
         if self.probe.pooling == "mean":
             return rows.mean(0, keepdim=True)
-        edges = np.linspace(0, len(rows), min(self.probe.segments, len(rows)) + 1).round().astype(int)
+        edges = (
+            np.linspace(0, len(rows), min(self.probe.segments, len(rows)) + 1).round().astype(int)
+        )
         return torch.cat(
-            [rows[:1], torch.stack([piece.mean(0) for piece in torch.split(rows, np.diff(edges).tolist())])]
+            [
+                rows[:1],
+                torch.stack(
+                    [piece.mean(0) for piece in torch.split(rows, np.diff(edges).tolist())]
+                ),
+            ]
         )
 
 
@@ -139,8 +177,9 @@ def extract(
 ) -> Features:
     """Run the encoder once over all splits, or continue from what `keep` holds.
 
-    splits: what is encoded in their place, by the names that the states get. Asked to stop, it saves what is encoded
-    and raises RunStoppedError. Raises TrainingError where the states are not finite in fp32.
+    splits: what is encoded in their place, by the names that the states get. Asked to stop, it
+    saves what is encoded and raises RunStoppedError. Raises TrainingError where the states are not
+    finite in fp32.
     """
     encoder.train(False)
     all_splits = {"train": prepared.train, "validation": prepared.validation, "test": prepared.test}
@@ -164,6 +203,8 @@ def extract(
             work.seconds = work.spent()
             return work
         if work.precision == "fp32":
-            raise TrainingError("the encoder's states are not finite in fp32", hint="check the checkpoint's weights")
+            raise TrainingError(
+                "the encoder's states are not finite in fp32", hint="check the checkpoint's weights"
+            )
         work.precision = "fp32"
         work.restart("states that are not finite: computed again in fp32")

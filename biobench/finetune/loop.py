@@ -1,11 +1,12 @@
 """The fine-tuning loop: one network, one task, one seed.
 
-A step takes the recipe's batch whatever the micro-batches; gradients are those of the batch's mean loss.
-After each epoch (or every k steps) the validation score decides; the best weights stay in memory and are
-the ones that predict the test split. A non-finite loss restarts the run in fp32; an out-of-memory halves
-the micro-batch and repeats the step. Both are recorded, and neither changes the effective batch. On an
-accelerator the host queues steps and reads their losses late, so that the device never waits for it. With a
-savepoint the state between two steps is kept on disk, and a killed run resumes from it, bit by bit.
+A step takes the recipe's batch whatever the micro-batches; gradients are those of the batch's mean
+loss. After each epoch (or every k steps) the validation score decides; the best weights stay in
+memory and are the ones that predict the test split. A non-finite loss restarts the run in fp32; an
+out-of-memory halves the micro-batch and repeats the step. Both are recorded, and neither changes
+the effective batch. On an accelerator the host queues steps and reads their losses late, so that
+the device never waits for it. With a savepoint the state between two steps is kept on disk, and a
+killed run resumes from it, bit by bit.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ from biobench.schema.record import CurvePoint, TrainingRecord
 Progress = Callable[[int, int, str], None]
 """(steps done, steps in all, what is happening: text, or a `ProgressNote`)."""
 READ_EVERY = 50
-"""Steps after which their losses are read from an asynchronous device; a loss that is not finite is seen then."""
+"""Steps after which their losses are read from an asynchronous device; a loss that is not finite is
+seen then.
+"""
 _SMALLEST_BUDGET = 16
 
 
@@ -49,8 +52,10 @@ class NonFiniteLossError(Exception):
 class Outcome:
     """What a run gave: test predictions, the record of the training, seconds and tokens.
 
-    best_score, threshold, network: the selection score on validation, and the weights that reached it.
-    earlier_seconds: what of the run's time was spent by processes that were killed, up to their last savepoint.
+    best_score, threshold, network: the selection score on validation, and the weights that reached
+    it.
+    earlier_seconds: what of the run's time was spent by processes that were killed, up to their
+    last savepoint.
     """
 
     predictions: list[Prediction]
@@ -68,8 +73,10 @@ class Outcome:
 class _State:
     """What changes from step to step, except weights, optimiser and random numbers.
 
-    losses: of the steps since the last validation. best_score: begins below every score, correlations included.
-    seconds: of killed processes, without writing of savepoints. resumed: how often the run was resumed from disk.
+    losses: of the steps since the last validation. best_score: begins below every score,
+    correlations included.
+    seconds: of killed processes, without writing of savepoints. resumed: how often the run was
+    resumed from disk.
     """
 
     step: int = 0
@@ -119,8 +126,12 @@ class Run:
         self.weights = None if weights is None else weights.to(self.device)
 
     def train(self, saved: dict[str, Any] | None = None) -> Outcome:
-        """Train, restore the best weights, predict the test split. saved: a savepoint's state to continue from."""
-        with trained_rows(self.network.encoder, [e.ids for e in self.prepared.train.encoded]) as rows:
+        """Train, restore the best weights, predict the test split. saved: a savepoint's state to
+        continue from.
+        """
+        with trained_rows(
+            self.network.encoder, [e.ids for e in self.prepared.train.encoded]
+        ) as rows:
             self.rows = rows
             return self.finish(stopped=self.fit(saved))
 
@@ -173,11 +184,14 @@ class Run:
         return False
 
     def _batches(self, done: int) -> Iterator[list[int]]:
-        """Batches of the whole run after the first `done`, epoch after epoch, cut at the last step."""
+        """Batches of the whole run after the first `done`, epoch after epoch, cut at the last
+        step."""
         epoch, recipe, lengths = done // self.per_epoch, self.recipe, self.prepared.train.lengths
         step = epoch * self.per_epoch
         while True:
-            for batch in epoch_order(lengths, recipe.batch_size, self.order_seed, epoch, recipe.batching):
+            for batch in epoch_order(
+                lengths, recipe.batch_size, self.order_seed, epoch, recipe.batching
+            ):
                 if step == self.total:
                     return
                 step += 1
@@ -188,7 +202,8 @@ class Run:
     def _backward(self, batch: list[int]) -> Tensor:
         """Gradients of the batch's mean loss; the loss.
 
-        Halves the micro-batch when memory does not suffice, and goes on with plain layers when compiled ones fail.
+        Halves the micro-batch when memory does not suffice, and goes on with plain layers when
+        compiled ones fail.
         """
         while True:
             draws = random_state(self.device)
@@ -208,13 +223,17 @@ class Run:
                 torch.cuda.empty_cache()
             set_random_state(draws, self.device)
             if short:
-                self.budget = min(self.budget, sum(self.prepared.train.lengths[i] for i in batch)) // 2
+                self.budget = (
+                    min(self.budget, sum(self.prepared.train.lengths[i] for i in batch)) // 2
+                )
                 self.backoffs.append(f"out of memory: micro-batch cut to {self.budget} tokens")
 
     def _backward_once(self, batch: list[int]) -> Tensor:
         """The loss, () in fp64 on the device; nothing here waits for it."""
         split, spec, kind = self.prepared.train, self.prepared.spec, self.prepared.kind
-        terms = kind.terms(spec, [split.targets[i] for i in batch], [len(split.encoded[i].words) for i in batch])
+        terms = kind.terms(
+            spec, [split.targets[i] for i in batch], [len(split.encoded[i].words) for i in batch]
+        )
         cut = cut_packed if self.network.attention == "packed" else cut_padded
         total = torch.zeros((), dtype=torch.float64, device=self.device)
         self.network.train()
@@ -230,7 +249,9 @@ class Run:
         return total
 
     def _read_losses(self) -> None:
-        """Bring the losses of the last steps to the host. Raises NonFiniteLossError for the first that is none."""
+        """Bring the losses of the last steps to the host. Raises NonFiniteLossError for the first
+        that is none.
+        """
         losses = torch.stack(self.unread).tolist() if self.unread else []
         self.unread = []
         for step, loss in enumerate(losses, start=self.state.step - len(losses) + 1):
@@ -239,12 +260,16 @@ class Run:
         self.state.losses += losses
 
     def _tell(self) -> None:
-        """The last loss, a savepoint that could not be written, and once for an encoder what is slow and why."""
+        """The last loss, a savepoint that could not be written, and once for an encoder what is
+        slow and why.
+        """
         state, encoder = self.state, self.network.encoder
         loss = f"loss {state.losses[-1]:.3f}" if state.losses else "loss not read yet"
         problem = None if self.keep is None else self.keep.problem
         self.progress(
-            state.step, self.total, loss + ("" if problem is None else f" (cannot be resumed later: {problem})")
+            state.step,
+            self.total,
+            loss + ("" if problem is None else f" (cannot be resumed later: {problem})"),
         )
         for part, reason in encoder.slow_parts().items():
             if part not in encoder.warned:
@@ -272,9 +297,18 @@ class Run:
         )
         score = scores[prepared.spec.selection]
         if score > state.best_score:
-            state.best_score, state.best_step, state.threshold, state.waited = score, step, threshold, 0
+            state.best_score, state.best_step, state.threshold, state.waited = (
+                score,
+                step,
+                threshold,
+                0,
+            )
             last = step == self.total
-            state.best_weights = None if last else {k: v.detach().clone() for k, v in self.network.state_dict().items()}
+            state.best_weights = (
+                None
+                if last
+                else {k: v.detach().clone() for k, v in self.network.state_dict().items()}
+            )
         else:
             state.waited += 1
         state.evaluation_seconds += time.perf_counter() - began
@@ -307,7 +341,9 @@ class Run:
         )
         evaluation = state.evaluation_seconds + time.perf_counter() - testing
         best = (state.best_score, state.threshold, self.network)
-        return Outcome(predictions, record, train_seconds, evaluation, state.tokens, *best, state.seconds)
+        return Outcome(
+            predictions, record, train_seconds, evaluation, state.tokens, *best, state.seconds
+        )
 
     def _seconds(self) -> float:
         """Of the run so far, by this process and those before it, without writing of savepoints."""
@@ -315,7 +351,9 @@ class Run:
         return self.state.seconds + time.perf_counter() - self.began - writing
 
     def _saved_state(self, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-        """Everything that the next step depends on, and what the record tells of the steps before it."""
+        """Everything that the next step depends on, and what the record tells of the steps before
+        it.
+        """
         state = {f.name: getattr(self.state, f.name) for f in fields(_State)}
         return {
             "state": {**state, "seconds": self._seconds()},
@@ -334,7 +372,9 @@ class Run:
             setattr(self.state, name, value)
         self.state.resumed += 1
         if self.state.best_weights is not None:
-            self.state.best_weights = {k: v.to(self.device) for k, v in self.state.best_weights.items()}
+            self.state.best_weights = {
+                k: v.to(self.device) for k, v in self.state.best_weights.items()
+            }
         self.network.load_state_dict(saved["network"])
         if self.rows is not None:
             self.rows.pending = saved["rows"]
@@ -346,8 +386,12 @@ class Run:
         self.progress(self.state.step, self.total, ProgressNote("resumed"))
 
 
-def resumed_state(keep: Savepoint | None, progress: Progress, total: int = 1) -> dict[str, Any] | None:
-    """What the savepoint holds, None where there is nothing to continue from; says why a file is not used."""
+def resumed_state(
+    keep: Savepoint | None, progress: Progress, total: int = 1
+) -> dict[str, Any] | None:
+    """What the savepoint holds, None where there is nothing to continue from; says why a file is
+    not used.
+    """
     saved = None if keep is None else keep.load()
     if keep is not None and keep.refusal is not None:
         progress(0, total, ProgressNote(f"starts again: {keep.refusal}"))
@@ -356,7 +400,9 @@ def resumed_state(keep: Savepoint | None, progress: Progress, total: int = 1) ->
 
 def random_state(device: torch.device) -> tuple[Tensor, Tensor | None]:
     """State of the generators of the host and of a CUDA device."""
-    return torch.get_rng_state(), torch.cuda.get_rng_state(device) if device.type == "cuda" else None
+    return torch.get_rng_state(), torch.cuda.get_rng_state(
+        device
+    ) if device.type == "cuda" else None
 
 
 def set_random_state(state: tuple[Tensor, Tensor | None], device: torch.device) -> None:

@@ -1,4 +1,6 @@
-"""Encoder and head as one network, and from the network to predictions, the same way for validation and test."""
+"""Encoder and head as one network, and from the network to predictions, the same way for validation
+and test.
+"""
 
 from __future__ import annotations
 
@@ -39,20 +41,29 @@ class Network(nn.Module):
         return self.encoder.device
 
     def forward(self, encoded: Sequence[Encoded]) -> Any:
-        """What the head gives: logits (fp32), one row per visible word or per window; or the scores of spans."""
+        """What the head gives: logits (fp32), one row per visible word or per window; or the scores
+        of spans.
+        """
         lengths = [len(e) for e in encoded]
         hidden = self.encoder([e.ids for e in encoded], [e.types for e in encoded])
         begins = np.cumsum([0, *lengths[:-1]])
         first, stop = (
             to_device(np.concatenate(rows), hidden.device)
-            for rows in zip(*((e.first + b, e.stop + b) for e, b in zip(encoded, begins, strict=True)), strict=True)
+            for rows in zip(
+                *((e.first + b, e.stop + b) for e, b in zip(encoded, begins, strict=True)),
+                strict=True,
+            )
         )
         tokens = sum(int((e.stop - e.first).sum()) for e in encoded)
-        return self.head(hidden, Units(first, stop, [len(e.words) for e in encoded], lengths, tokens))
+        return self.head(
+            hidden, Units(first, stop, [len(e.words) for e in encoded], lengths, tokens)
+        )
 
 
 def settled_precision(encoder: Encoder, precision: Precision) -> tuple[Precision, list[str]]:
-    """The precision that this encoder can run in, and what the record says of it: another precision, or a decoder."""
+    """The precision that this encoder can run in, and what the record says of it: another
+    precision, or a decoder.
+    """
     notes = [] if encoder.first_token_reads else ["causal attention: not a bidirectional encoder"]
     if precision == "bf16" and not encoder.runs_in_bf16:
         return "fp32", [*notes, "the encoder does not compute in bf16: run in fp32"]
@@ -75,16 +86,24 @@ def probabilities(
         encoded = [split.encoded[i] for i in part]
         with torch.autocast(network.device.type, torch.bfloat16, enabled=precision == "bf16"):
             logits = network(encoded)
-        for index, piece in zip(part, prepared.kind.answers(prepared, logits, encoded), strict=True):
+        for index, piece in zip(
+            part, prepared.kind.answers(prepared, logits, encoded), strict=True
+        ):
             answers[index] = piece
     return answers
 
 
-def decide(prepared: Prepared, split: Split, answers: Answers, threshold: float) -> list[Prediction]:
+def decide(
+    prepared: Prepared, split: Split, answers: Answers, threshold: float
+) -> list[Prediction]:
     """Predictions from the answers of each document's windows."""
     return [
         prepared.kind.predict(
-            prepared, document, [split.encoded[w] for w in places], [answers[w] for w in places], threshold
+            prepared,
+            document,
+            [split.encoded[w] for w in places],
+            [answers[w] for w in places],
+            threshold,
         )
         for document, places in zip(split.units, split.windows, strict=True)
     ]

@@ -32,7 +32,9 @@ class Prepared(Task):
         return score_task(self.spec, self.data, documents, predictions)
 
 
-def prepare(spec: TaskSpec, data: TaskData, tokenizer: PreTrainedTokenizerBase, window: int) -> Prepared:
+def prepare(
+    spec: TaskSpec, data: TaskData, tokenizer: PreTrainedTokenizerBase, window: int
+) -> Prepared:
     """Encode all splits into `window` tokens and measure what the window cuts off in test."""
     kind = get_kind(spec.type)
     task = Task(spec, data, kind.head_outputs(spec, data.labels))
@@ -43,7 +45,9 @@ def prepare(spec: TaskSpec, data: TaskData, tokenizer: PreTrainedTokenizerBase, 
         for place, document in enumerate(owner):
             windows[document].append(place)
         targets = [kind.target(task, units[d], e) for d, e in zip(owner, encoded, strict=True)]
-        return Split(kept, units, encoded, targets, [len(e) for e in encoded], windows, len(task.outputs))
+        return Split(
+            kept, units, encoded, targets, [len(e) for e in encoded], windows, len(task.outputs)
+        )
 
     recipe = spec.training
     train = split(subset(data.train, recipe.train_fraction, recipe.train_documents))
@@ -56,7 +60,9 @@ def prepare(spec: TaskSpec, data: TaskData, tokenizer: PreTrainedTokenizerBase, 
 
 
 def _windows(prepared: Prepared, tokenizer: PreTrainedTokenizerBase) -> Windows:
-    """What the protocol keeps from the head in test: documents cut, gold lost, and the scores of the best answer."""
+    """What the protocol keeps from the head in test: documents cut, gold lost, and the scores of
+    the best answer.
+    """
     test, window = prepared.test, prepared.windows.max_length
     long = sum(test.encoded[places[0]].truncated for places in test.windows)
     strided = prepared.spec.protocol.long_documents == "stride"

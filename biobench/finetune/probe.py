@@ -1,7 +1,8 @@
-"""Answers from a frozen encoder's states: a trained probe, the cosine of two texts, or the nearest known names.
+"""Answers from a frozen encoder's states: a trained probe, the cosine of two texts, or the nearest
+known names.
 
-A probe is trained by the fine-tuning loop on cached states, for each learning rate once; the best on validation is
-used. The other two learn nothing.
+A probe is trained by the fine-tuning loop on cached states, for each learning rate once; the best
+on validation is used. The other two learn nothing.
 """
 
 from __future__ import annotations
@@ -41,12 +42,18 @@ Cached = dict[str, tuple[Tensor, Tensor]]
 
 
 class ProbeNetwork(Network):
-    """A head on cached states in the place of an encoder with a head; the encoder has no part in it."""
+    """A head on cached states in the place of an encoder with a head; the encoder has no part in
+    it.
+    """
 
-    def __init__(self, encoder: Encoder, head: nn.Module, features: Features, cached: Cached) -> None:
+    def __init__(
+        self, encoder: Encoder, head: nn.Module, features: Features, cached: Cached
+    ) -> None:
         """cached: the features' states and which are real, on the encoder's device."""
         nn.Module.__init__(self)
-        self.__dict__["encoder"] = encoder  # named for its device; its weights are neither trained nor kept
+        self.__dict__["encoder"] = (
+            encoder  # named for its device; its weights are neither trained nor kept
+        )
         self.head, self.cached = head, cached
         self.places: dict[int, tuple[str, int, int]] = {}
         for name, split in features.splits.items():
@@ -62,7 +69,9 @@ class ProbeNetwork(Network):
     def forward(self, encoded: Sequence[Encoded]) -> Tensor:
         """(units, outputs) logits in fp32 of windows of one split, in their order."""
         places = [self.places[id(window)] for window in encoded]
-        rows = torch.from_numpy(np.concatenate([np.arange(begin, end) for _, begin, end in places])).to(self.device)
+        rows = torch.from_numpy(
+            np.concatenate([np.arange(begin, end) for _, begin, end in places])
+        ).to(self.device)
         states, real = (values[rows] for values in self.cached[places[0][0]])
         if self.training:
             return self.head(states, real)  # type: ignore[no-any-return]
@@ -71,12 +80,16 @@ class ProbeNetwork(Network):
 
 
 class ProbeRun(Run):
-    """One learning rate of a probe: AdamW that decays all weights alike, and a rate that falls by the step to 0."""
+    """One learning rate of a probe: AdamW that decays all weights alike, and a rate that falls by
+    the step to 0.
+    """
 
     def optimizer(self) -> torch.optim.Optimizer:
         """A fresh optimiser of the head."""
         return torch.optim.AdamW(
-            self.network.parameters(), lr=self.recipe.learning_rate, weight_decay=self.recipe.weight_decay
+            self.network.parameters(),
+            lr=self.recipe.learning_rate,
+            weight_decay=self.recipe.weight_decay,
         )
 
     def rate(self, step: int) -> float:
@@ -84,16 +97,21 @@ class ProbeRun(Run):
         return self.recipe.learning_rate * (1 - step / self.total)
 
 
-def train_probe(features: Features, prepared: Prepared, seed: int, encoder: Encoder, progress: Progress) -> Outcome:
+def train_probe(
+    features: Features, prepared: Prepared, seed: int, encoder: Encoder, progress: Progress
+) -> Outcome:
     """Train the spec's probe with this seed; the encoder only names width, device and attention.
 
-    The same seed draws the same initial weights and batches for every learning rate. Raises TrainingError
-    where no learning rate gives a finite loss.
+    The same seed draws the same initial weights and batches for every learning rate. Raises
+    TrainingError where no learning rate gives a finite loss.
     """
     began = time.perf_counter()
     probe, training = prepared.spec.probe, prepared.spec.training
     assert probe is not None
-    cached = {n: (s.to(encoder.device), features.real[n].to(encoder.device)) for n, s in features.states.items()}
+    cached = {
+        n: (s.to(encoder.device), features.real[n].to(encoder.device))
+        for n, s in features.states.items()
+    }
     best: Run | None = None
     backoffs, trials = list(features.backoffs), len(probe.learning_rates)
     for number, learning_rate in enumerate(probe.learning_rates):
@@ -103,8 +121,18 @@ def train_probe(features: Features, prepared: Prepared, seed: int, encoder: Enco
         if probe.standardise:
             head.standardise(*cached["train"])
 
-        def tell(done: int, total: int, what: str, number: int = number, learning_rate: float = learning_rate) -> None:
-            progress(number * total + done, trials * total, f"probe, learning rate {learning_rate:g}: {what}")
+        def tell(
+            done: int,
+            total: int,
+            what: str,
+            number: int = number,
+            learning_rate: float = learning_rate,
+        ) -> None:
+            progress(
+                number * total + done,
+                trials * total,
+                f"probe, learning rate {learning_rate:g}: {what}",
+            )
 
         recipe = probe_recipe(training, probe, learning_rate)
         trial = replace(prepared, spec=prepared.spec.model_copy(update={"training": recipe}))
@@ -117,7 +145,9 @@ def train_probe(features: Features, prepared: Prepared, seed: int, encoder: Enco
         if best is None or run.state.best_score > best.state.best_score:
             best = run
     if best is None:
-        raise TrainingError("no learning rate gives a finite loss", hint="lower --set probe.learning_rates")
+        raise TrainingError(
+            "no learning rate gives a finite loss", hint="lower --set probe.learning_rates"
+        )
     train_seconds = time.perf_counter() - began
     testing = time.perf_counter()
     outcome = best.finish(stopped=False)
@@ -129,7 +159,8 @@ def train_probe(features: Features, prepared: Prepared, seed: int, encoder: Enco
             "micro_batch_tokens": features.budget,
         }
     )
-    # The states are computed once for all seeds; each run's cost names them whole, as if it stood alone.
+    # The states are computed once for all seeds; each run's cost names them whole, as if it stood
+    # alone.
     outcome.train_seconds = features.seconds + train_seconds
     outcome.evaluation_seconds = time.perf_counter() - testing
     outcome.train_tokens, outcome.network = features.tokens, None
@@ -137,7 +168,9 @@ def train_probe(features: Features, prepared: Prepared, seed: int, encoder: Enco
 
 
 def probe_recipe(training: Training, probe: Probe, learning_rate: float) -> Training:
-    """The recipe by which the loop trains a probe; the task's weights of positives and seed of the order stay."""
+    """The recipe by which the loop trains a probe; the task's weights of positives and seed of the
+    order stay.
+    """
     return Training(
         epochs=probe.epochs,
         learning_rate=learning_rate,
@@ -157,22 +190,29 @@ def compare_texts(
     progress: Progress,
     keep: Savepoint | None = None,
 ) -> Outcome:
-    """Each text of a pair is encoded by itself and pooled; a cosine of -1 is the scale's low end, 1 its high one.
+    """Each text of a pair is encoded by itself and pooled; a cosine of -1 is the scale's low end, 1
+    its high one.
 
-    Correlations do not depend on that map; errors do. Raises TrainingError where a document is no pair.
+    Correlations do not depend on that map; errors do. Raises TrainingError where a document is no
+    pair.
     """
     halves: dict[str, Split] = {}
     for name in ("validation", "test"):
         documents = getattr(prepared, name).documents
         if any(not d.query for d in documents):
             raise TrainingError(
-                "probe.kind 'similarity' compares two texts, and a document has one", hint="use --set probe.kind=linear"
+                "probe.kind 'similarity' compares two texts, and a document has one",
+                hint="use --set probe.kind=linear",
             )
         for side in ("query", "text"):
-            texts = [replace(d, text=getattr(d, side), query="", tokens=(), tags=()) for d in documents]
+            texts = [
+                replace(d, text=getattr(d, side), query="", tokens=(), tags=()) for d in documents
+            ]
             encoded = encode_documents(texts, tokenizer, prepared.windows.max_length, words=False)
             places = [[i] for i in range(len(texts))]
-            halves[f"{name} {side}"] = Split(texts, texts, encoded, [], [len(e) for e in encoded], places)
+            halves[f"{name} {side}"] = Split(
+                texts, texts, encoded, [], [len(e) for e in encoded], places
+            )
     features = extract(encoder, prepared, precision, progress, halves, keep)
 
     def answers(name: str) -> list[NDArray[Any]]:
@@ -186,8 +226,8 @@ def compare_texts(
 def rank_concepts(features: Features, prepared: Prepared, encoder: Encoder) -> Outcome:
     """For each query the concepts of the candidates, in order of the candidates' cosines with it.
 
-    A concept stands where its most similar candidate stands; equally similar candidates keep their order, as do the
-    concepts of one candidate.
+    A concept stands where its most similar candidate stands; equally similar candidates keep their
+    order, as do the concepts of one candidate.
     """
     known = normalize(features.states["train"][:, 0].float(), dim=-1)
     concepts = [target.tolist() for target in prepared.train.targets]
@@ -197,7 +237,9 @@ def rank_concepts(features: Features, prepared: Prepared, encoder: Encoder) -> O
         rows: list[NDArray[Any]] = []
         for part in torch.split(asked, _CHUNK):
             nearest = torch.argsort(part @ known.T, dim=-1, descending=True, stable=True)
-            rows += [np.array(first_concepts(row, concepts), dtype=np.int64) for row in nearest.tolist()]
+            rows += [
+                np.array(first_concepts(row, concepts), dtype=np.int64) for row in nearest.tolist()
+            ]
         return rows
 
     return _without_training(prepared, features, encoder, answers)
@@ -206,13 +248,17 @@ def rank_concepts(features: Features, prepared: Prepared, encoder: Encoder) -> O
 def _without_training(
     prepared: Prepared, features: Features, encoder: Encoder, answers: Callable[[str], Answers]
 ) -> Outcome:
-    """The outcome of answers that no document was trained for. answers: of the split with this name."""
+    """The outcome of answers that no document was trained for. answers: of the split with this
+    name.
+    """
     began = time.perf_counter()
     probe = prepared.spec.probe
     assert probe is not None
     validated = decide(prepared, prepared.validation, answers("validation"), 0.5)
     scores = prepared.score(prepared.validation.documents, validated).values
-    curve = CurvePoint(step=1, epoch=0.0, train_loss=0.0, validation=prepared.kind.curve(scores), learning_rate=0.0)
+    curve = CurvePoint(
+        step=1, epoch=0.0, train_loss=0.0, validation=prepared.kind.curve(scores), learning_rate=0.0
+    )
     record = TrainingRecord(
         steps=1,
         best_step=1,
@@ -225,4 +271,6 @@ def _without_training(
     )
     predictions = decide(prepared, prepared.test, answers("test"), 0.5)
     seconds = features.seconds + time.perf_counter() - began
-    return Outcome(predictions, record, 0.0, seconds, features.tokens, scores[prepared.spec.selection])
+    return Outcome(
+        predictions, record, 0.0, seconds, features.tokens, scores[prepared.spec.selection]
+    )

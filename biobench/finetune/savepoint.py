@@ -1,9 +1,10 @@
 """The state of a fine-tuning run on disk, so that a killed run continues where it stood.
 
-A run writes its state every few minutes; short runs never do. The file is complete or not there, and is only
-resumed by the same run (the store's key names it) under the same torch and device, and on a CPU with the same
-number of threads, which is set for the rest of the run: the scores are those of a run that nobody killed. It is
-no result: where it cannot be written, the run continues without, and says so.
+A run writes its state every few minutes; short runs never do. The file is complete or not there,
+and is only resumed by the same run (the store's key names it) under the same torch and device, and
+on a CPU with the same number of threads, which is set for the rest of the run: the scores are those
+of a run that nobody killed. It is no result: where it cannot be written, the run continues without,
+and says so.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ _UNREADABLE = (
 class Savepoint:
     """The state file of one run, which only the process that holds the run may touch.
 
-    path: the file. every: seconds of work between two writes; a slow disk makes it longer. command: stands for the
-    command that makes the run. anew: the state that another command left is not used.
+    path: the file. every: seconds of work between two writes; a slow disk makes it longer. command:
+    stands for the command that makes the run. anew: the state that another command left is not
+    used.
     """
 
     def __init__(
@@ -50,7 +52,13 @@ class Savepoint:
         command: float = 0.0,
         anew: bool = False,
     ) -> None:
-        self.path, self.device, self.every, self.command, self.anew = path, device, every, command, anew
+        self.path, self.device, self.every, self.command, self.anew = (
+            path,
+            device,
+            every,
+            command,
+            anew,
+        )
         self.seconds = 0.0
         """What writing has cost in this process."""
         self.problem: str | None = None
@@ -72,7 +80,8 @@ class Savepoint:
     def load(self) -> dict[str, Any] | None:
         """What `save` was given last, on the CPU.
 
-        None where there is nothing that this process may continue from; `refusal` says why there is no using a file.
+        None where there is nothing that this process may continue from; `refusal` says why there is
+        no using a file.
         """
         try:
             with zipfile.ZipFile(self.path) as archive:
@@ -91,15 +100,21 @@ class Savepoint:
         mine, threads = self._origin(), origin.pop("threads", None)
         if origin != mine or (threads is not None and threads > _cores()):
             other = [f"{name} {value}" for name, value in origin.items() if mine.get(name) != value]
-            self.refusal = f"the state on disk was made with {', '.join(other) or f'{threads} threads'}"
+            self.refusal = (
+                f"the state on disk was made with {', '.join(other) or f'{threads} threads'}"
+            )
             return None
         assert isinstance(state, dict)
         if threads is not None:
-            torch.set_num_threads(threads)  # sums depend on their number; the caller restores its own
+            torch.set_num_threads(
+                threads
+            )  # sums depend on their number; the caller restores its own
         return state
 
     def save(self, state: Callable[[], dict[str, Any]]) -> None:
-        """Write what `state` gives (tensors, numbers, text, lists and dicts of them) in place of the last one."""
+        """Write what `state` gives (tensors, numbers, text, lists and dicts of them) in place of
+        the last one.
+        """
         began = time.perf_counter()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -136,7 +151,9 @@ class Savepoint:
             "format": _FORMAT,
             "torch": str(torch.__version__),
             "transformers": metadata.version("transformers"),
-            "device": torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else self.device.type,
+            "device": torch.cuda.get_device_name(self.device)
+            if self.device.type == "cuda"
+            else self.device.type,
         }
 
 

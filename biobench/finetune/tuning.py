@@ -1,4 +1,5 @@
-"""The tuned track: the same trials for every model, the best chosen on validation, test read once at the end.
+"""The tuned track: the same trials for every model, the best chosen on validation, test read once
+at the end.
 
 A trial multiplies the recipe's learning rates by a factor of `training.grid`.
 """
@@ -55,7 +56,9 @@ class _Trials:
     weights: dict[str, Tensor] = field(default_factory=dict)
 
     def add(self, factor: float, spec: TaskSpec, outcome: Outcome) -> None:
-        """A trial has ended. The best has the highest score; ties go to the factor nearest to 1, then the first."""
+        """A trial has ended. The best has the highest score; ties go to the factor nearest to 1,
+        then the first.
+        """
         assert outcome.network is not None
         self.done.append(
             Trial(
@@ -105,9 +108,10 @@ def tuned(
 ) -> Outcome:
     """Fine-tune once for each trial; the best on validation predicts the test split.
 
-    Every model gets the same number of trials, each a whole run of the recipe with other rates. The record is the
-    chosen trial's, with all trials in it; seconds and tokens are those of all trials together. keep: holds the trials
-    that have ended, and the state of the one under way in a part of its own. Raises TrainingError.
+    Every model gets the same number of trials, each a whole run of the recipe with other rates. The
+    record is the chosen trial's, with all trials in it; seconds and tokens are those of all trials
+    together. keep: holds the trials that have ended, and the state of the one under way in a part
+    of its own. Raises TrainingError.
     """
     if prepared.spec.training.encoder == "frozen":
         raise TrainingError("a probe chooses its rate itself", hint="leave out --track tuned")
@@ -136,11 +140,21 @@ def tuned(
     seen = replace(prepared, spec=changed(prepared.spec, trials.factor))
     network = new_network(loaded, seen)
     network.load_state_dict(trials.weights)
-    record = trials.record.model_copy(update={"trials": tuple(trials.done), "resumed": trials.resumed})
+    record = trials.record.model_copy(
+        update={"trials": tuple(trials.done), "resumed": trials.resumed}
+    )
     exact: Precision = "bf16" if record.precision == "bf16" else "fp32"
     with deterministic(network.device):
         chances = probabilities(network, seen, seen.test, exact, record.micro_batch_tokens)
     predictions = decide(seen, seen.test, chances, trials.threshold)
     evaluation = trials.evaluation_seconds + time.perf_counter() - began
     best = (trials.score, trials.threshold, network)
-    return Outcome(predictions, record, trials.train_seconds, evaluation, trials.tokens, *best, trials.earlier_seconds)
+    return Outcome(
+        predictions,
+        record,
+        trials.train_seconds,
+        evaluation,
+        trials.tokens,
+        *best,
+        trials.earlier_seconds,
+    )

@@ -1,9 +1,11 @@
-"""Only the embedding rows that the training documents use are trained; the others are decayed, exactly.
+"""Only the embedding rows that the training documents use are trained; the others are decayed,
+exactly.
 
-A row whose token never occurs in training has no gradient, so AdamW changes it by nothing but weight decay,
-the same factor for all such rows. The used rows become a compact table with its own gradient and optimiser
-state (for a biomedical task often a tenth of the vocabulary); the factor is applied to the rest when the
-full table is needed. The result is that of dense AdamW on the whole table, at the cost of the used rows.
+A row whose token never occurs in training has no gradient, so AdamW changes it by nothing but
+weight decay, the same factor for all such rows. The used rows become a compact table with its own
+gradient and optimiser state (for a biomedical task often a tenth of the vocabulary); the factor is
+applied to the rest when the full table is needed. The result is that of dense AdamW on the whole
+table, at the cost of the used rows.
 """
 
 from __future__ import annotations
@@ -60,13 +62,20 @@ class UsedRows(nn.Module):
 
 
 @contextmanager
-def trained_rows(encoder: Encoder, documents: Iterable[NDArray[np.int64]]) -> Iterator[UsedRows | None]:
-    """Train only the embedding rows that `documents` (arrays of ids) use; the embedding is put back at the end.
+def trained_rows(
+    encoder: Encoder, documents: Iterable[NDArray[np.int64]]
+) -> Iterator[UsedRows | None]:
+    """Train only the embedding rows that `documents` (arrays of ids) use; the embedding is put back
+    at the end.
 
     Gives None, and changes nothing, where the encoder's input embedding is not a plain table.
     """
     whole = encoder.model.get_input_embeddings()
-    if type(whole) is not nn.Embedding or whole.max_norm is not None or not whole.weight.requires_grad:
+    if (
+        type(whole) is not nn.Embedding
+        or whole.max_norm is not None
+        or not whole.weight.requires_grad
+    ):
         yield None
         return
     ids = np.unique(np.concatenate([*documents, [encoder.pad_id]]))

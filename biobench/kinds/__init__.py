@@ -1,7 +1,8 @@
-"""Kinds of task, one file each: targets, head, loss, decoding and extra scores of a kind stand together.
+"""Kinds of task, one file each: targets, head, loss, decoding and extra scores of a kind stand
+together.
 
-A file is found by being here; it registers its kind with `@register`. Importing a kind loads no torch: what needs it
-imports it where it is used.
+A file is found by being here; it registers its kind with `@register`. Importing a kind loads no
+torch: what needs it imports it where it is used.
 """
 
 from __future__ import annotations

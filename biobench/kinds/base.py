@@ -37,9 +37,13 @@ Targets = Sequence[NDArray[Any]]
 Answers = Sequence[NDArray[Any]]
 """Per window an array in the form of the kind, from its `answers` to its `predict`."""
 Cut = tuple[Documents, Documents, list[Encoded], list[int]]
-"""Documents that are kept, these with their units as tokens, their windows, and each window's document."""
+"""Documents that are kept, these with their units as tokens, their windows, and each window's
+document.
+"""
 Ceiling = tuple[int, list[Prediction] | None]
-"""Gold that no model can reach under the protocol, and the best predictions; None where these are not known."""
+"""Gold that no model can reach under the protocol, and the best predictions; None where these are
+not known.
+"""
 
 CURVE = ("macro_f1", "micro_f1", "weighted_f1")
 """Scores of a validation that records keep, of kinds with F1."""
@@ -47,10 +51,12 @@ CURVE = ("macro_f1", "micro_f1", "weighted_f1")
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One split, ready to be batched. What is batched are windows: one a document, or several with stride.
+    """One split, ready to be batched. What is batched are windows: one a document, or several with
+    stride.
 
-    units: the documents, for span tasks with the head's units as their tokens. encoded, targets, lengths: per
-    window; a target is what the kind's `target` gives. windows: per document, the places of its windows.
+    units: the documents, for span tasks with the head's units as their tokens. encoded, targets,
+    lengths: per window; a target is what the kind's `target` gives. windows: per document, the
+    places of its windows.
     outputs: how many labels or tags there are.
     """
 
@@ -65,7 +71,9 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What is scored. predictions: by document; one may be missing. partial: gives F1 with overlap alone."""
+    """What is scored. predictions: by document; one may be missing. partial: gives F1 with overlap
+    alone.
+    """
 
     labels: Sequence[str]
     gold: Documents
@@ -107,27 +115,36 @@ _NOT_OF_ALL = {
     "head.fallback": "none",
     "training.positive_weights": "none",
 }
-"""Fields of a spec that some kinds have (`Traits.fields`), and their defaults, at which they stay elsewhere."""
+"""Fields of a spec that some kinds have (`Traits.fields`), and their defaults, at which they stay
+elsewhere.
+"""
 
 
 class Kind(Traits):
-    """One kind of task. What is left to a subclass: `target`, `build_head`, `loss`, `predict` and `ceiling`.
+    """One kind of task. What is left to a subclass: `target`, `build_head`, `loss`, `predict` and
+    `ceiling`.
 
     A document is answered through windows of tokens (`Encoded`), which are merged in `predict`.
     """
 
     words: ClassVar[bool] = False
-    """Windows keep the places of words; every visible one has a row of logits, else every window."""
+    """Windows keep the places of words; every visible one has a row of logits, else every window.
+    """
 
     def check(self, spec: TaskSpec) -> None:
         """What the kind does not have stays at its default, and what it needs is there."""
         labels, metric, named = spec.labels, spec.metric, f"type '{spec.type}'"
         if spec.head.kind != self.head:
-            raise fail(f"head.kind '{spec.head.kind}' does not fit {named}", f"use `kind: {self.head}`")
+            raise fail(
+                f"head.kind '{spec.head.kind}' does not fit {named}", f"use `kind: {self.head}`"
+            )
         for field in ("primary", "paper", "selection"):
             name = getattr(metric, field)
             if name in self.lower_is_better:
-                raise fail(f"metric.{field} '{name}' falls as predictions get better", f"use {self.metrics[0]}")
+                raise fail(
+                    f"metric.{field} '{name}' falls as predictions get better",
+                    f"use {self.metrics[0]}",
+                )
             if name is not None and name not in (*leading_metrics(self), *PLUGIN_METRICS):
                 best = "macro_f1" if self.counted else self.metrics[0]
                 raise fail(f"metric.{field} '{name}' is not defined for {named}", f"use {best}")
@@ -145,7 +162,10 @@ class Kind(Traits):
         elif metric.negative_label is not None and metric.negative_label not in labels:
             what = f"metric.negative_label '{metric.negative_label}' is not a label"
             raise fail(what, suggest(metric.negative_label, labels))
-        if "micro_f1_positive" in (metric.primary, metric.paper, metric.selection) and not metric.negative_label:
+        if (
+            "micro_f1_positive" in (metric.primary, metric.paper, metric.selection)
+            and not metric.negative_label
+        ):
             what = "metric.negative_label is missing, micro_f1_positive needs it"
             raise fail(what, "name the label that does not count")
 
@@ -154,9 +174,14 @@ class Kind(Traits):
         if probe is None:
             raise fail("a frozen encoder needs a probe", "add `probe: {}`")
         if probe != "none" and probe.kind == "similarity":
-            raise fail(f"probe.kind 'similarity' does not fit type '{spec.type}'", "use `kind: linear`")
+            raise fail(
+                f"probe.kind 'similarity' does not fit type '{spec.type}'", "use `kind: linear`"
+            )
         if probe != "none" and not self.probes:
-            raise fail(f"training.encoder 'frozen' does not fit type '{spec.type}' here", "use `encoder: trained`")
+            raise fail(
+                f"training.encoder 'frozen' does not fit type '{spec.type}' here",
+                "use `encoder: trained`",
+            )
 
     def outputs(self, labels: Sequence[str]) -> tuple[str, ...]:
         """What the head's outputs mean."""
@@ -167,7 +192,9 @@ class Kind(Traits):
         return self.outputs(labels)
 
     def problem(self, spec: TaskSpec, document: Document) -> tuple[str, str, str | None] | None:
-        """What is wrong with a document as read: what (`{}` for the value), hint, value; None for nothing."""
+        """What is wrong with a document as read: what (`{}` for the value), hint, value; None for
+        nothing.
+        """
         return None
 
     def labelled(self, document: Document) -> Document:
@@ -192,11 +219,16 @@ class Kind(Traits):
         if any(d.query for d in documents):
             if strided:
                 raise TrainingError(
-                    "protocol.long_documents 'stride' does not fit pairs of texts", hint="use long_documents=truncate"
+                    "protocol.long_documents 'stride' does not fit pairs of texts",
+                    hint="use long_documents=truncate",
                 )
             encoded = encode_pairs(documents, tokenizer, window, shorten=spec.protocol.pairs)
         elif strided:
-            return documents, units, *encode_windows(units, tokenizer, window, spec.protocol.stride, words=self.words)
+            return (
+                documents,
+                units,
+                *encode_windows(units, tokenizer, window, spec.protocol.stride, words=self.words),
+            )
         else:
             encoded = encode_documents(units, tokenizer, window, words=self.words)
         return documents, units, encoded, list(range(len(encoded)))
@@ -210,7 +242,9 @@ class Kind(Traits):
         raise NotImplementedError
 
     def build_head(self, head: Head, checkpoint: Checkpoint, width: int, outputs: int) -> nn.Module:
-        """A fresh head, (hidden (tokens, width), `models.heads.Units`) to logits; random weights from torch's state."""
+        """A fresh head, (hidden (tokens, width), `models.heads.Units`) to logits; random weights
+        from torch's state.
+        """
         raise NotImplementedError
 
     def weights(self, spec: TaskSpec, train: Split) -> Tensor | None:
@@ -222,7 +256,9 @@ class Kind(Traits):
         return len(targets)
 
     def loss(self, spec: TaskSpec, logits: Any, targets: Targets, weights: Tensor | None) -> Tensor:
-        """Sum of the loss terms of one micro-batch; divided by `terms` of the whole batch it is the mean."""
+        """Sum of the loss terms of one micro-batch; divided by `terms` of the whole batch it is the
+        mean.
+        """
         raise NotImplementedError
 
     def probabilities(self, logits: Tensor) -> Tensor:
@@ -241,31 +277,42 @@ class Kind(Traits):
             return list(rows)
         return np.split(rows, np.cumsum([len(e.words) for e in encoded])[:-1])
 
-    def predict(self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float) -> Prediction:
+    def predict(
+        self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float
+    ) -> Prediction:
         """The prediction for a document (with its units) from the answers of its windows."""
         raise NotImplementedError
 
     def items(self, truth: Document | Prediction) -> set[tuple[str, int, int]]:
-        """What is counted as right or wrong: (label, start, end); labels of a whole document at 0, 0."""
+        """What is counted as right or wrong: (label, start, end); labels of a whole document at 0,
+        0.
+        """
         return {(label, 0, 0) for label in truth.labels}
 
     def curve(self, scores: Mapping[str, float]) -> dict[str, float]:
         """The scores of a validation that a record keeps."""
         return {name: scores[name] for name in (CURVE if self.counted else self.metrics)}
 
-    def share(self, metric: str, document: Document, prediction: Prediction | None) -> tuple[int, int] | None:
-        """(reached, reachable) of one document, where `metric` is the mean over documents of these shares.
+    def share(
+        self, metric: str, document: Document, prediction: Prediction | None
+    ) -> tuple[int, int] | None:
+        """(reached, reachable) of one document, where `metric` is the mean over documents of these
+        shares.
 
         reachable is the same for every document of a task. None: it is no such mean.
         """
         return None
 
     def drawn(self, part: bool) -> dict[str, str] | None:
-        """What the run's key says of how documents are drawn. part: of a run on some training documents only."""
+        """What the run's key says of how documents are drawn. part: of a run on some training
+        documents only.
+        """
         return None
 
     def mean_shares(self, run: Answered) -> dict[str, float]:
-        """Each of `metrics` as the mean of its shares over documents; one without a prediction has none of its own."""
+        """Each of `metrics` as the mean of its shares over documents; one without a prediction has
+        none of its own.
+        """
         values = {}
         for name in self.metrics:
             shares = [self.share(name, d, run.predictions.get(d.id)) or (0, 1) for d in run.gold]
@@ -285,7 +332,8 @@ class SpanKind(Kind):
     metrics = ("partial_micro_f1", "partial_macro_f1")
 
     def oracle(self, task: Task, document: Document, encoded: Sequence[Encoded]) -> Prediction:
-        """The best that any model could say of a document (with its units) through these windows."""
+        """The best that any model could say of a document (with its units) through these
+        windows."""
         raise NotImplementedError
 
     def ceiling(self, task: Task, test: Split, tokenizer: Tokenizer, window: int) -> Ceiling:
@@ -294,7 +342,9 @@ class SpanKind(Kind):
             self.oracle(task, document, [test.encoded[w] for w in places])
             for document, places in zip(test.units, test.windows, strict=True)
         ]
-        return sum(len(set(d.spans) - set(o.spans)) for d, o in zip(test.documents, best, strict=True)), best
+        return sum(
+            len(set(d.spans) - set(o.spans)) for d, o in zip(test.documents, best, strict=True)
+        ), best
 
     def items(self, truth: Document | Prediction) -> set[tuple[str, int, int]]:
         """Spans with their labels."""

@@ -1,4 +1,6 @@
-"""Labels of a whole document, a pair of texts or a relation: one, or several decided one by one by a threshold."""
+"""Labels of a whole document, a pair of texts or a relation: one, or several decided one by one by
+a threshold.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,17 @@ from numpy.typing import NDArray
 from biobench.encode.evidence import shown_labels
 from biobench.encode.merge import merge_labels
 from biobench.encode.tokens import Encoded, Ints
-from biobench.kinds.base import Answered, Answers, Ceiling, Kind, Split, Targets, Task, Windows, register
+from biobench.kinds.base import (
+    Answered,
+    Answers,
+    Ceiling,
+    Kind,
+    Split,
+    Targets,
+    Task,
+    Windows,
+    register,
+)
 from biobench.schema.document import Document, Prediction
 from biobench.schema.task import TaskSpec
 from biobench.schema.training import Head
@@ -24,12 +36,15 @@ if TYPE_CHECKING:
 
 
 class LabelKind(Kind):
-    """A kind whose truth is labels of the document; a window's answer is (labels,) probabilities."""
+    """A kind whose truth is labels of the document; a window's answer is (labels,)
+    probabilities."""
 
     label_rules = True
 
     def ceiling(self, task: Task, test: Split, tokenizer: Tokenizer, window: int) -> Ceiling:
-        """Where documents are cut, labels without a mention in the window are lost, if the corpus has mentions."""
+        """Where documents are cut, labels without a mention in the window are lost, if the corpus
+        has mentions.
+        """
         cut = any(test.encoded[places[0]].truncated for places in test.windows)
         if not cut or task.spec.protocol.long_documents == "stride":
             return 0, None
@@ -47,7 +62,9 @@ class LabelKind(Kind):
 
         return LinearHead(width, outputs, head.dropout, checkpoint.initial_std, head.pooling)
 
-    def decided(self, spec: TaskSpec, chances: NDArray[np.float32], threshold: float) -> Sequence[int]:
+    def decided(
+        self, spec: TaskSpec, chances: NDArray[np.float32], threshold: float
+    ) -> Sequence[int]:
         """Places of the labels that a document is given. chances: (labels,)."""
         return (int(chances.argmax()),)
 
@@ -55,7 +72,9 @@ class LabelKind(Kind):
         """(labels,) probabilities of a document from those of its windows."""
         return merge_labels(answers, spec.protocol.merge)
 
-    def predict(self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float) -> Prediction:
+    def predict(
+        self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float
+    ) -> Prediction:
         """The decided labels, and the probabilities of all."""
         chances = self.merged(task.spec, answers)
         labels = tuple(task.outputs[i] for i in self.decided(task.spec, chances, threshold))
@@ -74,7 +93,9 @@ class SingleLabel(LabelKind):
         """The label's place."""
         return np.asarray(task.index[document.labels[0]], dtype=np.int64)
 
-    def loss(self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None) -> Tensor:
+    def loss(
+        self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None
+    ) -> Tensor:
         """Cross-entropy."""
         import torch
 
@@ -90,7 +111,9 @@ class SingleLabel(LabelKind):
 
     def extra_scores(self, run: Answered) -> dict[str, float]:
         """accuracy; a document without a prediction is wrong."""
-        right = sum(d.id in run.predictions and run.predictions[d.id].labels == d.labels for d in run.gold)
+        right = sum(
+            d.id in run.predictions and run.predictions[d.id].labels == d.labels for d in run.gold
+        )
         return {"accuracy": right / len(run.gold)}
 
 
@@ -99,7 +122,12 @@ class MultiLabel(LabelKind):
     """Any number of labels a document. A target is the (own labels,) places."""
 
     name, single, metrics, thresholds = "multi_label", False, ("example_f1",), True
-    fields = ("protocol.long_documents", "head.threshold", "head.fallback", "training.positive_weights")
+    fields = (
+        "protocol.long_documents",
+        "head.threshold",
+        "head.fallback",
+        "training.positive_weights",
+    )
 
     def target(self, task: Task, document: Document, encoded: Encoded) -> Ints:
         """The labels' places, in order."""
@@ -108,7 +136,8 @@ class MultiLabel(LabelKind):
     def weights(self, spec: TaskSpec, train: Split) -> Tensor | None:
         """(labels,) weights of the positives, or None.
 
-        ratio: training documents without the label / max(those with it, 1), as in the author's configs.
+        ratio: training documents without the label / max(those with it, 1), as in the author's
+        configs.
         """
         import torch
 
@@ -120,24 +149,33 @@ class MultiLabel(LabelKind):
             positives[train.targets[places[0]]] += 1
         return torch.from_numpy((len(train.windows) - positives) / np.maximum(positives, 1)).float()
 
-    def loss(self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None) -> Tensor:
+    def loss(
+        self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None
+    ) -> Tensor:
         """Binary cross-entropy, of a document the mean over labels."""
         import torch
 
         from biobench.core.machine import to_device
 
         labels = logits.shape[1]
-        wanted = torch.zeros(len(targets), labels)  # for a micro-batch only: label sets may be large
+        wanted = torch.zeros(
+            len(targets), labels
+        )  # for a micro-batch only: label sets may be large
         rows = np.repeat(np.arange(len(targets)), [len(t) for t in targets])
         wanted[torch.from_numpy(rows), torch.from_numpy(np.concatenate(targets))] = 1.0
         binary = torch.nn.functional.binary_cross_entropy_with_logits
-        return binary(logits, to_device(wanted, logits.device), pos_weight=weights, reduction="sum") / labels
+        return (
+            binary(logits, to_device(wanted, logits.device), pos_weight=weights, reduction="sum")
+            / labels
+        )
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """(rows, labels), each label on its own."""
         return logits.sigmoid()
 
-    def decided(self, spec: TaskSpec, chances: NDArray[np.float32], threshold: float) -> Sequence[int]:
+    def decided(
+        self, spec: TaskSpec, chances: NDArray[np.float32], threshold: float
+    ) -> Sequence[int]:
         """Labels above the threshold; with `fallback: top1` the highest one where none is."""
         passed = np.flatnonzero(chances > threshold)
         if len(passed) == 0 and spec.head.fallback == "top1":
@@ -156,7 +194,9 @@ class MultiLabel(LabelKind):
 
 @register
 class TextPair(SingleLabel):
-    """One label for two texts: two sentences, or a question with the passage that answers it, which may be empty."""
+    """One label for two texts: two sentences, or a question with the passage that answers it, which
+    may be empty.
+    """
 
     name, label_rules, pairs = "text_pair", False, True
     fields = ("protocol.long_documents", "protocol.pairs")
@@ -165,11 +205,17 @@ class TextPair(SingleLabel):
         """No first text."""
         if document.query.strip():
             return None
-        return "document {} has no first text", "name its column or field as `first`, or remove the row", document.id
+        return (
+            "document {} has no first text",
+            "name its column or field as `first`, or remove the row",
+            document.id,
+        )
 
 
 @register
 class Relation(SingleLabel):
-    """The relation between two mentions that the text marks; with a negative label that does not count."""
+    """The relation between two mentions that the text marks; with a negative label that does not
+    count.
+    """
 
     name, label_rules, heading = "relation", False, "relations"

@@ -26,10 +26,12 @@ MOST_OPTIONS = 8
 
 @register
 class MultipleChoice(LabelKind):
-    """Labels are the options' names, in the order of the text's pieces; a document's labels are the right ones.
+    """Labels are the options' names, in the order of the text's pieces; a document's labels are the
+    right ones.
 
-    head.choice sets: a target is the place of the right set among all sets but the empty one, and the likeliest set of
-    options that the question has is predicted. options: a target is the (options,) right ones, each decided on its own.
+    head.choice sets: a target is the place of the right set among all sets but the empty one, and
+    the likeliest set of options that the question has is predicted. options: a target is the
+    (options,) right ones, each decided on its own.
     """
 
     name, label_rules, counted, single, pairs = "multiple_choice", False, False, False, True
@@ -38,21 +40,39 @@ class MultipleChoice(LabelKind):
     perfect = {"exact_match": 1.0, "hamming": 1.0}
 
     def problem(self, spec: TaskSpec, document: Document) -> tuple[str, str, str | None] | None:
-        """No question, no right option, other options than labels, or a right one that is not there."""
+        """No question, no right option, other options than labels, or a right one that is not
+        there.
+        """
         labels = spec.labels if isinstance(spec.labels, list) else []
         if len(labels) > MOST_OPTIONS:
-            return f"{len(labels)} options a question are more than {MOST_OPTIONS}", "make it a task of pairs", None
+            return (
+                f"{len(labels)} options a question are more than {MOST_OPTIONS}",
+                "make it a task of pairs",
+                None,
+            )
         if not document.query.strip():
             return "question {} has no text", "fill it in, or remove the question", document.id
         if len(document.pieces) != len(labels):
             what = f"{len(document.pieces)} options where the task has {len(labels)} labels"
-            return what, "`labels` names the options; a shorter question leaves its last ones empty", None
+            return (
+                what,
+                "`labels` names the options; a shorter question leaves its last ones empty",
+                None,
+            )
         if not document.labels:
-            return "question {} has no right option", "fill the answers in, or remove the question", document.id
+            return (
+                "question {} has no right option",
+                "fill the answers in, or remove the question",
+                document.id,
+            )
         there = options_of(document, labels)
         gone = [label for label in document.labels if label not in there]
         if gone:
-            return "the right option {} has no text", "check the options, or remove the question", gone[0]
+            return (
+                "the right option {} has no text",
+                "check the options, or remove the question",
+                gone[0],
+            )
         return None
 
     def head_outputs(self, spec: TaskSpec, labels: Sequence[str]) -> tuple[str, ...]:
@@ -61,14 +81,20 @@ class MultipleChoice(LabelKind):
             return tuple(labels)
         return tuple("+".join(options) for options in answer_sets(labels))
 
-    def target(self, task: Task, document: Document, encoded: Encoded) -> Ints | NDArray[np.float32]:
+    def target(
+        self, task: Task, document: Document, encoded: Encoded
+    ) -> Ints | NDArray[np.float32]:
         """The set's place, or a 1 for each right option."""
         if task.spec.head.choice == "options":
-            return np.asarray([label in document.labels for label in task.outputs], dtype=np.float32)
+            return np.asarray(
+                [label in document.labels for label in task.outputs], dtype=np.float32
+            )
         order = [label for label in task.data.labels if label in document.labels]
         return np.asarray(task.index["+".join(order)], dtype=np.int64)
 
-    def loss(self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None) -> Tensor:
+    def loss(
+        self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None
+    ) -> Tensor:
         """Cross-entropy over sets, or the mean of the options' binary ones."""
         import torch
 
@@ -89,38 +115,61 @@ class MultipleChoice(LabelKind):
         """Not known: an option may be right whatever of it is read."""
         return 0, None
 
-    def predict(self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float) -> Prediction:
-        """The decided options, and each option's probability; those that the question lacks have 0."""
+    def predict(
+        self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float
+    ) -> Prediction:
+        """The decided options, and each option's probability; those that the question lacks have
+        0."""
         labels, logits = task.data.labels, np.mean(np.stack(answers), axis=0).astype(np.float64)
         there = options_of(document, labels)
         if task.spec.head.choice == "options":
             chances = 1 / (1 + np.exp(-logits))
-            each = [float(p) if label in there else 0.0 for label, p in zip(labels, chances, strict=True)]
+            each = [
+                float(p) if label in there else 0.0
+                for label, p in zip(labels, chances, strict=True)
+            ]
             chosen = [label for label, p in zip(labels, each, strict=True) if p > 0.5]
             chosen = chosen or [labels[int(np.argmax(each))]]
         else:
             sets = answer_sets(labels)
-            weights = np.array([float(set(options) <= there) for options in sets]) * np.exp(logits - logits.max())
+            weights = np.array([float(set(options) <= there) for options in sets]) * np.exp(
+                logits - logits.max()
+            )
             weights /= weights.sum()
             chosen = list(sets[int(weights.argmax())])
             each = [
-                math.fsum(p for options, p in zip(sets, weights.tolist(), strict=True) if label in options)
+                math.fsum(
+                    p for options, p in zip(sets, weights.tolist(), strict=True) if label in options
+                )
                 for label in labels
             ]
-        return Prediction(document.id, labels=tuple(chosen), label_scores=tuple(round(min(p, 1.0), 6) for p in each))
+        return Prediction(
+            document.id,
+            labels=tuple(chosen),
+            label_scores=tuple(round(min(p, 1.0), 6) for p in each),
+        )
 
-    def share(self, metric: str, document: Document, prediction: Prediction | None) -> tuple[int, int] | None:
+    def share(
+        self, metric: str, document: Document, prediction: Prediction | None
+    ) -> tuple[int, int] | None:
         """One or none of one for exact_match; for hamming |both| / |either| in whole parts."""
-        true, predicted = set(document.labels), set[str]() if prediction is None else set(prediction.labels)
+        true, predicted = (
+            set(document.labels),
+            set[str]() if prediction is None else set(prediction.labels),
+        )
         if metric == "exact_match":
             return int(true == predicted), 1
         if metric == "hamming":
-            parts = math.lcm(*range(1, MOST_OPTIONS + 1))  # whatever |either| is, the share is whole parts
+            parts = math.lcm(
+                *range(1, MOST_OPTIONS + 1)
+            )  # whatever |either| is, the share is whole parts
             return parts * len(true & predicted) // len(true | predicted), parts
         return None
 
     def extra_scores(self, run: Answered) -> dict[str, float]:
-        """exact_match; hamming, the mean of |both| / |either|. A question without a prediction scores 0."""
+        """exact_match; hamming, the mean of |both| / |either|. A question without a prediction
+        scores 0.
+        """
         return self.mean_shares(run)
 
 
@@ -131,7 +180,11 @@ def answer_sets(labels: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def options_of(document: Document, labels: Sequence[str]) -> set[str]:
-    """The options that the question has a text for. Documents read back from a store have no text, and so all."""
+    """The options that the question has a text for. Documents read back from a store have no text,
+    and so all.
+    """
     if not document.pieces:
         return set(labels)
-    return {label for label, (start, end) in zip(labels, document.pieces, strict=False) if start < end}
+    return {
+        label for label, (start, end) in zip(labels, document.pieces, strict=False) if start < end
+    }

@@ -1,7 +1,9 @@
-"""Needle examples fitted to a model's own tokens: query first, then the document, exactly as long as planned.
+"""Needle examples fitted to a model's own tokens: query first, then the document, exactly as long
+as planned.
 
-Only the haystack is fitted. The needle stays whole, with the planned share of the haystack before it; an
-example that is longer than the model's window is skipped, because a score on cut text would say nothing.
+Only the haystack is fitted. The needle stays whole, with the planned share of the haystack before
+it; an example that is longer than the model's window is skipped, because a score on cut text would
+say nothing.
 """
 
 from __future__ import annotations
@@ -33,18 +35,23 @@ class Needle(SingleLabel):
     metrics = ("accuracy",)
 
     def cut(self, spec: TaskSpec, documents: Documents, tokenizer: Tokenizer, window: int) -> Cut:
-        """The documents whose length the window allows, whole; what does not fit has no prediction and no score."""
+        """The documents whose length the window allows, whole; what does not fit has no prediction
+        and no score.
+        """
         kept, encoded = encode_needles(documents, tokenizer, window)
         if documents and not kept:
             raise TrainingError(
                 f"no document of {documents[0].split} fits a window of {window} tokens",
-                hint="the model reads none of their lengths; add shorter ones to reader.lengths, or raise --limit if "
+                hint="the model reads none of their lengths; add shorter ones to reader.lengths, "
+                "or raise --limit if "
                 "given",
             )
         return kept, kept, encoded, list(range(len(kept)))
 
     def drawn(self, part: bool) -> dict[str, str] | None:
-        """Parts are drawn in pairs; they were once drawn example by example, and such runs are others."""
+        """Parts are drawn in pairs; they were once drawn example by example, and such runs are
+        others.
+        """
         return {"drawn": "pairs"} if part else None
 
     def extra_scores(self, run: Answered) -> dict[str, float]:
@@ -63,7 +70,9 @@ def accuracies(gold: Documents, predictions: Mapping[str, Prediction]) -> dict[s
         for key in keys_of(cell)[1:]:
             right[key][0] += prediction is not None and prediction.labels == document.labels
             right[key][1] += 1
-    order = sorted(right, key=lambda k: (k[2] is not None, k[0] is None, k[0] or 0, k[1] or "", k[2] or ""))
+    order = sorted(
+        right, key=lambda k: (k[2] is not None, k[0] is None, k[0] or 0, k[1] or "", k[2] or "")
+    )
     return {name_of(key): right[key][0] / right[key][1] for key in order}
 
 
@@ -76,13 +85,16 @@ def encode_needles(
 ) -> tuple[list[Document], list[Encoded]]:
     """The documents that fit `window` tokens, and their ids; the others are skipped.
 
-    fit tokens: each is exactly plan.length long, special tokens included. fit words: as long as its words make
-    it. Raises ModelError where the tokenizer cannot make a pair or makes fewer tokens than there are words.
+    fit tokens: each is exactly plan.length long, special tokens included. fit words: as long as its
+    words make it. Raises ModelError where the tokenizer cannot make a pair or makes fewer tokens
+    than there are words.
     """
     form = pair_form(tokenizer)
     kept: list[Document] = []
     encoded: list[Encoded] = []
-    wanted = [d for d in documents if d.plan is None or d.plan.fit == "words" or d.plan.length <= window]
+    wanted = [
+        d for d in documents if d.plan is None or d.plan.fit == "words" or d.plan.length <= window
+    ]
     for begin in range(0, len(wanted), _CHUNK):
         chunk = wanted[begin : begin + _CHUNK]
         for document, pieces in zip(chunk, _pieces(chunk, tokenizer), strict=True):
@@ -90,7 +102,9 @@ def encode_needles(
             body = _fitted(document, *pieces, form.added + len(query))
             if form.added + len(query) + len(body) > window:
                 continue
-            ids, types = (np.asarray(make(query, body), dtype=np.int64) for make in (form.ids, form.types_of))
+            ids, types = (
+                np.asarray(make(query, body), dtype=np.int64) for make in (form.ids, form.types_of)
+            )
             empty = np.zeros(0, dtype=np.int64)
             kept.append(document)
             encoded.append(Encoded(ids, empty, empty, truncated=False, types=types))
@@ -98,7 +112,9 @@ def encode_needles(
 
 
 def _fitted(document: Document, before: Ids, needle: Ids, after: Ids, taken: int) -> Ids:
-    """The document's ids: the last of those before the needle, the needle, the first of those after it."""
+    """The document's ids: the last of those before the needle, the needle, the first of those after
+    it.
+    """
     plan = document.plan
     if plan is None or plan.fit == "words":
         return before + needle + after
@@ -106,7 +122,8 @@ def _fitted(document: Document, before: Ids, needle: Ids, after: Ids, taken: int
     first = round(plan.place * room)
     if room < 0 or first > len(before) or room - first > len(after):
         raise ModelError(
-            f"document '{document.id}' cannot be fitted to {plan.length} tokens ({len(before)} + {len(needle)} + "
+            f"document '{document.id}' cannot be fitted to {plan.length} tokens ({len(before)} + "
+            f"{len(needle)} + "
             f"{len(after)} are there)",
             hint="the tokenizer makes fewer tokens than the text has words; use reader.fit: words",
         )
@@ -114,10 +131,15 @@ def _fitted(document: Document, before: Ids, needle: Ids, after: Ids, taken: int
 
 
 def _pieces(documents: Sequence[Document], tokenizer: Any) -> list[tuple[Ids, Ids, Ids]]:
-    """Ids before, of and after the needle; the text is tokenised whole where the tokenizer gives offsets."""
+    """Ids before, of and after the needle; the text is tokenised whole where the tokenizer gives
+    offsets.
+    """
     texts = [_parts(d) for d in documents]
     if not tokenizer.is_fast:
-        return [tuple(ids_of(tokenizer, part) if part.strip() else [] for part in parts) for parts in texts]  # type: ignore[misc]
+        return [
+            tuple(ids_of(tokenizer, part) if part.strip() else [] for part in parts)
+            for parts in texts
+        ]  # type: ignore[misc]
     encoding = tokenizer(
         ["".join(parts) for parts in texts],
         add_special_tokens=False,
@@ -127,10 +149,13 @@ def _pieces(documents: Sequence[Document], tokenizer: Any) -> list[tuple[Ids, Id
         verbose=False,
     )
     pieces = []
-    for (before, needle, _), ids, offsets in zip(texts, encoding["input_ids"], encoding["offset_mapping"], strict=True):
+    for (before, needle, _), ids, offsets in zip(
+        texts, encoding["input_ids"], encoding["offset_mapping"], strict=True
+    ):
         ends = np.asarray([end for _, end in offsets])
         starts = np.asarray([start for start, _ in offsets])
-        # A token that reaches into the needle belongs to it; text keeps its order, so both are sorted.
+        # A token that reaches into the needle belongs to it; text keeps its order, so both are
+        # sorted.
         low = int(np.searchsorted(ends, len(before), side="right"))
         high = int(np.searchsorted(starts, len(before) + len(needle), side="left"))
         pieces.append((list(ids[:low]), list(ids[low:high]), list(ids[high:])))

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 
 @register
 class Regression(LabelKind):
-    """A linear output, trained by the squared error on the scale brought to 0-1, and cut to the scale.
+    """A linear output, trained by the squared error on the scale brought to 0-1, and cut to the
+    scale.
 
-    A target is the number on 0-1, 0-dimensional. A document without a prediction counts as if the end of the scale that
-    is farther from its gold had been predicted.
+    A target is the number on 0-1, 0-dimensional. A document without a prediction counts as if the
+    end of the scale that is farther from its gold had been predicted.
     """
 
     name, label_rules, counted, numeric, pairs = "regression", False, False, True, True
@@ -41,7 +42,10 @@ class Regression(LabelKind):
         if spec.scale is None:
             raise fail(f"scale is missing for type '{spec.type}'", "add `scale: [0, 5]`")
         if isinstance(spec.labels, list) and len(spec.labels) > 1:
-            raise fail(f"{len(spec.labels)} labels for one number a document", "name the number, as `[similarity]`")
+            raise fail(
+                f"{len(spec.labels)} labels for one number a document",
+                "name the number, as `[similarity]`",
+            )
         super().check(spec)
 
     def check_probe(self, spec: TaskSpec, probe: Probe | Literal["none"] | None) -> None:
@@ -58,9 +62,17 @@ class Regression(LabelKind):
         except ValueError:
             value = math.nan
         if math.isnan(value):
-            return "{} is not a number", "give each row a number with a decimal point; remove rows without one", text
+            return (
+                "{} is not a number",
+                "give each row a number with a decimal point; remove rows without one",
+                text,
+            )
         if not low <= value <= high:
-            return "{} is outside the scale", f"`scale` is [{low:g}, {high:g}]: check the column, or the scale", text
+            return (
+                "{} is outside the scale",
+                f"`scale` is [{low:g}, {high:g}]: check the column, or the scale",
+                text,
+            )
         return None
 
     def target(self, task: Task, document: Document, encoded: Encoded) -> NDArray[np.float32]:
@@ -68,7 +80,9 @@ class Regression(LabelKind):
         low, high = limits(task.spec)
         return np.asarray((float(document.labels[0]) - low) / (high - low), dtype=np.float32)
 
-    def loss(self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None) -> Tensor:
+    def loss(
+        self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None
+    ) -> Tensor:
         """Squared error."""
         from biobench.core.machine import to_device
 
@@ -82,11 +96,15 @@ class Regression(LabelKind):
         """Not known: a cut text has no number of its own."""
         return 0, None
 
-    def predict(self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float) -> Prediction:
+    def predict(
+        self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float
+    ) -> Prediction:
         """The mean over the windows, on the corpus's scale."""
         low, high = limits(task.spec)
         value = low + (high - low) * float(np.mean(np.stack(answers)))
-        return Prediction(document=document.id, label_scores=(round(min(max(value, low), high), 6),))
+        return Prediction(
+            document=document.id, label_scores=(round(min(max(value, low), high), 6),)
+        )
 
     def extra_scores(self, run: Answered) -> dict[str, float]:
         """pearson, spearman (0 where undefined), edrm, and mse on the corpus's own scale."""
@@ -97,7 +115,9 @@ class Regression(LabelKind):
         low, high = run.scale
         missing = np.where(gold - low > high - gold, low, high)
         predictions = [run.predictions.get(d.id) for d in run.gold]
-        numbers = np.array([m if p is None else number_of(p) for p, m in zip(predictions, missing, strict=True)])
+        numbers = np.array(
+            [m if p is None else number_of(p) for p, m in zip(predictions, missing, strict=True)]
+        )
         return {
             "pearson": pearson(gold, numbers),
             "spearman": spearman(gold, numbers),

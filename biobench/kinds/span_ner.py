@@ -1,8 +1,8 @@
 """Mentions as spans that may nest; the head stands in `biobench/models/span_head.py`.
 
-A unit is a word (a run of letters, a run of digits, or one other sign that is not white space), or a
-sub-token where the head pools nothing. A gold span whose ends are not unit ends is trained on as the units
-that it touches; it cannot be predicted, and the oracle says so.
+A unit is a word (a run of letters, a run of digits, or one other sign that is not white space), or
+a sub-token where the head pools nothing. A gold span whose ends are not unit ends is trained on as
+the units that it touches; it cannot be predicted, and the oracle says so.
 """
 
 from __future__ import annotations
@@ -38,13 +38,19 @@ def _options(spec: TaskSpec) -> SpanOptions:
 
 @register
 class SpanNer(SpanKind):
-    """A target is spans (first, last, type) in places of the window's units; an answer is `PlacedSpans`."""
+    """A target is spans (first, last, type) in places of the window's units; an answer is
+    `PlacedSpans`.
+    """
 
     name, head, probes = "span_ner", "span", False
 
     def units(self, spec: TaskSpec, documents: Documents, tokenizer: Tokenizer) -> Documents:
         """Words, or sub-tokens where the head pools nothing."""
-        return with_subtokens(documents, tokenizer) if spec.head.pooling == "none" else with_words(documents)
+        return (
+            with_subtokens(documents, tokenizer)
+            if spec.head.pooling == "none"
+            else with_words(documents)
+        )
 
     def target(self, task: Task, document: Document, encoded: Encoded) -> Ints:
         """(visible spans, 3)."""
@@ -61,24 +67,39 @@ class SpanNer(SpanKind):
         """Units."""
         return sum(words)
 
-    def loss(self, spec: TaskSpec, logits: SpanScores, targets: Targets, weights: Tensor | None) -> Tensor:
+    def loss(
+        self, spec: TaskSpec, logits: SpanScores, targets: Targets, weights: Tensor | None
+    ) -> Tensor:
         """That of the spec's variant."""
         return span_loss(logits, targets)
 
-    def answers(self, task: Task, logits: SpanScores, encoded: Sequence[Encoded]) -> list[PlacedSpans]:
+    def answers(
+        self, task: Task, logits: SpanScores, encoded: Sequence[Encoded]
+    ) -> list[PlacedSpans]:
         """The spans that each window shows."""
         return span_answers(logits, encoded)
 
-    def predict(self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float) -> Prediction:
+    def predict(
+        self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float
+    ) -> Prediction:
         """The spans that their deciding windows show."""
         spans = merge_spans(seen, answers)
-        return predict_spans(document, spans, task.outputs, filtered=_options(task.spec).same_type_overlaps == "filter")
+        return predict_spans(
+            document,
+            spans,
+            task.outputs,
+            filtered=_options(task.spec).same_type_overlaps == "filter",
+        )
 
     def oracle(self, task: Task, document: Document, encoded: Sequence[Encoded]) -> Prediction:
-        """Gold that the windows show whole and the head can express (ends at unit ends, not too long)."""
+        """Gold that the windows show whole and the head can express (ends at unit ends, not too
+        long).
+        """
         options = _options(task.spec)
         tagger = options.variant == "crf_biaffine"
-        answers = [gold_answers(document, e, task.index, options.max_span, tagger=tagger) for e in encoded]
+        answers = [
+            gold_answers(document, e, task.index, options.max_span, tagger=tagger) for e in encoded
+        ]
         return self.predict(task, document, encoded, answers, 0.0)
 
 
@@ -87,19 +108,27 @@ _WORD = re.compile(r"[^\W\d_]+|\d+|[^\w\s]|_")
 
 def with_words(documents: Sequence[Document]) -> list[Document]:
     """The documents with words as their tokens."""
-    return [replace(d, tokens=tuple(m.span() for m in _WORD.finditer(d.text)), tags=()) for d in documents]
+    return [
+        replace(d, tokens=tuple(m.span() for m in _WORD.finditer(d.text)), tags=())
+        for d in documents
+    ]
 
 
 def with_subtokens(documents: Sequence[Document], tokenizer: Tokenizer) -> list[Document]:
     """The documents with the tokenizer's own pieces as tokens, white space stripped.
 
-    Pieces of the same characters (bytes of one sign) are one unit. Raises ModelError for a tokenizer without
-    character offsets.
+    Pieces of the same characters (bytes of one sign) are one unit. Raises ModelError for a
+    tokenizer without character offsets.
     """
     if not tokenizer.is_fast:
-        raise ModelError("this tokenizer gives no character offsets", hint="use --set head.pooling=first")
+        raise ModelError(
+            "this tokenizer gives no character offsets", hint="use --set head.pooling=first"
+        )
     encoding: Any = tokenizer(
-        [d.text for d in documents], add_special_tokens=False, return_offsets_mapping=True, verbose=False
+        [d.text for d in documents],
+        add_special_tokens=False,
+        return_offsets_mapping=True,
+        verbose=False,
     )
     return [
         replace(d, tokens=_stripped(d.text, offsets), tags=())
@@ -122,7 +151,8 @@ def _stripped(text: str, offsets: Iterable[tuple[int, int]]) -> tuple[tuple[int,
 
 
 def touched(document: Document) -> Ints:
-    """(spans, 3): first unit, last unit of every gold span, and the span's place in `document.spans`.
+    """(spans, 3): first unit, last unit of every gold span, and the span's place in
+    `document.spans`.
 
     A span that touches no unit (white space alone) has no row.
     """
@@ -138,40 +168,50 @@ def touched(document: Document) -> Ints:
 
 
 def visible(encoded: Encoded, spans: Ints) -> Ints:
-    """The rows of `spans` (first, last, ...) whose units the window shows all, in places of the window's units."""
+    """The rows of `spans` (first, last, ...) whose units the window shows all, in places of the
+    window's units.
+    """
     if len(encoded.words) == 0 or len(spans) == 0:
         return spans[:0]
     first = np.searchsorted(encoded.words, spans[:, 0])
     last = np.searchsorted(encoded.words, spans[:, 1])
     size = len(encoded.words)
     shown = (first < size) & (last < size)
-    shown[shown] &= (encoded.words[first[shown]] == spans[shown, 0]) & (encoded.words[last[shown]] == spans[shown, 1])
+    shown[shown] &= (encoded.words[first[shown]] == spans[shown, 0]) & (
+        encoded.words[last[shown]] == spans[shown, 1]
+    )
     kept = spans[shown].copy()
     kept[:, 0], kept[:, 1] = first[shown], last[shown]
     return kept
 
 
 def span_targets(document: Document, encoded: Encoded, index: dict[str, int]) -> Ints:
-    """(visible spans, 3): first unit, last unit (places in the window), type; each once, in order."""
+    """(visible spans, 3): first unit, last unit (places in the window), type; each once, in
+    order."""
     rows = touched(document)
     rows[:, 2] = [index[document.spans[at].label] for at in rows[:, 2]]
     return np.unique(visible(encoded, rows), axis=0)
 
 
 def outermost(spans: Ints) -> Ints:
-    """The spans (first, last, type) that a tagger per type can express: none inside or across another of its type.
+    """The spans (first, last, type) that a tagger per type can express: none inside or across
+    another of its type.
 
     Longer spans go first; of crossing ones the earlier of equal length stays.
     """
     kept: list[tuple[int, int, int]] = []
-    for first, last, kind in sorted(map(tuple, spans.tolist()), key=lambda s: (s[0] - s[1], s[0], s[2])):
+    for first, last, kind in sorted(
+        map(tuple, spans.tolist()), key=lambda s: (s[0] - s[1], s[0], s[2])
+    ):
         if all(k != kind or last < a or first > b for a, b, k in kept):
             kept.append((first, last, kind))
     return np.asarray(sorted(kept), dtype=np.int64).reshape(-1, 3)
 
 
 def same_type_filter(spans: PlacedSpans) -> PlacedSpans:
-    """Of overlapping spans of one type the most confident stays (ties: the earlier, then the longer)."""
+    """Of overlapping spans of one type the most confident stays (ties: the earlier, then the
+    longer).
+    """
     order = sorted(range(len(spans)), key=lambda i: (-spans[i, 3], spans[i, 0], -spans[i, 1]))
     kept: list[int] = []
     for i in order:
@@ -181,16 +221,24 @@ def same_type_filter(spans: PlacedSpans) -> PlacedSpans:
     return spans[sorted(kept)]
 
 
-def predict_spans(document: Document, answers: PlacedSpans, outputs: Sequence[str], *, filtered: bool) -> Prediction:
+def predict_spans(
+    document: Document, answers: PlacedSpans, outputs: Sequence[str], *, filtered: bool
+) -> Prediction:
     """Prediction from spans over the document's units."""
     if filtered:
         answers = same_type_filter(answers)
     scores: dict[Span, float] = {}
     for first, last, kind, score in answers.tolist():
-        span = Span(document.tokens[int(first)][0], document.tokens[int(last)][1], outputs[int(kind)])
+        span = Span(
+            document.tokens[int(first)][0], document.tokens[int(last)][1], outputs[int(kind)]
+        )
         scores[span] = max(scores.get(span, 0.0), score)
     spans = sorted(scores)
-    return Prediction(document=document.id, spans=tuple(spans), span_scores=tuple(round(scores[s], 6) for s in spans))
+    return Prediction(
+        document=document.id,
+        spans=tuple(spans),
+        span_scores=tuple(round(scores[s], 6) for s in spans),
+    )
 
 
 def gold_answers(
@@ -198,7 +246,8 @@ def gold_answers(
 ) -> PlacedSpans:
     """What a perfect head says of this window: visible gold spans, in units of the document.
 
-    longest: units of the longest span that the scorer sees; a tagger carries longer ones if they are outermost.
+    longest: units of the longest span that the scorer sees; a tagger carries longer ones if they
+    are outermost.
     """
     rows = span_targets(document, encoded, index)
     expressible = set(map(tuple, outermost(rows).tolist())) if tagger else set()
@@ -211,7 +260,8 @@ def gold_answers(
 
 
 def span_loss(scores: SpanScores, targets: Sequence[NDArray[Any]]) -> Tensor:
-    """Negative log likelihood of the outermost spans' tags, plus the binary loss of every span and type.
+    """Negative log likelihood of the outermost spans' tags, plus the binary loss of every span and
+    type.
 
     targets: per sequence (spans, 3): first unit, last unit, type.
     """
@@ -223,7 +273,9 @@ def span_loss(scores: SpanScores, targets: Sequence[NDArray[Any]]) -> Tensor:
     wanted = torch.zeros_like(scores.logits)
     begins = np.cumsum([0, *scores.counts[:-1]])
     short = [_short(rows, scores.logits.shape[1]) for rows in targets]
-    shifted = [rows + np.array([begin, begin, 0]) for rows, begin in zip(short, begins, strict=True)]
+    shifted = [
+        rows + np.array([begin, begin, 0]) for rows, begin in zip(short, begins, strict=True)
+    ]
     first, last, kind = to_device(np.ascontiguousarray(np.concatenate(shifted).T), wanted.device)
     wanted.index_put_((first, last - first, kind), wanted.new_ones(()))
     cells = binary_cross_entropy_with_logits(scores.logits, wanted, reduction="none")
@@ -236,7 +288,9 @@ def span_loss(scores: SpanScores, targets: Sequence[NDArray[Any]]) -> Tensor:
 
 
 def bioul_targets(targets: Sequence[NDArray[Any]], counts: Sequence[int], types: int) -> Ints:
-    """(sequences with units, units of the longest, types) BIOUL tags of the outermost spans of each type."""
+    """(sequences with units, units of the longest, types) BIOUL tags of the outermost spans of each
+    type.
+    """
     from biobench.models.crf import BEGIN, INSIDE, LAST, UNIT
 
     kept = [(rows, n) for rows, n in zip(targets, counts, strict=True) if n > 0]
@@ -258,10 +312,11 @@ def _short(rows: NDArray[Any], longest: int) -> NDArray[Any]:
 
 
 def span_answers(scores: SpanScores, encoded: Sequence[Encoded]) -> list[PlacedSpans]:
-    """Per window: (spans, 4) first unit, last unit, type, probability; units counted in the document.
+    """Per window: (spans, 4) first unit, last unit, type, probability; units counted in the
+    document.
 
-    A span and type counts when its own sigmoid passes 0.5, so one span may have two types. Outermost spans
-    longer than the scorer's band are taken from the tagger's best path.
+    A span and type counts when its own sigmoid passes 0.5, so one span may have two types.
+    Outermost spans longer than the scorer's band are taken from the tagger's best path.
     """
     import torch
 
@@ -274,7 +329,9 @@ def span_answers(scores: SpanScores, encoded: Sequence[Encoded]) -> list[PlacedS
     for window, extra, count in zip(encoded, _longer(scores), scores.counts, strict=True):
         mine = (rows[:, 0] >= begin) & (rows[:, 0] < begin + count)
         first = rows[mine, 0] - begin
-        spans = np.stack([first, first + rows[mine, 1], rows[mine, 2], values[mine]], axis=1).astype(np.float64)
+        spans = np.stack(
+            [first, first + rows[mine, 1], rows[mine, 2], values[mine]], axis=1
+        ).astype(np.float64)
         spans = np.concatenate([spans, np.asarray(extra, dtype=np.float64).reshape(-1, 4)])
         spans[:, :2] = window.words[spans[:, :2].astype(np.int64)]
         answers.append(spans)
@@ -283,7 +340,9 @@ def span_answers(scores: SpanScores, encoded: Sequence[Encoded]) -> list[PlacedS
 
 
 def _longer(scores: SpanScores) -> list[list[tuple[int, int, int, float]]]:
-    """Per sequence, the tagger's spans beyond the band; the score is the lesser chance of begin and end."""
+    """Per sequence, the tagger's spans beyond the band; the score is the lesser chance of begin and
+    end.
+    """
     from biobench.models.crf import BEGIN, LAST, UNIT
 
     longest = scores.logits.shape[1]

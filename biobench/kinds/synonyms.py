@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
 import numpy as np
 
 from biobench.encode.tokens import Encoded, Ints
-from biobench.kinds.base import Answered, Answers, Ceiling, Documents, Split, Task, Windows, register
+from biobench.kinds.base import (
+    Answered,
+    Answers,
+    Ceiling,
+    Documents,
+    Split,
+    Task,
+    Windows,
+    register,
+)
 from biobench.kinds.labels import LabelKind
 from biobench.schema.document import Document, Prediction
 from biobench.schema.source import fail
@@ -23,19 +32,23 @@ if TYPE_CHECKING:
 Concept = TypeVar("Concept", str, int)
 
 DEPTH = 20
-"""Concepts of a ranking that count: the reciprocal rank of a concept below them is 0. Up to here all reciprocal ranks
-are whole parts of one number that int64 holds, so that statistics count them without rounding."""
+"""Concepts of a ranking that count: the reciprocal rank of a concept below them is 0. Up to here
+all reciprocal ranks are whole parts of one number that int64 holds, so that statistics count them
+without rounding.
+"""
 _PARTS = math.lcm(*range(1, DEPTH + 1))
 
 
 @register
 class Synonyms(LabelKind):
-    """A mention's surface is asked for its concept among the surfaces of training; nothing is trained.
+    """A mention's surface is asked for its concept among the surfaces of training; nothing is
+    trained.
 
-    As read, a document is a text whose spans are labelled with concept ids. What is asked are surfaces: candidates are
-    the distinct ones of the training documents, each with its concepts; queries those of validation and test that are
-    no candidate but have a concept of one. A target is the (concepts,) places of a surface's concepts. A prediction's
-    labels are concepts in order, the likeliest first.
+    As read, a document is a text whose spans are labelled with concept ids. What is asked are
+    surfaces: candidates are the distinct ones of the training documents, each with its concepts;
+    queries those of validation and test that are no candidate but have a concept of one. A target
+    is the (concepts,) places of a surface's concepts. A prediction's labels are concepts in order,
+    the likeliest first.
     """
 
     name, single, counted, trains, ranked = "synonyms", False, False, False, True
@@ -46,7 +59,10 @@ class Synonyms(LabelKind):
     def check_probe(self, spec: TaskSpec, probe: Probe | Literal["none"] | None) -> None:
         """Nothing is trained."""
         if not (isinstance(probe, Probe) and probe.kind == "similarity"):
-            hint = "write `training: {encoder: frozen, ...}` and `probe: {kind: similarity, pooling: mean}`"
+            hint = (
+                "write `training: {encoder: frozen, ...}` and `probe: {kind: similarity, "
+                "pooling: mean}`"
+            )
             raise fail(f"type '{spec.type}' trains nothing", hint)
 
     def labelled(self, document: Document) -> Document:
@@ -64,9 +80,12 @@ class Synonyms(LabelKind):
             for key, (text, each, origin) in part.items():
                 answers = tuple(sorted(each if name == "train" else each & concepts))
                 if answers and (name == "train" or key not in known):
-                    # surfaces of one concept are no independent questions; candidates are none at all
+                    # surfaces of one concept are no independent questions; candidates are none at
+                    # all
                     group = f"{name}/{key}" if name == "train" else f"{name}/{'+'.join(answers)}"
-                    result[name].append(Document(f"{name}/{key}", group, text, name, labels=answers, origin=origin))
+                    result[name].append(
+                        Document(f"{name}/{key}", group, text, name, labels=answers, origin=origin)
+                    )
         return result
 
     def target(self, task: Task, document: Document, encoded: Encoded) -> Ints:
@@ -77,11 +96,17 @@ class Synonyms(LabelKind):
         """Not known: a cut surface may still be recognised."""
         return 0, None
 
-    def predict(self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float) -> Prediction:
+    def predict(
+        self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float
+    ) -> Prediction:
         """The concepts that the answer, (concepts,) places, names in its order."""
-        return Prediction(document.id, labels=tuple(task.outputs[place] for place in answers[0].tolist()))
+        return Prediction(
+            document.id, labels=tuple(task.outputs[place] for place in answers[0].tolist())
+        )
 
-    def share(self, metric: str, document: Document, prediction: Prediction | None) -> tuple[int, int] | None:
+    def share(
+        self, metric: str, document: Document, prediction: Prediction | None
+    ) -> tuple[int, int] | None:
         """One or none of one for the accuracies; for mrr 1 / rank in whole parts."""
         rank = None if prediction is None else rank_of(document, prediction)
         if metric == "mrr":
@@ -90,32 +115,42 @@ class Synonyms(LabelKind):
         return None if most is None else (int(rank is not None and rank <= most), 1)
 
     def extra_scores(self, run: Answered) -> dict[str, float]:
-        """accuracy_at_1, accuracy_at_5, mrr: means over queries. A query without a prediction scores 0."""
+        """accuracy_at_1, accuracy_at_5, mrr: means over queries. A query without a prediction
+        scores 0.
+        """
         return self.mean_shares(run)
 
 
 def surfaces_of(documents: Documents) -> dict[str, tuple[str, set[str], str]]:
     """Case-folded surface to (surface as it first stands, its concepts, where it first stands).
 
-    Runs of white space are one blank. Concepts that a label rule dropped are skipped, and surfaces without any other.
+    Runs of white space are one blank. Concepts that a label rule dropped are skipped, and surfaces
+    without any other.
     """
     result: dict[str, tuple[str, set[str], str]] = {}
     for document in documents:
         for span in document.spans:
             text = " ".join(document.text[span.start : span.end].split())
             if text and span.label in document.labels:
-                result.setdefault(text.casefold(), (text, set(), document.origin))[1].add(span.label)
+                result.setdefault(text.casefold(), (text, set(), document.origin))[1].add(
+                    span.label
+                )
     return result
 
 
 def rank_of(document: Document, prediction: Prediction) -> int | None:
-    """Place (from 1) of the first right concept among the first `DEPTH`; None where none is there."""
-    places = (rank for rank, label in enumerate(prediction.labels[:DEPTH], 1) if label in document.labels)
+    """Place (from 1) of the first right concept among the first `DEPTH`; None where none is
+    there."""
+    places = (
+        rank for rank, label in enumerate(prediction.labels[:DEPTH], 1) if label in document.labels
+    )
     return next(places, None)
 
 
 def first_concepts(order: Iterable[int], concepts: Sequence[Iterable[Concept]]) -> list[Concept]:
-    """The first `DEPTH` different concepts of the candidates in this order. concepts: those of each candidate."""
+    """The first `DEPTH` different concepts of the candidates in this order. concepts: those of each
+    candidate.
+    """
     result: dict[Concept, None] = {}
     for place in order:
         result.update(dict.fromkeys(concepts[place]))

@@ -45,7 +45,9 @@ class TokenNer(SpanKind):
         """Words."""
         return sum(len(t) for t in targets)
 
-    def loss(self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None) -> Tensor:
+    def loss(
+        self, spec: TaskSpec, logits: Tensor, targets: Targets, weights: Tensor | None
+    ) -> Tensor:
         """Cross-entropy of each word's tag."""
         import torch
 
@@ -54,8 +56,12 @@ class TokenNer(SpanKind):
         wanted = to_device(np.concatenate(targets), logits.device)
         return torch.nn.functional.cross_entropy(logits, wanted, reduction="sum")
 
-    def predict(self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float) -> Prediction:
-        """The likeliest tag of each word, from the window that decides on it; a span's score is its words' mean."""
+    def predict(
+        self, task: Task, document: Document, seen: Windows, answers: Answers, threshold: float
+    ) -> Prediction:
+        """The likeliest tag of each word, from the window that decides on it; a span's score is its
+        words' mean.
+        """
         encoded, chances = merge_words(seen, answers)
         best = chances.argmax(axis=1)
         tags = ["O"] * len(document.tokens)  # words beyond the window
@@ -64,7 +70,9 @@ class TokenNer(SpanKind):
             tags[word], sure[word] = task.outputs[best[row]], chances[row, best[row]]
         spans = spans_of_tags(document, tags, task.decode)
         scores = tuple(round(float(sure[i:j].mean()), 6) for _, i, j in spans)
-        return Prediction(document.id, tuple(span for span, _, _ in spans), span_scores=scores, tags=tuple(tags))
+        return Prediction(
+            document.id, tuple(span for span, _, _ in spans), span_scores=scores, tags=tuple(tags)
+        )
 
     def oracle(self, task: Task, document: Document, encoded: Sequence[Encoded]) -> Prediction:
         """Gold tags of the words that some window shows."""
@@ -79,7 +87,9 @@ def tag_set(labels: Sequence[str]) -> list[str]:
     return ["O", *(f"{prefix}-{label}" for label in labels for prefix in ("B", "I"))]
 
 
-def spans_of_tags(document: Document, tags: Sequence[str], decode: Mode) -> list[tuple[Span, int, int]]:
+def spans_of_tags(
+    document: Document, tags: Sequence[str], decode: Mode
+) -> list[tuple[Span, int, int]]:
     """Character spans of per-word tags, each with its word range [i, j)."""
     return [
         (Span(document.tokens[i][0], document.tokens[j - 1][1], label), i, j)

@@ -1,11 +1,12 @@
 """Attention over packed documents: no padding anywhere, no document sees another.
 
-One function is registered with the model library for every family that dispatches its attention. Documents
-stand end to end in one row; the layout says where each begins. On CUDA a variable-length kernel computes them
-(`biobench.core.attention`); where none can, a padded batch that only attention sees goes through scaled dot-product
-attention, and the layout says why. On a CPU groups of similar length do (`grouped`). Both paths of CUDA can be
-compiled: how many documents there are and how long the longest is are sizes of tensors, which compiled code need not
-know.
+One function is registered with the model library for every family that dispatches its attention.
+Documents stand end to end in one row; the layout says where each begins. On CUDA a variable-length
+kernel computes them (`biobench.core.attention`); where none can, a padded batch that only attention
+sees goes through scaled dot-product attention, and the layout says why. On a CPU groups of similar
+length do (`grouped`). Both paths of CUDA can be
+compiled: how many documents there are and how long the longest is are sizes of tensors, which
+compiled code need not know.
 """
 
 from __future__ import annotations
@@ -42,12 +43,18 @@ KERNEL_DEVICES = ("cuda",)
 class Layout:
     """Where each document stands in a packed row.
 
-    lengths: of the documents. kernels: those that may compute it. paths: on an accelerator what computed the layers,
-    and why it is no kernel (empty where it is one). compiled: compiled layers read it, by its tensors alone.
+    lengths: of the documents. kernels: those that may compute it. paths: on an accelerator what
+    computed the layers, and why it is no kernel (empty where it is one). compiled: compiled layers
+    read it, by its tensors alone.
     """
 
     def __init__(
-        self, lengths: list[int], device: torch.device, kernels: tuple[Kernel, ...] = (), *, compiled: bool = False
+        self,
+        lengths: list[int],
+        device: torch.device,
+        kernels: tuple[Kernel, ...] = (),
+        *,
+        compiled: bool = False,
     ) -> None:
         self.lengths, self.device, self.kernels, self.compiled = lengths, device, kernels, compiled
         self.paths: dict[str, str] = {}
@@ -78,7 +85,9 @@ class Layout:
 
     @cached_property
     def real(self) -> Tensor | None:
-        """(documents, longest) bool: the places of tokens; None where all are and nothing is compiled."""
+        """(documents, longest) bool: the places of tokens; None where all are and nothing is
+        compiled.
+        """
         if not self.compiled and len(set(self.lengths)) == 1:
             return None
         return self._free(to_device(self._places, self.device), 0, 1)
@@ -143,7 +152,9 @@ def _packed_attention(
     key, value = (repeated(x, heads, 1) for x in (key, value))
     groups = layout.remember(f"groups {heads}", lambda: make_groups(layout.lengths, heads))
     signed = dropout > 0.0
-    masks = layout.remember(f"masks {sliding_window} {signed}", lambda: groups.masks(sliding_window, added=signed))
+    masks = layout.remember(
+        f"masks {sliding_window} {signed}", lambda: groups.masks(sliding_window, added=signed)
+    )
     states = (groups, query, key, value, masks)
     if signed:
         return dropped_attention(*states, dropout, scaling), None
@@ -159,8 +170,12 @@ def _accelerated(
     scaling: float | None,
     window: int | None,
 ) -> Tensor:
-    """By a kernel, or on one padded batch, which an accelerator computes in less time than many groups."""
-    if query.dtype != value.dtype:  # rotary positions leave fp32 behind under autocast, which no kernel takes
+    """By a kernel, or on one padded batch, which an accelerator computes in less time than many
+    groups.
+    """
+    if (
+        query.dtype != value.dtype
+    ):  # rotary positions leave fp32 behind under autocast, which no kernel takes
         query, key = query.to(value.dtype), key.to(value.dtype)
     kernel = choose_kernel(layout.kernels, query, dropout)
     if not isinstance(kernel, str):
@@ -169,7 +184,9 @@ def _accelerated(
         reach = (-1, -1) if window is None else (window - 1, window - 1)
         q, k, v = (x[0].transpose(0, 1) for x in (query, key, value))
         longest = layout.ruler.shape[1]
-        return kernel.attend(q, k, v, layout.offsets, longest, window=reach, scaling=scaling, dropout=dropout)[None]
+        return kernel.attend(
+            q, k, v, layout.offsets, longest, window=reach, scaling=scaling, dropout=dropout
+        )[None]
     if not layout.compiled:
         layout.paths[GATHERED] = kernel
     heads, tokens, width = query.shape[1:]
@@ -184,14 +201,18 @@ def _accelerated(
         out = local_attention(q, k, v, window, layout.real, scaling, dropout)
     else:
         mask = _visible(layout, window)
-        out = scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scaling, dropout_p=dropout)
+        out = scaled_dot_product_attention(
+            q, k, v, attn_mask=mask, scale=scaling, dropout_p=dropout
+        )
     padded = out.transpose(1, 2).reshape(count * longest, heads * width)
     whole: Tensor = Gather.apply(padded, layout.gather)  # type: ignore[no-untyped-call]
     return whole.view(1, tokens, heads, width)
 
 
 def _visible(layout: Layout, window: int | None) -> Tensor | None:
-    """(documents, 1, longest or 1, longest) bool: which keys a query sees, at least itself; None where it sees all."""
+    """(documents, 1, longest or 1, longest) bool: which keys a query sees, at least itself; None
+    where it sees all.
+    """
     mask = None if layout.real is None else layout.real[:, None, None, :]
     if window is None:
         return mask

@@ -1,9 +1,10 @@
 """Linear-chain CRFs over many label groups at once: likelihood, marginals, best paths.
 
-A group is an independent chain on the same words: the tagger of nested spans has one of five tags (O, I, B, L, U) for
-each type.
-Scans run over words; sequences, groups and both directions are one batch. Recursions: Lafferty, McCallum and Pereira,
-"Conditional random fields", ICML 2001; the forward and backward sums in log space.
+A group is an independent chain on the same words: the tagger of nested spans has one of five tags
+(O, I, B, L, U) for each type.
+Scans run over words; sequences, groups and both directions are one batch. Recursions: Lafferty,
+McCallum and Pereira, "Conditional random fields", ICML 2001; the forward and backward sums in log
+space.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ _FORBIDDEN = -1e4
 class PathSums(NamedTuple):
     """Log sums over paths. Rows of words beyond the mask mean nothing.
 
-    forward: (sequences, words, groups, tags), of paths that end in a tag at a word, its emission included.
+    forward: (sequences, words, groups, tags), of paths that end in a tag at a word, its emission
+    included.
     backward: the same of paths that begin there. total: (sequences, groups), of all paths.
     """
 
@@ -32,13 +34,16 @@ class PathSums(NamedTuple):
 
 
 def turn(mask: Tensor) -> Tensor:
-    """(sequences, words): the places that put the words of each sequence in reverse; padding stays where it is."""
+    """(sequences, words): the places that put the words of each sequence in reverse; padding stays
+    where it is.
+    """
     places = torch.arange(mask.shape[1], device=mask.device)[None]
     return torch.where(mask, mask.sum(1, keepdim=True) - 1 - places, places)
 
 
 class LinearCRF(nn.Module):
-    """Chains with learnt moves. emissions: (sequences, words, groups, tags); mask: (sequences, words), True first.
+    """Chains with learnt moves. emissions: (sequences, words, groups, tags); mask: (sequences,
+    words), True first.
 
     Every sequence has at least one word.
     """
@@ -68,7 +73,9 @@ class LinearCRF(nn.Module):
         )
 
     def sums(self, emissions: Tensor, mask: Tensor) -> PathSums:
-        """The sums of both directions, in one scan: the backward one is the forward one of the turned sequences."""
+        """The sums of both directions, in one scan: the backward one is the forward one of the
+        turned sequences.
+        """
         moves, first, last = self._scores()
         rows, turned = torch.arange(len(mask), device=mask.device)[:, None], turn(mask)
         # The tags come first and the chains last, so that every step works on long rows.
@@ -81,13 +88,15 @@ class LinearCRF(nn.Module):
         backward = backward[rows, turned]
         return PathSums(forward, backward, torch.logsumexp(backward[:, 0] + first, dim=-1))
 
-    def log_likelihood(self, emissions: Tensor, mask: Tensor, tags: Tensor, sums: PathSums) -> Tensor:
+    def log_likelihood(
+        self, emissions: Tensor, mask: Tensor, tags: Tensor, sums: PathSums
+    ) -> Tensor:
         """(sequences, groups): log probability of `tags` (sequences, words, groups).
 
         Differentiable once, whether or not the sums are.
 
-        The gradient of the log sum over all paths is the chance of each tag and move, so it needs no way back
-        through the scan.
+        The gradient of the log sum over all paths is the chance of each tag and move, so it needs
+        no way back through the scan.
         """
         moves, first, last = self._scores()
         rows, groups = (torch.arange(n, device=tags.device) for n in (len(tags), tags.shape[2]))
@@ -109,7 +118,9 @@ class LinearCRF(nn.Module):
         return score + first[groups, tags[:, 0]] + last[groups, tags[rows, mask.sum(1) - 1]] - total
 
     def log_marginals(self, emissions: Tensor, sums: PathSums) -> Tensor:
-        """(sequences, words, groups, tags): log probability of each tag at each word; rows beyond mask mean nothing."""
+        """(sequences, words, groups, tags): log probability of each tag at each word; rows beyond
+        mask mean nothing.
+        """
         return sums.forward + sums.backward - emissions - sums.total[:, None, :, None]
 
     @torch.no_grad()

@@ -1,8 +1,8 @@
 """Dropout whose random numbers cost little on a CPU.
 
-A generator draw there costs more than the multiplication it decides. One 64-bit draw of torch's own generator
-decides four elements here, so runs stay reproducible from the seed; the rate is met to one part in 65,536,
-and the scale is that of the rate in force, so the expectation is exact.
+A generator draw there costs more than the multiplication it decides. One 64-bit draw of torch's own
+generator decides four elements here, so runs stay reproducible from the seed; the rate is met to
+one part in 65,536, and the scale is that of the rate in force, so the expectation is exact.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def draws(count: int) -> Tensor:
 def signs(count: int, rate: float) -> Tensor:
     """(count,) bf16: 1 for an element that is kept, -1 for one that is dropped.
 
-    A comparison gives bool, and what turns bool into numbers is not vectorised: the sign bit is used instead.
+    A comparison gives bool, and what turns bool into numbers is not vectorised: the sign bit is
+    used instead.
     """
     least, _ = threshold(rate)
     random = draws(count)
@@ -45,7 +46,13 @@ def signs(count: int, rate: float) -> Tensor:
 class _Scaled(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, states: Tensor, rate: float) -> Tensor:
-        kept = signs(states.numel(), rate).relu_().view(states.shape).to(states.dtype).mul_(threshold(rate)[1])
+        kept = (
+            signs(states.numel(), rate)
+            .relu_()
+            .view(states.shape)
+            .to(states.dtype)
+            .mul_(threshold(rate)[1])
+        )
         ctx.save_for_backward(kept)
         return states * kept
 

@@ -1,4 +1,6 @@
-"""Encoders with random weights: the dummy of `biobench run dummy`, and the untrained one of a checkpoint's shape."""
+"""Encoders with random weights: the dummy of `biobench run dummy`, and the untrained one of a
+checkpoint's shape.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
 def dummy_folder() -> Path:
-    """The dummy's checkpoint in the user's cache, written at first use; the same weights on every machine's CPU.
+    """The dummy's checkpoint in the user's cache, written at first use; the same weights on every
+    machine's CPU.
 
     Raises StoreError where the cache cannot be written.
     """
@@ -33,9 +36,11 @@ def dummy_folder() -> Path:
 
 
 def write_untrained(source: str | Path, folder: str | Path, seed: int = 0) -> Path:
-    """The architecture and tokenizer of the checkpoint `source` with random weights, in `folder`, which it gives.
+    """The architecture and tokenizer of the checkpoint `source` with random weights, in `folder`,
+    which it gives.
 
-    What pretraining brings to `source` is its distance from this encoder. The folder is complete or missing.
+    What pretraining brings to `source` is its distance from this encoder. The folder is complete or
+    missing.
     """
     import torch
     from transformers import AutoConfig, AutoModel, AutoTokenizer
@@ -62,12 +67,25 @@ def _write(folder: Path) -> None:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
     )
-    names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), _SPECIAL, strict=True))
+    names = dict(
+        zip(
+            ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"),
+            _SPECIAL,
+            strict=True,
+        )
+    )
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=_WINDOW, **names)  # type: ignore[no-untyped-call]
     sizes: dict[str, Any] = {"vocab_size": len(vocabulary), "max_position_embeddings": _WINDOW}
-    sizes |= {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+    sizes |= {
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 48,
+    }
     with torch.random.fork_rng():
         torch.manual_seed(20250101)
         BertModel(BertConfig(pad_token_id=0, **sizes)).save_pretrained(folder)

@@ -1,9 +1,10 @@
 """Every encoder as one thing: sequences of ids in, `hidden (tokens, width)` out.
 
-Families that dispatch their attention through the model library run packed: documents end to end in one
-row, no padding. At load time the packed states are proved equal to the padded ones on probe sequences;
-a family that cannot run packed, or whose proof fails, runs padded, and one whose states feel the padding (FNet,
-ConvBERT) runs in groups of one length. Which one is used is part of the record.
+Families that dispatch their attention through the model library run packed: documents end to end in
+one row, no padding. At load time the packed states are proved equal to the padded ones on probe
+sequences; a family that cannot run packed, or whose proof fails, runs padded, and one whose states
+feel the padding (FNet, ConvBERT) runs in groups of one length. Which one is used is part of the
+record.
 """
 
 from __future__ import annotations
@@ -30,23 +31,33 @@ Ints = NDArray[np.int64]
 Attention = Literal["packed", "padded", "alone"]
 
 BUCKETS = tuple(-(-round(512 * 1.5**k) // 64) * 64 for k in range(13))
-"""Numbers of tokens that compiled layers are given: 512 to 66,432, each at most 1.5 times the last one."""
+"""Numbers of tokens that compiled layers are given: 512 to 66,432, each at most 1.5 times the last
+one.
+"""
 COMPILED, PLAIN = "compiled layers", "plain layers"
 _LONGEST = 1024
-"""Tokens of a document up to which a padded batch is compiled; plain layers compute longer ones in blocks."""
+"""Tokens of a document up to which a padded batch is compiled; plain layers compute longer ones in
+blocks.
+"""
 
 _PROOF_TOLERANCE = 2e-4
-"""Largest difference between two ways to compute the same states in fp32, relative to their standard deviation."""
+"""Largest difference between two ways to compute the same states in fp32, relative to their
+standard deviation.
+"""
 
 
 class Encoder(nn.Module):
-    """An encoder that maps sequences to `hidden (tokens, width)`, tokens of all sequences end to end."""
+    """An encoder that maps sequences to `hidden (tokens, width)`, tokens of all sequences end to
+    end.
+    """
 
     def __init__(self, model: PreTrainedModel, pad_id: int) -> None:
         super().__init__()
         self.model = model
         self.pad_id = pad_id
-        self.width: int = model.config.hidden_size if hasattr(model.config, "hidden_size") else model.config.dim
+        self.width: int = (
+            model.config.hidden_size if hasattr(model.config, "hidden_size") else model.config.dim
+        )
         self.position_offset = 0
         self.attention: Attention = "padded"
         self.kernels = find_kernels()
@@ -54,18 +65,21 @@ class Encoder(nn.Module):
         self.refusals: list[str] = []
         """Why kernels that the machine has are not used."""
         self.paths: dict[str, str] = {}
-        """Accelerators: what computed packed attention in training, why it was no kernel; compiled or plain layers."""
+        """Accelerators: what computed packed attention in training, why it was no kernel; compiled
+        or plain layers.
+        """
         self.compiles = False
         """Whether layers are compiled in training; see `compile_layers`."""
         self.plain: str | None = None
         """Accelerators: why layers are not compiled."""
         self.warned: set[str] = set()
         """Of what the user was warned: `slow_parts`."""
-        # A pooler feeds nothing here; without it no gradient, memory or weight decay is spent on it. Some families
-        # call it unasked.
+        # A pooler feeds nothing here; without it no gradient, memory or weight decay is spent on
+        # it. Some families call it unasked.
         if hasattr(model, "pooler"):
             setattr(model, "pooler", nn.Identity())  # noqa: B010
-        # BigBird goes over to full attention for good at its first short batch: states would depend on the past.
+        # BigBird goes over to full attention for good at its first short batch: states would depend
+        # on the past.
         if model.config.model_type == "big_bird":
             cast(Any, model).set_attention_type("original_full")
         use_cheap_dropout(model)
@@ -79,17 +93,24 @@ class Encoder(nn.Module):
     def forward(self, sequences: Sequence[Ints], types: Sequence[Ints] | None = None) -> Tensor:
         """hidden: (sum of lengths, width).
 
-        types: token types of each sequence (empty: all 0); only encoders that were built with several read them.
+        types: token types of each sequence (empty: all 0); only encoders that were built with
+        several read them.
         """
         if types is not None:
             types = self._types(sequences, types)
         if self.attention == "packed":
             return self._packed(sequences, self.position_offset, types)
-        return self._padded(sequences, types) if self.attention == "padded" else self._alone(sequences, types)
+        return (
+            self._padded(sequences, types)
+            if self.attention == "padded"
+            else self._alone(sequences, types)
+        )
 
     @cached_property
     def runs_in_bf16(self) -> bool:
-        """Whether the model computes under bf16 autocast; some mix types there that do not meet (DeBERTa v1)."""
+        """Whether the model computes under bf16 autocast; some mix types there that do not meet
+        (DeBERTa v1).
+        """
         try:
             with torch.autocast(self.device.type, torch.bfloat16):
                 self._at_rest(self._probes()[-1:])
@@ -99,14 +120,17 @@ class Encoder(nn.Module):
 
     @cached_property
     def first_token_reads(self) -> bool:
-        """Whether the first token's state depends on the rest; under causal attention it does not."""
+        """Whether the first token's state depends on the rest; under causal attention it does
+        not."""
         sequence = self._probes()[0]
         other = np.concatenate([sequence[:1], self._probes(seed=1)[0][1:]])
         first, second = (self._at_rest([s])[0] for s in (sequence, other))
         return not torch.equal(first, second)
 
     def prove_kernels(self) -> None:
-        """Leave out each kernel that does not give this model's states; the weights are on the accelerator."""
+        """Leave out each kernel that does not give this model's states; the weights are on the
+        accelerator.
+        """
         kernels, self.kernels = self.kernels, ()
         if not kernels or self.attention != "packed" or not self.runs_in_bf16:
             return
@@ -121,12 +145,15 @@ class Encoder(nn.Module):
             self.kernels, self.refusals = prove(kernels, exact, states(()), states)
 
     def compile_layers(self, backend: str | Callable[..., Any] = "inductor") -> None:
-        """From now on compile the layers in training: each kind of layer once for each of `BUCKETS` that occurs.
+        """From now on compile the layers in training: each kind of layer once for each of `BUCKETS`
+        that occurs.
 
-        A batch is padded to its bucket by documents that no other one sees. The first batch of a run is computed by
-        plain layers, which note what computes attention.
+        A batch is padded to its bucket by documents that no other one sees. The first batch of a
+        run is computed by plain layers, which note what computes attention.
         """
-        layers = max((m for m in self.model.modules() if isinstance(m, nn.ModuleList)), key=len, default=())
+        layers = max(
+            (m for m in self.model.modules() if isinstance(m, nn.ModuleList)), key=len, default=()
+        )
         reasons = {
             f"documents run {self.attention}": self.attention != "packed",
             "the model has no list of layers": not layers,
@@ -135,14 +162,16 @@ class Encoder(nn.Module):
         self.plain = next((reason for reason, holds in reasons.items() if holds), None)
         if self.plain is not None:
             return
-        # Three kinds of layer share one code object, each in several shapes, with and without gradients.
+        # Three kinds of layer share one code object, each in several shapes, with and without
+        # gradients.
         torch._dynamo.config.recompile_limit = 4 * len(BUCKETS)
         for layer in layers:
             layer.compile(backend=backend, dynamic=False, fullgraph=True)
         self.compiles = True
 
     def gives_up_compiling(self, error: BaseException) -> bool:
-        """Whether layers were compiled until now, when this error came; from now on they are plain."""
+        """Whether layers were compiled until now, when this error came; from now on they are
+        plain."""
         compiled, self.compiles = COMPILED in self.paths, False
         if compiled:
             del self.paths[COMPILED]
@@ -150,7 +179,9 @@ class Encoder(nn.Module):
         return compiled
 
     def slow_parts(self) -> dict[str, str]:
-        """What is slow in training on an accelerator, and why: attention on a padded batch, layers not compiled."""
+        """What is slow in training on an accelerator, and why: attention on a padded batch, layers
+        not compiled.
+        """
         reasons = {} if self.plain is None else {"layers not compiled": self.plain}
         if GATHERED in self.paths:
             reasons["slow attention"] = "; ".join(self.refusals or [self.paths[GATHERED]])
@@ -171,11 +202,19 @@ class Encoder(nn.Module):
         """One type a token; None where all are 0 or the encoder has no use for them."""
         known = getattr(self.model.config, "type_vocab_size", None) or 0
         largest = max((int(t.max()) for t in types if len(t)), default=0)
-        if not 0 < largest < known or "token_type_ids" not in inspect.signature(self.model.forward).parameters:
+        if (
+            not 0 < largest < known
+            or "token_type_ids" not in inspect.signature(self.model.forward).parameters
+        ):
             return None
-        return [t if len(t) else np.zeros(len(s), dtype=np.int64) for s, t in zip(sequences, types, strict=True)]
+        return [
+            t if len(t) else np.zeros(len(s), dtype=np.int64)
+            for s, t in zip(sequences, types, strict=True)
+        ]
 
-    def _packed(self, sequences: Sequence[Ints], offset: int, types: Sequence[Ints] | None = None) -> Tensor:
+    def _packed(
+        self, sequences: Sequence[Ints], offset: int, types: Sequence[Ints] | None = None
+    ) -> Tensor:
         real, longest = sum(len(s) for s in sequences), max(len(s) for s in sequences)
         compiled = self._compiled(real, longest)
         if compiled:
@@ -184,15 +223,23 @@ class Encoder(nn.Module):
             sequences = [*sequences, *added]
         lengths = [len(s) for s in sequences]
         place = np.concatenate([np.arange(offset, offset + n) for n in lengths])
-        ids, positions = (to_device(x[None], self.device) for x in (np.concatenate(sequences), place))
-        more = {} if types is None else {"token_type_ids": to_device(np.concatenate(types)[None], self.device)}
+        ids, positions = (
+            to_device(x[None], self.device) for x in (np.concatenate(sequences), place)
+        )
+        more = (
+            {}
+            if types is None
+            else {"token_type_ids": to_device(np.concatenate(types)[None], self.device)}
+        )
         layout = Layout(lengths, self.device, self.kernels, compiled=compiled)
         if compiled:
             layout.ready()
             self.paths[COMPILED] = ""
         plain = not compiled and (self.compiles or self.plain is not None)
         with packed(layout), torch.compiler.set_stance("force_eager") if plain else nullcontext():
-            states: Tensor = self.model(input_ids=ids, position_ids=positions, **more).last_hidden_state
+            states: Tensor = self.model(
+                input_ids=ids, position_ids=positions, **more
+            ).last_hidden_state
         if self.model.training:
             self.paths.update(layout.paths)
         rows = states.view(-1, states.shape[-1])
@@ -201,10 +248,14 @@ class Encoder(nn.Module):
     def _compiled(self, tokens: int, longest: int) -> bool:
         """Whether compiled layers compute this batch."""
         known = self.compiles and self.model.training and len(self.paths) > 0
-        return known and tokens < BUCKETS[-1] and (GATHERED not in self.paths or longest <= _LONGEST)
+        return (
+            known and tokens < BUCKETS[-1] and (GATHERED not in self.paths or longest <= _LONGEST)
+        )
 
     def _padding(self, tokens: int, longest: int) -> list[Ints]:
-        """Documents of padding, none longer than `longest`, that fill a batch up to its bucket; one at least."""
+        """Documents of padding, none longer than `longest`, that fill a batch up to its bucket; one
+        at least.
+        """
         left = next(size for size in BUCKETS if size > tokens) - tokens
         return [np.full(min(longest, left - at), self.pad_id) for at in range(0, left, longest)]
 
@@ -228,7 +279,9 @@ class Encoder(nn.Module):
         return torch.cat([parts[i] for i in range(len(sequences))])
 
     def _prove(self) -> None:
-        """Choose packed attention if it gives the padded states; else stay padded, unless padding changes states."""
+        """Choose packed attention if it gives the padded states; else stay padded, unless padding
+        changes states.
+        """
         model = self.model
         training = model.training
         model.train(False)
@@ -264,19 +317,27 @@ class Encoder(nn.Module):
     def _probes(self, seed: int = 0) -> list[Ints]:
         """Two sequences that reach beyond any local window, without the padding id."""
         config = self.model.config
-        local = getattr(config, "sliding_window", None) or getattr(config, "local_attention", None) or 0
+        local = (
+            getattr(config, "sliding_window", None) or getattr(config, "local_attention", None) or 0
+        )
         longest = max(24, 2 * int(local) + 8)
         limit = getattr(config, "max_position_embeddings", None)
         if isinstance(limit, int):
             pad = config.pad_token_id if isinstance(config.pad_token_id, int) else 0
             longest = max(2, min(longest, limit - pad - 1))
         rng = np.random.default_rng(seed)
-        ids = [rng.integers(0, config.vocab_size, size=n) for n in (longest, max(2, longest // 3), 5)]
+        ids = [
+            rng.integers(0, config.vocab_size, size=n) for n in (longest, max(2, longest // 3), 5)
+        ]
         return [np.where(s == self.pad_id, (self.pad_id + 1) % config.vocab_size, s) for s in ids]
 
 
-def padded_inputs(sequences: Sequence[Ints], types: Sequence[Ints] | None, pad_id: int) -> dict[str, Ints]:
-    """(sequences, longest) arrays as the library's models take them; token types where one is not 0."""
+def padded_inputs(
+    sequences: Sequence[Ints], types: Sequence[Ints] | None, pad_id: int
+) -> dict[str, Ints]:
+    """(sequences, longest) arrays as the library's models take them; token types where one is not
+    0.
+    """
     ids = np.full((len(sequences), max(len(s) for s in sequences)), pad_id, dtype=np.int64)
     mask, segments = np.zeros_like(ids), np.zeros_like(ids)
     for row, sequence in enumerate(sequences):

@@ -1,9 +1,11 @@
-"""Attention of packed documents without a kernel: documents of similar length are computed together.
+"""Attention of packed documents without a kernel: documents of similar length are computed
+together.
 
-A document alone is too small a call for a CPU, and a whole batch padded to its longest document does mostly nothing.
-Documents are put into groups whose lengths differ by at most a third; a group is one padded block that only attention
-sees. With dropout the whole layer is one autograd node that keeps the probabilities, with what was dropped as their
-signs, and nothing else of size tokens x tokens. Local attention of long documents runs in blocks of queries.
+A document alone is too small a call for a CPU, and a whole batch padded to its longest document
+does mostly nothing. Documents are put into groups whose lengths differ by at most a third; a group
+is one padded block that only attention sees. With dropout the whole layer is one autograd node that
+keeps the probabilities, with what was dropped as their signs, and nothing else of size tokens x
+tokens. Local attention of long documents runs in blocks of queries.
 """
 
 from __future__ import annotations
@@ -43,9 +45,11 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """How `tokens` packed rows of `heads` heads become blocks (count, heads, length, width), and back.
+    """How `tokens` packed rows of `heads` heads become blocks (count, heads, length, width), and
+    back.
 
-    spread: (padded rows,) row of `tokens x heads` behind each padded row. gather: (tokens x heads,) the way back.
+    spread: (padded rows,) row of `tokens x heads` behind each padded row. gather: (tokens x heads,)
+    the way back.
     """
 
     groups: tuple[Group, ...]
@@ -54,12 +58,18 @@ class Groups:
     heads: int
 
     def masks(self, window: int | None, *, added: bool) -> list[Tensor | None]:
-        """Of each group (see `visible`). added: what to add to scores, 0 or minus infinity; else documents that are
-        computed in blocks have none."""
+        """Of each group (see `visible`). added: what to add to scores, 0 or minus infinity; else
+        documents that are computed in blocks have none.
+        """
         if not added:
-            return [None if in_blocks(g.length, window) else visible(g, window) for g in self.groups]
+            return [
+                None if in_blocks(g.length, window) else visible(g, window) for g in self.groups
+            ]
         known = (visible(g, window) for g in self.groups)
-        return [None if m is None else torch.zeros(m.shape).masked_fill_(~m, float("-inf")) for m in known]
+        return [
+            None if m is None else torch.zeros(m.shape).masked_fill_(~m, float("-inf"))
+            for m in known
+        ]
 
     def blocks(self, rows: Tensor) -> Tensor:
         """rows: (tokens x heads, width). All blocks end to end, (padded rows, width)."""
@@ -89,12 +99,15 @@ def make_groups(lengths: list[int], heads: int) -> Groups:
         at = torch.arange(longest)
         sizes = torch.tensor([lengths[i] for i in places])
         real = at[None, :] < sizes[:, None]
-        token = torch.tensor([starts[i] for i in places])[:, None] + torch.where(real, at[None, :], 0)
+        token = torch.tensor([starts[i] for i in places])[:, None] + torch.where(
+            real, at[None, :], 0
+        )
         spread.append((token[:, None, :] * heads + head[None, :, None]).reshape(-1))
         groups.append(Group(begin, len(places), longest, None if bool(real.all()) else real))
         begin += len(places) * heads * longest
     rows = torch.cat(spread)
-    # Backwards, so that of all padded rows that show one token the real one, its first, is the last written.
+    # Backwards, so that of all padded rows that show one token the real one, its first, is the last
+    # written.
     gather = torch.empty(starts[-1] * heads, dtype=torch.long)
     for group in groups:
         block = torch.arange(group.begin, group.begin + group.count * heads * group.length)
@@ -108,7 +121,8 @@ def make_groups(lengths: list[int], heads: int) -> Groups:
 def visible(group: Group, window: int | None) -> Tensor | None:
     """(count or 1, 1, length or 1, length) bool: which keys a query sees; None where it sees all.
 
-    window counts the token itself: |i - j| < window is visible. A padded query sees at least itself.
+    window counts the token itself: |i - j| < window is visible. A padded query sees at least
+    itself.
     """
     mask = None if group.real is None else group.real[:, None, None, :]
     if window is not None and group.length > window:
@@ -119,8 +133,9 @@ def visible(group: Group, window: int | None) -> Tensor | None:
 
 
 class Spread(torch.autograd.Function):
-    """Rows to padded blocks (`spread`: the row behind each padded one). A padded row never receives a gradient, so the
-    way back is a plain gather."""
+    """Rows to padded blocks (`spread`: the row behind each padded one). A padded row never receives
+    a gradient, so the way back is a plain gather.
+    """
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, spread: Tensor, gather: Tensor) -> Tensor:
@@ -150,7 +165,8 @@ class Gather(torch.autograd.Function):
 class _Attention(torch.autograd.Function):
     """Attention with dropout on the probabilities. q, k, v: (tokens x heads, width), one dtype.
 
-    What is kept for the way back are the probabilities, with a minus before those that were dropped.
+    What is kept for the way back are the probabilities, with a minus before those that were
+    dropped.
     """
 
     @staticmethod
@@ -188,20 +204,27 @@ class _Attention(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         groups: Groups = ctx.groups
-        saved = ctx.saved_tensors  # read once: where layers are computed anew it can be unpacked only once
+        saved = (
+            ctx.saved_tensors
+        )  # read once: where layers are computed anew it can be unpacked only once
         padded, signed = saved[:3], saved[3:]
         gradients = groups.blocks(gradient)
         changes = [torch.empty_like(x) for x in padded]
         for group, chances in zip(groups.groups, signed, strict=True):
-            block, q, k, v = (groups.block(x, group).to(chances.dtype) for x in (gradients, *padded))
+            block, q, k, v = (
+                groups.block(x, group).to(chances.dtype) for x in (gradients, *padded)
+            )
             if group.real is not None:
                 # What a padded query row shows is another token's gradient.
                 real = group.real.to(block.dtype)[:, None, :].expand(-1, groups.heads, -1)
                 block = block * real.reshape(-1, group.length, 1)
             change = torch.bmm(block, v.transpose(1, 2))
-            # A probability of 0 is no reason to stop its gradient here: the softmax multiplies by that 0.
+            # A probability of 0 is no reason to stop its gradient here: the softmax multiplies by
+            # that 0.
             change = torch.ops.aten.threshold_backward(change, chances, 0).mul_(ctx.scale)
-            change = torch._softmax_backward_data(change, chances.abs(), -1, change.dtype).mul_(ctx.scaling)
+            change = torch._softmax_backward_data(change, chances.abs(), -1, change.dtype).mul_(
+                ctx.scaling
+            )
             value = torch.bmm(chances.relu().mul_(ctx.scale).transpose(1, 2), block)
             results = torch.bmm(change, k), torch.bmm(change.transpose(1, 2), q), value
             for whole, part in zip(changes, results, strict=True):
@@ -211,12 +234,15 @@ class _Attention(torch.autograd.Function):
 
 
 def _compute(states: Tensor, length: int) -> torch.dtype:
-    """fp32 for short documents: their products cost less than bf16's set-up, which is paid for every new shape."""
+    """fp32 for short documents: their products cost less than bf16's set-up, which is paid for
+    every new shape.
+    """
     return torch.float32 if length <= _SHORT and states.dtype == torch.bfloat16 else states.dtype
 
 
 def _rows(*states: Tensor) -> Iterator[Tensor]:
-    """(tokens x heads, width) of each of (1, heads, tokens, width), in the precision of autocast."""
+    """(tokens x heads, width) of each of (1, heads, tokens, width), in the precision of
+    autocast."""
     kind = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else states[0].dtype
     return (x.to(kind).transpose(1, 2).reshape(-1, x.shape[-1]) for x in states)
 
@@ -230,7 +256,9 @@ def dropped_attention(
     dropout: float,
     scaling: float | None,
 ) -> Tensor:
-    """As `grouped_attention`, on a CPU with dropout. masks: what to add to the scores of each group."""
+    """As `grouped_attention`, on a CPU with dropout. masks: what to add to the scores of each
+    group.
+    """
     heads, tokens, width = query.shape[1:]
     rows = _rows(query, key, value)
     scale = width**-0.5 if scaling is None else scaling
@@ -250,26 +278,33 @@ def grouped_attention(
     scaling: float | None,
     window: int | None = None,
 ) -> Tensor:
-    """query, key, value: (1, heads, tokens, width) of packed documents; result (1, tokens, heads, width).
+    """query, key, value: (1, heads, tokens, width) of packed documents; result (1, tokens, heads,
+    width).
 
-    masks: of each group (see `visible`). window: that of the masks; long documents are computed in blocks.
+    masks: of each group (see `visible`). window: that of the masks; long documents are computed in
+    blocks.
     """
     heads, tokens, width = query.shape[1:]
     q, k, v = (Spread.apply(x, groups.spread, groups.gather) for x in _rows(query, key, value))  # type: ignore[no-untyped-call]
     parts = []
     for group, mask in zip(groups.groups, masks, strict=True):
-        one, two, three = (groups.block(x, group).view(group.count, heads, group.length, width) for x in (q, k, v))
+        one, two, three = (
+            groups.block(x, group).view(group.count, heads, group.length, width) for x in (q, k, v)
+        )
         if window is not None and in_blocks(group.length, window):
             out = local_attention(one, two, three, window, group.real, scaling, dropout)
         else:
-            out = scaled_dot_product_attention(one, two, three, attn_mask=mask, scale=scaling, dropout_p=dropout)
+            out = scaled_dot_product_attention(
+                one, two, three, attn_mask=mask, scale=scaling, dropout_p=dropout
+            )
         parts.append(out.reshape(-1, width))
     whole: Tensor = Gather.apply(torch.cat(parts), groups.gather)  # type: ignore[no-untyped-call]
     return whole.view(1, tokens, heads, width)
 
 
 def in_blocks(length: int, window: int | None) -> bool:
-    """Whether documents of this length are computed block by block: long, and with a short window."""
+    """Whether documents of this length are computed block by block: long, and with a short
+    window."""
     return window is not None and length > _LONG * _block(window)
 
 
@@ -284,8 +319,8 @@ def local_attention(
 ) -> Tensor:
     """query, key, value: (count, heads, length, width); result alike.
 
-    window counts the token itself: |i - j| < window is visible. real: (count, length) bool, None where no
-    document is padded; a padded query sees at least itself.
+    window counts the token itself: |i - j| < window is visible. real: (count, length) bool, None
+    where no document is padded; a padded query sees at least itself.
     """
     length, reach = query.shape[2], window - 1
     size = _block(window)
@@ -300,7 +335,11 @@ def local_attention(
             mask = (mask & real[:, None, None, low:high]) | (places == columns)[None, None]
         keys, values = key[:, :, low:high], value[:, :, low:high]
         rows = query[:, :, begin:end]
-        parts.append(scaled_dot_product_attention(rows, keys, values, attn_mask=mask, scale=scaling, dropout_p=dropout))
+        parts.append(
+            scaled_dot_product_attention(
+                rows, keys, values, attn_mask=mask, scale=scaling, dropout_p=dropout
+            )
+        )
     return torch.cat(parts, 2)
 
 

@@ -1,4 +1,5 @@
-"""Heads consume `hidden (tokens, width)` and the `Units` of the batch, whatever the encoder behind them.
+"""Heads consume `hidden (tokens, width)` and the `Units` of the batch, whatever the encoder behind
+them.
 
 A probe's head consumes cached states instead.
 """
@@ -19,8 +20,9 @@ from biobench.schema.training import Probe
 class Units:
     """Where the words of each sequence stand.
 
-    first, stop: (words,) rows of `hidden`; counts: (sequences,) words; lengths: (sequences,) tokens. tokens: of all
-    words together; None makes the mean over a word's tokens ask the device for it.
+    first, stop: (words,) rows of `hidden`; counts: (sequences,) words; lengths: (sequences,)
+    tokens. tokens: of all words together; None makes the mean over a word's tokens ask the device
+    for it.
     """
 
     first: Tensor
@@ -43,14 +45,21 @@ def pool(hidden: Tensor, units: Units, pooling: str) -> Tensor:
 
 
 class LinearHead(nn.Module):
-    """Dropout and a linear layer on the first token of each word, or (pooling) on each sequence's first token or mean.
+    """Dropout and a linear layer on the first token of each word, or (pooling) on each sequence's
+    first token or mean.
 
     std: of the initial weights.
     """
 
-    def __init__(self, width: int, outputs: int, dropout: float, std: float, pooling: str | None = None) -> None:
+    def __init__(
+        self, width: int, outputs: int, dropout: float, std: float, pooling: str | None = None
+    ) -> None:
         super().__init__()
-        self.pooling, self.dropout, self.linear = pooling, nn.Dropout(dropout), nn.Linear(width, outputs)
+        self.pooling, self.dropout, self.linear = (
+            pooling,
+            nn.Dropout(dropout),
+            nn.Linear(width, outputs),
+        )
         nn.init.normal_(self.linear.weight, std=std)
         nn.init.zeros_(self.linear.bias)
 
@@ -58,7 +67,9 @@ class LinearHead(nn.Module):
         """Logits: (words or sequences, outputs) in fp32."""
         if self.pooling is not None:
             counts = torch.tensor(units.lengths)
-            first, stop = (to_device(at, hidden.device) for at in (counts.cumsum(0) - counts, counts.cumsum(0)))
+            first, stop = (
+                to_device(at, hidden.device) for at in (counts.cumsum(0) - counts, counts.cumsum(0))
+            )
             units = Units(first, stop, (), tokens=len(hidden))
         return self.linear(self.dropout(pool(hidden, units, self.pooling or "first"))).float()  # type: ignore[no-any-return]
 
@@ -66,8 +77,8 @@ class LinearHead(nn.Module):
 class ProbeHead(nn.Module):
     """(documents, vectors, width) cached states to (documents, outputs) logits, in fp32.
 
-    mlp: dropout, linear, GELU, dropout, linear. With pooling `attention` one learned direction weighs the
-    document's vectors (a softmax of their products with it over the root of the width).
+    mlp: dropout, linear, GELU, dropout, linear. With pooling `attention` one learned direction
+    weighs the document's vectors (a softmax of their products with it over the root of the width).
     """
 
     mean: Tensor
@@ -83,18 +94,25 @@ class ProbeHead(nn.Module):
         if probe.kind == "linear":
             self.layers = nn.Sequential(drop, nn.Linear(width, outputs))
         else:
-            self.layers = nn.Sequential(drop, nn.Linear(width, hidden), nn.GELU(), drop, nn.Linear(hidden, outputs))
+            self.layers = nn.Sequential(
+                drop, nn.Linear(width, hidden), nn.GELU(), drop, nn.Linear(hidden, outputs)
+            )
 
     def standardise(self, states: Tensor, real: Tensor) -> None:
         """Take mean and standard deviation of each dimension from these states' real vectors."""
         pairs = zip(torch.split(states, 256), torch.split(real, 256), strict=True)
         parts = (part[present].double() for part, present in pairs)
-        mean, square = torch.stack([torch.stack([p.sum(0), p.square().sum(0)]) for p in parts]).sum(0) / real.sum()
+        mean, square = (
+            torch.stack([torch.stack([p.sum(0), p.square().sum(0)]) for p in parts]).sum(0)
+            / real.sum()
+        )
         self.mean.copy_(mean)
         self.scale.copy_((square - mean.square()).clamp(min=1e-12).rsqrt())
 
     def forward(self, states: Tensor, real: Tensor) -> Tensor:
-        """states: (documents, vectors, width); real: (documents, vectors), False where there is no vector."""
+        """states: (documents, vectors, width); real: (documents, vectors), False where there is no
+        vector.
+        """
         rows = (states.float() - self.mean) * self.scale
         if self.direction is None:
             return self.layers(rows[:, 0])  # type: ignore[no-any-return]

@@ -1,7 +1,8 @@
 """Finding a checkpoint, naming what it is, and loading its tokenizer.
 
-A model is a local folder, a hub id, ``id@revision``, or `dummy`. Its identity is the content of its weights, config
-and tokenizer files, so a copied or moved folder is the same model and a changed one never is.
+A model is a local folder, a hub id, ``id@revision``, or `dummy`. Its identity is the content of its
+weights, config and tokenizer files, so a copied or moved folder is the same model and a changed one
+never is.
 """
 
 from __future__ import annotations
@@ -47,14 +48,17 @@ class Checkpoint:
 
     @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Of the weights in its safetensors files, heads included, from their headers; empty where none can be read."""
+        """Of the weights in its safetensors files, heads included, from their headers; empty where
+        none can be read.
+        """
         from safetensors import SafetensorError, safe_open
 
         shapes: dict[str, tuple[int, ...]] = {}
         for path in self.folder.glob("*.safetensors"):
             try:
                 with safe_open(path, framework="numpy") as weights:
-                    shapes |= {name: tuple(weights.get_slice(name).get_shape()) for name in weights.keys()}  # noqa: SIM118
+                    for name in weights.keys():  # noqa: SIM118
+                        shapes[name] = tuple(weights.get_slice(name).get_shape())
             except (OSError, SafetensorError):
                 return {}
         return shapes
@@ -76,7 +80,9 @@ class Checkpoint:
             id=self.id,
             revision=self.revision,
             hash=self.hash,
-            architecture=_class_name(architectures) or _class_name([self.config.model_type]) or "unknown",
+            architecture=_class_name(architectures)
+            or _class_name([self.config.model_type])
+            or "unknown",
             parameters=parameters,
             max_positions=position_limit(self.config),
             licence=licence_of(self.folder),
@@ -84,7 +90,9 @@ class Checkpoint:
 
 
 def licence_of(folder: Path) -> str | None:
-    """The identifier after `license:` in the card's front matter; None without a card or a single plain identifier."""
+    """The identifier after `license:` in the card's front matter; None without a card or a single
+    plain identifier.
+    """
     import yaml
 
     try:
@@ -97,8 +105,11 @@ def licence_of(folder: Path) -> str | None:
     return named if isinstance(named, str) and _IDENTIFIER.fullmatch(named) else None
 
 
-def find_checkpoint(model: str, *, offline: bool = False, trust_remote_code: bool = False) -> Checkpoint:
-    """Find `model` (downloading it unless `offline`), check its files, read its config and hash it. Loads no torch.
+def find_checkpoint(
+    model: str, *, offline: bool = False, trust_remote_code: bool = False
+) -> Checkpoint:
+    """Find `model` (downloading it unless `offline`), check its files, read its config and hash it.
+    Loads no torch.
 
     Raises ModelError.
     """
@@ -113,16 +124,25 @@ def find_checkpoint(model: str, *, offline: bool = False, trust_remote_code: boo
 
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=trust_remote_code)
-    except Exception as error:  # what the library (or the model's own code) raises has no common class
-        hint = "the folder must hold a config that AutoConfig knows; --trust-remote-code allows the model's own code"
-        raise ModelError(f"the config cannot be read: {first_line(error)}", hint=hint, file=config_file) from error
+    except (
+        Exception
+    ) as error:  # what the library (or the model's own code) raises has no common class
+        hint = (
+            "the folder must hold a config that AutoConfig knows; --trust-remote-code allows "
+            "the model's own code"
+        )
+        raise ModelError(
+            f"the config cannot be read: {first_line(error)}", hint=hint, file=config_file
+        ) from error
     seen = stamp(folder, code=trust_remote_code)
     digest = content_hash(folder, code=trust_remote_code)
     return Checkpoint(name, revision, folder, digest, config, trust_remote_code, seen)
 
 
 def check_unchanged(checkpoint: Checkpoint) -> None:
-    """Raises ModelError where the folder no longer holds what was hashed; reads files only if one was written to."""
+    """Raises ModelError where the folder no longer holds what was hashed; reads files only if one
+    was written to.
+    """
     code = checkpoint.trust_remote_code
     try:
         same = checkpoint.stamp == stamp(checkpoint.folder, code=code)
@@ -130,7 +150,10 @@ def check_unchanged(checkpoint: Checkpoint) -> None:
     except (OSError, ModelError):
         same = False
     if not same:
-        what = "the model's files changed after this command had begun, so its runs would be of two models"
+        what = (
+            "the model's files changed after this command had begun, so its runs would be of "
+            "two models"
+        )
         hint = "repeat the command; no other program may write to the checkpoint's folder"
         raise ModelError(what, hint=hint, file=checkpoint.folder)
 
@@ -138,7 +161,11 @@ def check_unchanged(checkpoint: Checkpoint) -> None:
 def _class_name(name: Any) -> str | None:
     """The first of a config's texts where it can be a class's name; a config may hold anything."""
     first = name[0] if isinstance(name, (list, tuple)) and name else None
-    return first if isinstance(first, str) and re.fullmatch(r"[A-Za-z_][\w.-]{0,199}", first, re.ASCII) else None
+    return (
+        first
+        if isinstance(first, str) and re.fullmatch(r"[A-Za-z_][\w.-]{0,199}", first, re.ASCII)
+        else None
+    )
 
 
 def _locate(model: str, offline: bool) -> tuple[Path, str, str | None]:
@@ -149,7 +176,10 @@ def _locate(model: str, offline: bool) -> tuple[Path, str, str | None]:
     if model == DUMMY:
         return dummy_folder(), DUMMY, None
     if model.startswith((".", "/", "~")) or model.count("/") > 1:
-        raise ModelError(f"no such folder: {model}", hint="give an existing folder, or a hub id such as owner/name")
+        raise ModelError(
+            f"no such folder: {model}",
+            hint="give an existing folder, or a hub id such as owner/name",
+        )
     from huggingface_hub import snapshot_download
 
     name, _, revision = model.partition("@")
@@ -165,30 +195,43 @@ def _locate(model: str, offline: bool) -> tuple[Path, str, str | None]:
     return folder, name, folder.name
 
 
-_GENERIC = frozenset({"model", "checkpoint", "encoder", "export", "final", "best", "latest", "last", "output"})
+_GENERIC = frozenset(
+    {"model", "checkpoint", "encoder", "export", "final", "best", "latest", "last", "output"}
+)
 
 
 def _folder_name(path: Path) -> str:
     """The folder's own name; a name that says nothing is shown with its parent's."""
     path = path.absolute() if path.name not in ("", ".", "..") else path.resolve()
-    generic = path.name.lower() in _GENERIC or path.name.startswith(("checkpoint-", "step-", "step_"))
+    generic = path.name.lower() in _GENERIC or path.name.startswith(
+        ("checkpoint-", "step-", "step_")
+    )
     return f"{path.parent.name}/{path.name}" if generic else path.name
 
 
 def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
-    """The checkpoint's tokenizer. Raises ModelError when there is none or it does not fit the embeddings."""
+    """The checkpoint's tokenizer. Raises ModelError when there is none or it does not fit the
+    embeddings.
+    """
     from biobench.core.tokenizer import load_tokenizer as load
 
     tokenizer = load(checkpoint.folder, trust_remote_code=checkpoint.trust_remote_code)
     vocabulary = getattr(checkpoint.config, "vocab_size", None)
     if vocabulary is not None and (largest := max(tokenizer.get_vocab().values())) >= vocabulary:
-        what = f"the tokenizer's largest id {largest} does not fit the embedding of {vocabulary} rows"
-        raise ModelError(what, hint="tokenizer and weights come from different checkpoints", file=checkpoint.folder)
+        what = (
+            f"the tokenizer's largest id {largest} does not fit the embedding of {vocabulary} rows"
+        )
+        raise ModelError(
+            what,
+            hint="tokenizer and weights come from different checkpoints",
+            file=checkpoint.folder,
+        )
     return tokenizer
 
 
 def position_limit(config: Any) -> int | None:
-    """Tokens that the position embeddings allow, special tokens included; None where there is no limit.
+    """Tokens that the position embeddings allow, special tokens included; None where there is no
+    limit.
 
     RoBERTa-type models number positions from pad_token_id + 1, so that many rows are not usable.
     """
@@ -200,18 +243,35 @@ def position_limit(config: Any) -> int | None:
     return limit
 
 
-_ROBERTA_LIKE = ("camembert", "data2vec-text", "esm", "ibert", "longformer", "luke", "mpnet", "xmod")
+_ROBERTA_LIKE = (
+    "camembert",
+    "data2vec-text",
+    "esm",
+    "ibert",
+    "longformer",
+    "luke",
+    "mpnet",
+    "xmod",
+)
 
 
 def window(tokenizer: PreTrainedTokenizerBase, config: Any, max_length: int) -> int:
-    """The effective window in tokens: the smallest of the task's, the tokenizer's and the model's limit."""
+    """The effective window in tokens: the smallest of the task's, the tokenizer's and the model's
+    limit.
+    """
     declared = tokenizer.model_max_length or 0
-    limits = (max_length, position_limit(config), int(declared) if 0 < declared < _NO_LIMIT else None)
+    limits = (
+        max_length,
+        position_limit(config),
+        int(declared) if 0 < declared < _NO_LIMIT else None,
+    )
     return min(limit for limit in limits if limit is not None)
 
 
 def quiet_libraries() -> None:
-    """Keep the model library's own chatter out of the way of ours, whether it is loaded already or not."""
+    """Keep the model library's own chatter out of the way of ours, whether it is loaded already or
+    not.
+    """
     import sys
     import warnings
 

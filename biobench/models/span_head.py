@@ -1,9 +1,11 @@
-"""The span head: states of words to scores of spans that may nest, several types on one span allowed.
+"""The span head: states of words to scores of spans that may nest, several types on one span
+allowed.
 
-Words or sub-tokens -> gated BiLSTM -> a BIOUL tagger for each type and a biaffine scorer of every span up to
-a length. The tagger's log probability of a span is a constant (detached) term of that span's logit. Scores
-are stored in a band (units, max_span, types), never units x units. After the nested-NER recipe of nlstruct
-(BiTag with a biaffine scorer; facts in docs/tasks.md), in a lighter form.
+Words or sub-tokens -> gated BiLSTM -> a BIOUL tagger for each type and a biaffine scorer of every
+span up to a length. The tagger's log probability of a span is a constant (detached) term of that
+span's logit. Scores are stored in a band (units, max_span, types), never units x units. After the
+nested-NER recipe of nlstruct (BiTag with a biaffine scorer; facts in docs/tasks.md), in a lighter
+form.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from biobench.models.heads import Units, pool
 from biobench.schema.training import SpanOptions
 
 _RARE = -5.0
-"""Where the span logits begin: nearly no span is a mention, so the first steps need not learn that."""
+"""Where the span logits begin: nearly no span is a mention, so the first steps need not learn that.
+"""
 _BLOCK = 64
 """Units whose spans are scored by one matrix product."""
 
@@ -39,9 +42,9 @@ class Tagged(NamedTuple):
 class SpanScores:
     """What the head says of the units of all sequences, end to end (units).
 
-    logits: (units, longest, types), of the span that begins at a unit and is 1..longest units long; longest is
-    max_span, or the units of the longest sequence if these are fewer. inside: (units, longest), whether that span
-    ends in its own sequence. tagger: None in the variant without one.
+    logits: (units, longest, types), of the span that begins at a unit and is 1..longest units long;
+    longest is max_span, or the units of the longest sequence if these are fewer. inside: (units,
+    longest), whether that span ends in its own sequence. tagger: None in the variant without one.
     """
 
     logits: Tensor
@@ -77,25 +80,36 @@ class GatedBiLSTM(nn.Module):
 def _one_way(rnn: nn.Module, states: Tensor, direction: str) -> Tensor:
     """(sequences, words, width / 2) of one direction of a layer.
 
-    Each direction runs over padded sequences whose words come first: so oneDNN computes a layer on a CPU in one call,
-    in 0.44 times the time of packed sequences, which it does not take.
+    Each direction runs over padded sequences whose words come first: so oneDNN computes a layer on
+    a CPU in one call, in 0.44 times the time of packed sequences, which it does not take.
     """
-    weights = [getattr(rnn, f"{name}_l0{direction}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+    weights = [
+        getattr(rnn, f"{name}_l0{direction}")
+        for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    ]
     empty = states.new_zeros(1, len(states), states.shape[2] // 2)
-    out: Tensor = torch.lstm(states, (empty, empty), weights, True, 1, 0.0, rnn.training, False, True)[0]
+    out: Tensor = torch.lstm(
+        states, (empty, empty), weights, True, 1, 0.0, rnn.training, False, True
+    )[0]
     return out
 
 
 class SpanHead(nn.Module):
-    """See the module. Runs in fp32 whatever the encoder's precision: sums of log probabilities need it."""
+    """See the module. Runs in fp32 whatever the encoder's precision: sums of log probabilities need
+    it.
+    """
 
-    def __init__(self, width: int, types: int, dropout: float, pooling: str, options: SpanOptions) -> None:
+    def __init__(
+        self, width: int, types: int, dropout: float, pooling: str, options: SpanOptions
+    ) -> None:
         super().__init__()
         self.options, self.pooling, self.types = options, pooling, types
         self.dropout = nn.Dropout(dropout)
         if options.variant != "biaffine":
             same = width == options.width
-            self.project = nn.Identity() if same else nn.Sequential(nn.Linear(width, options.width), nn.GELU())
+            self.project = (
+                nn.Identity() if same else nn.Sequential(nn.Linear(width, options.width), nn.GELU())
+            )
             self.context = GatedBiLSTM(options.width, options.layers, dropout)
             width = options.width
             self.tagger = nn.Linear(width, TAGS * types)
@@ -111,7 +125,9 @@ class SpanHead(nn.Module):
             longest = min(self.options.max_span, max(units.counts, default=1))
             inside = _inside(units.counts, longest, states.device)
             if self.options.variant == "biaffine" or len(states) == 0:
-                return SpanScores(self._biaffine(self.dropout(states), longest), inside, units.counts)
+                return SpanScores(
+                    self._biaffine(self.dropout(states), longest), inside, units.counts
+                )
             return self._with_tagger(states, inside, units.counts)
 
     def _with_tagger(self, states: Tensor, inside: Tensor, every: Sequence[int]) -> SpanScores:
@@ -122,7 +138,9 @@ class SpanHead(nn.Module):
         rows = to_device(real.view(-1).nonzero()[:, 0], states.device)
         padded = self.context(_padded(self.project(states), rows, real.shape), mask)
         flat = padded.flatten(0, 1)[rows]
-        emissions = _padded(self.tagger(self.dropout(flat)), rows, real.shape).view(*real.shape, self.types, -1)
+        emissions = _padded(self.tagger(self.dropout(flat)), rows, real.shape).view(
+            *real.shape, self.types, -1
+        )
         with torch.no_grad():
             sums = self.crf.sums(emissions, mask)
             marginals = self.crf.log_marginals(emissions, sums).flatten(0, 1)[rows]
@@ -140,7 +158,9 @@ class SpanHead(nn.Module):
 
 
 def _padded(rows: Tensor, places: Tensor, shape: torch.Size) -> Tensor:
-    """rows: (units, width) -> (sequences, words, width), 0 between; places: of each unit in sequences x words."""
+    """rows: (units, width) -> (sequences, words, width), 0 between; places: of each unit in
+    sequences x words.
+    """
     empty = rows.new_zeros(shape.numel(), rows.shape[1])
     return empty.index_copy(0, places, rows).view(*shape, -1)
 
@@ -148,14 +168,18 @@ def _padded(rows: Tensor, places: Tensor, shape: torch.Size) -> Tensor:
 def _inside(counts: Sequence[int], longest: int, device: torch.device) -> Tensor:
     """(units, longest): whether a span of 1..longest units from each unit ends in its sequence."""
     left = [n - at for n in counts for at in range(n)]
-    return to_device(torch.arange(longest)[None] < torch.tensor(left, dtype=torch.long)[:, None], device)
+    return to_device(
+        torch.arange(longest)[None] < torch.tensor(left, dtype=torch.long)[:, None], device
+    )
 
 
 def _band(begin: Tensor, end: Tensor, longest: int) -> Tensor:
-    """begin, end: (units, columns, size) -> (units, longest, columns), [i, k] the product of begin i and end i + k.
+    """begin, end: (units, columns, size) -> (units, longest, columns), [i, k] the product of begin
+    i and end i + k.
 
-    A block of units meets the units it can reach in one matrix product; the rest of that product is at most
-    one block wide, so nothing grows with the square of the units. Beyond the last unit the product is 0.
+    A block of units meets the units it can reach in one matrix product; the rest of that product is
+    at most one block wide, so nothing grows with the square of the units. Beyond the last unit the
+    product is 0.
     """
     count, columns, _ = begin.shape
     if count == 0:
@@ -167,13 +191,17 @@ def _band(begin: Tensor, end: Tensor, longest: int) -> Tensor:
     left = begin.view(blocks, _BLOCK, columns, -1).transpose(1, 2)
     right = end.unfold(0, reach, _BLOCK)  # (blocks, columns, size, reach)
     product = left @ right  # (blocks, columns, _BLOCK, reach)
-    at = torch.arange(_BLOCK, device=begin.device)[:, None] + torch.arange(longest, device=begin.device)[None]
+    at = (
+        torch.arange(_BLOCK, device=begin.device)[:, None]
+        + torch.arange(longest, device=begin.device)[None]
+    )
     spans = product.gather(3, at.expand(blocks, columns, _BLOCK, longest))
     return spans.permute(0, 2, 3, 1).reshape(blocks * _BLOCK, longest, columns)[:count]
 
 
 def _span_chances(tags: Tensor, inside: Tensor) -> Tensor:
-    """(units, longest, types) log probability of a span: the least of its begin, its end, and no hole between.
+    """(units, longest, types) log probability of a span: the least of its begin, its end, and no
+    hole between.
 
     tags: (units, types, tags) marginals.
     """
@@ -183,7 +211,10 @@ def _span_chances(tags: Tensor, inside: Tensor) -> Tensor:
     # In double: the sum runs over all sequences, and a short span is a small difference of it.
     sums = nn.functional.pad(covered.double().cumsum(0), (0, 0, 1, 0))
     count = len(begin)
-    last = torch.arange(count, device=begin.device)[:, None] + torch.arange(inside.shape[1], device=begin.device)[None]
+    last = (
+        torch.arange(count, device=begin.device)[:, None]
+        + torch.arange(inside.shape[1], device=begin.device)[None]
+    )
     last = torch.where(inside, last, 0)
     whole = (sums[last + 1] - sums[:count, None]).float()
     least = torch.minimum(torch.minimum(whole, begin[:, None]), end[last])

@@ -1,4 +1,6 @@
-"""Loading the weights of a checkpoint's encoder; what cannot be built, or would not fit, is refused before."""
+"""Loading the weights of a checkpoint's encoder; what cannot be built, or would not fit, is refused
+before.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,13 @@ _MORE_MEMORY = "use a machine, or a container, with more memory, or a smaller mo
 def load_base(checkpoint: Checkpoint, dtype: torch.dtype) -> PreTrainedModel:
     """The bare encoder (no head), in `dtype`, evaluation mode.
 
-    Raises ModelError; also where the files lack weights of the encoder, which the library would draw at random.
+    Raises ModelError; also where the files lack weights of the encoder, which the library would
+    draw at random.
     """
-    folder, architectures = checkpoint.folder, getattr(checkpoint.config, "architectures", None) or [""]
+    folder, architectures = (
+        checkpoint.folder,
+        getattr(checkpoint.config, "architectures", None) or [""],
+    )
     alone = architectures[0].endswith("EncoderModel")  # the encoder half of T5 and its kind
     loader: Any = AutoModelForTextEncoding if alone else AutoModel
     if checkpoint.shapes and not checkpoint.trust_remote_code:
@@ -32,10 +38,16 @@ def load_base(checkpoint: Checkpoint, dtype: torch.dtype) -> PreTrainedModel:
     try:
         options = {"ignore_mismatched_sizes": True, "output_loading_info": True}
         code = checkpoint.trust_remote_code
-        model, report = loader.from_pretrained(folder, dtype=dtype, trust_remote_code=code, **options)
-    except Exception as error:  # safetensors, pickle and the model's own code have errors of their own
+        model, report = loader.from_pretrained(
+            folder, dtype=dtype, trust_remote_code=code, **options
+        )
+    except (
+        Exception
+    ) as error:  # safetensors, pickle and the model's own code have errors of their own
         if is_out_of_memory(error):
-            raise ModelError("memory does not suffice to load the weights", hint=_MORE_MEMORY, file=folder) from error
+            raise ModelError(
+                "memory does not suffice to load the weights", hint=_MORE_MEMORY, file=folder
+            ) from error
         broken = broken_file(folder, "*.safetensors", lambda path: safe_open(path, framework="pt"))
         hint = "copy or download it again, or save the model again" if broken else _LOADS
         what = f"the weights cannot be loaded: {first_line(error)}"
@@ -45,31 +57,49 @@ def load_base(checkpoint: Checkpoint, dtype: torch.dtype) -> PreTrainedModel:
     for name, weights in model.named_parameters():
         if not bool(weights.isfinite().all()):
             hint = "the checkpoint diverged or is damaged; take an earlier one"
-            raise ModelError(f"the weights '{name}' hold NaN or infinite numbers", hint=hint, file=folder)
+            raise ModelError(
+                f"the weights '{name}' hold NaN or infinite numbers", hint=hint, file=folder
+            )
     if getattr(model.config, "is_encoder_decoder", False) and not alone:
-        raise ModelError("an encoder-decoder model is not an encoder", hint="give an encoder checkpoint")
+        raise ModelError(
+            "an encoder-decoder model is not an encoder", hint="give an encoder checkpoint"
+        )
     # Masked-LM checkpoints have no pooler, and nothing here reads one.
     missing = sorted(name for name in report["missing_keys"] if not name.startswith("pooler."))
     if missing:
         stray = sorted(report["unexpected_keys"])
         detail = f"; they hold '{stray[0]}', which the model does not know" if stray else ""
-        what = f"the files lack {len(missing)} of the encoder's weights, such as '{missing[0]}'{detail}"
-        hint = "save the model again with save_pretrained, without wrappers that change the weights' names"
+        what = (
+            f"the files lack {len(missing)} of the encoder's weights, such as "
+            f"'{missing[0]}'{detail}"
+        )
+        hint = (
+            "save the model again with save_pretrained, without wrappers that change the "
+            "weights' names"
+        )
         raise ModelError(what, hint=hint, file=folder)
     return model  # type: ignore[no-any-return]
 
 
 def _check_shapes(checkpoint: Checkpoint, loader: Any) -> None:
-    """Refuse a config that contradicts the headers of the weights, or whose encoder memory does not hold. ModelError.
+    """Refuse a config that contradicts the headers of the weights, or whose encoder memory does not
+    hold. ModelError.
 
-    Not by total bytes: fp16, tied, sharded and head-carrying checkpoints are sound. The config is built without
-    memory (device `meta`), after the number of layers, which could take minutes even so.
+    Not by total bytes: fp16, tied, sharded and head-carrying checkpoints are sound. The config is
+    built without memory (device `meta`), after the number of layers, which could take minutes even
+    so.
     """
     config, shapes, file = checkpoint.config, checkpoint.shapes, checkpoint.folder / "config.json"
     layers = getattr(config, "num_hidden_layers", None)
-    if isinstance(layers, int) and layers > len(shapes) and config.model_type != "albert":  # which shares them
+    if (
+        isinstance(layers, int) and layers > len(shapes) and config.model_type != "albert"
+    ):  # which shares them
         hint = "config and weights come from different checkpoints"
-        raise ModelError(f"the config says {layers} layers, the files hold {len(shapes)} weights", hint=hint, file=file)
+        raise ModelError(
+            f"the config says {layers} layers, the files hold {len(shapes)} weights",
+            hint=hint,
+            file=file,
+        )
     try:
         with torch.device("meta"):
             model = loader.from_config(copy.deepcopy(config))
@@ -80,12 +110,21 @@ def _check_shapes(checkpoint: Checkpoint, loader: Any) -> None:
         shape = shapes.get(name, shapes.get(f"{model.base_model_prefix}.{name}"))
         if shape is not None and shape != tuple(parameter.shape):
             raise _other_shape(checkpoint, name, shape, tuple(parameter.shape))
-    needed, free = 4 * sum(p.numel() for p in model.parameters()), free_memory_bytes(torch.device("cpu"))
+    needed, free = (
+        4 * sum(p.numel() for p in model.parameters()),
+        free_memory_bytes(torch.device("cpu")),
+    )
     if free is not None and needed > free:
-        what = f"the encoder needs {needed / 2**30:.1f} GiB in fp32, {free / 2**30:.1f} GiB are free"
+        what = (
+            f"the encoder needs {needed / 2**30:.1f} GiB in fp32, {free / 2**30:.1f} GiB are free"
+        )
         raise ModelError(what, hint=_MORE_MEMORY, file=checkpoint.folder)
 
 
-def _other_shape(checkpoint: Checkpoint, name: str, weights: tuple[int, ...], config: tuple[int, ...]) -> ModelError:
+def _other_shape(
+    checkpoint: Checkpoint, name: str, weights: tuple[int, ...], config: tuple[int, ...]
+) -> ModelError:
     what = f"the weights '{name}' have shape {weights}, by the config it is {config}"
-    return ModelError(what, hint="config and weights come from different checkpoints", file=checkpoint.folder)
+    return ModelError(
+        what, hint="config and weights come from different checkpoints", file=checkpoint.folder
+    )

@@ -14,10 +14,11 @@ class _Room(ModuleType):
     """A package that stands for its main function, so that `biobench.report` can be both."""
 
     def __call__(self, results_dir: str = "results", average: str = "paper", **filters: Any) -> Any:
-        """The report of a results folder (`report.frame.Report`, `.frame` is the data frame); filters as of `build`.
+        """The report of a results folder (`report.frame.Report`, `.frame` is the data frame);
+        filters as of `build`.
 
-        average: paper (each task's published one), macro, micro or weighted. Raises UsageError where there is no such
-        folder.
+        average: paper (each task's published one), macro, micro or weighted. Raises UsageError
+        where there is no such folder.
         """
         from biobench.report.frames import results
 

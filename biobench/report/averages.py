@@ -25,10 +25,11 @@ def suite_averages(
 ) -> tuple[tuple[Row, ...], list[str]]:
     """A row `avg_<suite>` for every line that has all tasks, and notes on what was not averaged.
 
-    The average is the mean over the corpora of their tasks' means. incomplete: lines with a part of the suite are
-    averaged over that part and say so; otherwise they get no average and a note counts them. Limited runs have none:
-    their test sets are smaller. Suites of a single task have no average. asked: the tasks that `rows` were narrowed
-    to; where it cuts a suite, no line is said to lack a task.
+    The average is the mean over the corpora of their tasks' means. incomplete: lines with a part of
+    the suite are averaged over that part and say so; otherwise they get no average and a note
+    counts them. Limited runs have none: their test sets are smaller. Suites of a single task have
+    no average. asked: the tasks that `rows` were narrowed to; where it cuts a suite, no line is
+    said to lack a task.
     """
     members: dict[str, list[str]] = defaultdict(list)
     for info in infos.values():
@@ -64,22 +65,33 @@ def known_mean(values: Sequence[float | None]) -> float | None:
 
 
 def _average(suite: str, rows: Sequence[Row], needed: int, weights: Sequence[float]) -> Row:
-    """The mean of the rows' means with these weights. Its interval: other seeds, these tasks and test sets.
+    """The mean of the rows' means with these weights. Its interval: other seeds, these tasks and
+    test sets.
 
-    Seeds of different tasks are independent runs, so the variances of the means add up (Welch-Satterthwaite degrees
-    of freedom); it is missing where that of a task is. Costs are means over the tasks too, the memory their maximum.
+    Seeds of different tasks are independent runs, so the variances of the means add up
+    (Welch-Satterthwaite degrees of freedom); it is missing where that of a task is. Costs are means
+    over the tasks too, the memory their maximum.
     """
-    trained = math.fsum(w * (r.mean if r.kept is None else r.kept) for w, r in zip(weights, rows, strict=True))
+    trained = math.fsum(
+        w * (r.mean if r.kept is None else r.kept) for w, r in zip(weights, rows, strict=True)
+    )
     failed = sum(r.failed for r in rows)
     seeds = min(r.n_seeds for r in rows)
     sd = low = high = None
-    parts = [(w * r.sd, r.n_seeds - r.failed, r.ratio) for w, r in zip(weights, rows, strict=True) if r.sd is not None]
+    parts = [
+        (w * r.sd, r.n_seeds - r.failed, r.ratio)
+        for w, r in zip(weights, rows, strict=True)
+        if r.sd is not None
+    ]
     if len(parts) == len(rows) and all(n > 1 for _, n, _ in parts):
         variances = [(spread**2 * (1 / n + ratio), n - 1.0) for spread, n, ratio in parts]
         sd = math.sqrt(sum(spread**2 for spread, *_ in parts))
         error = math.sqrt(sum(v for v, _ in variances))
-        test = t_from_se(trained, error, pooled_df(variances), n=seeds, estimand=Estimand.THESE_TEST_SETS)
-        # where one task's spread is unknown (its seeds gave equal scores), so is the spread of the mean
+        test = t_from_se(
+            trained, error, pooled_df(variances), n=seeds, estimand=Estimand.THESE_TEST_SETS
+        )
+        # where one task's spread is unknown (its seeds gave equal scores), so is the spread of the
+        # mean
         if test.interval is not None and all(r.low is not None for r in rows):
             low, high = max(float(test.interval.low), 0.0), min(float(test.interval.high), 1.0)
     costs: dict[str, Any] = {name: known_mean([getattr(r, name) for r in rows]) for name in COSTS}
@@ -106,7 +118,9 @@ def _average(suite: str, rows: Sequence[Row], needed: int, weights: Sequence[flo
         complete=complete,
         only_likely=any(r.only_likely for r in rows),
         parameters=rows[0].parameters,
-        peak_memory_bytes=max((r.peak_memory_bytes for r in rows if r.peak_memory_bytes is not None), default=None),
+        peak_memory_bytes=max(
+            (r.peak_memory_bytes for r in rows if r.peak_memory_bytes is not None), default=None
+        ),
         **costs,
         notes=() if complete else (part,),
     )

@@ -1,4 +1,6 @@
-"""Baselines, oracles and verdicts of the gate beside the results: rows, and which runs are not ranked."""
+"""Baselines, oracles and verdicts of the gate beside the results: rows, and which runs are not
+ranked.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,15 @@ MODELS: tuple[Source, ...] = ("run", "submitted", "external")
 """Sources of rows that are models' own results."""
 
 #: Policies that look at the text, its length or the order of the documents, and so may have skill.
-SKILLED = ("bag of words", "training dictionary", "length difference", "token overlap", "option words", LENGTH, ORDER)
+SKILLED = (
+    "bag of words",
+    "training dictionary",
+    "length difference",
+    "token overlap",
+    "option words",
+    LENGTH,
+    ORDER,
+)
 
 POLICY_SOURCES: dict[str, Source] = {"floor": "baseline", "ceiling": "oracle"}
 """A stored policy's kind, as it is spelled on disk -> the source of its rows."""
@@ -35,7 +45,9 @@ class Refusal:
 def judge(
     groups: Sequence[RunGroup], baselines: Sequence[BaselineRecord]
 ) -> tuple[tuple[RunGroup, ...], tuple[Refusal, ...], tuple[Remark, ...]]:
-    """The runs whose task passes its gate on their data or has none, those that it refuses, and remarks on both."""
+    """The runs whose task passes its gate on their data or has none, those that it refuses, and
+    remarks on both.
+    """
     kept: list[RunGroup] = []
     refusals: list[Refusal] = []
     failed: dict[tuple[Source, str], str] = {}
@@ -43,11 +55,16 @@ def judge(
     for group in groups:
         verdict, task, place = verdict_on(group, baselines), group.task, (group.source, group.task)
         if verdict is None:
-            others[place] = f"{task}: no gate verdict on the data of its runs; `biobench tasks gate {task}` gives one"
+            others[place] = (
+                f"{task}: no gate verdict on the data of its runs; `biobench tasks gate {task}` "
+                f"gives one"
+            )
         elif not verdict.passed:
             refusals.append(Refusal(group, verdict.reasons))
             reasons = "; ".join(verdict.reasons)
-            failed[place] = f"{task} fails its gate, so its runs are neither shown nor averaged: {reasons}"
+            failed[place] = (
+                f"{task} fails its gate, so its runs are neither shown nor averaged: {reasons}"
+            )
             continue
         elif verdict.flags:
             others[place] = f"the gate flags {task}: {'; '.join(verdict.flags)}"
@@ -57,9 +74,15 @@ def judge(
 
 
 def verdict_on(group: RunGroup, baselines: Sequence[BaselineRecord]) -> BaselineRecord | None:
-    """The verdict on the group's spec and data, else the newest on its data (see `store.baselines.find_baseline`)."""
+    """The verdict on the group's spec and data, else the newest on its data (see
+    `store.baselines.find_baseline`).
+    """
     first = group.briefs[0]
-    matching = [r for r in baselines if (r.task, r.task_hash, r.data_hash) == (group.task, first.spec, first.data)]
+    matching = [
+        r
+        for r in baselines
+        if (r.task, r.task_hash, r.data_hash) == (group.task, first.spec, first.data)
+    ]
     return matching[0] if matching else latest(baselines, group.task, first.data)
 
 
@@ -69,10 +92,17 @@ def baseline_rows(
     infos: Mapping[str, TaskInfo],
     metrics: Mapping[str, str],
 ) -> list[Row]:
-    """A row a policy of each task; metrics: task -> the score to show. Policies without that score have none, nor
-    has the one by ids and order."""
+    """A row a policy of each task; metrics: task -> the score to show. Policies without that score
+    have none, nor has the one by ids and order.
+    """
     return [
-        _policy_row(policy.name, infos[record.task], metric, policy.scores[metric], POLICY_SOURCES[policy.kind])
+        _policy_row(
+            policy.name,
+            infos[record.task],
+            metric,
+            policy.scores[metric],
+            POLICY_SOURCES[policy.kind],
+        )
         for record in shown(records, groups, infos)
         for metric in [metrics[record.task]]
         for policy in record.policies
@@ -80,17 +110,26 @@ def baseline_rows(
     ]
 
 
-def oracle_rows(groups: Sequence[RunGroup], infos: Mapping[str, TaskInfo], metrics: Mapping[str, str]) -> list[Row]:
-    """What an oracle reaches through the windows of the runs, where that is below 1; one row a task and window.
+def oracle_rows(
+    groups: Sequence[RunGroup], infos: Mapping[str, TaskInfo], metrics: Mapping[str, str]
+) -> list[Row]:
+    """What an oracle reaches through the windows of the runs, where that is below 1; one row a task
+    and window.
 
-    Tokenizers cut at different places; the row holds the highest score. Labels of whole documents have no row: a
-    model may tell a label without seeing its mention, so what the window shows bounds nothing.
+    Tokenizers cut at different places; the row holds the highest score. Labels of whole documents
+    have no row: a model may tell a label without seeing its mention, so what the window shows
+    bounds nothing.
     """
     best: dict[tuple[str, int], float] = {}
     for group in groups:
         for brief in group.briefs:
             reached = brief.ceiling.get(metrics[group.task])
-            if reached is not None and brief.limit is None and brief.split == "test" and traits_of(brief.type).spans:
+            if (
+                reached is not None
+                and brief.limit is None
+                and brief.split == "test"
+                and traits_of(brief.type).spans
+            ):
                 at = (group.task, brief.max_length)
                 best[at] = max(best.get(at, 0.0), reached)
     return [
@@ -101,11 +140,14 @@ def oracle_rows(groups: Sequence[RunGroup], infos: Mapping[str, TaskInfo], metri
 
 
 def _policy_row(name: str, info: TaskInfo, metric: str, score: float, source: Source) -> Row:
-    return Row(name, info.id, metric, score, source=source, language=info.language, suite=info.suite)
+    return Row(
+        name, info.id, metric, score, source=source, language=info.language, suite=info.suite
+    )
 
 
 def below_baselines(rows: Sequence[Row], everything: Sequence[Row]) -> list[str]:
-    """A note a model of `rows` that scores below the best baseline of a task; these are those of `everything`.
+    """A note a model of `rows` that scores below the best baseline of a task; these are those of
+    `everything`.
 
     Models with the least of a baseline's score come first.
     """
@@ -117,8 +159,16 @@ def below_baselines(rows: Sequence[Row], everything: Sequence[Row]) -> list[str]
     below: dict[str, list[tuple[float, str]]] = {}
     for row in rows:
         bar = best.get((row.task, row.metric))
-        if row.source in MODELS and bar is not None and not is_error(row.metric) and row.mean < bar.mean:
-            text = f"{row.task} {100 * row.mean:.1f}, below the baseline {100 * bar.mean:.1f} ({bar.model})"
+        if (
+            row.source in MODELS
+            and bar is not None
+            and not is_error(row.metric)
+            and row.mean < bar.mean
+        ):
+            text = (
+                f"{row.task} {100 * row.mean:.1f}, below the baseline {100 * bar.mean:.1f} "
+                f"({bar.model})"
+            )
             below.setdefault(row.name, []).append((row.mean / bar.mean, text))
     return [
         f"{model} learnt less than a baseline: {'; '.join(text for _, text in sorted(texts))}"
@@ -127,7 +177,9 @@ def below_baselines(rows: Sequence[Row], everything: Sequence[Row]) -> list[str]
 
 
 def no_skill(records: Sequence[BaselineRecord]) -> dict[tuple[str, str], float]:
-    """(task, metric) -> the best score of a policy that does not look at the text, over the records of the task."""
+    """(task, metric) -> the best score of a policy that does not look at the text, over the records
+    of the task.
+    """
     best: dict[tuple[str, str], float] = {}
     for record in records:
         for policy in record.policies:
@@ -140,7 +192,9 @@ def no_skill(records: Sequence[BaselineRecord]) -> dict[tuple[str, str], float]:
 def shown(
     records: Sequence[BaselineRecord], groups: Sequence[RunGroup], infos: Mapping[str, TaskInfo]
 ) -> list[BaselineRecord]:
-    """One record a task: on the data of its runs where it has runs, else of the shipped spec, else the newest."""
+    """One record a task: on the data of its runs where it has runs, else of the shipped spec, else
+    the newest.
+    """
     data = {(g.task, b.data) for g in groups for b in g.briefs}
     best: dict[str, tuple[tuple[bool, bool, str], BaselineRecord]] = {}
     for r in records:

@@ -1,4 +1,5 @@
-"""The charts of the app: colours, formats and labels in one place; every number comes from the rows.
+"""The charts of the app: colours, formats and labels in one place; every number comes from the
+rows.
 
 `ink`: the colour of texts and quiet lines, legible on the reader's ground.
 """
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from biobench.report.details.pretraining import TrainingRun
 
 BLUE, ORANGE = "#56B4E9", "#E69F00"
-"""Two hues of the Okabe-Ito palette, apart for every kind of colour vision, on light and dark grounds."""
+"""Two hues of the Okabe-Ito palette, apart for every kind of colour vision, on light and dark
+grounds.
+"""
 COLOURS = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#0072B2")
 """Of the same palette: as many models or runs are drawn at once."""
 INK, DARK_INK = "#5f5f5f", "#b4b4b4"
@@ -37,36 +40,66 @@ def cut(name: str, most: int = MOST_LETTERS) -> str:
 
 
 def ends(row: Row) -> dict[str, float | None]:
-    """score, low and high of a row in percent; the last two None where they would rest on too few seeds, or where a
-    run failed: the interval is then about the others, and the mean may lie outside.
+    """score, low and high of a row in percent; the last two None where they would rest on too few
+    seeds, or where a run failed: the interval is then about the others, and the mean may lie
+    outside.
     """
-    known = row.low is not None and row.high is not None and row.n_seeds >= FEW_SEEDS and not row.failed
+    known = (
+        row.low is not None and row.high is not None and row.n_seeds >= FEW_SEEDS and not row.failed
+    )
     low, high = (100 * row.low, 100 * row.high) if known else (None, None)  # type: ignore[operator]
     return {"score": 100 * row.mean, "low": low, "high": high}
 
 
 def scatter(rows: Sequence[Mapping[str, Any]], cost: str, ink: str = INK) -> Any:
-    """`score` over `cost`, on a logarithmic axis that holds every dot; filled where the `model` was run `here`.
+    """`score` over `cost`, on a logarithmic axis that holds every dot; filled where the `model` was
+    run `here`.
 
-    Each dot is in the tooltip; a name stands beside those that no model of less cost beats, and beside runs.
+    Each dot is in the tooltip; a name stands beside those that no model of less cost beats, and
+    beside runs.
     """
-    frame = pd.DataFrame(rows).sort_values("score", ascending=False).drop_duplicates(["model", "result"])
+    frame = (
+        pd.DataFrame(rows)
+        .sort_values("score", ascending=False)
+        .drop_duplicates(["model", "result"])
+    )
     low, high = float(frame["cost"].min()), float(frame["cost"].max())
     log = low > 0
     room = max((high / low) ** 0.15, 1.3) if log else 0.0
     # a domain of one's own: padding in pixels turned the axis round on narrow screens
     domain = [low / room, high * room] if log else [low - 1, high * 1.1 + 1]
     scale = alt.Scale(type="log" if log else "linear", nice=False, zero=False, domain=domain)
-    x = alt.X("cost:Q", title=cost, scale=scale, axis=alt.Axis(format="~s", tickCount=5, labelOverlap=True))
-    y = alt.Y("score:Q", title="mean score", scale=alt.Scale(zero=False, padding=20), axis=alt.Axis(format=_SHORT))
-    tips = ["model:N", "result:N", alt.Tooltip("cost:Q", format=".3s"), alt.Tooltip("score:Q", format=".1f")]
+    x = alt.X(
+        "cost:Q",
+        title=cost,
+        scale=scale,
+        axis=alt.Axis(format="~s", tickCount=5, labelOverlap=True),
+    )
+    y = alt.Y(
+        "score:Q",
+        title="mean score",
+        scale=alt.Scale(zero=False, padding=20),
+        axis=alt.Axis(format=_SHORT),
+    )
+    tips = [
+        "model:N",
+        "result:N",
+        alt.Tooltip("cost:Q", format=".3s"),
+        alt.Tooltip("score:Q", format=".1f"),
+    ]
     fill = alt.condition("datum.here", alt.value(BLUE), alt.value("transparent"))
-    dots = alt.Chart(frame).mark_point(size=80, opacity=1, color=BLUE).encode(x=x, y=y, tooltip=tips, fill=fill)
+    dots = (
+        alt.Chart(frame)
+        .mark_point(size=80, opacity=1, color=BLUE)
+        .encode(x=x, y=y, tooltip=tips, fill=fill)
+    )
     named: list[dict[Any, Any]] = []
     height = max(float(frame["score"].max() - frame["score"].min()), 1e-9)
     for row in frame.to_dict("records"):
         best = not (frame[frame["cost"] <= row["cost"]]["score"] > row["score"]).any()
-        if (best or row["here"]) and all(abs(row["score"] - other["score"]) > 0.07 * height for other in named):
+        if (best or row["here"]) and all(
+            abs(row["score"] - other["score"]) > 0.07 * height for other in named
+        ):
             named.append(row)
     layers = [dots]
     middle = (low * high) ** 0.5 if log else (low + high) / 2
@@ -80,19 +113,33 @@ def scatter(rows: Sequence[Mapping[str, Any]], cost: str, ink: str = INK) -> Any
 
 
 def seeds(rows: Sequence[Row], names: Sequence[str], by: str) -> Any:
-    """Per task or model (`by`, called `names`): a dot a seed, the mean, its interval. None where no row has seeds."""
+    """Per task or model (`by`, called `names`): a dot a seed, the mean, its interval. None where no
+    row has seeds.
+    """
     points, means = [], []
     for name, row in zip(names, rows, strict=True):
         means.append({by: name} | ends(row))
         points += [
-            {by: name, "score": 100 * value, "seed": seed} for seed, value in zip(row.seeds, row.values, strict=True)
+            {by: name, "score": 100 * value, "seed": seed}
+            for seed, value in zip(row.seeds, row.values, strict=True)
         ]
     if not points:
         return None
-    y = alt.Y(f"{by}:N", sort=list(names), title=None, axis=alt.Axis(labelLimit=320, labelOverlap=False))
-    x = alt.X("score:Q", title="score", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=8, format=_SHORT))
+    y = alt.Y(
+        f"{by}:N", sort=list(names), title=None, axis=alt.Axis(labelLimit=320, labelOverlap=False)
+    )
+    x = alt.X(
+        "score:Q",
+        title="score",
+        scale=alt.Scale(zero=False),
+        axis=alt.Axis(tickCount=8, format=_SHORT),
+    )
     tips = [alt.Tooltip("seed:O"), alt.Tooltip("score:Q", format=".1f")]
-    dots = alt.Chart(pd.DataFrame(points)).mark_circle(size=45, opacity=0.7, color=BLUE).encode(x=x, y=y, tooltip=tips)
+    dots = (
+        alt.Chart(pd.DataFrame(points))
+        .mark_circle(size=45, opacity=0.7, color=BLUE)
+        .encode(x=x, y=y, tooltip=tips)
+    )
     frame = pd.DataFrame(means)
     known = frame.dropna()
     lines = alt.Chart(known).mark_rule(size=2, color=ORANGE).encode(x="low:Q", x2="high:Q", y=y)
@@ -101,21 +148,38 @@ def seeds(rows: Sequence[Row], names: Sequence[str], by: str) -> Any:
 
 
 def differences(rows: Sequence[Mapping[str, Any]], ink: str = INK) -> Any:
-    """Per task, largest first: `difference`, `low` and `high` in points (the ends may be None) around zero.
+    """Per task, largest first: `difference`, `low` and `high` in points (the ends may be None)
+    around zero.
 
     Filled where the interval leaves out zero, hollow and grey where it does not or is unknown.
     """
     frame = pd.DataFrame(rows).sort_values("difference", ascending=False)
     frame["sure"] = (frame["low"].astype(float) > 0) | (frame["high"].astype(float) < 0)
-    y = alt.Y("task:N", sort=list(frame["task"]), title=None, axis=alt.Axis(labelLimit=200, labelOverlap=False))
+    y = alt.Y(
+        "task:N",
+        sort=list(frame["task"]),
+        title=None,
+        axis=alt.Axis(labelLimit=200, labelOverlap=False),
+    )
     x = alt.X("difference:Q", title="difference, points", axis=alt.Axis(tickCount=8, format=_SHORT))
     colour = alt.condition("datum.sure", alt.value(BLUE), alt.value(ink))
-    zero = alt.Chart(pd.DataFrame({"zero": [0]})).mark_rule(strokeDash=[4, 4], color=ink).encode(x="zero:Q")
+    zero = (
+        alt.Chart(pd.DataFrame({"zero": [0]}))
+        .mark_rule(strokeDash=[4, 4], color=ink)
+        .encode(x="zero:Q")
+    )
     known = frame.dropna()
     lines = alt.Chart(known).mark_rule(size=2).encode(x="low:Q", x2="high:Q", y=y, color=colour)
-    tips = ["task:N", *(alt.Tooltip(f"{c}:Q", format="+.1f") for c in ("difference", "low", "high"))]
+    tips = [
+        "task:N",
+        *(alt.Tooltip(f"{c}:Q", format="+.1f") for c in ("difference", "low", "high")),
+    ]
     fill = alt.condition("datum.sure", alt.value(BLUE), alt.value("transparent"))
-    dots = alt.Chart(frame).mark_point(size=70, opacity=1).encode(x=x, y=y, tooltip=tips, color=colour, fill=fill)
+    dots = (
+        alt.Chart(frame)
+        .mark_point(size=70, opacity=1)
+        .encode(x=x, y=y, tooltip=tips, color=colour, fill=fill)
+    )
     return alt.layer(zero, *([lines] if len(known) else []), dots).properties(height=alt.Step(24))
 
 
@@ -146,7 +210,9 @@ def lengths(rows: Sequence[Mapping[str, Any]], unit: str, ink: str = INK) -> Any
 
 
 def over_tokens(runs: Sequence[TrainingRun], field: str, title: str, format: str) -> Any:
-    """`field` over tokens, one colour a run: lines of training, dots of the evaluations. None where no point has it."""
+    """`field` over tokens, one colour a run: lines of training, dots of the evaluations. None where
+    no point has it.
+    """
     rows = [
         {"run": run.name, "phase": p.phase, "event": p.event, "tokens": p.tokens, field: value}
         for run in runs
@@ -159,10 +225,16 @@ def over_tokens(runs: Sequence[TrainingRun], field: str, title: str, format: str
     scale = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
     base = alt.Chart(pd.DataFrame(rows)).encode(
         x=alt.X("tokens:Q", title="input tokens", axis=alt.Axis(format="~s")),
-        y=alt.Y(f"{field}:Q", title=title, scale=alt.Scale(zero=False), axis=alt.Axis(format=format)),
-        color=alt.Color("run:N", scale=scale).legend(orient="top", title=None, labelLimit=300, columns=2),
+        y=alt.Y(
+            f"{field}:Q", title=title, scale=alt.Scale(zero=False), axis=alt.Axis(format=format)
+        ),
+        color=alt.Color("run:N", scale=scale).legend(
+            orient="top", title=None, labelLimit=300, columns=2
+        ),
         tooltip=["run:N", "phase:N", alt.Tooltip("tokens:Q", format=","), f"{field}:Q"],
     )
     lines = base.mark_line().transform_filter("datum.event == 'train'")
-    dots = base.mark_point(size=55, filled=True, shape="diamond").transform_filter("datum.event == 'evaluation'")
+    dots = base.mark_point(size=55, filled=True, shape="diamond").transform_filter(
+        "datum.event == 'evaluation'"
+    )
     return alt.layer(lines, dots).properties(height=260)

@@ -25,8 +25,9 @@ _PREFERRED: tuple[Source, ...] = ("run", "frozen", "external", "submitted", "bas
 class Entrant:
     """One model of a comparison.
 
-    label: what it is called in the output, unique. groups: task -> its groups of runs (several where runs of
-    different conditions are stored). Without any, published: our task id -> printed values.
+    label: what it is called in the output, unique. groups: task -> its groups of runs (several
+    where runs of different conditions are stored). Without any, published: our task id -> printed
+    values.
     """
 
     label: str
@@ -50,8 +51,8 @@ def line_name(model: str, variant: str) -> str:
 def find_entrants(names: Sequence[str], results: Results) -> list[Entrant]:
     """The models of these names, in order; one that is named twice gets a number.
 
-    A name is a model as the report prints it (with or without the bracket of its variant, with or without
-    its revision), the folder that was run, or a published model. Raises UsageError.
+    A name is a model as the report prints it (with or without the bracket of its variant, with or
+    without its revision), the folder that was run, or a published model. Raises UsageError.
     """
     entrants: list[Entrant] = []
     for name in names:
@@ -73,11 +74,19 @@ def _find(name: str, results: Results) -> Entrant:
         for group in kept:
             by_task[group.task].append(group)
         model = kept[0].model
-        # the bracket is shown where it was asked for; what else is limited or overridden is in the notes
-        label = name if any(g.variant and name == line_name(g.model, g.variant) for g in kept) else model
+        # the bracket is shown where it was asked for; what else is limited or overridden is in the
+        # notes
+        label = (
+            name
+            if any(g.variant and name == line_name(g.model, g.variant) for g in kept)
+            else model
+        )
         notes = [f"{plain(label)}: its {source} scores are left aside" for source in sources[1:]]
         if any(v.model == name for v in results.published):
-            notes.append(f"{plain(label)}: the published scores of the same name are left aside, its runs are used")
+            notes.append(
+                f"{plain(label)}: the published scores of the same name are left aside, its runs "
+                f"are used"
+            )
         tasks = {task: tuple(members) for task, members in by_task.items()}
         return Entrant(plain(label), model, sources[0], tasks, notes=tuple(notes))
     values = [v for v in results.published if name in (v.model, line_name(v.model, v.variant))]
@@ -87,13 +96,20 @@ def _find(name: str, results: Results) -> Entrant:
         raise UsageError(f"{len(lines)} papers print values of '{plain(name)}'", hint=hint)
     if values:
         of = {v.task: v for v in values}
-        published = {i.id: of[i.published_as] for i in results.infos.values() if i.published_as in of}
+        published = {
+            i.id: of[i.published_as] for i in results.infos.values() if i.published_as in of
+        }
         return Entrant(plain(name), name, "published", {}, published)
     refused = groups_named(name, [r.group for r in results.refusals])
     if refused:
         failing = ", ".join(sorted({g.task for g in refused}))
-        reasons = dict.fromkeys(text for r in results.refusals if r.group in refused for text in r.reasons)
-        what = f"all runs of '{plain(name)}' ({failing}) are on data that fails its gate, and are not compared"
+        reasons = dict.fromkeys(
+            text for r in results.refusals if r.group in refused for text in r.reasons
+        )
+        what = (
+            f"all runs of '{plain(name)}' ({failing}) are on data that fails its gate, and are "
+            f"not compared"
+        )
         raise UsageError(what, hint="; ".join(reasons))
     known = {text for g in results.groups for text in (g.model, line_name(g.model, g.variant))}
     known |= {text for v in results.published for text in (v.model, line_name(v.model, v.variant))}
@@ -104,7 +120,8 @@ def _find(name: str, results: Results) -> Entrant:
 
 
 def groups_named(name: str, groups: Sequence[RunGroup]) -> list[RunGroup]:
-    """The groups that the name means: also a folder by the ids that its runs may carry, a branch or tag by its commit.
+    """The groups that the name means: also a folder by the ids that its runs may carry, a branch or
+    tag by its commit.
 
     Raises UsageError where it means several models.
     """

@@ -35,12 +35,15 @@ _LATEX = {
 
 
 def plain(text: str) -> str:
-    """One line of visible characters: control, direction and invisible ones become U+FFFD; long texts are cut."""
+    """One line of visible characters: control, direction and invisible ones become U+FFFD; long
+    texts are cut.
+    """
     cleaned = "".join("\ufffd" if unicodedata.category(c) in HIDDEN else c for c in text)
     return cleaned if len(cleaned) <= LONGEST else cleaned[: LONGEST - 1] + "…"
 
 
-#: Control, format (bidirectional overrides, zero width), surrogate, private, unassigned; line and paragraph ends.
+#: Control, format (bidirectional overrides, zero width), surrogate, private, unassigned; line and
+#: paragraph ends.
 HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
@@ -57,12 +60,15 @@ def for_html(text: str) -> str:
 
 
 def for_latex(text: str) -> str:
-    """Text that pdfLaTeX sets as it is; letters that its default fonts lack become a question mark."""
+    """Text that pdfLaTeX sets as it is; letters that its default fonts lack become a question
+    mark."""
     return "".join(_LATEX.get(c) or (c if ord(c) < 0x180 else "?") for c in plain(text))
 
 
 def for_csv(text: str) -> str:
-    """A cell that a spreadsheet takes for text: a leading formula sign gets an apostrophe before it."""
+    """A cell that a spreadsheet takes for text: a leading formula sign gets an apostrophe before
+    it.
+    """
     return "'" + text if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 

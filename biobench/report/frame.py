@@ -1,4 +1,6 @@
-"""The results table: one row a model, task and source, and one an average. Everything printed is made from it."""
+"""The results table: one row a model, task and source, and one an average. Everything printed is
+made from it.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ LOWEST = {"pearson": -1.0, "spearman": -1.0}
 
 @dataclass(frozen=True)
 class Report:
-    """rows: tasks; averages: suites; columns: the tasks that have rows, in order of the catalogue."""
+    """rows: tasks; averages: suites; columns: the tasks that have rows, in order of the
+    catalogue."""
 
     average: AverageName
     rows: tuple[Row, ...]
@@ -50,7 +53,9 @@ class Report:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """The tidy table: a column a field of `Row`, tasks first, then averages. Scores are fractions (0-1)."""
+        """The tidy table: a column a field of `Row`, tasks first, then averages. Scores are
+        fractions (0-1).
+        """
         import pandas as pd
 
         frame = pd.DataFrame(self.as_json(), columns=list(Row.__dataclass_fields__))
@@ -70,16 +75,22 @@ class Cells(NamedTuple):
 
 
 def cells(results: Results, average: AverageName) -> Cells:
-    """The rows of every run, baseline, oracle and published value, computed once for a folder that was read."""
+    """The rows of every run, baseline, oracle and published value, computed once for a folder that
+    was read.
+    """
     if average not in results.cells:
         infos, groups = results.infos, results.groups
         with paused_collector():
             rows, remarks = run_rows(groups, infos, average, no_skill(results.baselines))
             metrics = {task: metric_of(info, average) for task, info in infos.items()}
-            rows += oracle_rows(groups, infos, metrics) + baseline_rows(results.baselines, groups, infos, metrics)
+            rows += oracle_rows(groups, infos, metrics) + baseline_rows(
+                results.baselines, groups, infos, metrics
+            )
             printed, about = published_rows(results.published, infos, average)
             order = {task: i for i, task in enumerate(infos)}
-            rows = sorted([*rows, *printed], key=lambda r: (order[r.task], r.source, r.model, r.variant))
+            rows = sorted(
+                [*rows, *printed], key=lambda r: (order[r.task], r.source, r.model, r.variant)
+            )
         remarks += [("published", task, text) for text, tasks in about for task in tasks]
         results.cells[average] = Cells(tuple(rows), (*results.judged, *remarks))
     computed: Cells = results.cells[average]
@@ -96,10 +107,12 @@ def build(
     models: Collection[str] | None = None,
     incomplete: bool = False,
 ) -> Report:
-    """The table of everything in the results folder and of the published scores that may stand beside `average`.
+    """The table of everything in the results folder and of the published scores that may stand
+    beside `average`.
 
-    tasks, suites, sources, models: keep only these. incomplete: average over the tasks that a model has even
-    where its suite is not whole. Raises SpecError where a shipped spec or published data file is wrong.
+    tasks, suites, sources, models: keep only these. incomplete: average over the tasks that a model
+    has even where its suite is not whole. Raises SpecError where a shipped spec or published data
+    file is wrong.
     """
     loaded = results if isinstance(results, Results) else load(results)
     infos = loaded.infos
@@ -112,7 +125,11 @@ def build(
             and (sources is None or source in sources)
         )
 
-    rows = [r for r in everything.rows if wanted(r.task, r.source) and (models is None or r.model in models)]
+    rows = [
+        r
+        for r in everything.rows
+        if wanted(r.task, r.source) and (models is None or r.model in models)
+    ]
     ranked = {task: info for task, info in infos.items() if task not in loaded.refused}
     means, part_notes = suite_averages(
         [r for r in rows if r.task in ranked], ranked, incomplete=incomplete, asked=tasks
@@ -129,7 +146,9 @@ def build(
         *part_notes,
     ]
     for suite in dict.fromkeys(row.suite for row in means):
-        refused = [t for t in sorted(loaded.refused) if infos[t].in_suite and infos[t].suite == suite]
+        refused = [
+            t for t in sorted(loaded.refused) if infos[t].in_suite and infos[t].suite == suite
+        ]
         words = "for every line, published ones too: the gate refuses the runs here"
         notes += [f"the {suite} average leaves out {', '.join(refused)} {words}"] if refused else []
     return Report(
@@ -148,14 +167,19 @@ def run_rows(
     average: AverageName,
     baselines: Mapping[tuple[str, str], float],
 ) -> tuple[list[Row], list[Remark]]:
-    """A row a group, and remarks on groups that lack the score. baselines: as `baselines.no_skill` gives."""
+    """A row a group, and remarks on groups that lack the score. baselines: as `baselines.no_skill`
+    gives.
+    """
     rows: list[Row] = []
     remarks: list[Remark] = []
     for group in groups:
         info, metric = infos[group.task], metric_of(infos[group.task], average)
         scores = group.scores(metric)
         if scores is None:
-            text = f"{group.model} on {group.task}: some record has no {metric}; `biobench rescore` computes it"
+            text = (
+                f"{group.model} on {group.task}: some record has no {metric}; `biobench "
+                f"rescore` computes it"
+            )
             remarks.append((group.source, group.task, text))
             continue
         lost = group.failed(metric, baselines)
@@ -164,7 +188,10 @@ def run_rows(
         costs: dict[str, Any] = {}
         if first.origin != "outside":
             costs = {name: known_mean([getattr(b, name) for b in runs]) for name in COSTS}
-            costs |= {name: getattr(first, name) for name in ("truncated_documents", "lost_gold", "parameters")}
+            costs |= {
+                name: getattr(first, name)
+                for name in ("truncated_documents", "lost_gold", "parameters")
+            }
             costs["peak_memory_bytes"] = max(b.peak_memory_bytes for b in runs)
         kind = KINDS.get(first.type)
         # what one document is worth where a document is an answer
@@ -184,7 +211,9 @@ def run_rows(
                 n_seeds=len(scores),
                 ratio=group.ratio,
                 failed=sum(lost),
-                failed_seeds=tuple(seed for seed, gone in zip(group.seeds, lost, strict=True) if gone),
+                failed_seeds=tuple(
+                    seed for seed, gone in zip(group.seeds, lost, strict=True) if gone
+                ),
                 kept=summary.mean if any(lost) else None,
                 source=group.source,
                 variant=group.variant,
@@ -194,7 +223,9 @@ def run_rows(
                 seeds=group.seeds,
                 values=tuple(scores),
                 **costs,
-                contamination=None if (known := contamination(group)) is None else known.model_dump(mode="json"),
+                contamination=None
+                if (known := contamination(group)) is None
+                else known.model_dump(mode="json"),
                 notes=tuple(footnotes(group, scores, lost, summary.sd)),
             )
         )

@@ -1,4 +1,6 @@
-"""A results folder from Python: tidy data frames, predictions and mistakes. What `biobench.results` gives."""
+"""A results folder from Python: tidy data frames, predictions and mistakes. What `biobench.results`
+gives.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,10 @@ if TYPE_CHECKING:
 
 _LINE = ("model", "variant", "task", "suite", "language", "source")
 COLUMNS = (*_LINE, "seed", "metric", "label", "value", "support", "key", "failed")
-"""value: a fraction (0-1) for scores. label: empty but for scores of one label. support: gold of that label. failed:
-the run did not train, by its macro F1 or, where the kind has none, the score that published ones are compared with
-(`stats.failed_runs`)."""
+"""value: a fraction (0-1) for scores. label: empty but for scores of one label. support: gold of
+that label. failed: the run did not train, by its macro F1 or, where the kind has none, the score
+that published ones are compared with (`stats.failed_runs`).
+"""
 
 
 def tidy(
@@ -40,32 +43,48 @@ def tidy(
     models: Collection[str] | None = None,
     sources: Collection[str] | None = None,
 ) -> list[dict[str, Any]]:
-    """A row a run and metric, all averages that the record holds; with `labels`, also a row a run, label and metric.
+    """A row a run and metric, all averages that the record holds; with `labels`, also a row a run,
+    label and metric.
 
-    probabilities: also how good the stored probabilities are (`score.probabilistic`), where the run has some; runs
-    on data under an agreement need it below `data_dir`, and the file of a task that is not shipped in `specs`, by id.
-    Only what was run or submitted has seeds: published values are in `report.frame.build`. tasks, suites, models,
+    probabilities: also how good the stored probabilities are (`score.probabilistic`), where the run
+    has some; runs on data under an agreement need it below `data_dir`, and the file of a task that
+    is not shipped in `specs`, by id. Only what was run or submitted has seeds: published values are
+    in `report.frame.build`. tasks, suites, models,
     sources: keep only these. Raises StoreError where a record is gone or damaged.
     """
     rows: list[dict[str, Any]] = []
     for group in results.groups:
         info = results.infos[group.task]
-        wanted = ((group.task, tasks), (info.suite, suites), (group.model, models), (group.source, sources))
+        wanted = (
+            (group.task, tasks),
+            (info.suite, suites),
+            (group.model, models),
+            (group.source, sources),
+        )
         if any(allowed is not None and value not in allowed for value, allowed in wanted):
             continue
         line = (group.model, group.variant, group.task, info.suite, info.language, group.source)
         headline = "macro_f1" if group.scores("macro_f1") is not None else info.paper
         failed = group.failed(headline, no_skill(results.baselines))
         for i, brief in enumerate(group.briefs):
-            scores: list[tuple[str, str, float, int | None]] = [(m, "", v, None) for m, v in brief.scores.items()]
+            scores: list[tuple[str, str, float, int | None]] = [
+                (m, "", v, None) for m, v in brief.scores.items()
+            ]
             for label, of_label in group.records[i].per_label.items() if labels else ():
                 measured = [m for m in ("precision", "recall", "f1") if m in of_label]
                 scores += [(m, label, of_label[m], int(of_label["support"])) for m in measured]
             record = group.records[i] if probabilities else None
             if record is not None and (kind := get_kind(record.task.type)).counted:
-                documents = run_documents(record, data_dir, (specs or {}).get(group.task)) if record.redacted else None
+                documents = (
+                    run_documents(record, data_dir, (specs or {}).get(group.task))
+                    if record.redacted
+                    else None
+                )
                 stored = group.store.load_predictions(record, documents)
-                scores += [(m, "", v, None) for m, v in probabilistic(kind, record.task.labels, *stored).items()]
+                scores += [
+                    (m, "", v, None)
+                    for m, v in probabilistic(kind, record.task.labels, *stored).items()
+                ]
             for metric, label, value, support in scores:
                 cells = (*line, brief.seed, metric, label, value, support, brief.key, failed[i])
                 rows.append(dict(zip(COLUMNS, cells, strict=True)))
@@ -74,32 +93,42 @@ def tidy(
 
 @dataclass(frozen=True, slots=True)
 class ResultsFolder:
-    """Stored runs of a results folder. data_dir: where texts are looked for (None: the default data folder)."""
+    """Stored runs of a results folder. data_dir: where texts are looked for (None: the default data
+    folder).
+    """
 
     results: Results
     data_dir: str | Path | None = None
 
     def to_dataframe(self, *, labels: bool = False) -> pd.DataFrame:
-        """One row a run and metric; with `labels`, also one a run, label and metric (precision, recall, f1).
+        """One row a run and metric; with `labels`, also one a run, label and metric (precision,
+        recall, f1).
 
-        Columns as in `COLUMNS`; `value` is a fraction (0-1). Published scores are not runs: `report` has them. Warns
-        of runs that are left out because their task fails its gate.
+        Columns as in `COLUMNS`; `value` is a fraction (0-1). Published scores are not runs:
+        `report` has them. Warns of runs that are left out because their task fails its gate.
         """
         import pandas as pd
 
-        for task, reasons in {r.group.task: r.reasons for r in reversed(self.results.refusals)}.items():
-            warnings.warn(f"runs of {task} are left out, the task fails its gate: {'; '.join(reasons)}", stacklevel=2)
+        for task, reasons in {
+            r.group.task: r.reasons for r in reversed(self.results.refusals)
+        }.items():
+            warnings.warn(
+                f"runs of {task} are left out, the task fails its gate: {'; '.join(reasons)}",
+                stacklevel=2,
+            )
         return pd.DataFrame(tidy(self.results, labels=labels), columns=list(COLUMNS))
 
     def report(self, average: AverageName = "paper", **filters: Any) -> Report:
-        """The table of the report (`.frame` is the data frame); filters as of `report.frame.build`."""
+        """The table of the report (`.frame` is the data frame); filters as of
+        `report.frame.build`."""
         return build(self.results, average, **filters)
 
     def predictions(self, model: str, task: str, *, seed: int | None = None) -> pd.DataFrame:
-        """One row a test document of one run: document, text, gold and said (lists), wrong (number of mistakes).
+        """One row a test document of one run: document, text, gold and said (lists), wrong (number
+        of mistakes).
 
-        gold, said: labels, or (start, end, label) of mentions. text: None where the data is not available or under an
-        agreement. Raises as `details.mistaken.read_mistakes`.
+        gold, said: labels, or (start, end, label) of mentions. text: None where the data is not
+        available or under an agreement. Raises as `details.mistaken.read_mistakes`.
         """
         import pandas as pd
 
@@ -110,16 +139,22 @@ class ResultsFolder:
                 "gold": [m.gold for m in one.marks if m.gold is not None],
                 "said": [m.predicted for m in one.marks if m.predicted is not None],
             }
-            shown = {k: [tuple(s) if s.end else s.label for s in spans] for k, spans in sides.items()}
+            shown = {
+                k: [tuple(s) if s.end else s.label for s in spans] for k, spans in sides.items()
+            }
             text = mistakes.texts.get(one.document.id)
             rows.append({"document": one.document.id, "text": text, **shown, "wrong": one.wrong})
         return pd.DataFrame(rows, columns=["document", "text", "gold", "said", "wrong"])
 
 
-def results(results_dir: str | Path = "results", *, data_dir: str | Path | None = None) -> ResultsFolder:
+def results(
+    results_dir: str | Path = "results", *, data_dir: str | Path | None = None
+) -> ResultsFolder:
     """The stored runs of a folder. Raises UsageError where there is no such folder."""
     if not Path(results_dir).is_dir():
-        raise UsageError(f"there is no results folder '{results_dir}'", hint="name the folder that `run` wrote")
+        raise UsageError(
+            f"there is no results folder '{results_dir}'", hint="name the folder that `run` wrote"
+        )
     return ResultsFolder(load(results_dir), data_dir)
 
 

@@ -1,4 +1,5 @@
-"""Which runs belong together: the same model on the same task under the same decisions, over seeds."""
+"""Which runs belong together: the same model on the same task under the same decisions, over
+seeds."""
 
 from __future__ import annotations
 
@@ -20,17 +21,21 @@ from biobench.store import Brief, Store
 from biobench.store.statements import mark_of
 
 Source = Literal["published", "run", "frozen", "external", "submitted", "baseline", "oracle"]
-"""Where a score comes from; frozen: from runs whose encoder was not trained (`--track frozen`); external: from
-predictions that were made elsewhere (`biobench score`)."""
+"""Where a score comes from; frozen: from runs whose encoder was not trained (`--track frozen`);
+external: from predictions that were made elsewhere (`biobench score`).
+"""
 Condition = tuple[str, str, int | None, str, int, str]
-"""What runs on one task must share: spec hash (with overrides), data hash, limit, track, engine version, split."""
+"""What runs on one task must share: spec hash (with overrides), data hash, limit, track, engine
+version, split.
+"""
 _LENGTH = re.compile(r"accuracy\.(\d+)")
 """Score of a needle run on the documents of one length."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """What sets runs apart from the model's full runs on the shipped spec; empty for those. str() is for people.
+    """What sets runs apart from the model's full runs on the shipped spec; empty for those. str()
+    is for people.
 
     The hashes are there where the results hold more than one of their kind.
     """
@@ -56,12 +61,16 @@ class Variant:
 
     @property
     def partial(self) -> bool:
-        """Whether the scores are not of the whole test split: a part of it (--limit), or validation."""
+        """Whether the scores are not of the whole test split: a part of it (--limit), or
+        validation.
+        """
         return self.limit is not None or self.validation
 
     @property
     def whole(self) -> bool:
-        """Whether these are full runs on the shipped protocol; of weights or submissions there can be several."""
+        """Whether these are full runs on the shipped protocol; of weights or submissions there can
+        be several.
+        """
         unlike = tuple(pair for pair in self.unlike if pair[0] != "weights")
         return replace(self, weights="", submission="", unlike=unlike) == Variant()
 
@@ -113,35 +122,47 @@ class RunGroup:
     @property
     def is_full(self) -> bool:
         """Whether the runs saw the whole task, without overrides that changed its protocol."""
-        return not (self.departures.partial or self.departures.protocol or self.departures.overrides)
+        return not (
+            self.departures.partial or self.departures.protocol or self.departures.overrides
+        )
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """The document lengths that a needle run's score is over, those that its window holds; () for other tasks."""
+        """The document lengths that a needle run's score is over, those that its window holds; ()
+        for other tasks.
+        """
         first = self.briefs[0]
         matches = map(_LENGTH.fullmatch, first.scores if first.type == NEEDLE else ())
         return tuple(sorted(int(match[1]) for match in matches if match))
 
     @cached_property
     def mark(self) -> str:
-        """Of a submission's runs: reproduced, re-scored or claimed (`store.statements`); empty for one's own."""
+        """Of a submission's runs: reproduced, re-scored or claimed (`store.statements`); empty for
+        one's own.
+        """
         return mark_of(self.store.root) if self.source == "submitted" else ""
 
     @cached_property
     def records(self) -> tuple[RunRecord, ...]:
-        """The records themselves, read when first asked for. Raises StoreError where one is gone or damaged."""
+        """The records themselves, read when first asked for. Raises StoreError where one is gone or
+        damaged.
+        """
         records = []
         for brief in self.briefs:
             record = self.store.get(brief.task, brief.key)
             if record is None:
-                what = f"the record of {brief.task}, seed {brief.seed} is gone since the folder was read"
+                what = (
+                    f"the record of {brief.task}, seed {brief.seed} is gone since the folder "
+                    f"was read"
+                )
                 raise StoreError(what, hint="read the results folder again", file=self.store.root)
             records.append(record)
         return tuple(records)
 
     @property
     def unit(self) -> float:
-        """What one more right answer is worth at most, a fraction: scores that agree to less agree by chance.
+        """What one more right answer is worth at most, a fraction: scores that agree to less agree
+        by chance.
 
         0 without gold.
         """
@@ -150,7 +171,9 @@ class RunGroup:
 
     @property
     def folds(self) -> int:
-        """Splits of the task that the protocol has, each of which is a run; 0 where there is one split."""
+        """Splits of the task that the protocol has, each of which is a run; 0 where there is one
+        split.
+        """
         return self.briefs[0].folds
 
     @cached_property
@@ -177,13 +200,17 @@ class RunGroup:
         return {}
 
     def failed(self, metric: str, baselines: Mapping[tuple[str, str], float]) -> tuple[bool, ...]:
-        """Which runs failed, in the order of the seeds: the one flag of report, comparison, data frame and board.
+        """Which runs failed, in the order of the seeds: the one flag of report, comparison, data
+        frame and board.
 
-        baselines: (task, metric) -> what the best policy without skill scores. None failed where the metric is missing.
+        baselines: (task, metric) -> what the best policy without skill scores. None failed where
+        the metric is missing.
         """
         scores = self.scores(metric)
         if scores is None or self.folds:
-            return (False,) * len(self.briefs)  # splits differ in their test documents, not in what went wrong
+            return (False,) * len(
+                self.briefs
+            )  # splits differ in their test documents, not in what went wrong
         tested = self.briefs[0].split == "test"  # these are scores on the test split
         return failed_runs(scores, baselines.get((self.task, metric)) if tested else None)
 
@@ -193,7 +220,10 @@ class RunGroup:
         for label in self.records[0].task.labels:
             rows = [r.per_label[label] for r in self.records if label in r.per_label]
             if rows:
-                by_label[label] = (int(rows[0]["support"]), sum(row["f1"] for row in rows) / len(rows))
+                by_label[label] = (
+                    int(rows[0]["support"]),
+                    sum(row["f1"] for row in rows) / len(rows),
+                )
         return by_label
 
 
@@ -207,8 +237,9 @@ _conditions = attrgetter(
 def group_runs(
     briefs: Sequence[Brief], infos: Mapping[str, TaskInfo], store: Store, source: Source = "run"
 ) -> list[RunGroup]:
-    """Groups in order of task, model and variant. Limited, overridden, tuned or otherwise different runs are
-    groups of their own."""
+    """Groups in order of task, model and variant. Limited, overridden, tuned or otherwise different
+    runs are groups of their own.
+    """
     alike: dict[tuple[Any, ...], list[Brief]] = defaultdict(list)
     for b in briefs:
         alike[_conditions(b)].append(b)
@@ -231,7 +262,9 @@ def group_runs(
             data=(b.source, b.data) if len(data[b.task]) > 1 else None,
             engine=None if b.engine == ENGINE_VERSION else b.engine,
         )
-        variant = _of_spec(variant, b, infos[b.task].hashes.get(b.source), several=len(specs[b.task]) > 1)
+        variant = _of_spec(
+            variant, b, infos[b.task].hashes.get(b.source), several=len(specs[b.task]) > 1
+        )
         name = b.model if b.revision is None else f"{b.model}@{b.revision}"
         of = source
         if source == "run":
@@ -246,7 +279,9 @@ def group_runs(
 
 
 def _of_spec(variant: Variant, brief: Brief, shipped: str | None, *, several: bool) -> Variant:
-    """With the protocol, or the spec where it is not the shipped one. several: the task was run on several specs."""
+    """With the protocol, or the spec where it is not the shipped one. several: the task was run on
+    several specs.
+    """
     protocol = protocol_named_by(brief.overrides)
     if protocol is not None:
         return replace(variant, protocol=protocol)
@@ -255,15 +290,20 @@ def _of_spec(variant: Variant, brief: Brief, shipped: str | None, *, several: bo
     if brief.overrides:
         overrides = set(brief.overrides) - (set(FROZEN) if brief.track == "frozen" else set())
         return replace(variant, overrides=tuple(sorted(overrides)))
-    return replace(variant, version=(brief.version, brief.spec)) if shipped is not None or several else variant
+    return (
+        replace(variant, version=(brief.version, brief.spec))
+        if shipped is not None or several
+        else variant
+    )
 
 
 def apart(groups: Iterable[RunGroup]) -> tuple[RunGroup, ...]:
-    """The groups, no two of one name on one task: in a table the later would stand in the place of the earlier.
+    """The groups, no two of one name on one task: in a table the later would stand in the place of
+    the earlier.
 
-    Where several submissions name one model, each says which submission it is, on all its tasks: nobody has
-    checked that they are of one model, and parts of a suite from different hands are not one whole. Groups that
-    still share a name say what else differs: their weights, spec or data.
+    Where several submissions name one model, each says which submission it is, on all its tasks:
+    nobody has checked that they are of one model, and parts of a suite from different hands are not
+    one whole. Groups that still share a name say what else differs: their weights, spec or data.
     """
     groups = list(groups)
     folders: dict[str, set[str]] = defaultdict(set)
@@ -282,20 +322,26 @@ def apart(groups: Iterable[RunGroup]) -> tuple[RunGroup, ...]:
     for place, g in enumerate(named):
         briefs = alike[g.source, g.model, g.variant, g.task]
         if len(briefs) > 1:
-            differs = [n for n in ("weights", "spec", "data") if len({getattr(b, n) for b in briefs}) > 1]
+            differs = [
+                n for n in ("weights", "spec", "data") if len({getattr(b, n) for b in briefs}) > 1
+            ]
             unlike = tuple((name, getattr(g.briefs[0], name)) for name in differs)
             named[place] = replace(g, departures=replace(g.departures, unlike=unlike))
     return tuple(named)
 
 
 def _one_a_seed(runs: list[Brief]) -> tuple[list[Brief], list[str]]:
-    """One run a seed. Where seeds were run in two precisions, the one with more seeds (then bf16) is kept."""
+    """One run a seed. Where seeds were run in two precisions, the one with more seeds (then bf16)
+    is kept.
+    """
     by_precision: dict[str, list[Brief]] = defaultdict(list)
     for b in runs:
         by_precision[b.precision].append(b)
     what = f"{runs[0].model} on {runs[0].task}"
     if len({b.seed for b in runs}) == len(runs):
-        several = f"{what}: seeds were run in different precisions ({', '.join(sorted(by_precision))})"
+        several = (
+            f"{what}: seeds were run in different precisions ({', '.join(sorted(by_precision))})"
+        )
         return sorted(runs, key=lambda b: b.seed), [several] if len(by_precision) > 1 else []
     best = min(by_precision, key=lambda p: (-len({b.seed for b in by_precision[p]}), p))
     # two records of one seed and precision differ in nothing that a key knows; the newer one stands

@@ -24,8 +24,13 @@ def without_revisions(names: Iterable[str]) -> dict[str, str]:
 
 
 def in_sentences(names: Iterable[str]) -> dict[str, str]:
-    """Name -> what it is called in a sentence: without owner and revision where that tells it apart."""
-    bare = [lambda name: _OWNER.sub("", _REVISION.sub("", name)), lambda name: _REVISION.sub("", name)]
+    """Name -> what it is called in a sentence: without owner and revision where that tells it
+    apart.
+    """
+    bare = [
+        lambda name: _OWNER.sub("", _REVISION.sub("", name)),
+        lambda name: _REVISION.sub("", name),
+    ]
     return _apart(list(dict.fromkeys(names)), bare)
 
 
@@ -35,7 +40,9 @@ def labels(names: Iterable[str]) -> dict[str, str]:
 
 
 def _apart(names: Sequence[str], ways: Sequence[Callable[[str], str]]) -> dict[str, str]:
-    """The first of the ways, most of it left out, that gives a name no other name has; else `shorten`."""
+    """The first of the ways, most of it left out, that gives a name no other name has; else
+    `shorten`.
+    """
     shown: dict[str, str] = {}
     for way in ways:
         times = Counter(way(name) for name in names)

@@ -1,4 +1,6 @@
-"""The results table printed: terminal, Markdown, CSV, LaTeX, JSON, HTML. Each printer escapes as it writes."""
+"""The results table printed: terminal, Markdown, CSV, LaTeX, JSON, HTML. Each printer escapes as it
+writes.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,10 @@ CSV_COLUMNS = tuple(
     if name not in ("seeds", "values", "failed_seeds", "contamination", "notes")
 )
 """The fields of a row that are one number or text."""
-EMPTY = "No results yet. `biobench run MODEL --suite fr` makes some; `biobench demo` shows how, in minutes."
+EMPTY = (
+    "No results yet. `biobench run MODEL --suite fr` makes some; `biobench demo` shows how, "
+    "in minutes."
+)
 FILE_WIDTH = 240
 """Columns of a table that goes to a file or pipe: wide enough for a suite."""
 MOST_NOTES = 3
@@ -46,11 +51,13 @@ _SECTIONS = {
 _PROTOCOL = ("Not as in the protocol", "No deviation from the protocol")
 _STYLE = """
 :root { color-scheme: light dark; --line: #8886; --soft: #8881; }
-body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 80rem; padding: 0 1rem; }
+body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 80rem;
+       padding: 0 1rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 0 0 2rem; }
 caption { text-align: left; font-weight: 600; font-size: 1.15rem; padding: .5rem 0; }
-th, td { padding: .3rem .6rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; }
+th, td { padding: .3rem .6rem; border-bottom: 1px solid var(--line); text-align: right;
+         white-space: nowrap; }
 th[scope=row], .text { text-align: left; }
 thead th { border-bottom: 2px solid currentColor; }
 tbody tr:hover { background: var(--soft); }
@@ -60,9 +67,11 @@ small { opacity: .75; }
 
 
 def render(report: Report, format: str) -> str:
-    """The report in one of the formats, ending with a line break. Raises UsageError for an unknown format.
+    """The report in one of the formats, ending with a line break. Raises UsageError for an unknown
+    format.
 
-    The table is the short one (`to_text` has the options); Markdown, LaTeX and HTML hold every note.
+    The table is the short one (`to_text` has the options); Markdown, LaTeX and HTML hold every
+    note.
     """
     if format not in _WRITERS:
         raise UsageError(f"unknown format '{format}'", hint=suggest(format, list(get_args(Format))))
@@ -76,7 +85,9 @@ def as_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     writer.writerow(columns)
     for row in rows:
         cells = [row[name] for name in columns]
-        writer.writerow(["" if c is None else for_csv(c) if isinstance(c, str) else repr(c) for c in cells])
+        writer.writerow(
+            ["" if c is None else for_csv(c) if isinstance(c, str) else repr(c) for c in cells]
+        )
     return stream.getvalue()
 
 
@@ -110,7 +121,9 @@ def _latex(report: Report) -> str:
     """A booktabs table a suite; needs \\usepackage{booktabs,textcomp} and T1 fonts."""
 
     def table(sheet: Sheet) -> list[str]:
-        head, *body = [" & ".join(map(for_latex, row)) + r" \\" for row in [sheet.columns, *sheet.rows]]
+        head, *body = [
+            " & ".join(map(for_latex, row)) + r" \\" for row in [sheet.columns, *sheet.rows]
+        ]
         return [
             *(r"\begin{table}", r"\centering"),
             rf"\begin{{tabular}}{{ll{'r' * (len(sheet.columns) - 2)}}}",
@@ -131,13 +144,16 @@ def html_page(title: str, body: str) -> str:
     shown = words(title, for_html)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src '
+        "'unsafe-inline'\">\n"
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{shown}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{shown}</h1>\n{body}</body>\n</html>\n"
     )
 
 
-def html_table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1) -> str:
+def html_table(
+    caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1
+) -> str:
     """A table; what stands behind a number is small. texts: how many columns hold words."""
 
     def cell(text: str) -> str:
@@ -145,7 +161,9 @@ def html_table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str
         return f"<td>{for_html(shown)}{f' <small>{for_html(more)}</small>' if more else ''}</td>"
 
     kinds = [" class=text" if i < texts else "" for i in range(len(columns))]
-    head = "".join(f'<th scope="col"{c}>{for_html(h)}</th>' for c, h in zip(kinds, columns, strict=True))
+    head = "".join(
+        f'<th scope="col"{c}>{for_html(h)}</th>' for c, h in zip(kinds, columns, strict=True)
+    )
     body = []
     for name, *cells in rows:
         named = [f'<th scope="row">{for_html(name)}</th>']
@@ -173,18 +191,24 @@ def _html(report: Report) -> str:
 
 
 def print_table(report: Report, console: Console | None = None, *, notes: bool = False) -> None:
-    """The terminal table, on stdout by default. notes: every note in full, not only what fits a few lines."""
+    """The terminal table, on stdout by default. notes: every note in full, not only what fits a few
+    lines.
+    """
     console = console or Console()
     width = console.width
     parts: list[Table | Text] = [t for sheet in sheets(report) for t in _tables(sheet, width)]
     parts.append(Text(caption(report) if parts else EMPTY))
-    parts += [Text(f"* {plain_note(note)}") for note in (report.notes if notes else _few(report.notes))]
+    parts += [
+        Text(f"* {plain_note(note)}") for note in (report.notes if notes else _few(report.notes))
+    ]
     parts += [Text(f"! {plain_note(str(f))}; {plain_note(f.hint)}") for f in report.findings]
     console.print(Group(*parts))
 
 
 def to_text(report: Report, *, notes: bool = False, width: int | None = None) -> str:
-    """As `print_table`, as text without colours. width: in columns; None: as `COLUMNS` asks, else `FILE_WIDTH`."""
+    """As `print_table`, as text without colours. width: in columns; None: as `COLUMNS` asks, else
+    `FILE_WIDTH`.
+    """
     asked = os.environ.get("COLUMNS", "")
     width = width or (max(int(asked), 40) if asked.isdecimal() else FILE_WIDTH)
     stream = io.StringIO()
@@ -193,19 +217,26 @@ def to_text(report: Report, *, notes: bool = False, width: int | None = None) ->
 
 
 def grid(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None) -> str:
-    """Columns side by side, the first set left, numbers right; several grids, each with the first column, where they
-    are wider than `width`."""
+    """Columns side by side, the first set left, numbers right; several grids, each with the first
+    column, where they are wider than `width`.
+    """
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
     pieces = [[0]]
     for i in range(1, len(head)):
-        if width is not None and len(pieces[-1]) > 1 and sum(widths[k] + 2 for k in (*pieces[-1], i)) - 2 > width:
+        if (
+            width is not None
+            and len(pieces[-1]) > 1
+            and sum(widths[k] + 2 for k in (*pieces[-1], i)) - 2 > width
+        ):
             pieces.append([0])
         pieces[-1].append(i)
     grids = []
     for piece in pieces:
         filled = [row for row in rows if len(pieces) == 1 or any(row[i].strip() for i in piece[1:])]
         lines = [
-            "  ".join(row[i].rjust(widths[i]) if i else row[i].ljust(widths[i]) for i in piece).rstrip()
+            "  ".join(
+                row[i].rjust(widths[i]) if i else row[i].ljust(widths[i]) for i in piece
+            ).rstrip()
             for row in (head, ["-" * w for w in widths], *filled)
         ]
         grids.append("\n".join(lines))
@@ -231,7 +262,9 @@ def _without_middle(word: str) -> str:
 
 def _few(notes: Sequence[str]) -> Iterator[str]:
     """The first notes on runs, and a line that counts the others."""
-    runs = [note for note in notes if not note.startswith(("Published values", *_PROTOCOL))][:MOST_NOTES]
+    runs = [note for note in notes if not note.startswith(("Published values", *_PROTOCOL))][
+        :MOST_NOTES
+    ]
     yield from (shorten(note, LONGEST_NOTE, placeholder=" …") for note in runs)
     if rest := len(notes) - len(runs):
         yield f"{rest} more remark{'s' if rest > 1 else ''}: `biobench report --notes`"
@@ -239,12 +272,16 @@ def _few(notes: Sequence[str]) -> Iterator[str]:
 
 def _tables(sheet: Sheet, width: int) -> Iterator[Table]:
     """The sheet in as few tables as fit `width`."""
-    name_width = min(max((len(plain(name)) for name, *_ in sheet.rows), default=0), max(28, width // 3))
+    name_width = min(
+        max((len(plain(name)) for name, *_ in sheet.rows), default=0), max(28, width // 3)
+    )
     titles = ["_\n".join(plain(h).split("_")) for h in sheet.columns[2:]]
     pieces: list[list[int]] = [[]]
     left = room = width - name_width - 2
     for i, title in enumerate(titles):
-        wide = 2 + max(max(map(len, title.splitlines()), default=1), *(len(row[i + 2]) for row in sheet.rows))
+        wide = 2 + max(
+            max(map(len, title.splitlines()), default=1), *(len(row[i + 2]) for row in sheet.rows)
+        )
         if wide > left and pieces[-1]:
             pieces.append([])
             left = room
@@ -253,7 +290,9 @@ def _tables(sheet: Sheet, width: int) -> Iterator[Table]:
     for number, columns in enumerate(pieces, 1):
         part = f" ({number} of {len(pieces)})" if len(pieces) > 1 else ""
         table = Table(
-            title=Text(words(sheet.title, plain) + part, style="bold"), title_justify="left", box=box.SIMPLE_HEAD
+            title=Text(words(sheet.title, plain) + part, style="bold"),
+            title_justify="left",
+            box=box.SIMPLE_HEAD,
         )
         table.padding, table.pad_edge = (0, 1, 0, 0), False
         table.add_column(sheet.columns[0], overflow="fold", width=name_width)

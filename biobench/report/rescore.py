@@ -1,4 +1,6 @@
-"""Recomputing the scores of a results folder, with the data at hand where a run's gold is not stored."""
+"""Recomputing the scores of a results folder, with the data at hand where a run's gold is not
+stored.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,9 @@ def rescore_all(
 ) -> list[Rescored]:
     """Score every stored run again and replace the records whose scores differ.
 
-    tasks: ids or paths of specs; only their runs, where any is named. Damaged records and data that is not available
-    become rows; the others go on. Raises UsageError where there is no such folder, no such task or no run of one,
-    StoreError where a record cannot be written.
+    tasks: ids or paths of specs; only their runs, where any is named. Damaged records and data that
+    is not available become rows; the others go on. Raises UsageError where there is no such folder,
+    no such task or no run of one, StoreError where a record cannot be written.
     """
     if not Path(results_dir).is_dir():
         hint = "give the folder of your runs with --results-dir; `biobench run` makes one"
@@ -33,7 +35,9 @@ def rescore_all(
     for task_id, task in specs.items():
         if task_id not in stored:
             hint = "`biobench report` shows the tasks that have results"
-            raise UsageError(f"{plain(str(results_dir))} holds no run of {plain(str(task))}", hint=hint)
+            raise UsageError(
+                f"{plain(str(results_dir))} holds no run of {plain(str(task))}", hint=hint
+            )
 
     def documents(record: RunRecord) -> Sequence[Document]:
         return run_documents(record, data_dir, specs.get(record.task.id))
@@ -41,8 +45,12 @@ def rescore_all(
     return rescore(store, documents, tasks=specs or None)
 
 
-def run_data(record: RunRecord, data_dir: str | Path | None, spec: str | Path | None = None) -> TaskData:
-    """The record's own data. spec: the task's, where it is not a shipped one. Raises DataUnavailableError."""
+def run_data(
+    record: RunRecord, data_dir: str | Path | None, spec: str | Path | None = None
+) -> TaskData:
+    """The record's own data. spec: the task's, where it is not a shipped one. Raises
+    DataUnavailableError.
+    """
     hint = "give the folder with the data of that run with --data-dir"
     try:
         task = load_task(spec or record.task.id, record.overrides)
@@ -57,6 +65,8 @@ def run_data(record: RunRecord, data_dir: str | Path | None, spec: str | Path | 
     return data
 
 
-def run_documents(record: RunRecord, data_dir: str | Path | None, spec: str | Path | None = None) -> list[Document]:
+def run_documents(
+    record: RunRecord, data_dir: str | Path | None, spec: str | Path | None = None
+) -> list[Document]:
     """The split of the record's own data that it was scored on. Raises as `run_data`."""
     return run_data(record, data_dir, spec).documents[record.split]

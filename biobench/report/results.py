@@ -1,4 +1,6 @@
-"""A results folder read once: runs, accepted submissions, baselines, verdicts of the gate and published scores."""
+"""A results folder read once: runs, accepted submissions, baselines, verdicts of the gate and
+published scores.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ SUBMITTED = "submitted"
 class Results:
     """What a results folder holds: from it, reports with any average and filter are quick.
 
-    groups: the runs that the gate does not refuse. refused: tasks whose runs it does; judged: its remarks;
+    groups: the runs that the gate does not refuse. refused: tasks whose runs it does; judged: its
+    remarks;
     refusals: the runs that it refuses.
     """
 
@@ -45,19 +48,25 @@ class Results:
 
 
 def load(results_dir: str | Path) -> Results:
-    """Read the folder's runs, accepted submissions, baselines and verdicts, and the published scores.
+    """Read the folder's runs, accepted submissions, baselines and verdicts, and the published
+    scores.
 
-    A verdict on a submission's data is this folder's own. Damaged records become findings. Raises SpecError
-    where a shipped spec or published data file is wrong.
+    A verdict on a submission's data is this folder's own. Damaged records become findings. Raises
+    SpecError where a shipped spec or published data file is wrong.
     """
     folder = Path(results_dir)
-    # tens of thousands of small objects, none of them in a circle: the collector would go over them again and again
+    # tens of thousands of small objects, none of them in a circle: the collector would go over them
+    # again and again
     with paused_collector():
         published = published_for(folder)
         scanned = [(source, store, *store.briefs()) for source, store in _stores(folder)]
         baselines, damaged = scan_baselines(results_dir)
         infos = task_infos([b for _, _, briefs, _ in scanned for b in briefs], published, baselines)
-        groups = apart(g for source, store, briefs, _ in scanned for g in group_runs(briefs, infos, store, source))
+        groups = apart(
+            g
+            for source, store, briefs, _ in scanned
+            for g in group_runs(briefs, infos, store, source)
+        )
         kept, refusals, remarks = judge(groups, baselines)
         return Results(
             groups=kept,
@@ -84,7 +93,8 @@ def _stores(results_dir: Path) -> list[tuple[Source, Store]]:
     stores: list[tuple[Source, Store]] = [("run", Store(results_dir))]
     folder = results_dir / SUBMITTED
     if folder.is_dir():
-        # Their indexes stand apart: nothing is written into an accepted submission, and no index in it is believed.
+        # Their indexes stand apart: nothing is written into an accepted submission, and no index in
+        # it is believed.
         indexes = results_dir / ".indexes"
         for path in sorted(folder.iterdir()):
             if path.is_dir():
@@ -93,5 +103,7 @@ def _stores(results_dir: Path) -> list[tuple[Source, Store]]:
 
 
 def metric_of(info: TaskInfo, average: AverageName) -> str:
-    """The score that `average` means on this task; kinds without F1 have the one that published scores use."""
+    """The score that `average` means on this task; kinds without F1 have the one that published
+    scores use.
+    """
     return info.paper if average == "paper" or not has_f1(info.type) else METRICS[average]

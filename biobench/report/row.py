@@ -9,7 +9,11 @@ from typing import Any, Literal
 from biobench.report.groups import Source
 
 AverageName = Literal["macro", "micro", "weighted", "paper"]
-METRICS: dict[AverageName, str] = {"macro": "macro_f1", "micro": "micro_f1", "weighted": "weighted_f1"}
+METRICS: dict[AverageName, str] = {
+    "macro": "macro_f1",
+    "micro": "micro_f1",
+    "weighted": "weighted_f1",
+}
 """`paper` has none of its own: each task's spec names the average."""
 
 
@@ -17,8 +21,9 @@ METRICS: dict[AverageName, str] = {"macro": "macro_f1", "micro": "micro_f1", "we
 class Row:
     """One cell of the table. Scores are fractions (0-1).
 
-    mean, sd: over seeds; low, high: 95% t interval of the mean over seeds, None where the spread is unknown
-    (one seed, seeds of equal scores, a published mean). task: an id, or avg_<suite> for the average over a suite.
+    mean, sd: over seeds; low, high: 95% t interval of the mean over seeds, None where the spread is
+    unknown (one seed, seeds of equal scores, a published mean). task: an id, or avg_<suite> for the
+    average over a suite.
     """
 
     model: str
@@ -31,7 +36,9 @@ class Row:
     n_seeds: int = 0
     source: Source = "run"
     variant: str = ""
-    """What sets the runs apart from full ones on the shipped spec: the condition that they were made under."""
+    """What sets the runs apart from full ones on the shipped spec: the condition that they were
+    made under.
+    """
     partial: bool = False
     """Not on the whole test split: a part of it, or validation. Such rows are in no average."""
     language: str = ""
@@ -41,9 +48,13 @@ class Row:
     tasks: int = 1
     """How many tasks an average covers."""
     task_mean: float | None = None
-    """For an average: the plain mean over its tasks; the average itself is the mean over corpora of their tasks'."""
+    """For an average: the plain mean over its tasks; the average itself is the mean over corpora of
+    their tasks'.
+    """
     ratio: float = 0.0
-    """Of runs on several splits: test documents to training documents, by which the interval is widened."""
+    """Of runs on several splits: test documents to training documents, by which the interval is
+    widened.
+    """
     failed: int = 0
     """Runs among those of the mean that failed (`stats.failed_runs`)."""
     failed_seeds: tuple[int, ...] = ()
@@ -53,7 +64,9 @@ class Row:
     complete: bool = True
     """For an average: all tasks of the suite are in it."""
     only_likely: bool = False
-    """A published value (or a suite average that holds one) whose publication does not state the average `metric`."""
+    """A published value (or a suite average that holds one) whose publication does not state the
+    average `metric`.
+    """
     seconds: float | None = None
     """Mean wall seconds of a run."""
     peak_memory_bytes: int | None = None
@@ -70,9 +83,15 @@ class Row:
 
     @property
     def margin(self) -> float | None:
-        """The interval's longer side, a fraction: half its width unless both ends were cut to 0-1. None without one."""
+        """The interval's longer side, a fraction: half its width unless both ends were cut to 0-1.
+        None without one.
+        """
         middle = self.mean if self.kept is None else self.kept
-        return None if self.low is None or self.high is None else max(middle - self.low, self.high - middle)
+        return (
+            None
+            if self.low is None or self.high is None
+            else max(middle - self.low, self.high - middle)
+        )
 
     @property
     def name(self) -> str:

@@ -18,7 +18,9 @@ SOURCES = ("run", "frozen", "external", "submitted", "published", "baseline", "o
 
 
 class Sheet(NamedTuple):
-    """A table of texts as every format shows it: columns and rows begin with the model and its source."""
+    """A table of texts as every format shows it: columns and rows begin with the model and its
+    source.
+    """
 
     title: str
     columns: list[str]
@@ -28,12 +30,17 @@ class Sheet(NamedTuple):
 def sheets(report: Report) -> list[Sheet]:
     """A sheet a suite: fr, en, needle, then others."""
     order = {suite: place for place, suite in enumerate(SUITES)}
-    return [_of_suite(report, s) for s in sorted({c.suite for c in report.columns}, key=lambda s: (order.get(s, 3), s))]
+    return [
+        _of_suite(report, s)
+        for s in sorted({c.suite for c in report.columns}, key=lambda s: (order.get(s, 3), s))
+    ]
 
 
 def _of_suite(report: Report, suite: str) -> Sheet:
-    """The lines of each source stand together, in the order of `SOURCES`; those with the best average come first, then
-    those without one by name. Averages over corpora and over tasks stand before the tasks where there are any."""
+    """The lines of each source stand together, in the order of `SOURCES`; those with the best
+    average come first, then those without one by name. Averages over corpora and over tasks stand
+    before the tasks where there are any.
+    """
     tasks = [c.id for c in report.columns if c.suite == suite]
     averages = {row.line: row for row in report.averages if row.suite == suite}
     cells: dict[tuple[str, str, Source], dict[str, Row]] = {}
@@ -48,7 +55,14 @@ def _of_suite(report: Report, suite: str) -> Sheet:
         mean = averages.get(line)
         by_task = "–" if mean is None or mean.task_mean is None else f"{100 * mean.task_mean:.1f}"
         first = [percent(mean), by_task] if has_average else []
-        rows.append([line_name(*line[:2]), line[2], *first, *(percent(cells[line].get(task)) for task in tasks)])
+        rows.append(
+            [
+                line_name(*line[:2]),
+                line[2],
+                *first,
+                *(percent(cells[line].get(task)) for task in tasks),
+            ]
+        )
     columns = ["model", "source", *(["average", "by task"] if has_average else []), *tasks]
     return Sheet(report.title or SUITES.get(suite, suite), columns, rows)
 
@@ -56,8 +70,8 @@ def _of_suite(report: Report, suite: str) -> Sheet:
 def percent(row: Row | None) -> str:
     """``70.1 ±0.4``: mean and half the 95% interval in percent; a dash where there is no score.
 
-    A dagger follows where part of the test documents stands in the model's training text, a double dagger where a
-    published value's average is likely, not stated.
+    A dagger follows where part of the test documents stands in the model's training text, a double
+    dagger where a published value's average is likely, not stated.
     """
     if row is None:
         return "–"
@@ -79,9 +93,15 @@ def caption(report: Report) -> str:
         "weighted_f1": "F1 weighted by gold support",
     }
     paper = report.average == "paper"
-    what = "Each task by the average of its published scores" if paper else words[METRICS[report.average]]
+    what = (
+        "Each task by the average of its published scores"
+        if paper
+        else words[METRICS[report.average]]
+    )
     return (
-        f"{what}, in percent; ± is half the 95% t interval over seeds (this task and test set, other seeds), "
-        "missing where there is one seed, where all seeds gave the same score, and for published means. The "
+        f"{what}, in percent; ± is half the 95% t interval over seeds (this task and test set, "
+        f"other seeds), "
+        "missing where there is one seed, where all seeds gave the same score, and for published "
+        "means. The "
         "average is the mean over corpora of their tasks' means."
     )

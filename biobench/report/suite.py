@@ -1,4 +1,6 @@
-"""The report of a declared suite: its tasks by its own scores, its own average, and what was published for it."""
+"""The report of a declared suite: its tasks by its own scores, its own average, and what was
+published for it.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +13,28 @@ from biobench.data.suite import task_of
 from biobench.report.averages import suite_averages
 from biobench.report.frame import Report, cells
 from biobench.report.literature.comparison import NAMES
-from biobench.report.literature.published import SUITE_FOLDER, by_paper, load_published, published_folder
+from biobench.report.literature.published import (
+    SUITE_FOLDER,
+    by_paper,
+    load_published,
+    published_folder,
+)
 from biobench.report.results import Results
 from biobench.report.tasks import TaskInfo
 from biobench.schema.suite import Member, SuiteSpec
 from biobench.stats import task_weights
 
 
-def build_suite(results: Results, suite: SuiteSpec, name: str, *, incomplete: bool = False) -> Report:
+def build_suite(
+    results: Results, suite: SuiteSpec, name: str, *, incomplete: bool = False
+) -> Report:
     """Rows of the suite's tasks and an average for every line that has all of them.
 
-    name: as `--suite` was given, for specs beside the suite's file. A task counts by the score that the suite
-    declares, under the id that it has there. The average is the suite's own mean (`SuiteSpec.mean`); beside it, as
-    `task_mean`, the plain mean over tasks, and in a note ours, the mean over corpora. incomplete: averages over a part
-    of the suite, which say so. Baselines are not shown.
+    name: as `--suite` was given, for specs beside the suite's file. A task counts by the score that
+    the suite declares, under the id that it has there. The average is the suite's own mean
+    (`SuiteSpec.mean`); beside it, as
+    `task_mean`, the plain mean over tasks, and in a note ours, the mean over corpora. incomplete:
+    averages over a part of the suite, which say so. Baselines are not shown.
     """
     seen, members = suite_results(results, suite, name)
     everything = cells(replace(seen, baselines=(), judged=()), "paper")
@@ -41,10 +51,18 @@ def build_suite(results: Results, suite: SuiteSpec, name: str, *, incomplete: bo
             notes.append(f"{member.name} is not quite the suite's: {member.differs}")
     for mean in averages:
         of_line = [row for row in rows if row.line == mean.line]
-        ours = float(task_weights([seen.infos[row.task].corpus for row in of_line]) @ [row.mean for row in of_line])
-        words = f"{suite.name or suite.id} average {100 * mean.mean:.2f}; over corpora {100 * ours:.2f}"
+        ours = float(
+            task_weights([seen.infos[row.task].corpus for row in of_line])
+            @ [row.mean for row in of_line]
+        )
+        words = (
+            f"{suite.name or suite.id} average {100 * mean.mean:.2f}; over corpora {100 * ours:.2f}"
+        )
         notes.append(f"{mean.model}: {words}")
-    infos = {members[task].name: replace(info, id=members[task].name) for task, info in seen.infos.items()}
+    infos = {
+        members[task].name: replace(info, id=members[task].name)
+        for task, info in seen.infos.items()
+    }
     present = {members[row.task].name for row in rows}
     return Report(
         average="paper",
@@ -63,9 +81,13 @@ def cluster(suite: SuiteSpec, member: Member) -> str:
     return member.type if suite.mean == "types" else member.name
 
 
-def suite_results(results: Results, suite: SuiteSpec, name: str) -> tuple[Results, dict[str, Member]]:
-    """The results as the suite sees them, and its members by task id: its tasks alone, each with the score by which
-    it counts there as `paper`, and the values that were published for the suite. name: as `--suite` was given."""
+def suite_results(
+    results: Results, suite: SuiteSpec, name: str
+) -> tuple[Results, dict[str, Member]]:
+    """The results as the suite sees them, and its members by task id: its tasks alone, each with
+    the score by which it counts there as `paper`, and the values that were published for the suite.
+    name: as `--suite` was given.
+    """
     infos: dict[str, TaskInfo] = {}
     members: dict[str, Member] = {}
     for member in suite.tasks:
@@ -75,7 +97,9 @@ def suite_results(results: Results, suite: SuiteSpec, name: str) -> tuple[Result
     if len(languages) == 1:
         infos = {task: replace(info, language=min(languages)) for task, info in infos.items()}
     names = {member.name for member in suite.tasks}
-    published = by_paper(v for v in load_published(published_folder() / SUITE_FOLDER) if v.task in names)
+    published = by_paper(
+        v for v in load_published(published_folder() / SUITE_FOLDER) if v.task in names
+    )
     groups = tuple(group for group in results.groups if group.task in infos)
     return replace(results, groups=groups, infos=infos, published=published, cells={}), members
 
@@ -88,7 +112,17 @@ def _info(results: Results, suite: SuiteSpec, member: Member, name: str) -> Task
     known = results.infos.get(task or "")
     if known is None:
         paper = member.metric or ""
-        return TaskInfo(task or member.name, member.name, "", "", suite.id, True, member.name, paper, member.name)
+        return TaskInfo(
+            task or member.name,
+            member.name,
+            "",
+            "",
+            suite.id,
+            True,
+            member.name,
+            paper,
+            member.name,
+        )
     paper = member.metric or known.paper
     return replace(known, suite=suite.id, in_suite=True, paper=paper, published_as=member.name)
 
@@ -96,13 +130,16 @@ def _info(results: Results, suite: SuiteSpec, member: Member, name: str) -> Task
 def _caption(suite: SuiteSpec, present: Collection[str]) -> str:
     """What the numbers are. present: the tasks that are shown."""
     types = len({member.type for member in suite.tasks})
-    over = f"its {types} types of the means of their tasks" if suite.mean == "types" else "its tasks"
+    over = (
+        f"its {types} types of the means of their tasks" if suite.mean == "types" else "its tasks"
+    )
     tasks: dict[str, list[str]] = defaultdict(list)
     for m in suite.tasks:
         if m.name in present:
             tasks[NAMES.get(m.metric or "", m.metric or "by its spec")].append(m.name)
     scores = "; ".join(f"{score}: {', '.join(names)}" for score, names in tasks.items())
     return (
-        f"Scores of {suite.name or suite.id} in percent, {scores}. ± is half the 95% t interval over seeds. The "
+        f"Scores of {suite.name or suite.id} in percent, {scores}. ± is half the 95% t interval "
+        f"over seeds. The "
         f"average is the suite's own, the mean over {over}."
     )

@@ -1,4 +1,6 @@
-"""What a report must know of each task: its name, suite, corpus and which published scores go beside it."""
+"""What a report must know of each task: its name, suite, corpus and which published scores go
+beside it.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,10 @@ NEEDLE = "needle"
 class TaskInfo:
     """A column of the report.
 
-    suite: fr, en or needle, by language and type for tasks outside the shipped suites. in_suite: counts for
-    the suite's average. paper: the average that published scores of `published_as` stand beside, the name that
-    papers' data files give the task. hashes: source id -> hash of the shipped spec, empty for tasks that are not
-    shipped.
+    suite: fr, en or needle, by language and type for tasks outside the shipped suites. in_suite:
+    counts for the suite's average. paper: the average that published scores of `published_as` stand
+    beside, the name that papers' data files give the task. hashes: source id -> hash of the shipped
+    spec, empty for tasks that are not shipped.
     """
 
     id: str
@@ -63,15 +65,21 @@ def shipped() -> dict[str, TaskInfo]:
 
 
 def task_infos(
-    records: Iterable[Brief], published: Iterable[PublishedValue], baselines: Iterable[BaselineRecord] = ()
+    records: Iterable[Brief],
+    published: Iterable[PublishedValue],
+    baselines: Iterable[BaselineRecord] = (),
 ) -> dict[str, TaskInfo]:
-    """The shipped tasks, and those that only a record, a published score or a baseline names, by id."""
+    """The shipped tasks, and those that only a record, a published score or a baseline names, by
+    id.
+    """
     infos = dict(shipped())
 
     def add(task: str, language: str, type: str, corpus: str, paper: str) -> None:
         if task not in infos:
             suite = _suite(language, type)
-            infos[task] = TaskInfo(task, task, language, type, suite, False, corpus or task, paper, task)
+            infos[task] = TaskInfo(
+                task, task, language, type, suite, False, corpus or task, paper, task
+            )
 
     for record in records:
         add(record.task, record.language, record.type, record.corpus, record.paper)

@@ -24,13 +24,15 @@ class _Call(RunRequest):
 
 @with_arguments_of(_Call)
 def run(call: _Call) -> RunResults:
-    """Fine-tune and score, as `biobench run` does; one result a run, which together print themselves as a table.
+    """Fine-tune and score, as `biobench run` does; one result a run, which together print
+    themselves as a table.
 
-    model: hub id, ``id@revision`` or folder, or several. tasks: ids or YAML paths. seeds: ``42-50``, a seed,
-    or several. overrides: ``KEY=VALUE``, one or several. save_every: seconds. gate: before a task's first run,
-    store what policies without skill reach on it and whether it measures something. dry_run: say what would be
-    made. threads: of all workers together. Raises BioBenchError when the input is wrong, and DataUnavailableError where
-    a task of `tasks` has no data; a failed run is a result, not an exception.
+    model: hub id, ``id@revision`` or folder, or several. tasks: ids or YAML paths. seeds:
+    ``42-50``, a seed, or several. overrides: ``KEY=VALUE``, one or several. save_every: seconds.
+    gate: before a task's first run, store what policies without skill reach on it and whether it
+    measures something. dry_run: say what would be made. threads: of all workers together. Raises
+    BioBenchError when the input is wrong, and DataUnavailableError where a task of `tasks` has no
+    data; a failed run is a result, not an exception.
     """
     request = RunRequest(**{f.name: getattr(call, f.name) for f in fields(RunRequest)})
     from transformers.utils import logging
@@ -40,14 +42,20 @@ def run(call: _Call) -> RunResults:
 
 
 def make_runs(request: RunRequest, reporter: Reporter) -> RunResults:
-    """Plan the request and make its runs; one result a run. Raises BioBenchError when the input is wrong."""
+    """Plan the request and make its runs; one result a run. Raises BioBenchError when the input is
+    wrong.
+    """
     return run_plan(make_plan(request, reporter), reporter)
 
 
 def run_plan(plan: RunPlan, reporter: Reporter) -> RunResults:
-    """Make the runs of a plan, with worker processes where the request asks for several; results in its order."""
+    """Make the runs of a plan, with worker processes where the request asks for several; results in
+    its order.
+    """
     results = RunResults(
-        entry.result(plan.request, model.id, "unavailable", f"{entry.unavailable}; {entry.unavailable.hint}")
+        entry.result(
+            plan.request, model.id, "unavailable", f"{entry.unavailable}; {entry.unavailable.hint}"
+        )
         for model in plan.checkpoints
         for entry in plan.tasks
         if entry.unavailable is not None
@@ -62,7 +70,9 @@ def run_plan(plan: RunPlan, reporter: Reporter) -> RunResults:
     if plan.request.threads is not None:
         torch.set_num_threads(plan.request.threads)
     try:
-        results += below_baselines(_run(plan, reporter), {} if plan.request.no_test else plan.verdicts())
+        results += below_baselines(
+            _run(plan, reporter), {} if plan.request.no_test else plan.verdicts()
+        )
     finally:
         torch.set_num_threads(threads)
     return results
@@ -77,7 +87,11 @@ def _planned(plan: RunPlan) -> list[RunResult]:
     for item in plan.items:
         record = None if request.force else store.get(item.task.id, item.key)
         if record is not None:
-            lines.append(of_record(record, "skipped", str(store.path_of(record)), "the same run is stored already"))
+            lines.append(
+                of_record(
+                    record, "skipped", str(store.path_of(record)), "the same run is stored already"
+                )
+            )
             continue
         begun = not request.force and store.is_begun(item.task.id, item.key)
         seconds = pace.seconds(item)
@@ -119,8 +133,12 @@ def _run(plan: RunPlan, reporter: Reporter) -> list[RunResult]:
     return sorted(ended, key=lambda result: order[result.key or ""])
 
 
-def below_baselines(results: Sequence[RunResult], verdicts: dict[str, BaselineRecord]) -> list[RunResult]:
-    """The results, those that do not reach their task's best stored baseline with its name and score."""
+def below_baselines(
+    results: Sequence[RunResult], verdicts: dict[str, BaselineRecord]
+) -> list[RunResult]:
+    """The results, those that do not reach their task's best stored baseline with its name and
+    score.
+    """
     marked = []
     for result in results:
         baselines = {

@@ -1,7 +1,8 @@
 """How long runs take, what they read, and in which order they are made.
 
-The time of a run is taken as proportional to the characters that it reads and to the model's parameters, on one
-device. A run of the same model on the same task counts before one of the same model, and that before any other.
+The time of a run is taken as proportional to the characters that it reads and to the model's
+parameters, on one device. A run of the same model on the same task counts before one of the same
+model, and that before any other.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ _SAMPLE = 64
 
 
 class Pace:
-    """Seconds a character that the stored runs of the plan's tasks took on its device, by (model, task) and model;
-    under the empty key seconds a character and parameter, of all models."""
+    """Seconds a character that the stored runs of the plan's tasks took on its device, by (model,
+    task) and model; under the empty key seconds a character and parameter, of all models.
+    """
 
     def __init__(self, plan: RunPlan) -> None:
         self.rates: dict[tuple[str, ...], list[float]] = defaultdict(list)
@@ -30,7 +32,11 @@ class Pace:
         read = {(item.task.id, item.task.hash): characters(item) for item in plan.items}
         for brief in Store(plan.request.results_dir).briefs()[0]:
             length = read.get((brief.task, brief.spec))
-            if length is not None and (brief.device, brief.origin, brief.limit) == (device, "run", plan.request.limit):
+            if length is not None and (brief.device, brief.origin, brief.limit) == (
+                device,
+                "run",
+                plan.request.limit,
+            ):
                 rate = brief.seconds / length
                 self.rates[brief.weights, brief.task].append(rate)
                 self.rates[brief.weights,].append(rate)
@@ -38,18 +44,24 @@ class Pace:
 
     def seconds(self, item: Item) -> float | None:
         """What the item will take; None where no stored run tells."""
-        same = self.rates.get((item.checkpoint.hash, item.task.id)) or self.rates.get((item.checkpoint.hash,))
+        same = self.rates.get((item.checkpoint.hash, item.task.id)) or self.rates.get(
+            (item.checkpoint.hash,)
+        )
         if same:
             return median(same) * characters(item)
         any_model, parameters = self.rates.get(()), item.checkpoint.parameters
-        return median(any_model) * characters(item) * parameters if any_model and parameters else None
+        return (
+            median(any_model) * characters(item) * parameters if any_model and parameters else None
+        )
 
 
 def longest_first(items: Sequence[Item], pace: Pace) -> list[Item]:
-    """The order in which processes claim runs: the longest first, so that short ones fill the devices at the end.
+    """The order in which processes claim runs: the longest first, so that short ones fill the
+    devices at the end.
 
-    Workers that claim one by one in this order end at most a third later than the best packing could (Graham 1969).
-    Runs of one checkpoint and task stay together, as these are loaded and encoded once.
+    Workers that claim one by one in this order end at most a third later than the best packing
+    could (Graham 1969). Runs of one checkpoint and task stay together, as these are loaded and
+    encoded once.
     """
     groups: dict[tuple[str, str, int], list[Item]] = {}
     for item in items:
@@ -58,14 +70,24 @@ def longest_first(items: Sequence[Item], pace: Pace) -> list[Item]:
 
     def cost(members: list[Item]) -> float:
         known = pace.seconds(members[0])
-        return typical * characters(members[0]) * (members[0].checkpoint.parameters or 1) if known is None else known
+        return (
+            typical * characters(members[0]) * (members[0].checkpoint.parameters or 1)
+            if known is None
+            else known
+        )
 
     return [item for members in sorted(groups.values(), key=cost, reverse=True) for item in members]
 
 
 def _shape(item: Item) -> tuple[int, int, int | None, int, int]:
-    """Epochs, batch size, most steps, trials and training documents of what a run of the item trains."""
-    data, recipe, probe = item.task.data, item.task.loaded.spec.training, item.task.loaded.spec.probe
+    """Epochs, batch size, most steps, trials and training documents of what a run of the item
+    trains.
+    """
+    data, recipe, probe = (
+        item.task.data,
+        item.task.loaded.spec.training,
+        item.task.loaded.spec.probe,
+    )
     assert data is not None
     documents = max(1, round(len(data.train) * recipe.train_fraction))
     if recipe.train_documents is not None:
@@ -88,7 +110,8 @@ def steps_of(item: Item) -> int:
 
 
 def characters(item: Item) -> float:
-    """Characters that a run of the item reads: the training documents in each epoch, validation after each, and test.
+    """Characters that a run of the item reads: the training documents in each epoch, validation
+    after each, and test.
 
     An encoder that is not trained reads every document once.
     """
@@ -103,9 +126,11 @@ def characters(item: Item) -> float:
 
 
 def tokens_read(items: Sequence[Item]) -> dict[str, int]:
-    """Tokens that each item reads, by key, from a sample of each task's texts under each checkpoint's tokenizer.
+    """Tokens that each item reads, by key, from a sample of each task's texts under each
+    checkpoint's tokenizer.
 
-    Windows that overlap, special tokens and text beyond the last window are not counted: right to some percent.
+    Windows that overlap, special tokens and text beyond the last window are not counted: right to
+    some percent.
     """
     tokens, rates, loaded = {}, dict[tuple[str, str, int], float](), ""
     for item in items:
@@ -113,7 +138,10 @@ def tokens_read(items: Sequence[Item]) -> dict[str, int]:
         if item.group not in rates:
             if loaded != item.checkpoint.hash:
                 loaded, tokenizer = item.checkpoint.hash, load_tokenizer(item.checkpoint)
-            texts = [d.reading for d in item.task.data.train[:: max(1, len(item.task.data.train) // _SAMPLE)]]
+            texts = [
+                d.reading
+                for d in item.task.data.train[:: max(1, len(item.task.data.train) // _SAMPLE)]
+            ]
             ids = tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
             rates[item.group] = sum(map(len, ids)) / max(1, sum(map(len, texts)))
         tokens[item.key] = round(characters(item) * rates[item.group])

@@ -1,7 +1,7 @@
 """Making runs: skip what is done, share the rest with other processes, store each as it ends.
 
-A run is claimed in the store before it is made. A run that another process is making is left for later, and is then
-done, or made here where the other process ended without a result.
+A run is claimed in the store before it is made. A run that another process is making is left for
+later, and is then done, or made here where the other process ended without a result.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ _POLL_SECONDS = 0.5
 
 
 class RunContext:
-    """What the runs of one process share: the plan, its store, the last encoder and the last encoded task.
+    """What the runs of one process share: the plan, its store, the last encoder and the last
+    encoded task.
 
     One encoder and one task are in memory at a time.
     """
@@ -73,7 +74,9 @@ class RunContext:
         return self._prepared[1]
 
     def ask_gate(self, task_id: str) -> None:
-        """Before a task's first run: store a verdict on it, where there is none on its data. Raises StoreError."""
+        """Before a task's first run: store a verdict on it, where there is none on its data. Raises
+        StoreError.
+        """
         request = self.plan.request
         if not request.gate or request.no_test or task_id in self._gated:
             return
@@ -99,8 +102,8 @@ def execute(
 ) -> Iterator[RunResult]:
     """Make these runs of the context's plan; yields one result a run, as each ends.
 
-    known: results by key of workers, which the reporter has heard of. aloud: say that runs of other processes are
-    waited for. Raises RunStoppedError where a signal asks, and BioBenchError.
+    known: results by key of workers, which the reporter has heard of. aloud: say that runs of other
+    processes are waited for. Raises RunStoppedError where a signal asks, and BioBenchError.
     """
     known = known or {}
     plan, waiting, position = context.plan, list(items), 0
@@ -110,7 +113,9 @@ def execute(
         for item in waiting:
             if STOP():
                 raise RunStoppedError
-            finished = known.get(item.key) or _one(item, context, reporter, position + 1, len(items))
+            finished = known.get(item.key) or _one(
+                item, context, reporter, position + 1, len(items)
+            )
             if finished is None:
                 left.append(item)
                 continue
@@ -133,9 +138,15 @@ def execute(
 def _waiting_for(items: Sequence[Item], store: Store) -> str:
     """How many runs other processes are making, and where the first of them is."""
     first = items[0]
-    count = "a run that another process makes" if len(items) == 1 else f"{len(items)} runs that other processes make"
+    count = (
+        "a run that another process makes"
+        if len(items) == 1
+        else f"{len(items)} runs that other processes make"
+    )
     beat = read_heartbeat(store.heartbeat_path(first.task.id, first.key))
-    where = "" if beat is None else f" on {beat.host} (pid {beat.pid}), step {beat.step}/{beat.steps}"
+    where = (
+        "" if beat is None else f" on {beat.host} (pid {beat.pid}), step {beat.step}/{beat.steps}"
+    )
     return f"waiting for {count}: {first.task.id}, seed {first.seed}{where}"
 
 
@@ -146,7 +157,11 @@ def _stored(item: Item, context: RunContext) -> RunResult | None:
     is_of_this_command = store.command_of(item.task.id, item.key) == plan.request.started
     if record is None or (plan.request.force and not is_of_this_command):
         return None
-    reason = "another process made it meanwhile" if is_of_this_command else "the same run is stored already"
+    reason = (
+        "another process made it meanwhile"
+        if is_of_this_command
+        else "the same run is stored already"
+    )
     if record.model.id != item.checkpoint.id:
         reason += f", under the name '{record.model.id}'"
     folder = plan.request.keep_model
@@ -155,7 +170,9 @@ def _stored(item: Item, context: RunContext) -> RunResult | None:
     return of_record(record, "skipped", str(store.path_of(record)), reason=reason)
 
 
-def _one(item: Item, context: RunContext, reporter: Reporter, position: int, total: int) -> RunResult | None:
+def _one(
+    item: Item, context: RunContext, reporter: Reporter, position: int, total: int
+) -> RunResult | None:
     """The item's result, or None while another process is making it."""
     plan, store, task = context.plan, context.store, item.task.id
     result = _stored(item, context)
@@ -188,10 +205,14 @@ def _make(item: Item, context: RunContext, step: Progress) -> RunResult:
     plan, store, request = context.plan, context.store, context.plan.request
     began, threads = time.perf_counter(), torch.get_num_threads()
     keep = None
-    if item.task.loaded.spec.access != "agreement":  # what a run learns from such text stays in the data's folder
+    if (
+        item.task.loaded.spec.access != "agreement"
+    ):  # what a run learns from such text stays in the data's folder
         path, every = store.state_path(item.task.id, item.key), request.save_every
         seconds = EVERY_SECONDS if every is None else every
-        keep = Savepoint(path, plan.device, every=seconds, command=request.started, anew=request.force)
+        keep = Savepoint(
+            path, plan.device, every=seconds, command=request.started, anew=request.force
+        )
     stopped = True  # only a run that was stopped is to be resumed
     try:
         reset_peak_memory(plan.device)
@@ -213,12 +234,21 @@ def _make(item: Item, context: RunContext, step: Progress) -> RunResult:
         return item.result(request, "failed", f"{error}; {error.hint}")
     except BioBenchError:
         raise
-    except (RuntimeError, MemoryError, ValueError, TypeError, IndexError, KeyError, AssertionError) as error:
+    except (
+        RuntimeError,
+        MemoryError,
+        ValueError,
+        TypeError,
+        IndexError,
+        KeyError,
+        AssertionError,
+    ) as error:
         stopped = False
         if is_out_of_memory(error):
             remedy = "make fewer runs at once, or use a machine or container with more memory"
             return item.result(request, "failed", f"memory does not suffice for this run; {remedy}")
-        # A checkpoint can break in ways nobody foresaw; the other runs of the plan must not die with it.
+        # A checkpoint can break in ways nobody foresaw; the other runs of the plan must not die
+        # with it.
         where = traceback.extract_tb(error.__traceback__)[-1]
         # The message may quote the data; of agreement-bound data no word leaves its folder.
         message = "" if item.task.loaded.spec.access == "agreement" else f": {error}"
@@ -255,7 +285,9 @@ def _record(
 ) -> RunRecord:
     task, data, request, resampling = item.task, prepared.data, plan.request, None
     if task.resampled is not None:
-        resampling = Resampling(fold=task.loaded.fold, folds=task.resampled.fold_files, train_documents=len(data.train))
+        resampling = Resampling(
+            fold=task.loaded.fold, folds=task.resampled.fold_files, train_documents=len(data.train)
+        )
     speed = outcome.train_tokens / outcome.train_seconds if outcome.train_seconds else 0
     return RunRecord(
         key=item.key,

@@ -36,18 +36,22 @@ def score_external(
 ) -> RunResult:
     """Read, check, score and store; `skipped` where the same predictions are stored already.
 
-    seed: tells several runs of one system apart. Raises DataFormatError naming file and line for predictions that do
-    not fit the task, DataUnavailableError where the task has no data, and UsageError where other predictions of this
-    name, task and seed are stored.
+    seed: tells several runs of one system apart. Raises DataFormatError naming file and line for
+    predictions that do not fit the task, DataUnavailableError where the task has no data, and
+    UsageError where other predictions of this name, task and seed are stored.
     """
     if not re.fullmatch(r"\S(.{0,198}\S)?", model) or not model.isprintable():
         raise UsageError("--model is no name", hint="name it in one line of at most 200 characters")
     if not predictions.is_file():
-        raise UsageError(f"--predictions: there is no file '{predictions}'", hint="give a file of JSON Lines")
+        raise UsageError(
+            f"--predictions: there is no file '{predictions}'", hint="give a file of JSON Lines"
+        )
     task = load_task(task_name)
     data = load_data(task, data_dir)
     redact = task.spec.access == "agreement"
-    expected = Expected(task.spec.type, data.labels, data.test, data.decode, redact=redact, scale=task.spec.scale)
+    expected = Expected(
+        task.spec.type, data.labels, data.test, data.decode, redact=redact, scale=task.spec.scale
+    )
     answers = read_predictions(predictions, expected)
     if gate:
         from biobench.baselines import ensure
@@ -58,10 +62,16 @@ def score_external(
     stored = store.get(task.id, record.key)
     if stored is not None and not force:
         if _same(store, stored, data, answers):
-            return of_record(stored, "skipped", str(store.path_of(stored)), "the same predictions are stored already")
+            return of_record(
+                stored,
+                "skipped",
+                str(store.path_of(stored)),
+                "the same predictions are stored already",
+            )
         raise UsageError(
             f"other predictions of '{model}' on {task.id}, seed {seed}, are stored",
-            hint="name another --model, another --seed for another run of the system, or replace them with --force",
+            hint="name another --model, another --seed for another run of the system, or replace "
+            "them with --force",
         )
     saved = store.save(record, data.test, answers)
     return of_record(saved, "done", str(store.path_of(saved)))
@@ -70,15 +80,28 @@ def score_external(
 def _same(store: Store, record: RunRecord, data: TaskData, predictions: list[Prediction]) -> bool:
     _, earlier = store.load_predictions(record, data.test)
     if record.redacted:
-        return scored(record, *store.load_predictions(record, data.test)) == scored(record, data.test, predictions)
-    return sorted(earlier, key=lambda p: p.document) == sorted(predictions, key=lambda p: p.document)
+        return scored(record, *store.load_predictions(record, data.test)) == scored(
+            record, data.test, predictions
+        )
+    return sorted(earlier, key=lambda p: p.document) == sorted(
+        predictions, key=lambda p: p.document
+    )
 
 
 def _record(model: str, seed: int, task: LoadedTask, data: TaskData) -> RunRecord:
-    """What is known without a checkpoint; numbers on training, cost and windows are 0 and no measurements."""
+    """What is known without a checkpoint; numbers on training, cost and windows are 0 and no
+    measurements.
+    """
     digest = task_hash(task, data.source)
     name = hashlib.sha256(f"outside\0{model}".encode()).hexdigest()
-    key = run_key(model_hash=name, task_hash=digest, data_hash=data.hash, seed=seed, precision=ELSEWHERE, track="fixed")
+    key = run_key(
+        model_hash=name,
+        task_hash=digest,
+        data_hash=data.hash,
+        seed=seed,
+        precision=ELSEWHERE,
+        track="fixed",
+    )
     return RunRecord(
         key=key,
         model=ModelIdentity(id=model, hash=name, architecture=ELSEWHERE, parameters=0),
@@ -94,9 +117,15 @@ def _record(model: str, seed: int, task: LoadedTask, data: TaskData) -> RunRecor
             micro_batch_tokens=0,
         ),
         cost=Cost(
-            seconds=0.0, train_seconds=0.0, evaluation_seconds=0.0, peak_memory_bytes=0, train_tokens_per_second=0.0
+            seconds=0.0,
+            train_seconds=0.0,
+            evaluation_seconds=0.0,
+            peak_memory_bytes=0,
+            train_tokens_per_second=0.0,
         ),
-        windows=Windows(max_length=task.spec.protocol.max_length, truncated_documents=0, lost_gold=0),
+        windows=Windows(
+            max_length=task.spec.protocol.max_length, truncated_documents=0, lost_gold=0
+        ),
         provenance=provenance(None).model_copy(update={"device": ELSEWHERE}),
         **task_fields(task, data, digest),
     )

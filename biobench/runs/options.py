@@ -1,7 +1,9 @@
 """The options of `biobench run`, each declared once.
 
-From this declaration come the options of the command line (`biobench.cli.console.options`), the typed signature of
-`biobench.run`, and the `RunRequest` that is planned. A new option is one line here. Loads nothing heavy.
+From this declaration come the options of the command line (`biobench.cli.console.options`), the
+typed signature of
+`biobench.run`, and the `RunRequest` that is planned. A new option is one line here. Loads nothing
+heavy.
 """
 # ruff: noqa: RUF009 (what these functions make are descriptors, one for all requests)
 
@@ -12,7 +14,18 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast, get_args, get_origin, get_type_hints, overload
+from typing import (
+    Any,
+    Generic,
+    Literal,
+    ParamSpec,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
 
 from biobench.errors import UsageError
 
@@ -29,12 +42,18 @@ Names = str | Path | Iterable[str | Path]
 class Option(Generic[Declared, Converted]):
     """One option: what callers may give, and what the request holds.
 
-    flags: its names on the command line; none for the argument. convert: from what is given to what is held.
-    shown: further properties of the command line's option (help, metavar, envvar, min), as typer names them.
+    flags: its names on the command line; none for the argument. convert: from what is given to what
+    is held.
+    shown: further properties of the command line's option (help, metavar, envvar, min), as typer
+    names them.
     """
 
     def __init__(
-        self, default: Declared, *flags: str, convert: Callable[[Declared], Converted] | None = None, **shown: Any
+        self,
+        default: Declared,
+        *flags: str,
+        convert: Callable[[Declared], Converted] | None = None,
+        **shown: Any,
     ) -> None:
         self.default, self.flags, self.convert, self.shown = default, flags, convert, shown
 
@@ -91,16 +110,24 @@ class RunRequest:
         metavar="MODEL",
         help="Hub id, id@revision, local folder, or dummy (a random tiny encoder).",
     )
-    tasks: Several = _several("--task", "ID_OR_YAML", "Task id, pattern ('bc5*') or YAML path; repeatable.")
+    tasks: Several = _several(
+        "--task", "ID_OR_YAML", "Task id, pattern ('bc5*') or YAML path; repeatable."
+    )
     _: KW_ONLY
     suite: Option[str | None, str | None] = Option(
-        None, "--suite", help="fr, en, needle, all, blurb, drbenchmark, or a YAML file that lists tasks."
+        None,
+        "--suite",
+        help="fr, en, needle, all, blurb, drbenchmark, or a YAML file that lists tasks.",
     )
     seeds: Option[str | int | Iterable[int] | None, str | None] = Option(
         None, "--seeds", convert=_seeds, help="42-50 or 42,43 (default: the spec's)."
     )
     data_dir: Option[str | Path | None, str | None] = Option(
-        None, "--data-dir", convert=_folder, envvar="BIOBENCH_DATA_DIR", help="Folder of the corpora (default: ./data)."
+        None,
+        "--data-dir",
+        convert=_folder,
+        envvar="BIOBENCH_DATA_DIR",
+        help="Folder of the corpora (default: ./data).",
     )
     results_dir: Option[str | Path, str] = Option(
         "results",
@@ -113,21 +140,31 @@ class RunRequest:
         None, "--limit", min=1, help="Training documents; the rest in proportion."
     )
     protocol: Option[str | None, str | None] = Option(
-        None, "--protocol", help="small: capped training documents and epochs, whole test splits; its own rows."
+        None,
+        "--protocol",
+        help="small: capped training documents and epochs, whole test splits; its own rows.",
     )
-    overrides: Several = _several("--set", "KEY=VALUE", "Change a field of the spec, e.g. training.epochs=1.")
+    overrides: Several = _several(
+        "--set", "KEY=VALUE", "Change a field of the spec, e.g. training.epochs=1."
+    )
     dry_run: Switch = _switch("--dry-run", "Print the plan and stop.")
     languages: Several = _several("--language", "CODE", "Only tasks in this language; repeatable.")
-    types: Several = _several("--type", "TYPE", "Only tasks of this type, such as token_ner; repeatable.")
-    tags: Several = _several("--tag", "TAG", "Only tasks with this tag, such as clinical; repeatable.")
+    types: Several = _several(
+        "--type", "TYPE", "Only tasks of this type, such as token_ner; repeatable."
+    )
+    tags: Several = _several(
+        "--tag", "TAG", "Only tasks with this tag, such as clinical; repeatable."
+    )
     track: Option[Track, Track] = Option(
         "fixed",
         "--track",
-        help="fixed (the papers' recipe), tuned (the same few rates for every model), or frozen (a probe on the states "
+        help="fixed (the papers' recipe), tuned (the same few rates for every model), or frozen "
+        "(a probe on the states "
         "of an encoder that is not trained).",
     )
     no_test: Switch = _switch(
-        "--no-test", "Score on validation and leave the test split alone; shown apart from tested runs."
+        "--no-test",
+        "Score on validation and leave the test split alone; shown apart from tested runs.",
     )
     keep_model: Option[str | Path | None, str | None] = Option(
         None,
@@ -136,38 +173,58 @@ class RunRequest:
         metavar="DIR",
         help="Save each fine-tuned model as a checkpoint below DIR.",
     )
-    gate: Switch = _switch("--gate/--no-gate", "Before a task's first run, measure baselines without skill.", True)
+    gate: Switch = _switch(
+        "--gate/--no-gate", "Before a task's first run, measure baselines without skill.", True
+    )
     device: Option[str, str] = Option("auto", "--device", help="auto, cpu or cuda.")
     parallel: Option[str | int, str] = Option(
         "auto", "--parallel", convert=str, help="auto, or a number of worker processes."
     )
     seeds_at_once: Option[str | int, str] = Option(
-        "1", "--seeds-at-once", convert=str, help="Runs at the same time on each device: a number, or auto (by memory)."
+        "1",
+        "--seeds-at-once",
+        convert=str,
+        help="Runs at the same time on each device: a number, or auto (by memory).",
     )
     threads: Option[int | None, int | None] = Option(
-        None, "--threads", min=1, help="CPU threads, of all workers together (default: the CPUs this process may use)."
+        None,
+        "--threads",
+        min=1,
+        help="CPU threads, of all workers together (default: the CPUs this process may use).",
     )
-    executor: Option[Executor, Executor] = Option("local", "--executor", help="local, or ray (a cluster).")
+    executor: Option[Executor, Executor] = Option(
+        "local", "--executor", help="local, or ray (a cluster)."
+    )
     worker_gpus: Option[float | None, float | None] = Option(
-        None, "--worker-gpus", help="With --executor ray: share of a GPU that each run reserves, such as 0.5."
+        None,
+        "--worker-gpus",
+        help="With --executor ray: share of a GPU that each run reserves, such as 0.5.",
     )
     offline: Switch = _switch("--offline", "Open no connection.")
     save_every: Option[float | None, float | None] = Option(
-        None, "--save-every", min=0.0, help="Seconds after which a run writes its state (default: 5 minutes)."
+        None,
+        "--save-every",
+        min=0.0,
+        help="Seconds after which a run writes its state (default: 5 minutes).",
     )
     wait: Switch = _switch(
-        "--wait/--no-wait", "At the end, wait for runs that other processes make, or skip them.", True
+        "--wait/--no-wait",
+        "At the end, wait for runs that other processes make, or skip them.",
+        True,
     )
     started: Option[float | None, float] = Option(
         None,
         "--start-token",
         convert=lambda value: time.time() if value is None else float(value),
         metavar="NUMBER",
-        help="One number for all processes of a command, such as a batch job's: --force then makes each run once.",
+        help="One number for all processes of a command, such as a batch job's: --force then "
+        "makes each run once.",
     )
     force: Switch = _switch("--force", "Re-run even if a result exists.")
     strict: Switch = _switch("--strict", "Refuse missing data, and data that contradict a spec.")
-    trust_remote_code: Switch = _switch("--trust-remote-code", "Let checkpoints run their own code.")
+    trust_remote_code: Switch = _switch(
+        "--trust-remote-code", "Let checkpoints run their own code."
+    )
 
 
 def options() -> dict[str, Option[Any, Any]]:
@@ -178,16 +235,24 @@ def options() -> dict[str, Option[Any, Any]]:
 def with_arguments_of(
     kind: Callable[Arguments, Declared],
 ) -> Callable[[Callable[[Declared], Result]], Callable[Arguments, Result]]:
-    """A function of what `kind` makes becomes a function of the arguments that `kind` takes, with their types."""
+    """A function of what `kind` makes becomes a function of the arguments that `kind` takes, with
+    their types.
+    """
 
     def decorate(function: Callable[[Declared], Result]) -> Callable[Arguments, Result]:
         def called(*args: Arguments.args, **keywords: Arguments.kwargs) -> Result:
             return function(kind(*args, **keywords))
 
-        called.__doc__, called.__name__, called.__module__ = function.__doc__, function.__name__, function.__module__
+        called.__doc__, called.__name__, called.__module__ = (
+            function.__doc__,
+            function.__name__,
+            function.__module__,
+        )
         shown, hints = inspect.signature(kind), get_type_hints(kind)
         plain = [
-            p.replace(annotation=get_args(hints[n])[0] if get_origin(hints[n]) is Option else hints[n])
+            p.replace(
+                annotation=get_args(hints[n])[0] if get_origin(hints[n]) is Option else hints[n]
+            )
             for n, p in shown.parameters.items()
         ]
         called.__signature__ = shown.replace(parameters=plain)  # type: ignore[attr-defined]

@@ -1,4 +1,6 @@
-"""What is to be run: models x tasks x seeds, each with the key that says whether it was done before."""
+"""What is to be run: models x tasks x seeds, each with the key that says whether it was done
+before.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,10 @@ class Item:
     def result(self, request: RunRequest, status: Status, reason: str | None = None) -> RunResult:
         """The line of a run that is planned, failed, or made elsewhere."""
         line = self.task.result(
-            request, self.checkpoint.id, status, None if reason is None else " ".join(reason.split())
+            request,
+            self.checkpoint.id,
+            status,
+            None if reason is None else " ".join(reason.split()),
         )
         return replace(line, seed=self.seed, key=self.key)
 
@@ -61,7 +66,8 @@ class Item:
 class TaskEntry:
     """A task with its data, or with the reason why there is none.
 
-    resampled: where it has several splits; there is an entry for each. precision: resolved last, as it needs torch.
+    resampled: where it has several splits; there is an entry for each. precision: resolved last, as
+    it needs torch.
     """
 
     loaded: LoadedTask
@@ -76,7 +82,9 @@ class TaskEntry:
         """The task's id."""
         return self.loaded.id
 
-    def result(self, request: RunRequest, model: str, status: Status, reason: str | None) -> RunResult:
+    def result(
+        self, request: RunRequest, model: str, status: Status, reason: str | None
+    ) -> RunResult:
         """The line of a task without a stored run."""
         spec = self.loaded.spec
         return RunResult(
@@ -98,7 +106,10 @@ class TaskEntry:
     def characters(self) -> dict[str, int]:
         """Of the documents of each split."""
         assert self.data is not None
-        return {split: sum(len(d.reading) for d in documents) for split, documents in self.data.documents.items()}
+        return {
+            split: sum(len(d.reading) for d in documents)
+            for split, documents in self.data.documents.items()
+        }
 
 
 @dataclass(slots=True)
@@ -122,15 +133,23 @@ class RunPlan:
 
     def contradictions(self) -> list[str]:
         """Which tasks' data are not what their specs count, or no known release, a line each."""
-        checked = [(entry.id, _contradictions(entry.loaded, entry.data)) for entry in self.tasks if entry.data]
-        return list(dict.fromkeys(f"warning: {task}: {line}" for task, lines in checked for line in lines))
+        checked = [
+            (entry.id, _contradictions(entry.loaded, entry.data))
+            for entry in self.tasks
+            if entry.data
+        ]
+        return list(
+            dict.fromkeys(f"warning: {task}: {line}" for task, lines in checked for line in lines)
+        )
 
     def verdicts(self) -> dict[str, BaselineRecord]:
         """Baselines and verdict of each task for which the results folder holds them."""
         stored = {}
         for entry in self.tasks:
             if entry.data is not None and not entry.loaded.fold:
-                verdict = find_baseline(self.request.results_dir, entry.id, entry.hash, entry.data.hash)
+                verdict = find_baseline(
+                    self.request.results_dir, entry.id, entry.hash, entry.data.hash
+                )
                 if verdict is not None:
                     stored[entry.id] = verdict
         return stored
@@ -139,7 +158,8 @@ class RunPlan:
 def make_plan(request: RunRequest, reporter: Reporter | None = None) -> RunPlan:
     """Read the data and the models' identities; nothing is trained. Raises BioBenchError.
 
-    What needs no torch is checked first: options, specs, whether the data of named tasks is at hand, model folders.
+    What needs no torch is checked first: options, specs, whether the data of named tasks is at
+    hand, model folders.
     """
     tasks, skipped = select(request)
     reporter = reporter or Reporter()
@@ -182,23 +202,29 @@ def _entries(task: LoadedTask, request: RunRequest) -> list[TaskEntry]:
     resampled = task.spec.resampled(task.source(folds[0].source))
     if resampled is None:
         return [_entry(task, folds[0], request)]
-    every = [_entry(replace(task, fold=i), data, request, resampled) for i, data in enumerate(folds)]
+    every = [
+        _entry(replace(task, fold=i), data, request, resampled) for i, data in enumerate(folds)
+    ]
     if request.seeds is None:
         return every
     seeds = seeds_of(task, request)
     known = range(resampled.seed, resampled.seed + resampled.fold_files)
     if unknown := [seed for seed in seeds if seed not in known]:
         raise UsageError(
-            f"--seeds: {unknown[0]} names no split of {task.id}, whose {len(known)} splits have a seed each",
+            f"--seeds: {unknown[0]} names no split of {task.id}, whose {len(known)} splits have a "
+            f"seed each",
             hint=f"leave --seeds out, or take some of {known[0]}-{known[-1]}",
         )
     return [entry for seed, entry in zip(known, every, strict=True) if seed in seeds]
 
 
-def _entry(task: LoadedTask, data: TaskData, request: RunRequest, resampled: SplitFoldFiles | None = None) -> TaskEntry:
+def _entry(
+    task: LoadedTask, data: TaskData, request: RunRequest, resampled: SplitFoldFiles | None = None
+) -> TaskEntry:
     if request.strict and (lines := _contradictions(task, data)):
         hint = (
-            f"`biobench data verify {task.id}` lists what differs; correct the data, or the spec's counts or `releases`"
+            f"`biobench data verify {task.id}` lists what differs; correct the data, or the "
+            f"spec's counts or `releases`"
         )
         raise DataFormatError(f"task {task.id}: {lines[0]}", hint=hint, file=task.path)
     if request.no_test:
@@ -217,7 +243,9 @@ def _contradictions(task: LoadedTask, data: TaskData) -> list[str]:
 
 
 def task_fields(task: LoadedTask, data: TaskData, digest: str) -> dict[str, Any]:
-    """What every record says of its task and data, by field, without predictions as yet. digest: the task's hash."""
+    """What every record says of its task and data, by field, without predictions as yet. digest:
+    the task's hash.
+    """
     spec = task.spec
     identity = TaskIdentity(
         id=spec.id,

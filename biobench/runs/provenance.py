@@ -1,4 +1,6 @@
-"""Where and with what a run is made: machine, versions, and what is known of the model's training text."""
+"""Where and with what a run is made: machine, versions, and what is known of the model's training
+text.
+"""
 
 from __future__ import annotations
 
@@ -24,26 +26,40 @@ from biobench.version import PACKAGE, __version__
 if TYPE_CHECKING:
     import torch
 
-_PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scikit-learn", "seqeval", "flash-attn")
+_PACKAGES = (
+    "torch",
+    "transformers",
+    "tokenizers",
+    "numpy",
+    "scikit-learn",
+    "seqeval",
+    "flash-attn",
+)
 _N = 13
 """Words in a row that count as seen; a list made with a longer run excludes less."""
 
 
 @lru_cache(maxsize=1)
 def commit() -> str | None:
-    """The checkout's commit, with ``+dirty`` when files differ from it; None for an installed wheel."""
+    """The checkout's commit, with ``+dirty`` when files differ from it; None for an installed
+    wheel.
+    """
     root = PACKAGE.parent
     if not (root / ".git").exists():
         return None
     try:
         sha = _git(root, "rev-parse", "HEAD")
-        return sha + ("+dirty" if _git(root, "status", "--porcelain", "--untracked-files=no") else "")
+        return sha + (
+            "+dirty" if _git(root, "status", "--porcelain", "--untracked-files=no") else ""
+        )
     except (OSError, subprocess.CalledProcessError):
         return None
 
 
 def _git(root: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True, timeout=20)
+    done = subprocess.run(
+        ["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True, timeout=20
+    )
     return done.stdout.strip()
 
 
@@ -66,18 +82,28 @@ def device_name(device: torch.device | None) -> str:
 
         return str(torch.cuda.get_device_name(device))
     cpuinfo = Path("/proc/cpuinfo")
-    name = re.search(r"^model name.*?:(.*)", cpuinfo.read_text(), re.MULTILINE) if cpuinfo.exists() else None
+    name = (
+        re.search(r"^model name.*?:(.*)", cpuinfo.read_text(), re.MULTILINE)
+        if cpuinfo.exists()
+        else None
+    )
     return name[1].strip() if name else platform.processor() or platform.machine()
 
 
 def _driver(version: Path = Path("/proc/driver/nvidia/version")) -> str | None:
     """Version of the NVIDIA kernel module."""
-    match = re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)\s", version.read_text()) if version.exists() else None
+    match = (
+        re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)\s", version.read_text())
+        if version.exists()
+        else None
+    )
     return match[1] if match else None
 
 
 def provenance(device: torch.device | None) -> Provenance:
-    """The provenance of a run that starts now on `device`; of what was made elsewhere without it, and without torch."""
+    """The provenance of a run that starts now on `device`; of what was made elsewhere without it,
+    and without torch.
+    """
     threads, driver, memory = usable_cpus(), None, None
     if hasattr(os, "sysconf"):
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -104,11 +130,14 @@ def provenance(device: torch.device | None) -> Provenance:
 def contamination(
     folder: Path, model_hash: str, task: str, data_hash: str, results_dir: str | Path
 ) -> Contamination | None:
-    """What is known of the text that the checkpoint in `folder` was trained on; None where nothing is.
+    """What is known of the text that the checkpoint in `folder` was trained on; None where nothing
+    is.
 
-    A measurement in the results folder (`biobench analyze overlap`) comes first. Else the ledger of a checkpoint that
-    `biobench pretrain` made names the text, and the list next to it says whether the task's documents were excluded; a
-    file of that name with other content says nothing. Raises StoreError for a damaged measurement.
+    A measurement in the results folder (`biobench analyze overlap`) comes first. Else the ledger of
+    a checkpoint that
+    `biobench pretrain` made names the text, and the list next to it says whether the task's
+    documents were excluded; a file of that name with other content says nothing. Raises StoreError
+    for a damaged measurement.
     """
     measured = find_overlap(results_dir, task, model_hash, data_hash)
     if measured is not None:
@@ -116,7 +145,9 @@ def contamination(
     try:
         ledger = json.loads((folder / "ledger.json").read_bytes())
         known = Contamination(
-            corpus=ledger["name"], corpus_hash=ledger["corpus"]["manifest_hash"], base=ledger["base"]["source"]
+            corpus=ledger["name"],
+            corpus_hash=ledger["corpus"]["manifest_hash"],
+            base=ledger["base"]["source"],
         )
         exclusion_hash = ledger["corpus"]["exclusion_hash"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError, ValidationError):

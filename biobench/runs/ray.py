@@ -1,8 +1,9 @@
-"""`--executor ray`: each run is one Ray task. Ray finds it a place, and tries it again where its process or node dies.
+"""`--executor ray`: each run is one Ray task. Ray finds it a place, and tries it again where its
+process or node dies.
 
-Every node needs the models and data of the machine that starts the command. A task that sees the results folder of that
-machine works in it, claims included. One that does not works in a folder of its node and returns record and predictions
-through Ray. Ray is an optional extra.
+Every node needs the models and data of the machine that starts the command. A task that sees the
+results folder of that machine works in it, claims included. One that does not works in a folder of
+its node and returns record and predictions through Ray. Ray is an optional extra.
 """
 
 from __future__ import annotations
@@ -42,15 +43,17 @@ LISTEN_SECONDS = 0.5
 STOP_SECONDS = 300.0
 """How long the savepoints of runs that are to stop are waited for."""
 Outcome = tuple[RunResult | BioBenchError | None, tuple[bytes, bytes] | None]
-"""The result (None: stopped), and record and predictions where the node does not see the results folder."""
+"""The result (None: stopped), and record and predictions where the node does not see the results
+folder.
+"""
 
 
 @dataclass(frozen=True)
 class Orders:
     """What a node needs to know. request: with the absolute path of the results folder.
 
-    folder: where the command runs, for relative paths. token: a file in the results folder that has its own name as
-    content. threads: of a run.
+    folder: where the command runs, for relative paths. token: a file in the results folder that has
+    its own name as content. threads: of a run.
     """
 
     request: RunRequest
@@ -59,15 +62,19 @@ class Orders:
     threads: int
 
 
-def run_on_ray(context: RunContext, items: Sequence[Item], reporter: Reporter) -> dict[str, RunResult]:
+def run_on_ray(
+    context: RunContext, items: Sequence[Item], reporter: Reporter
+) -> dict[str, RunResult]:
     """Make these runs on the cluster at RAY_ADDRESS, or on this machine; what came of each, by key.
 
-    `--parallel N` bounds the runs at once. With --device cuda each reserves a GPU, or a share of one by `worker_gpus`,
-    else four CPUs. Raises UsageError where no node has what a run reserves, ClusterError where no cluster answers or a
-    node would make other runs, and RunStoppedError where a signal asks to stop.
+    `--parallel N` bounds the runs at once. With --device cuda each reserves a GPU, or a share of
+    one by `worker_gpus`, else four CPUs. Raises UsageError where no node has what a run reserves,
+    ClusterError where no cluster answers or a node would make other runs, and RunStoppedError where
+    a signal asks to stop.
     """
     ray: Any = import_module("ray")
-    token = f".seen-{secrets.token_hex(8)}"  # a file by which a node knows whether it sees the same folder
+    # a file by which a node knows whether it sees the same folder
+    token = f".seen-{secrets.token_hex(8)}"
     path = context.store.root / "locks" / token
     write_atomic(path, token.encode())
     try:
@@ -75,7 +82,9 @@ def run_on_ray(context: RunContext, items: Sequence[Item], reporter: Reporter) -
             return _sweep(ray, context, items, reporter, token)
     except ConnectionError as error:
         hint = "finished runs are stored; repeat the command"
-        raise ClusterError(f"the connection to the cluster was lost: {first_line(error)}", hint=hint) from error
+        raise ClusterError(
+            f"the connection to the cluster was lost: {first_line(error)}", hint=hint
+        ) from error
     finally:
         path.unlink(missing_ok=True)
 
@@ -94,7 +103,8 @@ def _joined(ray: Any) -> Iterator[None]:
         place = f"RAY_ADDRESS={address}" if address else "RAY_ADDRESS is not set"
         raise ClusterError(
             f"--executor ray: no cluster can be joined ({place}): {first_line(error)}",
-            hint="start one with `ray start --head`; the versions of Ray and Python must be the cluster's",
+            hint="start one with `ray start --head`; the versions of Ray and Python must be the "
+            "cluster's",
         ) from error
     try:
         yield
@@ -103,7 +113,8 @@ def _joined(ray: Any) -> Iterator[None]:
 
 
 def cpus_of_a_run(nodes: Sequence[dict[str, float]], gpus: float) -> int:
-    """What each run reserves besides its GPU (or share of one): a like part of a node's CPUs; else four, or all.
+    """What each run reserves besides its GPU (or share of one): a like part of a node's CPUs; else
+    four, or all.
 
     nodes: what each has, by Ray's names. Raises UsageError where no node has room for a run.
     """
@@ -137,7 +148,11 @@ def _sweep(
     )
     orders = Orders(there, os.getcwd(), token, cpus)
     task = ray.remote(make_one).options(
-        num_cpus=cpus, num_gpus=gpus, max_retries=TRIES - 1, retry_exceptions=False, scheduling_strategy="SPREAD"
+        num_cpus=cpus,
+        num_gpus=gpus,
+        max_retries=TRIES - 1,
+        retry_exceptions=False,
+        scheduling_strategy="SPREAD",
     )
     queue, under_way, results = deque(items), dict[Any, Item](), dict[str, RunResult]()
     reporter.stage(f"{len(queue)} runs as tasks of Ray, of {cpus} CPUs and {gpus:g} GPUs each")
@@ -169,26 +184,37 @@ def _sweep(
 
 
 def _outcome(ray: Any, reference: Any, item: Item, context: RunContext) -> RunResult | None:
-    """What came of a task, stored here; None where it was stopped. Raises ClusterError, and what a node refuses."""
+    """What came of a task, stored here; None where it was stopped. Raises ClusterError, and what a
+    node refuses.
+    """
     store, request, files = context.store, context.plan.request, None
     try:
         result, files = ray.get(reference)
-    except ray.exceptions.RayTaskError as error:  # the node has not the program, or the program a defect
+    except (
+        ray.exceptions.RayTaskError
+    ) as error:  # the node has not the program, or the program a defect
         raise ClusterError(
-            f"{item.task.id}, seed {item.seed}, failed on a node: {str(error).strip().splitlines()[-1]}",
+            f"{item.task.id}, seed {item.seed}, failed on a node: "
+            f"{str(error).strip().splitlines()[-1]}",
             hint="every node needs the same Python, biobench and torch as this machine",
         ) from error
     except ray.exceptions.RayError as error:
-        result = item.result(request, "failed", f"{TRIES} processes died of it; the last: {first_line(error)}")
+        result = item.result(
+            request, "failed", f"{TRIES} processes died of it; the last: {first_line(error)}"
+        )
     if isinstance(result, BioBenchError):
         raise result
-    if files is not None:  # made in a folder of the node; what is known of the training text is known here
+    if (
+        files is not None
+    ):  # made in a folder of the node; what is known of the training text is known here
         path = store.root / "runs" / item.task.id / item.key
         write_atomic(path.with_suffix(".parquet"), files[1])
         write_atomic(path.with_suffix(".json"), files[0])
         stored, model = store.get(item.task.id, item.key), item.checkpoint
         assert stored is not None
-        known = contamination(model.folder, model.hash, item.task.id, stored.task.data_hash, store.root)
+        known = contamination(
+            model.folder, model.hash, item.task.id, stored.task.data_hash, store.root
+        )
         store.update(stored := stored.model_copy(update={"contamination": known}))
         store.note_command(item.task.id, item.key, request.started)
         context.ask_gate(item.task.id)
@@ -199,7 +225,9 @@ def _outcome(ray: Any, reference: Any, item: Item, context: RunContext) -> RunRe
 
 
 def make_one(orders: Orders, key: str) -> Outcome:
-    """The Ray task, on a node: make one run, in a process that may have made others of the same command."""
+    """The Ray task, on a node: make one run, in a process that may have made others of the same
+    command.
+    """
     torch.set_num_threads(orders.threads)
     quiet_libraries()
     if threading.current_thread() is threading.main_thread():
@@ -210,7 +238,8 @@ def make_one(orders: Orders, key: str) -> Outcome:
         if item is None:
             raise ClusterError(
                 f"node {socket.gethostname()} would make other runs than those that are planned",
-                hint="every node needs the models, data and version of the machine that starts the command; "
+                hint="every node needs the models, data and version of the machine that starts "
+                "the command; "
                 "--set training.precision=fp32 (or bf16) where their processors differ",
             )
         (result,) = execute(context, [item], Reporter(), aloud=False)
@@ -242,7 +271,8 @@ def _context_here(orders: Orders) -> tuple[RunContext, bool]:
     if not shared:
         if request.keep_model is not None:
             raise UsageError(
-                f"--keep-model: node {host} does not see {request.results_dir}, so models would stay on it",
+                f"--keep-model: node {host} does not see {request.results_dir}, so models would "
+                f"stay on it",
                 hint="use a folder that all nodes share, or leave --keep-model out",
             )
         request = replace(request, results_dir=str(scratch_folder(request.results_dir)), gate=False)
@@ -261,10 +291,14 @@ def sees(results_dir: Path, token: str) -> bool:
 
 
 def scratch_folder(results_dir: str) -> Path:
-    """Where this node keeps what is under way for that results folder of another machine: below TMPDIR, user's alone.
+    """Where this node keeps what is under way for that results folder of another machine: below
+    TMPDIR, user's alone.
 
     A run that is tried again on the same node resumes there.
     """
-    folder = Path(tempfile.gettempdir()) / f"biobench-{os.getuid()}-{sha256(results_dir.encode()).hexdigest()[:16]}"
+    folder = (
+        Path(tempfile.gettempdir())
+        / f"biobench-{os.getuid()}-{sha256(results_dir.encode()).hexdigest()[:16]}"
+    )
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder

@@ -42,7 +42,9 @@ class RunResult:
     steps_expected: int | None = None
     """Of a planned run: optimiser steps, at most, of all its trials; 0 where nothing is trained."""
     tokens_expected: int | None = None
-    """Of a planned run: tokens that it reads, training and scoring together, from a sample of its texts."""
+    """Of a planned run: tokens that it reads, training and scoring together, from a sample of its
+    texts.
+    """
     model_folder: str | None = None
     """Where `--keep-model` saved the fine-tuned model."""
     origin: str = "run"
@@ -53,14 +55,18 @@ class RunResult:
     """Of a task with several splits: which one, from 0."""
     overrides: tuple[str, ...] = ()
     baseline: tuple[str, float] | None = None
-    """The stored baseline that the primary score does not reach, and its score; None where it does, or none is."""
+    """The stored baseline that the primary score does not reach, and its score; None where it does,
+    or none is.
+    """
 
     def as_json(self) -> dict[str, Any]:
         """Plain data with the field names of the public contract."""
         return asdict(self)
 
 
-def of_record(record: RunRecord, status: Status, predictions: str, reason: str | None = None) -> RunResult:
+def of_record(
+    record: RunRecord, status: Status, predictions: str, reason: str | None = None
+) -> RunResult:
     """The line of a finished run."""
     return RunResult(
         model=record.model.id,

@@ -1,4 +1,6 @@
-"""What a request names, checked before torch, data and weights are loaded: options, tasks with overrides, names."""
+"""What a request names, checked before torch, data and weights are loaded: options, tasks with
+overrides, names.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,11 @@ from biobench.schema.task import parse_seeds
 
 
 def select(request: RunRequest) -> tuple[list[LoadedTask], list[str]]:
-    """The request's tasks, with their overrides, and a line for each task of a suite that cannot be run.
+    """The request's tasks, with their overrides, and a line for each task of a suite that cannot be
+    run.
 
-    Raises UsageError or SpecError for what no run could use, and DataUnavailableError that lists the named
-    tasks whose data is not available; a suite may hold such tasks.
+    Raises UsageError or SpecError for what no run could use, and DataUnavailableError that lists
+    the named tasks whose data is not available; a suite may hold such tasks.
     """
     _check_options(request)
     tasks, lines, named = _tasks(request)
@@ -42,12 +45,19 @@ def _check_options(request: RunRequest) -> None:
             raise UsageError(f"unknown {option} '{value}'", hint=" or ".join(known))
     if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", request.device):
         raise UsageError(f"unknown --device '{request.device}'", hint="use auto, cpu or cuda")
-    for option, number in (("--parallel", request.parallel), ("--seeds-at-once", request.seeds_at_once)):
+    for option, number in (
+        ("--parallel", request.parallel),
+        ("--seeds-at-once", request.seeds_at_once),
+    ):
         if number != "auto" and not (re.fullmatch(r"[0-9]{1,9}", number) and int(number)):
-            raise UsageError(f"{option} '{number}' is not a number of processes", hint="give auto or 1, 2, ...")
+            raise UsageError(
+                f"{option} '{number}' is not a number of processes", hint="give auto or 1, 2, ..."
+            )
     if not request.model:
         raise UsageError("no model is named", hint="give a hub id, id@revision or a local folder")
-    if (share := request.worker_gpus) is not None and (request.executor != "ray" or not 0 < share <= 1):
+    if (share := request.worker_gpus) is not None and (
+        request.executor != "ray" or not 0 < share <= 1
+    ):
         hint = "a share of a GPU above 0 and at most 1, such as 0.5, with --executor ray"
         raise UsageError(f"--worker-gpus {share:g} does not apply", hint=hint)
     if request.executor == "ray" and find_spec("ray") is None:
@@ -55,33 +65,49 @@ def _check_options(request: RunRequest) -> None:
     changes = ["--set"] * bool(request.overrides) + ["--limit"] * (request.limit is not None)
     changes += [f"--track {request.track}"] * (request.track != "fixed")
     if request.protocol is not None and changes:
-        what = f"{changes[0]} does not go with --protocol {request.protocol}, which fixes the recipe"
+        what = (
+            f"{changes[0]} does not go with --protocol {request.protocol}, which fixes the recipe"
+        )
         raise UsageError(what, hint="leave one of the two out")
 
 
 def _tasks(request: RunRequest) -> tuple[list[LoadedTask], list[str], set[str]]:
-    """The tasks, a line for each of the suite that is skipped, and the ids of those that `--task` names."""
+    """The tasks, a line for each of the suite that is skipped, and the ids of those that `--task`
+    names.
+    """
     filters = {"languages": request.languages, "types": request.types, "tags": request.tags}
     if not request.tasks and request.suite is None and not any(filters.values()):
-        raise UsageError("no task is named", hint="--task ID_OR_YAML (repeatable), or --suite fr|en|needle|all")
+        raise UsageError(
+            "no task is named", hint="--task ID_OR_YAML (repeatable), or --suite fr|en|needle|all"
+        )
     loaded = [load_task(task) for task in matching(request.tasks)]
     named = {task.id for task in loaded}
     lines = [] if request.suite is None else skipped(request.suite)
     for member in [] if request.suite is None else suite_tasks(request.suite):
         if request.track == "frozen" and not _can_be_probed(member):
-            lines.append(f"{member.id} is skipped: it has no probe on a frozen encoder, or brings its own")
+            lines.append(
+                f"{member.id} is skipped: it has no probe on a frozen encoder, or brings its own"
+            )
         elif member.id not in named:
             loaded.append(member)
     if any(filters.values()):
         loaded = picked(loaded or trained(picked(pool(), **filters)), **filters)
         if not loaded:
-            asked = " ".join(f"--{name[:-1]} {','.join(patterns)}" for name, patterns in filters.items() if patterns)
+            asked = " ".join(
+                f"--{name[:-1]} {','.join(patterns)}"
+                for name, patterns in filters.items()
+                if patterns
+            )
             raise UsageError(f"no task has {asked}", hint="see `biobench tasks list`")
     if not loaded:
-        raise UsageError(f"suite '{request.suite}' holds no task yet", hint="see `biobench tasks list`")
+        raise UsageError(
+            f"suite '{request.suite}' holds no task yet", hint="see `biobench tasks list`"
+        )
     ids = [task.id for task in loaded]
     if twice := [name for name in ids if ids.count(name) > 1]:
-        raise UsageError(f"two of the tasks have the id '{twice[0]}'", hint="give each spec its own id")
+        raise UsageError(
+            f"two of the tasks have the id '{twice[0]}'", hint="give each spec its own id"
+        )
     return [_with_overrides(task, request) for task in loaded], lines, named
 
 
@@ -97,10 +123,15 @@ def _with_overrides(task: LoadedTask, request: RunRequest) -> LoadedTask:
     if request.protocol is not None:
         overrides = protocol_overrides(request.protocol, kind=task.spec.type, unit=task.spec.unit)
     if request.track != "frozen" and not trains:
-        raise UsageError(f"task {task.id} trains nothing: it asks a frozen encoder", hint="add --track frozen")
+        raise UsageError(
+            f"task {task.id} trains nothing: it asks a frozen encoder", hint="add --track frozen"
+        )
     if request.track == "frozen" and trains:
         if task.spec.training.encoder == "frozen":
-            what = f"--track frozen: the encoder of {task.id} is frozen by its own spec, with a probe of its own"
+            what = (
+                f"--track frozen: the encoder of {task.id} is frozen by its own spec, with a "
+                f"probe of its own"
+            )
             raise UsageError(what, hint="run it without --track")
         overrides = [*FROZEN, *(text for text in overrides if text not in FROZEN)]
     changed = load_task(task.path, overrides) if overrides else task
@@ -122,7 +153,8 @@ def seeds_of(task: LoadedTask, request: RunRequest) -> list[int]:
 
 
 def check_data(tasks: Sequence[LoadedTask], data_dir: str | None) -> None:
-    """Raises DataUnavailableError that lists the tasks without data, each with the steps to get it."""
+    """Raises DataUnavailableError that lists the tasks without data, each with the steps to get
+    it."""
     folder = data_folder(data_dir)
     missing: dict[str, DataUnavailableError] = {}
     for task in tasks:

@@ -1,7 +1,7 @@
 """Throughput and memory of one checkpoint: fine-tuning steps and inference, by document length.
 
-Documents are random token ids of one length each, so that the figures depend on the model and the machine
-alone. A token head with three outputs does the work of a real one.
+Documents are random token ids of one length each, so that the figures depend on the model and the
+machine alone. A token head with three outputs does the work of a real one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,12 @@ from statistics import median
 import numpy as np
 import torch
 
-from biobench.core.machine import peak_memory_bytes, reset_peak_memory, resolve_device, resolve_precision
+from biobench.core.machine import (
+    peak_memory_bytes,
+    reset_peak_memory,
+    resolve_device,
+    resolve_precision,
+)
 from biobench.encode.batches import cut_packed, cut_padded
 from biobench.encode.tokens import Encoded
 from biobench.errors import UsageError
@@ -50,14 +55,17 @@ def measure(
     device: str = "auto",
     offline: bool = False,
 ) -> list[Speed]:
-    """One line per length. The first step of each length warms up and is not counted. Raises BioBenchError."""
+    """One line per length. The first step of each length warms up and is not counted. Raises
+    BioBenchError.
+    """
     place = resolve_device(device)
     checkpoint = find_checkpoint(model, offline=offline)
     limit = position_limit(checkpoint.config)
     for length in lengths:
         if length < 8 or (limit is not None and length > limit):
             raise UsageError(
-                f"length {length} is not a length that {model} reads (8 to {limit})", hint="give --lengths"
+                f"length {length} is not a length that {model} reads (8 to {limit})",
+                hint="give --lengths",
             )
     precision = resolve_precision("auto", place)
     loaded = load_encoder(checkpoint, place)
@@ -66,7 +74,9 @@ def measure(
     for length in lengths:
         torch.manual_seed(0)
         network = Network(loaded.encoder, LinearHead(loaded.encoder.width, 3, 0.1, 0.02).to(place))
-        documents = _documents(batch_size, length, checkpoint.config.vocab_size, loaded.encoder.pad_id)
+        documents = _documents(
+            batch_size, length, checkpoint.config.vocab_size, loaded.encoder.pad_id
+        )
         cut = cut_packed if network.attention == "packed" else cut_padded
         parts = cut(range(batch_size), [length] * batch_size, micro_batch_tokens(place))
         batches = [[documents[i] for i in part] for part in parts]
@@ -116,4 +126,7 @@ def _documents(count: int, length: int, vocabulary: int, pad: int) -> list[Encod
     positions = np.arange(length, dtype=np.int64)
     ids = np.random.default_rng(0).integers(0, vocabulary, size=(count, length))
     ids[ids == pad] = (pad + 1) % vocabulary
-    return [Encoded(row.astype(np.int64), positions, positions, False, stop=positions + 1) for row in ids]
+    return [
+        Encoded(row.astype(np.int64), positions, positions, False, stop=positions + 1)
+        for row in ids
+    ]

@@ -1,4 +1,6 @@
-"""How far a results folder is, read from its records and claims alone: from any machine that sees the folder."""
+"""How far a results folder is, read from its records and claims alone: from any machine that sees
+the folder.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,15 @@ from biobench.store.index import list_files
 from biobench.store.records import is_key, is_task_id
 
 State = Literal["done", "running", "failed", "stopped"]
-"""stopped: begun, and nobody is at it; the next process that makes it resumes it from its last state."""
+"""stopped: begun, and nobody is at it; the next process that makes it resumes it from its last
+state.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class FolderRun:
-    """One run. host, pid, job (the batch system's number), started, step, steps, seconds_left: of a running one.
+    """One run. host, pid, job (the batch system's number), started, step, steps, seconds_left: of a
+    running one.
 
     started: seconds since the epoch. seconds_left: by the steps so far. reason: of a failed one.
     """
@@ -52,7 +57,11 @@ class FolderState:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
-        return {"results_dir": self.results_dir, "counts": self.counts(), "runs": [asdict(run) for run in self.runs]}
+        return {
+            "results_dir": self.results_dir,
+            "counts": self.counts(),
+            "runs": [asdict(run) for run in self.runs],
+        }
 
 
 def folder_state(results_dir: str | Path) -> FolderState:
@@ -60,7 +69,9 @@ def folder_state(results_dir: str | Path) -> FolderState:
     store = Store(results_dir)
     done = {(seen.task, seen.key) for seen in list_files(store.root / "runs") if seen.complete}
     names = sorted(done | set(_begun(store)))
-    return FolderState(str(results_dir), tuple(_state(store, *name, done=name in done) for name in names))
+    return FolderState(
+        str(results_dir), tuple(_state(store, *name, done=name in done) for name in names)
+    )
 
 
 def _begun(store: Store) -> Iterator[tuple[str, str]]:
@@ -68,7 +79,11 @@ def _begun(store: Store) -> Iterator[tuple[str, str]]:
     for path in (store.root / "locks").glob("*/*"):
         key = path.name.partition(".")[0]
         files = (RUNNING, ".failed", ".state")
-        if is_key(key) and is_task_id(path.parent.name) and path.name.startswith(tuple(key + s for s in files)):
+        if (
+            is_key(key)
+            and is_task_id(path.parent.name)
+            and path.name.startswith(tuple(key + s for s in files))
+        ):
             yield path.parent.name, key
 
 

@@ -1,4 +1,6 @@
-"""The results of `run` in print: the table of runs, or of a dry run, with means, reasons, and what to do next."""
+"""The results of `run` in print: the table of runs, or of a dry run, with means, reasons, and what
+to do next.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,9 @@ def _print(results: Sequence[RunResult], console: Console) -> None:
     table = Table(box=None, pad_edge=False)
     for name in names:
         text = name in _TEXTS
-        table.add_column(name, overflow="fold", justify="left" if text else "right", no_wrap=not text)
+        table.add_column(
+            name, overflow="fold", justify="left" if text else "right", no_wrap=not text
+        )
     for row in rows:
         table.add_row(*map(Text, row))
     console.print(table)
@@ -94,12 +98,23 @@ def cells_of(results: Sequence[RunResult]) -> tuple[list[str], list[list[str]]]:
 
 
 def _plan_cells(results: Sequence[RunResult]) -> tuple[list[str], list[list[str]]]:
-    """Steps and tokens of a run and time of all that are still to be made; settings where they are not the spec's."""
+    """Steps and tokens of a run and time of all that are still to be made; settings where they are
+    not the spec's.
+    """
     groups: dict[tuple[str, str, str, str], list[RunResult]] = {}
     for r in results:
         groups.setdefault((r.model, r.task, r.status, settings_of(r)), []).append(r)
     settings = any(key[-1] for key in groups)
-    names = ["model", "task", "seeds", "status", "steps", "tokens", "time", *(["settings"] if settings else [])]
+    names = [
+        "model",
+        "task",
+        "seeds",
+        "status",
+        "steps",
+        "tokens",
+        "time",
+        *(["settings"] if settings else []),
+    ]
     rows = []
     for (model, task, status, words), members in groups.items():
         steps = [r.steps_expected for r in members if r.steps_expected is not None]
@@ -113,8 +128,13 @@ def _plan_cells(results: Sequence[RunResult]) -> tuple[list[str], list[list[str]
 
 
 def reasons(results: Sequence[RunResult]) -> list[str]:
-    """Why runs failed or were not possible, without files' addresses; of several seeds alike once."""
-    lines = [f"{r.task}: {r.status}: {r.reason}" for r in results if r.status in ("failed", "unavailable")]
+    """Why runs failed or were not possible, without files' addresses; of several seeds alike
+    once."""
+    lines = [
+        f"{r.task}: {r.status}: {r.reason}"
+        for r in results
+        if r.status in ("failed", "unavailable")
+    ]
     return [_ADDRESSES.sub("", line) for line in dict.fromkeys(lines)]
 
 
@@ -128,7 +148,12 @@ def settings_of(result: RunResult) -> str:
     named = protocol_named_by(result.overrides)
     if named is not None:
         return ", ".join([*parts, f"{named} protocol"])
-    return ", ".join([*parts, *(text for text in result.overrides if result.track != "frozen" or text not in FROZEN)])
+    return ", ".join(
+        [
+            *parts,
+            *(text for text in result.overrides if result.track != "frozen" or text not in FROZEN),
+        ]
+    )
 
 
 def seeds_in_words(seeds: Sequence[int]) -> str:
@@ -143,7 +168,9 @@ def seeds_in_words(seeds: Sequence[int]) -> str:
 
 
 def notes(results: Sequence[RunResult]) -> Iterator[str]:
-    """The lines below the table: what a dry run would take, means over seeds, scores below a baseline, signs."""
+    """The lines below the table: what a dry run would take, means over seeds, scores below a
+    baseline, signs.
+    """
     yield from _expected_time(results)
     scored = [r for r in results if r.status in ("done", "skipped") and r.scores]
     groups: dict[tuple[str, str], list[RunResult]] = {}
@@ -156,7 +183,10 @@ def notes(results: Sequence[RunResult]) -> Iterator[str]:
             if low:
                 assert low[0].baseline is not None
                 which = "" if len(low) == len(members) else f"{len(low)} of {len(members)} runs "
-                line += f", {which}below the baseline {percent(low[0].baseline[1])} ({low[0].baseline[0]})"
+                line += (
+                    f", {which}below the baseline {percent(low[0].baseline[1])} "
+                    f"({low[0].baseline[0]})"
+                )
             yield line
     if any(r.truncated_documents for r in scored):
         yield "cut: test documents longer than the model's window; the rest of them is not read"
@@ -167,7 +197,9 @@ def notes(results: Sequence[RunResult]) -> Iterator[str]:
 def end_of_run(results: Sequence[RunResult], results_dir: str) -> Iterator[str]:
     """The lines below the table, with the next command where something was scored."""
     yield from notes(results)
-    models = list(dict.fromkeys(r.model for r in results if r.status in ("done", "skipped") and r.scores))
+    models = list(
+        dict.fromkeys(r.model for r in results if r.status in ("done", "skipped") and r.scores)
+    )
     if models:
         folder = "" if results_dir == "results" else f" --results-dir {shlex.quote(results_dir)}"
         following = f"biobench report{folder}"
@@ -183,9 +215,14 @@ def _expected_time(results: Sequence[RunResult]) -> Iterator[str]:
         return
     for task in dict.fromkeys(r.task for r in planned if r.fold is not None):
         splits = len({r.fold for r in results if r.task == task})
-        yield f"{task}: {splits} splits of one corpus, a training each, which together are one result of a model"
+        yield (
+            f"{task}: {splits} splits of one corpus, a training each, which together are one "
+            f"result of a model"
+        )
     known = [r.seconds_expected for r in planned if r.seconds_expected is not None]
-    rest = f", {len(planned) - len(known)} more of unknown length" if len(known) < len(planned) else ""
+    rest = (
+        f", {len(planned) - len(known)} more of unknown length" if len(known) < len(planned) else ""
+    )
     time = f"about {in_words(sum(known))}, judged by stored runs on this device{rest}"
     yield f"{len(planned)} runs to make: {time if known else 'no timings on this device yet'}"
 
@@ -198,7 +235,10 @@ def _mean(members: Sequence[RunResult]) -> str:
         return f"{metric} {percent(scores[0])}"
     mean = sum(scores) / len(scores)
     if members[0].fold is not None:
-        return f"{metric} {percent(mean)} over {len(members)} splits; `biobench report` has its interval"
+        return (
+            f"{metric} {percent(mean)} over {len(members)} splits; `biobench report` has its "
+            f"interval"
+        )
     from biobench.stats import seed_interval
 
     interval = seed_interval(scores).interval

@@ -1,8 +1,9 @@
 """Several worker processes on one machine, by `--parallel` and `--seeds-at-once`.
 
-Each worker walks the same plan; claims in the results folder keep any run from being made twice, and a killed worker
-loses only the run that it was making. What happens in a worker travels to the parent through a pipe of its own: a pipe,
-unlike a queue, has no lock that a killed worker could keep.
+Each worker walks the same plan; claims in the results folder keep any run from being made twice,
+and a killed worker loses only the run that it was making. What happens in a worker travels to the
+parent through a pipe of its own: a pipe, unlike a queue, has no lock that a killed worker could
+keep.
 """
 
 from __future__ import annotations
@@ -42,46 +43,61 @@ _LOOK_SECONDS = 0.5
 
 
 def worker_count(plan: RunPlan) -> int:
-    """Processes that the request asks for: workers on each device times runs at the same time on it.
+    """Processes that the request asks for: workers on each device times runs at the same time on
+    it.
 
     --parallel auto is one per CUDA device, and one on a CPU, as a run uses all its cores.
     """
     wanted, at_once = plan.request.parallel, plan.request.seeds_at_once
     devices = max(1, torch.cuda.device_count()) if plan.device.type == "cuda" else 1
-    return (devices if wanted == "auto" else int(wanted)) * (_fitting(plan) if at_once == "auto" else int(at_once))
+    return (devices if wanted == "auto" else int(wanted)) * (
+        _fitting(plan) if at_once == "auto" else int(at_once)
+    )
 
 
 def _fitting(plan: RunPlan) -> int:
-    """Runs that fit into nine tenths of a device's free memory, no more than a task has, or the CPU threads.
+    """Runs that fit into nine tenths of a device's free memory, no more than a task has, or the CPU
+    threads.
 
-    Each takes the largest peak of the plan's stored runs; before the first six times its weights (itself, gradients,
-    two moments, initial and best weights) and 2 GiB.
+    Each takes the largest peak of the plan's stored runs; before the first six times its weights
+    (itself, gradients, two moments, initial and best weights) and 2 GiB.
     """
     store = Store(plan.request.results_dir)
     records = [store.get(item.task.id, item.key) for item in plan.items]
-    need = max((record.cost.peak_memory_bytes for record in records if record is not None), default=0)
-    need = need or 6 * 4 * max(checkpoint.parameters or 0 for checkpoint in plan.checkpoints) + (2 << 30)
+    need = max(
+        (record.cost.peak_memory_bytes for record in records if record is not None), default=0
+    )
+    need = need or 6 * 4 * max(checkpoint.parameters or 0 for checkpoint in plan.checkpoints) + (
+        2 << 30
+    )
     seeds = Counter((item.checkpoint.hash, item.task.id) for item in plan.items)
     free = free_memory_bytes(plan.device)
     fitting = 1 if free is None else int(0.9 * free / need)
     return max(1, min(fitting, max(seeds.values(), default=1), torch.get_num_threads()))
 
 
-def run_workers(plan: RunPlan, workers: int, stored: int, reporter: Reporter) -> dict[str, RunResult]:
+def run_workers(
+    plan: RunPlan, workers: int, stored: int, reporter: Reporter
+) -> dict[str, RunResult]:
     """Let `workers` processes make the runs of `plan`; returns what they made or failed at, by key.
 
-    stored: how many of the plan's runs were made before. A worker that dies leaves its run undone; the
-    caller's own pass over the plan makes it. A run that failed in a worker has failed and is not tried again.
-    Raises RunStoppedError where a signal asks to stop, after the workers have saved what they were at.
+    stored: how many of the plan's runs were made before. A worker that dies leaves its run undone;
+    the caller's own pass over the plan makes it. A run that failed in a worker has failed and is
+    not tried again. Raises RunStoppedError where a signal asks to stop, after the workers have
+    saved what they were at.
     """
-    context = multiprocessing.get_context("forkserver")  # whose one process imports torch for all workers
+    context = multiprocessing.get_context(
+        "forkserver"
+    )  # whose one process imports torch for all workers
     context.set_forkserver_preload([__name__])
     threads = max(1, torch.get_num_threads() // workers)
     processes: list[ForkServerProcess] = []
     pipes: list[Connection] = []
     try:
         for rank in range(workers):
-            device = f"cuda:{rank % torch.cuda.device_count()}" if plan.device.type == "cuda" else "cpu"
+            device = (
+                f"cuda:{rank % torch.cuda.device_count()}" if plan.device.type == "cuda" else "cpu"
+            )
             here, there = context.Pipe(duplex=False)
             arguments = (replace(plan.request, parallel="1", device=device), threads, there)
             process = context.Process(target=work, args=arguments, name=f"biobench-{rank}")
@@ -104,14 +120,22 @@ def run_workers(plan: RunPlan, workers: int, stored: int, reporter: Reporter) ->
     if STOP():
         raise RunStoppedError
     if ended := sum(process.exitcode != 0 for process in processes):
-        logging.getLogger("biobench").warning("%d of %d workers ended early; their runs are made here", ended, workers)
+        logging.getLogger("biobench").warning(
+            "%d of %d workers ended early; their runs are made here", ended, workers
+        )
     return results
 
 
 def _listen(
-    pipes: list[Connection], begun: int, total: int, reporter: Reporter, processes: list[ForkServerProcess]
+    pipes: list[Connection],
+    begun: int,
+    total: int,
+    reporter: Reporter,
+    processes: list[ForkServerProcess],
 ) -> dict[str, RunResult]:
-    """Hand on what the workers report until the last pipe is closed; a request to stop is handed on to them."""
+    """Hand on what the workers report until the last pipe is closed; a request to stop is handed on
+    to them.
+    """
     results: dict[str, RunResult] = {}
     stopping = False
     while pipes:
@@ -149,7 +173,9 @@ class _Wire(Reporter):
         self.pipe.send(("start", run))
 
     def step(self, run: RunName, done: int, total: int, what: str) -> None:
-        """The run moved on. A stage, such as "loading model", has no total and holds back no step that follows."""
+        """The run moved on. A stage, such as "loading model", has no total and holds back no step
+        that follows.
+        """
         now = time.monotonic()
         if not total or isinstance(what, ProgressNote) or now - self.last >= _STEP_SECONDS:
             self.last = now if total else self.last
@@ -178,7 +204,9 @@ def work(request: RunRequest, threads: int, pipe: Any) -> None:
     with STOP.watching(logger=None):
         try:
             plan = make_plan(request)
-            for _ in execute(RunContext(plan), longest_first(plan.items, Pace(plan)), _Wire(pipe), aloud=False):
+            for _ in execute(
+                RunContext(plan), longest_first(plan.items, Pace(plan)), _Wire(pipe), aloud=False
+            ):
                 pass
         except (BioBenchError, RunStoppedError):
             return  # the parent walks the same plan afterwards and reports an error once

@@ -1,7 +1,8 @@
-"""BaselineRecord: what policies without skill reach on a task, what the oracle reaches, and the gate's verdict.
+"""BaselineRecord: what policies without skill reach on a task, what the oracle reaches, and the
+gate's verdict.
 
-Scores are fractions (0-1). The record holds no text, no document ids and no gold, so it may be kept for
-agreement-bound data too.
+Scores are fractions (0-1). The record holds no text, no document ids and no gold, so it may be kept
+for agreement-bound data too.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ from typing import Literal
 from biobench.schema.strict import Strict
 
 BASELINE_VERSION = 4
-"""Bumped by hand when a policy, a test or a threshold of the gate changes; older verdicts are made anew."""
+"""Bumped by hand when a policy, a test or a threshold of the gate changes; older verdicts are made
+anew.
+"""
 
 
 LENGTH, ORDER = "length only", "id order"
-"""Policies by what is not in the words: the length of a text, and the ids and order of the documents. The second is
-no baseline of an encoder, which sees neither: reports leave it out."""
+"""Policies by what is not in the words: the length of a text, and the ids and order of the
+documents. The second is no baseline of an encoder, which sees neither: reports leave it out.
+"""
 
 
 class PolicyScores(Strict):
@@ -27,7 +31,9 @@ class PolicyScores(Strict):
     """What the policy does, in a line."""
     kind: Literal["floor", "ceiling"]
     draws: int
-    """How often a random policy was drawn; its scores are means over the draws. 1: nothing is random."""
+    """How often a random policy was drawn; its scores are means over the draws. 1: nothing is
+    random.
+    """
     scores: dict[str, float]
     known: dict[str, float] = {}
     """Scores whose value is known beforehand, from label counts alone."""

@@ -1,6 +1,8 @@
-"""What of a task's validation and test text stands in a model's training text; and what was excluded from it.
+"""What of a task's validation and test text stands in a model's training text; and what was
+excluded from it.
 
-Counts and hashes alone: no text and no document ids, so it may be kept for agreement-bound data too.
+Counts and hashes alone: no text and no document ids, so it may be kept for agreement-bound data
+too.
 """
 
 from __future__ import annotations
@@ -38,15 +40,20 @@ class Contamination(Strict):
     corpus_hash: Line
     """Of the texts read, or of the corpus manifest that the ledger names."""
     base: Text | None = None
-    """What training started from, where a ledger tells; of its own training text nothing is said."""
+    """What training started from, where a ledger tells; of its own training text nothing is said.
+    """
     excluded: bool = False
-    """All validation and test documents stood on the list of texts that training text may not share 13 words with."""
+    """All validation and test documents stood on the list of texts that training text may not share
+    13 words with.
+    """
     validation: SplitOverlap | None = None
     test: SplitOverlap | None = None
 
     @property
     def seen(self) -> int:
-        """Test documents that were found, exactly or by a run of words; 0 where nothing was counted."""
+        """Test documents that were found, exactly or by a run of words; 0 where nothing was
+        counted.
+        """
         return 0 if self.test is None else self.test.seen
 
 
@@ -70,7 +77,9 @@ class ExcludedTask(Strict):
     data_hash: str
     documents: Count
     removed: Count | None = None
-    """Documents of the training text that were excluded because of it; null where they were not counted by task."""
+    """Documents of the training text that were excluded because of it; null where they were not
+    counted by task.
+    """
 
 
 class Exclusions(Strict):

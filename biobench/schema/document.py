@@ -20,8 +20,9 @@ class Span(NamedTuple):
 class Document:
     """One unit of a corpus, as every reader yields it.
 
-    id is unique in the task; group (patient, article, file) is what resampling draws. `tokens` are the
-    corpus's own token boundaries as character offsets, `tags` its tags, both only for token formats.
+    id is unique in the task; group (patient, article, file) is what resampling draws. `tokens` are
+    the corpus's own token boundaries as character offsets, `tags` its tags, both only for token
+    formats.
     `spans` are decoded from the tags by the reader's declared mode, duplicates removed.
     """
 
@@ -38,20 +39,28 @@ class Document:
     query: str = ""
     """Text that goes in before the document, as the first of a pair."""
     pieces: tuple[tuple[int, int], ...] = ()
-    """Characters [start, end) of the text's parts (options of a question, sentences to choose from), in order; the
-    encoder reads them parted from each other. Where start is end, the part is missing."""
+    """Characters [start, end) of the text's parts (options of a question, sentences to choose
+    from), in order; the encoder reads them parted from each other. Where start is end, the part is
+    missing.
+    """
     evidence: tuple[tuple[str, int], ...] = ()
-    """(label, character past its first mention), where a classification corpus has mentions; else empty. No run
-    trains on it and no hash holds it: it tells how many labels a window hides."""
+    """(label, character past its first mention), where a classification corpus has mentions; else
+    empty. No run trains on it and no hash holds it: it tells how many labels a window hides.
+    """
     unexpressed: tuple[str, ...] = ()
-    """Labels of the corpus's mentions that this unit's borders, tokens or flat tags cannot hold. They are no gold and
-    in no score; runs and reports give their number."""
+    """Labels of the corpus's mentions that this unit's borders, tokens or flat tags cannot hold.
+    They are no gold and in no score; runs and reports give their number.
+    """
     plan: NeedlePlan | None = None
-    """How the document is fitted to a model's tokens, where it is made for a length; `text` is a reading copy."""
+    """How the document is fitted to a model's tokens, where it is made for a length; `text` is a
+    reading copy.
+    """
 
     @property
     def reading(self) -> str:
-        """Both texts of a pair, the first before the second; else the text. Of a planned example the text alone."""
+        """Both texts of a pair, the first before the second; else the text. Of a planned example
+        the text alone.
+        """
         return f"{self.query}\n{self.text}" if self.query and self.plan is None else self.text
 
 
@@ -59,9 +68,9 @@ class Document:
 class Prediction:
     """What a model (or a policy) says of one document: enough to compute any metric later.
 
-    NER: `spans`, and `tags` on the corpus's tokens where there are any; span_scores parallel to spans
-    (0-1, mean token probability). Classification: `labels` decided and `label_scores`, one per label of
-    the task in its order (softmax or sigmoid, 0-1).
+    NER: `spans`, and `tags` on the corpus's tokens where there are any; span_scores parallel to
+    spans (0-1, mean token probability). Classification: `labels` decided and `label_scores`, one
+    per label of the task in its order (softmax or sigmoid, 0-1).
     """
 
     document: str
@@ -76,9 +85,11 @@ class Prediction:
 class TaskData:
     """A task's documents, read, labelled and split.
 
-    gold_labels: the labels that have gold in the full test split, in the task's label order; the set over
-    which macro_f1 is taken, whatever `limit` was applied. hash: content hash of all documents before
-    `limit` and of the source's id. unexpressed: split to label to mentions that are in no score (see `Document`), and
+    gold_labels: the labels that have gold in the full test split, in the task's label order; the
+    set over which macro_f1 is taken, whatever `limit` was applied. hash: content hash of all
+    documents before
+    `limit` and of the source's id. unexpressed: split to label to mentions that are in no score
+    (see `Document`), and
     count_problems: how the counts contradict the spec, one line each; both of the full data.
     """
 

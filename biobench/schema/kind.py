@@ -1,4 +1,6 @@
-"""What a spec may say of each kind of task. The kinds themselves stand in `biobench/kinds/` and register here."""
+"""What a spec may say of each kind of task. The kinds themselves stand in `biobench/kinds/` and
+register here.
+"""
 
 from __future__ import annotations
 
@@ -30,17 +32,23 @@ class Traits:
     fields: ClassVar[tuple[str, ...]] = ("protocol.long_documents",)
     """Of the spec's fields that not every kind has, those that this one has."""
     counted: ClassVar[bool] = True
-    """Truth is labels or spans with an F1; else the kind has its own `metrics` alone, the first of which leads."""
+    """Truth is labels or spans with an F1; else the kind has its own `metrics` alone, the first of
+    which leads.
+    """
     pairs: ClassVar[bool] = False
-    """Documents may have a first text (`Document.query`) whose relation to the second is asked for."""
+    """Documents may have a first text (`Document.query`) whose relation to the second is asked for.
+    """
     numeric: ClassVar[bool] = False
     """Truth is a number on the spec's `scale`, which documents hold as text in place of a label."""
     lower_is_better: ClassVar[tuple[str, ...]] = ()
-    """Those of `metrics` that fall as predictions get better; they are reported and lead nothing."""
+    """Those of `metrics` that fall as predictions get better; they are reported and lead nothing.
+    """
     perfect: ClassVar[Mapping[str, float]] = {}
     """Scores of predictions that repeat the gold, of kinds without F1."""
     thresholds: ClassVar[bool] = False
-    """Labels are decided one by one by a threshold (head.threshold, head.fallback, training.positive_weights)."""
+    """Labels are decided one by one by a threshold (head.threshold, head.fallback,
+    training.positive_weights).
+    """
     options: ClassVar[bool] = False
     """Labels are the names of options that each document has, and a set of them is the answer."""
     trains: ClassVar[bool] = True
@@ -51,21 +59,27 @@ class Traits:
     """Under which narrow tables put the columns of its tasks."""
 
     def check(self, spec: Any) -> None:
-        """Raise FieldError where a `TaskSpec` has what this kind of task does not have, or lacks what it needs."""
+        """Raise FieldError where a `TaskSpec` has what this kind of task does not have, or lacks
+        what it needs.
+        """
 
 
 KINDS: dict[str, Traits] = {}
 """Name to kind; filled by importing `biobench.kinds`."""
 
 PLUGIN_METRICS: dict[str, Callable[[Any], float | None]] = {}
-"""Name to metric of installed packages: from a `kinds.base.Answered` to a fraction, None where it is not defined."""
+"""Name to metric of installed packages: from a `kinds.base.Answered` to a fraction, None where it
+is not defined.
+"""
 
 AVERAGES = ("macro_f1", "micro_f1", "weighted_f1", "macro_f1_all")
 """Averages that every kind of task has."""
 
 
 def is_error(metric: str) -> bool:
-    """Whether it falls as predictions get better; such a score stands on the corpus's own scale, never in percent."""
+    """Whether it falls as predictions get better; such a score stands on the corpus's own scale,
+    never in percent.
+    """
     return any(metric in kind.lower_is_better for kind in KINDS.values())
 
 
@@ -80,12 +94,15 @@ def is_numeric(type: str) -> bool:
 
 
 def has_f1(type: str) -> bool:
-    """Whether tasks of this type have F1 averages; so have those of types that are not known here."""
+    """Whether tasks of this type have F1 averages; so have those of types that are not known
+    here."""
     return traits_of(type).counted
 
 
 def is_possible(metric: str, value: float) -> bool:
-    """Whether a score can have this value: an error is not negative, a correlation between -1 and 1, others 0 and 1."""
+    """Whether a score can have this value: an error is not negative, a correlation between -1 and
+    1, others 0 and 1.
+    """
     if is_error(metric):
         return value >= 0
     return (-1 if metric in ("pearson", "spearman") else 0) <= value <= 1
@@ -109,4 +126,8 @@ def leading_metrics(kind: Traits) -> tuple[str, ...]:
 
 def metric_names() -> list[str]:
     """The averages of all kinds."""
-    return [*AVERAGES, *dict.fromkeys(name for kind in KINDS.values() for name in kind.metrics), *PLUGIN_METRICS]
+    return [
+        *AVERAGES,
+        *dict.fromkeys(name for kind in KINDS.values() for name in kind.metrics),
+        *PLUGIN_METRICS,
+    ]

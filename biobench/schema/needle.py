@@ -1,8 +1,9 @@
-"""A needle-in-a-haystack example as a plan that no model has a part in, and the cell that its id names.
+"""A needle-in-a-haystack example as a plan that no model has a part in, and the cell that its id
+names.
 
-A plan says what is inserted, where, and how long the whole may become; the encoder side fits it to a model's
-own tokens. Ids carry the cell (length, position, template), so that every result by cell can be counted from
-stored predictions alone.
+A plan says what is inserted, where, and how long the whole may become; the encoder side fits it to
+a model's own tokens. Ids carry the cell (length, position, template), so that every result by cell
+can be counted from stored predictions alone.
 """
 
 from __future__ import annotations
@@ -13,7 +14,11 @@ from typing import NamedTuple
 PRESENT, ABSENT = "present", "absent"
 """The two answers to: is the queried fact in the document?"""
 
-BINS: dict[str, tuple[float, float]] = {"start": (0.0, 0.10), "middle": (0.45, 0.55), "end": (0.90, 1.0)}
+BINS: dict[str, tuple[float, float]] = {
+    "start": (0.0, 0.10),
+    "middle": (0.45, 0.55),
+    "end": (0.90, 1.0),
+}
 """Position bins: the share of the haystack that stands before the needle."""
 
 _ID = re.compile(r"needle-([a-z]{2})-(\d+)-([a-z]+\d*)-([a-z]+)-(\d+)-([pn])")
@@ -22,11 +27,12 @@ _ID = re.compile(r"needle-([a-z]{2})-(\d+)-([a-z]+\d*)-([a-z]+)-(\d+)-([pn])")
 class NeedlePlan(NamedTuple):
     """What an example is made of.
 
-    length: the target (tokens, special tokens and query included; or words of the document). place: share of
-    the haystack before the needle, 0-1. before, after: haystack units (sentences) in reading order around the
-    needle, each side with at least as many words as the target can hold. haystack: ids of the documents that
-    the units come from. distractors: none; of an earlier generator. generator:
-    version and content hash of templates and lexicons. fit: what the length is counted in.
+    length: the target (tokens, special tokens and query included; or words of the document). place:
+    share of the haystack before the needle, 0-1. before, after: haystack units (sentences) in
+    reading order around the needle, each side with at least as many words as the target can hold.
+    haystack: ids of the documents that the units come from. distractors: none; of an earlier
+    generator. generator: version and content hash of templates and lexicons. fit: what the length
+    is counted in.
     """
 
     length: int
@@ -41,7 +47,9 @@ class NeedlePlan(NamedTuple):
 
 
 class GridCell(NamedTuple):
-    """Where an example stands in the grid. length: tokens (or words); position: start, middle or end."""
+    """Where an example stands in the grid. length: tokens (or words); position: start, middle or
+    end.
+    """
 
     length: int
     position: str
@@ -50,17 +58,22 @@ class GridCell(NamedTuple):
 
 def example_id(language: str, cell: GridCell, number: int, label: str) -> str:
     """``needle-fr-512-start-drug-00017-p``: shared by all models."""
-    return f"needle-{language}-{cell.length}-{cell.position}-{cell.template}-{number:05d}-{label[0].replace('a', 'n')}"
+    mark = label[0].replace("a", "n")
+    where = f"{cell.length}-{cell.position}-{cell.template}"
+    return f"needle-{language}-{where}-{number:05d}-{mark}"
 
 
 def cell_of(document_id: str) -> GridCell | None:
-    """The cell that an id names; None where the id is not one of ours (salted, or of another task)."""
+    """The cell that an id names; None where the id is not one of ours (salted, or of another
+    task)."""
     match = _ID.fullmatch(document_id)
     return None if match is None else GridCell(int(match[2]), match[3], match[4])
 
 
 def rendered(plan: NeedlePlan, words: int) -> str:
-    """The document with `words` words of haystack around the needle (if any), the share `place` of them before it."""
+    """The document with `words` words of haystack around the needle (if any), the share `place` of
+    them before it.
+    """
     before = " ".join(plan.before).split()
     after = " ".join(plan.after).split()
     first = round(plan.place * words)

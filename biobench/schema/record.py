@@ -1,7 +1,8 @@
 """RunRecord: everything one run (model x task x seed) decided, used and measured.
 
-The record and the predictions beside it are the product; scores are derived from the predictions and can
-be recomputed (`biobench rescore`). Seconds are wall seconds, memory is bytes, scores are fractions (0-1).
+The record and the predictions beside it are the product; scores are derived from the predictions
+and can be recomputed (`biobench rescore`). Seconds are wall seconds, memory is bytes, scores are
+fractions (0-1).
 """
 
 from __future__ import annotations
@@ -12,7 +13,17 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints, field_validator
 
 from biobench.schema.contamination import Contamination
-from biobench.schema.strict import Bytes, Count, Fraction, Line, Number, Positive, Seconds, Strict, Text
+from biobench.schema.strict import (
+    Bytes,
+    Count,
+    Fraction,
+    Line,
+    Number,
+    Positive,
+    Seconds,
+    Strict,
+    Text,
+)
 
 ENGINE_VERSION = 2
 """Bumped by hand when the engine changes what a run gives; golden scores in the tests guard it."""
@@ -23,14 +34,19 @@ Version = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z][0-9A-Za-z.+!_-
 """Of a package, as PEP 440 and git write it."""
 Package = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z][0-9A-Za-z._-]{0,99}$")]
 Origin = Literal["run", "checkpoint", "outside"]
-"""run: a checkpoint was fine-tuned here. checkpoint: one that was fine-tuned before answered as it is.
-outside: the predictions were made elsewhere. No checkpoint is known, and nothing on training, cost and windows."""
+"""run: a checkpoint was fine-tuned here. checkpoint: one that was fine-tuned before answered as it
+is.
+outside: the predictions were made elsewhere. No checkpoint is known, and nothing on training, cost
+and windows.
+"""
 YEARS = (2000, 2100)
 """A record's date lies between them."""
 
 
 class ModelIdentity(Strict):
-    """Which encoder. `hash` covers weights, config and tokenizer files, so a moved folder is the same model."""
+    """Which encoder. `hash` covers weights, config and tokenizer files, so a moved folder is the
+    same model.
+    """
 
     id: Text
     """Hub id, or the folder's name."""
@@ -40,9 +56,14 @@ class ModelIdentity(Strict):
     parameters: Count
     max_positions: Positive | None = None
     source: Text | None = None
-    """Hub id, or the folder's name, where `id` is a name that the user gave to an earlier version."""
-    licence: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+-]{0,63}$")] | None = None
-    """As the checkpoint's model card names it; None: it names none, or the record is older than this field."""
+    """Hub id, or the folder's name, where `id` is a name that the user gave to an earlier version.
+    """
+    licence: (
+        Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+-]{0,63}$")] | None
+    ) = None
+    """As the checkpoint's model card names it; None: it names none, or the record is older than
+    this field.
+    """
 
 
 class TaskIdentity(Strict):
@@ -100,8 +121,9 @@ class TrainingRecord(Strict):
     attention: Line
     """How batches met the encoder: packed (no padding), padded, or alone (one length at a time)."""
     kernels: dict[Line, Text] = {}
-    """On an accelerator: what computed packed attention in training, and why it was no variable-length kernel; whether
-    layers were compiled, and why not."""
+    """On an accelerator: what computed packed attention in training, and why it was no
+    variable-length kernel; whether layers were compiled, and why not.
+    """
     batch_size: Positive
     micro_batch_tokens: Count
     backoffs: tuple[Text, ...] = ()
@@ -111,7 +133,9 @@ class TrainingRecord(Strict):
     resumed: Count = 0
     """How often the run was taken up from a savepoint after its process had been killed."""
     trained_parameters: Count | None = None
-    """Weights that were trained, the head's included, where an adapter or the top layers alone were."""
+    """Weights that were trained, the head's included, where an adapter or the top layers alone
+    were.
+    """
     trials: tuple[Trial, ...] = ()
     """Tuned track: every trial, in the order of the grid; their number is the budget."""
 
@@ -125,8 +149,9 @@ class Cost(Strict):
     peak_memory_bytes: Bytes
     train_tokens_per_second: Annotated[float, Field(ge=0, le=1e18)]
     energy_kwh: Seconds | None = None
-    """Kilowatt-hours as codecarbon measures or estimates them for this process; None where nobody asked, or where an
-    earlier process of the run was killed."""
+    """Kilowatt-hours as codecarbon measures or estimates them for this process; None where nobody
+    asked, or where an earlier process of the run was killed.
+    """
 
 
 class Windows(Strict):
@@ -141,9 +166,10 @@ class Windows(Strict):
     """Documents read through several windows; none of their text is lost."""
     lost_gold: Count
     ceiling: dict[Text, Number] = {}
-    """Scores of the oracle that returns all gold inside the window, which no model passes. Classification: of the
-    labels of which the window shows a mention; a model may tell others too, so this bounds nothing there. Empty where
-    the corpus does not say where labels are mentioned."""
+    """Scores of the oracle that returns all gold inside the window, which no model passes.
+    Classification: of the labels of which the window shows a mention; a model may tell others too,
+    so this bounds nothing there. Empty where the corpus does not say where labels are mentioned.
+    """
 
 
 class Resampling(Strict):
@@ -196,9 +222,13 @@ class RunRecord(Strict):
     """None: the task has one split."""
     origin: Origin = "run"
     split: Literal["test", "validation"] = "test"
-    """What the predictions and scores are of; validation: the run spared the test split (--no-test)."""
+    """What the predictions and scores are of; validation: the run spared the test split
+    (--no-test).
+    """
     label_map: dict[Text, Text] = {}
-    """Of a checkpoint that answered as it is: which label of the task a label of its own stands for, as declared."""
+    """Of a checkpoint that answered as it is: which label of the task a label of its own stands
+    for, as declared.
+    """
     track: Literal["fixed", "tuned", "frozen"] = "fixed"
     limit: Positive | None = None
     protocol: dict[str, Any]
@@ -219,7 +249,9 @@ class RunRecord(Strict):
     contamination: Contamination | None = None
     """What is known of the model's training text and this task's documents; None: nothing."""
     unexpressed_gold: dict[str, dict[str, int]] = {}
-    """Split -> label -> mentions of the whole corpus that its units, tokens or flat tags cannot hold, in no score."""
+    """Split -> label -> mentions of the whole corpus that its units, tokens or flat tags cannot
+    hold, in no score.
+    """
     count_problems: tuple[str, ...] = ()
     """How the whole data contradict the counts that the spec declares, one line each."""
     redacted: bool = Field(default=False)
@@ -229,7 +261,11 @@ class RunRecord(Strict):
     def scale(self) -> tuple[float, float] | None:
         """Lowest and highest number of a regression task, from its protocol; None elsewhere."""
         ends = self.protocol.get("scale")
-        if not isinstance(ends, list | tuple) or len(ends) != 2 or not all(isinstance(e, int | float) for e in ends):
+        if (
+            not isinstance(ends, list | tuple)
+            or len(ends) != 2
+            or not all(isinstance(e, int | float) for e in ends)
+        ):
             return None
         return float(ends[0]), float(ends[1])
 

@@ -9,7 +9,14 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
 
 from biobench.schema.strict import FieldError, Strict, suggest
 
@@ -20,7 +27,9 @@ def descriptive(default: Any = ...) -> Any:
 
 
 def later(default: Any) -> Any:
-    """A field that older specs do not have; at its default it does not enter the hash, so old runs stay valid."""
+    """A field that older specs do not have; at its default it does not enter the hash, so old runs
+    stay valid.
+    """
     return Field(default, json_schema_extra={"later": True})
 
 
@@ -34,9 +43,13 @@ def one_group(value: str) -> str:
     try:
         groups = re.compile(value).groups
     except re.error as error:
-        raise fail(f"'{value}' is no regular expression: {error}", r"for example (\w+)\W*$") from None
+        raise fail(
+            f"'{value}' is no regular expression: {error}", r"for example (\w+)\W*$"
+        ) from None
     if groups != 1:
-        raise fail(f"'{value}' has {groups} groups", "put the label, and nothing else, into round brackets")
+        raise fail(
+            f"'{value}' has {groups} groups", "put the label, and nothing else, into round brackets"
+        )
     return value
 
 
@@ -53,19 +66,30 @@ def _files_below(value: dict[str, str | list[str]]) -> dict[str, str | list[str]
         for pattern in [patterns] if isinstance(patterns, str) else patterns:
             below(pattern, "file")
             if not pattern.strip("/.") or any("**" in p and p != "**" for p in pattern.split("/")):
-                raise fail(f"'{pattern}' is not a file name or a pattern", "for example train.tsv, or texts/*.txt")
+                raise fail(
+                    f"'{pattern}' is not a file name or a pattern",
+                    "for example train.tsv, or texts/*.txt",
+                )
     return value
 
 
 def _three(value: tuple[float, ...]) -> tuple[float, ...]:
     if len(value) != 3 or abs(sum(value) - 1.0) > 1e-9 or min(value) <= 0:
-        raise fail(f"ratios {list(value)} are not three positive numbers that sum to 1", "[0.8, 0.1, 0.1]")
+        raise fail(
+            f"ratios {list(value)} are not three positive numbers that sum to 1", "[0.8, 0.1, 0.1]"
+        )
     return value
 
 
 def _rising(value: tuple[float, ...]) -> tuple[float, ...]:
-    if len(value) not in (1, 2) or not 0 < min(value) <= max(value) < 1 or list(value) != sorted(set(value)):
-        raise fail(f"cuts {list(value)} are not one or two rising shares", "for example `cuts: [0.7, 0.8]`")
+    if (
+        len(value) not in (1, 2)
+        or not 0 < min(value) <= max(value) < 1
+        or list(value) != sorted(set(value))
+    ):
+        raise fail(
+            f"cuts {list(value)} are not one or two rising shares", "for example `cuts: [0.7, 0.8]`"
+        )
     return value
 
 
@@ -87,7 +111,9 @@ class UrlSource(Strict):
     subfolder: Folder = ""
     """Folder inside the archive that becomes the task's folder."""
     members: list[str] = []
-    """Of a large zip, the members to take (relative to `subfolder`); read by ranges where the server allows."""
+    """Of a large zip, the members to take (relative to `subfolder`); read by ranges where the
+    server allows.
+    """
     to: Folder = ""
     """Folder below the task's folder in which the file is put."""
 
@@ -121,12 +147,17 @@ class SplitRatios(Strict):
     ratios: Ratios
     seed: int
     method: Literal["datasets", "sklearn", "random"]
-    """datasets: numpy default_rng permutation; sklearn: RandomState permutation; random: random.Random shuffle
-    of the sorted ids. Test vectors stand in the tests."""
+    """datasets: numpy default_rng permutation; sklearn: RandomState permutation; random:
+    random.Random shuffle of the sorted ids. Test vectors stand in the tests.
+    """
     by: Literal["document", "group"] = "document"
-    """What is drawn: single documents, or whole groups (all documents of a patient, a note, a report)."""
+    """What is drawn: single documents, or whole groups (all documents of a patient, a note, a
+    report).
+    """
     first_cut: Literal["train", "test"] = "train"
-    """datasets and sklearn: train is cut first and the rest divided, or test first and validation from the rest."""
+    """datasets and sklearn: train is cut first and the rest divided, or test first and validation
+    from the rest.
+    """
     rounding: Literal["largest_remainder", "truncate"] = "largest_remainder"
     """random: how the three sizes become whole; truncate gives the remainder to test."""
 
@@ -154,17 +185,21 @@ class SplitCarve(Strict):
 
 
 class SplitApart(Strict):
-    """Official splits whose training files also hold documents of other splits, which are left out of train."""
+    """Official splits whose training files also hold documents of other splits, which are left out
+    of train.
+    """
 
     leave_out_of_train: list[Literal["validation", "test"]] = Field(min_length=1)
     """The splits whose groups train may not hold."""
 
 
 class SplitShuffled(Strict):
-    """Splits by shuffling the ids in the order read several times with one seed; each part keeps that order.
+    """Splits by shuffling the ids in the order read several times with one seed; each part keeps
+    that order.
 
-    cuts: shares of the documents. Two: train ends at the first and validation at the second, of documents without a
-    split. One: validation is what follows it in the training file, beside a test file of its own.
+    cuts: shares of the documents. Two: train ends at the first and validation at the second, of
+    documents without a split. One: validation is what follows it in the training file, beside a
+    test file of its own.
     """
 
     seed: int
@@ -173,7 +208,8 @@ class SplitShuffled(Strict):
 
 
 class SplitFoldFiles(Strict):
-    """The corpus brings its folds as files: `{fold}` in the names of `files` stands for 1, 2, ... `fold_files`.
+    """The corpus brings its folds as files: `{fold}` in the names of `files` stands for 1, 2, ...
+    `fold_files`.
 
     Each fold is a run of its own, trained with `seed` + its number less one.
     """
@@ -181,30 +217,40 @@ class SplitFoldFiles(Strict):
     fold_files: int = Field(ge=2, le=100)
     seed: int = Field(42, ge=0)
     validation_from_train_tail: int | None = Field(None, gt=0)
-    """Documents at the end of a fold's training file that are validated on; null: `files` names a validation file."""
+    """Documents at the end of a fold's training file that are validated on; null: `files` names a
+    validation file.
+    """
 
 
 FOLD = "{fold}"
 """In a file's name: the fold's number, from 1."""
 
 Splits = (
-    Literal["official"] | SplitRatios | SplitIds | SplitCarve | SplitApart | SplitShuffled | SplitFoldFiles
-)  # fmt: skip
+    Literal["official"]
+    | SplitRatios
+    | SplitIds
+    | SplitCarve
+    | SplitApart
+    | SplitShuffled
+    | SplitFoldFiles
+)
 
 
 class TopLabels(Strict):
     """Label rule: the most frequent codes of the corpus.
 
-    Document frequency is counted over all documents before splitting; ties keep the order of first appearance
-    in documents sorted by id, then the code's. Labels are sorted as texts. Documents without any of them are
-    dropped before the split, other codes are ignored.
+    Document frequency is counted over all documents before splitting; ties keep the order of first
+    appearance in documents sorted by id, then the code's. Labels are sorted as texts. Documents
+    without any of them are dropped before the split, other codes are ignored.
     """
 
     top_k: int = Field(gt=0)
 
 
 class CollectedLabels(Strict):
-    """Label rule: every label that the data holds, sorted as texts; there must be exactly this many."""
+    """Label rule: every label that the data holds, sorted as texts; there must be exactly this
+    many.
+    """
 
     collected: int = Field(gt=0)
 
@@ -213,7 +259,9 @@ Labels = list[str] | TopLabels | CollectedLabels
 
 
 class Original(Strict):
-    """A second release of the same texts beside a source's files, from which ids or types are taken."""
+    """A second release of the same texts beside a source's files, from which ids or types are
+    taken.
+    """
 
     folder: Folder
     files: Files
@@ -239,11 +287,17 @@ class Source(Strict):
     splits: Splits | None = None
     """Overrides the task's `splits` where this source cuts the corpus differently."""
     counts: dict[str, dict[str, int]] | None = descriptive(None)
-    """Counted facts of this source; null: the task's `counts`, unless its `counts_source` names another source."""
+    """Counted facts of this source; null: the task's `counts`, unless its `counts_source` names
+    another source.
+    """
     expect: DataHash | None = descriptive(None)
-    """Hash of the documents as read (`data_hash` of a record); data with another one is refused before training."""
+    """Hash of the documents as read (`data_hash` of a record); data with another one is refused
+    before training.
+    """
     releases: dict[Release, DataHash] = descriptive({})
-    """Name of a known release to the hash of its documents as read; data that equal none are warned of."""
+    """Name of a known release to the hash of its documents as read; data that equal none are warned
+    of.
+    """
     notes: str | None = descriptive(None)
 
     @field_validator("files")
@@ -258,9 +312,14 @@ class Source(Strict):
     @model_validator(mode="after")
     def _has_files(self) -> Source:
         if self.generated and (self.files or self.folder or self.url or self.hub):
-            raise fail("generated data has no folder, files, url or hub", "leave them out, or drop `generated`")
+            raise fail(
+                "generated data has no folder, files, url or hub",
+                "leave them out, or drop `generated`",
+            )
         if not self.generated and not self.files:
-            raise fail("no files are named", "add `files: {train: ..., validation: ..., test: ...}`")
+            raise fail(
+                "no files are named", "add `files: {train: ..., validation: ..., test: ...}`"
+            )
         if not self.generated and not self.folder:
             raise fail("'folder' is missing", "name the folder below --data-dir")
         return self
@@ -268,7 +327,9 @@ class Source(Strict):
     @property
     def has_folds(self) -> bool:
         """Whether a file's name holds the number of a fold."""
-        return any(FOLD in name for v in self.files.values() for name in ([v] if isinstance(v, str) else v))
+        return any(
+            FOLD in name for v in self.files.values() for name in ([v] if isinstance(v, str) else v)
+        )
 
 
 def sources_named(sources: Sequence[Source]) -> None:
@@ -276,7 +337,10 @@ def sources_named(sources: Sequence[Source]) -> None:
     ids: list[str] = []
     for index, source in enumerate(sources):
         if len(sources) > 1 and "id" not in source.model_fields_set:
-            raise fail(f"sources.{index}.id is missing; each of several sources needs one", "add `id: ...` to it")
+            raise fail(
+                f"sources.{index}.id is missing; each of several sources needs one",
+                "add `id: ...` to it",
+            )
         if source.id in ids:
             raise fail(f"two sources have the id '{source.id}'", "give each source its own id")
         ids.append(source.id)

@@ -42,7 +42,9 @@ Seconds = Annotated[float, Field(ge=0, le=1e10)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Number = Annotated[float, Field(ge=-1e15, le=1e15)]
 """Losses and scores: finite, whatever their sign."""
-Line = Annotated[str, StringConstraints(max_length=1_000, pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$")]
+Line = Annotated[
+    str, StringConstraints(max_length=1_000, pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$")
+]
 """Text of one line, without control characters."""
 Text = Annotated[str, StringConstraints(max_length=10_000)]
 """What people or corpora name things; what shows it escapes it."""
@@ -70,8 +72,13 @@ class Strict(BaseModel):
         if not isinstance(data, dict):
             return data
         fields = {(f.alias or name): f for name, f in cls.model_fields.items()}
-        data = {key if (now := cls.RENAMED.get(key, key)) in data else now: value for key, value in data.items()}
-        unknown = [key for key in data if key not in fields and cls.model_config.get("extra") == "forbid"]
+        data = {
+            key if (now := cls.RENAMED.get(key, key)) in data else now: value
+            for key, value in data.items()
+        }
+        unknown = [
+            key for key in data if key not in fields and cls.model_config.get("extra") == "forbid"
+        ]
         missing = [key for key, f in fields.items() if f.is_required() and key not in data]
         for key in unknown[:1] or missing[:1]:
             what, hint = f"unknown key {str(key)[:80]!r}", suggest(str(key)[:80], sorted(fields))
@@ -79,7 +86,10 @@ class Strict(BaseModel):
                 what, hint = f"'{key}' is missing", f"add `{key}: ...`"
             context = {"what": what, "hint": hint, "key": key, "count": len(unknown) + len(missing)}
             raise PydanticCustomError("shape", "{what}", context)
-        return {key: resolve(value, fields[key].annotation if key in fields else Any) for key, value in data.items()}
+        return {
+            key: resolve(value, fields[key].annotation if key in fields else Any)
+            for key, value in data.items()
+        }
 
 
 def _members(annotation: Any) -> list[Any]:
@@ -106,18 +116,26 @@ class OneOf:
 
     known: Callable[[], Sequence[str]]
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
         """The text, refused as a Literal refuses it."""
         return no_info_after_validator_function(self._checked, handler(source))
 
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
         """The values that are known by now."""
         return {**handler(schema), "enum": list(self.known())}
 
     def _checked(self, text: str) -> str:
         known = [repr(name) for name in self.known()]
         if repr(text) not in known:
-            expected = " or ".join([", ".join(known[:-1]), *known[-1:]]) if len(known) > 1 else "".join(known)
+            expected = (
+                " or ".join([", ".join(known[:-1]), *known[-1:]])
+                if len(known) > 1
+                else "".join(known)
+            )
             raise PydanticKnownError("literal_error", {"expected": expected})
         return text
 
@@ -125,14 +143,16 @@ class OneOf:
 def resolve(value: Any, annotation: Any) -> Any:
     """Replace `Scalar`s by what the field wants: text as written, or the core-schema value.
 
-    A field that takes both numbers and text gets the value; ``null`` is None where the field allows it.
-    Nested models resolve their own fields.
+    A field that takes both numbers and text gets the value; ``null`` is None where the field allows
+    it. Nested models resolve their own fields.
     """
     members = _members(annotation) if isinstance(value, Scalar | list | dict) else []
     if isinstance(value, Scalar):
         if value.value is None and type(None) in members:
             return None
-        takes_value = any(m is type(value.value) or (m is float and type(value.value) is int) for m in members)
+        takes_value = any(
+            m is type(value.value) or (m is float and type(value.value) is int) for m in members
+        )
         if not takes_value and _wants_text(members):
             return value.text
         if type(value.value) is int and float in members and int not in members:
@@ -168,13 +188,16 @@ MOST_KNOWN, NEAREST = 40, 8
 
 
 def suggest(word: str, known: Sequence[str]) -> str:
-    """``did you mean 'x'?`` when something close is known, in whatever case, else the list of what is.
+    """``did you mean 'x'?`` when something close is known, in whatever case, else the list of what
+    is.
 
     Of a long list the nearest names stand for it.
     """
     spelled = {name.casefold(): name for name in known}
     close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
-    close = close or [spelled[c] for c in difflib.get_close_matches(word.casefold(), spelled, n=1, cutoff=0.6)]
+    close = close or [
+        spelled[c] for c in difflib.get_close_matches(word.casefold(), spelled, n=1, cutoff=0.6)
+    ]
     if close:
         return f"did you mean '{close[0]}'?"
     if len(known) > MOST_KNOWN:
@@ -203,7 +226,10 @@ def spec_error(error: ValidationError, located: LocatedYaml, prefix: Path_ = ())
     steps = {step for path in located.lines for step in path}
     place: Path_ = (*prefix, *detail["loc"])
     shown = ".".join(str(step) for step in place if step in steps)
-    context, hint = detail.get("ctx", {}), "see `biobench tasks schema` for the fields and their types"
+    context, hint = (
+        detail.get("ctx", {}),
+        "see `biobench tasks schema` for the fields and their types",
+    )
     complaint = context.get("error")
     if detail["type"] == "shape":
         place, what, hint = (*place, context["key"]), context["what"], context["hint"]
@@ -217,7 +243,9 @@ def spec_error(error: ValidationError, located: LocatedYaml, prefix: Path_ = ())
             expected = [e.strip(" '") for e in context["expected"].replace(" or ", ", ").split(",")]
             hint = suggest(str(detail["input"]), expected)
         message = detail["msg"].removeprefix("Value error, ").partition(" or instance of ")[0]
-        message = message.replace("valid tuple", "valid list").replace("valid dictionary", "valid mapping")
+        message = message.replace("valid tuple", "valid list").replace(
+            "valid dictionary", "valid mapping"
+        )
         what = f"{shown}: {message[0].lower()}{message[1:]}, got {_show(detail['input'])}"
     return SpecError(what, hint=hint, file=located.file, line=located.line_of(place))
 
@@ -225,14 +253,16 @@ def spec_error(error: ValidationError, located: LocatedYaml, prefix: Path_ = ())
 def _most_telling(details: list[Any], located: LocatedYaml, prefix: Path_) -> Any:
     """Of several complaints the one to show.
 
-    In a union every alternative complains under a step of its own, which the file does not have; the
-    alternative with the fewest complaints is the one that was meant.
+    In a union every alternative complains under a step of its own, which the file does not have;
+    the alternative with the fewest complaints is the one that was meant.
     """
     pool: list[Any] = []
     unions: dict[Path_, dict[Path_, list[Any]]] = {}
     for detail in details:
         loc = tuple(detail["loc"])
-        depth = next((i for i in range(len(loc)) if (*prefix, *loc[: i + 1]) not in located.lines), None)
+        depth = next(
+            (i for i in range(len(loc)) if (*prefix, *loc[: i + 1]) not in located.lines), None
+        )
         if depth is None:
             pool.append(detail)
         else:
@@ -244,10 +274,17 @@ def _most_telling(details: list[Any], located: LocatedYaml, prefix: Path_) -> An
 
 
 def _misfit(branch: list[Any]) -> tuple[int, int]:
-    """How badly one alternative of a union fits: another kind of value altogether is worse than bad fields."""
-    wrong_kind = any(d["type"] == "literal_error" for d in branch) and isinstance(branch[0]["input"], dict)
+    """How badly one alternative of a union fits: another kind of value altogether is worse than bad
+    fields.
+    """
+    wrong_kind = any(d["type"] == "literal_error" for d in branch) and isinstance(
+        branch[0]["input"], dict
+    )
     whole = len(branch) == 1 and branch[0]["type"].endswith("_type")
-    return (2 if whole else 1 if wrong_kind else 0, sum(d.get("ctx", {}).get("count", 1) for d in branch))
+    return (
+        2 if whole else 1 if wrong_kind else 0,
+        sum(d.get("ctx", {}).get("count", 1) for d in branch),
+    )
 
 
 def validate(located: LocatedYaml, model: type[M], prefix: Path_ = ()) -> M:
@@ -276,14 +313,17 @@ def load_yaml_model(path: str | Path, model: type[M]) -> M:
 def apply_overrides(located: LocatedYaml, overrides: Sequence[str]) -> LocatedYaml:
     """Set fields from ``KEY=VALUE`` texts (dotted keys, list indices allowed) in parsed YAML.
 
-    Values follow the same YAML rules as the file. Raises SpecError when a text has no ``=`` or a key
-    crosses something that is not a mapping. Unknown keys are found by the validation that follows.
+    Values follow the same YAML rules as the file. Raises SpecError when a text has no ``=`` or a
+    key crosses something that is not a mapping. Unknown keys are found by the validation that
+    follows.
     """
     data = copy.deepcopy(located.data)
     for text in overrides:
         key, sep, raw = text.partition("=")
         if not sep or not key.strip():
-            raise SpecError(f"--set {text!r} is not KEY=VALUE", hint="for example --set training.epochs=1")
+            raise SpecError(
+                f"--set {text!r} is not KEY=VALUE", hint="for example --set training.epochs=1"
+            )
         steps = key.strip().split(".")
         at = data
         for step in steps[:-1]:
@@ -292,14 +332,18 @@ def apply_overrides(located: LocatedYaml, overrides: Sequence[str]) -> LocatedYa
             elif isinstance(at, dict):
                 at = at.setdefault(step, {})
             else:
-                raise SpecError(f"--set {key}: '{step}' is not a group of fields", hint="check the dotted key")
+                raise SpecError(
+                    f"--set {key}: '{step}' is not a group of fields", hint="check the dotted key"
+                )
         value = yaml12.parse(raw).data if raw.strip() else Scalar(None, "")
         if isinstance(at, list) and steps[-1].isdigit() and int(steps[-1]) < len(at):
             at[int(steps[-1])] = value
         elif isinstance(at, dict):
             at[steps[-1]] = value
         else:
-            raise SpecError(f"--set {key}: '{steps[-1]}' cannot be set there", hint="check the dotted key")
+            raise SpecError(
+                f"--set {key}: '{steps[-1]}' cannot be set there", hint="check the dotted key"
+            )
     return LocatedYaml(data, located.lines, located.file)
 
 

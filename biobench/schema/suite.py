@@ -1,4 +1,6 @@
-"""A suite of tasks, declared in YAML: which tasks, by which score each counts, and how the suite takes its mean."""
+"""A suite of tasks, declared in YAML: which tasks, by which score each counts, and how the suite
+takes its mean.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,10 @@ class Member(Strict):
     @model_validator(mode="after")
     def _runs_or_says_why(self) -> Member:
         if (self.task is None) == (self.needs is None):
-            raise fail(f"'{self.name}' needs either a task or a reason why there is none", "add `task:` or `needs:`")
+            raise fail(
+                f"'{self.name}' needs either a task or a reason why there is none",
+                "add `task:` or `needs:`",
+            )
         return self
 
 
@@ -50,7 +55,10 @@ class SuiteSpec(Strict):
         """A task that is a text is a member of that name."""
         if not isinstance(data, dict) or not isinstance(data.get("tasks"), list):
             return data
-        members = [m if isinstance(m, dict) else {"name": str(plain(m)), "task": str(plain(m))} for m in data["tasks"]]
+        members = [
+            m if isinstance(m, dict) else {"name": str(plain(m)), "task": str(plain(m))}
+            for m in data["tasks"]
+        ]
         return {**data, "tasks": members}
 
     @field_validator("tasks")

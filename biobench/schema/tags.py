@@ -2,9 +2,11 @@
 
 Two readings of the same tags exist and give different scores, so every reader declares one:
 
-* ``strict`` is IOB2 as written: B-X opens an entity, I-X of the same type goes on with it, and anything
+* ``strict`` is IOB2 as written: B-X opens an entity, I-X of the same type goes on with it, and
+anything
   else ends it. An I-X with nothing open (or with another type open) starts nothing.
-* ``lenient`` is what seqeval does in its default mode: an I-X with nothing open, or with another type
+* ``lenient`` is what seqeval does in its default mode: an I-X with nothing open, or with another
+type
   open, opens an entity.
 
 ``O I-X I-X`` holds no entity under strict and one, tokens 1 to 3, under lenient.
@@ -23,7 +25,9 @@ TokenSpan = tuple[int, int, str]
 
 
 def split_tag(tag: str) -> tuple[str, str]:
-    """``B-Disease`` to (``B``, ``Disease``); ``O`` to (``O``, ````). Raises ValueError on any other shape."""
+    """``B-Disease`` to (``B``, ``Disease``); ``O`` to (``O``, ````). Raises ValueError on any other
+    shape.
+    """
     if tag == "O":
         return "O", ""
     prefix, dash, label = tag.partition("-")
@@ -65,15 +69,20 @@ def iob1_to_iob2(tags: Sequence[str]) -> list[str]:
     return result
 
 
-def tags_to_spans(tags: Sequence[str], tokens: Sequence[tuple[int, int]], mode: Mode) -> tuple[Span, ...]:
+def tags_to_spans(
+    tags: Sequence[str], tokens: Sequence[tuple[int, int]], mode: Mode
+) -> tuple[Span, ...]:
     """Decoded entities in characters; tokens are the character offsets that the tags stand on."""
     if len(tags) != len(tokens):
         raise ValueError(f"{len(tags)} tags do not fit {len(tokens)} tokens")
-    return tuple(Span(tokens[i][0], tokens[j - 1][1], label) for i, j, label in decode_tags(tags, mode))
+    return tuple(
+        Span(tokens[i][0], tokens[j - 1][1], label) for i, j, label in decode_tags(tags, mode)
+    )
 
 
 def spans_to_tags(spans: Sequence[Span], tokens: Sequence[tuple[int, int]]) -> list[str]:
-    """IOB2 tags of `spans` (characters) on `tokens` (character offsets, ascending, not overlapping).
+    """IOB2 tags of `spans` (characters) on `tokens` (character offsets, ascending, not
+    overlapping).
 
     Raises ValueError when a span does not begin and end with a token, or meets another span.
     """
@@ -84,7 +93,9 @@ def spans_to_tags(spans: Sequence[Span], tokens: Sequence[tuple[int, int]]) -> l
             raise ValueError(f"span {span.start}-{span.end} does not begin and end with a token")
         places = range(first[span.start], last[span.end] + 1)
         if any(tags[k] != "O" for k in places):
-            raise ValueError(f"span {span.start}-{span.end} meets another span; tags hold flat mentions only")
+            raise ValueError(
+                f"span {span.start}-{span.end} meets another span; tags hold flat mentions only"
+            )
         for k in places:
             tags[k] = f"{'I' if k > places[0] else 'B'}-{span.label}"
     return tags

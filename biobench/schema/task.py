@@ -47,7 +47,9 @@ class Metric(Strict):
 
 
 class Obtain(Strict):
-    """What a user has to do to get data that cannot simply be fetched, in words that a newcomer can follow."""
+    """What a user has to do to get data that cannot simply be fetched, in words that a newcomer can
+    follow.
+    """
 
     needs: str | None = None
     """The agreement or registration; null where the files are free but have no known address."""
@@ -60,12 +62,28 @@ class Gate(Strict):
     """What the text must prove before a score is ranked."""
 
     expect: Literal["text_informative", "chance", "beyond_words"] = "text_informative"
-    """beyond_words: counting words cannot reach the labels (a question whose answer takes understanding). What it
-    reaches is shown and asked nothing; the scorer's checks remain."""
+    """beyond_words: counting words cannot reach the labels (a question whose answer takes
+    understanding). What it reaches is shown and asked nothing; the scorer's checks remain.
+    """
 
 
-Aspect = Literal["data", "split", "unit", "labels", "window", "truncation", "head", "selection", "patience", "epochs",
-                 "batch", "precision", "decoding", "seeds", "code"]  # fmt: skip
+Aspect = Literal[
+    "data",
+    "split",
+    "unit",
+    "labels",
+    "window",
+    "truncation",
+    "head",
+    "selection",
+    "patience",
+    "epochs",
+    "batch",
+    "precision",
+    "decoding",
+    "seeds",
+    "code",
+]
 
 
 class Deviation(Strict):
@@ -82,7 +100,9 @@ class Deviation(Strict):
 def _once(value: list[Deviation]) -> list[Deviation]:
     aspects = [d.aspect for d in value]
     if len(set(aspects)) < len(aspects):
-        raise fail(f"deviation '{max(aspects, key=aspects.count)}' occurs twice", "say it in one entry")
+        raise fail(
+            f"deviation '{max(aspects, key=aspects.count)}' occurs twice", "say it in one entry"
+        )
     return value
 
 
@@ -91,7 +111,8 @@ Deviations = Annotated[list[Deviation], AfterValidator(_once)]
 
 
 def parse_seeds(text: str) -> list[int]:
-    """``42-50`` or ``42,43`` (or both: ``1,5-7``) to a list of distinct seeds. Raises ValueError."""
+    """``42-50`` or ``42,43`` (or both: ``1,5-7``) to a list of distinct seeds. Raises
+    ValueError."""
     seeds: list[int] = []
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", part)
@@ -99,7 +120,9 @@ def parse_seeds(text: str) -> list[int]:
             raise fail(f"seeds '{text}' are not understood", "write 42-50 or 42,43")
         low, high = int(match[1]), int(match[2] or match[1])
         if high < low:
-            raise fail(f"seeds '{part.strip()}' run backwards", f"write {high}-{low}, not {low}-{high}")
+            raise fail(
+                f"seeds '{part.strip()}' run backwards", f"write {high}-{low}, not {low}-{high}"
+            )
         if high - low > 999:
             raise fail(f"seeds '{part.strip()}' are more than a thousand", "name fewer")
         seeds += range(low, high + 1)
@@ -156,13 +179,21 @@ class TaskSpec(Strict):
     """What `--tag` picks tasks by, such as clinical."""
     notes: list[str] = descriptive([])
     deviations: Deviations = descriptive([])
-    """What is otherwise than in the published protocol that scores are compared with; empty: nothing known."""
+    """What is otherwise than in the published protocol that scores are compared with; empty:
+    nothing known.
+    """
     counts: dict[str, dict[str, int]] = descriptive({})
-    """Counted facts per split (documents, mentions, a label's name: its support), checked by validation."""
+    """Counted facts per split (documents, mentions, a label's name: its support), checked by
+    validation.
+    """
     findings: dict[str, int] = descriptive({})
-    """Known findings of `biobench data verify`, by name, with their number; more than that is pointed out."""
+    """Known findings of `biobench data verify`, by name, with their number; more than that is
+    pointed out.
+    """
     counts_source: str | None = descriptive(None)
-    """Id of the source that `counts` were made on, where the others differ; null: they hold for every source."""
+    """Id of the source that `counts` were made on, where the others differ; null: they hold for
+    every source.
+    """
     published_as: str | None = descriptive(None)
     """Id under which published scores are comparable with this task; null: with none."""
     variant_of: str | None = descriptive(None)
@@ -184,21 +215,30 @@ class TaskSpec(Strict):
     @classmethod
     def _scale(cls, value: tuple[float, float] | None) -> tuple[float, float] | None:
         if value is not None and not value[0] < value[1]:
-            raise fail(f"scale {list(value)} does not rise", "lowest number first, as `scale: [0, 5]`")
+            raise fail(
+                f"scale {list(value)} does not rise", "lowest number first, as `scale: [0, 5]`"
+            )
         return value
 
     @model_validator(mode="after")
     def _sources_fit(self) -> TaskSpec:
         if (self.source is None) == (not self.sources):
-            raise fail("give either sources or source", "a list under `sources:` or one mapping under `source:`")
+            raise fail(
+                "give either sources or source",
+                "a list under `sources:` or one mapping under `source:`",
+            )
         sources_named(self.sources)
-        if any(s.reader is None for s in self.all_sources) and (self.sources or self.reader is None):
+        if any(s.reader is None for s in self.all_sources) and (
+            self.sources or self.reader is None
+        ):
             raise fail("a source has no reader", "add `reader: {format: ...}` to it")
         if self.sources and self.reader is not None:
             raise fail("`reader` does not go with several sources", "put a reader into each source")
         for source in self.all_sources:
             if isinstance(self.splits_of(source), SplitFoldFiles) != source.has_folds:
-                what = "no file of" if not source.has_folds else "without splits.fold_files, a file of"
+                what = (
+                    "no file of" if not source.has_folds else "without splits.fold_files, a file of"
+                )
                 hint = "write `{fold}` in place of the number, with `splits: {fold_files: 10}`"
                 raise fail(f"{what} source '{source.id}' names {{fold}}", hint)
         if self.access == "agreement" and (self.obtain is None or not self.obtain.needs):

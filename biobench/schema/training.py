@@ -14,23 +14,31 @@ class Protocol(Strict):
     """How documents meet the encoder's window."""
 
     max_length: int = Field(512, gt=7)
-    """Tokens, special tokens included; the effective window is the smaller of this and the model's own."""
+    """Tokens, special tokens included; the effective window is the smaller of this and the model's
+    own.
+    """
     long_documents: Literal["truncate", "stride"] = "truncate"
-    """stride: a longer document is read through overlapping windows, and what they say is merged."""
+    """stride: a longer document is read through overlapping windows, and what they say is merged.
+    """
     stride: int = Field(128, gt=0, json_schema_extra={"later": True})
     """Tokens that neighbouring windows share."""
     merge: Literal["max", "mean"] = later("max")
     """How the label scores of a document's windows become one."""
     pairs: Literal["shorten_longer", "shorten_text"] = later("shorten_longer")
-    """What is cut where a pair is longer than the window: the longer of the two texts, or the second alone."""
+    """What is cut where a pair is longer than the window: the longer of the two texts, or the
+    second alone.
+    """
 
 
 class Adapter(Strict):
-    """Small trained weights beside frozen ones, through `peft` (extra `adapters`); merged when the run ends."""
+    """Small trained weights beside frozen ones, through `peft` (extra `adapters`); merged when the
+    run ends.
+    """
 
     method: Literal["lora", "dora", "ia3"] = "lora"
-    """LoRA (Hu et al. 2022, arXiv:2106.09685), DoRA (Liu et al. 2024, arXiv:2402.09353), IA3 (Liu et al. 2022,
-    arXiv:2205.05638)."""
+    """LoRA (Hu et al. 2022, arXiv:2106.09685), DoRA (Liu et al. 2024, arXiv:2402.09353), IA3 (Liu
+    et al. 2022, arXiv:2205.05638).
+    """
     rank: int = Field(8, gt=0)
     """lora, dora: rank of the update."""
     alpha: float = Field(16.0, gt=0, allow_inf_nan=False)
@@ -38,13 +46,17 @@ class Adapter(Strict):
     dropout: float = Field(0.0, ge=0, lt=1)
     """lora, dora: on the adapter's input."""
     targets: Literal["attention", "linear"] | tuple[str, ...] = "attention"
-    """attention: every linear layer of an attention block; linear: every linear layer of the encoder; or the last
-    parts of the modules' names."""
+    """attention: every linear layer of an attention block; linear: every linear layer of the
+    encoder; or the last parts of the modules' names.
+    """
 
     @model_validator(mode="after")
     def _named(self) -> Adapter:
         if not self.targets:
-            raise fail("training.adapter.targets names no module", "use attention, linear, or names of modules")
+            raise fail(
+                "training.adapter.targets names no module",
+                "use attention, linear, or names of modules",
+            )
         return self
 
 
@@ -54,7 +66,9 @@ class Training(Strict):
     epochs: int | None = Field(None, gt=0)
     max_steps: int | None = Field(None, gt=0)
     learning_rate: float = Field(gt=0, allow_inf_nan=False)
-    head_learning_rate: float | None = Field(None, gt=0, allow_inf_nan=False, json_schema_extra={"later": True})
+    head_learning_rate: float | None = Field(
+        None, gt=0, allow_inf_nan=False, json_schema_extra={"later": True}
+    )
     """Peak rate of the head's own weights; null: that of the encoder."""
     batch_size: int = Field(16, gt=0)
     """Documents (sentences) per optimiser step, whatever the micro-batches."""
@@ -70,17 +84,24 @@ class Training(Strict):
     patience: int | None = Field(None, gt=0)
     """Stop after this many validations without a better score."""
     encoder: Literal["trained", "frozen"] = "trained"
-    """frozen: its states are computed once and a `probe` is trained on them; the recipe here is then not used."""
+    """frozen: its states are computed once and a `probe` is trained on them; the recipe here is
+    then not used.
+    """
     batching: Literal["random", "bucketed"] = "random"
-    """random: a batch is a uniform draw; its cost follows real tokens all the same. bucketed: batches of
-    similar length, drawn from windows of 50 batches."""
+    """random: a batch is a uniform draw; its cost follows real tokens all the same. bucketed:
+    batches of similar length, drawn from windows of 50 batches.
+    """
     positive_weights: Literal["none", "ratio"] = "none"
     """ratio (multi-label): per label, training documents without it / max(with it, 1)."""
     precision: Literal["auto", "bf16", "fp32"] = "auto"
     grid: tuple[float, ...] = later((0.4, 1.0, 2.0))
-    """--track tuned: what the rates are multiplied by, one whole run each; the best on validation is kept."""
+    """--track tuned: what the rates are multiplied by, one whole run each; the best on validation
+    is kept.
+    """
     train_fraction: float = Field(1.0, gt=0, le=1, json_schema_extra={"later": True})
-    """Share of the training documents, by one fixed shuffle: a smaller share is part of every larger one."""
+    """Share of the training documents, by one fixed shuffle: a smaller share is part of every
+    larger one.
+    """
     head_seed: int | None = Field(None, ge=0, json_schema_extra={"later": True})
     """Draws the head's initial weights; null: the run's seed."""
     order_seed: int | None = Field(None, ge=0, json_schema_extra={"later": True})
@@ -88,21 +109,34 @@ class Training(Strict):
     train_documents: int | None = Field(None, gt=0, json_schema_extra={"later": True})
     """Training documents at most, the first of the same shuffle; null: all."""
     validation_documents: int | None = Field(None, gt=0, json_schema_extra={"later": True})
-    """Validation documents at most, the first of the same shuffle; null: all. The test split is never cut."""
+    """Validation documents at most, the first of the same shuffle; null: all. The test split is
+    never cut.
+    """
 
     adapter: Adapter | None = later(None)
     """Train small weights beside the encoder's frozen ones."""
     top_layers: int | None = Field(None, ge=0, json_schema_extra={"later": True})
-    """Train this many layers at the encoder's end, and what follows them; those below and the embeddings stay."""
+    """Train this many layers at the encoder's end, and what follows them; those below and the
+    embeddings stay.
+    """
 
     @model_validator(mode="after")
     def _length(self) -> Training:
         if (self.epochs is None) == (self.max_steps is None):
-            raise fail("give either epochs or max_steps, not both and not neither", "for example `epochs: 20`")
+            raise fail(
+                "give either epochs or max_steps, not both and not neither",
+                "for example `epochs: 20`",
+            )
         if not self.grid or min(self.grid) <= 0 or len(set(self.grid)) < len(self.grid):
-            raise fail("training.grid must be distinct positive factors", "for example `grid: [0.4, 1.0, 2.0]`")
+            raise fail(
+                "training.grid must be distinct positive factors",
+                "for example `grid: [0.4, 1.0, 2.0]`",
+            )
         if isinstance(self.evaluate_every, int) and self.evaluate_every < 1:
-            raise fail("evaluate_every must be 'epoch' or at least 1 step", "for example `evaluate_every: 500`")
+            raise fail(
+                "evaluate_every must be 'epoch' or at least 1 step",
+                "for example `evaluate_every: 500`",
+            )
         if self.adapter is not None and self.top_layers is not None:
             raise fail("training.adapter freezes the encoder", "leave top_layers out")
         return self
@@ -112,8 +146,10 @@ class SpanOptions(Strict):
     """What stands between the encoder's states and spans that may nest (head.span)."""
 
     variant: Literal["crf_biaffine", "biaffine"] = "crf_biaffine"
-    """crf_biaffine: gated BiLSTM, a tagger per type trained by its likelihood, a biaffine scorer over all spans.
-    biaffine: the scorer alone, on the encoder's states."""
+    """crf_biaffine: gated BiLSTM, a tagger per type trained by its likelihood, a biaffine scorer
+    over all spans.
+    biaffine: the scorer alone, on the encoder's states.
+    """
     layers: int = Field(3, ge=1, le=8)
     """BiLSTM layers (not in `biaffine`)."""
     width: int = Field(400, ge=2, multiple_of=2)
@@ -132,7 +168,9 @@ class Head(Strict):
     kind: Literal["token", "sequence", "span"]
     pooling: Literal["cls", "mean", "first", "none"] = "cls"
     """sequence: first token, or mean over tokens.
-    span: a word's first sub-token (the default there), the mean of its sub-tokens, or none (sub-tokens)."""
+    span: a word's first sub-token (the default there), the mean of its sub-tokens, or none
+    (sub-tokens).
+    """
     dropout: float = Field(0.1, ge=0, lt=1)
     """Default 0.4 for span heads."""
     threshold: float | Literal["tuned"] = 0.5
@@ -140,8 +178,9 @@ class Head(Strict):
     fallback: Literal["none", "top1"] = "none"
     """multi-label: what to predict when no label passes the threshold."""
     choice: Literal["sets", "options"] = later("sets")
-    """multiple_choice: one output for each set of right options, of which the highest is taken; or one for each
-    option, right above one half, the highest where none is."""
+    """multiple_choice: one output for each set of right options, of which the highest is taken; or
+    one for each option, right above one half, the highest where none is.
+    """
     span: SpanOptions | None = later(None)
     """Options of a span head; none elsewhere."""
 
@@ -155,9 +194,17 @@ class Head(Strict):
 
     @model_validator(mode="after")
     def _options_fit(self) -> Head:
-        allowed = {"token": ("cls",), "sequence": ("cls", "mean"), "span": ("first", "mean", "none")}
+        allowed = {
+            "token": ("cls",),
+            "sequence": ("cls", "mean"),
+            "span": ("first", "mean", "none"),
+        }
         if self.pooling not in allowed[self.kind]:
-            known = "leave it out" if self.kind == "token" else "use one of " + ", ".join(allowed[self.kind])
+            known = (
+                "leave it out"
+                if self.kind == "token"
+                else "use one of " + ", ".join(allowed[self.kind])
+            )
             raise fail(f"head.pooling '{self.pooling}' does not fit a {self.kind} head", known)
         if self.kind != "span" and self.span is not None:
             raise fail(f"head.span does not fit a {self.kind} head", "leave it out")
@@ -168,12 +215,16 @@ class Probe(Strict):
     """How a frozen encoder's states become an answer. Used with `training.encoder: frozen`."""
 
     kind: Literal["mlp", "linear", "similarity"] = "mlp"
-    """mlp: dropout, linear, GELU, dropout, linear. linear: dropout, linear. similarity: the cosine of a pair's pooled
-    states stands for its number, and no document is learned from; of `synonyms` it ranks the names of training."""
+    """mlp: dropout, linear, GELU, dropout, linear. linear: dropout, linear. similarity: the cosine
+    of a pair's pooled states stands for its number, and no document is learned from; of `synonyms`
+    it ranks the names of training.
+    """
     pooling: Literal["cls", "mean", "attention"] = "attention"
-    """cls: the first token's state. mean: of all tokens. attention: learned weights over the first token and the
-    means of at most `segments` equal pieces of the sequence, which is what is kept in memory. Token tasks have
-    nothing to pool: each word's answer comes from the state of its first sub-token."""
+    """cls: the first token's state. mean: of all tokens. attention: learned weights over the first
+    token and the means of at most `segments` equal pieces of the sequence, which is what is kept in
+    memory. Token tasks have nothing to pool: each word's answer comes from the state of its first
+    sub-token.
+    """
     segments: int = Field(32, ge=1, le=512)
     hidden: int | None = Field(None, gt=0)
     """Width of the hidden layer; null: the encoder's."""
@@ -189,14 +240,23 @@ class Probe(Strict):
     @field_validator("learning_rates")
     @classmethod
     def _rates(cls, value: list[float]) -> list[float]:
-        if not value or len(set(value)) < len(value) or not all(0 < rate < float("inf") for rate in value):
-            raise fail("learning_rates must be distinct positive numbers", "for example [1e-4, 1e-3]")
+        if (
+            not value
+            or len(set(value)) < len(value)
+            or not all(0 < rate < float("inf") for rate in value)
+        ):
+            raise fail(
+                "learning_rates must be distinct positive numbers", "for example [1e-4, 1e-3]"
+            )
         return value
 
     @model_validator(mode="after")
     def _pooled(self) -> Probe:
         if not self.trained and self.pooling == "attention":
-            raise fail(f"pooling 'attention' is learned, and {self.kind} learns nothing", "use `pooling: mean`")
+            raise fail(
+                f"pooling 'attention' is learned, and {self.kind} learns nothing",
+                "use `pooling: mean`",
+            )
         return self
 
     @property

@@ -1,9 +1,9 @@
 """YAML 1.2 core scalars with the line of everything, and nothing that YAML can do beyond data.
 
-Parsing stops at PyYAML's node graph; scalars are resolved here by the YAML 1.2 core schema (section 10.3.2
-of the YAML 1.2.2 specification): ``5e-5`` is a number, ``no`` is text. Plain scalars that are not text keep
-their written form, so that a field which wants text (a label, a code) gets it as written. Anchors, aliases
-and tags are refused: a spec is read by people.
+Parsing stops at PyYAML's node graph; scalars are resolved here by the YAML 1.2 core schema (section
+10.3.2 of the YAML 1.2.2 specification): ``5e-5`` is a number, ``no`` is text. Plain scalars that
+are not text keep their written form, so that a field which wants text (a label, a code) gets it as
+written. Anchors, aliases and tags are refused: a spec is read by people.
 """
 
 from __future__ import annotations
@@ -19,8 +19,12 @@ from biobench.errors import SpecError
 
 _NULL = re.compile(r"|~|null|Null|NULL")
 _BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
-_INT = re.compile(r"[-+]?[0-9]{1,4000}|0o[0-7]+|0x[0-9a-fA-F]+")  # Python refuses to read longer decimals
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_INT = re.compile(
+    r"[-+]?[0-9]{1,4000}|0o[0-7]+|0x[0-9a-fA-F]+"
+)  # Python refuses to read longer decimals
+_FLOAT = re.compile(
+    r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
+)
 
 DEEPEST = 50
 """Lists and mappings that lie in one another in a document; ours have under ten."""
@@ -38,14 +42,17 @@ class Scalar:
 
 @dataclass(slots=True)
 class LocatedYaml:
-    """A parsed document: plain data (dict, list, str, Scalar) and the line (1-based) of each path."""
+    """A parsed document: plain data (dict, list, str, Scalar) and the line (1-based) of each
+    path."""
 
     data: Any
     lines: dict[Path_, int] = field(default_factory=dict)
     file: str | None = None
 
     def line_of(self, path: Path_) -> int | None:
-        """Line of the deepest part of `path` that the document has; steps it does not know are skipped."""
+        """Line of the deepest part of `path` that the document has; steps it does not know are
+        skipped.
+        """
         at: Path_ = ()
         for step in path:
             if (*at, step) in self.lines:
@@ -75,7 +82,9 @@ class _Nodes(yaml.BaseLoader):
         self.file, self.depth = file, 0
 
     def fail(self, what: str, hint: str, mark: yaml.Mark | None) -> SpecError:
-        return SpecError(what, hint=hint, file=self.file, line=None if mark is None else mark.line + 1)
+        return SpecError(
+            what, hint=hint, file=self.file, line=None if mark is None else mark.line + 1
+        )
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         event = self.peek_event()  # type: ignore[no-untyped-call]
@@ -113,7 +122,9 @@ def _build(node: yaml.Node, path: Path_, lines: dict[Path_, int], loader: _Nodes
 
 
 def parse(text: str, file: str | Path | None = None) -> LocatedYaml:
-    """Parse one YAML document. Raises SpecError with file and line on anything that is not plain data."""
+    """Parse one YAML document. Raises SpecError with file and line on anything that is not plain
+    data.
+    """
     name = None if file is None else str(file)
     try:
         loader = _Nodes(text, name)
@@ -121,7 +132,11 @@ def parse(text: str, file: str | Path | None = None) -> LocatedYaml:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = error.problem or error.context or "not valid YAML"
-        hint = "indent with spaces, never tabs" if "\\t" in problem else "check indentation, quotes and colons"
+        hint = (
+            "indent with spaces, never tabs"
+            if "\\t" in problem
+            else "check indentation, quotes and colons"
+        )
         line = None if mark is None else mark.line + 1
         raise SpecError(f"not valid YAML: {problem}", hint=hint, file=name, line=line) from None
     except yaml.reader.ReaderError as error:
@@ -130,27 +145,37 @@ def parse(text: str, file: str | Path | None = None) -> LocatedYaml:
         what = f"character {sign!r} is not allowed in YAML"
         raise SpecError(what, hint="remove the control character", file=name, line=line) from None
     if node is None:
-        raise SpecError("the file is empty", hint="see `biobench tasks new` for a scaffold", file=name)
+        raise SpecError(
+            "the file is empty", hint="see `biobench tasks new` for a scaffold", file=name
+        )
     lines: dict[Path_, int] = {}
     return LocatedYaml(_build(node, (), lines, loader), lines, name)
 
 
 def read_text(path: Path) -> str:
-    """Text of a UTF-8 file. Raises SpecError naming the line of the first byte that is not UTF-8."""
+    """Text of a UTF-8 file. Raises SpecError naming the line of the first byte that is not
+    UTF-8."""
     try:
         raw = path.read_bytes()
     except IsADirectoryError:
-        raise SpecError("is a folder, not a YAML file", hint="give the file's path", file=path) from None
+        raise SpecError(
+            "is a folder, not a YAML file", hint="give the file's path", file=path
+        ) from None
     except OSError as error:
         raise SpecError(
-            f"cannot be read: {error.strerror or error}", hint="check the path and its permissions", file=path
+            f"cannot be read: {error.strerror or error}",
+            hint="check the path and its permissions",
+            file=path,
         ) from None
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise SpecError(
-            f"byte 0x{raw[error.start]:02x} is not UTF-8", hint="save the file as UTF-8", file=path, line=line
+            f"byte 0x{raw[error.start]:02x} is not UTF-8",
+            hint="save the file as UTF-8",
+            file=path,
+            line=line,
         ) from None
 
 

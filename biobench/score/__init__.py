@@ -1,7 +1,8 @@
 """Scores from predictions and gold, by the contract of docs/results.md. Free of torch.
 
-`compute` gives every average of one run; `counts` gives the per-group counts from which any average can be
-recomputed, for the bootstrap; `scored` fills a record's scores; `rescore` recomputes those of a whole store.
+`compute` gives every average of one run; `counts` gives the per-group counts from which any average
+can be recomputed, for the bootstrap; `scored` fills a record's scores; `rescore` recomputes those
+of a whole store.
 """
 
 from biobench.score.averages import Scores

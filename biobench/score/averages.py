@@ -21,7 +21,9 @@ AVERAGES: dict[str, Average] = {
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """values: name -> fraction (0-1). per_label: label -> precision, recall, f1, support, predicted, tp."""
+    """values: name -> fraction (0-1). per_label: label -> precision, recall, f1, support,
+    predicted, tp.
+    """
 
     values: dict[str, float]
     per_label: dict[str, dict[str, float]]
@@ -30,16 +32,20 @@ class Scores:
 def f1_averages(summed: GroupCounts, gold_labels: Sequence[str]) -> dict[str, float]:
     """macro_f1, macro_f1_all, micro_f1, weighted_f1, and pooled precision and recall.
 
-    summed: counts of all documents together, in one row. macro_f1 is taken over `gold_labels`, the labels with gold in
-    the full test split. The formula is the statistics' own, so a bootstrap draw of all documents gives these very
-    numbers.
+    summed: counts of all documents together, in one row. macro_f1 is taken over `gold_labels`, the
+    labels with gold in the full test split. The formula is the statistics' own, so a bootstrap draw
+    of all documents gives these very numbers.
     """
     wanted = set(gold_labels)
     unknown = wanted - set(summed.labels)
     if unknown:
-        raise ScoreError(f"gold label '{min(unknown)}' is not one of the task's", hint="check the label set")
+        raise ScoreError(
+            f"gold label '{min(unknown)}' is not one of the task's", hint="check the label set"
+        )
     if not gold_labels:
-        raise ScoreError("no label has gold in the test split", hint="macro F1 is undefined; check the split")
+        raise ScoreError(
+            "no label has gold in the test split", hint="macro F1 is undefined; check the split"
+        )
     evaluated = np.array([label in wanted for label in summed.labels])
     (tp,), (fp,), (fn,) = summed.tp, summed.fp, summed.fn
     values = {
@@ -54,16 +60,23 @@ def f1_averages(summed: GroupCounts, gold_labels: Sequence[str]) -> dict[str, fl
 def micro_without(summed: GroupCounts, negative: str) -> float:
     """Micro F1 over all labels but `negative`."""
     if negative not in summed.labels:
-        raise ScoreError(f"negative label '{negative}' is not one of the task's", hint="check metric.negative_label")
+        raise ScoreError(
+            f"negative label '{negative}' is not one of the task's",
+            hint="check metric.negative_label",
+        )
     keep = np.array([label != negative for label in summed.labels])
     tp, fp, fn = (int(x[:, keep].sum()) for x in (summed.tp, summed.fp, summed.fn))
     return ratio(2 * tp, 2 * tp + fp + fn)
 
 
 def per_label(summed: GroupCounts) -> dict[str, dict[str, float]]:
-    """Per label precision, recall, f1 (0 where undefined), support (gold), predicted and tp (counts)."""
+    """Per label precision, recall, f1 (0 where undefined), support (gold), predicted and tp
+    (counts).
+    """
     result = {}
-    for label, (a, b, c) in zip(summed.labels, np.vstack([summed.tp, summed.fp, summed.fn]).T.tolist(), strict=True):
+    for label, (a, b, c) in zip(
+        summed.labels, np.vstack([summed.tp, summed.fp, summed.fn]).T.tolist(), strict=True
+    ):
         result[label] = {
             "precision": ratio(a, a + b),
             "recall": ratio(a, a + c),

@@ -25,28 +25,36 @@ def compute(
 ) -> Scores:
     """Every average of docs/results.md, as fractions, and the per-label table.
 
-    All types: macro_f1 (over `gold_labels`, the labels with gold in the full test split), macro_f1_all (over
-    all labels), micro_f1, weighted_f1, micro_precision, micro_recall. Each kind of task adds its own
-    (`biobench/kinds/`); single-label kinds with a negative label micro_f1_positive. Kinds without F1 have their own
-    scores alone, and no label has a row. scale: lowest and highest number of a numeric task.
-    Raises ScoreError where gold and predictions do not fit together, or nothing is to be scored.
+    All types: macro_f1 (over `gold_labels`, the labels with gold in the full test split),
+    macro_f1_all (over all labels), micro_f1, weighted_f1, micro_precision, micro_recall. Each kind
+    of task adds its own (`biobench/kinds/`); single-label kinds with a negative label
+    micro_f1_positive. Kinds without F1 have their own scores alone, and no label has a row. scale:
+    lowest and highest number of a numeric task. Raises ScoreError where gold and predictions do not
+    fit together, or nothing is to be scored.
     """
     if not gold:
         raise ScoreError("there is no document to score", hint="check the test split")
     kind = get_kind(type)
 
     def sums(match: Match) -> GroupCounts:
-        return counts(type=type, labels=labels, gold=gold, predictions=predictions, by="nothing", match=match)
+        return counts(
+            type=type, labels=labels, gold=gold, predictions=predictions, by="nothing", match=match
+        )
 
     prediction_of = {p.document: p for p in predictions}
     if kind.numeric and scale is None:
-        raise ScoreError("the scale of the numbers is not known", hint="the record's protocol names it; repeat the run")
+        raise ScoreError(
+            "the scale of the numbers is not known",
+            hint="the record's protocol names it; repeat the run",
+        )
     if not kind.counted:
         fit_together(kind, gold, predictions, labels)
         return Scores(kind.extra_scores(Answered(labels, gold, prediction_of, dict, scale)), {})
     exact = sums("exact")
     values = f1_averages(exact, gold_labels)
-    answered = Answered(labels, gold, prediction_of, lambda: f1_averages(sums("partial"), gold_labels))
+    answered = Answered(
+        labels, gold, prediction_of, lambda: f1_averages(sums("partial"), gold_labels)
+    )
     values |= kind.extra_scores(answered)
     if kind.single and negative_label is not None:
         values["micro_f1_positive"] = micro_without(exact, negative_label)
@@ -57,7 +65,9 @@ def compute(
     return Scores(values, per_label(exact))
 
 
-def score_task(spec: TaskSpec, data: TaskData, gold: Sequence[Document], predictions: Sequence[Prediction]) -> Scores:
+def score_task(
+    spec: TaskSpec, data: TaskData, gold: Sequence[Document], predictions: Sequence[Prediction]
+) -> Scores:
     """All averages of predictions for `gold`, documents of a task; see `compute`."""
     return compute(
         type=spec.type,
@@ -70,7 +80,9 @@ def score_task(spec: TaskSpec, data: TaskData, gold: Sequence[Document], predict
     )
 
 
-def scored(record: RunRecord, gold: Sequence[Document], predictions: Sequence[Prediction]) -> RunRecord:
+def scored(
+    record: RunRecord, gold: Sequence[Document], predictions: Sequence[Prediction]
+) -> RunRecord:
     """`record` with `scores` and `per_label` computed from these predictions."""
     task = record.task
     scores = compute(

@@ -1,4 +1,6 @@
-"""True positives, false positives and false negatives of predictions, per group of documents and label."""
+"""True positives, false positives and false negatives of predictions, per group of documents and
+label.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,16 @@ Match = Literal["exact", "partial"]
 
 
 class ScoreError(BioBenchError):
-    """Gold and predictions do not fit together: unknown or repeated documents, labels outside the set."""
+    """Gold and predictions do not fit together: unknown or repeated documents, labels outside the
+    set.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class GroupCounts:
-    """Counts of one run. tp, fp, fn: (groups, labels); `groups` and `labels` name the rows and columns."""
+    """Counts of one run. tp, fp, fn: (groups, labels); `groups` and `labels` name the rows and
+    columns.
+    """
 
     groups: tuple[str, ...]
     labels: tuple[str, ...]
@@ -44,11 +50,12 @@ def counts(
     by: Literal["group", "document", "nothing"] = "group",
     match: Match = "exact",
 ) -> GroupCounts:
-    """Counts per group (or document, or of all together), rows sorted by id, columns in the order of `labels`.
+    """Counts per group (or document, or of all together), rows sorted by id, columns in the order
+    of `labels`.
 
-    NER: gold and predicted spans are sets; `partial` wants the same label and any overlap, each span
-    matched at most once. Classification: a label is what is counted. A document without a prediction has
-    all its gold missed. Raises ScoreError where the two sides do not fit together.
+    NER: gold and predicted spans are sets; `partial` wants the same label and any overlap, each
+    span matched at most once. Classification: a label is what is counted. A document without a
+    prediction has all its gold missed. Raises ScoreError where the two sides do not fit together.
     """
     column = {label: i for i, label in enumerate(labels)}
     kind = get_kind(type)
@@ -63,7 +70,11 @@ def counts(
             continue
         true = kind.items(document)
         predicted = set() if prediction is None else kind.items(prediction)
-        for counted, items in ((tp, true & predicted), (fp, predicted - true), (fn, true - predicted)):
+        for counted, items in (
+            (tp, true & predicted),
+            (fp, predicted - true),
+            (fn, true - predicted),
+        ):
             for item in items:
                 counted[at, column[item[0]]] += 1
     return GroupCounts(tuple(row), tuple(labels), tp, fp, fn)
@@ -95,11 +106,18 @@ def _count_partial(
 
 
 def shares(
-    *, type: str, metric: str, labels: Sequence[str], gold: Sequence[Document], predictions: Sequence[Prediction]
+    *,
+    type: str,
+    metric: str,
+    labels: Sequence[str],
+    gold: Sequence[Document],
+    predictions: Sequence[Prediction],
 ) -> GroupCounts | None:
-    """A mean over documents (`Kind.share`) as counts of one column, whose micro F1 it is; None where it is none.
+    """A mean over documents (`Kind.share`) as counts of one column, whose micro F1 it is; None
+    where it is none.
 
-    What a document reaches is tp; what it misses stands in fp and fn, so that its gold is the same in every run.
+    What a document reaches is tp; what it misses stands in fp and fn, so that its gold is the same
+    in every run.
     """
     kind = get_kind(type)
     prediction_of = fit_together(kind, gold, predictions, labels)
@@ -118,18 +136,26 @@ def shares(
 def fit_together(
     kind: Kind, gold: Sequence[Document], predictions: Sequence[Prediction], labels: Sequence[str]
 ) -> dict[str, Prediction]:
-    """Predictions by document id. Raises ScoreError where gold and predictions do not fit together."""
+    """Predictions by document id. Raises ScoreError where gold and predictions do not fit
+    together."""
     column = {label: i for i, label in enumerate(labels)}
     known = {d.id for d in gold}
     if len(known) < len(gold):
         ids = [d.id for d in gold]
         twice = next(i for i in ids if ids.count(i) > 1)
-        raise ScoreError(f"gold holds document '{twice}' twice", hint="document ids are unique in a task")
+        raise ScoreError(
+            f"gold holds document '{twice}' twice", hint="document ids are unique in a task"
+        )
     for document in gold:
         if not kind.numeric:
-            _check_labels(document.id, "gold", [*document.labels, *(s.label for s in document.spans)], column)
+            _check_labels(
+                document.id, "gold", [*document.labels, *(s.label for s in document.spans)], column
+            )
         if kind.single and len(document.labels) != 1:
-            what = f"document '{document.id}' has {len(document.labels)} gold labels in a single-label task"
+            what = (
+                f"document '{document.id}' has {len(document.labels)} gold labels in a "
+                f"single-label task"
+            )
             raise ScoreError(what, hint="each document needs exactly one")
     prediction_of: dict[str, Prediction] = {}
     for prediction in predictions:
@@ -138,17 +164,28 @@ def fit_together(
             what = f"a prediction names document '{name}', which the gold does not have"
             raise ScoreError(what, hint="score predictions against the data they were made on")
         if name in prediction_of:
-            raise ScoreError(f"document '{name}' is predicted twice", hint="keep one prediction a document")
+            raise ScoreError(
+                f"document '{name}' is predicted twice", hint="keep one prediction a document"
+            )
         if kind.numeric:
             _check_number(prediction)
         else:
-            _check_labels(name, "prediction", [*prediction.labels, *(s.label for s in prediction.spans)], column)
+            _check_labels(
+                name,
+                "prediction",
+                [*prediction.labels, *(s.label for s in prediction.spans)],
+                column,
+            )
         if kind.single and len(prediction.labels) > 1:
-            what = f"document '{name}' is given {len(prediction.labels)} labels in a single-label task"
+            what = (
+                f"document '{name}' is given {len(prediction.labels)} labels in a single-label task"
+            )
             raise ScoreError(what, hint="predict one label")
         for span in prediction.spans:
             if not 0 <= span.start < span.end:
-                what = f"document '{name}': predicted span {span.start}-{span.end} holds no character"
+                what = (
+                    f"document '{name}': predicted span {span.start}-{span.end} holds no character"
+                )
                 raise ScoreError(what, hint="spans are characters [start, end) with start < end")
         prediction_of[name] = prediction
     return prediction_of
@@ -157,7 +194,9 @@ def fit_together(
 def _check_number(prediction: Prediction) -> None:
     """Raises ScoreError where a prediction of a numeric kind is not one finite number."""
     try:
-        right = len(prediction.label_scores) + len(prediction.labels) == 1 and np.isfinite(number_of(prediction))
+        right = len(prediction.label_scores) + len(prediction.labels) == 1 and np.isfinite(
+            number_of(prediction)
+        )
     except ValueError:
         right = False
     if not right:
@@ -177,10 +216,12 @@ Offsets = tuple[int, int]
 
 
 def overlap_matches(gold: Sequence[Offsets], predicted: Sequence[Offsets]) -> int:
-    """Size of a maximum matching between two span sets, an edge being at least one shared character.
+    """Size of a maximum matching between two span sets, an edge being at least one shared
+    character.
 
-    Maximum, not first come first served: with nested or long spans the order in which a greedy pairing
-    looks at them changes its result, and a score must not depend on order. Hopcroft-Karp (scipy).
+    Maximum, not first come first served: with nested or long spans the order in which a greedy
+    pairing looks at them changes its result, and a score must not depend on order. Hopcroft-Karp
+    (scipy).
     """
     if not gold or not predicted:
         return 0
@@ -191,7 +232,8 @@ def overlap_matches(gold: Sequence[Offsets], predicted: Sequence[Offsets]) -> in
     degrees = touches.sum(axis=0)
     if degrees.max() <= 1 and touches.sum(axis=1).max() <= 1:
         return int(degrees.sum())
-    # named in full: most scores need no such graph, and importing this part of scipy takes longer than they do
+    # named in full: most scores need no such graph, and importing this part of scipy takes longer
+    # than they do
     edges = scipy.sparse.csr_matrix(touches.astype(np.int8))
     matching = scipy.sparse.csgraph.maximum_bipartite_matching(edges, perm_type="column")
     return int((matching >= 0).sum())

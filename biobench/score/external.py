@@ -1,7 +1,9 @@
-"""Predictions that were made elsewhere, read from a file in the documented format and checked against the task.
+"""Predictions that were made elsewhere, read from a file in the documented format and checked
+against the task.
 
-The format (docs/running.md): JSON Lines, one object a test document, in any order; or the parquet file that a run
-stores. Nothing is filled in or dropped: what does not fit the task is refused with its line.
+The format (docs/running.md): JSON Lines, one object a test document, in any order; or the parquet
+file that a run stores. Nothing is filled in or dropped: what does not fit the task is refused with
+its line.
 """
 
 from __future__ import annotations
@@ -21,13 +23,17 @@ from biobench.schema.document import Document, Prediction, Span
 from biobench.schema.strict import FieldError, Fraction, Strict, suggest
 from biobench.store.tables import from_parquet
 
-FORMAT = 'one JSON object a line: {"document": ID, "labels": [...]} or {"document": ID, "spans": [{"start": 0, ...}]}'
+FORMAT = (
+    'one JSON object a line: {"document": ID, "labels": [...]} or {"document": ID, "spans": '
+    '[{"start": 0, ...}]}'
+)
 
 
 class Expected:
     """What the predictions must fit.
 
-    documents: the split that is scored. decode: how tags become spans. scale: ends of a number's scale.
+    documents: the split that is scored. decode: how tags become spans. scale: ends of a number's
+    scale.
     redact: no message names a document or quotes its text (data under an agreement).
     """
 
@@ -71,16 +77,22 @@ class _Value(Strict):
 
 
 def read_predictions(path: Path, expected: Expected) -> list[Prediction]:
-    """One prediction for each expected document, in their order. Raises DataFormatError with file and line."""
+    """One prediction for each expected document, in their order. Raises DataFormatError with file
+    and line.
+    """
     try:
         content = path.read_bytes()
     except OSError as error:
         what = f"cannot be read: {error.strerror or error}"
-        raise DataFormatError(what, hint="give a file of predictions with --predictions", file=path) from error
+        raise DataFormatError(
+            what, hint="give a file of predictions with --predictions", file=path
+        ) from error
     known: dict[str, tuple[int, Prediction]] = {}
     stored = content.startswith(b"PAR1")
     rows: Sequence[Any] = (
-        from_parquet(content, path)[1] if stored else content.removeprefix(codecs.BOM_UTF8).split(b"\n")
+        from_parquet(content, path)[1]
+        if stored
+        else content.removeprefix(codecs.BOM_UTF8).split(b"\n")
     )
     for number, row in enumerate(rows, start=1):
         if not stored and not row.strip():
@@ -106,7 +118,9 @@ def read_predictions(path: Path, expected: Expected) -> list[Prediction]:
 
 
 def documents_for_prediction(documents: Sequence[Document]) -> Iterator[str]:
-    """JSON lines of what a system may see of each document: id, text, the query before it, its tokens; no gold."""
+    """JSON lines of what a system may see of each document: id, text, the query before it, its
+    tokens; no gold.
+    """
     for d in documents:
         row: dict[str, Any] = {"document": d.id, "text": d.text}
         if d.query:
@@ -128,11 +142,16 @@ def _parsed(line: bytes, expected: Expected) -> Prediction:
         if not detail["loc"]:
             raise FieldError("is not a JSON object in UTF-8", FORMAT) from None
         place = ".".join(map(str, detail["loc"]))
-        raise FieldError(f"{place}: {detail['msg'].lower()}, got {repr(detail['input'])[:60]}", FORMAT) from None
+        raise FieldError(
+            f"{place}: {detail['msg'].lower()}, got {repr(detail['input'])[:60]}", FORMAT
+        ) from None
     if isinstance(row, _Value):
         low, high = expected.scale or (row.value, row.value)
         if not low <= row.value <= high:
-            raise FieldError(f"value {row.value:g} is outside the scale", f"the task's scale is {low:g} to {high:g}")
+            raise FieldError(
+                f"value {row.value:g} is outside the scale",
+                f"the task's scale is {low:g} to {high:g}",
+            )
         return Prediction(row.document, label_scores=(row.value,))
     if isinstance(row, _Labels):
         scores = row.label_scores or dict[str, float]()
@@ -141,7 +160,9 @@ def _parsed(line: bytes, expected: Expected) -> Prediction:
             raise FieldError(what, "score every label, or leave 'label_scores' out")
         in_order = tuple(scores[label] for label in expected.labels) if scores else ()
         return Prediction(row.document, labels=tuple(row.labels), label_scores=in_order)
-    if (row.spans is None) == (row.tags is None) or (row.tags is not None and not expected.kind.tagged):
+    if (row.spans is None) == (row.tags is None) or (
+        row.tags is not None and not expected.kind.tagged
+    ):
         tags = " or a list 'tags', one of the two" if expected.kind.tagged else ""
         raise FieldError(f"needs a list 'spans'{tags}", FORMAT)
     if row.tags is not None:
@@ -151,7 +172,9 @@ def _parsed(line: bytes, expected: Expected) -> Prediction:
         spans.setdefault(Span(mention.start, mention.end, mention.label), mention.score)
     scored = tuple(score for score in spans.values() if score is not None)
     if scored and len(scored) < len(spans):
-        raise FieldError("gives a score to some of its spans only", "give every span a score, or none")
+        raise FieldError(
+            "gives a score to some of its spans only", "give every span a score, or none"
+        )
     return Prediction(row.document, spans=tuple(spans), span_scores=scored)
 
 
@@ -183,7 +206,9 @@ def _check(prediction: Prediction, expected: Expected) -> None:
     kind, length = expected.kind, len(_document(prediction.document, expected).text)
     for label in (*(span.label for span in prediction.spans), *prediction.labels):
         if label not in expected.labels and not kind.numeric:
-            raise FieldError(f"'{label}' is not a label of the task", suggest(label, expected.labels))
+            raise FieldError(
+                f"'{label}' is not a label of the task", suggest(label, expected.labels)
+            )
     for span in prediction.spans:
         if not 0 <= span.start < span.end <= length:
             what = f"span {span.start}-{span.end} leaves the text of {length} characters"

@@ -1,4 +1,5 @@
-"""Accuracy of the needle runs of several seeds by length, position and template, with its interval."""
+"""Accuracy of the needle runs of several seeds by length, position and template, with its
+interval."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from biobench.schema.needle import Key, cell_of, keys_of
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Accuracy (0-1) over a slice, its interval, documents, and the independent groups among them."""
+    """Accuracy (0-1) over a slice, its interval, documents, and the independent groups among
+    them."""
 
     mean: float
     low: float
@@ -26,15 +28,19 @@ class Share:
 def grid(
     gold: Sequence[Document], runs: Sequence[Sequence[Prediction]], level: float = 0.95
 ) -> tuple[dict[Key, Share], dict[str, float]]:
-    """(slice to share, document to the share of seeds that got it right) over the runs of several seeds.
+    """(slice to share, document to the share of seeds that got it right) over the runs of several
+    seeds.
 
-    The interval is for other documents of the same kind: Wilson's, with as many independent observations as
-    the spread between groups (pairs that share a haystack) leaves, so seeds add no documents. level: of the whole
-    and of each length, which are asked in order; positions, templates and the cells of length and position have
-    it together each, by Bonferroni's correction for their number.
+    The interval is for other documents of the same kind: Wilson's, with as many independent
+    observations as the spread between groups (pairs that share a haystack) leaves, so seeds add no
+    documents. level: of the whole and of each length, which are asked in order; positions,
+    templates and the cells of length and position have it together each, by Bonferroni's correction
+    for their number.
     """
     labels_of = [{p.document: p.labels for p in run} for run in runs]
-    hits = {d.id: sum(run.get(d.id) == d.labels for run in labels_of) / len(labels_of) for d in gold}
+    hits = {
+        d.id: sum(run.get(d.id) == d.labels for run in labels_of) / len(labels_of) for d in gold
+    }
     members: dict[Key, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for document in gold:
         cell = cell_of(document.id)
@@ -42,13 +48,20 @@ def grid(
             for key in keys_of(cell):
                 members[key][document.group].append(hits[document.id])
     counts = Counter(_family(key) for key in members)
-    return {key: _share(groups, 1 - (1 - level) / counts[_family(key)]) for key, groups in members.items()}, hits
+    return {
+        key: _share(groups, 1 - (1 - level) / counts[_family(key)])
+        for key, groups in members.items()
+    }, hits
 
 
 def _family(key: Key) -> object:
     """Slices that are looked over together; those asked one by one are each their own."""
     length, position, template = key
-    return key if position is None and template is None else (length is None, position is None, template is None)
+    return (
+        key
+        if position is None and template is None
+        else (length is None, position is None, template is None)
+    )
 
 
 def _share(groups: Mapping[str, Sequence[float]], level: float) -> Share:
@@ -59,7 +72,8 @@ def _share(groups: Mapping[str, Sequence[float]], level: float) -> Share:
     residual = math.fsum((sum(values) - mean * len(values)) ** 2 for values in groups.values())
     variance = residual * count / max(count - 1, 1) / total**2
     independent = mean * (1 - mean) / variance if variance > 0 else float(total)
-    # Where everything is right (or the spread is chance's gift) there are no more observations than documents.
+    # Where everything is right (or the spread is chance's gift) there are no more observations than
+    # documents.
     low, high = wilson(mean, min(independent, float(total)), level)
     return Share(mean, low, high, total, count)
 
@@ -69,5 +83,9 @@ def wilson(share: float, observations: float, level: float = 0.95) -> tuple[floa
     z = NormalDist().inv_cdf((1 + level) / 2)
     squared = z**2 / observations
     middle = (share + squared / 2) / (1 + squared)
-    half = z / (1 + squared) * math.sqrt(share * (1 - share) / observations + squared / (4 * observations))
+    half = (
+        z
+        / (1 + squared)
+        * math.sqrt(share * (1 - share) / observations + squared / (4 * observations))
+    )
     return max(0.0, middle - half), min(1.0, middle + half)

@@ -1,8 +1,9 @@
 """Calibration and threshold-free measures from stored scores.
 
-ECE: expected calibration error over 15 equal bins of confidence (Guo et al. 2017, arXiv:1706.04599). Brier: mean
-squared distance of the probabilities from the truth (Brier 1950); summed over the labels where they exclude each
-other. AUROC and AUPRC (average precision): scikit-learn's, the mean over the labels that have both cases.
+ECE: expected calibration error over 15 equal bins of confidence (Guo et al. 2017,
+arXiv:1706.04599). Brier: mean squared distance of the probabilities from the truth (Brier 1950);
+summed over the labels where they exclude each other. AUROC and AUPRC (average precision):
+scikit-learn's, the mean over the labels that have both cases.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ def probabilistic(
 ) -> dict[str, float]:
     """The measures of one run; those that its stored scores do not give are missing.
 
-    Labels: over documents with a score for each label. Spans: over the predicted spans with a score, which say how
-    sure the model is of those, and nothing of what it missed.
+    Labels: over documents with a score for each label. Spans: over the predicted spans with a
+    score, which say how sure the model is of those, and nothing of what it missed.
     """
     truths = {d.id: d for d in gold}
     if kind.spans:
@@ -64,7 +65,11 @@ def probabilistic(
     if kind.single:
         best = scores.argmax(axis=1)
         cases = np.arange(len(rows))
-        confidence, right, brier = scores[cases, best], truth[cases, best], squares.sum(axis=1).mean()
+        confidence, right, brier = (
+            scores[cases, best],
+            truth[cases, best],
+            squares.sum(axis=1).mean(),
+        )
     else:
         confidence, right, brier = scores.ravel(), truth.ravel(), squares.mean()
     return _measures(confidence, right, float(brier), truth, scores)
@@ -84,7 +89,9 @@ def _of_spans(truths: dict[str, Document], predictions: Sequence[Prediction]) ->
     return _measures(c, r, float(((c - r) ** 2).mean()), r[:, None], c[:, None])
 
 
-def _measures(confidence: Floats, right: Floats, brier: float, truth: Floats, scores: Floats) -> dict[str, float]:
+def _measures(
+    confidence: Floats, right: Floats, brier: float, truth: Floats, scores: Floats
+) -> dict[str, float]:
     values = {"ece": expected_calibration_error(confidence, right), "brier": brier}
     areas = ranking(truth, scores)
     return values if areas is None else values | {"auroc": areas[0], "auprc": areas[1]}

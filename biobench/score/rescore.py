@@ -22,8 +22,10 @@ Outcome = Literal["unchanged", "changed", "unavailable", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Rescored:
-    """What became of one record. record: with the scores of today, the stored one where there are none, None where
-    that is damaged. changed: score name -> (before, after); None before: it was not there."""
+    """What became of one record. record: with the scores of today, the stored one where there are
+    none, None where that is damaged. changed: score name -> (before, after); None before: it was
+    not there.
+    """
 
     task: str
     key: str
@@ -41,14 +43,17 @@ def rescore(
     write: bool = True,
     tasks: Collection[str] | None = None,
 ) -> list[Rescored]:
-    """Score all runs of `store` (or those of these tasks) again and replace the records whose scores differ.
+    """Score all runs of `store` (or those of these tasks) again and replace the records whose
+    scores differ.
 
-    A damaged record or prediction file becomes a `failed` line, agreement-bound data that is missing an
+    A damaged record or prediction file becomes a `failed` line, agreement-bound data that is
+    missing an
     `unavailable` one; the others go on. Raises StoreError only where a record cannot be written.
     """
     records, findings = store.scan()
     results = [
-        Rescored(task="", key="", outcome="failed", reason=str(finding), hint=finding.hint) for finding in findings
+        Rescored(task="", key="", outcome="failed", reason=str(finding), hint=finding.hint)
+        for finding in findings
     ]
     for record in records:
         if tasks is not None and record.task.id not in tasks:

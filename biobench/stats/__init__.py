@@ -1,14 +1,22 @@
 """Honest comparison of scores: arrays in, numbers out.
 
-Six statistics: other seeds (`seeds`), other test sets (`documents`), these tasks and tasks like these (`suite`),
-several pairs, and sameness within a margin (`pairs`). Every interval names what it is about (`Estimand`).
+Six statistics: other seeds (`seeds`), other test sets (`documents`), these tasks and tasks like
+these (`suite`), several pairs, and sameness within a margin (`pairs`). Every interval names what it
+is about (`Estimand`).
 
-Modules write `scipy.stats.…` in full: it takes longer to import than most pages to compute, and is imported when one of
-its functions is first called.
+Modules write `scipy.stats.…` in full: it takes longer to import than most pages to compute, and is
+imported when one of its functions is first called.
 """
 
 from biobench.stats.counts import Average, Counts, f1_scores
-from biobench.stats.documents import DocumentNoise, Redrawn, TaskRuns, document_interval, document_noise, redraw
+from biobench.stats.documents import (
+    DocumentNoise,
+    Redrawn,
+    TaskRuns,
+    document_interval,
+    document_noise,
+    redraw,
+)
 from biobench.stats.pairs import detectable_difference, equivalent, holm, possible_ranks, task_ranks
 from biobench.stats.ratio import Ratio, paired_ratio
 from biobench.stats.seeds import (

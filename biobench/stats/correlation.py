@@ -16,7 +16,9 @@ Measure = Callable[[Numbers, Numbers], float]
 
 
 def pearson(gold: Numbers, predicted: Numbers) -> float:
-    """Pearson's correlation of two (documents,) arrays; 0 where one of them is constant, and below two documents."""
+    """Pearson's correlation of two (documents,) arrays; 0 where one of them is constant, and below
+    two documents.
+    """
     if len(gold) < 2 or np.ptp(gold) == 0 or np.ptp(predicted) == 0:
         return 0.0
     a, b = gold - gold.mean(), predicted - predicted.mean()
@@ -31,7 +33,8 @@ def spearman(gold: Numbers, predicted: Numbers) -> float:
 
 
 def edrm(gold: Numbers, predicted: Numbers, low: float, high: float) -> float:
-    """Mean of 1 - |gold - found| / the largest distance that `found` can have on the scale (DEFT 2020).
+    """Mean of 1 - |gold - found| / the largest distance that `found` can have on the scale (DEFT
+    2020).
 
     A prediction outside the scale scores 0.
     """
@@ -49,13 +52,17 @@ def redraw_numbers(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> tuple[Redrawn, ...]:
-    """Each model's scores by a measure of numbers with other documents; models: (seeds, documents) each.
+    """Each model's scores by a measure of numbers with other documents; models: (seeds, documents)
+    each.
 
-    A draw takes groups of documents with replacement, the same ones for all models and seeds. What seeds and documents
-    both contain is counted twice, so that the noise of both is too wide rather than too narrow.
+    A draw takes groups of documents with replacement, the same ones for all models and seeds. What
+    seeds and documents both contain is counted twice, so that the noise of both is too wide rather
+    than too narrow.
     """
     if any(predicted.shape[1:] != gold.shape for predicted in models) or len(groups) != len(gold):
-        raise StatsInputError("predictions and gold are of unequal length", hint="one number a document and seed")
+        raise StatsInputError(
+            "predictions and gold are of unequal length", hint="one number a document and seed"
+        )
     names, owner = np.unique(np.asarray(groups), return_inverse=True)
     members = [np.flatnonzero(owner == i) for i in range(len(names))]
     rng = np.random.default_rng(seed)

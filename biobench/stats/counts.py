@@ -1,4 +1,6 @@
-"""F1 from stored counts: true positives, false positives, false negatives per document group and label."""
+"""F1 from stored counts: true positives, false positives, false negatives per document group and
+label.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,10 @@ FLOAT32_EXACT = 2**24
 class Counts:
     """Counts of one model on one task. tp, fp, fn: (seeds, groups, labels), whole numbers.
 
-    A group is what is resampled: a document, or the documents of one patient. Gold (tp + fn) belongs to
-    the task, so it must be the same in every seed. Single-label accuracy is the micro average; micro F1
-    without a negative label is the micro average of counts that leave that label's column out.
+    A group is what is resampled: a document, or the documents of one patient. Gold (tp + fn)
+    belongs to the task, so it must be the same in every seed. Single-label accuracy is the micro
+    average; micro F1 without a negative label is the micro average of counts that leave that
+    label's column out.
     """
 
     tp: NDArray[Any]
@@ -31,31 +34,38 @@ class Counts:
 
     @classmethod
     def of(cls, tp: ArrayLike, fp: ArrayLike, fn: ArrayLike) -> Counts:
-        """Checked counts; arrays of shape (groups, labels) are one seed. Keeps small integer types."""
+        """Checked counts; arrays of shape (groups, labels) are one seed. Keeps small integer
+        types."""
         arrays = []
         for name, values in (("tp", tp), ("fp", fp), ("fn", fn)):
             array = np.asarray(values)
             array = array[None] if array.ndim == 2 else array
             if array.ndim != 3 or 0 in array.shape:
                 raise StatsInputError(
-                    f"{name} has shape {array.shape}", hint="give (seeds, groups, labels) or (groups, labels)"
+                    f"{name} has shape {array.shape}",
+                    hint="give (seeds, groups, labels) or (groups, labels)",
                 )
             if array.dtype == np.bool_:
                 array = array.astype(np.uint8)
             if not np.issubdtype(array.dtype, np.integer):
                 if not (np.isfinite(array).all() and (array == np.round(array)).all()):
-                    raise StatsInputError(f"{name} holds values that are no whole numbers", hint="give counts")
+                    raise StatsInputError(
+                        f"{name} holds values that are no whole numbers", hint="give counts"
+                    )
                 array = array.astype(np.int64)
             if array.min() < 0:
                 raise StatsInputError(f"{name} holds {array.min()}", hint="counts are zero or more")
             arrays.append(array)
         a, b, c = arrays
         if not a.shape == b.shape == c.shape:
-            raise StatsInputError(f"tp {a.shape}, fp {b.shape}, fn {c.shape} differ", hint="one shape for all")
+            raise StatsInputError(
+                f"tp {a.shape}, fp {b.shape}, fn {c.shape} differ", hint="one shape for all"
+            )
         gold = a.astype(np.int64) + c
         if (gold != gold[:1]).any():
             raise StatsInputError(
-                "gold (tp + fn) differs between seeds", hint="all runs must be scored on the same test split"
+                "gold (tp + fn) differs between seeds",
+                hint="all runs must be scored on the same test split",
             )
         return cls(a, b, c)
 
@@ -88,7 +98,8 @@ class Counts:
 
 
 def evaluated_labels(counts: Counts, chosen: ArrayLike | None = None) -> BoolArray:
-    """The labels that macro F1 averages over: those with gold in the full test split, (labels,) of bool.
+    """The labels that macro F1 averages over: those with gold in the full test split, (labels,) of
+    bool.
 
     chosen: the task's own set, needed where the counts are not of the full test split.
     """
@@ -98,11 +109,13 @@ def evaluated_labels(counts: Counts, chosen: ArrayLike | None = None) -> BoolArr
         mask = np.asarray(chosen, dtype=np.bool_)
         if mask.shape != (counts.n_labels,):
             raise StatsInputError(
-                f"evaluated has shape {mask.shape} for {counts.n_labels} labels", hint="one yes or no a label"
+                f"evaluated has shape {mask.shape} for {counts.n_labels} labels",
+                hint="one yes or no a label",
             )
     if not mask.any():
         raise StatsInputError(
-            "no label has gold in the test split", hint="macro F1 is undefined; check the split and the labels"
+            "no label has gold in the test split",
+            hint="macro F1 is undefined; check the split and the labels",
         )
     return mask
 
@@ -112,7 +125,9 @@ def check_average(average: str) -> Average:
     for known in get_args(Average):
         if average == known:
             return known  # type: ignore[no-any-return]
-    raise StatsInputError(f"unknown average {average!r}", hint=f"one of {', '.join(get_args(Average))}")
+    raise StatsInputError(
+        f"unknown average {average!r}", hint=f"one of {', '.join(get_args(Average))}"
+    )
 
 
 def f1_from_sums(
@@ -128,8 +143,8 @@ def f1_from_sums(
     tp, doubled (2 tp + fp + fn): (..., labels). gold: broadcasts against them.
     missing: (..., labels), the F1 of a label about which the sum says nothing (no gold, nothing
     predicted); zero where not given, as scikit-learn's ``zero_division=0``. Not for micro.
-    micro pools all labels; weighted weights by gold; macro averages over ``evaluated``, macro_all over
-    all labels.
+    micro pools all labels; weighted weights by gold; macro averages over ``evaluated``, macro_all
+    over all labels.
     """
     if average == "micro":
         below = doubled.sum(axis=-1, dtype=np.float64)
@@ -145,7 +160,9 @@ def f1_from_sums(
     if average == "weighted":
         weights = np.broadcast_to(gold, per_label.shape)
         total = weights.sum(axis=-1, dtype=np.float64)
-        mean = (weights * per_label).sum(axis=-1, dtype=np.float64) / np.where(total > 0, total, 1.0)
+        mean = (weights * per_label).sum(axis=-1, dtype=np.float64) / np.where(
+            total > 0, total, 1.0
+        )
         return np.where(total > 0, mean, 0.0)
     result: FloatArray = per_label.mean(axis=-1, dtype=np.float64)
     return result

@@ -1,7 +1,9 @@
-"""Other test sets: one model's interval, and the paired noise of two models on the tasks of a corpus.
+"""Other test sets: one model's interval, and the paired noise of two models on the tasks of a
+corpus.
 
-Groups of documents (files, patients) are resampled, the same ones for all models and seeds. `redraw` does it once for
-any number of models; every pair then reads its task_weights difference off the same draws.
+Groups of documents (files, patients) are resampled, the same ones for all models and seeds.
+`redraw` does it once for any number of models; every pair then reads its task_weights difference
+off the same draws.
 """
 
 from __future__ import annotations
@@ -23,12 +25,21 @@ from biobench.stats.resample import (
     rare_labels,
     score_draws,
 )
-from biobench.stats.types import BoolArray, Estimand, FloatArray, Interval, StatsInputError, check_level, is_zero
+from biobench.stats.types import (
+    BoolArray,
+    Estimand,
+    FloatArray,
+    Interval,
+    StatsInputError,
+    check_level,
+    is_zero,
+)
 
-#: Draws from which a standard error is taken: its task_weights relative error is 1/sqrt(2 draws), 2.2%.
+#: Draws from which a standard error is taken: its task_weights relative error is 1/sqrt(2 draws),
+#: 2.2%.
 DRAWS = 1_000
-#: Below this many groups with gold, a label makes the bootstrap's standard error too small: a label seen
-#: once is either there with its value or absent. The jackknife then takes its place.
+#: Below this many groups with gold, a label makes the bootstrap's standard error too small: a label
+#: seen once is either there with its value or absent. The jackknife then takes its place.
 RARE = 10
 
 
@@ -36,8 +47,8 @@ RARE = 10
 class DocumentSummary:
     """What another test set of the same size would do to the score (the mean over these seeds).
 
-    score, se: fractions. interval: t with groups - 1 degrees of freedom, on the logit scale, so that it
-    stays in [0, 1] and is the longer on the side of one half.
+    score, se: fractions. interval: t with groups - 1 degrees of freedom, on the logit scale, so
+    that it stays in [0, 1] and is the longer on the side of one half.
     method: where the se comes from. rare_labels: scored labels with gold in fewer than 10 groups.
     """
 
@@ -61,20 +72,24 @@ def document_interval(
 ) -> DocumentSummary:
     """Test-set noise of the mean score over the runs in ``counts``, by resampling document groups.
 
-    Estimand: the expected score of these runs on another test set of this size from the same source.
-    F1 is recomputed in every draw; where some label that weighs in the average has gold in fewer than 10
-    groups, one group is left out at a time (jackknife). Nominal coverage (0.93 to 0.97) from about 50 groups and
-    twenty errors on, a little wide (0.98) below; with rare labels from nominal to somewhat wide. One group: no
-    interval. A score that no draw changes (a perfect one) has an interval of no width and a note with the
-    rule of three (3 / groups).
+    Estimand: the expected score of these runs on another test set of this size from the same
+    source. F1 is recomputed in every draw; where some label that weighs in the average has gold in
+    fewer than 10 groups, one group is left out at a time (jackknife). Nominal coverage (0.93 to
+    0.97) from about 50 groups and twenty errors on, a little wide (0.98) below; with rare labels
+    from nominal to somewhat wide. One group: no interval. A score that no draw changes (a perfect
+    one) has an interval of no width and a note with the rule of three (3 / groups).
     """
     check_level(level)
     score = float(f1_scores(counts, average, evaluated).mean())
     rare = rare_labels(counts, average, evaluated, RARE)
     groups = counts.n_groups
     if groups == 1:
-        return DocumentSummary(score, None, None, "none", 1, rare, "one group of documents: nothing to resample")
-    ((one,),) = redraw([TaskRuns.of("task", [counts], average, evaluated=evaluated)], draws=draws, seed=seed)
+        return DocumentSummary(
+            score, None, None, "none", 1, rare, "one group of documents: nothing to resample"
+        )
+    ((one,),) = redraw(
+        [TaskRuns.of("task", [counts], average, evaluated=evaluated)], draws=draws, seed=seed
+    )
     method: Literal["bootstrap", "jackknife"] = "jackknife" if one.drawn is None else "bootstrap"
     if one.drawn is not None:
         se = float(one.drawn.mean(axis=1).std(ddof=1))
@@ -83,12 +98,16 @@ def document_interval(
         se = jackknife_se(one.left_out.mean(axis=1))
     notes = [f"{rare} labels have gold in fewer than {RARE} groups"] if rare else []
     if is_zero(se, 0.0):
-        notes.append(f"no draw changes the score; up to {3 / groups:.1%} of documents could still do so")
+        notes.append(
+            f"no draw changes the score; up to {3 / groups:.1%} of documents could still do so"
+        )
         interval = Interval(score, score, level, "no variation", Estimand.NEW_DOCUMENTS)
     else:
         half = float(special.stdtrit(groups - 1, (1 + level) / 2)) * se / (score * (1 - score))
         low, high = (float(special.expit(special.logit(score) + end)) for end in (-half, half))
-        interval = Interval(low, high, level, "t on the standard error of the logit", Estimand.NEW_DOCUMENTS)
+        interval = Interval(
+            low, high, level, "t on the standard error of the logit", Estimand.NEW_DOCUMENTS
+        )
     return DocumentSummary(score, se, interval, method, groups, rare, "; ".join(notes) or None)
 
 
@@ -96,8 +115,8 @@ def document_interval(
 class TaskRuns:
     """One task: the counts of each model on it.
 
-    groups: an id per group of documents, by which tasks of a corpus that share documents are resampled together;
-    None means shared with nobody.
+    groups: an id per group of documents, by which tasks of a corpus that share documents are
+    resampled together; None means shared with nobody.
     """
 
     task: str
@@ -124,21 +143,27 @@ class TaskRuns:
                     f"{task}: model {index + 1} was scored on other gold than model 1",
                     hint="compare runs of the same task version and data only",
                 )
-        if groups is not None and (len(groups) != first.n_groups or len(set(groups)) != len(groups)):
+        if groups is not None and (
+            len(groups) != first.n_groups or len(set(groups)) != len(groups)
+        ):
             raise StatsInputError(
-                f"{task}: {len(groups)} group ids ({len(set(groups))} distinct) for {first.n_groups} groups",
+                f"{task}: {len(groups)} group ids ({len(set(groups))} distinct) for "
+                f"{first.n_groups} groups",
                 hint="give each group of documents one id, in the order of the counts",
             )
         ids = None if groups is None else tuple(groups)
-        return cls(task, tuple(models), check_average(average), evaluated_labels(first, evaluated), ids)
+        return cls(
+            task, tuple(models), check_average(average), evaluated_labels(first, evaluated), ids
+        )
 
 
 @dataclass(frozen=True)
 class Redrawn:
     """One model's scores on one task with other documents.
 
-    full: (seeds,), on the whole test split. drawn: (draws, seeds), None where a label is too rare for it. left_out:
-    (groups, seeds), without each group in turn, None for measures of numbers. places: of the task's groups among the
+    full: (seeds,), on the whole test split. drawn: (draws, seeds), None where a label is too rare
+    for it. left_out: (groups, seeds), without each group in turn, None for measures of numbers.
+    places: of the task's groups among the
     `groups` of its corpus.
     """
 
@@ -159,15 +184,19 @@ class Redrawn:
         )
 
 
-def redraw(tasks: Sequence[TaskRuns], *, draws: int = DRAWS, seed: int = 0) -> list[tuple[Redrawn, ...]]:
-    """The tasks of one corpus redrawn, for the same models on each. Documents that tasks share are drawn together.
+def redraw(
+    tasks: Sequence[TaskRuns], *, draws: int = DRAWS, seed: int = 0
+) -> list[tuple[Redrawn, ...]]:
+    """The tasks of one corpus redrawn, for the same models on each. Documents that tasks share are
+    drawn together.
 
     The draws do not depend on the models, so a pair finds the same ones beside any others.
     """
     size, rows = shared_groups(tasks)
     models = range(len(tasks[0].models))
     plain = [
-        size > 1 and not any(rare_labels(t.models[m], t.average, t.evaluated, RARE) for t in tasks) for m in models
+        size > 1 and not any(rare_labels(t.models[m], t.average, t.evaluated, RARE) for t in tasks)
+        for m in models
     ]
     parts: list[list[list[FloatArray]]] = [[[] for _ in models] for _ in tasks]
     for weights in group_weights(size, draws, np.random.default_rng(seed)) if any(plain) else ():
@@ -175,7 +204,9 @@ def redraw(tasks: Sequence[TaskRuns], *, draws: int = DRAWS, seed: int = 0) -> l
             task_weights = np.ascontiguousarray(weights[:, places])
             for m in models:
                 if plain[m]:
-                    into[m].append(score_draws(task.models[m], task_weights, task.average, task.evaluated))
+                    into[m].append(
+                        score_draws(task.models[m], task_weights, task.average, task.evaluated)
+                    )
     return [
         tuple(
             Redrawn(
@@ -193,7 +224,8 @@ def redraw(tasks: Sequence[TaskRuns], *, draws: int = DRAWS, seed: int = 0) -> l
 
 @dataclass(frozen=True)
 class DocumentNoise:
-    """Variance of the mean difference over the tasks of a corpus, over other test sets; df: groups - 1.
+    """Variance of the mean difference over the tasks of a corpus, over other test sets; df: groups
+    - 1.
 
     twice: the part of it that the variance over seeds holds too.
     """
@@ -218,7 +250,9 @@ def document_noise(
             continue
         if together and len(a.full) != len(b.full):
             what = f"{len(a.full)} and {len(b.full)} seeds cannot be paired"
-            raise StatsInputError(what, hint="give both models the same seeds, or compare them unpaired")
+            raise StatsInputError(
+                what, hint="give both models the same seeds, or compare them unpaired"
+            )
         sides = [a.left_out - b.left_out] if together else [a.left_out, b.left_out]
         twice += sum(interaction_variance(side) for side in sides)
     se = _se(first, second)
@@ -226,7 +260,9 @@ def document_noise(
 
 
 def _se(first: Sequence[Redrawn], second: Sequence[Redrawn]) -> float:
-    """Standard error of the mean difference over the tasks: of the draws where both models have them on every task."""
+    """Standard error of the mean difference over the tasks: of the draws where both models have
+    them on every task.
+    """
     gaps = [
         a.drawn.mean(axis=1) - b.drawn.mean(axis=1)
         for a, b in zip(first, second, strict=True)

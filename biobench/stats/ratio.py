@@ -1,4 +1,5 @@
-"""The ratio of two paired means, with an interval that says so when the ratio is not known at all."""
+"""The ratio of two paired means, with an interval that says so when the ratio is not known at
+all."""
 
 from __future__ import annotations
 
@@ -8,7 +9,14 @@ from dataclasses import dataclass
 from numpy.typing import ArrayLike
 from scipy import special
 
-from biobench.stats.types import Estimand, Interval, StatsInputError, as_values, check_level, is_zero
+from biobench.stats.types import (
+    Estimand,
+    Interval,
+    StatsInputError,
+    as_values,
+    check_level,
+    is_zero,
+)
 
 UNKNOWN = "the denominator may be zero: the ratio has no bounded interval"
 ONE = "one pair of values: the spread of the ratio is unknown"
@@ -17,7 +25,9 @@ NOTHING = "the denominator is zero: there is no ratio"
 
 @dataclass(frozen=True)
 class Ratio:
-    """value: mean of the numerators over that of the denominators. interval None: ``note`` says why."""
+    """value: mean of the numerators over that of the denominators. interval None: ``note`` says
+    why.
+    """
 
     n: int
     value: float | None
@@ -25,15 +35,19 @@ class Ratio:
     note: str | None = None
 
 
-def paired_ratio(numerators: ArrayLike, denominators: ArrayLike, *, estimand: Estimand, level: float = 0.95) -> Ratio:
+def paired_ratio(
+    numerators: ArrayLike, denominators: ArrayLike, *, estimand: Estimand, level: float = 0.95
+) -> Ratio:
     """Fieller's interval (1954) of the ratio of two means over pairs of values.
 
-    The set of ratios that a paired t does not refuse at 1 - `level`. It is bounded only where the denominator
-    itself differs from zero at that level; otherwise there is no interval.
+    The set of ratios that a paired t does not refuse at 1 - `level`. It is bounded only where the
+    denominator itself differs from zero at that level; otherwise there is no interval.
     """
     x, y = as_values(numerators, "numerators"), as_values(denominators, "denominators")
     if x.size != y.size:
-        raise StatsInputError(f"{x.size} and {y.size} values do not pair", hint="keep the shared seeds")
+        raise StatsInputError(
+            f"{x.size} and {y.size} values do not pair", hint="keep the shared seeds"
+        )
     check_level(level)
     top, bottom = float(x.mean()), float(y.mean())
     if is_zero(abs(bottom), float(abs(y).max())):
@@ -50,5 +64,7 @@ def paired_ratio(numerators: ArrayLike, denominators: ArrayLike, *, estimand: Es
         return Ratio(n, value, None, UNKNOWN)
     middle = top * bottom - xy
     half = math.sqrt(max(0.0, middle**2 - leading * (top**2 - xx)))
-    interval = Interval((middle - half) / leading, (middle + half) / leading, level, "Fieller, paired t", estimand)
+    interval = Interval(
+        (middle - half) / leading, (middle + half) / leading, level, "Fieller, paired t", estimand
+    )
     return Ratio(n, value, interval)

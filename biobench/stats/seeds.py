@@ -73,7 +73,8 @@ def t_from_se(
         interval = Interval(estimate, estimate, level, "no variation", estimand)
         note = IDENTICAL if same else CONSTANT
         return MeanTest(n, estimate, sd, 0.0, None, interval, 1.0 if same else 0.0, estimand, note)
-    # what stats.t.ppf and stats.t.sf come to, without the checks of arguments that take a hundred times as long
+    # what stats.t.ppf and stats.t.sf come to, without the checks of arguments that take a hundred
+    # times as long
     half = float(special.stdtrit(df, (1 + level) / 2)) * se
     p = float(2 * special.stdtr(df, -abs(estimate) / se))
     interval = Interval(estimate - half, estimate + half, level, method, estimand)
@@ -81,19 +82,27 @@ def t_from_se(
 
 
 def mean_test(
-    values: ArrayLike, *, estimand: Estimand, level: float = 0.95, resolution: float = 0.0, ratio: float = 0.0
+    values: ArrayLike,
+    *,
+    estimand: Estimand,
+    level: float = 0.95,
+    resolution: float = 0.0,
+    ratio: float = 0.0,
 ) -> MeanTest:
     """Student's one-sample t on ``values``.
 
-    ratio: test documents to training documents where the values come from several splits of one corpus (see
+    ratio: test documents to training documents where the values come from several splits of one
+    corpus (see
     ``resampled_se``); 0 where they are independent.
 
-    resolution: the step of the scores behind the values (one answer of the test set; 0.1 for a table in percent). The
-    difference of two scores rounded to a step r carries a rounding sd of r/sqrt(6) (two uniform errors of variance
-    r²/12 each); the sd is never taken below it, so two tasks that agree by rounding alone are no proof.
+    resolution: the step of the scores behind the values (one answer of the test set; 0.1 for a
+    table in percent). The difference of two scores rounded to a step r carries a rounding sd of
+    r/sqrt(6) (two uniform errors of variance r²/12 each); the sd is never taken below it, so two
+    tasks that agree by rounding alone are no proof.
 
-    The answers where the t has none: one value gives neither interval nor p; values all zero give p 1 and the interval
-    [0, 0]; equal values other than zero give the limit of the t, p 0 and an interval of no width.
+    The answers where the t has none: one value gives neither interval nor p; values all zero give p
+    1 and the interval [0, 0]; equal values other than zero give the limit of the t, p 0 and an
+    interval of no width.
     """
     x = as_values(values, "values of a mean")
     mean, n = float(x.mean()), x.size
@@ -109,14 +118,16 @@ def mean_test(
 def resampled_se(sd: float, n: int, ratio: float) -> float:
     """Standard error of the mean over ``n`` splits of one corpus: sd times the root of 1/n + ratio.
 
-    The splits share training documents, so their scores are correlated and sd / sqrt(n) is too small. ratio: test
-    documents to training documents of a split (Nadeau and Bengio, Machine Learning 52, 2003); 0 for independent runs.
+    The splits share training documents, so their scores are correlated and sd / sqrt(n) is too
+    small. ratio: test documents to training documents of a split (Nadeau and Bengio, Machine
+    Learning 52, 2003); 0 for independent runs.
     """
     return sd * math.sqrt(1 / n + ratio)
 
 
 def pooled_df(parts: Sequence[Part]) -> float:
-    """Welch-Satterthwaite degrees of freedom of a sum of variances, ``parts`` = (variance, its df)."""
+    """Welch-Satterthwaite degrees of freedom of a sum of variances, ``parts`` = (variance, its
+    df)."""
     total = sum(variance for variance, _ in parts)
     below = sum(variance**2 / df for variance, df in parts if variance > 0)
     return total**2 / below if below > 0 else math.inf
@@ -124,7 +135,9 @@ def pooled_df(parts: Sequence[Part]) -> float:
 
 @dataclass(frozen=True)
 class SeedSummary:
-    """Mean and spread over seeds; sd is None for one seed, interval for one or equal scores; ``note`` says so."""
+    """Mean and spread over seeds; sd is None for one seed, interval for one or equal scores;
+    ``note`` says so.
+    """
 
     n: int
     mean: float
@@ -138,13 +151,13 @@ def seed_interval(
 ) -> SeedSummary:
     """Mean, sd (n - 1) and t interval over the seeds' scores, in the scores' unit.
 
-    Estimand: the mean score of this recipe over all seeds, on this test set. Nominal (0.95 at 3, 5, 9
-    seeds) for normal seed noise; a normal or percentile interval covers 0.74 to 0.91 there.
-    resolution: the step of the scores (one document of the test set); the interval is never narrower than its
-    rounding error makes it. A single score gives no interval, and neither do equal ones: a t would have no width,
-    which says nothing of the spread over further seeds. ratio: where the scores are of several splits of one corpus,
-    test documents to training documents (see ``resampled_se``); the interval is then of the mean score over corpora
-    like this one.
+    Estimand: the mean score of this recipe over all seeds, on this test set. Nominal (0.95 at 3, 5,
+    9 seeds) for normal seed noise; a normal or percentile interval covers 0.74 to 0.91 there.
+    resolution: the step of the scores (one document of the test set); the interval is never
+    narrower than its rounding error makes it. A single score gives no interval, and neither do
+    equal ones: a t would have no width, which says nothing of the spread over further seeds. ratio:
+    where the scores are of several splits of one corpus, test documents to training documents (see
+    ``resampled_se``); the interval is then of the mean score over corpora like this one.
     """
     check_level(level)
     x = as_values(scores, "scores over seeds")
@@ -156,7 +169,9 @@ def seed_interval(
         return SeedSummary(n, mean, 0.0, None, EQUAL)
     se = resampled_se(max(sd, resolution / math.sqrt(12)), n, ratio)
     estimand = Estimand.THIS_TASK if ratio else Estimand.NEW_SEEDS
-    return SeedSummary(n, mean, sd, t_from_se(mean, se, n - 1, n=n, estimand=estimand, level=level).interval, None)
+    return SeedSummary(
+        n, mean, sd, t_from_se(mean, se, n - 1, n=n, estimand=estimand, level=level).interval, None
+    )
 
 
 def compare_seeds(
@@ -168,19 +183,26 @@ def compare_seeds(
     resolution: float = 0.0,
     ratio: float = 0.0,
 ) -> MeanTest:
-    """First minus second model, of the means over seeds: paired t, or Welch's t where seeds do not pair.
+    """First minus second model, of the means over seeds: paired t, or Welch's t where seeds do not
+    pair.
 
-    ratio: where the scores are of several splits of one corpus, test documents to training documents (see
-    ``resampled_se``). Such splits always pair, and the estimand is the mean difference over corpora like this one.
+    ratio: where the scores are of several splits of one corpus, test documents to training
+    documents (see
+    ``resampled_se``). Such splits always pair, and the estimand is the mean difference over corpora
+    like this one.
 
     Estimand: the two recipes' mean scores over all seeds, on this test set. Degenerate cases as in
     ``mean_test``; with unpaired seeds, a model with one seed leaves no interval and no p.
     """
-    a, b = as_values(first, "scores of the first model"), as_values(second, "scores of the second model")
+    a, b = (
+        as_values(first, "scores of the first model"),
+        as_values(second, "scores of the second model"),
+    )
     if paired or ratio:
         if a.size != b.size:
             raise StatsInputError(
-                f"{a.size} and {b.size} seeds cannot be paired", hint="keep the shared seeds, or paired=False"
+                f"{a.size} and {b.size} seeds cannot be paired",
+                hint="keep the shared seeds, or paired=False",
             )
         estimand = Estimand.THIS_TASK if ratio else Estimand.NEW_SEEDS
         return mean_test(a - b, estimand=estimand, level=level, resolution=resolution, ratio=ratio)
@@ -189,22 +211,33 @@ def compare_seeds(
         return MeanTest(n, estimate, None, None, None, None, None, Estimand.NEW_SEEDS, SINGLE)
     parts = [(max(float(x.var(ddof=1)), resolution**2 / 12) / x.size, x.size - 1.0) for x in (a, b)]
     se = math.sqrt(sum(variance for variance, _ in parts))
-    return t_from_se(estimate, se, pooled_df(parts), n=n, estimand=Estimand.NEW_SEEDS, level=level, method="Welch t")
+    return t_from_se(
+        estimate,
+        se,
+        pooled_df(parts),
+        n=n,
+        estimand=Estimand.NEW_SEEDS,
+        level=level,
+        method="Welch t",
+    )
 
 
-#: How far below the median of its siblings a failed run lies, in units of their spread (1.4826 x MAD) ...
+#: How far below the median of its siblings a failed run lies, in units of their spread (1.4826 x
+#: MAD) ...
 FAR = 6.0
-#: ... and at least so far, as a fraction: seeds of a working recipe differ by less (fifteen points).
+#: ... and at least so far, as a fraction: seeds of a working recipe differ by less (fifteen
+#: points).
 LEAST = 0.15
 
 
 def failed_runs(scores: ArrayLike, no_skill: float | None = None) -> tuple[bool, ...]:
     """Which runs of one model on one task failed, in the order of the seeds.
 
-    scores: fractions. no_skill: what the best policy without skill scores there; a run at or below it failed,
-    whatever its siblings did, unless all of them are there: then the task is not learnt, which is a result. Else a
-    run failed that lies below the median of its siblings by more than 15 points and 6 robust standard deviations of
-    theirs. Half of the runs or more are never far below the rest, and of two runs neither is.
+    scores: fractions. no_skill: what the best policy without skill scores there; a run at or below
+    it failed, whatever its siblings did, unless all of them are there: then the task is not learnt,
+    which is a result. Else a run failed that lies below the median of its siblings by more than 15
+    points and 6 robust standard deviations of theirs. Half of the runs or more are never far below
+    the rest, and of two runs neither is.
     """
     x = as_values(scores, "scores over seeds").tolist()
     unlearnt = [no_skill is not None and score <= no_skill for score in x]

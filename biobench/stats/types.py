@@ -15,8 +15,8 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 
-#: Scores of one model on several tasks: the scores over seeds of each. A published mean, whose seeds are not known, is
-#: a sequence of one.
+#: Scores of one model on several tasks: the scores over seeds of each. A published mean, whose
+#: seeds are not known, is a sequence of one.
 Samples = Sequence[Sequence[float] | FloatArray]
 
 #: (variance, degrees of freedom) of what adds up.
@@ -68,14 +68,19 @@ def as_values(values: ArrayLike, what: str, *, minimum: int = 1) -> FloatArray:
     """``values`` as a one-dimensional float array: finite, at least ``minimum`` long."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:
-        raise StatsInputError(f"{what}: {array.ndim} dimensions where one is expected", hint="pass a flat list")
+        raise StatsInputError(
+            f"{what}: {array.ndim} dimensions where one is expected", hint="pass a flat list"
+        )
     if array.size < minimum:
-        raise StatsInputError(f"{what}: {array.size} values, at least {minimum} needed", hint="pass more values")
+        raise StatsInputError(
+            f"{what}: {array.size} values, at least {minimum} needed", hint="pass more values"
+        )
     if not np.isfinite(array).all():
         position = int(np.flatnonzero(~np.isfinite(array))[0])
         raise StatsInputError(
             f"{what}: value {position} is {array[position]}",
-            hint="leave missing scores out, for every model alike; a missing score is never a number here",
+            hint="leave missing scores out, for every model alike; a missing score is never a "
+            "number here",
         )
     return array
 
@@ -83,7 +88,9 @@ def as_values(values: ArrayLike, what: str, *, minimum: int = 1) -> FloatArray:
 def check_level(level: float) -> float:
     """``level`` itself when it lies strictly between 0 and 1."""
     if not 0 < level < 1:
-        raise StatsInputError(f"level {level} is not between 0 and 1", hint="0.95 asks for a 95% interval")
+        raise StatsInputError(
+            f"level {level} is not between 0 and 1", hint="0.95 asks for a 95% interval"
+        )
     return level
 
 

@@ -7,7 +7,8 @@
     records, findings = store.scan()
     gold, predictions = store.load_predictions(stored)
 
-A record is saved with its scores (`biobench.score.scored`), which stay recomputable from the predictions.
+A record is saved with its scores (`biobench.score.scored`), which stay recomputable from the
+predictions.
 """
 
 from biobench.store.index import Brief

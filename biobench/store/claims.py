@@ -1,10 +1,13 @@
-"""Who is making a run: a claim that one process has at a time, and its heartbeat, which other machines can read.
+"""Who is making a run: a claim that one process has at a time, and its heartbeat, which other
+machines can read.
 
-The claim is the file `<key>.running`, created exclusively, as every file system can. It says host, process, begin and
-step, and is written every `BEAT_SECONDS`. On the machine of the holder the system knows whether its process runs;
-elsewhere the age of the file decides, by the clock of the file system: a holder that has not written it for
-`STALE_SECONDS` has ended, and another process may replace it. A holder that was only suspended goes on with its run
-while another makes it too: both store the same result under the same key, so only time is lost.
+The claim is the file `<key>.running`, created exclusively, as every file system can. It says host,
+process, begin and step, and is written every `BEAT_SECONDS`. On the machine of the holder the
+system knows whether its process runs; elsewhere the age of the file decides, by the clock of the
+file system: a holder that has not written it for
+`STALE_SECONDS` has ended, and another process may replace it. A holder that was only suspended goes
+on with its run while another makes it too: both store the same result under the same key, so only
+time is lost.
 """
 
 from __future__ import annotations
@@ -26,17 +29,21 @@ from biobench.core.files import cannot_write, folder_time, temporary_name
 from biobench.core.processes import has_ended, this_process
 
 BEAT_SECONDS = 15.0
-"""Between two writes of a heartbeat; a dozen fit into `STALE_SECONDS`, so that a slow disk ends no claim."""
+"""Between two writes of a heartbeat; a dozen fit into `STALE_SECONDS`, so that a slow disk ends no
+claim.
+"""
 STALE_SECONDS = 180.0
 """A heartbeat older than this belongs to a process that has ended."""
 RUNNING = ".running"
 
 
 class Heartbeat(NamedTuple):
-    """What a process says of the run that it makes. started: seconds since the epoch; step, steps: 0 before training.
+    """What a process says of the run that it makes. started: seconds since the epoch; step, steps:
+    0 before training.
 
-    job: the batch system's number of the job, or nothing. process: its name in `core.processes`. began, written: when
-    the claim and this beat were made, in seconds of the holder's monotonic clock.
+    job: the batch system's number of the job, or nothing. process: its name in `core.processes`.
+    began, written: when the claim and this beat were made, in seconds of the holder's monotonic
+    clock.
     """
 
     token: str
@@ -57,7 +64,9 @@ _HEARTBEAT = TypeAdapter(Heartbeat)
 
 
 class Claim:
-    """The right to make a run, for as long as its context lasts; see `claimed`. Its heartbeat begins at once."""
+    """The right to make a run, for as long as its context lasts; see `claimed`. Its heartbeat
+    begins at once.
+    """
 
     def __init__(self, path: Path, beat: Heartbeat) -> None:
         self.path, self.beat = path, beat
@@ -86,7 +95,9 @@ class Claim:
 
     def _keep_beating(self) -> None:
         while not self._end.wait(BEAT_SECONDS):
-            with suppress(OSError):  # a disk that is full or away for a moment; the next one may succeed
+            with suppress(
+                OSError
+            ):  # a disk that is full or away for a moment; the next one may succeed
                 if not self._is_mine():
                     return  # it was taken for dead and replaced
                 _write(self.path, self.beat)
@@ -134,9 +145,11 @@ def _created(path: Path, beat: Heartbeat) -> bool:
 
 
 def _replaced(path: Path, beat: Heartbeat) -> bool:
-    """Take the place of a dead holder. Of those that try, the one that creates the `.turn` file does.
+    """Take the place of a dead holder. Of those that try, the one that creates the `.turn` file
+    does.
 
-    Where that one died in the middle, its `.turn` file grows stale; it is then removed, and the next attempt succeeds.
+    Where that one died in the middle, its `.turn` file grows stale; it is then removed, and the
+    next attempt succeeds.
     """
     before = read_heartbeat(path)
     turn = path.with_name(f"{path.name}.{'unreadable' if before is None else before.token}.turn")
@@ -161,7 +174,9 @@ def read_heartbeat(path: Path) -> Heartbeat | None:
 
 
 def is_stale(path: Path) -> bool:
-    """Whether its holder has ended or, on another machine, not written the file for `STALE_SECONDS`."""
+    """Whether its holder has ended or, on another machine, not written the file for
+    `STALE_SECONDS`.
+    """
     beat = read_heartbeat(path)
     ended = None if beat is None else has_ended(beat.process)
     if ended is not None:

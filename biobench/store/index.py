@@ -1,8 +1,8 @@
 """The results folder in brief: what tables need of each record, kept in one file.
 
-The index is only a cache. A row is valid for a record file as long as its time, size and inode are the same (a record
-that is written again within one tick of the clock may keep the first two); any other is read from its own file.
-Deleting the index loses nothing.
+The index is only a cache. A row is valid for a record file as long as its time, size and inode are
+the same (a record that is written again within one tick of the clock may keep the first two); any
+other is read from its own file. Deleting the index loses nothing.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ _FORMAT = "biobench.index.8"
 
 
 class Brief(NamedTuple):
-    """A record without its protocol, curve and labels. Seconds, bytes and fractions as in the record.
+    """A record without its protocol, curve and labels. Seconds, bytes and fractions as in the
+    record.
 
-    weights, spec, data: the hashes of model, task spec and data; source: the id of the data's source.
+    weights, spec, data: the hashes of model, task spec and data; source: the id of the data's
+    source.
     """
 
     task: str
@@ -100,8 +102,12 @@ class Brief(NamedTuple):
             engine=r.engine_version,
             precision=r.training.precision,
             started=r.provenance.started,
-            contamination=None if r.contamination is None else r.contamination.model_dump(mode="json"),
-            unexpressed={split: sum(counts.values()) for split, counts in r.unexpressed_gold.items()},
+            contamination=None
+            if r.contamination is None
+            else r.contamination.model_dump(mode="json"),
+            unexpressed={
+                split: sum(counts.values()) for split, counts in r.unexpressed_gold.items()
+            },
             device=r.provenance.device,
             folds=0 if r.resampling is None else r.resampling.folds,
             train_documents=0 if r.resampling is None else r.resampling.train_documents,
@@ -114,8 +120,9 @@ State = tuple[int, int, int]
 
 
 class Seen(NamedTuple):
-    """A record file at the time of looking. state: changes when it is written again. complete: its predictions are
-    there."""
+    """A record file at the time of looking. state: changes when it is written again. complete: its
+    predictions are there.
+    """
 
     task: str
     key: str
@@ -130,7 +137,11 @@ def list_files(runs: Path) -> list[Seen]:
         if not folder.is_dir():
             continue
         entries = {entry.name: entry for entry in _entries(Path(folder.path))}
-        keys = [name.removesuffix(".json") for name in entries if name.endswith(".json") and not name.startswith(".")]
+        keys = [
+            name.removesuffix(".json")
+            for name in entries
+            if name.endswith(".json") and not name.startswith(".")
+        ]
         for key in sorted(keys):
             try:
                 status = entries[f"{key}.json"].stat()
@@ -153,18 +164,26 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def folder_times(folder: Path) -> list[tuple[str, int]]:
-    """Each task folder and when a file in it was last added, removed or replaced; no file is looked at."""
-    return sorted((entry.name, entry.stat().st_mtime_ns) for entry in _entries(folder) if entry.is_dir())
+    """Each task folder and when a file in it was last added, removed or replaced; no file is looked
+    at.
+    """
+    return sorted(
+        (entry.name, entry.stat().st_mtime_ns) for entry in _entries(folder) if entry.is_dir()
+    )
 
 
 def read_index(file: Path) -> dict[tuple[str, str], tuple[State, Brief]]:
-    """(task, key) -> (state, brief) as last written; empty where there is no index of this version."""
+    """(task, key) -> (state, brief) as last written; empty where there is no index of this
+    version."""
     try:
         content = json.loads(file.read_bytes())
         rows = content["rows"] if content["format"] == [_FORMAT, *Brief._fields] else []
         known = [(tuple(state), Brief._make(values)) for state, values in rows]
         return {
-            (b.task, b.key): (s, b._replace(overrides=tuple(b.overrides), count_problems=tuple(b.count_problems)))
+            (b.task, b.key): (
+                s,
+                b._replace(overrides=tuple(b.overrides), count_problems=tuple(b.count_problems)),
+            )
             for s, b in known
         }
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
@@ -172,7 +191,8 @@ def read_index(file: Path) -> dict[tuple[str, str], tuple[State, Brief]]:
 
 
 def write_index(file: Path, rows: Iterable[tuple[State, Brief]]) -> None:
-    """Replace the index. A folder that cannot be written goes without: the records are what counts."""
+    """Replace the index. A folder that cannot be written goes without: the records are what
+    counts."""
     content = {"format": [_FORMAT, *Brief._fields], "rows": list(rows)}
     with suppress(StoreError):
         write_atomic(file, json.dumps(content).encode())

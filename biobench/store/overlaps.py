@@ -12,23 +12,30 @@ _AGAIN = "delete the file and repeat `biobench analyze overlap`"
 
 
 def save_overlap(results_dir: str | Path, record: OverlapRecord) -> Path:
-    """Write the measurement, atomically, over an older one of the same model, data and text. Raises StoreError."""
+    """Write the measurement, atomically, over an older one of the same model, data and text. Raises
+    StoreError.
+    """
     decided = record.model_hash, record.data_hash, record.contamination.corpus_hash
     path = small_record(results_dir, "overlap", record.task, *decided)
     write_record(path, record)
     return path
 
 
-def find_overlap(results_dir: str | Path, task: str, model_hash: str, data_hash: str) -> Contamination | None:
+def find_overlap(
+    results_dir: str | Path, task: str, model_hash: str, data_hash: str
+) -> Contamination | None:
     """The worst measurement of this model on this data, None where there is none of this version.
 
-    A model may have several training texts; the one that shows most test documents counts, then the newest.
-    Raises StoreError for a damaged file.
+    A model may have several training texts; the one that shows most test documents counts, then the
+    newest. Raises StoreError for a damaged file.
     """
     matching = [
         record
         for path in sorted(small_record(results_dir, "overlap", task).parent.glob("*.json"))
-        if (record := read_record(path, OverlapRecord, ("overlap_version", OVERLAP_VERSION), _AGAIN)) is not None
+        if (
+            record := read_record(path, OverlapRecord, ("overlap_version", OVERLAP_VERSION), _AGAIN)
+        )
+        is not None
         and (record.model_hash, record.data_hash) == (model_hash, data_hash)
     ]
     worst = max(matching, key=lambda r: (r.contamination.seen, r.made), default=None)
@@ -36,13 +43,16 @@ def find_overlap(results_dir: str | Path, task: str, model_hash: str, data_hash:
 
 
 def note_in_records(results_dir: str | Path, task: str, model_hash: str, data_hash: str) -> int:
-    """Write the worst measurement into the records of runs that were made before it; how many changed."""
+    """Write the worst measurement into the records of runs that were made before it; how many
+    changed.
+    """
     known = find_overlap(results_dir, task, model_hash, data_hash)
     store = Store(results_dir)
     older = [
         record
         for record in store.records()
-        if (record.task.id, record.model.hash, record.task.data_hash) == (task, model_hash, data_hash)
+        if (record.task.id, record.model.hash, record.task.data_hash)
+        == (task, model_hash, data_hash)
         and record.contamination != known
     ]
     for record in older:

@@ -20,8 +20,9 @@ from biobench.schema.record import ENGINE_VERSION, RECORD_VERSION, RunRecord
 R = TypeVar("R", bound=BaseModel)
 
 REMOVED = {"cost": ("prepared_ahead",)}
-"""Fields that earlier versions wrote in a part of a run's record and that are passed over. What else changes its
-name or shape in records is migrated here."""
+"""Fields that earlier versions wrote in a part of a run's record and that are passed over. What
+else changes its name or shape in records is migrated here.
+"""
 _AGAIN = "delete the file and repeat the run"
 _KEY = re.compile(r"[0-9a-f]{32}")
 _TASK = re.compile(r"[a-z0-9_]+")
@@ -39,10 +40,12 @@ def run_key(
     protocol: Mapping[str, Any] | None = None,
     engine_version: int = ENGINE_VERSION,
 ) -> str:
-    """32 hex digits of the SHA-256 over the canonical JSON of everything that decides a run's result.
+    """32 hex digits of the SHA-256 over the canonical JSON of everything that decides a run's
+    result.
 
-    task_hash covers the spec with its overrides; `protocol` adds resolved fields that it does not cover.
-    Raises ValueError where `protocol` holds something that is not JSON, or a number that is not finite.
+    task_hash covers the spec with its overrides; `protocol` adds resolved fields that it does not
+    cover. Raises ValueError where `protocol` holds something that is not JSON, or a number that is
+    not finite.
     """
     decided = {
         "model": model_hash,
@@ -69,7 +72,9 @@ def is_task_id(text: str) -> bool:
 
 
 def to_json(record: RunRecord, path: Path) -> bytes:
-    """Readable JSON. Raises StoreError where a number is not finite: such a run has no valid result."""
+    """Readable JSON. Raises StoreError where a number is not finite: such a run has no valid
+    result.
+    """
     try:
         return canonical_json(record.model_dump(mode="json"))
     except ValueError as error:
@@ -86,7 +91,8 @@ def from_json(content: bytes, path: Path) -> RunRecord:
     version = data.get("record_version")
     if isinstance(version, int) and version > RECORD_VERSION:
         raise StoreError(
-            f"was written by a newer BioBench (record version {version}, this one reads {RECORD_VERSION})",
+            f"was written by a newer BioBench (record version {version}, this one reads "
+            f"{RECORD_VERSION})",
             hint="upgrade BioBench",
             file=path,
         )
@@ -97,12 +103,15 @@ def from_json(content: bytes, path: Path) -> RunRecord:
 
 
 def small_record(results_dir: str | Path, folder: str, task: str, *decided: str) -> Path:
-    """`<results>/<folder>/<task>/<32 hex digits>.json`, the digits of the SHA-256 over what the record is of.
+    """`<results>/<folder>/<task>/<32 hex digits>.json`, the digits of the SHA-256 over what the
+    record is of.
 
     Raises StoreError for what is no task id.
     """
     if not is_task_id(task):
-        raise StoreError(f"'{task[:40]}' is not a task id", hint="lower-case letters, digits and underscores")
+        raise StoreError(
+            f"'{task[:40]}' is not a task id", hint="lower-case letters, digits and underscores"
+        )
     digits = sha256_of("\n".join(decided).encode())[:32]
     return Path(results_dir) / folder / task / f"{digits}.json"
 
@@ -115,8 +124,8 @@ def write_record(path: Path, record: BaseModel) -> None:
 def read_record(path: Path, kind: type[R], version: tuple[str, int], again: str) -> R | None:
     """A small record; None for one of another version, which counts as not made.
 
-    version: the field that holds it and the value that is read; again: the hint on how to remake the record.
-    Raises StoreError for a file that cannot be read or is damaged.
+    version: the field that holds it and the value that is read; again: the hint on how to remake
+    the record. Raises StoreError for a file that cannot be read or is damaged.
     """
     data = parsed(read_regular(path), path, again)
     name, wanted = version
@@ -126,8 +135,8 @@ def read_record(path: Path, kind: type[R], version: tuple[str, int], again: str)
 def canonical_json(data: Any) -> bytes:
     """The one text of a record: UTF-8, one blank a level, names in the order of `data`.
 
-    Halves of surrogate pairs (names of files in other encodings) become U+FFFD. Raises ValueError where a number is
-    not finite.
+    Halves of surrogate pairs (names of files in other encodings) become U+FFFD. Raises ValueError
+    where a number is not finite.
     """
     text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False)
     return (text + "\n").encode("utf-8", "surrogatepass").decode("utf-8", "replace").encode()
@@ -136,8 +145,9 @@ def canonical_json(data: Any) -> bytes:
 def parsed(content: bytes, path: Path, again: str) -> dict[str, Any]:
     """The JSON object in a record's file. again: the hint on how to remake the record.
 
-    Raises StoreError for what is no JSON object in UTF-8, for numbers that are not finite, for one name twice in an
-    object (readers differ in which value they keep) and for halves of surrogate pairs, which no terminal prints.
+    Raises StoreError for what is no JSON object in UTF-8, for numbers that are not finite, for one
+    name twice in an object (readers differ in which value they keep) and for halves of surrogate
+    pairs, which no terminal prints.
     """
 
     def refuse(name: str) -> None:
@@ -163,12 +173,18 @@ def parsed(content: bytes, path: Path, again: str) -> dict[str, Any]:
 
 
 def _validated(data: dict[str, Any], kind: type[R], path: Path, again: str) -> R:
-    """The record that `data` is. Raises StoreError naming the file and the first field that does not fit."""
+    """The record that `data` is. Raises StoreError naming the file and the first field that does
+    not fit.
+    """
     try:
         return kind.model_validate(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(step) for step in first["loc"]) or "the record"
-        raise StoreError(f"damaged record: {where}: {first['msg']}", hint=again, file=path) from error
+        raise StoreError(
+            f"damaged record: {where}: {first['msg']}", hint=again, file=path
+        ) from error
     except RecursionError as error:
-        raise StoreError("damaged record: it is nested too deeply", hint=again, file=path) from error
+        raise StoreError(
+            "damaged record: it is nested too deeply", hint=again, file=path
+        ) from error

@@ -1,7 +1,8 @@
-"""What a maintainer found out about a submission, `<results>/statements/<submission>.json`: the source of its mark.
+"""What a maintainer found out about a submission, `<results>/statements/<submission>.json`: the
+source of its mark.
 
-It lies next to `submitted/`, never inside a submission, whose files are the submitter's. It holds for the one manifest
-that it names by its hash, and so for the files that this lists.
+It lies next to `submitted/`, never inside a submission, whose files are the submitter's. It holds
+for the one manifest that it names by its hash, and so for the files that this lists.
 """
 
 from __future__ import annotations
@@ -18,15 +19,18 @@ from biobench.store.records import read_record, write_record
 from biobench.version import __version__
 
 Mark = Literal["reproduced", "re-scored", "claimed"]
-"""reproduced: a maintainer made runs of seeds that they drew, and they agree. re-scored: the predictions were scored
-again on the maintainer's data. claimed: neither; costs are always claims."""
+"""reproduced: a maintainer made runs of seeds that they drew, and they agree. re-scored: the
+predictions were scored again on the maintainer's data. claimed: neither; costs are always claims.
+"""
 FOLDER, VERSION = "statements", 1
 MANIFEST = "submission.json"
 """The submission's list of its files, with their hashes."""
 
 
 class Draw(Strict):
-    """One run that a maintainer made of a seed of their drawing; the submitted seeds have the same conditions."""
+    """One run that a maintainer made of a seed of their drawing; the submitted seeds have the same
+    conditions.
+    """
 
     task: Line
     task_hash: Line
@@ -83,17 +87,23 @@ def save_statement(submission: Path, results_dir: Path, statement: Statement) ->
 
 
 def statement_on(submission: Path, results_dir: Path) -> Statement | None:
-    """What the results folder states of this submission as it is; None where nothing. Raises StoreError."""
+    """What the results folder states of this submission as it is; None where nothing. Raises
+    StoreError.
+    """
     path, manifest = statement_path(submission, results_dir), submission / MANIFEST
     if not path.is_file() or not manifest.is_file():
         return None
     hint = "delete it and repeat `biobench reproduce --of SUBMISSION --draw`"
     statement = read_record(path, Statement, ("version", VERSION), hint)
-    return statement if statement is not None and statement.manifest == file_hash(manifest) else None
+    return (
+        statement if statement is not None and statement.manifest == file_hash(manifest) else None
+    )
 
 
 def mark_of(submission: Path) -> Mark:
-    """The mark of the rows of `<results>/submitted/<name>`: claimed where no statement on it can be read."""
+    """The mark of the rows of `<results>/submitted/<name>`: claimed where no statement on it can be
+    read.
+    """
     try:
         statement = statement_on(submission, submission.parent.parent)
     except StoreError:

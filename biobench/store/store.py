@@ -2,9 +2,9 @@
 
 <results>/runs/<task>/<key>.json      the record; its presence means the run is done
 <results>/runs/<task>/<key>.parquet   the predictions, written first
-<results>/locks/<task>/<key>.running  the claim to a run: who makes it, since when, at which step (`claims`)
-<results>/locks/<task>/<key>.failed   why it failed last, for the other workers of the same command
-<results>/locks/<task>/<key>.command  which command made the stored run
+<results>/locks/<task>/<key>.running  the claim to a run: who makes it, since when, at which step
+(`claims`) <results>/locks/<task>/<key>.failed   why it failed last, for the other workers of the
+same command <results>/locks/<task>/<key>.command  which command made the stored run
 <results>/locks/<task>/<key>.state    the state of a run under way; gone when it has ended
 """
 
@@ -18,13 +18,28 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from biobench.core.files import commit, read_regular, remove_stale, sha256_of, write_atomic, write_temporary
+from biobench.core.files import (
+    commit,
+    read_regular,
+    remove_stale,
+    sha256_of,
+    write_atomic,
+    write_temporary,
+)
 from biobench.errors import DataUnavailableError, StoreError
 from biobench.schema.document import Document, Prediction
 from biobench.schema.record import RunRecord
 from biobench.store.claims import RUNNING, Claim, claimed
 from biobench.store.index import FILE as INDEX
-from biobench.store.index import Brief, Seen, State, folder_times, list_files, read_index, write_index
+from biobench.store.index import (
+    Brief,
+    Seen,
+    State,
+    folder_times,
+    list_files,
+    read_index,
+    write_index,
+)
 from biobench.store.records import from_json, is_key, is_task_id, to_json
 from biobench.store.tables import from_parquet, redacted, to_parquet, under_aliases
 
@@ -45,15 +60,20 @@ class Store:
     """The runs of one results folder. The folder is made by the first save, not by looking."""
 
     def __init__(self, results_dir: str | Path, index: Path | None = None) -> None:
-        """index: where the index of a folder that is not one's own is kept; an index inside it is then not read."""
+        """index: where the index of a folder that is not one's own is kept; an index inside it is
+        then not read.
+        """
         self.root = Path(results_dir)
         self._index = self.root / "runs" / INDEX if index is None else index
-        self.counts_folder = self.root / ".counts" if index is None else index.with_suffix(".counts")
+        self.counts_folder = (
+            self.root / ".counts" if index is None else index.with_suffix(".counts")
+        )
         """A cache next to the index: what a comparison has counted in predictions."""
         self._cleaned: set[Path] = set()
 
     def get(self, task_id: str, key: str) -> RunRecord | None:
-        """The record of this run, None where it is not done. Raises StoreError where it is damaged."""
+        """The record of this run, None where it is not done. Raises StoreError where it is
+        damaged."""
         path = self._path(task_id, key, ".json")
         content = _read(path)
         if content is None:
@@ -67,22 +87,33 @@ class Store:
             )
         predictions = self._path(task_id, key, ".parquet")
         if record.predictions != f"runs/{task_id}/{key}.parquet" or not predictions.is_file():
-            raise StoreError("its predictions are missing", hint="delete the record and repeat the run", file=path)
+            raise StoreError(
+                "its predictions are missing",
+                hint="delete the record and repeat the run",
+                file=path,
+            )
         return record
 
     def path_of(self, record: RunRecord) -> Path:
         """Where the record's predictions lie."""
         return self._path(record.task.id, record.key, ".parquet")
 
-    def save(self, record: RunRecord, gold: Sequence[Document], predictions: Sequence[Prediction]) -> RunRecord:
+    def save(
+        self, record: RunRecord, gold: Sequence[Document], predictions: Sequence[Prediction]
+    ) -> RunRecord:
         """Store a scored run; gives the record with the predictions' path and hash filled in.
 
-        gold: the test documents of the run. A redacted record's predictions are stored under aliases,
-        without gold. The record is written last, so a run is done or not there. Raises StoreError.
+        gold: the test documents of the run. A redacted record's predictions are stored under
+        aliases, without gold. The record is written last, so a run is done or not there. Raises
+        StoreError.
         """
         if not record.scores:
-            raise ValueError("a record is saved with its scores: pass it through biobench.score.scored first")
-        table = to_parquet(*(redacted(gold, predictions) if record.redacted else (gold, predictions)))
+            raise ValueError(
+                "a record is saved with its scores: pass it through biobench.score.scored first"
+            )
+        table = to_parquet(
+            *(redacted(gold, predictions) if record.redacted else (gold, predictions))
+        )
         record_path = self._path(record.task.id, record.key, ".json")
         table_path = self._path(record.task.id, record.key, ".parquet")
         stored = record.model_copy(
@@ -97,7 +128,8 @@ class Store:
         try:
             for path, content in contents.items():
                 temporaries.append(write_temporary(path, content))
-            # A run made anew must not leave new predictions with an old record if the machine stops here.
+            # A run made anew must not leave new predictions with an old record if the machine stops
+            # here.
             record_path.unlink(missing_ok=True)
             for path, temporary in zip(contents, temporaries, strict=True):
                 commit(temporary, path)
@@ -108,7 +140,9 @@ class Store:
         return stored
 
     def update(self, record: RunRecord) -> None:
-        """Replace a stored record (its scores), leaving the predictions as they are. Raises StoreError."""
+        """Replace a stored record (its scores), leaving the predictions as they are. Raises
+        StoreError.
+        """
         path = self._path(record.task.id, record.key, ".json")
         if not path.is_file():
             raise StoreError("there is no such record", hint="save the run first", file=path)
@@ -119,13 +153,18 @@ class Store:
         """Take a run of another store as it is, predictions first. Raises StoreError."""
         table_path = self.path_of(record)
         write_atomic(table_path, source._predictions(record))
-        write_atomic(table_path.with_suffix(".json"), to_json(record, table_path.with_suffix(".json")))
+        write_atomic(
+            table_path.with_suffix(".json"), to_json(record, table_path.with_suffix(".json"))
+        )
 
     def scan(self) -> tuple[list[RunRecord], list[UnusableFile]]:
-        """All readable records, ordered by task, model, seed and key; and what could not be read."""
+        """All readable records, ordered by task, model, seed and key; and what could not be
+        read."""
         findings: list[UnusableFile] = []
         files = list_files(self.root / "runs")
-        records = [record for seen in files if (record := self._read_or_note(seen, findings)) is not None]
+        records = [
+            record for seen in files if (record := self._read_or_note(seen, findings)) is not None
+        ]
         return sorted(records, key=lambda r: (r.task.id, r.model.id, r.seed, r.key)), findings
 
     def records(self) -> list[RunRecord]:
@@ -133,8 +172,11 @@ class Store:
         return self.scan()[0]
 
     def briefs(self) -> tuple[list[Brief], list[UnusableFile]]:
-        """As `scan`, each record in brief; records seen before come from the index instead of their files."""
-        # tens of thousands of small objects that all stay: collecting between them frees nothing and costs a third
+        """As `scan`, each record in brief; records seen before come from the index instead of their
+        files.
+        """
+        # tens of thousands of small objects that all stay: collecting between them frees nothing
+        # and costs a third
         with paused_collector():
             known = read_index(self._index)
             rows: list[tuple[State, Brief]] = []
@@ -151,7 +193,9 @@ class Store:
                     rows.append((seen.state, Brief.of(record)))
             if (changed and rows) or known:
                 write_index(self._index, rows)
-            return sorted((brief for _, brief in rows), key=lambda b: (b.task, b.model, b.seed, b.key)), findings
+            return sorted(
+                (brief for _, brief in rows), key=lambda b: (b.task, b.model, b.seed, b.key)
+            ), findings
 
     def _read_or_note(self, seen: Seen, findings: list[UnusableFile]) -> RunRecord | None:
         """The record; where it is damaged, None and a finding more."""
@@ -163,7 +207,9 @@ class Store:
             return None
 
     def fingerprint(self) -> str:
-        """Changes when a record or verdict is added, removed or replaced by BioBench; looks at no file."""
+        """Changes when a record or verdict is added, removed or replaced by BioBench; looks at no
+        file.
+        """
         times = [folder_times(self.root / folder) for folder in ("runs", "floors")]
         return hashlib.sha256(repr(times).encode()).hexdigest()
 
@@ -172,9 +218,10 @@ class Store:
     ) -> tuple[list[Document], list[Prediction]]:
         """Gold documents (without text) and predictions of a run.
 
-        documents: the test split, needed (and only used) for a redacted record, whose gold is not stored;
-        both sides then carry aliases instead of ids. Raises StoreError where the file is missing or not the
-        one that was stored, DataUnavailableError where a redacted record comes without documents.
+        documents: the test split, needed (and only used) for a redacted record, whose gold is not
+        stored; both sides then carry aliases instead of ids. Raises StoreError where the file is
+        missing or not the one that was stored, DataUnavailableError where a redacted record comes
+        without documents.
         """
         gold, predictions = self.stored_predictions(record)
         if not record.redacted:
@@ -195,7 +242,9 @@ class Store:
         return aliased, predictions
 
     def stored_predictions(self, record: RunRecord) -> tuple[list[Document], list[Prediction]]:
-        """Documents (without text, those of a redacted record without gold) and predictions as the file holds them."""
+        """Documents (without text, those of a redacted record without gold) and predictions as the
+        file holds them.
+        """
         return from_parquet(self._predictions(record), self.path_of(record))
 
     def _predictions(self, record: RunRecord) -> bytes:
@@ -203,7 +252,11 @@ class Store:
         path = self.path_of(record)
         content = _read(path)
         if content is None:
-            raise StoreError("the predictions are missing", hint="delete the record and repeat the run", file=path)
+            raise StoreError(
+                "the predictions are missing",
+                hint="delete the record and repeat the run",
+                file=path,
+            )
         if sha256_of(content) != record.predictions_sha256:
             raise StoreError(
                 "is not the file that was stored with the record",
@@ -213,7 +266,8 @@ class Store:
         return content
 
     def claim(self, task_id: str, key: str) -> AbstractContextManager[Claim | None]:
-        """Hold the right to make a run. Gives it, or at once None while another process has it; see `store.claims`.
+        """Hold the right to make a run. Gives it, or at once None while another process has it; see
+        `store.claims`.
 
         Raises StoreError where the folder cannot be written.
         """
@@ -235,17 +289,21 @@ class Store:
     def note_command(self, task_id: str, key: str, command: float) -> None:
         """Let others know which command made the stored run. Raises StoreError.
 
-        command: when the command began, seconds since the epoch, by which its workers know each other.
+        command: when the command began, seconds since the epoch, by which its workers know each
+        other.
         """
         self._clean(self.root / "locks" / task_id)
         self._write_note(task_id, key, ".command", {"command": command})
 
     def command_of(self, task_id: str, key: str) -> float | None:
-        """The command that made the stored run, None where that is not known. Raises StoreError for a damaged note."""
+        """The command that made the stored run, None where that is not known. Raises StoreError for
+        a damaged note.
+        """
         return self._note(task_id, key, ".command")[0]
 
     def note_failure(self, task_id: str, key: str, command: float, reason: str) -> None:
-        """Let the other workers of a command know that this run failed, and why. Raises StoreError."""
+        """Let the other workers of a command know that this run failed, and why. Raises
+        StoreError."""
         self._write_note(task_id, key, ".failed", {"command": command, "reason": reason})
 
     def failure(self, task_id: str, key: str, command: float | None = None) -> str | None:
@@ -256,8 +314,12 @@ class Store:
         noted, reason = self._note(task_id, key, ".failed")
         return reason if command is None or noted == command else None
 
-    def _write_note(self, task_id: str, key: str, suffix: str, fields: dict[str, float | str]) -> None:
-        write_atomic(self._lock_path(task_id, key, suffix), json.dumps(fields, ensure_ascii=False).encode())
+    def _write_note(
+        self, task_id: str, key: str, suffix: str, fields: dict[str, float | str]
+    ) -> None:
+        write_atomic(
+            self._lock_path(task_id, key, suffix), json.dumps(fields, ensure_ascii=False).encode()
+        )
 
     def _note(self, task_id: str, key: str, suffix: str) -> tuple[float | None, str | None]:
         """Command and reason of a note about a run; None twice where there is no note."""
@@ -283,7 +345,9 @@ class Store:
 
     def _lock_path(self, task_id: str, key: str, suffix: str) -> Path:
         """A file about making the run, which is no part of its result."""
-        return self.root / "locks" / self._path(task_id, key, suffix).relative_to(self.root / "runs")
+        return (
+            self.root / "locks" / self._path(task_id, key, suffix).relative_to(self.root / "runs")
+        )
 
     def _clean(self, folder: Path) -> None:
         """Remove what dead processes left, once a folder and process."""

@@ -46,8 +46,9 @@ SCHEMA = pa.schema(
     ],
     metadata={"format": FORMAT},
 )
-"""`predicted` is false where the model said nothing of the document; gold columns are empty when redacted. The columns
-after it are the fields of a `Prediction`, in their order."""
+"""`predicted` is false where the model said nothing of the document; gold columns are empty when
+redacted. The columns after it are the fields of a `Prediction`, in their order.
+"""
 _latest: tuple[pa.Table | None, list[Document]] = None, []
 """The gold columns read last and their documents."""
 
@@ -62,15 +63,17 @@ def to_parquet(gold: Sequence[Document], predictions: Sequence[Prediction]) -> b
         raise ValueError("predictions must be of distinct documents among the gold ones")
     rows = [_row(d, by_document.get(d.id)) for d in gold]
     sink = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), sink, compression="zstd", store_schema=True)
+    pq.write_table(
+        pa.Table.from_pylist(rows, schema=SCHEMA), sink, compression="zstd", store_schema=True
+    )
     return sink.getvalue()
 
 
 def read_bytes(content: bytes) -> pa.Table:
     """A parquet file's bytes as a table. Raises pyarrow's errors and OSError.
 
-    On the calling thread alone. Arrow's pool may hold Python's buffer until the interpreter ends, and then aborts
-    the process after its work is done (github.com/apache/arrow/issues/34314).
+    On the calling thread alone. Arrow's pool may hold Python's buffer until the interpreter ends,
+    and then aborts the process after its work is done (github.com/apache/arrow/issues/34314).
     """
     return pq.ParquetFile(pa.BufferReader(content), pre_buffer=False).read(use_threads=False)
 
@@ -81,7 +84,9 @@ def from_parquet(content: bytes, path: Path) -> tuple[list[Document], list[Predi
         table = read_bytes(content)
     except (pa.ArrowException, OSError, UnicodeError) as error:
         raise StoreError(
-            f"is not a parquet file: {first_line(error)}", hint="delete it and repeat the run", file=path
+            f"is not a parquet file: {first_line(error)}",
+            hint="delete it and repeat the run",
+            file=path,
         ) from error
     if not table.schema.equals(SCHEMA, check_metadata=False):
         raise StoreError(
@@ -92,7 +97,9 @@ def from_parquet(content: bytes, path: Path) -> tuple[list[Document], list[Predi
     try:
         documents = _documents(table.select(SCHEMA.names[:8]))
         rows = zip(documents, *_columns(table.select(SCHEMA.names[8:])), strict=True)
-        return documents, [Prediction(document.id, *answer) for document, predicted, *answer in rows if predicted]
+        return documents, [
+            Prediction(document.id, *answer) for document, predicted, *answer in rows if predicted
+        ]
     except (ValueError, pa.ArrowException) as error:
         raise StoreError(
             "holds empty cells, lists of unequal length or text that is not UTF-8",
@@ -102,13 +109,26 @@ def from_parquet(content: bytes, path: Path) -> tuple[list[Document], list[Predi
 
 
 def _documents(table: pa.Table) -> list[Document]:
-    """The documents of the gold columns; made once for runs on the same ones that are read after each other."""
+    """The documents of the gold columns; made once for runs on the same ones that are read after
+    each other.
+    """
     global _latest
     latest, documents = _latest
     if latest is None or not table.equals(latest):
         documents = [
-            Document(document, group, "", split, spans, labels, tuple(zip(starts, ends, strict=True)), tags)
-            for document, group, split, spans, labels, tags, starts, ends in zip(*_columns(table), strict=True)
+            Document(
+                document,
+                group,
+                "",
+                split,
+                spans,
+                labels,
+                tuple(zip(starts, ends, strict=True)),
+                tags,
+            )
+            for document, group, split, spans, labels, tags, starts, ends in zip(
+                *_columns(table), strict=True
+            )
         ]
         _latest = table, documents
     return list(documents)
@@ -119,7 +139,8 @@ def _columns(table: pa.Table) -> list[list[Any]]:
 
 
 def _values(array: Any) -> list[Any]:
-    """What an arrow array holds: lists as tuples, structs as spans. A column at once, not a cell after the other.
+    """What an arrow array holds: lists as tuples, structs as spans. A column at once, not a cell
+    after the other.
 
     Raises ValueError where a value is missing at any depth, or a text is not UTF-8.
     """
@@ -129,7 +150,9 @@ def _values(array: Any) -> list[Any]:
         return list(map(Span, *map(_values, array.flatten())))
     if pa.types.is_list(array.type):
         values = _values(array.flatten())
-        return [tuple(values[start:end]) for start, end in pairwise(array.offsets.to_numpy().tolist())]
+        return [
+            tuple(values[start:end]) for start, end in pairwise(array.offsets.to_numpy().tolist())
+        ]
     return list(array.to_numpy(zero_copy_only=False).tolist())
 
 
@@ -152,8 +175,8 @@ def _row(document: Document, prediction: Prediction | None) -> dict[str, Any]:
 def aliases(documents: Iterable[Document]) -> tuple[dict[str, str], dict[str, str]]:
     """(id -> alias, group -> alias) of a test split, 32 hex digits each.
 
-    An HMAC whose key is a hash of all texts of the split: ids and single sentences cannot be found by
-    trying, and two people with the same data get the same aliases, so their runs still pair.
+    An HMAC whose key is a hash of all texts of the split: ids and single sentences cannot be found
+    by trying, and two people with the same data get the same aliases, so their runs still pair.
     """
     documents = list(documents)
     digest = hashlib.sha256(b"biobench test split")
@@ -162,7 +185,9 @@ def aliases(documents: Iterable[Document]) -> tuple[dict[str, str], dict[str, st
     secret = digest.digest()
 
     def alias(kind: str, name: str) -> str:
-        return hmac.new(secret, f"{kind}\0{name}".encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:32]
+        return hmac.new(
+            secret, f"{kind}\0{name}".encode("utf-8", "surrogatepass"), hashlib.sha256
+        ).hexdigest()[:32]
 
     return (
         {d.id: alias("document", d.id) for d in documents},
@@ -170,8 +195,11 @@ def aliases(documents: Iterable[Document]) -> tuple[dict[str, str], dict[str, st
     )
 
 
-def redacted(gold: Sequence[Document], predictions: Sequence[Prediction]) -> tuple[list[Document], list[Prediction]]:
-    """The same runs under aliases, without text, gold or tokens, in an order that reveals nothing."""
+def redacted(
+    gold: Sequence[Document], predictions: Sequence[Prediction]
+) -> tuple[list[Document], list[Prediction]]:
+    """The same runs under aliases, without text, gold or tokens, in an order that reveals
+    nothing."""
     by_id, by_group = aliases(gold)
     bare = [Document(id=by_id[d.id], group=by_group[d.group], text="", split=d.split) for d in gold]
     renamed = [replace(p, document=by_id[p.document]) for p in predictions]
@@ -179,6 +207,8 @@ def redacted(gold: Sequence[Document], predictions: Sequence[Prediction]) -> tup
 
 
 def under_aliases(gold: Sequence[Document]) -> list[Document]:
-    """The documents with their gold, named by their aliases: what redacted predictions are scored against."""
+    """The documents with their gold, named by their aliases: what redacted predictions are scored
+    against.
+    """
     by_id, by_group = aliases(gold)
     return [replace(d, id=by_id[d.id], group=by_group[d.group]) for d in gold]

@@ -9,8 +9,10 @@ from biobench.store.statements import Mark
 
 Grade = Literal["error", "person", "warning"]
 State = Literal["verified", "consistent", "person", "refused"]
-"""verified: scored again on the data, with the claimed result. consistent: nothing contradicts it, but the data was not
-there to score it again. person: a maintainer has to look at a finding first. refused: something is wrong."""
+"""verified: scored again on the data, with the claimed result. consistent: nothing contradicts it,
+but the data was not there to score it again. person: a maintainer has to look at a finding first.
+refused: something is wrong.
+"""
 _WORDS: dict[State, str] = {
     "verified": "verified",
     "consistent": "consistent, but not scored again",
@@ -22,7 +24,9 @@ STATES: tuple[State, ...] = tuple(_WORDS)
 
 
 class Check(NamedTuple):
-    """A coded finding. grade: an error refuses the submission, `person` needs one, a warning is only shown."""
+    """A coded finding. grade: an error refuses the submission, `person` needs one, a warning is
+    only shown.
+    """
 
     code: str
     grade: Grade
@@ -53,7 +57,9 @@ def is_refused(checks: list[Check]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The findings in one submission. reproduced: a maintainer's statement stands for what leads in it."""
+    """The findings in one submission. reproduced: a maintainer's statement stands for what leads in
+    it.
+    """
 
     folder: str
     model: str
@@ -77,7 +83,9 @@ class Verification:
     @property
     def mark(self) -> Mark:
         """What the board says of its rows."""
-        if self.state == "refused" or not (self.reproduced or all(run.rescored for run in self.runs)):
+        if self.state == "refused" or not (
+            self.reproduced or all(run.rescored for run in self.runs)
+        ):
             return "claimed"
         return "reproduced" if self.reproduced else "re-scored"
 
@@ -87,13 +95,24 @@ class Verification:
 
     def summary(self) -> str:
         """The state in a line."""
-        numbers = ", ".join(f"{self.count(state)} {words}" for state, words in _WORDS.items() if self.count(state))
+        numbers = ", ".join(
+            f"{self.count(state)} {words}" for state, words in _WORDS.items() if self.count(state)
+        )
         mark = f"; the board marks it {self.mark}" if self.accepted else ""
-        return f"{_WORDS[self.state]}: {len(self.runs)} runs" + (f" ({numbers})" if numbers else "") + mark
+        return (
+            f"{_WORDS[self.state]}: {len(self.runs)} runs"
+            + (f" ({numbers})" if numbers else "")
+            + mark
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
-        shown = {name: getattr(self, name) for name in ("folder", "model", "state", "mark", "accepted")}
-        runs, findings = [run._asdict() for run in self.runs], [check._asdict() for check in self.checks]
+        shown = {
+            name: getattr(self, name) for name in ("folder", "model", "state", "mark", "accepted")
+        }
+        runs, findings = (
+            [run._asdict() for run in self.runs],
+            [check._asdict() for check in self.checks],
+        )
         numbers = {"records": len(runs), "verified": self.count("verified")}
         return {**shown, **numbers, "runs": runs, "findings": findings}

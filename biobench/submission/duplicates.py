@@ -1,8 +1,10 @@
-"""Exact and near copies among runs: of another seed of the submission, or of a run that was there before.
+"""Exact and near copies among runs: of another seed of the submission, or of a run that was there
+before.
 
-Two honest runs differ in the last digits of their scores nearly everywhere, and in their answers where a document is
-hard. What is compared is therefore the scores, and the answers on documents that not both have right. Runs that gave
-one answer to everything learnt nothing and all say the same: they are compared with none.
+Two honest runs differ in the last digits of their scores nearly everywhere, and in their answers
+where a document is hard. What is compared is therefore the scores, and the answers on documents
+that not both have right. Runs that gave one answer to everything learnt nothing and all say the
+same: they are compared with none.
 """
 
 from __future__ import annotations
@@ -21,16 +23,22 @@ from biobench.schema.record import RunRecord
 from biobench.submission.checks import Check, Grade
 
 NEAR, NEAR_FROM = 0.9, 10
-"""Share of equal answers, and number of documents that not both have right, from which two runs are near copies."""
+"""Share of equal answers, and number of documents that not both have right, from which two runs are
+near copies.
+"""
 SAME_SCORES, SCORES_FROM = 0.5, 10
-"""Share and number of documents with scores equal to the last stored digit that no two trainings reach."""
+"""Share and number of documents with scores equal to the last stored digit that no two trainings
+reach.
+"""
 ONE_ANSWER = 0.98
 """Share of documents with one answer from which a run is said to give one answer to everything."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What one run answers, in a form that compares fast. Arrays have one entry a document, in the order of ids."""
+    """What one run answers, in a form that compares fast. Arrays have one entry a document, in the
+    order of ids.
+    """
 
     record: RunRecord
     place: str
@@ -55,23 +63,43 @@ def answers_of(
     rows = []
     for document in documents:
         p = by_id.get(document.id) or Prediction(document=document.id)
-        scores, spans, labels = p.label_scores or p.span_scores, frozenset(p.spans), frozenset(p.labels)
+        scores, spans, labels = (
+            p.label_scores or p.span_scores,
+            frozenset(p.spans),
+            frozenset(p.labels),
+        )
         telling = numeric or any(1e-3 < s < 1 - 1e-3 for s in scores)
-        right = known and spans == frozenset(document.spans) and labels == frozenset(document.labels)
-        rows.append((hash((spans, labels, scores if numeric else ())), hash(scores) | 1 if telling else 0, right))
+        right = (
+            known and spans == frozenset(document.spans) and labels == frozenset(document.labels)
+        )
+        rows.append(
+            (
+                hash((spans, labels, scores if numeric else ())),
+                hash(scores) | 1 if telling else 0,
+                right,
+            )
+        )
     decided, scored, correct = np.array(rows, np.int64).reshape(-1, 3).T
     varied = max(Counter(decided.tolist()).values(), default=0) < ONE_ANSWER * len(rows)
-    return Answers(record, place, tuple(d.id for d in documents), decided, scored, correct == 1, varied)
+    return Answers(
+        record, place, tuple(d.id for d in documents), decided, scored, correct == 1, varied
+    )
 
 
 def check_copies(runs: Sequence[Answers], earlier: Sequence[Answers] = ()) -> list[Check]:
-    """P02 codes, at most one a run: copies of another seed, or of a run that was there before (`earlier`)."""
+    """P02 codes, at most one a run: copies of another seed, or of a run that was there before
+    (`earlier`).
+    """
     checks = []
     for number, run in enumerate(runs):
         for other in (*runs[:number], *earlier):
             if (copied := _copied(run, other)) is not None:
                 (grade, what), of = copied, other.record
-                named = f"{of.model.id[:80]}, seed {of.seed}, in {other.place}" if other.place else f"seed {of.seed}"
+                named = (
+                    f"{of.model.id[:80]}, seed {of.seed}, in {other.place}"
+                    if other.place
+                    else f"seed {of.seed}"
+                )
                 where = f"runs/{run.record.task.id}/{run.record.key}.parquet"
                 checks.append(Check("P02", grade, where, f"{what} {named}"))
                 break
@@ -80,13 +108,20 @@ def check_copies(runs: Sequence[Answers], earlier: Sequence[Answers] = ()) -> li
 
 def _copied(run: Answers, other: Answers) -> tuple[Grade, str] | None:
     mine, theirs = run.record, other.record
-    tests = [(record.task.id, record.task.data_hash, record.resampling) for record in (mine, theirs)]
+    tests = [
+        (record.task.id, record.task.data_hash, record.resampling) for record in (mine, theirs)
+    ]
     if tests[0] != tests[1]:
         return None
     same_weights = mine.model.hash == theirs.model.hash
-    same_model, same_documents = same_weights and mine.model.id == theirs.model.id, run.documents == other.documents
+    same_model, same_documents = (
+        same_weights and mine.model.id == theirs.model.id,
+        run.documents == other.documents,
+    )
     if (same_model and mine.seed == theirs.seed) or not (run.varied and other.varied):
-        return None  # the run itself, sent again or in another precision; or one that learnt nothing
+        return (
+            None  # the run itself, sent again or in another precision; or one that learnt nothing
+        )
     if mine.task.type == NEEDLE and not same_documents:
         return None  # of a window that holds other lengths
     if same_weights and not same_model:

@@ -1,7 +1,8 @@
-"""`verify`: a submission is checked in a process of its own, under limits of memory and processor time.
+"""`verify`: a submission is checked in a process of its own, under limits of memory and processor
+time.
 
-The limits hold for the whole check: a file that needs more, or that breaks the library that reads it, ends the process
-and is a finding.
+The limits hold for the whole check: a file that needs more, or that breaks the library that reads
+it, ends the process and is a finding.
 """
 
 from __future__ import annotations
@@ -19,31 +20,54 @@ from biobench.submission.verify import examine
 from biobench.version import PACKAGE
 
 SECONDS = 600
-"""Processor time of one check, reading the owner's data and results included; the shipped runs take 0.34 s each."""
+"""Processor time of one check, reading the owner's data and results included; the shipped runs take
+0.34 s each.
+"""
 MEMORY = 3 * 2**29
 """Bytes of address space, beyond what the process has before it opens anything."""
 
 
-def verify(folder: str | Path, data_dir: str | Path | None = None, against: str | Path | None = None) -> Verification:
-    """`examine` under limits; whatever the submission holds, this gives findings and no error of a library."""
+def verify(
+    folder: str | Path, data_dir: str | Path | None = None, against: str | Path | None = None
+) -> Verification:
+    """`examine` under limits; whatever the submission holds, this gives findings and no error of a
+    library.
+    """
     if is_refused(check_layout(Path(folder))):
         return examine(folder)  # nothing is opened
-    words = [str(folder), *("" if p is None else str(p) for p in (data_dir, against)), str(SECONDS), str(MEMORY)]
-    # The submission's folder may be the current one, and must not bring modules of its own: -P, and no relative path.
+    words = [
+        str(folder),
+        *("" if p is None else str(p) for p in (data_dir, against)),
+        str(SECONDS),
+        str(MEMORY),
+    ]
+    # The submission's folder may be the current one, and must not bring modules of its own: -P, and
+    # no relative path.
     paths = [str(PACKAGE.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     # Each thread would reserve memory.
-    safe = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "ARROW_NUM_THREADS"), "1")
-    safe |= {"PYTHONPATH": os.pathsep.join(filter(os.path.isabs, paths)), "ARROW_DEFAULT_MEMORY_POOL": "system"}
+    safe = dict.fromkeys(
+        ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "ARROW_NUM_THREADS"), "1"
+    )
+    safe |= {
+        "PYTHONPATH": os.pathsep.join(filter(os.path.isabs, paths)),
+        "ARROW_DEFAULT_MEMORY_POOL": "system",
+    }
     command = [sys.executable, "-P", "-m", "biobench.submission.guard", *words]
-    done = subprocess.run(command, env={**os.environ, **safe}, stdin=subprocess.DEVNULL, capture_output=True)
+    done = subprocess.run(
+        command, env={**os.environ, **safe}, stdin=subprocess.DEVNULL, capture_output=True
+    )
     if done.returncode == 0:
         name, model, checks, runs, reproduced = json.loads(done.stdout)
         parts = tuple(Check(*c) for c in checks), tuple(RunState(*r) for r in runs)
         return Verification(name, model, *parts, reproduced)
-    reason = (done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason"])[-1][:200]
+    reason = (done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason"])[-1][
+        :200
+    ]
     if done.returncode < 0:
         reason = f"{signal.Signals(-done.returncode).name} ended the process"
-    ended = f"cannot be checked in {SECONDS} s of processor time and {MEMORY} bytes of memory: {reason}"
+    ended = (
+        f"cannot be checked in {SECONDS} s of processor time and {MEMORY} bytes of memory: {reason}"
+    )
     return Verification(str(folder), "", (error("L07", ".", ended),))
 
 

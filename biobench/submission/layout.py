@@ -1,4 +1,6 @@
-"""What may lie in a submission's folder, checked before anything in it is opened; then its manifest."""
+"""What may lie in a submission's folder, checked before anything in it is opened; then its
+manifest.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def check_layout(folder: Path) -> list[Check]:
             elif limit is None:
                 checks.append(error("L02", where, "does not belong here"))
             elif status.st_size > limit:
-                checks.append(error("L03", where, f"has {status.st_size} bytes, at most {limit} are taken"))
+                checks.append(
+                    error("L03", where, f"has {status.st_size} bytes, at most {limit} are taken")
+                )
     if size > TOTAL_BYTES:
         checks.append(error("L03", ".", f"has {size} bytes, at most {TOTAL_BYTES} are taken"))
     return checks
@@ -71,7 +75,10 @@ def check_manifest(folder: Path) -> tuple[Manifest | None, list[Check]]:
         return None, [error("M01", MANIFEST, f"is not of version {VERSION}")]
     checks, model = [], unicodedata.normalize("NFKC", manifest.model).casefold()
     if _MARKS.search(model) or not model.strip():
-        what = "'model' is empty, or imitates a mark of the board: square brackets, or a word such as (verified)"
+        what = (
+            "'model' is empty, or imitates a mark of the board: square brackets, or a word "
+            "such as (verified)"
+        )
         checks.append(error("M06", MANIFEST, what))
     listed = {f.path: f for f in manifest.files}
     if len(listed) < len(manifest.files):
@@ -82,6 +89,9 @@ def check_manifest(folder: Path) -> tuple[Manifest | None, list[Check]]:
             checks.append(error("M02", path, "is listed but not there"))
         elif path not in listed:
             checks.append(error("M03", path, "is not in the manifest"))
-        elif file_hash(there[path]) != listed[path].sha256 or there[path].stat().st_size != listed[path].size:
+        elif (
+            file_hash(there[path]) != listed[path].sha256
+            or there[path].stat().st_size != listed[path].size
+        ):
             checks.append(error("M04", path, "is not the file that the manifest describes"))
     return manifest, checks

@@ -1,4 +1,5 @@
-"""A submission: a model's runs under one set of conditions, their predictions and a manifest, in a folder of its own.
+"""A submission: a model's runs under one set of conditions, their predictions and a manifest, in a
+folder of its own.
 
 <folder>/submission.json            who, what, and the hash of every file
 <folder>/runs/<task>/<key>.json     records
@@ -51,12 +52,19 @@ class Manifest(Strict):
     files: tuple[SubmittedFile, ...]
 
 
-def submit(model: str, results_dir: str | Path = "results", out: str | Path | None = None, *, notes: str = "") -> Path:
+def submit(
+    model: str,
+    results_dir: str | Path = "results",
+    out: str | Path | None = None,
+    *,
+    notes: str = "",
+) -> Path:
     """Pack the model's runs into a new folder; gives it.
 
     model: as the report names it, with its conditions in brackets where it was run under several.
-    out: the folder to make (default: `submissions/<name>`); it must not hold anything yet. Raises UsageError where
-    there is nothing to pack or `out` is not empty, and StoreError where something cannot be read or written.
+    out: the folder to make (default: `submissions/<name>`); it must not hold anything yet. Raises
+    UsageError where there is nothing to pack or `out` is not empty, and StoreError where something
+    cannot be read or written.
     """
     groups = submitted_groups(load(results_dir), model)
     name = line_name(groups[0].model, groups[0].variant)
@@ -67,7 +75,9 @@ def submit(model: str, results_dir: str | Path = "results", out: str | Path | No
         manifest = Manifest(model=groups[0].model, biobench=__version__, notes=notes, files=())
     except ValidationError:
         hint = "write plain text of at most 200 and 2,000 characters"
-        raise UsageError("the model's name or the notes are too long, or hold hidden characters", hint=hint) from None
+        raise UsageError(
+            "the model's name or the notes are too long, or hold hidden characters", hint=hint
+        ) from None
     source = Store(results_dir)
     # The folder is there whole or not at all, so that a killed command can be given again.
     with temporary_folder(folder, "--out") as aside:
@@ -75,7 +85,11 @@ def submit(model: str, results_dir: str | Path = "results", out: str | Path | No
             for record in group.records:
                 Store(aside).copy(source, record)
         files = tuple(
-            SubmittedFile(path=path.relative_to(aside).as_posix(), size=path.stat().st_size, sha256=file_hash(path))
+            SubmittedFile(
+                path=path.relative_to(aside).as_posix(),
+                size=path.stat().st_size,
+                sha256=file_hash(path),
+            )
             for path in packed_files(aside)
         )
         write_record(aside / MANIFEST, manifest.model_copy(update={"files": files}))
@@ -88,7 +102,9 @@ def packed_files(folder: Path) -> list[Path]:
 
 
 def submitted_groups(results: Results, model: str) -> list[RunGroup]:
-    """The runs that a name means: of one set of weights, under one set of conditions. Raises UsageError."""
+    """The runs that a name means: of one set of weights, under one set of conditions. Raises
+    UsageError.
+    """
     groups = [g for g in results.groups if g.source != "submitted"]
     named = groups_named(model, groups)
     named = [g for g in named if line_name(g.model, g.variant) == model] or named
@@ -97,7 +113,8 @@ def submitted_groups(results: Results, model: str) -> list[RunGroup]:
         raise UsageError(f"'{plain(model)}' has no full runs here", hint=hint)
     reasons = [
         why_not_submitted(g.briefs[0])
-        or "was run on another spec or by another engine" * bool(g.departures.version or g.departures.engine)
+        or "was run on another spec or by another engine"
+        * bool(g.departures.version or g.departures.engine)
         for g in named
     ]
     allowed = [g for g, reason in zip(named, reasons, strict=True) if not reason]
@@ -107,7 +124,9 @@ def submitted_groups(results: Results, model: str) -> list[RunGroup]:
     lines = sorted({plain(line_name(g.model, g.variant)) for g in allowed})
     if len(lines) > 1:
         hint = "name one: " + ", ".join(f"'{line}'" for line in lines)
-        raise UsageError(f"'{plain(model)}' was run with {len(lines)} weights or conditions here", hint=hint)
+        raise UsageError(
+            f"'{plain(model)}' was run with {len(lines)} weights or conditions here", hint=hint
+        )
     return allowed
 
 

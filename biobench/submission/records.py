@@ -1,4 +1,6 @@
-"""What a record says of itself, held against the shipped spec under the conditions that the record names."""
+"""What a record says of itself, held against the shipped spec under the conditions that the record
+names.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,8 @@ ADAPTATION = ("training.adapter", "training.top_layers")
 def why_not_submitted(run: RunRecord | Brief) -> str:
     """Why no submission holds a run of these conditions; empty where one may.
 
-    Submissions hold runs of the spec as it is, of a declared protocol, of the tracks tuned and frozen, and of adapters
-    and partly trained encoders. The board shows each under its conditions.
+    Submissions hold runs of the spec as it is, of a declared protocol, of the tracks tuned and
+    frozen, and of adapters and partly trained encoders. The board shows each under its conditions.
     """
     if run.origin != "run" or run.split != "test":
         return "was not fine-tuned here and scored on the test split"
@@ -37,26 +39,43 @@ def why_not_submitted(run: RunRecord | Brief) -> str:
     if not overrides or protocol_named_by(overrides) is not None:
         return ""
     fields = [text.partition("=")[0].strip() for text in overrides]
-    adapted = any(field == part or field.startswith(f"{part}.") for field in fields for part in ADAPTATION)
-    allowed = (*ADAPTATION, "training.learning_rate", "training.head_learning_rate") if adapted else ()
-    other = [field for field in fields if not any(f"{field}.".startswith(f"{part}.") for part in allowed)]
-    return f"sets {', '.join(other)} of the spec; submissions set adapters, or use --protocol or --track" * bool(other)
+    adapted = any(
+        field == part or field.startswith(f"{part}.") for field in fields for part in ADAPTATION
+    )
+    allowed = (
+        (*ADAPTATION, "training.learning_rate", "training.head_learning_rate") if adapted else ()
+    )
+    other = [
+        field for field in fields if not any(f"{field}.".startswith(f"{part}.") for part in allowed)
+    ]
+    return (
+        f"sets {', '.join(other)} of the spec; submissions set adapters, or use --protocol or "
+        f"--track" * bool(other)
+    )
 
 
 def check_record(record: RunRecord, model: str) -> list[Check]:
     """R and T codes. model: the name in the manifest."""
     where = f"runs/{record.task.id}/{record.key}.json"
-    checks = [error("R02", where, f"{name}: no run can have this value") for name in _impossible(record)]
+    checks = [
+        error("R02", where, f"{name}: no run can have this value") for name in _impossible(record)
+    ]
     if record.engine_version != ENGINE_VERSION:
         what = f"was made by engine {record.engine_version}, this is engine {ENGINE_VERSION}"
         checks.append(error("R03", where, what))
     if record.key not in _keys(record):
         checks.append(error("R05", where, "the key does not follow from what the record says"))
-    if model != (record.model.id if record.model.revision is None else f"{record.model.id}@{record.model.revision}"):
+    if model != (
+        record.model.id
+        if record.model.revision is None
+        else f"{record.model.id}@{record.model.revision}"
+    ):
         checks.append(error("R06", where, "is of another model than the manifest names"))
     if record.task.id not in shipped():
         return [*checks, error("T01", where, f"task {record.task.id} is not shipped")]
-    if reason := why_not_submitted(record) or "maps the labels of another head" * bool(record.label_map):
+    if reason := why_not_submitted(record) or "maps the labels of another head" * bool(
+        record.label_map
+    ):
         return [*checks, error("R04", where, reason)]
     try:
         task = load_task(record.task.id, record.overrides)
@@ -72,7 +91,10 @@ def check_record(record: RunRecord, model: str) -> list[Check]:
         what = "labels, split, protocol, metric, type or language are not those of the spec"
         checks.append(error("T03", where, what))
     if record.contamination is not None:
-        what = "what it says of the model's training text is the submitter's word: nothing here shows it"
+        what = (
+            "what it says of the model's training text is the submitter's word: nothing here "
+            "shows it"
+        )
         checks.append(Check("C04", "warning", where, what))
     return checks
 
@@ -80,13 +102,17 @@ def check_record(record: RunRecord, model: str) -> list[Check]:
 def _impossible(record: RunRecord) -> list[str]:
     """Names of fields whose value no run has."""
     training, cost = record.training, record.cost
-    # a frozen encoder's states are computed once for several seeds; their seconds stand in each of these runs
+    # a frozen encoder's states are computed once for several seeds; their seconds stand in each of
+    # these runs
     alone = record.track != "frozen" and record.task.type != NEEDLE
     claims = {
-        "scores": not record.scores or not all(is_possible(*score) for score in record.scores.items()),
+        "scores": not record.scores
+        or not all(is_possible(*score) for score in record.scores.items()),
         "training.precision": training.precision not in ("bf16", "fp32"),
-        "training.steps": max([training.best_step, *(p.step for p in training.curve)]) > training.steps,
-        "training.threshold": (training.threshold is not None) != traits_of(record.task.type).thresholds,
+        "training.steps": max([training.best_step, *(p.step for p in training.curve)])
+        > training.steps,
+        "training.threshold": (training.threshold is not None)
+        != traits_of(record.task.type).thresholds,
         "windows": record.windows.truncated_documents > record.task.test_documents
         or not all(0 <= value <= 1 for value in record.windows.ceiling.values()),
         "model.parameters": record.model.parameters < 1,
@@ -104,7 +130,9 @@ def differing(claimed: dict[str, float], computed: dict[str, float]) -> list[str
 
 
 def _keys(record: RunRecord) -> set[str]:
-    """The keys that the record's fields can have: a run repeated in fp32 keeps the key of its first try."""
+    """The keys that the record's fields can have: a run repeated in fp32 keeps the key of its first
+    try.
+    """
     return {
         run_key(
             model_hash=record.model.hash,
@@ -139,7 +167,9 @@ def _says_otherwise(record: RunRecord, spec: TaskSpec) -> bool:
 
 
 def fits(labels: tuple[str, ...], spec: TaskSpec) -> bool:
-    """Whether a run of this task can have these labels; where the data decides which, their number is known."""
+    """Whether a run of this task can have these labels; where the data decides which, their number
+    is known.
+    """
     if isinstance(spec.labels, list):
         return list(labels) == spec.labels
     number = spec.labels.top_k if isinstance(spec.labels, TopLabels) else spec.labels.collected

@@ -1,7 +1,8 @@
-"""Community results: submissions taken from, and sent to, a git repository or a dataset of the model hub.
+"""Community results: submissions taken from, and sent to, a git repository or a dataset of the
+model hub.
 
-The layout is that of docs/sharing.md. Nothing of a repository is executed: of its newest commit each submission passes
-the checks of `verify-submission` before it is copied into a results folder.
+The layout is that of docs/sharing.md. Nothing of a repository is executed: of its newest commit
+each submission passes the checks of `verify-submission` before it is copied into a results folder.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ GIT_SECONDS = 900
 """For one command."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _REMEDY = (
-    "check the address and your rights; store a token or an ssh key, because no password is asked for; if you may not "
+    "check the address and your rights; store a token or an ssh key, because no password is asked "
+    "for; if you may not "
     "push, give the address of your fork and open the request there"
 )
 
@@ -47,7 +49,9 @@ class PulledSubmission(NamedTuple):
 
 
 class SentSubmission(NamedTuple):
-    """branch: that holds the submission, a pull request's number on the hub. page: of the request on the hub."""
+    """branch: that holds the submission, a pull request's number on the hub. page: of the request
+    on the hub.
+    """
 
     branch: str
     page: str | None
@@ -59,39 +63,55 @@ def pull(
 ) -> tuple[str, list[PulledSubmission]]:
     """(commit, what became of each submission).
 
-    Raises StoreError where the repository cannot be read and UsageError for an address that is none.
+    Raises StoreError where the repository cannot be read and UsageError for an address that is
+    none.
     """
     with tempfile.TemporaryDirectory() as temporary:
         root = Path(temporary, "repository")
         commit = _fetch(address, root) if address.startswith(HUB) else _clone(address, root)
         sources = sorted(path for path in root.glob(f"{SUBMITTED}/*") if path.is_dir())
-        return commit, [_take(source, root, Path(results_dir) / SUBMITTED, data_dir) for source in sources]
+        return commit, [
+            _take(source, root, Path(results_dir) / SUBMITTED, data_dir) for source in sources
+        ]
 
 
 def push(address: str, folder: str | Path) -> SentSubmission:
     """A branch (on the hub: a pull request) of the repository that adds this packed submission.
 
-    Raises UsageError for a folder that is refused, and StoreError where the repository cannot be read or written.
+    Raises UsageError for a folder that is refused, and StoreError where the repository cannot be
+    read or written.
     """
     folder = Path(folder)
     name, verification = folder.resolve().name, verify(folder)
     if not _NAME.fullmatch(name):
-        raise UsageError(f"'{plain(name)}' cannot be a submission's folder", hint="letters, digits, '.', - and _")
+        raise UsageError(
+            f"'{plain(name)}' cannot be a submission's folder", hint="letters, digits, '.', - and _"
+        )
     if (stopped := _stopped(verification)) is not None:
         raise UsageError(f"'{plain(str(folder))}' is {stopped}", hint="see `verify-submission`")
     title, place = f"Submission: {plain(verification.model)}", f"{SUBMITTED}/{name}"
-    lines = [f"{check.code} {check.grade}: {plain(check.where)}: {check.what}" for check in verification.checks]
+    lines = [
+        f"{check.code} {check.grade}: {plain(check.where)}: {check.what}"
+        for check in verification.checks
+    ]
     text = "\n- ".join([f"`biobench verify-submission`: {verification.summary()}", *lines])
     if address.startswith(HUB):
         from huggingface_hub import CommitOperationAdd, HfApi
 
-        files = {path.relative_to(folder).as_posix(): str(path) for path in folder.rglob("*") if path.is_file()}
+        files = {
+            path.relative_to(folder).as_posix(): str(path)
+            for path in folder.rglob("*")
+            if path.is_file()
+        }
         with _hub_errors(address) as repository:
-            # One commit that opens the request: `upload_folder` sends several and leaves the request a draft.
+            # One commit that opens the request: `upload_folder` sends several and leaves the
+            # request a draft.
             commit = HfApi().create_commit(
                 repo_id=repository,
                 repo_type="dataset",
-                operations=[CommitOperationAdd(f"{place}/{path}", file) for path, file in files.items()],
+                operations=[
+                    CommitOperationAdd(f"{place}/{path}", file) for path, file in files.items()
+                ],
                 commit_message=title,
                 commit_description=text,
                 create_pr=True,
@@ -103,7 +123,8 @@ def push(address: str, folder: str | Path) -> SentSubmission:
         with tempfile.TemporaryDirectory() as temporary:
             clone = Path(temporary, "clone")
             _clone(address, clone)
-            # sent before: the request is continued, and nothing that somebody added to it is overwritten
+            # sent before: the request is continued, and nothing that somebody added to it is
+            # overwritten
             sent = run_git(["ls-remote", "origin", head], clone).strip()
             if sent:
                 run_git(["fetch", "--quiet", "--depth", "1", "--no-tags", "origin", head], clone)
@@ -124,16 +145,35 @@ def run_git(words: Sequence[str], folder: Path | None = None) -> str:
 
     Raises StoreError with git's own reason.
     """
-    safe = ["-c", "core.hooksPath=/dev/null", "-c", "core.symlinks=false", "-c", "protocol.ext.allow=never"]
-    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_LFS_SKIP_SMUDGE": "1", "LC_ALL": "C"}
+    safe = [
+        "-c",
+        "core.hooksPath=/dev/null",
+        "-c",
+        "core.symlinks=false",
+        "-c",
+        "protocol.ext.allow=never",
+    ]
+    environment = {
+        **os.environ,
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_LFS_SKIP_SMUDGE": "1",
+        "LC_ALL": "C",
+    }
     environment.setdefault("GIT_SSH_COMMAND", "ssh -oBatchMode=yes")
     try:
         done = subprocess.run(
-            ["git", *safe, *words], cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
-            timeout=GIT_SECONDS, check=False,
-        )  # fmt: skip
+            ["git", *safe, *words],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=GIT_SECONDS,
+            check=False,
+        )
     except (FileNotFoundError, subprocess.TimeoutExpired) as error:
-        raise StoreError(f"git cannot be run: {error}", hint="install git, or use hub:owner/name") from None
+        raise StoreError(
+            f"git cannot be run: {error}", hint="install git, or use hub:owner/name"
+        ) from None
     if done.returncode:
         lines = done.stderr.decode("utf-8", "replace").splitlines() or [f"status {done.returncode}"]
         # the line that says why: what follows is advice
@@ -149,13 +189,21 @@ def without_password(text: str) -> str:
 
 
 def _stopped(verification: Verification) -> str | None:
-    """Why a submission goes no further; None where it may. One that waits to be reproduced may be sent and shown."""
-    stops = (c for c in verification.checks if c.grade == "error" or (c.grade == "person" and c.code != "W01"))
+    """Why a submission goes no further; None where it may. One that waits to be reproduced may be
+    sent and shown.
+    """
+    stops = (
+        c
+        for c in verification.checks
+        if c.grade == "error" or (c.grade == "person" and c.code != "W01")
+    )
     return next((f"{verification.state}: {stop.where}: {plain(stop.what)}" for stop in stops), None)
 
 
 def _take(source: Path, root: Path, target: Path, data_dir: str | Path | None) -> PulledSubmission:
-    """Check one submission and put it in its place, over an earlier one of the same model that nobody changed here."""
+    """Check one submission and put it in its place, over an earlier one of the same model that
+    nobody changed here.
+    """
     name, place = source.name, target / source.name
     if not _NAME.fullmatch(name):
         return PulledSubmission(plain(name), "refused", "its name is no folder's name")
@@ -168,7 +216,9 @@ def _take(source: Path, root: Path, target: Path, data_dir: str | Path | None) -
     except StoreError as error:
         return PulledSubmission(name, "refused", f"the repository's statement on it {error.what}")
     if statement is not None and not all(draw.agrees for draw in statement.draws):
-        return PulledSubmission(name, "refused", "a run that the repository's maintainer drew does not agree")
+        return PulledSubmission(
+            name, "refused", "a run that the repository's maintainer drew does not agree"
+        )
     unchanged = here is not None and here == theirs
     if not unchanged:
         verification = verify(source, data_dir, target.parent)
@@ -182,7 +232,9 @@ def _take(source: Path, root: Path, target: Path, data_dir: str | Path | None) -
             statement = make_statement(place, "re-scored")
     if statement is not None and mark_of(place) != "reproduced":
         save_statement(place, target.parent, statement)
-    return PulledSubmission(name, "unchanged" if unchanged else "updated" if there else "new", mark_of(place))
+    return PulledSubmission(
+        name, "unchanged" if unchanged else "updated" if there else "new", mark_of(place)
+    )
 
 
 def _whole(folder: Path) -> Manifest | None:
@@ -192,7 +244,9 @@ def _whole(folder: Path) -> Manifest | None:
 
 
 def _clone(address: str, folder: Path) -> str:
-    """The newest commit of a clone, in which links are files with the address in them. Raises StoreError."""
+    """The newest commit of a clone, in which links are files with the address in them. Raises
+    StoreError.
+    """
     if not address or address.startswith("-") or "::" in address:
         hint = "give its https or ssh address, or hub:owner/name"
         raise UsageError(f"'{plain(address)}' is no repository", hint=hint)
@@ -202,13 +256,19 @@ def _clone(address: str, folder: Path) -> str:
 
 
 def _fetch(address: str, folder: Path) -> str:
-    """The newest commit of a dataset, its files in `folder`. That they are whole is held against their manifests."""
+    """The newest commit of a dataset, its files in `folder`. That they are whole is held against
+    their manifests.
+    """
     from huggingface_hub import HfApi, snapshot_download
 
     wanted = [f"{root}/*" for root in (SUBMITTED, FOLDER)]
     with _hub_errors(address) as repository:
         commit = patiently(lambda: HfApi().dataset_info(repository)).sha or ""
-        cached = Path(snapshot_download(repository, repo_type="dataset", revision=commit, allow_patterns=wanted))
+        cached = Path(
+            snapshot_download(
+                repository, repo_type="dataset", revision=commit, allow_patterns=wanted
+            )
+        )
         if cached.is_dir():  # else it has no results
             shutil.copytree(cached, folder)  # there the files are links
         return commit

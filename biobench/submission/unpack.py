@@ -1,4 +1,6 @@
-"""A submission that arrives as one zip file, unpacked within bounds; `layout` then checks what lies in it."""
+"""A submission that arrives as one zip file, unpacked within bounds; `layout` then checks what lies
+in it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ UNPACKED_BYTES = 512 * 2**20
 
 
 def unpack(file: IO[bytes], target: Path) -> tuple[Path, list[Check]]:
-    """The submission's folder below `target`, which must be new, and what refuses the file; then nothing is written.
+    """The submission's folder below `target`, which must be new, and what refuses the file; then
+    nothing is written.
 
     The submission may stand at the top of the file or in one folder.
     """
@@ -27,13 +30,22 @@ def unpack(file: IO[bytes], target: Path) -> tuple[Path, list[Check]]:
     content = file.read(UPLOAD_BYTES + 1)
     if len(content) > UPLOAD_BYTES:
         return target, [error("L03", ".", f"has more than {UPLOAD_BYTES} bytes")]
-    if content.count(b"PK\1\2") > MOST_FILES:  # begins each entry of the list, which a reader holds whole in memory
+    if (
+        content.count(b"PK\1\2") > MOST_FILES
+    ):  # begins each entry of the list, which a reader holds whole in memory
         return target, [error("L04", ".", f"holds more than {MOST_FILES} files")]
     try:
         unpack_archive(
-            io.BytesIO(content), "zip", target, most_bytes=UNPACKED_BYTES, most_files=MOST_FILES, name="upload"
+            io.BytesIO(content),
+            "zip",
+            target,
+            most_bytes=UNPACKED_BYTES,
+            most_files=MOST_FILES,
+            name="upload",
         )
     except (DataFormatError, OSError) as problem:
-        return target, [error("L06", ".", f"is not a zip file that can be read: {plain(str(problem))}")]
+        return target, [
+            error("L06", ".", f"is not a zip file that can be read: {plain(str(problem))}")
+        ]
     inner = [*target.iterdir()]
     return inner[0] if len(inner) == 1 and inner[0].is_dir() else target, []

@@ -1,4 +1,6 @@
-"""The check of a submission: its files, its records, its predictions scored again, copies, and what would lead."""
+"""The check of a submission: its files, its records, its predictions scored again, copies, and what
+would lead.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,18 @@ from biobench.submission.leading import by_conditions, leading
 from biobench.submission.records import check_record, differing
 
 
-def examine(folder: str | Path, data_dir: str | Path | None = None, against: str | Path | None = None) -> Verification:
-    """Check one submission against the shipped tasks, the data in `data_dir` and the results in `against`.
+def examine(
+    folder: str | Path, data_dir: str | Path | None = None, against: str | Path | None = None
+) -> Verification:
+    """Check one submission against the shipped tasks, the data in `data_dir` and the results in
+    `against`.
 
-    Nothing of the submission is trusted: it is opened only once its layout holds, and where the data is at
-    hand its gold is replaced by the data's. Without the data a run is consistent at best, never verified.
-    against: a results folder; its own runs and its `submitted/` are compared with these, and its `statements/` say
-    what a maintainer reproduced. `guard.verify` calls this in a process of its own, with limits.
+    Nothing of the submission is trusted: it is opened only once its layout holds, and where the
+    data is at hand its gold is replaced by the data's. Without the data a run is consistent at
+    best, never verified.
+    against: a results folder; its own runs and its `submitted/` are compared with these, and its
+    `statements/` say what a maintainer reproduced. `guard.verify` calls this in a process of its
+    own, with limits.
     """
     folder = Path(folder)
     checks, manifest = check_layout(folder), None
@@ -67,7 +74,9 @@ def examine(folder: str | Path, data_dir: str | Path | None = None, against: str
         except (DataUnavailableError, DataFormatError) as problem:
             missing = problem.what
         for record in runs:
-            data = folds[0 if record.resampling is None else record.resampling.fold] if folds else None
+            data = (
+                folds[0 if record.resampling is None else record.resampling.fold] if folds else None
+            )
             if data is not None and data.source != record.task.source:
                 missing = f"it is of source {data.source}, the runs are of {record.task.source}"
                 data = None
@@ -88,35 +97,55 @@ def examine(folder: str | Path, data_dir: str | Path | None = None, against: str
     draws = () if statement is None else statement.draws
     for d in draws:
         if not d.agrees:
-            what = f"seed {d.seed}, which a maintainer drew, gave {100 * d.score:.2f}: the submitted seeds promise "
+            what = (
+                f"seed {d.seed}, which a maintainer drew, gave {100 * d.score:.2f}: the "
+                f"submitted seeds promise "
+            )
             what += f"{100 * d.low:.2f} to {100 * d.high:.2f}, and its answers are compared too"
             checks.append(error("W02", f"runs/{d.task}", what))
     for lead in leading(records, (other.record for other in earlier)):
         if lead[:3] not in {(d.task, d.task_hash, d.track) for d in draws if d.agrees}:
-            what = f"{lead.what}: waits for `biobench reproduce --of SUBMISSION --draw` by a maintainer"
+            what = (
+                f"{lead.what}: waits for `biobench reproduce --of SUBMISSION --draw` by a "
+                f"maintainer"
+            )
             checks.append(Check("W01", "person", f"runs/{lead.task}", what))
     checks += _together(records)
     states = []
     for r in records:
-        places = (f"runs/{r.task.id}", f"runs/{r.task.id}/{r.key}.json", f"runs/{r.task.id}/{r.key}.parquet")
+        places = (
+            f"runs/{r.task.id}",
+            f"runs/{r.task.id}/{r.key}.json",
+            f"runs/{r.task.id}/{r.key}.parquet",
+        )
         grades = {check.grade for check in checks if check.where in places}
         proved: State = "verified" if r.key in rescored else "consistent"
-        state: State = "refused" if "error" in grades else "person" if "person" in grades else proved
+        state: State = (
+            "refused" if "error" in grades else "person" if "person" in grades else proved
+        )
         states.append(RunState(r.task.id, r.key, r.seed, state, r.key in rescored))
     reproduced = statement is not None and statement.mark == "reproduced"
     checks = list(dict.fromkeys(map(_printable, checks)))
-    return Verification(str(folder), plain(manifest.model), tuple(checks), tuple(states), reproduced)
+    return Verification(
+        str(folder), plain(manifest.model), tuple(checks), tuple(states), reproduced
+    )
 
 
 def _printable(check: Check) -> Check:
-    """File names and pieces of the records' own text are one line of visible characters in what is printed."""
+    """File names and pieces of the records' own text are one line of visible characters in what is
+    printed.
+    """
     return check._replace(where=plain(check.where), what=words(check.what, plain))
 
 
-def check_run(store: Store, record: RunRecord, data: TaskData | None, answers: list[Answers]) -> list[Check]:
-    """The first D, P, R07 or S finding in a run's predictions; what they answer is added to `answers`.
+def check_run(
+    store: Store, record: RunRecord, data: TaskData | None, answers: list[Answers]
+) -> list[Check]:
+    """The first D, P, R07 or S finding in a run's predictions; what they answer is added to
+    `answers`.
 
-    data: of the run's task and source; None where it is not available, so that the file's own gold counts.
+    data: of the run's task and source; None where it is not available, so that the file's own gold
+    counts.
     """
     where = f"runs/{record.task.id}/{record.key}.parquet"
     try:
@@ -127,7 +156,9 @@ def check_run(store: Store, record: RunRecord, data: TaskData | None, answers: l
 
 def within_window(documents: Sequence[Document], window: int) -> list[Document]:
     """All documents but needle examples of whole tokens that are longer than the window."""
-    return [d for d in documents if not (d.plan and d.plan.fit == "tokens" and d.plan.length > window)]
+    return [
+        d for d in documents if not (d.plan and d.plan.fit == "tokens" and d.plan.length > window)
+    ]
 
 
 def _problems(
@@ -140,10 +171,17 @@ def _problems(
             yield error("D02", where, "was made on other data than the data here")
         facts = (data.gold_labels, data.labels, len(data.test), data.unexpressed)
         folds = record.resampling
-        if facts != (task.gold_labels, task.labels, task.test_documents, record.unexpressed_gold) or (
-            folds is not None and len(data.train) != folds.train_documents
-        ):
-            yield error("D01", where, "labels, numbers of documents or lost mentions are not those of the data")
+        if facts != (
+            task.gold_labels,
+            task.labels,
+            task.test_documents,
+            record.unexpressed_gold,
+        ) or (folds is not None and len(data.train) != folds.train_documents):
+            yield error(
+                "D01",
+                where,
+                "labels, numbers of documents or lost mentions are not those of the data",
+            )
     stored, predictions = store.stored_predictions(record)
     yield from check_predictions(record, where, stored, predictions)
     if len({d.id for d in stored}) < len(stored):
@@ -158,8 +196,13 @@ def _problems(
         fits = within_window(data.test, window)
         gold = under_aliases(fits) if record.redacted else fits
         lengths = {d.id: len(d.text) for d in gold}
-        truths = [{(d.id, d.group, frozenset(d.spans), frozenset(d.labels)) for d in one} for one in (stored, gold)]
-        if lengths.keys() != {d.id for d in stored} or (not record.redacted and truths[0] != truths[1]):
+        truths = [
+            {(d.id, d.group, frozenset(d.spans), frozenset(d.labels)) for d in one}
+            for one in (stored, gold)
+        ]
+        if lengths.keys() != {d.id for d in stored} or (
+            not record.redacted and truths[0] != truths[1]
+        ):
             yield error("D01", where, "its documents or their gold are not those of the data")
         if any(p.spans and max(s.end for s in p.spans) > lengths[p.document] for p in predictions):
             yield error("P01", where, "holds spans that end beyond the text")
@@ -173,25 +216,39 @@ def _problems(
     if names := differing(record.scores, after.scores):
         yield error("S01", where, f"the predictions do not give the claimed {', '.join(names[:5])}")
     mine, theirs = record.per_label, after.per_label
-    if mine.keys() != theirs.keys() or any(differing(row, theirs[label]) for label, row in mine.items()):
+    if mine.keys() != theirs.keys() or any(
+        differing(row, theirs[label]) for label, row in mine.items()
+    ):
         yield error("S03", where, "the predictions do not give the numbers of its labels")
 
 
 def _earlier(results: Path, folder: Path, answers: Sequence[Answers]) -> Iterator[Answers]:
-    """The runs of a results folder on tasks and data of these; what cannot be read there is passed over."""
+    """The runs of a results folder on tasks and data of these; what cannot be read there is passed
+    over.
+    """
     wanted = {(run.record.task.id, run.record.task.data_hash) for run in answers}
     submitted = sorted(path.parent for path in results.glob(f"{SUBMITTED}/*/runs"))
     for place in [results, *(path for path in submitted if path.resolve() != folder.resolve())]:
         store, name = Store(place), plain("the results" if place == results else place.name)
-        for path in sorted(path for task in {task for task, _ in wanted} for path in place.glob(f"runs/{task}/*.json")):
+        for path in sorted(
+            path
+            for task in {task for task, _ in wanted}
+            for path in place.glob(f"runs/{task}/*.json")
+        ):
             with suppress(StoreError):
                 record = store.get(path.parent.name, path.stem)
-                if record and (record.task.id, record.task.data_hash) in wanted and not record.limit:
+                if (
+                    record
+                    and (record.task.id, record.task.data_hash) in wanted
+                    and not record.limit
+                ):
                     yield answers_of(record, *store.stored_predictions(record), place=name)
 
 
 def _together(records: Sequence[RunRecord]) -> Iterator[Check]:
-    """R09: runs of several checkpoints under one name. C codes: seeds that are there twice, missing, or replaced."""
+    """R09: runs of several checkpoints under one name. C codes: seeds that are there twice,
+    missing, or replaced.
+    """
     if len({r.model.hash for r in records}) > 1:
         yield error("R09", "runs", "are of several checkpoints under one name")
     for (task, *_), runs in by_conditions(records).items():
@@ -203,7 +260,14 @@ def _together(records: Sequence[RunRecord]) -> Iterator[Check]:
             needed = {runs[0].seed - folds.fold + number for number in range(folds.folds)}
         missing, others = sorted(needed - present), sorted(present - needed)
         if missing:
-            yield Check("C02", "warning", where, f"seeds {', '.join(map(str, missing))} of the protocol are missing")
+            yield Check(
+                "C02",
+                "warning",
+                where,
+                f"seeds {', '.join(map(str, missing))} of the protocol are missing",
+            )
         if missing and others:
-            what = f"seeds {', '.join(map(str, others[:10]))} replace them: they may have been chosen"
+            what = (
+                f"seeds {', '.join(map(str, others[:10]))} replace them: they may have been chosen"
+            )
             yield Check("C05", "person", where, what)

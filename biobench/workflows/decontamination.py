@@ -1,4 +1,6 @@
-"""Decontamination: benchmark documents that a pretraining run excludes from its text, and the record of them."""
+"""Decontamination: benchmark documents that a pretraining run excludes from its text, and the
+record of them.
+"""
 
 from __future__ import annotations
 
@@ -29,26 +31,46 @@ def guard(
     exclude_tasks: bool = True,
     require_tasks: str | None = None,
 ) -> tuple[dict[str, TaskData], list[str] | None]:
-    """The tasks whose documents a recipe's corpus excludes, and the ids of those that are not guarded.
+    """The tasks whose documents a recipe's corpus excludes, and the ids of those that are not
+    guarded.
 
-    None for the second where the package makes the text itself. require_tasks: ids with commas between them, or
+    None for the second where the package makes the text itself. require_tasks: ids with commas
+    between them, or
     `all`. say: prints both. Raises DataUnavailableError where required tasks cannot be excluded.
     """
-    known, generated = guardable(), all(s.embedded is not None for spec in recipe.corpora for s in spec.sources)
+    known, generated = (
+        guardable(),
+        all(s.embedded is not None for spec in recipe.corpora for s in spec.sources),
+    )
     excluded = benchmark_documents(data_dir, only=known) if exclude_tasks and not generated else {}
     required = [] if require_tasks is None else require_tasks.replace(" ", "").split(",")
-    if absent := [name for name in (known if required == ["all"] else required) if name not in excluded]:
+    if absent := [
+        name for name in (known if required == ["all"] else required) if name not in excluded
+    ]:
         what = f"--require-tasks: the corpus cannot exclude the documents of {', '.join(absent)}"
-        hint = "give ids of `biobench tasks list` and, with --data-dir, the folder that holds their data"
+        hint = (
+            "give ids of `biobench tasks list` and, with --data-dir, the folder that holds "
+            "their data"
+        )
         raise DataUnavailableError(what, hint=hint)
     if generated:
         return {}, None
     missing = [name for name in known if name not in excluded]
     for name, data in excluded.items():
-        say(f"guarded: the corpus excludes {len(data.validation) + len(data.test)} documents of {name}")
+        say(
+            f"guarded: the corpus excludes {len(data.validation) + len(data.test)} documents of "
+            f"{name}"
+        )
     if missing:
-        why = "their documents are not available (--data-dir DIR)" if exclude_tasks else "--no-exclude-tasks"
-        say(f"{len(missing)} task{'s' * (len(missing) > 1)} NOT guarded, {why}: {', '.join(missing)}")
+        why = (
+            "their documents are not available (--data-dir DIR)"
+            if exclude_tasks
+            else "--no-exclude-tasks"
+        )
+        say(
+            f"{len(missing)} task{'s' * (len(missing) > 1)} NOT guarded, {why}: "
+            f"{', '.join(missing)}"
+        )
     return excluded, missing
 
 
@@ -68,20 +90,25 @@ def benchmark_documents(data_dir: str | None, *, only: Container[str]) -> dict[s
 
 
 def guarded_by(run: Path | None) -> Container[str]:
-    """The tasks whose documents a run excluded; all that can be where it does not say. Raises StoreError."""
+    """The tasks whose documents a run excluded; all that can be where it does not say. Raises
+    StoreError.
+    """
     file = None if run is None else run / EXCLUSION_FILE
     if file is None or not file.is_file():
         return guardable()
     try:
         return Exclusions.model_validate_json(file.read_bytes()).tasks
     except ValueError as error:
-        raise StoreError("the list of guarded tasks is damaged", hint="restore or delete it", file=file) from error
+        raise StoreError(
+            "the list of guarded tasks is damaged", hint="restore or delete it", file=file
+        ) from error
 
 
 def texts_by_task(tasks: Mapping[str, TaskData]) -> dict[str, list[str]]:
     """The texts of the validation and test documents of each task, each once a task."""
     return {
-        name: list(dict.fromkeys(d.reading for d in (*data.validation, *data.test))) for name, data in tasks.items()
+        name: list(dict.fromkeys(d.reading for d in (*data.validation, *data.test)))
+        for name, data in tasks.items()
     }
 
 
@@ -94,15 +121,24 @@ def pretrain(
     require_tasks: str | None = None,
     **options: Any,
 ) -> PretrainingResult:
-    """Train on text without benchmark documents, and write which tasks are guarded, next to both copies of the ledger.
+    """Train on text without benchmark documents, and write which tasks are guarded, next to both
+    copies of the ledger.
 
-    options: of `trainer.api.pretrain`. say: prints what is guarded and how much was removed. Raises as `guard` does.
+    options: of `trainer.api.pretrain`. say: prints what is guarded and how much was removed. Raises
+    as `guard` does.
     """
     from trainer import api
 
-    guarded, missing = guard(recipe, data_dir, say, exclude_tasks=exclude_tasks, require_tasks=require_tasks)
+    guarded, missing = guard(
+        recipe, data_dir, say, exclude_tasks=exclude_tasks, require_tasks=require_tasks
+    )
     result = api.pretrain(recipe, exclude=texts_by_task(guarded), unguarded=missing, **options)
-    if result.model is None or result.ledger is None or missing is None or os.environ.get("RANK", "0") != "0":
+    if (
+        result.model is None
+        or result.ledger is None
+        or missing is None
+        or os.environ.get("RANK", "0") != "0"
+    ):
         return result
     corpus = result.ledger.corpus
     removed = corpus.removed_by_task or {}
@@ -115,12 +151,17 @@ def pretrain(
         for name, data in guarded.items()
     }
     ngram = recipe.corpus.exclude.ngram
-    listed = Exclusions(exclusion_hash=corpus.exclusion_hash, ngram=ngram, tasks=tasks, not_guarded=tuple(missing))
+    listed = Exclusions(
+        exclusion_hash=corpus.exclusion_hash, ngram=ngram, tasks=tasks, not_guarded=tuple(missing)
+    )
     for folder in (result.out, result.model):
         write_atomic(folder / EXCLUSION_FILE, (listed.model_dump_json(indent=1) + "\n").encode())
     for name, count in removed.items():
         if count:
             say(f"removed from the corpus because of {name}: {count:,} documents")
     if tasks and corpus.removed_documents is not None:
-        say(f"removed from the corpus: {corpus.removed_documents:,} documents that hold text of a guarded task")
+        say(
+            f"removed from the corpus: {corpus.removed_documents:,} documents that hold text of a "
+            f"guarded task"
+        )
     return result

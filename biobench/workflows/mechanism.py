@@ -1,7 +1,9 @@
-"""What `biobench analyze` computes from fine-tuning runs: what a transplant recovers, what freezing costs, stability.
+"""What `biobench analyze` computes from fine-tuning runs: what a transplant recovers, what freezing
+costs, stability.
 
-Scores come as model -> task -> seed -> fraction. Everything is paired over the seeds that the models share;
-tasks are held fixed and their test sets too, so the intervals are about other fine-tuning seeds.
+Scores come as model -> task -> seed -> fraction. Everything is paired over the seeds that the
+models share; tasks are held fixed and their test sets too, so the intervals are about other
+fine-tuning seeds.
 """
 
 from __future__ import annotations
@@ -17,7 +19,15 @@ from biobench.report.entrants import find_entrants
 from biobench.report.results import load
 from biobench.runs.options import RunRequest
 from biobench.runs.result import Reporter
-from biobench.stats import Estimand, MeanTest, Ratio, compare_seeds, mean_test, paired_ratio, these_tasks
+from biobench.stats import (
+    Estimand,
+    MeanTest,
+    Ratio,
+    compare_seeds,
+    mean_test,
+    paired_ratio,
+    these_tasks,
+)
 
 Scores = dict[str, dict[str, dict[int, float]]]
 """Model -> task -> seed -> score (fraction)."""
@@ -25,10 +35,11 @@ Scores = dict[str, dict[str, dict[int, float]]]
 
 @dataclass(frozen=True)
 class PairedScores:
-    """One model compared with the twin and the reference; differences are fractions, first minus the other.
+    """One model compared with the twin and the reference; differences are fractions, first minus
+    the other.
 
-    kept: (this - twin) / (reference - twin), the share of the reference's gain that is there. frozen: which
-    layers were frozen in which phase, from the ledger; empty without a ledger.
+    kept: (this - twin) / (reference - twin), the share of the reference's gain that is there.
+    frozen: which layers were frozen in which phase, from the ledger; empty without a ledger.
     """
 
     model: str
@@ -43,7 +54,9 @@ class PairedScores:
 
 @dataclass(frozen=True)
 class PairedReport:
-    """tasks, seeds: what all models share, and what every number is over. reference, twin: their roles' words."""
+    """tasks, seeds: what all models share, and what every number is over. reference, twin: their
+    roles' words.
+    """
 
     tasks: tuple[str, ...]
     seeds: tuple[int, ...]
@@ -56,8 +69,9 @@ class PairedReport:
 class RateSpread:
     """How one model's scores move with the learning rate. Scores and spreads are fractions.
 
-    by_rate: mean over tasks and seeds at each rate. range: highest less lowest of these. test: the standard deviation
-    over rates, each seed and task by itself, then the mean; over seeds. to_first: it less the first model's.
+    by_rate: mean over tasks and seeds at each rate. range: highest less lowest of these. test: the
+    standard deviation over rates, each seed and task by itself, then the mean; over seeds.
+    to_first: it less the first model's.
     """
 
     model: str
@@ -69,14 +83,17 @@ class RateSpread:
 
 
 def check_runs(models: Sequence[str], how: RunRequest) -> None:
-    """Raise, before anything is made, what `run_scores` would raise: bad arguments, missing models and data."""
+    """Raise, before anything is made, what `run_scores` would raise: bad arguments, missing models
+    and data.
+    """
     from biobench.runs.plan import make_plan
 
     make_plan(replace(how, model=tuple(models)))
 
 
 def run_scores(models: Sequence[str], how: RunRequest, reporter: Reporter) -> Scores:
-    """Run what is not stored yet; primary scores, models by the names given. Raises TrainingError for a failed run.
+    """Run what is not stored yet; primary scores, models by the names given. Raises TrainingError
+    for a failed run.
 
     how: tasks and options of the runs, without a model, which `check_runs` has passed.
     """
@@ -87,21 +104,28 @@ def run_scores(models: Sequence[str], how: RunRequest, reporter: Reporter) -> Sc
         scores[model] = {}
         for r in make_runs(replace(how, model=(model,)), reporter):
             if r.seed is None or r.status not in ("done", "skipped"):
-                raise TrainingError(f"{r.model} on {r.task}: {r.reason}", hint="see `biobench run` with the same task")
+                raise TrainingError(
+                    f"{r.model} on {r.task}: {r.reason}",
+                    hint="see `biobench run` with the same task",
+                )
             scores[model].setdefault(r.task, {})[r.seed] = r.scores[r.primary]
     return scores
 
 
-def stored_scores(models: Sequence[str], results_dir: str | Path, tasks: Sequence[str] = ()) -> Scores:
+def stored_scores(
+    models: Sequence[str], results_dir: str | Path, tasks: Sequence[str] = ()
+) -> Scores:
     """The primary scores of models (names as in the report, or their folders) that have runs.
 
-    tasks: keep only these. Raises UsageError for an unknown name, one known from a paper alone, or runs of several
-    conditions on one task.
+    tasks: keep only these. Raises UsageError for an unknown name, one known from a paper alone, or
+    runs of several conditions on one task.
     """
     scores: Scores = {}
     for name, entrant in zip(models, find_entrants(models, load(results_dir)), strict=True):
         if entrant.is_published:
-            raise UsageError(f"'{name}' is known from a paper alone", hint="this needs scores by seed: run it")
+            raise UsageError(
+                f"'{name}' is known from a paper alone", hint="this needs scores by seed: run it"
+            )
         scores[entrant.label] = {}
         for task, groups in entrant.groups.items():
             if tasks and task not in tasks:
@@ -110,12 +134,15 @@ def stored_scores(models: Sequence[str], results_dir: str | Path, tasks: Sequenc
                 names = ", ".join(g.variant or "the shipped protocol" for g in groups)
                 what = f"'{name}' has runs of several conditions on {task}: {names}"
                 raise UsageError(what, hint="name one as the report prints it, MODEL [condition]")
-            scores[entrant.label][task] = {r.seed: r.scores[r.task.primary] for r in groups[0].records}
+            scores[entrant.label][task] = {
+                r.seed: r.scores[r.task.primary] for r in groups[0].records
+            }
     return scores
 
 
 def frozen_layers(folder: str) -> str:
-    """Which layers a run froze, by its ledger, as ``layers 0-7 in detour``; empty without a ledger."""
+    """Which layers a run froze, by its ledger, as ``layers 0-7 in detour``; empty without a
+    ledger."""
     from trainer.ledger import FILE, read_ledger
 
     if not any((Path(folder) / part / FILE).is_file() for part in ("", "model")):
@@ -125,14 +152,20 @@ def frozen_layers(folder: str) -> str:
 
 
 def shared(scores: Scores) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Tasks that all models have, and the seeds that all have on all of these. Raises UsageError for none."""
+    """Tasks that all models have, and the seeds that all have on all of these. Raises UsageError
+    for none.
+    """
     tables = list(scores.values())
     tasks = tuple(t for t in tables[0] if all(t in table for table in tables))
     if not tasks:
-        raise UsageError("the models have no task in common", hint="run all of them on the same tasks first")
+        raise UsageError(
+            "the models have no task in common", hint="run all of them on the same tasks first"
+        )
     seeds = set.intersection(*(set(table[task]) for table in tables for task in tasks))
     if not seeds:
-        raise UsageError("the models have no seed in common", hint="run all of them with the same --seeds")
+        raise UsageError(
+            "the models have no seed in common", hint="run all of them with the same --seeds"
+        )
     return tasks, tuple(sorted(seeds))
 
 
@@ -152,7 +185,9 @@ def paired_report(
     by_seed = {m: np.array([[scores[m][t][s] for s in seeds] for t in tasks]) for m in scores}
 
     def difference(model: str, other: str) -> MeanTest | None:
-        return None if model == other else these_tasks(list(by_seed[model]), list(by_seed[other])).test
+        return (
+            None if model == other else these_tasks(list(by_seed[model]), list(by_seed[other])).test
+        )
 
     def kept(model: str) -> Ratio | None:
         if model in (reference, twin):
@@ -165,26 +200,48 @@ def paired_report(
         role = {reference: roles[0], twin: roles[1]}.get(model, roles[2])
         means = dict(zip(tasks, values.mean(axis=1).tolist(), strict=True))
         tests = difference(model, twin), difference(model, reference)
-        row = PairedScores(model, role, (frozen or {}).get(model, ""), float(values.mean()), means, *tests, kept(model))
+        row = PairedScores(
+            model,
+            role,
+            (frozen or {}).get(model, ""),
+            float(values.mean()),
+            means,
+            *tests,
+            kept(model),
+        )
         rows.append(row)
     return PairedReport(tasks, seeds, tuple(rows), roles[0], roles[1])
 
 
-def stability(scores: Mapping[float, Scores]) -> tuple[tuple[str, ...], tuple[int, ...], list[RateSpread]]:
-    """Tasks, seeds, and each model's spread over learning rates, from the scores at each rate (two or more)."""
+def stability(
+    scores: Mapping[float, Scores],
+) -> tuple[tuple[str, ...], tuple[int, ...], list[RateSpread]]:
+    """Tasks, seeds, and each model's spread over learning rates, from the scores at each rate (two
+    or more).
+    """
     rates = sorted(scores)
     models, tasks = list(scores[rates[0]]), tuple(next(iter(scores[rates[0]].values())))
-    joined = {m: {f"{t} {r}": by_seed for r in rates for t, by_seed in scores[r][m].items()} for m in models}
+    joined = {
+        m: {f"{t} {r}": by_seed for r in rates for t, by_seed in scores[r][m].items()}
+        for m in models
+    }
     _, seeds = shared(joined)
     # (rates, tasks, seeds)
-    values = {m: np.array([[[scores[r][m][t][s] for s in seeds] for t in tasks] for r in rates]) for m in models}
+    values = {
+        m: np.array([[[scores[r][m][t][s] for s in seeds] for t in tasks] for r in rates])
+        for m in models
+    }
     per_seed = {m: values[m].std(axis=0, ddof=1).mean(axis=0) for m in models}
     spreads = []
     for model in models:
         means = values[model].mean(axis=(1, 2))
         by_rate = dict(zip(rates, means.tolist(), strict=True))
         test = mean_test(per_seed[model], estimand=Estimand.THESE_TEST_SETS)
-        to_first = None if model == models[0] else compare_seeds(per_seed[model], per_seed[models[0]])
+        to_first = (
+            None if model == models[0] else compare_seeds(per_seed[model], per_seed[models[0]])
+        )
         spread = float(means.max() - means.min())
-        spreads.append(RateSpread(model, by_rate, rates[int(means.argmax())], spread, test, to_first))
+        spreads.append(
+            RateSpread(model, by_rate, rates[int(means.argmax())], spread, test, to_first)
+        )
     return tasks, seeds, spreads

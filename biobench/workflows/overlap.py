@@ -15,17 +15,28 @@ from biobench.models.loading import find_checkpoint
 from biobench.schema.contamination import Contamination, OverlapRecord, SplitOverlap
 from biobench.store.overlaps import note_in_records, save_overlap
 from biobench.version import __version__
-from biobench.workflows.decontamination import benchmark_documents, guardable, guarded_by, texts_by_task
+from biobench.workflows.decontamination import (
+    benchmark_documents,
+    guardable,
+    guarded_by,
+    texts_by_task,
+)
 
 
 def measure(
-    corpus: Path, tasks: Sequence[str], model: str | None, data_dir: str | None, results_dir: str | Path
+    corpus: Path,
+    tasks: Sequence[str],
+    model: str | None,
+    data_dir: str | None,
+    results_dir: str | Path,
 ) -> tuple[dict[tuple[str, str], SplitOverlap], dict[str, Contamination], tuple[str, int] | None]:
-    """The overlap of each split; the same of each task as records hold it; (model, stored runs that were changed).
+    """The overlap of each split; the same of each task as records hold it; (model, stored runs that
+    were changed).
 
-    corpus: training text, or a pretraining run or its ledger. tasks: all whose data is available where none is named.
-    model: trained on the corpus; a run names its own. Where it is known, the result is kept in `results_dir`.
-    Raises BioBenchError for a corpus, a task or a model that cannot be read.
+    corpus: training text, or a pretraining run or its ledger. tasks: all whose data is available
+    where none is named.
+    model: trained on the corpus; a run names its own. Where it is known, the result is kept in
+    `results_dir`. Raises BioBenchError for a corpus, a task or a model that cannot be read.
     """
     chosen = {task.id: load_data(task, data_dir) for task in map(load_task, tasks)}
     data = chosen or benchmark_documents(data_dir, only=guardable())
@@ -48,7 +59,10 @@ def measure(
             corpus_hash=digest if run is None else run.ledger.corpus.manifest_hash,
             base=None if run is None else run.ledger.base.source,
             excluded=run is not None
-            and all(run.excluded.why(d.reading) == "same" for d in (*data[task].validation, *data[task].test)),
+            and all(
+                run.excluded.why(d.reading) == "same"
+                for d in (*data[task].validation, *data[task].test)
+            ),
             validation=rows[task, "validation"],
             test=rows[task, "test"],
         )

@@ -1,4 +1,6 @@
-"""`biobench reproduce`: a stored run made again from its record, or one more seed of a submission; does it agree?"""
+"""`biobench reproduce`: a stored run made again from its record, or one more seed of a submission;
+does it agree?
+"""
 
 from __future__ import annotations
 
@@ -25,17 +27,22 @@ from biobench.store.statements import Draw, Statement, make_statement
 from biobench.submission.leading import by_conditions
 
 Agreement = Literal["identical", "within", "outside", "not run"]
-"""identical: the same predictions, bit for bit, and the same score. within: the score lies in the stored score's 95%
-interval over test documents. outside: it does not, or the record's score is not that of its predictions. not run:
-checkpoint, task, data, engine or precision are missing, damaged or not those of the record, or the run failed."""
+"""identical: the same predictions, bit for bit, and the same score. within: the score lies in the
+stored score's 95% interval over test documents. outside: it does not, or the record's score is not
+that of its predictions. not run: checkpoint, task, data, engine or precision are missing, damaged
+or not those of the record, or the run failed.
+"""
 LEAST_SEEDS = 3
 """Submitted seeds that show how far one more may lie from them."""
 
 
 class Reproduction(NamedTuple):
-    """What became of one record. stored, again: the primary score. low, high: its interval, None where the record's
-    gold is not stored. same: share of test documents whose predictions are equal. reason: why it does not agree.
-    machine: in what the machine of the record and this one differ, as texts `threads 1 then, 2 now`."""
+    """What became of one record. stored, again: the primary score. low, high: its interval, None
+    where the record's gold is not stored. same: share of test documents whose predictions are
+    equal. reason: why it does not agree.
+    machine: in what the machine of the record and this one differ, as texts `threads 1 then, 2
+    now`.
+    """
 
     model: str
     task: str
@@ -60,9 +67,10 @@ class Reproduction(NamedTuple):
 class Again:
     """How runs are made again, and where.
 
-    how: options of the new runs; what its `results_dir` holds is not run twice, and its tasks are YAML files of those
-    that are not shipped. models: a folder of checkpoints by the records' names, or one checkpoint; None: the hub, by id
-    and revision. Raises UsageError where `models`, `data_dir` or `device` is wrong for all runs.
+    how: options of the new runs; what its `results_dir` holds is not run twice, and its tasks are
+    YAML files of those that are not shipped. models: a folder of checkpoints by the records' names,
+    or one checkpoint; None: the hub, by id and revision. Raises UsageError where `models`,
+    `data_dir` or `device` is wrong for all runs.
     """
 
     how: RunRequest
@@ -73,7 +81,9 @@ class Again:
 
         for option, folder in (("--models", self.models), ("--data-dir", self.how.data_dir)):
             if folder is not None and not Path(folder).is_dir():
-                raise UsageError(f"{option} {folder}: there is no such folder", hint="give an existing folder")
+                raise UsageError(
+                    f"{option} {folder}: there is no such folder", hint="give an existing folder"
+                )
         resolve_device(self.how.device)
 
     def model_of(self, record: RunRecord) -> str:
@@ -81,23 +91,30 @@ class Again:
         name = record.model.source or record.model.id
         if self.models is None:
             return name if record.model.revision is None else f"{name}@{record.model.revision}"
-        folder = self.models.absolute()  # `models/name` would be an id of the hub where there is no such folder
+        folder = (
+            self.models.absolute()
+        )  # `models/name` would be an id of the hub where there is no such folder
         return str(folder if (folder / "config.json").is_file() else folder / name)
 
     def run(self, record: RunRecord, seed: int) -> tuple[RunRecord, list[Prediction]]:
         """A run of `seed` under the record's conditions, and its predictions.
 
-        Raises UsageError where it fails or would be another run, and BioBenchError where it cannot be planned.
+        Raises UsageError where it fails or would be another run, and BioBenchError where it cannot
+        be planned.
         """
         from biobench.data.catalog import load_task
         from biobench.runs.api import run_plan
         from biobench.runs.plan import make_plan
 
         specs = {load_task(path).id: path for path in self.how.tasks}
-        as_before: dict[str, Any] = {name: getattr(record, name) for name in ("overrides", "limit", "track")}
+        as_before: dict[str, Any] = {
+            name: getattr(record, name) for name in ("overrides", "limit", "track")
+        }
         as_before["no_test"] = record.split == "validation"
         tasks = (specs.get(record.task.id, record.task.id),)
-        plan = make_plan(replace(self.how, model=self.model_of(record), tasks=tasks, seeds=seed, **as_before))
+        plan = make_plan(
+            replace(self.how, model=self.model_of(record), tasks=tasks, seeds=seed, **as_before)
+        )
         item = plan.items[0]
         assert item.task.data is not None
         parts = [
@@ -110,10 +127,14 @@ class Again:
         if seed == record.seed and all(then == now for _, then, now in parts):
             # no single part: the record was written by hand, or another program decided its key
             parts.append(("key", record.key, item.key))
-        changed = [f"{name} {now[:12]} instead of {then[:12]}" for name, then, now in parts if then != now]
+        changed = [
+            f"{name} {now[:12]} instead of {then[:12]}" for name, then, now in parts if then != now
+        ]
         if changed:
             what = f"this would be another run of {record.task.id}: {', '.join(changed)}"
-            raise UsageError(what, hint="name its checkpoint with --models, on a machine of its precision")
+            raise UsageError(
+                what, hint="name its checkpoint with --models, on a machine of its precision"
+            )
         (result,), store = run_plan(plan, Reporter()), Store(self.how.results_dir)
         new = store.get(item.task.id, item.key)
         if new is None:
@@ -122,9 +143,11 @@ class Again:
 
 
 def stored_runs(path: str | Path) -> tuple[Store, list[RunRecord]]:
-    """The store and its records below `path`: a record's JSON file, a task's folder, `runs/` or a results folder.
+    """The store and its records below `path`: a record's JSON file, a task's folder, `runs/` or a
+    results folder.
 
-    In order of task, model and seed. Raises UsageError where there is none, StoreError where one of them is damaged.
+    In order of task, model and seed. Raises UsageError where there is none, StoreError where one of
+    them is damaged.
     """
     named = Path(path).absolute()
     root = next((p for p in (named, *named.parents) if (p / "runs").is_dir()), named)
@@ -140,15 +163,19 @@ def stored_runs(path: str | Path) -> tuple[Store, list[RunRecord]]:
 def reproduce(store: Store, records: Sequence[RunRecord], again: Again) -> Iterator[Reproduction]:
     """Make each record's run again and compare.
 
-    A record whose checkpoint, data or spec is missing does not stop the others. Raises UsageError where the new runs
-    would be stored in the records' own folder.
+    A record whose checkpoint, data or spec is missing does not stop the others. Raises UsageError
+    where the new runs would be stored in the records' own folder.
     """
     if Path(again.how.results_dir).absolute() == store.root.absolute():
-        what = f"{again.how.results_dir}: the records lie here, so their runs would not be made again"
+        what = (
+            f"{again.how.results_dir}: the records lie here, so their runs would not be made again"
+        )
         raise UsageError(what, hint="give another --results-dir")
     for record in records:
         metric = record.task.primary
-        row = Reproduction(record.model.id, record.task.id, record.seed, metric, record.scores[metric])
+        row = Reproduction(
+            record.model.id, record.task.id, record.seed, metric, record.scores[metric]
+        )
         try:
             yield row._replace(**_repeated(store, record, again))
         except BioBenchError as error:
@@ -166,19 +193,35 @@ def _repeated(store: Store, record: RunRecord, again: Again) -> dict[str, Any]:
     now, after = again.run(record, record.seed)
     then, new = record.scores[record.task.primary], now.scores[record.task.primary]
     provenance, packages = record.provenance, now.provenance.packages
-    machine = [(name, getattr(provenance, name), getattr(now.provenance, name)) for name in ("device", "threads")]
+    machine = [
+        (name, getattr(provenance, name), getattr(now.provenance, name))
+        for name in ("device", "threads")
+    ]
     machine += [(name, old, packages.get(name)) for name, old in provenance.packages.items()]
-    fields: dict[str, Any] = {"again": new, "low": low, "high": high, "same": alike(record, before, after)}
-    fields["machine"] = tuple(f"{name} {old} then, {new} now" for name, old, new in machine if old != new)
+    fields: dict[str, Any] = {
+        "again": new,
+        "low": low,
+        "high": high,
+        "same": alike(record, before, after),
+    }
+    fields["machine"] = tuple(
+        f"{name} {old} then, {new} now" for name, old, new in machine if old != new
+    )
     if before == after:
-        reason = None if new == then else "the predictions are the same, the record's score is not theirs"
+        reason = (
+            None
+            if new == then
+            else "the predictions are the same, the record's score is not theirs"
+        )
         return fields | {"agreement": "outside" if reason else "identical", "reason": reason}
     within = new == then if low is None or high is None else low <= new <= high
     return fields | {"agreement": "within" if within else "outside"}
 
 
 def _interval(store: Store, record: RunRecord) -> tuple[float, float] | None:
-    """The 95% interval of the stored score over test documents; None where it cannot be computed from the store."""
+    """The 95% interval of the stored score over test documents; None where it cannot be computed
+    from the store.
+    """
     primary = record.task.primary
     name = primary.removeprefix("partial_").removesuffix("_f1")
     average = {"accuracy": "micro", "macro_f1_all": "macro_all"}.get(primary, name)
@@ -186,7 +229,13 @@ def _interval(store: Store, record: RunRecord) -> tuple[float, float] | None:
         return None
     match: Literal["exact", "partial"] = "partial" if primary.startswith("partial_") else "exact"
     gold, predictions = store.load_predictions(record, None)
-    number = counts(type=record.task.type, labels=record.task.labels, gold=gold, predictions=predictions, match=match)
+    number = counts(
+        type=record.task.type,
+        labels=record.task.labels,
+        gold=gold,
+        predictions=predictions,
+        match=match,
+    )
     evaluated = [label in set(record.task.gold_labels) for label in number.labels]
     table = Counts.of(number.tp[None], number.fp[None], number.fn[None])
     interval = document_interval(table, check_average(average), evaluated=evaluated).interval
@@ -194,26 +243,35 @@ def _interval(store: Store, record: RunRecord) -> tuple[float, float] | None:
 
 
 def alike(record: RunRecord, one: Sequence[Prediction], other: Sequence[Prediction]) -> float:
-    """Share of test documents that both predict alike, whatever the probabilities; 0 for other documents."""
+    """Share of test documents that both predict alike, whatever the probabilities; 0 for other
+    documents.
+    """
     if not one or {p.document for p in one} != {p.document for p in other}:
         return 0.0
     by_id, numbers = {p.document: p for p in other}, not record.task.labels
     pairs = ((p, by_id[p.document]) for p in one)
-    return float(np.mean([p == q if numbers else (p.labels, p.spans) == (q.labels, q.spans) for p, q in pairs]))
+    return float(
+        np.mean(
+            [p == q if numbers else (p.labels, p.spans) == (q.labels, q.spans) for p, q in pairs]
+        )
+    )
 
 
 def draw(submission: str | Path, waiting: Collection[str], again: Again) -> Statement:
-    """Runs of seeds drawn at random where a submission waits (else on a random task), and whether they agree with it.
+    """Runs of seeds drawn at random where a submission waits (else on a random task), and whether
+    they agree with it.
 
-    A drawn run agrees if its score lies in the 95% prediction interval of the submitted seeds, and so does the share
-    of test documents that it answers as they do. Raises UsageError for fewer than `LEAST_SEEDS` seeds, and where the
-    run cannot be made as the submitted ones were.
+    A drawn run agrees if its score lies in the 95% prediction interval of the submitted seeds, and
+    so does the share of test documents that it answers as they do. Raises UsageError for fewer than
+    `LEAST_SEEDS` seeds, and where the run cannot be made as the submitted ones were.
     """
     store, records = stored_runs(submission)
     groups = by_conditions(records)
     chosen = [key for key in groups if key[0] in waiting] or [secrets.choice(list(groups))]
     draws = tuple(_drawn(store, groups[key], again) for key in chosen)
-    return make_statement(Path(submission), "reproduced" if all(d.agrees for d in draws) else "claimed", draws)
+    return make_statement(
+        Path(submission), "reproduced" if all(d.agrees for d in draws) else "claimed", draws
+    )
 
 
 def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
@@ -223,7 +281,9 @@ def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
         seed = first.seed - folds.fold + secrets.randbelow(folds.folds)
     others = [run for run in runs if run.seed != seed]
     if len(others) < LEAST_SEEDS:
-        what = f"{first.task.id}: {len(others)} submitted seeds do not tell what one more would score"
+        what = (
+            f"{first.task.id}: {len(others)} submitted seeds do not tell what one more would score"
+        )
         raise UsageError(what, hint=f"ask the submitter for {LEAST_SEEDS} seeds or more")
     repeated, answers = again.run(first, seed)
     metric, number = first.task.primary, first.task.test_documents
@@ -236,31 +296,48 @@ def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
     score = repeated.scores[metric]
     agrees = low <= score <= high and (folds is not None or alike_low <= share <= alike_high)
     return Draw(
-        task=first.task.id, task_hash=first.task.hash, track=first.track, seed=seed, metric=metric, score=score,
-        low=low, high=high, alike=share, alike_low=alike_low, alike_high=alike_high, agrees=bool(agrees),
-    )  # fmt: skip
+        task=first.task.id,
+        task_hash=first.task.hash,
+        track=first.track,
+        seed=seed,
+        metric=metric,
+        score=score,
+        low=low,
+        high=high,
+        alike=share,
+        alike_low=alike_low,
+        alike_high=alike_high,
+        agrees=bool(agrees),
+    )
 
 
 def prediction_interval(centre: float, values: np.ndarray, noise: float) -> tuple[float, float]:
-    """The 95% interval for one more value like these: `centre` ± √(t(n - 1)² s² (1 + 1/n) + 1.96² noise).
+    """The 95% interval for one more value like these: `centre` ± √(t(n - 1)² s² (1 + 1/n) + 1.96²
+    noise).
 
-    noise: a known variance besides theirs: equal scores of a few seeds do not say that no document ever changes.
+    noise: a known variance besides theirs: equal scores of a few seeds do not say that no document
+    ever changes.
     """
     n = len(values)
     spread = float(np.var(values, ddof=1)) * (1 + 1 / n)
-    half = math.sqrt(special.stdtrit(n - 1, 0.975) ** 2 * spread + special.ndtri(0.975) ** 2 * noise)
+    half = math.sqrt(
+        special.stdtrit(n - 1, 0.975) ** 2 * spread + special.ndtri(0.975) ** 2 * noise
+    )
     return float(centre - half), float(centre + half)
 
 
 def agreement_interval(pairs: np.ndarray, documents: int) -> tuple[float, float]:
     """The 95% interval for the mean agreement of one more run with these.
 
-    pairs: (runs, runs), the share of documents that two of them answer alike. Two runs agree as mean + a + b + rest,
-    where a and b belong to one run each: of the effects of the known runs (least squares) comes that of a new one.
+    pairs: (runs, runs), the share of documents that two of them answer alike. Two runs agree as
+    mean + a + b + rest, where a and b belong to one run each: of the effects of the known runs
+    (least squares) comes that of a new one.
     """
     n = len(pairs)
     means = (pairs.sum(axis=1) - np.diag(pairs)) / (n - 1)
     centre = float(means.mean())
     # Laplace's estimate: runs that agree on every document may still differ on the next one
     share = (centre * documents + 1) / (documents + 2)
-    return prediction_interval(centre, (means - centre) * (n - 1) / (n - 2), share * (1 - share) / documents)
+    return prediction_interval(
+        centre, (means - centre) * (n - 1) / (n - 2), share * (1 - share) / documents
+    )

@@ -1,8 +1,9 @@
-"""`biobench study`: arms of a recipe x pretraining seeds x token budgets, each trained, checked and benchmarked alike.
+"""`biobench study`: arms of a recipe x pretraining seeds x token budgets, each trained, checked and
+benchmarked alike.
 
-A study is a folder with `study.yaml`, or another declaration that is named by its file, which names a recipe (its base)
-and arms of it. The same command finds every run again and resumes it; the table is computed from ledgers and records
-alone.
+A study is a folder with `study.yaml`, or another declaration that is named by its file, which names
+a recipe (its base) and arms of it. The same command finds every run again and resumes it; the table
+is computed from ledgers and records alone.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ class Benchmark(Strict):
     @property
     def all_ids(self) -> tuple[str, ...]:
         """Of the tasks, secondary ones last. Raises SpecError for a file that is no task."""
-        return tuple(load_task(t).id if t.endswith(".yaml") else t for t in (*self.tasks, *self.secondary))
+        return tuple(
+            load_task(t).id if t.endswith(".yaml") else t for t in (*self.tasks, *self.secondary)
+        )
 
 
 class Study(Strict):
@@ -59,7 +62,9 @@ class Study(Strict):
     name: str
     question: str
     base: str
-    """The recipe that declares the arms: a file in the declaration's folder, or the name of a shipped one."""
+    """The recipe that declares the arms: a file in the declaration's folder, or the name of a
+    shipped one.
+    """
     arms: tuple[str, ...] = Field(min_length=1)
     """Names of arms of the base."""
     reference: str
@@ -67,7 +72,9 @@ class Study(Strict):
     overrides: tuple[str, ...] = ()
     """``KEY=VALUE`` texts laid over every arm."""
     seeds: tuple[int, ...] = Field(min_length=1)
-    """Pretraining seeds: weights, masks and dropout; the order of the data is shared by the arms of one seed."""
+    """Pretraining seeds: weights, masks and dropout; the order of the data is shared by the arms of
+    one seed.
+    """
     budgets: tuple[int, ...] = Field(min_length=1)
     """Tokens of a whole run; the phases share them as the recipe does."""
     benchmark: Benchmark
@@ -97,8 +104,10 @@ class StudyRun:
 
 @dataclass(frozen=True, slots=True)
 class ArmRow:
-    """One arm at one budget. scores: the mean over tasks, by pretraining seed. difference, low, high: to the
-    reference arm, paired by seed, with the 95% t interval over seeds; None for the reference or one seed."""
+    """One arm at one budget. scores: the mean over tasks, by pretraining seed. difference, low,
+    high: to the reference arm, paired by seed, with the 95% t interval over seeds; None for the
+    reference or one seed.
+    """
 
     arm: str
     budget: int
@@ -119,7 +128,8 @@ class ArmRow:
 
 
 def load_study(folder: str | Path) -> Study:
-    """The declaration below `folder`, or in the file of that name, with the paths of the files that it names.
+    """The declaration below `folder`, or in the file of that name, with the paths of the files that
+    it names.
 
     Raises UsageError where there is none, SpecError where it is wrong.
     """
@@ -127,7 +137,9 @@ def load_study(folder: str | Path) -> Study:
 
     path = Path(folder) if Path(folder).suffix == ".yaml" else Path(folder) / SPEC
     if not path.is_file():
-        raise UsageError(f"{folder} holds no {SPEC}", hint="name the folder of a study, such as results/study")
+        raise UsageError(
+            f"{folder} holds no {SPEC}", hint="name the folder of a study, such as results/study"
+        )
     study = validate(parse_file(path), Study)
 
     def named(name: str) -> str:
@@ -140,9 +152,16 @@ def load_study(folder: str | Path) -> Study:
             hint = suggest(arm, known) if known else "declare `arms` in the base"
             raise SpecError(f"the base {study.base} has no arm '{arm}'", hint=hint, file=path)
     if study.reference not in study.arms:
-        raise SpecError(f"reference '{study.reference}' is no arm", hint="name one of the arms", file=path)
-    lists = {field: tuple(map(named, getattr(study.benchmark, field))) for field in ("tasks", "secondary")}
-    return study.model_copy(update={"base": base, "benchmark": study.benchmark.model_copy(update=lists)})
+        raise SpecError(
+            f"reference '{study.reference}' is no arm", hint="name one of the arms", file=path
+        )
+    lists = {
+        field: tuple(map(named, getattr(study.benchmark, field)))
+        for field in ("tasks", "secondary")
+    }
+    return study.model_copy(
+        update={"base": base, "benchmark": study.benchmark.model_copy(update=lists)}
+    )
 
 
 def planned_runs(study: Study, data_dir: str | None) -> list[StudyRun]:
@@ -158,7 +177,9 @@ def planned_runs(study: Study, data_dir: str | None) -> list[StudyRun]:
         for number, phase in enumerate(phases):
             overrides.append(f"phases.{number}.tokens={round(phase.tokens * share)}")
             if phase.schedule.warmup:
-                overrides.append(f"phases.{number}.schedule.warmup={round(phase.schedule.warmup * share)}")
+                overrides.append(
+                    f"phases.{number}.schedule.warmup={round(phase.schedule.warmup * share)}"
+                )
         if data_dir is not None:
             overrides.append(f"corpus.root={data_dir}")
         runs.append(StudyRun(arm, budget, seed, study.base, tuple(overrides)))
@@ -183,23 +204,44 @@ def pretrain_run(
 
 
 def scores_of(study: Study, runs: Sequence[StudyRun], out: Path) -> dict[str, dict[str, float]]:
-    """Run -> task -> primary score, the mean over fine-tuning seeds, of what `out` holds of the declared benchmark."""
+    """Run -> task -> primary score, the mean over fine-tuning seeds, of what `out` holds of the
+    declared benchmark.
+    """
     from biobench.models.loading import find_checkpoint
     from biobench.store import Store
 
     folders = {run.name: out / "runs" / run.name / "model" for run in runs}
-    names = {find_checkpoint(str(f)).hash: name for name, f in folders.items() if (f / "config.json").is_file()}
+    names = {
+        find_checkpoint(str(f)).hash: name
+        for name, f in folders.items()
+        if (f / "config.json").is_file()
+    }
     by_run: dict[str, dict[str, list[float]]] = {}
     for record in Store(out / "results").records():
         name, task = names.get(record.model.hash), record.task.id
-        if name is not None and task in study.benchmark.all_ids and _declared(study.benchmark, record):
-            by_run.setdefault(name, {}).setdefault(task, []).append(record.scores[record.task.primary])
-    return {name: {task: fmean(values) for task, values in tasks.items()} for name, tasks in by_run.items()}
+        if (
+            name is not None
+            and task in study.benchmark.all_ids
+            and _declared(study.benchmark, record)
+        ):
+            by_run.setdefault(name, {}).setdefault(task, []).append(
+                record.scores[record.task.primary]
+            )
+    return {
+        name: {task: fmean(values) for task, values in tasks.items()}
+        for name, tasks in by_run.items()
+    }
 
 
 def _declared(benchmark: Benchmark, record: RunRecord) -> bool:
-    """Whether the study asks for this run of a task; the folder may hold others of the same encoder."""
-    if record.seed not in parse_seeds(benchmark.seeds) or record.limit is not None or record.track != "fixed":
+    """Whether the study asks for this run of a task; the folder may hold others of the same
+    encoder.
+    """
+    if (
+        record.seed not in parse_seeds(benchmark.seeds)
+        or record.limit is not None
+        or record.track != "fixed"
+    ):
         return False
     if benchmark.protocol is not None:
         return protocol_named_by(record.overrides) == benchmark.protocol
@@ -207,7 +249,9 @@ def _declared(benchmark: Benchmark, record: RunRecord) -> bool:
 
 
 def mismatches(study: Study, runs: Sequence[StudyRun], out: Path) -> Iterator[str]:
-    """Arms of one seed and budget whose ledgers do not match the reference's (a causal-only arm never does)."""
+    """Arms of one seed and budget whose ledgers do not match the reference's (a causal-only arm
+    never does).
+    """
     from trainer.api import ledger_diff
 
     for run in runs:
@@ -219,8 +263,11 @@ def mismatches(study: Study, runs: Sequence[StudyRun], out: Path) -> Iterator[st
                 yield f"{reference} and {run.name} are {diff.verdict}"
 
 
-def table(study: Study, runs: Sequence[StudyRun], scores: dict[str, dict[str, float]]) -> list[ArmRow]:
-    """One row an arm and budget. scores: run -> task -> primary score (mean over fine-tuning seeds).
+def table(
+    study: Study, runs: Sequence[StudyRun], scores: dict[str, dict[str, float]]
+) -> list[ArmRow]:
+    """One row an arm and budget. scores: run -> task -> primary score (mean over fine-tuning
+    seeds).
 
     A run counts where all tasks of the study have a score.
     """
@@ -240,7 +287,11 @@ def table(study: Study, runs: Sequence[StudyRun], scores: dict[str, dict[str, fl
         paired = [scored[seed] - reference[seed] for seed in sorted(shared)]
         ends = seed_interval(paired).interval if len(paired) > 1 else None
         low, high = (ends.low, ends.high) if ends else (None, None)
-        rows += [ArmRow(arm, budget, scored, fmean(paired) if paired else None, low, high)] if scored else []
+        rows += (
+            [ArmRow(arm, budget, scored, fmean(paired) if paired else None, low, high)]
+            if scored
+            else []
+        )
     return rows
 
 

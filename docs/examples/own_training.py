@@ -1,4 +1,5 @@
-"""A training script of one's own: splits from `biobench data export`, the score from `biobench score`.
+"""A training script of one's own: splits from `biobench data export`, the score from `biobench
+score`.
 
 for s in train validation test; do biobench data export demo_topic --split $s --out $s.jsonl; done
 python docs/examples/own_training.py MODEL
@@ -9,7 +10,12 @@ import json
 import sys
 
 from datasets import load_dataset
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, Trainer, TrainingArguments
+from transformers import (
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    Trainer,
+    TrainingArguments,
+)
 
 name = sys.argv[1]
 splits = load_dataset("json", data_files={s: f"{s}.jsonl" for s in ("train", "validation", "test")})
@@ -24,7 +30,9 @@ def encode(batch):
 
 
 encoded = splits.map(encode, batched=True, remove_columns=splits["train"].column_names)
-arguments = TrainingArguments("out", num_train_epochs=3, learning_rate=5e-5, report_to="none", save_strategy="no")
+arguments = TrainingArguments(
+    "out", num_train_epochs=3, learning_rate=5e-5, report_to="none", save_strategy="no"
+)
 trainer = Trainer(model, arguments, train_dataset=encoded["train"], processing_class=tokenizer)
 trainer.train()
 best = trainer.predict(encoded["test"]).predictions.argmax(axis=-1)

@@ -18,10 +18,17 @@ def classified(train: list[str], test: list[str], labels: str = "ABC") -> TaskDa
     """One document a text; `AC` is a document with the labels A and C."""
 
     def made(name: str, given: list[str]) -> list[Document]:
-        return [Document(f"{name}{i}", f"{name}{i}", f"word {x}", name, labels=tuple(x)) for i, x in enumerate(given)]
+        return [
+            Document(f"{name}{i}", f"{name}{i}", f"word {x}", name, labels=tuple(x))
+            for i, x in enumerate(given)
+        ]
 
     gold = {label for own in test for label in own}
-    documents = {"train": made("train", train), "validation": made("validation", train[:1]), "test": made("test", test)}
+    documents = {
+        "train": made("train", train),
+        "validation": made("validation", train[:1]),
+        "test": made("test", test),
+    }
     return TaskData(documents, tuple(x for x in labels if x in gold), tuple(labels), "s", "h")
 
 
@@ -29,14 +36,20 @@ def mentions(split: str, *texts: tuple[str, list[tuple[str, str]]]) -> list[Docu
     """Texts, each with the (surface, label) of its mentions."""
     found = []
     for i, (text, given) in enumerate(texts):
-        spans = tuple(sorted(Span(text.index(s), text.index(s) + len(s), label) for s, label in given))
+        spans = tuple(
+            sorted(Span(text.index(s), text.index(s) + len(s), label) for s, label in given)
+        )
         found.append(Document(f"{split}{i}", f"{split}{i}", text, split, spans=spans))
     return found
 
 
 def scores(data: TaskData, policy: Baseline, type: TaskType, draw: int = 0) -> Scores:
     return compute(
-        type=type, labels=data.labels, gold_labels=data.gold_labels, gold=data.test, predictions=policy.draws[draw]
+        type=type,
+        labels=data.labels,
+        gold_labels=data.gold_labels,
+        gold=data.test,
+        predictions=policy.draws[draw],
     )
 
 
@@ -65,7 +78,9 @@ def test_the_prior_says_what_more_than_half_have() -> None:
 
 def test_random_labels_hit_as_often_as_the_shares_say() -> None:
     rng = np.random.default_rng(3)
-    single = classified(list(rng.choice(list("ABC"), 500, p=[0.6, 0.3, 0.1])), list(rng.choice(list("ABC"), 500)))
+    single = classified(
+        list(rng.choice(list("ABC"), 500, p=[0.6, 0.3, 0.1])), list(rng.choice(list("ABC"), 500))
+    )
     several = classified(["AB", "A", "C", "A"] * 100, ["A", "BC", "ABC", ""] * 100)
     for data, one, type in ((single, True, "single_label"), (several, False, "multi_label")):
         policy = label_baselines(data, 7, single=one)[-1]
@@ -85,7 +100,11 @@ def test_random_labels_hit_as_often_as_the_shares_say() -> None:
 def test_no_mention_scores_nothing_and_random_mentions_little() -> None:
     text = ("The fever and cough of old men", [("fever", "D"), ("cough", "D"), ("old men", "P")])
     data = TaskData(
-        {"train": mentions("train", text), "test": mentions("test", *[text] * 300)}, ("D", "P"), ("D", "P"), "s", "h"
+        {"train": mentions("train", text), "test": mentions("test", *[text] * 300)},
+        ("D", "P"),
+        ("D", "P"),
+        "s",
+        "h",
     )
     nothing, policy = mention_baselines(data, 1)
     assert set(scores(data, nothing, "span_ner").values.values()) == {0.0}
@@ -97,13 +116,22 @@ def test_no_mention_scores_nothing_and_random_mentions_little() -> None:
     spread = math.sqrt(300 * (2 * (2 / 7) * (5 / 7) + (1 / 7) * (6 / 7)))
     assert abs(np.mean(hits) - 300 * (2 * 2 / 7 + 1 / 7)) < 4 * spread / math.sqrt(len(hits))
     assert all(0 <= s.start < s.end <= len(text[0]) for p in policy.draws[0] for s in p.spans)
-    assert not any(s.label == "P" and s.start == text[0].index("men") for p in policy.draws[0] for s in p.spans)
+    assert not any(
+        s.label == "P" and s.start == text[0].index("men") for p in policy.draws[0] for s in p.spans
+    )
 
 
 def test_the_dictionary_takes_the_longest_match_and_the_majority_type() -> None:
-    lungs = [(f"{word} lung", [("lung", label)]) for word, label in (("a", "A"), ("no", "A"), ("odd", "D"))]
-    train = mentions("train", ("lung cancer", [("lung cancer", "D")]), *lungs, ("BRCA1 here", [("BRCA1", "G")]))
-    test = mentions("test", ("Cancer? lung cancer, lung; brca1 lung", []), ("a lung", []), ("lung", []))
+    lungs = [
+        (f"{word} lung", [("lung", label)])
+        for word, label in (("a", "A"), ("no", "A"), ("odd", "D"))
+    ]
+    train = mentions(
+        "train", ("lung cancer", [("lung cancer", "D")]), *lungs, ("BRCA1 here", [("BRCA1", "G")])
+    )
+    test = mentions(
+        "test", ("Cancer? lung cancer, lung; brca1 lung", []), ("a lung", []), ("lung", [])
+    )
     data = TaskData({"train": train, "test": test}, ("D",), ("A", "D", "G"), "s", "h")
     said = dictionary(data).draws[0]
     text = test[0].text
@@ -116,14 +144,36 @@ def test_the_dictionary_takes_the_longest_match_and_the_majority_type() -> None:
 
 def test_the_dictionary_uses_the_corpus_tokens_and_gives_tags() -> None:
     def made(id: str, spans: tuple[Span, ...]) -> Document:
-        return Document(id, id, "p53-null cells", "train", spans=spans, tokens=((0, 8), (9, 14)), tags=("O", "O"))
+        return Document(
+            id,
+            id,
+            "p53-null cells",
+            "train",
+            spans=spans,
+            tokens=((0, 8), (9, 14)),
+            tags=("O", "O"),
+        )
 
-    data = TaskData({"train": [made("a", (Span(0, 8, "G"),))], "test": [made("b", ())]}, ("G",), ("G",), "s", "h")
+    data = TaskData(
+        {"train": [made("a", (Span(0, 8, "G"),))], "test": [made("b", ())]},
+        ("G",),
+        ("G",),
+        "s",
+        "h",
+    )
     (said,) = dictionary(data).draws[0]
     assert said.spans == (Span(0, 8, "G"),)
     assert said.tags == ("B-G", "O")
-    inside = TaskData({"train": [made("a", (Span(0, 3, "G"),))], "test": [made("b", ())]}, ("G",), ("G",), "s", "h")
-    assert "the 0 surfaces" in dictionary(inside).words, "a mention inside a token is no surface of the tokens"
+    inside = TaskData(
+        {"train": [made("a", (Span(0, 3, "G"),))], "test": [made("b", ())]},
+        ("G",),
+        ("G",),
+        "s",
+        "h",
+    )
+    assert "the 0 surfaces" in dictionary(inside).words, (
+        "a mention inside a token is no surface of the tokens"
+    )
 
 
 def test_the_bag_of_words_reads() -> None:
@@ -132,4 +182,6 @@ def test_the_bag_of_words_reads() -> None:
     several = classified(["AB", "A", "B", ""] * 10, ["AB", "A", "", "B"])
     policy = bag_of_words(several, 0, single=False)
     assert {p.document: p.labels for p in policy.draws[0]}["test2"] == ()
-    assert all("C" not in p.labels for p in policy.draws[0]), "a label without training documents is never predicted"
+    assert all("C" not in p.labels for p in policy.draws[0]), (
+        "a label without training documents is never predicted"
+    )

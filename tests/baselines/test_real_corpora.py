@@ -30,7 +30,13 @@ def test_real_corpora_pass(name: str, data_dir: Path) -> None:
     verdict = gate(task, data)
     assert verdict.passed, verdict.reasons
     scores = {p.name: p.scores for p in verdict.policies}
-    assert {scores["oracle"][average] for average in ("macro_f1", "micro_f1", "weighted_f1")} == {1.0}
-    assert scores["oracle"]["macro_f1_all"] == pytest.approx(len(data.gold_labels) / len(data.labels))
-    blind = [p.scores["macro_f1"] for p in verdict.policies if p.name not in (READERS[name], "oracle")]
+    assert {scores["oracle"][average] for average in ("macro_f1", "micro_f1", "weighted_f1")} == {
+        1.0
+    }
+    assert scores["oracle"]["macro_f1_all"] == pytest.approx(
+        len(data.gold_labels) / len(data.labels)
+    )
+    blind = [
+        p.scores["macro_f1"] for p in verdict.policies if p.name not in (READERS[name], "oracle")
+    ]
     assert scores[READERS[name]]["macro_f1"] > 1.3 * max(blind)

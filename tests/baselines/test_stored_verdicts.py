@@ -34,7 +34,16 @@ from tests.helpers.tiny import make_tiny_encoder
 def asked(root: Path, *arguments: str | Path) -> tuple[int, str]:
     """Exit status and output of `biobench tasks gate ...` on data and results below `root`."""
     said = CliRunner().invoke(
-        app, ["tasks", "gate", *map(str, arguments), "--data-dir", str(root), "--results-dir", str(root / "results")]
+        app,
+        [
+            "tasks",
+            "gate",
+            *map(str, arguments),
+            "--data-dir",
+            str(root),
+            "--results-dir",
+            str(root / "results"),
+        ],
     )
     if said.exception is not None and not isinstance(said.exception, SystemExit):
         raise said.exception
@@ -52,8 +61,12 @@ def test_specs_as_written_pass_and_broken_ones_fail(tmp_path: Path) -> None:
         assert status == 0, out
         assert f"{spec.stem} passes its gate" in out
     bad = {
-        write_tsv(tmp_path, "topic_shuffled", broken(topic, labels_shuffled(1))): "permuted among the documents",
-        write_brat(tmp_path, "spans_shifted", broken(ner, characters_moved(1))): "offsets are shifted",
+        write_tsv(
+            tmp_path, "topic_shuffled", broken(topic, labels_shuffled(1))
+        ): "permuted among the documents",
+        write_brat(
+            tmp_path, "spans_shifted", broken(ner, characters_moved(1))
+        ): "offsets are shifted",
         write_iob(tmp_path, "tokens_shifted", broken(ner, tokens_moved(1))): "offsets are shifted",
     }
     for spec, why in bad.items():
@@ -76,7 +89,9 @@ def test_json_and_what_is_stored(tmp_path: Path) -> None:
     assert found.model_dump(mode="json") == said
     other_spec = find_baseline(tmp_path / "results", "demo_topic", "another", said["data_hash"])
     assert other_spec == found, "a changed training field leaves the documents as they are"
-    assert find_baseline(tmp_path / "results", "demo_topic", said["task_hash"], "other data") is None
+    assert (
+        find_baseline(tmp_path / "results", "demo_topic", said["task_hash"], "other data") is None
+    )
 
 
 def test_damaged_and_foreign_files(tmp_path: Path) -> None:
@@ -85,7 +100,9 @@ def test_damaged_and_foreign_files(tmp_path: Path) -> None:
     (path,) = (results / "floors" / "demo_topic").iterdir()
     (record,), _ = scan_baselines(results)
     old = path.read_text(encoding="utf-8")
-    path.write_text(old.replace(f'"floor_version": {BASELINE_VERSION}', '"floor_version": 1'), encoding="utf-8")
+    path.write_text(
+        old.replace(f'"floor_version": {BASELINE_VERSION}', '"floor_version": 1'), encoding="utf-8"
+    )
     assert scan_baselines(results) == ([], []), "another version of the gate counts as not asked"
     path.write_text(old[:100], encoding="utf-8")
     with pytest.raises(StoreError, match="is not JSON"):
@@ -121,8 +138,15 @@ def test_a_run_asks_once_and_the_report_shows_baselines(tmp_path: Path) -> None:
     report = build(results, "macro", tasks=["demo_topic"])
     assert not any("no gate verdict" in note for note in report.notes)
     rows = {(r.source, r.model): r for r in report.rows}
-    assert {m for s, m in rows if s == "baseline"} == {"majority class", "random labels", "length only", "bag of words"}
-    assert rows["baseline", "majority class"].mean == pytest.approx(record.policies[0].scores["macro_f1"])
+    assert {m for s, m in rows if s == "baseline"} == {
+        "majority class",
+        "random labels",
+        "length only",
+        "bag of words",
+    }
+    assert rows["baseline", "majority class"].mean == pytest.approx(
+        record.policies[0].scores["macro_f1"]
+    )
     assert rows["oracle", "oracle"].mean == 1
     assert any(s == "run" for s, _ in rows)
 
@@ -130,7 +154,17 @@ def test_a_run_asks_once_and_the_report_shows_baselines(tmp_path: Path) -> None:
 def test_a_run_on_a_broken_task_is_kept_but_not_shown(tmp_path: Path) -> None:
     spec = write_tsv(tmp_path, "shuffled", broken(demo("demo_topic"), labels_shuffled(1)))
     model, results = make_tiny_encoder(tmp_path / "tiny"), tmp_path / "results"
-    fast = ["--seeds", "1", "--limit", "24", "--set", "training.epochs=1", "--device", "cpu", "--json"]
+    fast = [
+        "--seeds",
+        "1",
+        "--limit",
+        "24",
+        "--set",
+        "training.epochs=1",
+        "--device",
+        "cpu",
+        "--json",
+    ]
     folders = ["--data-dir", str(tmp_path), "--results-dir", str(results)]
     said = CliRunner().invoke(app, ["run", str(model), "--task", str(spec), *fast, *folders])
     assert said.exit_code == 0, said.output

@@ -1,7 +1,8 @@
 """What a large corpus build costs.
 
-``python -m tests.benchmarks.corpus_scale --documents 3000000 FOLDER`` writes that many synthetic documents, builds
-them under a limit of 256 descriptors a process, and prints time and peak memory of all processes together.
+``python -m tests.benchmarks.corpus_scale --documents 3000000 FOLDER`` writes that many synthetic
+documents, builds them under a limit of 256 descriptors a process, and prints time and peak memory
+of all processes together.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ def memory(group: int) -> int:
         with contextlib.suppress(OSError, ValueError):
             if os.getpgid(int(entry.name)) == group:
                 lines = (entry / "smaps_rollup").read_text().splitlines()
-                total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
+                total += (
+                    sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
+                )
     return total
 
 
@@ -73,7 +76,8 @@ def main() -> None:
         peak = max(peak, memory(child.pid or 0))
     assert child.exitcode == 0
     print(
-        f"{given.documents:,} documents: {time.perf_counter() - began:.0f} s, {peak / 2**20:.0f} MiB in all processes"
+        f"{given.documents:,} documents: {time.perf_counter() - began:.0f} s, {peak / 2**20:.0f} "
+        f"MiB in all processes"
     )
 
 

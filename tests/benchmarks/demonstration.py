@@ -2,12 +2,13 @@
 
     biobench study results/study/pilot.yaml --out pilot --table --json > results/study/pilot.json
     biobench study results/study/longer.yaml --out longer --table --json > results/study/longer.json
-    biobench study results/study/replication.yaml --out replication --table --json > results/study/replication.json
-    python -m tests.benchmarks.demonstration    # all, from those files
+    biobench study results/study/replication.yaml --out replication --table --json >
+    results/study/replication.json python -m tests.benchmarks.demonstration    # all, from those
+    files
 
-Each declaration whose scores lie next to it takes part. Means are over the tasks that all of them have, computed here
-from the scores of the runs, so that budgets may be compared. The replication, which has seeds of its own, has a table
-of its own. A test holds the page to what this would write.
+Each declaration whose scores lie next to it takes part. Means are over the tasks that all of them
+have, computed here from the scores of the runs, so that budgets may be compared. The replication,
+which has seeds of its own, has a table of its own. A test holds the page to what this would write.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ START, END = "<!-- study: start -->", "<!-- study: end -->"
 
 @dataclass(frozen=True, slots=True)
 class StudyScores:
-    """One declaration and its scores. scores: run -> task -> primary score, the mean over fine-tuning seeds."""
+    """One declaration and its scores. scores: run -> task -> primary score, the mean over
+    fine-tuning seeds.
+    """
 
     study: Study
     scores: Mapping[str, Mapping[str, float]]
@@ -46,7 +49,9 @@ class StudyScores:
         """One row an arm and budget, over these tasks alone."""
         benchmark = self.study.benchmark.model_copy(update={"tasks": tuple(tasks)})
         study = self.study.model_copy(update={"benchmark": benchmark})
-        chosen = {name: {t: v for t, v in of.items() if t in tasks} for name, of in self.scores.items()}
+        chosen = {
+            name: {t: v for t, v in of.items() if t in tasks} for name, of in self.scores.items()
+        }
         return table(study, planned_runs(study, None), chosen)
 
 
@@ -61,7 +66,11 @@ def study_scores(declarations: Sequence[Path] = DECLARATIONS) -> list[StudyScore
 
 def common(studies: Sequence[StudyScores]) -> list[str]:
     """Tasks that all of them have, in the order of the first: means are over these."""
-    return [t for t in studies[0].study.benchmark.tasks if all(t in s.study.benchmark.tasks for s in studies)]
+    return [
+        t
+        for t in studies[0].study.benchmark.tasks
+        if all(t in s.study.benchmark.tasks for s in studies)
+    ]
 
 
 def _lines(studies: Sequence[StudyScores]) -> list[tuple[StudyScores, ArmRow]]:
@@ -77,7 +86,10 @@ def _words(tokens: int) -> str:
 
 def _by_seeds(studies: Sequence[StudyScores]) -> list[list[StudyScores]]:
     """Those with the same pretraining seeds together."""
-    return [[s for s in studies if s.study.seeds == seeds] for seeds in dict.fromkeys(s.study.seeds for s in studies)]
+    return [
+        [s for s in studies if s.study.seeds == seeds]
+        for seeds in dict.fromkeys(s.study.seeds for s in studies)
+    ]
 
 
 def _percent(value: float | None) -> str:
@@ -85,7 +97,9 @@ def _percent(value: float | None) -> str:
 
 
 def arms(studies: Sequence[StudyScores]) -> str:
-    """Budgets and arms down: the mean over the common tasks of each pretraining seed, and the difference."""
+    """Budgets and arms down: the mean over the common tasks of each pretraining seed, and the
+    difference.
+    """
     study = studies[0].study
     seeds = " | ".join(f"seed {seed}" for seed in study.seeds)
     lines = [
@@ -93,7 +107,11 @@ def arms(studies: Sequence[StudyScores]) -> str:
         f"|--:|---|{'--:|' * len(study.seeds)}--:|--:|",
     ]
     for _, row in _lines(studies):
-        cells = [_words(row.budget), row.arm, *(_percent(row.scores.get(seed)) for seed in study.seeds)]
+        cells = [
+            _words(row.budget),
+            row.arm,
+            *(_percent(row.scores.get(seed)) for seed in study.seeds),
+        ]
         gap = "–"
         if row.low is not None:
             gap = f"{100 * row.difference:+.1f} ({100 * row.low:+.1f} to {100 * row.high:+.1f})"
@@ -104,17 +122,30 @@ def arms(studies: Sequence[StudyScores]) -> str:
 def chance(row: ArmRow) -> float:
     """p of the t test that the row's interval comes from; the row has one."""
     freedom = len(row.scores) - 1
-    return float(2 * t.sf(abs(row.difference) / ((row.high - row.low) / 2) * t.ppf(0.975, freedom), freedom))
+    return float(
+        2 * t.sf(abs(row.difference) / ((row.high - row.low) / 2) * t.ppf(0.975, freedom), freedom)
+    )
 
 
 def differences(studies: Sequence[StudyScores]) -> list[tuple[str, ArmRow, float, float]]:
-    """Everything that was looked at: (task, or "" for the mean; row; p; p with Holm's correction for all of them)."""
+    """Everything that was looked at: (task, or "" for the mean; row; p; p with Holm's correction
+    for all of them).
+    """
     rows, mean = [("", row) for _, row in _lines(studies)], common(studies)
-    for task in dict.fromkeys(task for s in studies for task in s.study.benchmark.all_ids if task not in mean):
-        rows += [(task, row) for s in studies if task in s.study.benchmark.all_ids for row in s.rows([task])]
+    for task in dict.fromkeys(
+        task for s in studies for task in s.study.benchmark.all_ids if task not in mean
+    ):
+        rows += [
+            (task, row)
+            for s in studies
+            if task in s.study.benchmark.all_ids
+            for row in s.rows([task])
+        ]
     rows = [(task, row) for task, row in rows if row.low is not None]
     alone = [chance(row) for _, row in rows]
-    return [(*row, p, corrected) for row, p, corrected in zip(rows, alone, holm(alone), strict=True)]
+    return [
+        (*row, p, corrected) for row, p, corrected in zip(rows, alone, holm(alone), strict=True)
+    ]
 
 
 def picture(studies: Sequence[StudyScores]) -> str:
@@ -122,7 +153,9 @@ def picture(studies: Sequence[StudyScores]) -> str:
 
     def tokens(one: StudyScores, budget: int) -> str:
         seeds = one.study.seeds
-        return _words(budget) + ("" if seeds == studies[0].study.seeds else f", seeds {seeds[0]} to {seeds[-1]}")
+        return _words(budget) + (
+            "" if seeds == studies[0].study.seeds else f", seeds {seeds[0]} to {seeds[-1]}"
+        )
 
     points = [
         {"arm": row.arm, "tokens": tokens(one, row.budget), "seed": seed, "score": 100 * value}
@@ -139,13 +172,19 @@ def picture(studies: Sequence[StudyScores]) -> str:
         x=alt.X("score:Q", title=title, scale=alt.Scale(zero=False)),
         y=alt.Y("arm:N", sort=arms, title=None),
         yOffset=alt.YOffset("tokens:N", sort=budgets),
-        color=alt.Color("tokens:N", sort=budgets, title="tokens of pretraining", scale=colours, legend=top),
+        color=alt.Color(
+            "tokens:N", sort=budgets, title="tokens of pretraining", scale=colours, legend=top
+        ),
     )
     ink, quiet = "#777", "#8888"  # legible on light and dark grounds
-    axis = alt.AxisConfig(labelColor=ink, titleColor=ink, gridColor="#8884", domainColor=quiet, tickColor=quiet)
+    axis = alt.AxisConfig(
+        labelColor=ink, titleColor=ink, gridColor="#8884", domainColor=quiet, tickColor=quiet
+    )
     view, text = alt.ViewConfig(stroke=None), alt.MarkConfig(color=ink)
     drawn = chart.properties(height=alt.Step(22), width=560)
-    drawn = drawn.configure(background="transparent", font="sans-serif", view=view, axis=axis, text=text)
+    drawn = drawn.configure(
+        background="transparent", font="sans-serif", view=view, axis=axis, text=text
+    )
     return str(vl_convert.vegalite_to_svg(drawn.to_dict())) + "\n"
 
 

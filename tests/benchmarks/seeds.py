@@ -1,11 +1,13 @@
-"""Several seeds at once: one stacked network against processes that share the machine, and one seed after the other.
+"""Several seeds at once: one stacked network against processes that share the machine, and one seed
+after the other.
 
     python -m tests.benchmarks.seeds [--seeds 4] [--threads 2] [--rounds 2]
 
-A step is forward, backward and AdamW of an encoder of three layers on 16 x 40 tokens, as in `tests.benchmarks.threads`.
-Stacked: every weight has a leading seed axis and every product is a batched one, so that all seeds share each call.
-Processes: as many at a time as there are threads, each with one thread and one seed. Printed: milliseconds for one step
-of one seed, the median over steps; the contenders alternate.
+A step is forward, backward and AdamW of an encoder of three layers on 16 x 40 tokens, as in
+`tests.benchmarks.threads`. Stacked: every weight has a leading seed axis and every product is a
+batched one, so that all seeds share each call. Processes: as many at a time as there are threads,
+each with one thread and one seed. Printed: milliseconds for one step of one seed, the median over
+steps; the contenders alternate.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ def network(seeds: int, width: int) -> list[list[Tensor]]:
     """Weights of each layer: query-key-value, output, up, down; all (seeds, in, out)."""
     torch.manual_seed(0)
     shapes = ((width, 3 * width), (width, width), (width, 4 * width), (4 * width, width))
-    return [[(0.02 * torch.randn(seeds, *s)).requires_grad_() for s in shapes] for _ in range(LAYERS)]
+    return [
+        [(0.02 * torch.randn(seeds, *s)).requires_grad_() for s in shapes] for _ in range(LAYERS)
+    ]
 
 
 def forward(states: Tensor, layers: list[list[Tensor]], heads: int) -> Tensor:
@@ -77,7 +81,8 @@ def main() -> None:
             shared = statistics.fmean(each) / threads
             print(
                 f"width {width}, round {round_ + 1}: one after the other {1000 * alone:.1f} ms, "
-                f"stacked ({seeds} seeds) {1000 * stacked:.1f}, {threads} processes {1000 * shared:.1f}",
+                f"stacked ({seeds} seeds) {1000 * stacked:.1f}, {threads} processes "
+                f"{1000 * shared:.1f}",
                 flush=True,
             )
 

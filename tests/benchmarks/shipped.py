@@ -1,10 +1,11 @@
 """The runs that stand under `results/`, and the README's table of them.
 
     python -m tests.benchmarks.shipped collect FOLDER   # runs and baselines of FOLDER into results/
-    python -m tests.benchmarks.shipped readme           # the README's table, from what `biobench report` prints
+    python -m tests.benchmarks.shipped readme           # the README's table, from what `biobench
+    report` prints
 
-`collect` takes finished runs of the tasks in `TASKS`, whose licences let ids, offsets and labels be passed on; no text
-is in a store. A test holds the README to what `readme` would write.
+`collect` takes finished runs of the tasks in `TASKS`, whose licences let ids, offsets and labels be
+passed on; no text is in a store. A test holds the README to what `readme` would write.
 """
 
 from __future__ import annotations
@@ -22,14 +23,29 @@ from biobench.store.baselines import save_baseline, scan_baselines
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS, README = ROOT / "results", ROOT / "README.md"
-TASKS = ("gad", "hoc", "pubmedqa", "ncbi_disease", "bc5cdr", "anatem", "quaero_medline", "needle_en", "needle_fr")
+TASKS = (
+    "gad",
+    "hoc",
+    "pubmedqa",
+    "ncbi_disease",
+    "bc5cdr",
+    "anatem",
+    "quaero_medline",
+    "needle_en",
+    "needle_fr",
+)
 COLUMNS = ("gad", "ncbi_disease", "quaero_medline", "pubmedqa")
 PUBLISHED = (
     *("PubMedBERT", "ModernBERT-base", "CamemBERT-bio"),
     "ModernBERT-bio-base CLM detour (50B)",
 )
 MODELS = (
-    *("all-mpnet-base-v2", "all-MiniLM-L6-v2", "paraphrase-MiniLM-L3-v2", "random-all-MiniLM-L6-v2"),
+    *(
+        "all-mpnet-base-v2",
+        "all-MiniLM-L6-v2",
+        "paraphrase-MiniLM-L3-v2",
+        "random-all-MiniLM-L6-v2",
+    ),
     *("random-all-mpnet-base-v2", "causal-detour-1.1M", "masked-twin-1.1M"),
 )
 MOST_ROWS = 6
@@ -38,18 +54,30 @@ START, END = "<!-- results: start -->", "<!-- results: end -->"
 
 
 def collect(folder: Path) -> int:
-    """Copy what `folder` holds of `TASKS` and is not here yet, as it was written; the number of runs."""
+    """Copy what `folder` holds of `TASKS` and is not here yet, as it was written; the number of
+    runs.
+    """
     source, target = Store(folder), Store(RESULTS)
     here = {record.key for record in target.records()}
-    whole = [r for r in source.records() if r.task.id in TASKS and r.model.id in MODELS and r.limit is None]
+    whole = [
+        r
+        for r in source.records()
+        if r.task.id in TASKS and r.model.id in MODELS and r.limit is None
+    ]
     records = [r for r in whole if r.key not in here]
     for record in records:
         target.copy(source, record)
     baselines, findings = scan_baselines(folder)
     assert not findings, findings
-    known = {(baseline.task, baseline.task_hash, baseline.data_hash) for baseline in scan_baselines(RESULTS)[0]}
+    known = {
+        (baseline.task, baseline.task_hash, baseline.data_hash)
+        for baseline in scan_baselines(RESULTS)[0]
+    }
     for baseline in baselines:
-        if baseline.task in TASKS and (baseline.task, baseline.task_hash, baseline.data_hash) not in known:
+        if (
+            baseline.task in TASKS
+            and (baseline.task, baseline.task_hash, baseline.data_hash) not in known
+        ):
             save_baseline(RESULTS, baseline)
     return len(records)
 
@@ -69,27 +97,40 @@ def reported(folder: Path = RESULTS) -> list[dict[str, Any]]:
 
 
 def block(rows: list[dict[str, Any]]) -> str:
-    """What stands between the README's markers: published models, full-protocol runs, the best baseline."""
+    """What stands between the README's markers: published models, full-protocol runs, the best
+    baseline.
+    """
     full = [row for row in rows if row["source"] == "run" and not row["variant"]]
     baselines = [row for row in rows if row["source"] == "baseline"]
     ours = list(dict.fromkeys(row["model"] for row in full))
-    lines = [(f"{m}, published", [r for r in rows if (r["model"], r["source"]) == (m, "published")]) for m in PUBLISHED]
+    lines = [
+        (f"{m}, published", [r for r in rows if (r["model"], r["source"]) == (m, "published")])
+        for m in PUBLISHED
+    ]
     lines = lines[: MOST_ROWS - 1 - len(ours)]
-    lines += [(f"{model}, this code", [row for row in full if row["model"] == model]) for model in ours]
+    lines += [
+        (f"{model}, this code", [row for row in full if row["model"] == model]) for model in ours
+    ]
     lines.append(("*best baseline*", sorted(baselines, key=lambda row: row["mean"])))
     table = [f"| | {' | '.join(COLUMNS)} |", f"|---|{'--:|' * len(COLUMNS)}"]
     for name, of in lines:
         cells = {row["task"]: cell(row) for row in of}  # the last one wins: of baselines the best
         table.append(f"| {name} | {' | '.join(cells.get(task, '–') for task in COLUMNS)} |")
     words = (
-        "Percent: micro F1 for entities, accuracy for pubmedqa, macro F1 else. Published: arXiv:2605.12438. "
+        "Percent: micro F1 for entities, accuracy for pubmedqa, macro F1 else. Published: "
+        "arXiv:2605.12438. "
         "± is half of\n"
-        "the 95% interval over seeds; a failed seed gives one answer to everything. Baselines: bag of words, training\n"
+        "the 95% interval over seeds; a failed seed gives one answer to everything. Baselines: "
+        "bag of words, training\n"
         "dictionary, majority class."
     )
     best = {row["task"]: row["mean"] for row in sorted(baselines, key=lambda row: row["mean"])}
     for model in ours:
-        below = [row["task"] for row in full if row["model"] == model and row["mean"] < best.get(row["task"], 0)]
+        below = [
+            row["task"]
+            for row in full
+            if row["model"] == model and row["mean"] < best.get(row["task"], 0)
+        ]
         if below:
             words += f"\n{model} is below on {', '.join(below)}: small, general text."
     if "pubmedqa" in {row["task"] for row in full}:

@@ -1,12 +1,14 @@
 """Our fine-tuning against the HF Trainer's on the same task, in alternation.
 
-    python -m tests.benchmarks.speed_against MODEL --task ncbi_disease_single --data-dir DIR --seeds 42-46
+    python -m tests.benchmarks.speed_against MODEL --task ncbi_disease_single --data-dir DIR --seeds
+    42-46
 
-The same checkpoint, texts, batch, epochs, recipe and seeds, and the same work: validation is scored after each
-epoch, and the best epoch's weights predict the test split. A round trains all seeds once with each contender, in an
-order that turns from round to round, each in a fresh process. Wall seconds and CPU seconds include reading,
-tokenisation, loading and prediction, not the imports; peak memory is that of the process, imports included, or on CUDA
-what was allocated. Ratios are taken within a round, the median over rounds is reported.
+The same checkpoint, texts, batch, epochs, recipe and seeds, and the same work: validation is scored
+after each epoch, and the best epoch's weights predict the test split. A round trains all seeds once
+with each contender, in an order that turns from round to round, each in a fresh process. Wall
+seconds and CPU seconds include reading, tokenisation, loading and prediction, not the imports; peak
+memory is that of the process, imports included, or on CUDA what was allocated. Ratios are taken
+within a round, the median over rounds is reported.
 """
 
 from __future__ import annotations
@@ -26,7 +28,12 @@ import torch
 import typer
 
 from biobench.cli.console.output import print_json
-from biobench.core.machine import peak_memory_bytes, reset_peak_memory, resolve_device, resolve_precision
+from biobench.core.machine import (
+    peak_memory_bytes,
+    reset_peak_memory,
+    resolve_device,
+    resolve_precision,
+)
 from biobench.core.threads import machine_load
 from biobench.data.catalog import load_task
 from biobench.data.load import load_data
@@ -40,7 +47,12 @@ from tests.benchmarks.hf_trainer import TYPES, train_peer
 
 OURS = "biobench"
 SAME = (
-    *("training.max_steps=", "training.patience=", "training.evaluate_every=epoch", "training.warmup_ratio=0"),
+    *(
+        "training.max_steps=",
+        "training.patience=",
+        "training.evaluate_every=epoch",
+        "training.warmup_ratio=0",
+    ),
     "metric.selection=micro_f1",
 )
 """What of a task's recipe is set alike for both sides."""
@@ -76,7 +88,8 @@ class Figures:
 class SpeedRatio:
     """A contender over ours, medians over rounds; mean score as a fraction.
 
-    difference: its score minus ours, mean over paired seeds. interval: of that mean, 95%; None for one seed.
+    difference: its score minus ours, mean over paired seeds. interval: of that mean, 95%; None for
+    one seed.
     """
 
     contender: str
@@ -90,20 +103,28 @@ class SpeedRatio:
 
     @property
     def as_good(self) -> bool | None:
-        """Whether the noise of seeds explains a score below ours; None where one seed tells nothing of noise."""
+        """Whether the noise of seeds explains a score below ours; None where one seed tells nothing
+        of noise.
+        """
         return None if self.interval is None else self.interval[1] >= 0.0
 
 
 def contenders(device: torch.device) -> dict[str, dict[str, Any] | None]:
     """Name to arguments of the HF Trainer; None is our engine.
 
-    Each gets what a critic would give it: bf16 where the device has units for it (elsewhere it takes over five times
-    as long as fp32), length groups, fused AdamW, SDPA, and compilation where a compiler is there.
+    Each gets what a critic would give it: bf16 where the device has units for it (elsewhere it
+    takes over five times as long as fp32), length groups, fused AdamW, SDPA, and compilation where
+    a compiler is there.
     """
     precision = resolve_precision("auto", device)
     exact: dict[str, Any] = {"bf16": True} if precision == "bf16" else {}
     grouped = {**exact, "train_sampling_strategy": "group_by_length"}
-    best = {**grouped, "optim": "adamw_torch_fused", "attn_implementation": "sdpa", "dataloader_num_workers": 2}
+    best = {
+        **grouped,
+        "optim": "adamw_torch_fused",
+        "attn_implementation": "sdpa",
+        "dataloader_num_workers": 2,
+    }
     known: dict[str, dict[str, Any] | None] = {OURS: None, "hf-trainer defaults": {}}
     if exact:
         known["hf-trainer bf16"] = exact
@@ -114,13 +135,17 @@ def contenders(device: torch.device) -> dict[str, dict[str, Any] | None]:
     return known
 
 
-def compare_speed(work: Work, rounds: int, *, report: Callable[[int, Figures], None]) -> list[SpeedRatio]:
+def compare_speed(
+    work: Work, rounds: int, *, report: Callable[[int, Figures], None]
+) -> list[SpeedRatio]:
     """Let the contenders work in turn; `report` hears of each. Raises BioBenchError."""
     if find_spec("accelerate") is None:
         raise UsageError("the HF Trainer needs accelerate", hint="pip install accelerate")
     kind = load_task(work.task).spec.type
     if kind not in TYPES:
-        raise UsageError(f"--task {work.task} is of type {kind}", hint=f"give a task of type {', '.join(TYPES)}")
+        raise UsageError(
+            f"--task {work.task} is of type {kind}", hint=f"give a task of type {', '.join(TYPES)}"
+        )
     every = list(contenders(resolve_device(work.device)).items())
     results: dict[str, list[Figures]] = {name: [] for name, _ in every}
     for turn in range(rounds):
@@ -136,10 +161,14 @@ def compare_speed(work: Work, rounds: int, *, report: Callable[[int, Figures], N
 
 def _ratio(name: str, theirs: Sequence[Figures], ours: Sequence[Figures]) -> SpeedRatio:
     def over(field: str) -> float:
-        return statistics.median(getattr(t, field) / getattr(o, field) for t, o in zip(theirs, ours, strict=True))
+        return statistics.median(
+            getattr(t, field) / getattr(o, field) for t, o in zip(theirs, ours, strict=True)
+        )
 
     def by_seed(rounds: Sequence[Figures]) -> list[float]:
-        return [statistics.fmean(scores) for scores in zip(*(f.scores for f in rounds), strict=True)]
+        return [
+            statistics.fmean(scores) for scores in zip(*(f.scores for f in rounds), strict=True)
+        ]
 
     scores, seconds = by_seed(theirs), statistics.median(f.wall_seconds for f in theirs)
     ratios = map(over, ("wall_seconds", "cpu_seconds", "peak_memory_bytes"))
@@ -162,18 +191,28 @@ def measure_contender(name: str, flags: dict[str, Any] | None, work: Work) -> Fi
 
 
 def _scores(work: Work, device: torch.device, flags: dict[str, Any] | None) -> tuple[float, ...]:
-    """Micro F1 of each seed. Both sides read, cut and label the texts by the same code, and follow one recipe."""
+    """Micro F1 of each seed. Both sides read, cut and label the texts by the same code, and follow
+    one recipe.
+    """
     task = load_task(work.task, [f"training.epochs={work.epochs}", *SAME])
     checkpoint = find_checkpoint(work.model, offline=work.offline)
     tokenizer = load_tokenizer(checkpoint)
     size = window(tokenizer, checkpoint.config, task.spec.protocol.max_length)
     prepared = prepare(task.spec, load_data(task, work.data_dir, work.documents), tokenizer, size)
     if flags is not None:
-        return tuple(train_peer(checkpoint, prepared, seed, device, flags)["micro_f1"] for seed in work.seeds)
-    loaded, precision, scores = load_encoder(checkpoint, device), resolve_precision("auto", device), []
+        return tuple(
+            train_peer(checkpoint, prepared, seed, device, flags)["micro_f1"] for seed in work.seeds
+        )
+    loaded, precision, scores = (
+        load_encoder(checkpoint, device),
+        resolve_precision("auto", device),
+        [],
+    )
     for seed in work.seeds:
         outcome = finetune(loaded, prepared, seed, precision, lambda *_: None)
-        scores.append(prepared.score(prepared.test.documents, outcome.predictions).values["micro_f1"])
+        scores.append(
+            prepared.score(prepared.test.documents, outcome.predictions).values["micro_f1"]
+        )
     return tuple(scores)
 
 
@@ -194,12 +233,23 @@ def main(
     """Let the contenders fine-tune for so many rounds and print a line each."""
     quiet_libraries()
     count = threads or torch.get_num_threads()
-    work = Work(model, task, data_dir, documents, epochs, tuple(parse_seeds(seeds)), device, count, offline=offline)
+    work = Work(
+        model,
+        task,
+        data_dir,
+        documents,
+        epochs,
+        tuple(parse_seeds(seeds)),
+        device,
+        count,
+        offline=offline,
+    )
 
     def report(turn: int, figures: Figures) -> None:
         scores = " ".join(f"{100 * score:.1f}" for score in figures.scores)
         typer.echo(
-            f"{turn} {figures.contender}: {figures.wall_seconds:.1f} s, CPU {figures.cpu_seconds:.1f} s, "
+            f"{turn} {figures.contender}: {figures.wall_seconds:.1f} s, CPU "
+            f"{figures.cpu_seconds:.1f} s, "
             f"peak {figures.peak_memory_bytes / 2**20:,.0f} MiB, micro F1 {scores}",
             err=True,
         )
@@ -216,7 +266,10 @@ def main(
         over = ""
         if r.interval is not None and r.contender != OURS:
             low, high = (100 * end for end in r.interval)
-            over = f" ({100 * r.difference:+.1f} points, 95 % interval {low:+.1f} to {high:+.1f}, paired by seed)"
+            over = (
+                f" ({100 * r.difference:+.1f} points, 95 % interval {low:+.1f} to {high:+.1f}, "
+                f"paired by seed)"
+            )
         typer.echo(
             f"{r.contender}: {r.wall_seconds:.1f} s; of ours: wall {r.wall:.2f}, CPU {r.cpu:.2f}, "
             f"memory {r.memory:.2f}; micro F1 {100 * r.score:.1f}{over}"
@@ -225,10 +278,15 @@ def main(
     if fastest.interval is None:
         shown = "not known from one seed; give several, such as --seeds 42-46"
     typer.echo(f"best flags with a score not below ours within the noise of seeds: {shown}")
-    typer.echo(f"fastest flags whatever the score: {fastest.contender}, {fastest.wall:.2f} times our wall time")
+    typer.echo(
+        f"fastest flags whatever the score: {fastest.contender}, {fastest.wall:.2f} times our "
+        f"wall time"
+    )
 
 
 if __name__ == "__main__":
-    from tests.benchmarks import speed_against  # what other processes start has a module that they find
+    from tests.benchmarks import (
+        speed_against,
+    )  # what other processes start has a module that they find
 
     typer.run(speed_against.main)

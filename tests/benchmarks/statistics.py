@@ -1,7 +1,8 @@
 """What a verdict costs: ``python -m tests.benchmarks.statistics``.
 
-Makes counts of 10 models x 21 tasks x 5 seeds, of the size of the two suites' test splits, and prints the processor
-seconds of all pairs: documents redrawn, these tasks, tasks like these, Holm's correction, possible ranks.
+Makes counts of 10 models x 21 tasks x 5 seeds, of the size of the two suites' test splits, and
+prints the processor seconds of all pairs: documents redrawn, these tasks, tasks like these, Holm's
+correction, possible ranks.
 """
 
 from __future__ import annotations
@@ -17,12 +18,28 @@ from biobench.stats import Counts, Redrawn, TaskRuns
 
 #: (corpus, groups of test documents, labels): the shape of 8 French and 13 English test splits.
 SHAPES = [
-    ("cantemist", 130, 30), ("cantemist", 130, 100), ("cantemist", 130, 100), ("distemist", 48, 50),
-    ("meddialog", 600, 5), ("diamed", 154, 22), ("emea", 15, 10), ("medline", 833, 10), ("chemprot", 800, 5),
-    ("phenotype", 300, 13), ("cos", 1000, 8), ("social", 200, 15), ("deid", 500, 18), ("anatem", 400, 1),
-    ("bc5cdr", 500, 2), ("jnlpba", 404, 5), ("ncbi", 100, 1), ("gad", 530, 2), ("hoc", 315, 10),
-    ("bc2gm", 500, 1), ("ddi", 190, 5),
-]  # fmt: skip
+    ("cantemist", 130, 30),
+    ("cantemist", 130, 100),
+    ("cantemist", 130, 100),
+    ("distemist", 48, 50),
+    ("meddialog", 600, 5),
+    ("diamed", 154, 22),
+    ("emea", 15, 10),
+    ("medline", 833, 10),
+    ("chemprot", 800, 5),
+    ("phenotype", 300, 13),
+    ("cos", 1000, 8),
+    ("social", 200, 15),
+    ("deid", 500, 18),
+    ("anatem", 400, 1),
+    ("bc5cdr", 500, 2),
+    ("jnlpba", 404, 5),
+    ("ncbi", 100, 1),
+    ("gad", 530, 2),
+    ("hoc", 315, 10),
+    ("bc2gm", 500, 1),
+    ("ddi", 190, 5),
+]
 
 
 def suite(models: int, seeds: int, rng: np.random.Generator) -> list[TaskRuns]:
@@ -36,7 +53,11 @@ def suite(models: int, seeds: int, rng: np.random.Generator) -> list[TaskRuns]:
             tp = rng.binomial(gold, recall, size=(seeds, groups, labels)).astype(np.uint8)
             fp = rng.poisson(0.5 / labels, size=tp.shape).astype(np.uint8)
             runs.append(Counts.of(tp, fp, gold - tp))
-        tasks.append(TaskRuns.of(f"task{index}", runs, "macro", groups=[f"{corpus}-{g}" for g in range(groups)]))
+        tasks.append(
+            TaskRuns.of(
+                f"task{index}", runs, "macro", groups=[f"{corpus}-{g}" for g in range(groups)]
+            )
+        )
     return tasks
 
 
@@ -44,7 +65,8 @@ def verdict(tasks: list[TaskRuns]) -> tuple[tuple[int, int], ...]:
     """Possible ranks of the models, every pair tested on these tasks and on tasks like these."""
     corpora = [corpus for corpus, _, _ in SHAPES]
     drawn: list[list[tuple[Redrawn, ...]]] = [
-        stats.redraw([tasks[i] for i in members]) for _, members in groupby(range(len(tasks)), key=lambda i: corpora[i])
+        stats.redraw([tasks[i] for i in members])
+        for _, members in groupby(range(len(tasks)), key=lambda i: corpora[i])
     ]
     weights = [float(w) for w in stats.task_weights(corpora)]
     flat = [row for corpus in drawn for row in corpus]
@@ -52,7 +74,9 @@ def verdict(tasks: list[TaskRuns]) -> tuple[tuple[int, int], ...]:
     tests = []
     for a, b in pairs:
         noise = [
-            stats.document_noise([row[a] for row in rows], [row[b] for row in rows], paired=[True] * len(rows))
+            stats.document_noise(
+                [row[a] for row in rows], [row[b] for row in rows], paired=[True] * len(rows)
+            )
             for rows in drawn
         ]
         first, second = ([row[who].full for row in flat] for who in (a, b))
@@ -81,7 +105,10 @@ def main() -> None:
     began = time.process_time()
     ranks = verdict(tasks)
     taken = time.process_time() - began
-    print(f"{arguments.models} models x {len(SHAPES)} tasks x {arguments.seeds} seeds: {taken:.2f} s of CPU")
+    print(
+        f"{arguments.models} models x {len(SHAPES)} tasks x {arguments.seeds} seeds: {taken:.2f} "
+        f"s of CPU"
+    )
     print("possible ranks: " + ", ".join(f"{low}–{high}" for low, high in ranks))
 
 

@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.threads [--width 384] [--rounds 2] [--seconds 2]
 
-Each setting has a process of its own, because OpenMP reads it when it loads. Run it on free cores, and again beside
-other work.
+Each setting has a process of its own, because OpenMP reads it when it loads. Run it on free cores,
+and again beside other work.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ def measure(width: int, seconds: float) -> None:
     import torch
 
     torch.manual_seed(0)
-    layer = torch.nn.TransformerEncoderLayer(width, max(4, width // 32), 4 * width, batch_first=True)
+    layer = torch.nn.TransformerEncoderLayer(
+        width, max(4, width // 32), 4 * width, batch_first=True
+    )
     encoder = torch.nn.TransformerEncoder(layer, 3, enable_nested_tensor=False)
     optimizer = torch.optim.AdamW(encoder.parameters(), 1e-4)
     batch = torch.randn(16, 40, width)
@@ -58,12 +60,16 @@ def main() -> None:
     if options.measure:
         measure(options.width, options.seconds)
         return
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_", "KMP_", "MKL_"))}
+    clean = {
+        k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_", "KMP_", "MKL_"))
+    }
     for turn in range(options.rounds):
         for name, setting in SETTINGS.items():
             command = [sys.executable, "-m", "tests.benchmarks.threads", "--measure"]
             command += ["--width", str(options.width), "--seconds", str(options.seconds)]
-            done = subprocess.run(command, env=clean | setting, capture_output=True, text=True, check=True)
+            done = subprocess.run(
+                command, env=clean | setting, capture_output=True, text=True, check=True
+            )
             print(f"round {turn + 1}, load {os.getloadavg()[0]:.1f}, {name}: {done.stdout.strip()}")
 
 

@@ -1,4 +1,6 @@
-"""What the speed comparison measures: the toy recipe's step, by us, by the HF Trainer, and without the loss."""
+"""What the speed comparison measures: the toy recipe's step, by us, by the HF Trainer, and without
+the loss.
+"""
 
 from __future__ import annotations
 
@@ -40,10 +42,19 @@ def toy() -> tuple[Recipe, Masking]:
 
 
 def build(shape: dict[str, Any], device: torch.device) -> PreTrainedModel:
-    """A model of `shape` (config fields) with the same random weights each time and the windowed attention."""
+    """A model of `shape` (config fields) with the same random weights each time and the windowed
+    attention.
+    """
     fields = dict(shape)
     kind = fields.pop("model_type")
-    ids = ("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id", "mask_token_id")
+    ids = (
+        "pad_token_id",
+        "bos_token_id",
+        "eos_token_id",
+        "cls_token_id",
+        "sep_token_id",
+        "mask_token_id",
+    )
     torch.manual_seed(0)
     config = AutoConfig.for_model(kind, **fields, **dict.fromkeys(ids, 0))
     model: PreTrainedModel = getattr(transformers, family_of(kind).auto).from_config(
@@ -56,7 +67,9 @@ def build(shape: dict[str, Any], device: torch.device) -> PreTrainedModel:
 def make_batches(
     objective: str, count: int, windows: int, length: int, vocabulary: int, masking: Masking
 ) -> list[Targets]:
-    """`count` batches of random tokens, the same each time: `windows` of `length` tokens, with their targets."""
+    """`count` batches of random tokens, the same each time: `windows` of `length` tokens, with
+    their targets.
+    """
     special = np.zeros(vocabulary, dtype=bool)
     special[:_SPECIAL] = True
     words = Vocabulary(end=3, mask=4, special=special, ordinary=np.arange(_SPECIAL, vocabulary))
@@ -76,7 +89,13 @@ class Bare(Trainee):
     """The same step without projection and loss."""
 
     def forward(
-        self, input_ids: Tensor, positions: Tensor, targets: Tensor, *, causal: bool, **unused: Tensor | None
+        self,
+        input_ids: Tensor,
+        positions: Tensor,
+        targets: Tensor,
+        *,
+        causal: bool,
+        **unused: Tensor | None,
     ) -> Tensor:
         return self.hidden(input_ids, causal=causal).sum()
 
@@ -96,7 +115,9 @@ def ours(
     device = next(model.parameters()).device
     for number, batch in enumerate(batches):
         set_rate(adam, optimizer.learning_rate)
-        arguments = [torch.from_numpy(x).to(device) for x in (batch.inputs, batch.positions, batch.targets)]
+        arguments = [
+            torch.from_numpy(x).to(device) for x in (batch.inputs, batch.positions, batch.targets)
+        ]
         with autocast(precision, device):
             loss = module(*arguments, causal=causal) / max(int((batch.targets != IGNORE).sum()), 1)
         loss.backward()
@@ -133,7 +154,9 @@ def theirs(
     precision: str,
     optimizer: Optimizer,
 ) -> None:
-    """The HF Trainer over the same batches; `after` is called after each, with the loss of the first one."""
+    """The HF Trainer over the same batches; `after` is called after each, with the loss of the
+    first one.
+    """
     from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
     device = next(model.parameters()).device
@@ -154,13 +177,25 @@ def theirs(
     with tempfile.TemporaryDirectory() as folder:
         stock = _Stock(model, causal=causal)
         arguments = TrainingArguments(
-            output_dir=folder, per_device_train_batch_size=size, max_steps=len(batches),
-            learning_rate=optimizer.learning_rate, lr_scheduler_type="constant", adam_beta2=optimizer.beta2,
-            adam_epsilon=optimizer.epsilon, weight_decay=optimizer.weight_decay / optimizer.learning_rate,
-            max_grad_norm=optimizer.gradient_clip or 0.0, logging_steps=_LOG, report_to=[], save_strategy="no",
-            disable_tqdm=True, log_level="error", use_cpu=device.type == "cpu", bf16=precision == "bf16",
-            remove_unused_columns=False, dataloader_pin_memory=device.type == "cuda",
-        )  # fmt: skip
+            output_dir=folder,
+            per_device_train_batch_size=size,
+            max_steps=len(batches),
+            learning_rate=optimizer.learning_rate,
+            lr_scheduler_type="constant",
+            adam_beta2=optimizer.beta2,
+            adam_epsilon=optimizer.epsilon,
+            weight_decay=optimizer.weight_decay / optimizer.learning_rate,
+            max_grad_norm=optimizer.gradient_clip or 0.0,
+            logging_steps=_LOG,
+            report_to=[],
+            save_strategy="no",
+            disable_tqdm=True,
+            log_level="error",
+            use_cpu=device.type == "cpu",
+            bf16=precision == "bf16",
+            remove_unused_columns=False,
+            dataloader_pin_memory=device.type == "cuda",
+        )
         loader: Any = torch.utils.data.DataLoader(rows, batch_size=size, shuffle=False)  # type: ignore[arg-type]
         trainer = Trainer(model=stock, args=arguments, train_dataset=rows, callbacks=[Clock()])  # type: ignore[arg-type]
         trainer.remove_callback(PrinterCallback)

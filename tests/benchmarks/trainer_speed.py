@@ -1,12 +1,13 @@
 """How fast the trainer is: against the HF Trainer on a CPU, and for the paper's shapes on a GPU.
 
-``python -m tests.benchmarks.trainer_speed`` prints tokens per second of both on the toy recipe's model, batch,
-length, masking and optimiser: same module, attention function, precision, batches and clipping; the HF Trainer
-computes the stock loss
-over all logits, under the memory settings that each side has by itself, and keeps its log. The step without
-projection and loss is measured too: it bounds what any loss path can gain. Each side has a process of its own; they
-take turns of some steps, one after the other, so that a machine which is slow for a while is slow for all of them.
-On a GPU it also prints tokens per second and MFU of the base and large shapes at 8,192 tokens with random weights.
+``python -m tests.benchmarks.trainer_speed`` prints tokens per second of both on the toy recipe's
+model, batch, length, masking and optimiser: same module, attention function, precision, batches and
+clipping; the HF Trainer computes the stock loss
+over all logits, under the memory settings that each side has by itself, and keeps its log. The step
+without projection and loss is measured too: it bounds what any loss path can gain. Each side has a
+process of its own; they take turns of some steps, one after the other, so that a machine which is
+slow for a while is slow for all of them. On a GPU it also prints tokens per second and MFU of the
+base and large shapes at 8,192 tokens with random weights.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ from trainer.recipe.phases import Masking
 from trainer.recipe.spec import Optimizer
 
 VOCABULARIES = (1600, 32768)
-"""The toy recipe's own, and the French checkpoints', at which the loss path meets what it meets in practice."""
+"""The toy recipe's own, and the French checkpoints', at which the loss path meets what it meets in
+practice.
+"""
 OBJECTIVES = ("clm", "mlm")
 SIDES = ("ours", "theirs", "bare")
 TURNS, WARM = 15, 4
@@ -40,7 +43,9 @@ TURNS, WARM = 15, 4
 
 @dataclass(frozen=True)
 class Speed:
-    """Tokens per second of one objective and vocabulary: turns of (ours, the HF Trainer's, ours without loss)."""
+    """Tokens per second of one objective and vocabulary: turns of (ours, the HF Trainer's, ours
+    without loss).
+    """
 
     objective: str
     vocabulary: int
@@ -50,7 +55,9 @@ class Speed:
 
     @property
     def ratios(self) -> list[float]:
-        """Ours over theirs within each turn, ascending: what slows the machine for a while hurts both alike."""
+        """Ours over theirs within each turn, ascending: what slows the machine for a while hurts
+        both alike.
+        """
         return sorted(mine / hf for mine, hf, _ in self.turns)
 
     @property
@@ -63,20 +70,25 @@ class Speed:
         mine, hf = (statistics.median(turn[i] for turn in self.turns) for i in (0, 1))
         low, middle, high = np.percentile(self.ratios, (25, 50, 75))
         return (
-            f"{self.objective}, vocabulary {self.vocabulary:,}: {mine:,.0f} tokens/s, HF Trainer {hf:,.0f}, "
-            f"ratio {middle:.2f} (median of {len(self.turns)} turns, middle half {low:.2f} to {high:.2f}; "
+            f"{self.objective}, vocabulary {self.vocabulary:,}: {mine:,.0f} tokens/s, HF Trainer "
+            f"{hf:,.0f}, "
+            f"ratio {middle:.2f} (median of {len(self.turns)} turns, middle half {low:.2f} to "
+            f"{high:.2f}; "
             f"{self.bound:.2f} if projection and loss cost nothing; "
             f"first losses {self.first_losses[0]:.4f}, {self.first_losses[1]:.4f})"
         )
 
 
 class Pace:
-    """Counts a side's steps, and at each turn's end says how long it took and waits for the word to go on.
+    """Counts a side's steps, and at each turn's end says how long it took and waits for the word to
+    go on.
 
     warm: steps before the first turn; length: steps of a turn.
     """
 
-    def __init__(self, wire: Connection, device: torch.device, *, warm: int = WARM, length: int) -> None:
+    def __init__(
+        self, wire: Connection, device: torch.device, *, warm: int = WARM, length: int
+    ) -> None:
         self.wire, self.device, self.warm, self.length = wire, device, warm, length
         self.done, self.began = 0, 0.0
 
@@ -93,8 +105,12 @@ class Pace:
             self.began = _now(self.device)
 
 
-def measure(wire: Connection, side: str, objective: str, vocabulary: int, steps: int, turns: int) -> None:
-    """One side in this process: the first step's loss, then seconds of `turns` turns of `steps` steps (see `Pace`)."""
+def measure(
+    wire: Connection, side: str, objective: str, vocabulary: int, steps: int, turns: int
+) -> None:
+    """One side in this process: the first step's loss, then seconds of `turns` turns of `steps`
+    steps (see `Pace`).
+    """
     device, (recipe, masking) = torch.device("cuda" if torch.cuda.is_available() else "cpu"), toy()
     windows, length = recipe.batch.sequences, recipe.corpus.sequence_length
     batches = make_batches(objective, WARM + turns * steps, windows, length, vocabulary, masking)
@@ -102,14 +118,25 @@ def measure(wire: Connection, side: str, objective: str, vocabulary: int, steps:
     causal, precision = objective == "clm", "bf16" if device.type == "cuda" else "fp32"
     after = Pace(wire, device, length=steps).step
     if side == "theirs":
-        theirs(model, batches, after, causal=causal, precision=precision, optimizer=recipe.optimizer)
+        theirs(
+            model, batches, after, causal=causal, precision=precision, optimizer=recipe.optimizer
+        )
         return
     kind = Bare if side == "bare" else Trainee
-    ours(model, batches, after, causal=causal, precision=precision, kind=kind, optimizer=recipe.optimizer)
+    ours(
+        model,
+        batches,
+        after,
+        causal=causal,
+        precision=precision,
+        kind=kind,
+        optimizer=recipe.optimizer,
+    )
 
 
 def against_hf(objective: str, vocabulary: int, *, steps: int, turns: int) -> Speed:
-    """All sides on the toy recipe's shape, `turns` turns of `steps` steps each, who begins alternating.
+    """All sides on the toy recipe's shape, `turns` turns of `steps` steps each, who begins
+    alternating.
 
     Each side has a process of its own, so that none finds memory or kernels that another prepared.
     """
@@ -118,7 +145,9 @@ def against_hf(objective: str, vocabulary: int, *, steps: int, turns: int) -> Sp
     wires: dict[str, Connection] = {}
     for side in SIDES:
         wires[side], other = context.Pipe()
-        context.Process(target=measure, args=(other, side, objective, vocabulary, steps, turns), daemon=True).start()
+        context.Process(
+            target=measure, args=(other, side, objective, vocabulary, steps, turns), daemon=True
+        ).start()
         other.close()
     losses = {side: wire.recv() for side, wire in wires.items()}
     seen: list[tuple[float, float, float]] = []
@@ -133,14 +162,20 @@ def against_hf(objective: str, vocabulary: int, *, steps: int, turns: int) -> Sp
     return Speed(objective, vocabulary, tuple(seen), (losses["ours"], losses["theirs"]))
 
 
-def on_gpu(name: str, objective: str, *, windows: int, steps: int = 12, warm: int = 4) -> tuple[float, float | None]:
-    """(tokens per second, MFU or None for an unknown GPU) of a known shape at 8,192 tokens, random weights."""
+def on_gpu(
+    name: str, objective: str, *, windows: int, steps: int = 12, warm: int = 4
+) -> tuple[float, float | None]:
+    """(tokens per second, MFU or None for an unknown GPU) of a known shape at 8,192 tokens, random
+    weights.
+    """
     device = torch.device("cuda")
     model = build(SHAPES[name], device)
     for layer in layers_of(model):
         layer.compile()
     masking = Masking(rate=0.3)
-    batches = make_batches(objective, steps + warm, windows, 8192, SHAPES[name]["vocab_size"], masking)
+    batches = make_batches(
+        objective, steps + warm, windows, 8192, SHAPES[name]["vocab_size"], masking
+    )
     positions = objectives.capacity(windows * 8192, 8192, None if objective == "clm" else masking)
     times: list[float] = []
     ours(
@@ -153,13 +188,16 @@ def on_gpu(name: str, objective: str, *, windows: int, steps: int = 12, warm: in
         optimizer=Optimizer(learning_rate=1e-4, gradient_clip=1.0),
     )
     speed = steps * windows * 8192 / (times[-1] - times[warm - 1])
-    cost = token_cost(model, length=8192, causal=objective == "clm", predicted=1.0 if objective == "clm" else 0.3)
+    cost = token_cost(
+        model, length=8192, causal=objective == "clm", predicted=1.0 if objective == "clm" else 0.3
+    )
     peak = peak_of(torch.cuda.get_device_name(device))
     return speed, None if peak is None else speed * sum(cost) / peak
 
 
 def _now(device: torch.device) -> float:
-    """Seconds. On a CPU with one thread, of processor time, which a busy machine does not stretch."""
+    """Seconds. On a CPU with one thread, of processor time, which a busy machine does not
+    stretch."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     elif torch.get_num_threads() == 1:
@@ -169,12 +207,22 @@ def _now(device: torch.device) -> float:
 
 def main() -> None:
     """Print the comparison, and on a GPU the speeds of the paper's shapes."""
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.trainer_speed", description=__doc__)
-    parser.add_argument("--steps", type=int, help="steps of a turn; default: 20, and 2 where the vocabulary is large")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.benchmarks.trainer_speed", description=__doc__
+    )
+    parser.add_argument(
+        "--steps",
+        type=int,
+        help="steps of a turn; default: 20, and 2 where the vocabulary is large",
+    )
     parser.add_argument("--turns", type=int, default=TURNS)
-    parser.add_argument("--vocabulary", type=int, action="append", help="default: 1,600 as the recipe, and 32,768")
+    parser.add_argument(
+        "--vocabulary", type=int, action="append", help="default: 1,600 as the recipe, and 32,768"
+    )
     parser.add_argument("--objective", choices=OBJECTIVES, action="append", help="default: both")
-    parser.add_argument("--windows", type=int, default=4, help="windows of 8,192 tokens per step on a GPU")
+    parser.add_argument(
+        "--windows", type=int, default=4, help="windows of 8,192 tokens per step on a GPU"
+    )
     given = parser.parse_args()
     kinds = given.objective or OBJECTIVES
     for size in given.vocabulary or VOCABULARIES:
@@ -186,7 +234,10 @@ def main() -> None:
             for objective in kinds:
                 speed, mfu = on_gpu(name, objective, windows=given.windows)
                 shown = "unknown" if mfu is None else f"{mfu:.1%}"
-                print(f"{name} {objective} at 8,192 tokens: {speed:,.0f} tokens/s, MFU {shown}", flush=True)
+                print(
+                    f"{name} {objective} at 8,192 tokens: {speed:,.0f} tokens/s, MFU {shown}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """How often each sentence of a verdict is false: ``python -m tests.benchmarks.verdict_table``.
 
-Each row draws suites whose truth is known, asks the functions that `compare` asks, and counts false sentences; a row
-over several cells shows its worst. Sizes are those of the shipped tasks: seeds of 1 point, test sets of 0.4 to 1.2.
+Each row draws suites whose truth is known, asks the functions that `compare` asks, and counts false
+sentences; a row over several cells shows its worst. Sizes are those of the shipped tasks: seeds of
+1 point, test sets of 0.4 to 1.2.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ COLLAPSE = 30.0
 
 @dataclass(frozen=True)
 class Row:
-    """what: the claim. cell: where its share is worst. measured: that share; target: (least, most) that it may be."""
+    """what: the claim. cell: where its share is worst. measured: that share; target: (least, most)
+    that it may be.
+    """
 
     what: str
     cell: str
@@ -66,30 +69,42 @@ EFFECTS: dict[str, Noise] = {
     "t3": lambda rng, shape: rng.standard_t(3, size=shape) / math.sqrt(3),
     "exponential": lambda rng, shape: rng.exponential(size=shape) - 1,
     "lognormal": lambda rng, shape: (np.exp(0.8 * rng.normal(size=shape)) - math.exp(0.32)) / 1.306,
-    "outlier": lambda rng, shape: rng.normal(size=shape) * np.where(rng.random(shape) < 1 / 7, 10.0, 1.0),
+    "outlier": lambda rng, shape: (
+        rng.normal(size=shape) * np.where(rng.random(shape) < 1 / 7, 10.0, 1.0)
+    ),
 }
 """Effects of corpora in points, mean 0."""
 
 
 @dataclass(frozen=True)
 class Suite:
-    """Scores in points, (models, corpora, seeds), a task a corpus; documents: (corpora,) standard error a corpus."""
+    """Scores in points, (models, corpora, seeds), a task a corpus; documents: (corpora,) standard
+    error a corpus.
+    """
 
     scores: FloatArray
     documents: FloatArray
     resolution: float = 0.0
 
-    def pair(self, a: int, b: int, *, paired: bool = False, few: int = 0) -> tuple[MeanTest, MeanTest]:
+    def pair(
+        self, a: int, b: int, *, paired: bool = False, few: int = 0
+    ) -> tuple[MeanTest, MeanTest]:
         """On these tasks, and on tasks like these. few: seeds of the first model, 0 for all."""
         first, second = self.scores[a], self.scores[b]
         first = first[:, :few] if few else first
         count = len(first)
         parts = [(float(se / count) ** 2, 99.0) for se in self.documents]
         within = stats.these_tasks(
-            list(first), list(second), paired=[paired] * count, resolutions=[self.resolution] * count, documents=parts
+            list(first),
+            list(second),
+            paired=[paired] * count,
+            resolutions=[self.resolution] * count,
+            documents=parts,
         ).test
         gaps = first.mean(axis=1) - second.mean(axis=1)
-        return within, stats.tasks_like_these(gaps, [str(i) for i in range(count)], within, resolution=self.resolution)
+        return within, stats.tasks_like_these(
+            gaps, [str(i) for i in range(count)], within, resolution=self.resolution
+        )
 
 
 def suite(
@@ -104,11 +119,15 @@ def suite(
     test_sets: float = 1.0,
     shared: float = 0.0,
 ) -> Suite:
-    """noise: of each model's seeds, the last one for the rest. effect: of the corpora, on the first model. means: of
-    the models, 0 for the rest. test_sets: factor on the noise of test sets. shared: sd of what a seed gives all."""
+    """noise: of each model's seeds, the last one for the rest. effect: of the corpora, on the first
+    model. means: of the models, 0 for the rest. test_sets: factor on the noise of test sets.
+    shared: sd of what a seed gives all.
+    """
     true = test_sets * np.linspace(0.4, 1.2, corpora)
     # half of the noise of a difference comes from each model
-    scores = np.repeat(70 + rng.normal(0, true / math.sqrt(2), (models, corpora))[..., None], seeds, axis=2)
+    scores = np.repeat(
+        70 + rng.normal(0, true / math.sqrt(2), (models, corpora))[..., None], seeds, axis=2
+    )
     for model in range(models):
         scores[model] += SEEDS[noise[min(model, len(noise) - 1)]](rng, (corpora, seeds))
     scores += shared * rng.normal(size=(corpora, seeds))
@@ -131,9 +150,11 @@ def worst(
     cells: Sequence[tuple[int, int]],
     target: tuple[float, float] = (0.0, 0.05),
 ) -> Row:
-    """The cell with the largest share of draws that are true (the smallest where the share is to be large).
+    """The cell with the largest share of draws that are true (the smallest where the share is to be
+    large).
 
-    It is found with a quarter of the repeats in each cell, then measured anew: the largest of many is lucky.
+    It is found with a quarter of the repeats in each cell, then measured anew: the largest of many
+    is lucky.
     """
     counted = [(sum(draw(rng, *cell) for _ in range(repeats // 4)), *cell) for cell in cells]
     _, corpora, seeds = (min if target[1] == 1.0 else max)(counted)
@@ -145,7 +166,11 @@ def here_rows(rng: np.random.Generator, repeats: int) -> Iterator[Row]:
     """Equal models: 'Shown for the mean of these tasks'."""
 
     def shown(noise: Sequence[str] = ("gaussian seeds",), **options: float) -> Draw:
-        paired, few, coarse = options.pop("paired", 0), int(options.pop("few", 0)), options.pop("coarse", 0.0)
+        paired, few, coarse = (
+            options.pop("paired", 0),
+            int(options.pop("few", 0)),
+            options.pop("coarse", 0.0),
+        )
 
         def draw(rng: np.random.Generator, corpora: int, seeds: int) -> bool:
             drawn = suite(rng, corpora, seeds, noise=noise, **options)  # type: ignore[arg-type]
@@ -159,12 +184,34 @@ def here_rows(rng: np.random.Generator, repeats: int) -> Iterator[Row]:
     what = "shown for these tasks, though equal: "
     for name in SEEDS:
         yield worst(f"{what}{name} of both models", rng, repeats, shown((name,)), CELLS)
-    yield worst(f"{what}skewed seeds of one model", rng, repeats, shown(("skewed seeds", "gaussian seeds")), CELLS)
-    yield worst(f"{what}3 seeds against more, unpaired", rng, repeats, shown(few=3), [c for c in CELLS if c[1] > 3])
-    yield worst(f"{what}paired seeds that share 2 points", rng, repeats, shown(paired=1, shared=2.0), CELLS)
+    yield worst(
+        f"{what}skewed seeds of one model",
+        rng,
+        repeats,
+        shown(("skewed seeds", "gaussian seeds")),
+        CELLS,
+    )
+    yield worst(
+        f"{what}3 seeds against more, unpaired",
+        rng,
+        repeats,
+        shown(few=3),
+        [c for c in CELLS if c[1] > 3],
+    )
+    yield worst(
+        f"{what}paired seeds that share 2 points", rng, repeats, shown(paired=1, shared=2.0), CELLS
+    )
     yield worst(f"{what}test sets of 100 answers, ties", rng, repeats, shown(coarse=1.0), CELLS)
-    yield worst(f"{what}test-set noise twice as large (badge)", rng, repeats, shown(test_sets=2.0), CELLS)
-    yield worst(f"{what}20 or 40 documents, macro F1", rng, max(200, repeats // 4), _few_documents, ((20, 5), (40, 5)))
+    yield worst(
+        f"{what}test-set noise twice as large (badge)", rng, repeats, shown(test_sets=2.0), CELLS
+    )
+    yield worst(
+        f"{what}20 or 40 documents, macro F1",
+        rng,
+        max(200, repeats // 4),
+        _few_documents,
+        ((20, 5), (40, 5)),
+    )
 
 
 def _few_documents(rng: np.random.Generator, documents: int, seeds: int) -> bool:
@@ -174,17 +221,23 @@ def _few_documents(rng: np.random.Generator, documents: int, seeds: int) -> bool
     hard = rng.normal(size=(documents, 2))
     models = []
     for _ in range(2):
-        good = hard + rng.normal(0, 0.3, (seeds, 1, 1)) + rng.normal(size=(seeds, documents, 2)) < 0.8
+        good = (
+            hard + rng.normal(0, 0.3, (seeds, 1, 1)) + rng.normal(size=(seeds, documents, 2)) < 0.8
+        )
         models.append(Counts.of(gold & good, ~gold & ~good, gold & ~good))
     ((a, b),) = stats.redraw([TaskRuns.of("t", models, "macro")], draws=400)
     noise = stats.document_noise([a], [b], paired=[False])
     parts = [(noise.variance, noise.df)]
-    test = stats.these_tasks([a.full], [b.full], paired=[False], documents=parts, twice=noise.twice).test
+    test = stats.these_tasks(
+        [a.full], [b.full], paired=[False], documents=parts, twice=noise.twice
+    ).test
     return test is not None and test.p is not None and test.p <= ALPHA
 
 
 def beyond_rows(rng: np.random.Generator, repeats: int) -> Iterator[Row]:
-    """Equal on average over all corpora: 'Shown for other tasks like these'; coherence and coverage."""
+    """Equal on average over all corpora: 'Shown for other tasks like these'; coherence and
+    coverage.
+    """
 
     def asked(effect: str, answer: Callable[[MeanTest, MeanTest], bool], gain: float = 0.0) -> Draw:
         def draw(rng: np.random.Generator, corpora: int, seeds: int) -> bool:
@@ -208,9 +261,22 @@ def beyond_rows(rng: np.random.Generator, repeats: int) -> Iterator[Row]:
         here, there = within.interval, beyond.interval
         return here is not None and there is not None and there.half_width < here.half_width - 1e-9
 
-    yield worst("interval of tasks like these holds the truth", rng, repeats, asked("gaussian", covers, 1.0), several,
-                (0.93, 1.0))  # fmt: skip
-    yield worst("wider question, narrower interval", rng, repeats, asked("gaussian", narrower), several, (0.0, 0.0))
+    yield worst(
+        "interval of tasks like these holds the truth",
+        rng,
+        repeats,
+        asked("gaussian", covers, 1.0),
+        several,
+        (0.93, 1.0),
+    )
+    yield worst(
+        "wider question, narrower interval",
+        rng,
+        repeats,
+        asked("gaussian", narrower),
+        several,
+        (0.0, 0.0),
+    )
 
 
 def limit_rows(rng: np.random.Generator, repeats: int) -> Iterator[Row]:
@@ -244,7 +310,9 @@ def many_rows(rng: np.random.Generator, repeats: int) -> Iterator[Row]:
             tests = [drawn.pair(a, b)[int(beyond)] for a, b in pairs]
             apart = [
                 ((a, b) if test.estimate > 0 else (b, a))
-                for (a, b), test, p in zip(pairs, tests, stats.holm([t.p for t in tests]), strict=True)
+                for (a, b), test, p in zip(
+                    pairs, tests, stats.holm([t.p for t in tests]), strict=True
+                )
                 if p is not None and p <= ALPHA
             ]
             if not ranks:
@@ -253,12 +321,16 @@ def many_rows(rng: np.random.Generator, repeats: int) -> Iterator[Row]:
             last = [models - int((truth < mine).sum()) for mine in truth]
             # equal models share their ranks: the possible ones must hold all of them
             found = stats.possible_ranks(models, apart)
-            return any(low > b or high < w for (low, high), b, w in zip(found, best, last, strict=True))
+            return any(
+                low > b or high < w for (low, high), b, w in zip(found, best, last, strict=True)
+            )
 
         return draw
 
     def badge(rng: np.random.Generator, corpora: int, seeds: int) -> bool:
-        """Whether the leader of ten equal models is shown to lead the runner-up, Holm over its nearest rivals."""
+        """Whether the leader of ten equal models is shown to lead the runner-up, Holm over its
+        nearest rivals.
+        """
         drawn = suite(rng, corpora, seeds, models=10)
         leader, *rivals = np.argsort(-drawn.scores.mean(axis=(1, 2)))[:MOST]
         runner_up, *_ = stats.holm([drawn.pair(leader, rival)[0].p for rival in rivals])
@@ -267,13 +339,26 @@ def many_rows(rng: np.random.Generator, repeats: int) -> Iterator[Row]:
     cells = ((3, 3), (8, 5))
     yield worst("10 equal models: badge of the leader", rng, repeats, badge, cells)
     for models in (7, 10):
-        what = f"{models} equal models: {'some possible rank wrong' if models == 10 else 'some pair shown to differ'}"
+        what = (
+            f"{models} equal models: "
+            f"{'some possible rank wrong' if models == 10 else 'some pair shown to differ'}"
+        )
         yield worst(what, rng, repeats, told(models, (), beyond=False, ranks=models == 10), cells)
-    yield worst("10 equal models: some pair shown to differ on tasks like these", rng, repeats,
-                told(10, (), beyond=True, ranks=False), cells)  # fmt: skip
+    yield worst(
+        "10 equal models: some pair shown to differ on tasks like these",
+        rng,
+        repeats,
+        told(10, (), beyond=True, ranks=False),
+        cells,
+    )
     steps = (2.0, 2.0, 1.0, 1.0, 1.0)
-    yield worst("10 models in 3 steps: some possible ranks wrong", rng, repeats,
-                told(10, steps, beyond=False, ranks=True), cells)  # fmt: skip
+    yield worst(
+        "10 models in 3 steps: some possible ranks wrong",
+        rng,
+        repeats,
+        told(10, steps, beyond=False, ranks=True),
+        cells,
+    )
 
 
 def same_rows(rng: np.random.Generator, repeats: int) -> Iterator[Row]:
@@ -289,16 +374,22 @@ def same_rows(rng: np.random.Generator, repeats: int) -> Iterator[Row]:
 
     cells = tuple(product((1, 3, 8, 21), (3, 5, 9, 30)))
     what = "the same within 1 point, though "
-    yield worst(f"{what}1 point apart: gaussian seeds", rng, repeats, same(("gaussian seeds",), -1.0), cells)
+    yield worst(
+        f"{what}1 point apart: gaussian seeds", rng, repeats, same(("gaussian seeds",), -1.0), cells
+    )
     skewed = ("skewed seeds", "gaussian seeds")
     yield worst(f"{what}1 point apart: skewed seeds", rng, repeats, same(skewed, -1.0), cells)
     # without its collapsed runs the first model scores as the second
     one = ("10% of seeds collapse", "gaussian seeds")
-    yield worst(f"{what}3 apart: 10% of one model's seeds collapse", rng, repeats, same(one, -3.0), cells)
+    yield worst(
+        f"{what}3 apart: 10% of one model's seeds collapse", rng, repeats, same(one, -3.0), cells
+    )
 
 
 def power_row(rng: np.random.Generator, repeats: int) -> Iterator[Row]:
-    """Power at the smallest difference said to be found in 4 of 5 cases: that of the test that is used."""
+    """Power at the smallest difference said to be found in 4 of 5 cases: that of the test that is
+    used.
+    """
     for corpora, seeds in ((3, 5), (8, 5), (21, 3)):
         found = 0
         for _ in range(repeats):
@@ -316,7 +407,9 @@ def main() -> None:
     """Prints the table in Markdown."""
     parser = argparse.ArgumentParser(description="how often each sentence of a verdict is false")
     parser.add_argument("--repeats", type=int, default=2000)
-    parser.add_argument("--only", action="append", default=[], choices=[part.__name__ for part in PARTS])
+    parser.add_argument(
+        "--only", action="append", default=[], choices=[part.__name__ for part in PARTS]
+    )
     arguments = parser.parse_args()
     print("| claim | worst cell | measured | target |\n|---|---|---|---|")
     for place, part in enumerate(PARTS):
@@ -325,10 +418,20 @@ def main() -> None:
         for row in part(np.random.default_rng(place), arguments.repeats):
             low, high = row.target
             target = (
-                f"≥ {low:g}" if high == 1 else f"{low:g} to {high:g}" if low else f"≤ {high:g}" if high < 1 else "–"
+                f"≥ {low:g}"
+                if high == 1
+                else f"{low:g} to {high:g}"
+                if low
+                else f"≤ {high:g}"
+                if high < 1
+                else "–"
             )
             mark = "" if row.is_within else " **outside**"
-            print(f"| {row.what} | {row.cell} | {row.measured:.3f} ± {row.error:.3f}{mark} | {target} |", flush=True)
+            print(
+                f"| {row.what} | {row.cell} | {row.measured:.3f} ± {row.error:.3f}{mark} | "
+                f"{target} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -18,8 +18,12 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def biobench(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    """`biobench(ARGUMENTS)` in this process, in an empty folder, without the environment's data folder."""
+def biobench(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> Run:
+    """`biobench(ARGUMENTS)` in this process, in an empty folder, without the environment's data
+    folder.
+    """
     monkeypatch.delenv("BIOBENCH_DATA_DIR", raising=False)
     monkeypatch.delenv("BIOBENCH_RESULTS_DIR", raising=False)
     monkeypatch.chdir(tmp_path)

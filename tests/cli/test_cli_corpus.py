@@ -1,4 +1,6 @@
-"""A pretraining corpus from end to end: built, trained on, compared with the tasks; text, ledger, record, report."""
+"""A pretraining corpus from end to end: built, trained on, compared with the tasks; text, ledger,
+record, report.
+"""
 
 import gzip
 import json
@@ -26,10 +28,20 @@ def sets(*values: str) -> list[str]:
 
 
 SETS = sets(
-    *("phases.0.tokens=3072", "phases.1.tokens=1536", "checkpoints.every=1024", "checkpoints.keep=9"),
-    *("checkpoints.export=true", "corpus.sources=[{id: own, path: text.jsonl.gz}, {id: more, path: more.csv}]"),
+    *(
+        "phases.0.tokens=3072",
+        "phases.1.tokens=1536",
+        "checkpoints.every=1024",
+        "checkpoints.keep=9",
+    ),
+    *(
+        "checkpoints.export=true",
+        "corpus.sources=[{id: own, path: text.jsonl.gz}, {id: more, path: more.csv}]",
+    ),
 )
-FEW = sets("phases.0.tokens=1536", "phases.1.tokens=1536", "corpus.sources=[{id: own, path: text.jsonl}]")
+FEW = sets(
+    "phases.0.tokens=1536", "phases.1.tokens=1536", "corpus.sources=[{id: own, path: text.jsonl}]"
+)
 LEAKED = 3
 """Test documents put into the training text: two as they are, one inside a longer text."""
 
@@ -45,10 +57,15 @@ def text(biobench: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.usefixtures("text")
 def test_a_corpus_is_built_looked_at_and_trained_on(biobench):
-    folder = Path(biobench("corpus", "build", "toy_detour", *SETS, "--quiet").ok().out.partition(":")[0])
+    folder = Path(
+        biobench("corpus", "build", "toy_detour", *SETS, "--quiet").ok().out.partition(":")[0]
+    )
     assert folder.parent == Path("runs/corpora")
     rows = biobench("corpus", "stats", folder, "--json").json()
-    assert [(r["source"], r["documents"], r["removed"]) for r in rows] == [("own", 60, 0), ("more", 20, 0)]
+    assert [(r["source"], r["documents"], r["removed"]) for r in rows] == [
+        ("own", 60, 0),
+        ("more", 20, 0),
+    ]
     assert rows[0]["tokens"] >= rows[0]["trained on"] > 1000
     table = biobench("corpus", "stats", folder).out.splitlines()
     assert len(table) == 4
@@ -60,9 +77,13 @@ def test_a_corpus_is_built_looked_at_and_trained_on(biobench):
 
     before = {f.name: f.stat().st_mtime_ns for f in folder.glob("*.bin")}
     biobench("pretrain", "toy_detour", *SETS, "--quiet").ok()
-    assert {f.name: f.stat().st_mtime_ns for f in folder.glob("*.bin")} == before, "pretrain took it as it was"
+    assert {f.name: f.stat().st_mtime_ns for f in folder.glob("*.bin")} == before, (
+        "pretrain took it as it was"
+    )
     words = inspect("--window", 0, "--tokenizer", "runs/toy_detour/start").out
-    assert any(word in words for word in ("patient", "fever", "fièvre", "douleur", "pain", "traitement"))
+    assert any(
+        word in words for word in ("patient", "fever", "fièvre", "douleur", "pain", "traitement")
+    )
 
     damaged = next(folder.glob("train-*.bin"))
     whole = damaged.read_bytes()
@@ -106,7 +127,18 @@ def pretrain(biobench: Run, out: str, *more: str) -> Path:
 
 
 def run(biobench: Run, model: Path, seeds: str = "1-2") -> None:
-    biobench("run", model, "--task", "diamed", "--data-dir", "data", "--seeds", seeds, "--no-gate", *FAST[2:]).ok()
+    biobench(
+        "run",
+        model,
+        "--task",
+        "diamed",
+        "--data-dir",
+        "data",
+        "--seeds",
+        seeds,
+        "--no-gate",
+        *FAST[2:],
+    ).ok()
 
 
 def overlap(biobench: Run, text: str | Path, *more: str | Path, task: str = "diamed") -> Said:
@@ -127,15 +159,26 @@ def test_a_leak_stands_in_the_record_and_on_the_report(biobench):
     assert any("has not been compared" in note for note in build("results").notes)
 
     rows = {row["split"]: row for row in overlap(biobench, "leaky", "--json").ok().json()}
-    assert (rows["test"]["seen"], rows["test"]["exact"], rows["test"]["excluded"]) == (LEAKED, 2, False)
+    assert (rows["test"]["seen"], rows["test"]["exact"], rows["test"]["excluded"]) == (
+        LEAKED,
+        2,
+        False,
+    )
     assert rows["validation"]["seen"] == 0
     for record in Store("results").records():
         known = record.contamination
-        assert (known.seen, known.corpus_hash, known.base) == (LEAKED, before.corpus_hash, "fresh weights")
+        assert (known.seen, known.corpus_hash, known.base) == (
+            LEAKED,
+            before.corpus_hash,
+            "fresh weights",
+        )
 
     row = next(r for r in biobench("report", "--format", "json").json() if r["source"] == "run")
     documents = rows["test"]["documents"]
-    assert (row["contamination"]["test"]["seen"], row["contamination"]["test"]["documents"]) == (LEAKED, documents)
+    assert (row["contamination"]["test"]["seen"], row["contamination"]["test"]["documents"]) == (
+        LEAKED,
+        documents,
+    )
     markdown = biobench("report", "--format", "md").out
     assert "†" in next(line for line in markdown.splitlines() if line.startswith("| leaky/model"))
     for page in (markdown.replace("\\", ""), biobench("report", "--format", "html").out):
@@ -151,11 +194,16 @@ def test_excluded_documents_are_said_to_be(biobench, data):
     run(biobench, model)
     known = Store("results").records()[0].contamination
     assert (known.excluded, known.test) == (True, None)
-    assert any("were excluded from its training text 'toy_detour'" in note for note in build("results").notes)
+    assert any(
+        "were excluded from its training text 'toy_detour'" in note
+        for note in build("results").notes
+    )
 
     said = overlap(biobench, model / "ledger.json", "--json").ok()
     assert [(r["seen"], r["excluded"]) for r in said.json()] == [(0, True)] * 2
-    assert any("none of" in note and "all of them were excluded" in note for note in build("results").notes)
+    assert any(
+        "none of" in note and "all of them were excluded" in note for note in build("results").notes
+    )
 
     # the list belongs to the task's data as it was, and to that run
     def excluded(listed: dict[str, object], data_hash: str) -> bool:
@@ -167,12 +215,19 @@ def test_excluded_documents_are_said_to_be(biobench, data):
     listed = json.loads((model / "exclusion.json").read_text())
     digest = listed["tasks"]["diamed"]["data_hash"]
     assert not excluded(listed, "another")
-    assert not any(excluded(listed | c, digest) for c in ({"exclusion_hash": "0"}, {"ngram": 20}, {"tasks": {}}))
+    assert not any(
+        excluded(listed | c, digest)
+        for c in ({"exclusion_hash": "0"}, {"ngram": 20}, {"tasks": {}})
+    )
     assert excluded(listed, digest)
 
     # other documents to exclude, or another text, are not those of the run
-    cases = (exclusions := data / "DiaMED" / "splits" / "validation.json").read_text(encoding="utf-8")
-    exclusions.write_text(cases.replace('"clinical_case": "', '"clinical_case": "Ajout. ', 1), encoding="utf-8")
+    cases = (exclusions := data / "DiaMED" / "splits" / "validation.json").read_text(
+        encoding="utf-8"
+    )
+    exclusions.write_text(
+        cases.replace('"clinical_case": "', '"clinical_case": "Ajout. ', 1), encoding="utf-8"
+    )
     assert "not those that the run excluded" in overlap(biobench, "clean").refusal()
     exclusions.write_text(cases, encoding="utf-8")
     with Path("text.jsonl").open("a") as stream:
@@ -192,12 +247,18 @@ def test_text_is_given_to_a_model_by_name(biobench, tiny, tmp_path):
     assert len(list(Path("results/overlap/diamed").iterdir())) == 2
     assert seen() == {LEAKED}
     # without a model the figures are printed and nothing is kept
-    assert "2 of 7 documents verbatim" in overlap(biobench, "text.jsonl", "--results-dir", "new").out
+    assert (
+        "2 of 7 documents verbatim" in overlap(biobench, "text.jsonl", "--results-dir", "new").out
+    )
     assert not Path("new").exists()
 
 
-def test_tasks_that_are_not_guarded_are_named_and_can_be_counted_later(biobench, data, tmp_path, monkeypatch):
-    """Trained without the data of a task, then compared with it: what the run guarded is not what is at hand now."""
+def test_tasks_that_are_not_guarded_are_named_and_can_be_counted_later(
+    biobench, data, tmp_path, monkeypatch
+):
+    """Trained without the data of a task, then compared with it: what the run guarded is not what
+    is at hand now.
+    """
     tasks = [load_task("diamed"), load_task("meddialog_fr")]
     monkeypatch.setattr("biobench.data.catalog.list_tasks", lambda: tasks)
     meddialog(tmp_path / "other")
@@ -205,8 +266,16 @@ def test_tasks_that_are_not_guarded_are_named_and_can_be_counted_later(biobench,
     with (tmp_path / "text.jsonl").open("a", encoding="utf-8") as stream:
         stream.write(json.dumps({"text": f"{secret} {secret}"}) + "\n")
     start = ("pretrain", "toy_detour", *FEW, "--out", "half", "--data-dir", data, "--require-tasks")
-    for required, absent in (("diamed,meddialog_fr", "meddialog_fr"), ("all", "meddialog_fr"), ("diamid", "diamid")):
-        assert biobench(*start, required).refusal().endswith(f"cannot exclude the documents of {absent}")
+    for required, absent in (
+        ("diamed,meddialog_fr", "meddialog_fr"),
+        ("all", "meddialog_fr"),
+        ("diamid", "diamid"),
+    ):
+        assert (
+            biobench(*start, required)
+            .refusal()
+            .endswith(f"cannot exclude the documents of {absent}")
+        )
     printed = biobench(*start, "diamed").ok().err
     assert "1 task NOT guarded" in printed
     assert "(--data-dir DIR): meddialog_fr" in printed

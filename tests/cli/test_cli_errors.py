@@ -24,10 +24,17 @@ CASES: list[dict[str, Any]] = yaml.safe_load((BAD / "cases.yaml").read_text(enco
 def test_validate_names_every_bad_spec_of_a_folder(biobench):
     said = biobench("tasks", "validate", BAD, "--data-dir", BAD / "data", "--json")
     assert said.status == 2
-    assert {Path(r["path"]).name for r in said.json() if not r["valid"]} == {c["spec"] for c in CASES} | {"cases.yaml"}
+    assert {Path(r["path"]).name for r in said.json() if not r["valid"]} == {
+        c["spec"] for c in CASES
+    } | {"cases.yaml"}
     for case in CASES[:2]:
         place = f"{case['at']}:{case['line']}: " if case["line"] else case["at"]
-        assert place in biobench("run", "dummy", "--task", BAD / case["spec"], "--data-dir", BAD / "data").refusal()
+        assert (
+            place
+            in biobench(
+                "run", "dummy", "--task", BAD / case["spec"], "--data-dir", BAD / "data"
+            ).refusal()
+        )
 
 
 ARGUMENTS = [
@@ -36,30 +43,72 @@ ARGUMENTS = [
     (["runn", "TINY"], "runn", "biobench --help"),
     (["run", "TINY"], "no task is named", "--task"),
     (["run", "TINY", "--task", "demo_nre"], "unknown task 'demo_nre'", "did you mean 'demo_ner'"),
-    (["run", "TINY", "--task", "nowhere.yaml"], "there is no file 'nowhere.yaml'", "biobench tasks list"),
+    (
+        ["run", "TINY", "--task", "nowhere.yaml"],
+        "there is no file 'nowhere.yaml'",
+        "biobench tasks list",
+    ),
     (["run", "TINY", "--suite", "english"], "unknown suite 'english'", "en"),
     (["run", "./no/such/model", "--task", "demo_ner"], "no such folder", "folder"),
-    (["run", "owner/no-such-model", "--task", "demo_ner", "--offline"], "owner/no-such-model", "check the name"),
-    (["run", "TINY", "--task", "demo_ner", "--seeds", "50-42"], "--seeds", "write 42-50, not 50-42"),
+    (
+        ["run", "owner/no-such-model", "--task", "demo_ner", "--offline"],
+        "owner/no-such-model",
+        "check the name",
+    ),
+    (
+        ["run", "TINY", "--task", "demo_ner", "--seeds", "50-42"],
+        "--seeds",
+        "write 42-50, not 50-42",
+    ),
     (["run", "TINY", "--task", "demo_ner", "--limit", "0"], "--limit", "biobench run --help"),
     (["run", "TINY", "--task", "demo_ner", "--limit", "x"], "--limit", "biobench run --help"),
     (["run", "TINY", "--task", "demo_ner", "--device", "tpu"], "tpu", "cpu"),
     (["run", "TINY", "--task", "demo_ner", "--parallel", "two"], "two", "auto"),
-    (["run", "TINY", "--task", "demo_ner", "--set", "training.epoch=1"], "unknown key 'epoch'", "epochs"),
-    (["run", "TINY", "--task", "demo_ner", "--set", "learning_rate=1"], "learning_rate", "'training.learning_rate'?"),
-    (["run", "TINY", "--task", "demo_ner", "--set", "epoch=1"], "epoch", "did you mean 'training.epochs'?"),
-    (["run", "TINY", "--task", "demo_ner", "--set", "max_length=64"], "max_length", "'protocol.max_length'?"),
-    (["run", "TINY", "--task", "demo_ner", "--set", "training.epochs"], "is not KEY=VALUE", "training.epochs=1"),
+    (
+        ["run", "TINY", "--task", "demo_ner", "--set", "training.epoch=1"],
+        "unknown key 'epoch'",
+        "epochs",
+    ),
+    (
+        ["run", "TINY", "--task", "demo_ner", "--set", "learning_rate=1"],
+        "learning_rate",
+        "'training.learning_rate'?",
+    ),
+    (
+        ["run", "TINY", "--task", "demo_ner", "--set", "epoch=1"],
+        "epoch",
+        "did you mean 'training.epochs'?",
+    ),
+    (
+        ["run", "TINY", "--task", "demo_ner", "--set", "max_length=64"],
+        "max_length",
+        "'protocol.max_length'?",
+    ),
+    (
+        ["run", "TINY", "--task", "demo_ner", "--set", "training.epochs"],
+        "is not KEY=VALUE",
+        "training.epochs=1",
+    ),
     (["tasks", "show", "demo_nre"], "unknown task 'demo_nre'", "demo_ner"),
     (["tasks", "validate", "nowhere.yaml"], "nowhere.yaml", ""),
     (["report", "--format", "pdf"], "pdf", ""),
     (["rescore"], "results: there is no results folder", "--results-dir"),
-    (["status", "--results-dir", "nowhere"], "there is no results folder 'nowhere'", "--results-dir"),
-    (["rescore", "--results-dir", "nope", "--json"], "there is no results folder 'nope'", "--results-dir"),
+    (
+        ["status", "--results-dir", "nowhere"],
+        "there is no results folder 'nowhere'",
+        "--results-dir",
+    ),
+    (
+        ["rescore", "--results-dir", "nope", "--json"],
+        "there is no results folder 'nope'",
+        "--results-dir",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("arguments", "words", "hint"), ARGUMENTS, ids=[" ".join(a) for a, _, _ in ARGUMENTS])
+@pytest.mark.parametrize(
+    ("arguments", "words", "hint"), ARGUMENTS, ids=[" ".join(a) for a, _, _ in ARGUMENTS]
+)
 def test_arguments_are_refused_in_one_line(arguments, words, hint, biobench, tiny, tmp_path):
     said = biobench(*(str(tiny) if a == "TINY" else a for a in arguments))
     assert words in said.refusal()
@@ -76,7 +125,9 @@ def test_debug_shows_the_traceback(biobench):
 def test_a_full_disk_behind_the_output_is_one_line():
     """Before, it ended in a traceback."""
     with open("/dev/full", "w") as full:
-        done = subprocess.run([SCRIPT, "tasks", "schema"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(
+            [SCRIPT, "tasks", "schema"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
     words = ["the output: No space left on device", "hint: free space, or write elsewhere"]
     assert (done.returncode, done.stderr.splitlines()) == (2, words)
 
@@ -114,7 +165,9 @@ NAMED: dict[str, tuple[str, ...]] = {
 
 @pytest.mark.parametrize("what", NAMED)
 def test_a_name_of_any_length_or_signs_is_refused_in_one_line(what, biobench, tmp_path):
-    """Before, 300 letters were a traceback in 16 of these, and the signs reached the terminal in 12."""
+    """Before, 300 letters were a traceback in 16 of these, and the signs reached the terminal in
+    12.
+    """
     save_run(tmp_path / "results", "own-encoder", "gad", 42, 0.8)
     for name in ("x" * 300, "\x1b]0;title\x07\x1b[31m", "a\u202eb", "a\udc80b"):
         said = biobench(*(name if word == "NAME" else word for word in NAMED[what]))
@@ -128,7 +181,9 @@ def test_a_name_of_any_length_or_signs_is_refused_in_one_line(what, biobench, tm
 
 
 def test_what_a_file_holds_is_shown_as_escapes():
-    error = DataFormatError("label '\x1b[2Jé\u200b' is unknown", hint="see\x00 it", file="a\x1bb.tsv", line=3)
+    error = DataFormatError(
+        "label '\x1b[2Jé\u200b' is unknown", hint="see\x00 it", file="a\x1bb.tsv", line=3
+    )
     assert str(error) == r"a\x1bb.tsv:3: label '\x1b[2Jé\u200b' is unknown"
     assert (error.hint, error.file) == (r"see\x00 it", "a\x1bb.tsv")
 
@@ -148,7 +203,9 @@ def test_a_file_that_cannot_be_written(name, writing, biobench):
     assert said.err.splitlines()[1] == "hint: choose another --output"
 
 
-def test_a_file_stays_what_it_was_where_the_new_one_cannot_be_written(writing, biobench, tmp_path, monkeypatch):
+def test_a_file_stays_what_it_was_where_the_new_one_cannot_be_written(
+    writing, biobench, tmp_path, monkeypatch
+):
     """As on a disk that is full: before, the file was empty afterwards."""
 
     def full(_: int) -> None:
@@ -157,7 +214,10 @@ def test_a_file_stays_what_it_was_where_the_new_one_cannot_be_written(writing, b
     (tmp_path / "x.out").write_text("yesterday's")
     with monkeypatch.context() as patch:
         patch.setattr("biobench.core.files.os.fsync", full)
-        assert biobench(*writing, "--output", "x.out").refusal() == "x.out cannot be written: No space left on device"
+        assert (
+            biobench(*writing, "--output", "x.out").refusal()
+            == "x.out cannot be written: No space left on device"
+        )
     assert (tmp_path / "x.out").read_text() == "yesterday's"
     assert [p.name for p in tmp_path.iterdir() if p.name.endswith(".tmp")] == []
     biobench(*writing, "--output", "x.out").ok()
@@ -183,7 +243,9 @@ def test_a_pipe_or_a_link_is_written_to_and_not_replaced(biobench, tmp_path):
 def test_a_folder_for_the_models_is_refused_before_anything_is_trained(biobench, tmp_path):
     """Before, after the first run had been trained, and its state was the only thing left of it."""
     (tmp_path / "file").touch()
-    said = biobench("run", "dummy", "--task", "demo_topic", "--seeds", "1", *FAST, "--keep-model", "file/below")
+    said = biobench(
+        "run", "dummy", "--task", "demo_topic", "--seeds", "1", *FAST, "--keep-model", "file/below"
+    )
     assert said.refusal().startswith("file/below: cannot be written: ")
     assert said.err.endswith("hint: check the path, or choose another --keep-model\n")
     assert "started" not in said.err
@@ -193,8 +255,13 @@ def test_tasks_with_a_comma_and_a_run_folder_as_model(biobench, tiny, tmp_path):
     run = tmp_path / "runs" / "mine"
     run.mkdir(parents=True)
     (run / "model").symlink_to(tiny)
-    rows = biobench("run", "runs/mine", "--task", "demo_ner,demo_topic", "--seeds", "1", "--dry-run", "--json").json()
-    assert [(r["task"], r["status"]) for r in rows] == [("demo_ner", "planned"), ("demo_topic", "planned")]
+    rows = biobench(
+        "run", "runs/mine", "--task", "demo_ner,demo_topic", "--seeds", "1", "--dry-run", "--json"
+    ).json()
+    assert [(r["task"], r["status"]) for r in rows] == [
+        ("demo_ner", "planned"),
+        ("demo_topic", "planned"),
+    ]
 
 
 def test_a_run_folder_names_its_model_in_results(biobench, tmp_path):

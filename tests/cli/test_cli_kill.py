@@ -1,4 +1,5 @@
-"""Runs that were killed, stopped or failed resume with the same scores, `status` names them, and processes share them.
+"""Runs that were killed, stopped or failed resume with the same scores, `status` names them, and
+processes share them.
 
 `tests/kills` kills `run` at any moment.
 """
@@ -31,7 +32,18 @@ def finished(results: Path) -> dict[Path, tuple[int, bytes]]:
 
 def test_the_other_takes_over_from_a_killed_one(launcher, tiny, tmp_path):
     results = tmp_path / "results"
-    command = ("run", tiny, "--task", "demo_ner", "--task", "demo_topic", "--seeds", "1-3", "--results-dir", results)
+    command = (
+        "run",
+        tiny,
+        "--task",
+        "demo_ner",
+        "--task",
+        "demo_topic",
+        "--seeds",
+        "1-3",
+        "--results-dir",
+        results,
+    )
     first, second = (launcher.start(*command, *SHARED, "training.epochs=1") for _ in range(2))
     wait_for_changes(results, first, 4)
     with suppress(ProcessLookupError):  # it has just ended
@@ -53,13 +65,25 @@ def test_the_other_takes_over_from_a_killed_one(launcher, tiny, tmp_path):
 def test_a_killed_run_goes_on_where_it_was_stopped(launcher, tiny, tmp_path):
     def one(results: Path, *more: str) -> list[str | Path]:
         shared = ("--save-every", "0", *SHARED, "training.epochs=12", *more)
-        return ["run", tiny, "--task", "demo_ner", "--seeds", "5", "--results-dir", results, *shared]
+        return [
+            "run",
+            tiny,
+            "--task",
+            "demo_ner",
+            "--seeds",
+            "5",
+            "--results-dir",
+            results,
+            *shared,
+        ]
 
     undisturbed = launcher.start(*one(tmp_path / "undisturbed"))
     assert undisturbed.wait() == 0, undisturbed.err.read_text()
     (expected,) = Store(tmp_path / "undisturbed").records()
     assert expected.training.resumed == 0
-    assert not list((tmp_path / "undisturbed" / "locks").glob("*/*.state*")), "a run that has ended keeps no state"
+    assert not list((tmp_path / "undisturbed" / "locks").glob("*/*.state*")), (
+        "a run that has ended keeps no state"
+    )
 
     results = tmp_path / "results"
     state = results / "locks" / "demo_ner" / f"{expected.key}.state"
@@ -67,7 +91,9 @@ def test_a_killed_run_goes_on_where_it_was_stopped(launcher, tiny, tmp_path):
         child = launcher.start(*one(results))
         before = state.stat().st_mtime_ns if state.exists() else 0
         until = time.monotonic() + PATIENCE
-        while (not state.exists() or state.stat().st_mtime_ns == before) and time.monotonic() < until:
+        while (
+            not state.exists() or state.stat().st_mtime_ns == before
+        ) and time.monotonic() < until:
             time.sleep(0.001)
         os.kill(child.pid, signal.SIGKILL)
         assert child.wait() == -signal.SIGKILL, "the run ended before it was killed"
@@ -75,7 +101,9 @@ def test_a_killed_run_goes_on_where_it_was_stopped(launcher, tiny, tmp_path):
 
     planned = launcher.start(*one(results, "--dry-run"))
     assert planned.wait() == 0
-    assert [(r["status"], r["reason"]) for r in planned.rows()] == [("planned", "resumes from its last state")]
+    assert [(r["status"], r["reason"]) for r in planned.rows()] == [
+        ("planned", "resumes from its last state")
+    ]
     last = launcher.start(*one(results))
     assert last.wait() == 0, last.err.read_text()
     assert "demo_ner · seed 5: step " in last.err.read_text()
@@ -95,7 +123,9 @@ def test_a_killed_run_goes_on_where_it_was_stopped(launcher, tiny, tmp_path):
         (("demo", "--results-dir"), "`biobench demo` continues"),
     ],
 )
-def test_pretraining_that_is_asked_to_stop_has_its_own_status(biobench, command, remedy, tmp_path, monkeypatch):
+def test_pretraining_that_is_asked_to_stop_has_its_own_status(
+    biobench, command, remedy, tmp_path, monkeypatch
+):
     monkeypatch.setattr("trainer.train.distributed.StopFlag.__call__", lambda flag: True)
     said = biobench(*command, tmp_path / "out")
     assert (said.status, "Traceback" in said.err) == (75, False)
@@ -131,7 +161,9 @@ def test_done_failed_and_stopped(biobench, tiny):
     os.utime(store.heartbeat_path(dead["task"], dead["key"]), (old, old))
     state = biobench("status", "--json").json()
     assert state["counts"] == {"done": 1, "running": 0, "failed": 1, "stopped": 2}
-    assert [run["reason"] for run in state["runs"] if run["state"] == "failed"] == ["the loss is not finite"]
+    assert [run["reason"] for run in state["runs"] if run["state"] == "failed"] == [
+        "the loss is not finite"
+    ]
     lines = biobench("status").out.splitlines()
     assert lines[0] == "results: 1 done, 0 running, 1 failed, 2 stopped"
     assert f"failed: {failing['task']} · {failing['key'][:8]}: the loss is not finite" in lines
@@ -147,14 +179,27 @@ def beats() -> list[Path]:
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2])
-def test_a_signal_ends_runs_at_a_savepoint_and_status_sees_them(biobench, launcher, tiny, tmp_path, workers):
-    options = ("--task", "demo_topic", "--seeds", "1-2", "--device", "cpu", "--set", "training.epochs=400")
+def test_a_signal_ends_runs_at_a_savepoint_and_status_sees_them(
+    biobench, launcher, tiny, tmp_path, workers
+):
+    options = (
+        "--task",
+        "demo_topic",
+        "--seeds",
+        "1-2",
+        "--device",
+        "cpu",
+        "--set",
+        "training.epochs=400",
+    )
     where = ("--parallel", str(workers), "--no-gate", "--results-dir", tmp_path / "results")
     child = launcher.start("run", tiny, *options, *where)
     try:
         wait_for(lambda: len(beats()) == child.err.read_text().count("started") == workers, child)
         time.sleep(1.0)  # the first steps
-        running = [row for row in biobench("status", "--json").json()["runs"] if row["state"] == "running"]
+        running = [
+            row for row in biobench("status", "--json").json()["runs"] if row["state"] == "running"
+        ]
         assert [row["host"] for row in running if row["pid"] > 0] == [os.uname().nodename] * workers
         assert "since" in biobench("status").out
         os.kill(child.pid, signal.SIGTERM)
@@ -178,8 +223,12 @@ def statuses(said: Said) -> list[tuple[str, str | None]]:
 
 
 @contextmanager
-def elsewhere(run: dict[str, Any], results: Path, until: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """Another process has claimed this run, for as long as the block lasts or until something is seen."""
+def elsewhere(
+    run: dict[str, Any], results: Path, until: Callable[[], bool] = lambda: False
+) -> Iterator[None]:
+    """Another process has claimed this run, for as long as the block lasts or until something is
+    seen.
+    """
     claimed, over = threading.Event(), threading.Event()
 
     def other() -> None:
@@ -213,7 +262,10 @@ def test_a_run_that_another_process_makes_is_waited_for_aloud(biobench, tiny, tm
         said = biobench("run", tiny, *ALL_RUNS, "--no-gate", "--json")
     assert statuses(said) == [("done", None)] * 4, said.err
     assert said.err.count("waiting for") == 1
-    line = f"waiting for a run that another process makes: {run['task']}, seed {run['seed']} on {socket.gethostname()}"
+    line = (
+        f"waiting for a run that another process makes: {run['task']}, seed {run['seed']} on "
+        f"{socket.gethostname()}"
+    )
     assert line in said.err
 
 
@@ -231,8 +283,12 @@ def test_processes_of_one_start_make_a_forced_run_once(biobench, tiny):
     biobench("run", tiny, *ALL_RUNS).ok()
     forced = ("run", tiny, *ALL_RUNS, "--force", "--json", "--start-token")
     assert statuses(biobench(*forced, "17")) == [("done", None)] * 4
-    assert statuses(biobench(*forced, "17")) == [("skipped", "another process made it meanwhile")] * 4
-    assert statuses(biobench(*forced, "18")) == [("done", None)] * 4, "another start is another command"
+    assert (
+        statuses(biobench(*forced, "17")) == [("skipped", "another process made it meanwhile")] * 4
+    )
+    assert statuses(biobench(*forced, "18")) == [("done", None)] * 4, (
+        "another start is another command"
+    )
 
 
 def test_what_failed_in_one_process_is_not_tried_by_the_others(biobench, tiny):

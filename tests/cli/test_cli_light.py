@@ -20,31 +20,45 @@ try:
 except SystemExit as ended:
     status = ended.code
 used = resource.getrusage(resource.RUSAGE_SELF)
-modules = sorted(m for m in sys.modules if "." not in m or m in ("torch._dynamo", "transformers.modeling_utils"))
-sys.stderr.write("\\n" + json.dumps({"status": status, "cpu": used.ru_utime + used.ru_stime, "modules": modules}))
+deep = ("torch._dynamo", "transformers.modeling_utils")
+modules = sorted(m for m in sys.modules if "." not in m or m in deep)
+seconds = used.ru_utime + used.ru_stime
+sys.stderr.write("\\n" + json.dumps({"status": status, "cpu": seconds, "modules": modules}))
 """
 
 NO_TORCH = {"torch", "transformers", "datasets"}
 NOTHING_HEAVY = {*NO_TORCH, "pandas", "numpy", "scipy", "sklearn", "pyarrow", "streamlit"}
 
 COMMANDS = dict.fromkeys(("--help", "run --help"), NOTHING_HEAVY)
-COMMANDS |= dict.fromkeys(("tasks list", "data status", "report --format json", "rescore"), NO_TORCH)
+COMMANDS |= dict.fromkeys(
+    ("tasks list", "data status", "report --format json", "rescore"), NO_TORCH
+)
 REFUSED = [
     (["run", "dummy", "--task", "gad", "--task", "deid"], "tasks gad, deid: no data"),
     (["run", "dummy", "--task", "demo_ner", "--seeds", "46-42"], "46-42"),
     (["run", "/nowhere/x", "--task", "demo_ner"], "no such folder"),
-    (["run", "nobody/nothing", "--task", "demo_ner", "--offline"], "neither a local folder nor in the cache"),
+    (
+        ["run", "nobody/nothing", "--task", "demo_ner", "--offline"],
+        "neither a local folder nor in the cache",
+    ),
     (["errors", "m", "--task", "gad", "--results-dir", "nowhere"], "no results folder 'nowhere'"),
-    (["score", "--task", "demo_ner", "--model", "m", "--predictions", "nowhere.jsonl"], "nowhere.jsonl"),
+    (
+        ["score", "--task", "demo_ner", "--model", "m", "--predictions", "nowhere.jsonl"],
+        "nowhere.jsonl",
+    ),
 ]
 """Refused within a second of CPU on a quiet machine; twice that is allowed for a busy one."""
 
 
 def measured(arguments: list[str], folder: Path) -> tuple[dict[str, Any], str]:
-    """Exit status, CPU seconds and top modules of a command in a process of its own; and its stderr."""
+    """Exit status, CPU seconds and top modules of a command in a process of its own; and its
+    stderr.
+    """
     env = {k: v for k, v in os.environ.items() if not k.startswith("BIOBENCH_")}
     command = [sys.executable, "-c", MEASURE, json.dumps(arguments)]
-    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stderr.splitlines()[-1]), done.stderr
 
@@ -67,13 +81,16 @@ def test_no_heavy_import(command, tmp_path):
 
 
 @pytest.mark.skipif(
-    Version(version("transformers")) < Version("5.23"), reason="transformers 5.13 loads its models with a config"
+    Version(version("transformers")) < Version("5.23"),
+    reason="transformers 5.13 loads its models with a config",
 )
 def test_a_dry_run_loads_neither_the_engine_nor_the_baselines(tmp_path):
     used, err = measured(["run", "dummy", "--task", "demo_ner", "--dry-run"], tmp_path)
     assert used["status"] == 0, err
     assert err.splitlines()[0] == "reading demo_ner"
-    assert not {"sklearn", "scipy", "pandas", "torch._dynamo", "transformers.modeling_utils"} & set(used["modules"])
+    assert not {"sklearn", "scipy", "pandas", "torch._dynamo", "transformers.modeling_utils"} & set(
+        used["modules"]
+    )
 
 
 def test_the_first_screen_names_at_most_22_commands_in_five_panels_and_each_of_them_loads():

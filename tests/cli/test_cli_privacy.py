@@ -1,7 +1,9 @@
-"""A word planted in the texts, mentions, ids and groups of data under an agreement never leaves its folder.
+"""A word planted in the texts, mentions, ids and groups of data under an agreement never leaves its
+folder.
 
-It is searched as bytes, in archives and in the columns of tables, in everything that the commands write: results,
-reports, pages, packs, caches and temporary folders, and what stands on the terminal.
+It is searched as bytes, in archives and in the columns of tables, in everything that the commands
+write: results, reports, pages, packs, caches and temporary folders, and what stands on the
+terminal.
 """
 
 from pathlib import Path
@@ -51,7 +53,9 @@ def test_open_data_would_be_seen(private, biobench):
     """The same run without the agreement keeps ids and gold, and the search finds them."""
     for path in private.glob("own_*.yaml"):
         text = path.read_text().splitlines()
-        path.write_text("\n".join(x for x in text if not x.startswith("obtain")).replace("agreement", "open"))
+        path.write_text(
+            "\n".join(x for x in text if not x.startswith("obtain")).replace("agreement", "open")
+        )
     run(biobench, "one", *TASKS[:2], "--seeds", "1").ok()
     assert any(hit.startswith("results/runs/") for hit in found(private))
 
@@ -67,14 +71,26 @@ def test_nothing_that_the_commands_write_or_print_holds_the_word(private, bioben
     assert silent(biobench("tasks", "show", "own_spans.yaml", *data)).status == 0
     for form in ("table", "csv", "json"):
         assert silent(biobench("report", *results, "--format", form, "--notes")).status == 0
-    assert silent(biobench("report", *results, "--format", "html", "--out", "report.html")).status == 0
-    assert silent(biobench("report", *results, *data, *TASKS, "--probabilities", "--format", "json")).status == 0
+    assert (
+        silent(biobench("report", *results, "--format", "html", "--out", "report.html")).status == 0
+    )
+    assert (
+        silent(
+            biobench("report", *results, *data, *TASKS, "--probabilities", "--format", "json")
+        ).status
+        == 0
+    )
     silent(biobench("compare", "one", "two", *results, *data))
     for task in ("own_notes", "own_spans"):
         said = silent(biobench("errors", "one", "--task", f"{task}.yaml", *results, *data)).ok()
         assert "the data is under an agreement" in said.out
         page = f"{task}.html"
-        assert silent(biobench("errors", "one", "--task", f"{task}.yaml", *results, *data, "--html", page)).status == 0
+        assert (
+            silent(
+                biobench("errors", "one", "--task", f"{task}.yaml", *results, *data, "--html", page)
+            ).status
+            == 0
+        )
     assert silent(biobench("rescore", *results, *data)).status == 0
     assert silent(biobench("status", *results)).status == 0
     silent(biobench("export", "one", "--format", "eval-results", *results))
@@ -82,7 +98,9 @@ def test_nothing_that_the_commands_write_or_print_holds_the_word(private, bioben
     silent(biobench("verify-submission", "pack", *data))
     assert list(private.glob("results/runs/own_*/*.parquet"))
     assert list(private.glob("pack/**/*.parquet"))
-    assert not list(private.glob("results/cache/tokens/*")), "tokens of text under an agreement are never kept"
+    assert not list(private.glob("results/cache/tokens/*")), (
+        "tokens of text under an agreement are never kept"
+    )
     assert found(private) == []
 
 
@@ -93,6 +111,8 @@ def test_a_run_that_falls_over_quotes_nothing(private, biobench, monkeypatch):
     monkeypatch.setattr("biobench.runs.execute.finetune", fall)
     said = run(biobench, "one", *TASKS, "--json", "--debug")
     assert said.status == 1
-    assert {(row["status"], "ValueError" in row["reason"]) for row in said.json()} == {("failed", True)}
+    assert {(row["status"], "ValueError" in row["reason"]) for row in said.json()} == {
+        ("failed", True)
+    }
     assert WORD.lower() not in (said.out + said.err).lower()
     assert found(private) == []

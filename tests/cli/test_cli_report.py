@@ -1,4 +1,6 @@
-"""`report`, `compare` and `errors`: own runs first, mistakes in context; wrong input is refused in one line."""
+"""`report`, `compare` and `errors`: own runs first, mistakes in context; wrong input is refused in
+one line.
+"""
 
 import json
 import os
@@ -26,7 +28,8 @@ from tests.helpers.submission_make import honest_run
 
 @pytest.fixture
 def known(tmp_path: Path) -> Path:
-    """A run on a shipped task and one on a task that only the results know, in a suite of its own."""
+    """A run on a shipped task and one on a task that only the results know, in a suite of its
+    own."""
     save_run(tmp_path / "results", "own-encoder", "gad", 42, 0.8)
     save_run(tmp_path / "results", "own-encoder", "my_task", 42, 0.7)
     return tmp_path / "results"
@@ -81,8 +84,12 @@ def results(tmp_path: Path) -> Path:
 
 
 def test_published_and_own_rows_at_80_columns(results, tmp_path):
-    same_as_golden(to_text(build(load(tmp_path / "none"), "paper"), width=80), "report_published_80.txt")
-    same_as_golden(to_text(build(results, "paper", tasks=["gad", "hoc"]), width=80), "report_own_80.txt")
+    same_as_golden(
+        to_text(build(load(tmp_path / "none"), "paper"), width=80), "report_published_80.txt"
+    )
+    same_as_golden(
+        to_text(build(results, "paper", tasks=["gad", "hoc"]), width=80), "report_own_80.txt"
+    )
 
 
 @pytest.mark.parametrize("suite", ["blurb", "drbenchmark"])
@@ -99,7 +106,12 @@ def test_own_rows_come_first_and_published_ones_for_their_tasks_alone(format_, b
     assert out.index("my-encoder") < out.index("PubMedBERT")
     assert "jnlpba" not in out
     assert "DrBERT" not in out
-    assert "jnlpba" in biobench("report", "--source", "published", "--average", "paper", "--format", format_).out
+    assert (
+        "jnlpba"
+        in biobench(
+            "report", "--source", "published", "--average", "paper", "--format", format_
+        ).out
+    )
 
 
 @pytest.mark.parametrize("option", ["--per-seed", "--per-label", "--probabilities"])
@@ -152,24 +164,40 @@ def test_wrong_input_is_one_line(biobench, unequal, arguments, what, hint):
     assert hint in said.err
 
 
-SENTENCE = "The\tO\npatient\tO\nhas\tO\n<asthma>\tB-Disease\ntoday\tO\n\nNo\tO\nfever\tB-Disease\nnow\tO\n\n"
+SENTENCE = (
+    "The\tO\npatient\tO\nhas\tO\n<asthma>\tB-Disease\ntoday\tO\n\n"
+    "No\tO\nfever\tB-Disease\nnow\tO\n\n"
+)
 
 
 @pytest.fixture
 def own(tmp_path: Path) -> Path:
-    """An own task's YAML with a stored run: the first mention missed, a false one said in the second sentence."""
+    """An own task's YAML with a stored run: the first mention missed, a false one said in the
+    second sentence.
+    """
     folder = tmp_path / "corpora" / "my_notes"
     folder.mkdir(parents=True)
     for name in ("train", "dev", "test"):
         (folder / f"{name}.tsv").write_text(SENTENCE, encoding="utf-8")
     files = {"train": "train.tsv", "validation": "dev.tsv", "test": "test.tsv"}
-    reader = {"format": "iob", "columns": ["token", "tag"], "separator": "tab", "scheme": "IOB2", "decode": "strict"}
-    spec = write_spec(tmp_path / "my_notes.yaml", source={"folder": "my_notes", "files": files, "reader": reader})
+    reader = {
+        "format": "iob",
+        "columns": ["token", "tag"],
+        "separator": "tab",
+        "scheme": "IOB2",
+        "decode": "strict",
+    }
+    spec = write_spec(
+        tmp_path / "my_notes.yaml", source={"folder": "my_notes", "files": files, "reader": reader}
+    )
     data = load_data(load_task(spec), tmp_path / "corpora")
     first, second = data.test
     assert first.text[16:24] == "<asthma>"
     made = save_run(tmp_path / "results", "org/mine", "my_notes", 42, 0.5, data=data.hash)
-    said = [Prediction(first.id), Prediction(second.id, spans=(*second.spans, Span(0, 2, "Disease")))]
+    said = [
+        Prediction(first.id),
+        Prediction(second.id, spans=(*second.spans, Span(0, 2, "Disease"))),
+    ]
     Store(tmp_path / "results").save(made, data.test, said)
     return spec
 
@@ -185,7 +213,9 @@ def test_mentions_in_context_of_an_own_task(own, biobench):
     assert "false: Disease …[No] fever now…" in said.out
     assert "gold \\ predicted" not in said.out
     assert "false: " not in errors(biobench, own, "--kind", "missed").out
-    rows = [(r["kind"], r["gold_text"], r["said_text"]) for r in errors(biobench, own, "--json").json()]
+    rows = [
+        (r["kind"], r["gold_text"], r["said_text"]) for r in errors(biobench, own, "--json").json()
+    ]
     assert rows == [("missed", "<asthma>", None), ("spurious", None, "No")]
     without = errors(biobench, own, data="elsewhere").out
     assert "missed: Disease 16-24" in without
@@ -206,12 +236,16 @@ def test_confusion_of_single_labels(biobench, tmp_path):
     gold, said = Store(tmp_path / "results").load_predictions(record)
     found = read_mistakes(load(tmp_path / "results"), "org/tiny", record.task.id)
     expected = Counter((d.labels[0], p.labels[0]) for d, p in zip(gold, said, strict=True))
-    assert {(g, s): n for g, counted in found.confusion.items() for s, n in counted.items()} == expected
+    assert {
+        (g, s): n for g, counted in found.confusion.items() for s, n in counted.items()
+    } == expected
     command = ("errors", "org/tiny", "--task", record.task.id)
     out = biobench(*command).out
     assert ("gold \\ predicted" in out, "more documents: --documents" in out) == (True, True)
     wrong = next(pair for pair in expected if pair[0] != pair[1])
-    assert f"  gold {wrong[0]}, predicted {wrong[1]}\n" in biobench(*command, "--documents", "999").out
+    assert (
+        f"  gold {wrong[0]}, predicted {wrong[1]}\n" in biobench(*command, "--documents", "999").out
+    )
 
 
 def test_what_is_not_there_is_named(own, biobench, tmp_path):
@@ -226,7 +260,10 @@ def test_every_help_but_that_of_run_fits_a_screen(biobench, monkeypatch):
     monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 100)
     names = set(commands.NAMES) - {"run", "needle"}  # one command under two names
     groups = {name: list(getattr(commands.load(name), "commands", ())) for name in names}
-    for words in ([], *([name, *sub] for name, subs in groups.items() for sub in ([], *([s] for s in subs)))):
+    for words in (
+        [],
+        *([name, *sub] for name, subs in groups.items() for sub in ([], *([s] for s in subs))),
+    ):
         lines = biobench(*words, "--help").out.strip().splitlines()
         assert 5 < len(lines) <= 40, words
         assert max(map(len, lines)) <= 100, words

@@ -1,4 +1,5 @@
-"""`run`, `rescore` and the Python face: statuses, exit codes, keys, and what is never done twice."""
+"""`run`, `rescore` and the Python face: statuses, exit codes, keys, and what is never done
+twice."""
 
 from pathlib import Path
 
@@ -11,7 +12,18 @@ from tests.helpers.cli_make import FAST, Said
 from tests.helpers.spec_make import write_spec
 
 FIELDS = {
-    *("model", "task", "task_version", "seed", "status", "reason", "key", "scores", "primary", "seconds"),
+    *(
+        "model",
+        "task",
+        "task_version",
+        "seed",
+        "status",
+        "reason",
+        "key",
+        "scores",
+        "primary",
+        "seconds",
+    ),
     *("peak_memory_bytes", "truncated_documents", "lost_gold", "predictions"),
 }
 """What `run --json` promises of each run."""
@@ -34,8 +46,21 @@ def suite_of(folder: Path, *tasks: str) -> Path:
     return file
 
 
-def test_json_stands_alone_on_stdout_and_the_same_command_trains_nothing_again(biobench, tiny, tmp_path):
-    arguments = ("run", tiny, "--task", "demo_ner", "--task", "demo_topic", "--seeds", "1,2", "--json", *FAST)
+def test_json_stands_alone_on_stdout_and_the_same_command_trains_nothing_again(
+    biobench, tiny, tmp_path
+):
+    arguments = (
+        "run",
+        tiny,
+        "--task",
+        "demo_ner",
+        "--task",
+        "demo_topic",
+        "--seeds",
+        "1,2",
+        "--json",
+        *FAST,
+    )
     said = biobench(*arguments).ok()
     rows = said.json()
     assert statuses(said) == ["done"] * 4
@@ -51,7 +76,9 @@ def test_json_stands_alone_on_stdout_and_the_same_command_trains_nothing_again(b
     again = biobench(*arguments).ok()
     assert statuses(again) == ["skipped"] * 4
     assert all(row["reason"] for row in again.json())
-    assert [(r["key"], r["scores"]) for r in again.json()] == [(r["key"], r["scores"]) for r in rows]
+    assert [(r["key"], r["scores"]) for r in again.json()] == [
+        (r["key"], r["scores"]) for r in rows
+    ]
     assert records(tmp_path / "results") == before
 
 
@@ -64,8 +91,12 @@ def test_a_changed_protocol_and_a_limit_have_keys_of_their_own(biobench, tiny, t
     assert [row["status"] for row in (plain, rate, limit)] == ["done"] * 3
     assert len({row["key"] for row in (plain, rate, limit)}) == 3
     same = biobench(*base, *FAST, "--set", "training.learning_rate=0.00003").json()[0]
-    assert (same["status"], same["key"]) == ("skipped", rate["key"]), "the same value written otherwise"
-    assert before.items() <= records(tmp_path / "results").items(), "the earlier run stays as it was"
+    assert (same["status"], same["key"]) == ("skipped", rate["key"]), (
+        "the same value written otherwise"
+    )
+    assert before.items() <= records(tmp_path / "results").items(), (
+        "the earlier run stays as it was"
+    )
     written, limited = (Store("results").get("demo_topic", row["key"]) for row in (rate, limit))
     assert written.protocol["training"]["learning_rate"] == 3e-5
     assert "training.learning_rate=3e-5" in written.overrides
@@ -74,7 +105,9 @@ def test_a_changed_protocol_and_a_limit_have_keys_of_their_own(biobench, tiny, t
 
 def test_dry_run_trains_nothing(biobench, tiny, tmp_path):
     base = ("run", tiny, "--suite", suite_of(tmp_path, "demo_ner", "gad"), "--json", *FAST)
-    assert sorted(statuses(biobench(*base, "--seeds", "1,2", "--dry-run").ok())) == ["planned"] * 2 + ["unavailable"]
+    assert sorted(statuses(biobench(*base, "--seeds", "1,2", "--dry-run").ok())) == [
+        "planned"
+    ] * 2 + ["unavailable"]
     assert not (tmp_path / "results").exists()
     made = biobench(*base, "--seeds", "1").json()
     said = biobench(*base, "--seeds", "1,2", "--dry-run")
@@ -88,7 +121,16 @@ def test_dry_run_trains_nothing(biobench, tiny, tmp_path):
 
 
 def test_a_task_of_a_suite_without_data_fails_nothing_unless_strict(biobench, tiny, tmp_path):
-    base = ("run", tiny, "--suite", suite_of(tmp_path, "gad", "demo_topic", "deid"), "--seeds", "1", "--json", *FAST)
+    base = (
+        "run",
+        tiny,
+        "--suite",
+        suite_of(tmp_path, "gad", "demo_topic", "deid"),
+        "--seeds",
+        "1",
+        "--json",
+        *FAST,
+    )
     rows = {row["task"]: row for row in biobench(*base).ok().json()}
     wanted = {"demo_topic": "done", "gad": "unavailable", "deid": "unavailable"}
     assert {task: row["status"] for task, row in rows.items()} == wanted
@@ -111,7 +153,9 @@ def test_named_tasks_without_data_are_listed_with_their_steps(biobench, tmp_path
 
 
 def own_task(folder: Path, documents: int) -> Path:
-    """A BRAT corpus of six notes, cut 2 / 2 / 2, one mention in test and two in train without a whole token."""
+    """A BRAT corpus of six notes, cut 2 / 2 / 2, one mention in test and two in train without a
+    whole token.
+    """
     corpus = folder / "store" / "own"
     corpus.mkdir(parents=True, exist_ok=True)
     for number in range(6):
@@ -121,14 +165,29 @@ def own_task(folder: Path, documents: int) -> Path:
     files = {"train": "[01].txt", "validation": "[23].txt", "test": "[45].txt"}
     return write_spec(
         folder / "own.yaml",
-        source={"id": "notes", "folder": "own", "reader": {"format": "brat", "tokens": "words"}, "files": files},
+        source={
+            "id": "notes",
+            "folder": "own",
+            "reader": {"format": "brat", "tokens": "words"},
+            "files": files,
+        },
         unit="document",
         counts={"train": {"documents": 2, "mentions": 2}, "test": {"documents": documents}},
     )
 
 
 def test_data_that_contradict_the_spec_are_told_and_refused_by_strict(biobench, tiny, tmp_path):
-    fast = ("--set", "training.epochs=1", "--device", "cpu", "--parallel", "1", "--seeds", "1", "--no-gate")
+    fast = (
+        "--set",
+        "training.epochs=1",
+        "--device",
+        "cpu",
+        "--parallel",
+        "1",
+        "--seeds",
+        "1",
+        "--no-gate",
+    )
     spec = own_task(tmp_path, documents=3)
     base = ("run", tiny, "--task", spec, "--data-dir", tmp_path / "store", "--json", *fast)
     problem = "counts.test.documents: the spec says 3, source 'notes' has 2"
@@ -137,13 +196,22 @@ def test_data_that_contradict_the_spec_are_told_and_refused_by_strict(biobench, 
         assert said.err.count(f"warning: own: {problem}") == 1
     held = Store("results").records()
     assert [list(record.count_problems) for record in held] == [[problem]] * 2
-    assert [record.unexpressed_gold for record in held] == [{"train": {"Disease": 2}, "test": {"Disease": 1}}] * 2
+    assert [record.unexpressed_gold for record in held] == [
+        {"train": {"Disease": 2}, "test": {"Disease": 1}}
+    ] * 2
     report = " ".join(biobench("report").out.split())
-    assert f"warning: own, source notes: 1 counts of the data contradict its spec ({problem})" in report
-    assert "own, source notes: 3 gold mentions of the corpus, 1 of them in test, cannot be expressed" in report
+    assert (
+        f"warning: own, source notes: 1 counts of the data contradict its spec ({problem})"
+        in report
+    )
+    assert (
+        "own, source notes: 3 gold mentions of the corpus, 1 of them in test, cannot be expressed"
+        in report
+    )
     refused = biobench(*base, "--strict").refusal()
     assert (f"{spec}:" in refused, problem in refused) == (True, True)
-    # What stands in the spec's counts is no part of a run's identity: the right ones make nothing anew.
+    # What stands in the spec's counts is no part of a run's identity: the right ones make nothing
+    # anew.
     own_task(tmp_path, documents=2)
     again = biobench(*base, "--strict")
     assert (statuses(again), "warning" in again.err) == (["skipped"], False)

@@ -1,4 +1,6 @@
-"""`run` in other modes: validation only, with the model kept; its progress, its end and what follows."""
+"""`run` in other modes: validation only, with the model kept; its progress, its end and what
+follows.
+"""
 
 import io
 import json
@@ -36,7 +38,9 @@ def test_validation_only_runs_never_meet_the_test_split(biobench, tiny, tmp_path
     assert spared["scores"]["micro_f1"] == pytest.approx(best.validation["micro_f1"])
     answered = {p.document for p in Store("results").stored_predictions(record)[1]}
     assert answered == {d.id for d in load_data(load_task("demo_topic"), None, 24).validation}
-    assert not (tmp_path / "results" / "floors").exists(), "not even the policies without skill look at the test split"
+    assert not (tmp_path / "results" / "floors").exists(), (
+        "not even the policies without skill look at the test split"
+    )
     tested = biobench(*base).json()[0]
     assert tested["key"] != spared["key"]
     rows = [r for r in biobench("report", "--format", "json").json() if r["source"] == "run"]
@@ -49,7 +53,9 @@ def test_validation_only_runs_never_meet_the_test_split(biobench, tiny, tmp_path
 KEPT = ("--seeds", "1", "--json", *FAST, "--set", "training.precision=fp32", "--keep-model", "kept")
 
 
-def test_a_kept_token_model_loads_in_the_pipeline_and_answers_as_the_run_did(biobench, bert, tmp_path):
+def test_a_kept_token_model_loads_in_the_pipeline_and_answers_as_the_run_did(
+    biobench, bert, tmp_path
+):
     more = ("--set", "training.adapter.rank=4", "--set", "training.learning_rate=1e-2", *KEPT)
     row = biobench("run", bert, "--task", "demo_ner", *more).ok().json()[0]
     kept = tmp_path / row["model_folder"]
@@ -69,11 +75,15 @@ def test_a_kept_sequence_model_is_the_librarys_where_the_head_is(biobench, bert,
     answer = pipeline("text-classification", model=str(kept))("A study of asthma.")[0]
     assert answer["label"] in load_data(load_task("demo_topic"), None).labels
     pooled = biobench("run", bert, *base, "head.pooling=mean").json()[0]
-    assert (tmp_path / pooled["model_folder"] / "head.safetensors").exists(), "BERT's own head has another pooling"
+    assert (tmp_path / pooled["model_folder"] / "head.safetensors").exists(), (
+        "BERT's own head has another pooling"
+    )
 
 
 ONE, TWO = RunName("k1", "tiny", "demo_topic", 1), RunName("k2", "tiny", "demo_ner", 2)
-DONE = RunResult("tiny", "demo_topic", 1, 1, "done", key="k1", scores={"macro_f1": 0.5}, seconds=3.0)
+DONE = RunResult(
+    "tiny", "demo_topic", 1, 1, "done", key="k1", scores={"macro_f1": 0.5}, seconds=3.0
+)
 
 
 def test_lines_without_a_terminal(monkeypatch, capsys):
@@ -103,12 +113,21 @@ def test_a_bar_for_each_run_on_a_terminal(monkeypatch):
         terminal.step(TWO, 3, 20, ProgressNote("continues where it was stopped"))
         terminal.step(TWO, 4, 20, "loss 2.000")
         shown = {task.description: (task.completed, task.total) for task in terminal.bar.tasks}
-        assert shown == {"[1/2] tiny · demo_topic · seed 1": (0, None), "[2/2] tiny · demo_ner · seed 2": (4, 20)}
+        assert shown == {
+            "[1/2] tiny · demo_topic · seed 1": (0, None),
+            "[2/2] tiny · demo_ner · seed 2": (4, 20),
+        }
         terminal.finish(DONE)
-        assert [task.description for task in terminal.bar.tasks] == ["[2/2] tiny · demo_ner · seed 2"]
+        assert [task.description for task in terminal.bar.tasks] == [
+            "[2/2] tiny · demo_ner · seed 2"
+        ]
         terminal.start(TWO, 2, 2)
-        assert len(terminal.bar.tasks) == 1, "a run that a dead worker left and another began again has one bar"
-        terminal.finish(replace(DONE, key=None, seed=None, status="unavailable", scores={}, reason="no data"))
+        assert len(terminal.bar.tasks) == 1, (
+            "a run that a dead worker left and another began again has one bar"
+        )
+        terminal.finish(
+            replace(DONE, key=None, seed=None, status="unavailable", scores={}, reason="no data")
+        )
     assert "done, macro_f1 50.00 in 3.0 s" in screen.getvalue()
     assert "seed 2: step 3/20, continues where it was stopped\n" in screen.getvalue()
 
@@ -118,7 +137,10 @@ def scored(model: str, seed: int, score: float, **fields: object) -> RunResult:
 
 
 def test_means_words_and_next_command():
-    results = [scored("a", s, v, truncated_documents=3, lost_gold=0) for s, v in ((1, 0.5), (2, 0.6), (3, 0.7))]
+    results = [
+        scored("a", s, v, truncated_documents=3, lost_gold=0)
+        for s, v in ((1, 0.5), (2, 0.6), (3, 0.7))
+    ]
     lines = list(end_of_run([*results, scored("b c", 1, 0.4)], "my results"))
     assert lines == [
         "a on gad: macro_f1 60.00 ± 24.84 over 3 seeds",
@@ -159,7 +181,12 @@ def test_what_was_run_is_compared_with_a_pulled_model(biobench, tiny):
     table, _, verdict = said.out.partition("Results: results.")
     assert "demo_topic" in table
     first = verdict.splitlines()[1]
-    for words in ("tiny", "dummy", "Shown for this task", "Not tested for other tasks like these: one corpus."):
+    for words in (
+        "tiny",
+        "dummy",
+        "Shown for this task",
+        "Not tested for other tasks like these: one corpus.",
+    ):
         assert words in first
     as_json = biobench(*command, "dummy", "--json")
     assert first in as_json.err
@@ -168,7 +195,9 @@ def test_what_was_run_is_compared_with_a_pulled_model(biobench, tiny):
 
 def test_runs_that_cannot_be_compared_are_shown_with_the_reason(biobench, tiny):
     save_runs(Path("results"), "org/theirs", ("demo_ner",), 0.9, (1, 2, 3))
-    said = biobench("run", tiny, "--task", "demo_topic", "--seeds", "1", *FAST, "--against", "org/theirs")
+    said = biobench(
+        "run", tiny, "--task", "demo_topic", "--seeds", "1", *FAST, "--against", "org/theirs"
+    )
     assert said.status == 0, "the runs are made and stored"
     assert "tiny and org/theirs are not compared: " in said.out
     assert "demo_topic" in said.out

@@ -1,4 +1,6 @@
-"""`biobench score`: predictions of any system stand beside the runs, and what does not fit is refused with its line."""
+"""`biobench score`: predictions of any system stand beside the runs, and what does not fit is
+refused with its line.
+"""
 
 import json
 from pathlib import Path
@@ -35,7 +37,9 @@ def write(path: Path, rows: Rows) -> Path:
 
 def call(biobench: Run, file: Path, task: str, *more: str, name: str = "my LLM") -> Said:
     """The command on a file."""
-    return biobench("score", "--predictions", file, "--task", task, "--model", name, "--no-gate", *more)
+    return biobench(
+        "score", "--predictions", file, "--task", task, "--model", name, "--no-gate", *more
+    )
 
 
 @pytest.mark.parametrize("task", ["demo_ner", "demo_topic"])
@@ -49,7 +53,12 @@ def test_a_perfect_answer_scores_one_and_stands_as_outside(biobench, tmp_path, t
     assert record.origin == record.provenance.device == record.model.architecture == "outside"
     report = biobench("report", "--format", "json").json()
     (shown,) = [r for r in report if r["model"] == "my LLM" and not r["task"].startswith("avg_")]
-    assert (shown["source"], shown["mean"], shown["seconds"], shown["parameters"]) == ("external", 1.0, None, None)
+    assert (shown["source"], shown["mean"], shown["seconds"], shown["parameters"]) == (
+        "external",
+        1.0,
+        None,
+        None,
+    )
     assert "external" in biobench("report", "--format", "md").out
     assert call(biobench, tmp_path / "p.jsonl", task, "--json").json()[0]["status"] == "skipped"
     assert biobench("rescore", "--json").json()[0]["outcome"] == "unchanged"
@@ -61,11 +70,16 @@ def test_one_wrong_label_costs_what_it_is_worth(biobench, tmp_path):
     rows[0]["labels"] = [next(label for label in labels if label != rows[0]["labels"][0])]
     row = call(biobench, write(tmp_path / "p.jsonl", rows), "demo_topic", "--json").json()[0]
     assert row["scores"]["accuracy"] == pytest.approx(1 - 1 / len(rows))
-    refused = call(biobench, write(tmp_path / "p.jsonl", gold("demo_topic")), "demo_topic").refusal()
+    refused = call(
+        biobench, write(tmp_path / "p.jsonl", gold("demo_topic")), "demo_topic"
+    ).refusal()
     assert "other predictions of 'my LLM'" in refused
     forced = call(biobench, tmp_path / "p.jsonl", "demo_topic", "--force", "--json").json()[0]
     assert forced["scores"]["accuracy"] == 1.0
-    assert call(biobench, tmp_path / "p.jsonl", "demo_topic", "--seed", "1", "--json").json()[0]["key"] != forced["key"]
+    assert (
+        call(biobench, tmp_path / "p.jsonl", "demo_topic", "--seed", "1", "--json").json()[0]["key"]
+        != forced["key"]
+    )
 
 
 def test_tags_on_the_corpus_tokens_are_decoded_as_gold_is(biobench, tmp_path):
@@ -84,19 +98,39 @@ def first(rows: Rows, **changed: Any) -> Rows:
     [
         ("demo_topic", lambda r: r[1:], "test documents have no prediction, such as"),
         ("demo_topic", lambda r: [*r, r[0]], "was predicted before, on line 1"),
-        ("demo_topic", lambda r: first(r, document="nobody"), ":1: document 'nobody' is not one of the test split"),
-        ("demo_topic", lambda r: first(r, labels=["Cardio"]), ":1: 'Cardio' is not a label of the task"),
+        (
+            "demo_topic",
+            lambda r: first(r, document="nobody"),
+            ":1: document 'nobody' is not one of the test split",
+        ),
+        (
+            "demo_topic",
+            lambda r: first(r, labels=["Cardio"]),
+            ":1: 'Cardio' is not a label of the task",
+        ),
         ("demo_topic", lambda r: first(r, labels=[]), ":1: gives 0 labels in a task of one label"),
         ("demo_topic", lambda r: first(r, lables=["x"]), ":1: unknown key 'lables'"),
-        ("demo_ner", lambda r: first(r, spans=[{"start": 0, "end": 10**6, "label": "Disease"}]), "leaves the text"),
+        (
+            "demo_ner",
+            lambda r: first(r, spans=[{"start": 0, "end": 10**6, "label": "Disease"}]),
+            "leaves the text",
+        ),
         (
             "demo_ner",
             lambda r: first(r, spans=[{"start": 0.5, "end": 3, "label": "Disease"}]),
             "spans.0.start: input should be a valid integer, got 0.5",
         ),
-        ("demo_ner", lambda r: first(r, spans=[{"start": 0, "end": 3, "label": "disease"}]), "is not a label"),
+        (
+            "demo_ner",
+            lambda r: first(r, spans=[{"start": 0, "end": 3, "label": "disease"}]),
+            "is not a label",
+        ),
         ("demo_ner", lambda r: first(r, spans=None), "needs a list 'spans'"),
-        ("demo_topic", lambda r: first(r, label_scores=dict.fromkeys(demo("demo_topic").labels, 1.5)), "got 1.5"),
+        (
+            "demo_topic",
+            lambda r: first(r, label_scores=dict.fromkeys(demo("demo_topic").labels, 1.5)),
+            "got 1.5",
+        ),
         ("demo_topic", lambda r: [r[0], "no object"], ":2: is not a JSON object"),
     ],
 )

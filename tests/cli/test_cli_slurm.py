@@ -19,12 +19,31 @@ def accepted(script: str) -> None:
 
 
 def test_an_array_of_workers(biobench):
-    options = ("--time", "04:00:00", "--partition", "gpu_p5", "--gpu", "h100", "--workers", "16", "--grace", "300")
+    options = (
+        "--time",
+        "04:00:00",
+        "--partition",
+        "gpu_p5",
+        "--gpu",
+        "h100",
+        "--workers",
+        "16",
+        "--grace",
+        "300",
+    )
     command = ("--", "run", "org/my model", "--suite", "fr", "--force", "--offline")
-    out = biobench("slurm", *options, "--setup", "module load python", "--sbatch=--account=abc@h100", *command).out
+    out = biobench(
+        "slurm", *options, "--setup", "module load python", "--sbatch=--account=abc@h100", *command
+    ).out
     accepted(out)
     wishes = set(re.findall(r"^#SBATCH (.*)$", out, re.MULTILINE))
-    asked = {"--partition=gpu_p5", "--time=04:00:00", "--gres=gpu:h100:1", "--array=1-16", "--account=abc@h100"}
+    asked = {
+        "--partition=gpu_p5",
+        "--time=04:00:00",
+        "--gres=gpu:h100:1",
+        "--array=1-16",
+        "--account=abc@h100",
+    }
     assert wishes >= asked | {"--requeue", "--signal=B:TERM@300", "--output=logs/%x-%A_%a.out"}
     assert "module load python\n" in out
     shared = 'biobench run --start-token "$SLURM_ARRAY_JOB_ID" --no-wait'
@@ -51,14 +70,25 @@ def test_what_it_refuses(biobench, arguments, message):
 
 def test_pretraining_on_nodes(biobench):
     options = ("--nodes", "2", "--gpus-per-node", "4", "--time", "1-00:00:00", "--gpu", "any")
-    command = ("pretrain", "toy_detour", "--out", "runs/detour", "--resume", "--set", "engine.seed=3")
+    command = (
+        "pretrain",
+        "toy_detour",
+        "--out",
+        "runs/detour",
+        "--resume",
+        "--set",
+        "engine.seed=3",
+    )
     out = biobench("slurm", *options, "--", *command).out
     accepted(out)
     for line in (
-        "#SBATCH --nodes=2\n", "#SBATCH --ntasks-per-node=4\n", "#SBATCH --gres=gpu:4\n",
+        "#SBATCH --nodes=2\n",
+        "#SBATCH --ntasks-per-node=4\n",
+        "#SBATCH --gres=gpu:4\n",
         "biobench corpus build toy_detour --cache runs/corpora --set engine.seed=3\n",
-        "--out runs/detour --built-corpus --set engine.seed=3 $resume", "RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS",
-    ):  # fmt: skip
+        "--out runs/detour --built-corpus --set engine.seed=3 $resume",
+        "RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS",
+    ):
         assert line in out
 
 

@@ -1,4 +1,5 @@
-"""Small things of `run` and data: the dummy, overrides of one task, plug-ins, lengths, empty text."""
+"""Small things of `run` and data: the dummy, overrides of one task, plug-ins, lengths, empty
+text."""
 
 import sys
 import types
@@ -21,14 +22,31 @@ from tests.helpers.cli_make import FAST
 
 def test_the_dummy_tries_a_task_without_a_checkpoint(biobench, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    base = ("run", "dummy", "--task", "demo_ner", "--task", "demo_topic", "--seeds", "1", "--json", *FAST)
-    assert [(row["status"], row["model"]) for row in biobench(*base).json()] == [("done", "dummy")] * 2
+    base = (
+        "run",
+        "dummy",
+        "--task",
+        "demo_ner",
+        "--task",
+        "demo_topic",
+        "--seeds",
+        "1",
+        "--json",
+        *FAST,
+    )
+    assert [(row["status"], row["model"]) for row in biobench(*base).json()] == [
+        ("done", "dummy")
+    ] * 2
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
-    assert [row["status"] for row in biobench(*base).json()] == ["skipped", "skipped"], "made anew it is the same model"
+    assert [row["status"] for row in biobench(*base).json()] == ["skipped", "skipped"], (
+        "made anew it is the same model"
+    )
 
 
 def test_the_driver_is_read_from_its_file(tmp_path):
-    text = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024\n"
+    text = (
+        "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024\n"
+    )
     (tmp_path / "version").write_text(text)
     assert _driver(tmp_path / "version") == "550.54.15"
 
@@ -37,7 +55,9 @@ def test_the_driver_is_read_from_its_file(tmp_path):
 def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """`installed(group, name, value)`: an entry point as another package would declare it."""
     points: list[EntryPoint] = []
-    monkeypatch.setattr(plugin_module, "entry_points", lambda group: [p for p in points if p.group == group])
+    monkeypatch.setattr(
+        plugin_module, "entry_points", lambda group: [p for p in points if p.group == group]
+    )
 
     def install(group: str, name: str, value: str) -> None:
         points.append(EntryPoint(name, value, group))
@@ -48,8 +68,14 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     plugins.cache_clear()
 
 
-def test_a_package_brings_a_folder_of_tasks_but_no_member_of_a_suite(installed, monkeypatch, tmp_path):
-    text = (tasks_folder() / "demo" / "demo_ner.yaml").read_text().replace("id: demo_ner", "id: their_ner")
+def test_a_package_brings_a_folder_of_tasks_but_no_member_of_a_suite(
+    installed, monkeypatch, tmp_path
+):
+    text = (
+        (tasks_folder() / "demo" / "demo_ner.yaml")
+        .read_text()
+        .replace("id: demo_ner", "id: their_ner")
+    )
     (tmp_path / "fr").mkdir()
     (tmp_path / "fr" / "their_ner.yaml").write_text(text)
     vars(package := types.ModuleType("their_tasks")).update(__path__=[str(tmp_path)])
@@ -66,9 +92,12 @@ def test_a_package_brings_a_metric(monkeypatch):
     monkeypatch.setitem(PLUGIN_METRICS, "covered", lambda run: len(run.predictions) / len(run.gold))
     gold = [Document(str(i), "g", "", "test", labels=("A",)) for i in range(4)]
     scores = compute(
-        type="single_label", labels=("A", "B"), gold_labels=("A",), gold=gold,
+        type="single_label",
+        labels=("A", "B"),
+        gold_labels=("A",),
+        gold=gold,
         predictions=[Prediction("0", labels=("A",))],
-    )  # fmt: skip
+    )
     assert scores.values["covered"] == 0.25
     assert load_task("demo_topic", ["metric.primary=covered"]).spec.metric.primary == "covered"
 

@@ -1,4 +1,6 @@
-"""`biobench study`: declared runs, each made once, checked as pairs and scored; tables from what is stored."""
+"""`biobench study`: declared runs, each made once, checked as pairs and scored; tables from what is
+stored.
+"""
 
 from pathlib import Path
 
@@ -6,7 +8,15 @@ import pytest
 import yaml
 
 from biobench.errors import SpecError, UsageError
-from biobench.workflows.study import ArmRow, Benchmark, Study, StudyRun, load_study, planned_runs, table
+from biobench.workflows.study import (
+    ArmRow,
+    Benchmark,
+    Study,
+    StudyRun,
+    load_study,
+    planned_runs,
+    table,
+)
 
 ROOT = Path(__file__).parents[2]
 DECLARED = """\
@@ -17,14 +27,18 @@ arms: [twin, detour]
 reference: twin
 seeds: [1, 2]
 budgets: [6000]
-benchmark: {tasks: [demo_topic], seeds: "4", overrides: [training.epochs=1, training.train_documents=32]}
+benchmark:
+  tasks: [demo_topic]
+  seeds: "4"
+  overrides: [training.epochs=1, training.train_documents=32]
 """
 
 RECIPE = """\
 extends: toy_detour
 name: mine
 base:
-  config: {hidden_size: 32, intermediate_size: 32, num_hidden_layers: 2, num_attention_heads: 2, local_attention: 16}
+  config: {hidden_size: 32, intermediate_size: 32, num_hidden_layers: 2, num_attention_heads: 2,
+    local_attention: 16}
   tokenizer: {vocabulary: 500}
 corpus: {sources: [{id: embedded, embedded: {documents: 150}}], sequence_length: 64, held_out: 0.02}
 phases: {detour: {schedule: {warmup: 1k}}}
@@ -80,15 +94,24 @@ def test_secondary_tasks_are_scored_and_do_not_enter_it(biobench, folder, tmp_pa
     assert set(scores) == {"demo_topic", "demo_ner"}
     assert row["mean"] == scores["demo_topic"]
     (folder / "recipe.yaml").write_text(RECIPE + "optimizer: {learning_rate: 1e-3}\n")
-    assert "was made with other settings: optimizer" in biobench("study", folder, "--device", "cpu").err
+    assert (
+        "was made with other settings: optimizer"
+        in biobench("study", folder, "--device", "cpu").err
+    )
 
 
 def test_the_table_takes_whole_runs_only_and_pairs_by_seed():
-    changed = {"seeds": [1, 2, 3], "budgets": [10], "benchmark": {"tasks": ["demo_ner", "demo_topic"]}}
+    changed = {
+        "seeds": [1, 2, 3],
+        "budgets": [10],
+        "benchmark": {"tasks": ["demo_ner", "demo_topic"]},
+    }
     study = Study.model_validate(yaml.safe_load(DECLARED) | {"base": "toy_detour"} | changed)
     runs = [StudyRun(arm, 10, seed, "r.yaml", ()) for arm in study.arms for seed in study.seeds]
     scores = {f"twin-0.01k-s{s}": {"demo_ner": 0.1 * s, "demo_topic": 0.3} for s in (1, 2, 3)}
-    scores |= {f"detour-0.01k-s{s}": {"demo_ner": 0.1 * s + 0.02 * s, "demo_topic": 0.3} for s in (1, 2)}
+    scores |= {
+        f"detour-0.01k-s{s}": {"demo_ner": 0.1 * s + 0.02 * s, "demo_topic": 0.3} for s in (1, 2)
+    }
     scores["detour-0.01k-s3"] = {"demo_ner": 0.9}
     twin, detour = table(study, runs, scores)
     assert (twin.arm, twin.difference, len(twin.scores)) == ("twin", None, 3)
@@ -121,11 +144,21 @@ def test_an_older_declaration_names_its_secondary_tasks_by_their_old_word() -> N
 
 
 @pytest.mark.parametrize(
-    "declaration", ["study", "study/pilot.yaml", "study/longer.yaml", "study/replication.yaml", "study/freezing.yaml"]
+    "declaration",
+    [
+        "study",
+        "study/pilot.yaml",
+        "study/longer.yaml",
+        "study/replication.yaml",
+        "study/freezing.yaml",
+    ],
 )
 def test_the_shipped_studies_are_valid_and_their_arms_spend_the_same_tokens(declaration):
     study = load_study(ROOT / "results" / declaration)
     planned = [(run.budget, run.recipe().phases) for run in planned_runs(study, None)]
-    spent = {(budget, sum(p.tokens for p in phases), phases[0].schedule.warmup) for budget, phases in planned}
+    spent = {
+        (budget, sum(p.tokens for p in phases), phases[0].schedule.warmup)
+        for budget, phases in planned
+    }
     assert len(spent) == len(study.budgets), spent
     assert all(abs(total - budget) <= 4 for budget, total, _ in spent)

@@ -1,4 +1,6 @@
-"""`tasks` and `data`: a corpus of one's own, missing data and where it was looked for, splits for other scripts."""
+"""`tasks` and `data`: a corpus of one's own, missing data and where it was looked for, splits for
+other scripts.
+"""
 
 import json
 import os
@@ -25,15 +27,37 @@ def made(biobench: Run, fixtures: Path, tmp_path: Path) -> Path:
 
 
 def test_columns_are_named_and_an_edited_spec_is_counted_again(biobench, tmp_path):
-    rows = [f"{i}\tA note on patient {i} of the ward.\t{'a;b' if i % 3 else 'b'}\tp{i // 2}" for i in range(40)]
+    rows = [
+        f"{i}\tA note on patient {i} of the ward.\t{'a;b' if i % 3 else 'b'}\tp{i // 2}"
+        for i in range(40)
+    ]
     (tmp_path / "ward").mkdir()
-    (tmp_path / "ward" / "all.tsv").write_text("no\tnote\tkinds\twho\n" + "\n".join(rows) + "\n", encoding="utf-8")
-    options = ("--text", "note", "--label", "kinds", "--group", "who", "--language", "de", "--separator", ";")
+    (tmp_path / "ward" / "all.tsv").write_text(
+        "no\tnote\tkinds\twho\n" + "\n".join(rows) + "\n", encoding="utf-8"
+    )
+    options = (
+        "--text",
+        "note",
+        "--label",
+        "kinds",
+        "--group",
+        "who",
+        "--language",
+        "de",
+        "--separator",
+        ";",
+    )
     biobench("tasks", "new", "ward/all.tsv", "--id", "ward", *options).ok()
     spec = (tmp_path / "ward.yaml").read_text(encoding="utf-8")
-    for line in ("language: de", "columns: {text: note, label: kinds, group: who}", "labels: [a, b]"):
+    for line in (
+        "language: de",
+        "columns: {text: note, label: kinds, group: who}",
+        "labels: [a, b]",
+    ):
         assert line in spec
-    (tmp_path / "ward.yaml").write_text(spec.replace("[0.8, 0.1, 0.1]", "[0.6, 0.2, 0.2]"), encoding="utf-8")
+    (tmp_path / "ward.yaml").write_text(
+        spec.replace("[0.8, 0.1, 0.1]", "[0.6, 0.2, 0.2]"), encoding="utf-8"
+    )
     validate = ("tasks", "validate", "ward.yaml", "--data-dir", ".")
     assert [biobench(*validate, *more).status for more in ((), ("--recount",), ())] == [2, 0, 0]
     counted = (tmp_path / "ward.yaml").read_text(encoding="utf-8")
@@ -42,11 +66,17 @@ def test_columns_are_named_and_an_edited_spec_is_counted_again(biobench, tmp_pat
 
 def test_from_a_data_file_to_a_run(biobench, made, tiny):
     """The walk of docs/tasks.md on a small corpus."""
-    assert "exists already" in biobench("tasks", "new", "corpora/iob/train.tsv", "--id", "ours").refusal()
+    assert (
+        "exists already"
+        in biobench("tasks", "new", "corpora/iob/train.tsv", "--id", "ours").refusal()
+    )
     biobench("tasks", "validate", made, *HERE).ok()
     assert biobench("tasks", "show", made, *HERE, "--json").json()["samples"]
     epoch = ("--seeds", "1", "--set", "training.epochs=1", "--json")
-    assert biobench("run", tiny, "--task", "ours.yaml", *HERE, *epoch).ok().json()[0]["status"] == "done"
+    assert (
+        biobench("run", tiny, "--task", "ours.yaml", *HERE, *epoch).ok().json()[0]["status"]
+        == "done"
+    )
     rows = biobench("report", "--task", "ours.yaml", "--format", "json").json()
     assert {row["task"] for row in rows} == {"ours"}, "a task is named here as it is in `run`"
 
@@ -58,16 +88,29 @@ obtain:
   steps: ["Sign it."]"""
 
 
-def test_own_data_under_an_agreement_is_rescored_and_compared_with_its_spec(biobench, made, tiny, tmp_path):
-    """What needs the gold, which stays with the data, needs the spec too; the message says what finds it."""
+def test_own_data_under_an_agreement_is_rescored_and_compared_with_its_spec(
+    biobench, made, tiny, tmp_path
+):
+    """What needs the gold, which stays with the data, needs the spec too; the message says what
+    finds it.
+    """
     shutil.copytree(tiny, tmp_path / "other")
     config = json.loads((tmp_path / "other" / "config.json").read_text("utf-8"))
-    (tmp_path / "other" / "config.json").write_text(json.dumps(config | {"layer_norm_eps": 1e-6}), encoding="utf-8")
-    made.write_text(re.sub("^access: .*$", AGREED, made.read_text("utf-8"), flags=re.MULTILINE), encoding="utf-8")
+    (tmp_path / "other" / "config.json").write_text(
+        json.dumps(config | {"layer_norm_eps": 1e-6}), encoding="utf-8"
+    )
+    made.write_text(
+        re.sub("^access: .*$", AGREED, made.read_text("utf-8"), flags=re.MULTILINE),
+        encoding="utf-8",
+    )
     both = ("--task", "ours.yaml", "--task", "demo_topic")
-    biobench("run", tiny, tmp_path / "other", *both, *HERE, "--seeds", "1,2", *FAST, "--no-gate").ok()
+    biobench(
+        "run", tiny, tmp_path / "other", *both, *HERE, "--seeds", "1,2", *FAST, "--no-gate"
+    ).ok()
     outcomes = {row["task"]: row["outcome"] for row in biobench("rescore", *HERE, "--json").json()}
-    assert outcomes == {"ours": "unavailable", "demo_topic": "unchanged"}, "its spec is nowhere to be found"
+    assert outcomes == {"ours": "unavailable", "demo_topic": "unchanged"}, (
+        "its spec is nowhere to be found"
+    )
     row = biobench("rescore", *HERE, "--task", "ours.yaml", "--json").json()[0]
     assert (row["task"], row["outcome"], "macro_f1" in row["scores"]) == ("ours", "unchanged", True)
     assert "holds no run of demo_ner" in biobench("rescore", "--task", "demo_ner").refusal()
@@ -102,22 +145,32 @@ def test_a_folder_of_specs_may_hold_some_without_data(biobench, tmp_path):
     said = biobench("tasks", "validate", ROOT / "tasks" / "en", "--data-dir", tmp_path).ok()
     assert "deid.yaml: valid, data agreement\n  - the data needs a signed agreement" in said.out
     assert str(tmp_path / "gad_10fold") in said.out
-    said = biobench("tasks", "validate", ROOT / "tasks" / "en" / "deid.yaml", "--data-dir", tmp_path)
+    said = biobench(
+        "tasks", "validate", ROOT / "tasks" / "en" / "deid.yaml", "--data-dir", tmp_path
+    )
     assert (said.status, str(tmp_path / "deid") in said.err) == (2, True)
 
 
 def test_open_data_can_be_laid_by_hand(biobench, tmp_path):
     said = biobench("data", "status", "bc5cdr", "hoc", "--data-dir", tmp_path)
-    assert said.out == "bc5cdr: missing, biobench data fetch bc5cdr\nhoc: missing, biobench data fetch hoc\n"
+    assert (
+        said.out
+        == "bc5cdr: missing, biobench data fetch bc5cdr\nhoc: missing, biobench data fetch hoc\n"
+    )
     said = biobench("data", "status", "bc5cdr", "hoc", "--steps", "--data-dir", tmp_path).out
-    assert f"Or by hand: put train.tsv, devel.tsv, test.tsv into {tmp_path / 'mtl_bc5cdr_iob'} and CDR_Training" in said
+    assert (
+        f"Or by hand: put train.tsv, devel.tsv, test.tsv into {tmp_path / 'mtl_bc5cdr_iob'} and "
+        f"CDR_Training" in said
+    )
     assert f"into {tmp_path / 'bc5cdr_pubtator'}\n" in said
 
 
 def test_verify_without_a_task_takes_all_that_are_there(biobench, monkeypatch, tmp_path):
     from biobench.data import catalog
 
-    paths = {n: p for n, p in catalog.spec_paths().items() if n in ("demo_ner", "demo_topic", "gad")}
+    paths = {
+        n: p for n, p in catalog.spec_paths().items() if n in ("demo_ner", "demo_topic", "gad")
+    }
     monkeypatch.setattr(catalog, "spec_paths", lambda: paths)
     said = biobench("data", "verify", "--data-dir", tmp_path, "--json")
     assert [row["task"] for row in said.json()] == ["demo_ner", "demo_topic"]
@@ -127,7 +180,9 @@ def test_verify_without_a_task_takes_all_that_are_there(biobench, monkeypatch, t
 
 
 def test_a_new_task_becomes_clean_by_the_documented_way(biobench, made, tmp_path):
-    """A corpus with a text in two splits: `verify` names it, the page says what to write, and then it is clean."""
+    """A corpus with a text in two splits: `verify` names it, the page says what to write, and then
+    it is clean.
+    """
     test = tmp_path / "corpora" / "iob" / "test.tsv"
     first = (tmp_path / "corpora" / "iob" / "train.tsv").read_text("utf-8").strip().split("\n\n")[0]
     test.write_text(first + "\n\n" + test.read_text("utf-8"), encoding="utf-8")
@@ -139,25 +194,51 @@ def test_a_new_task_becomes_clean_by_the_documented_way(biobench, made, tmp_path
     (line,) = re.findall(r"declare it in the spec: (findings: \{.+\})", said.out)
     assert "duplicates.test-train" in yaml.safe_load(line)["findings"]
     made.write_text(made.read_text("utf-8") + line + "\n", encoding="utf-8")
-    assert "- duplicates.test-train: 1" in biobench("data", "verify", "ours.yaml", "--data-dir", "corpora").out
+    assert (
+        "- duplicates.test-train: 1"
+        in biobench("data", "verify", "ours.yaml", "--data-dir", "corpora").out
+    )
     assert "\nfindings: {" in (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
 
 
 def test_rows_hold_the_gold_in_the_form_of_predictions(biobench, tmp_path):
     biobench("data", "export", "demo_ner", "--split", "test", "--out", "test.jsonl")
-    rows = [json.loads(line) for line in (tmp_path / "test.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = [
+        json.loads(line)
+        for line in (tmp_path / "test.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     assert len(rows[0]["tokens"]) == len(rows[0]["tags"])
     answers = [{"document": row["document"], "spans": row["spans"]} for row in rows]
-    (tmp_path / "gold.jsonl").write_text("".join(json.dumps(row) + "\n" for row in answers), encoding="utf-8")
+    (tmp_path / "gold.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in answers), encoding="utf-8"
+    )
     options = ("--task", "demo_ner", "--model", "me", "--no-gate", "--json")
-    assert biobench("score", "--predictions", "gold.jsonl", *options).json()[0]["scores"]["macro_f1"] == 1.0
+    assert (
+        biobench("score", "--predictions", "gold.jsonl", *options).json()[0]["scores"]["macro_f1"]
+        == 1.0
+    )
 
 
 def test_the_example_script_trains_and_is_scored(biobench, tiny, tmp_path):
     for split in ("train", "validation", "test"):
         biobench("data", "export", "demo_topic", "--split", split, "--out", f"{split}.jsonl").ok()
-    quiet = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_CACHE": str(tmp_path / "cache"), "CUDA_VISIBLE_DEVICES": ""}
+    quiet = {
+        "HF_HUB_OFFLINE": "1",
+        "HF_DATASETS_CACHE": str(tmp_path / "cache"),
+        "CUDA_VISIBLE_DEVICES": "",
+    }
     command = [sys.executable, ROOT / "docs" / "examples" / "own_training.py", tiny]
-    done = subprocess.run(command, cwd=tmp_path, env=os.environ | quiet, capture_output=True, text=True)
+    done = subprocess.run(
+        command, cwd=tmp_path, env=os.environ | quiet, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr[-2000:]
-    biobench("score", "--predictions", "predictions.jsonl", "--task", "demo_topic", "--model", "me", "--no-gate").ok()
+    biobench(
+        "score",
+        "--predictions",
+        "predictions.jsonl",
+        "--task",
+        "demo_topic",
+        "--model",
+        "me",
+        "--no-gate",
+    ).ok()

@@ -1,4 +1,6 @@
-"""Test-set noise from stored predictions: counted as the scores were, left out where it cannot be had."""
+"""Test-set noise from stored predictions: counted as the scores were, left out where it cannot be
+had.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +29,16 @@ def test_the_papers_average_is_resampled_as_it_is_scored(tmp_path, metric):
     line = held.pairs[0].tasks[0]
     scores = {(r.model.id, r.seed): r.scores[metric] for r in Store(tmp_path).records()}
     assert line.metric == metric
-    assert line.difference == pytest.approx(np.mean([scores["a", s] - scores["b", s] for s in SEEDS]))
+    assert line.difference == pytest.approx(
+        np.mean([scores["a", s] - scores["b", s] for s in SEEDS])
+    )
     assert line.documents.estimate == pytest.approx(line.difference)
     assert line.documents.se > 0
 
 
 @pytest.mark.parametrize(
-    ("metric", "known"), [("partial_micro_f1", True), ("partial_macro_f1", True), ("example_f1", False)]
+    ("metric", "known"),
+    [("partial_micro_f1", True), ("partial_macro_f1", True), ("example_f1", False)],
 )
 def test_partial_spans_are_counted_and_other_scores_are_not(tmp_path, metric, known):
     gold = store_make.documents()
@@ -58,7 +63,10 @@ def test_damaged_predictions_cost_only_their_documents(tmp_path):
     assert lines["gad"].seeds.p is not None
     assert lines["diamed"].documents is not None
     assert held.pairs[0].verdict.here == "not tested"
-    assert "Not tested for the mean of these 3 tasks: test-set noise is unknown on gad" in held.verdict[0]
+    assert (
+        "Not tested for the mean of these 3 tasks: test-set noise is unknown on gad"
+        in held.verdict[0]
+    )
     assert any("gad" in note and "stored with the record" in note for note in held.notes)
 
 
@@ -89,23 +97,33 @@ def test_redacted_runs_with_the_data_at_hand(tmp_path):
         answers = [*others, *(d.labels[0] for d in gold[wrong:])]
         said = [Prediction(document=d.id, labels=(x,)) for d, x in zip(gold, answers, strict=True)]
         base = record(model=model, task="demo_topic", seed=42, score=False, redacted=True)
-        about = {"hash": task_hash(task, data.source), "data_hash": data.hash, "source": data.source}
+        about = {
+            "hash": task_hash(task, data.source),
+            "data_hash": data.hash,
+            "source": data.source,
+        }
         about |= {"type": "single_label", "labels": labels, "gold_labels": data.gold_labels}
         identity = base.task.model_copy(update=about)
-        Store(tmp_path).save(scored(base.model_copy(update={"task": identity}), gold, said), gold, said)
+        Store(tmp_path).save(
+            scored(base.model_copy(update={"task": identity}), gold, said), gold, said
+        )
     held = compare("a", "b", results_dir=tmp_path)
     assert held.pairs[0].tasks[0].groups == len({d.group for d in gold})
     assert held.pairs[0].tasks[0].documents.p < 1
 
 
 def test_counts_are_kept_until_a_run_is_written_again(tmp_path, monkeypatch):
-    """A second verdict reads no predictions; one rewritten run is read again; a kept file that is cut is read anew."""
+    """A second verdict reads no predictions; one rewritten run is read again; a kept file that is
+    cut is read anew.
+    """
     for model, quality in (("a", 0.8), ("b", 0.6)):
         save_runs(tmp_path, model, ("gad", "anatem"), quality, (1, 2))
     first = compare("a", "b", results_dir=tmp_path).as_json()
     read = []
     load = Store.load_predictions
-    monkeypatch.setattr(Store, "load_predictions", lambda *given: read.append(given[1].key) or load(*given))
+    monkeypatch.setattr(
+        Store, "load_predictions", lambda *given: read.append(given[1].key) or load(*given)
+    )
     assert compare("a", "b", results_dir=tmp_path).as_json() == first
     assert read == []
     save_runs(tmp_path, "b", ("gad",), 0.7, (2,))

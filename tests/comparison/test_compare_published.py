@@ -1,4 +1,6 @@
-"""Published means alone, as computed by hand; `compare --suite` with a declared suite and its own scores."""
+"""Published means alone, as computed by hand; `compare --suite` with a declared suite and its own
+scores.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from tests.helpers.compare_make import SEEDS, save
 DETOUR = "ModernCamemBERT-bio-base CLM detour (10B)"
 TWIN = "ModernCamemBERT-bio-base MLM twin (10B)"
 
-# Printed percentages, copied by hand from the published French table: task -> (detour, twin), by corpus.
+# Printed percentages, copied by hand from the published French table: task -> (detour, twin), by
+# corpus.
 PRINTED = {
     "fracco": {"fracco_30": (74.8, 69.9), "fracco_100": (60.1, 56.8), "cantemist": (71.0, 64.9)},
     "distemist": {"distemist": (25.5, 23.5)},
@@ -33,11 +36,16 @@ def held(tmp_path_factory):
 def test_printed_means_are_not_tested(held):
     means = [sum(a - b for a, b in tasks.values()) / len(tasks) for tasks in PRINTED.values()]
     (pair,) = held.pairs
-    assert 100 * pair.difference == pytest.approx(sum(means) / len(means)) == pytest.approx(2.078, abs=5e-4)
+    assert (
+        100 * pair.difference
+        == pytest.approx(sum(means) / len(means))
+        == pytest.approx(2.078, abs=5e-4)
+    )
     assert (pair.wins, pair.ties, pair.losses) == (8, 0, 0)
     assert (pair.here, pair.beyond, pair.verdict.here) == (None, None, "not tested")
     assert held.verdict[0] == (
-        f"On the mean of 8 tasks (each task's own average), {DETOUR}'s printed mean is 2.1 points higher; printed "
+        f"On the mean of 8 tasks (each task's own average), {DETOUR}'s printed mean is 2.1 points "
+        f"higher; printed "
         "without spread, so not tested."
     )
 
@@ -68,7 +76,9 @@ def test_published_values_are_compared_only_under_their_own_average(tmp_path):
     assert any("diamed" in note for note in micro.notes)
 
 
-TASKS = {name: name for name in ("bc5_chem", "bc5_disease", "ddi", "pubmedqa")} | {"hoc_documents": "hoc"}
+TASKS = {name: name for name in ("bc5_chem", "bc5_disease", "ddi", "pubmedqa")} | {
+    "hoc_documents": "hoc"
+}
 """Task to its name in the suite."""
 
 
@@ -87,13 +97,18 @@ def test_the_scores_that_the_suite_declares(store):
     result = compare("a", "b", results_dir=store, suite="blurb")
     assert set(result.tasks) == set(TASKS)
     assert result.metrics == {
-        "bc5_chem": "micro_f1", "bc5_disease": "micro_f1", "ddi": "micro_f1_positive", "hoc_documents": "micro_f1",
+        "bc5_chem": "micro_f1",
+        "bc5_disease": "micro_f1",
+        "ddi": "micro_f1_positive",
+        "hoc_documents": "micro_f1",
         "pubmedqa": "accuracy",
-    }  # fmt: skip
+    }
 
 
 def test_printed_models_of_a_suite_are_compared_by_the_printed_score(tmp_path):
-    result = compare("PubMedBERT-abstracts [gu2021]", "BERT-base-uncased", results_dir=tmp_path, suite="blurb")
+    result = compare(
+        "PubMedBERT-abstracts [gu2021]", "BERT-base-uncased", results_dir=tmp_path, suite="blurb"
+    )
     assert len(result.tasks) == 13
     assert "printed mean is " in result.verdict[0]
 
@@ -101,7 +116,8 @@ def test_printed_models_of_a_suite_are_compared_by_the_printed_score(tmp_path):
 def test_a_suite_of_ones_own_and_another_average(store, tmp_path, monkeypatch, capfd):
     path = tmp_path / "mine.yaml"
     path.write_text(
-        "id: mine\ntasks:\n  - {name: chem, task: bc5_chem, metric: macro_f1}\n  - {name: hoc, task: hoc_documents}\n"
+        "id: mine\ntasks:\n  - {name: chem, task: bc5_chem, metric: macro_f1}\n  - {name: hoc, "
+        "task: hoc_documents}\n"
     )
     shown = call(monkeypatch, capfd, "compare", "a", "b", "--results-dir", store, "--suite", path)
     assert "On the mean of bc5_chem and hoc_documents" in " ".join(shown.out.split())

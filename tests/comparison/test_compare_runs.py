@@ -1,4 +1,6 @@
-"""Stored runs compared: identical, far apart, under other conditions, damaged, refused by the gate, three at a time."""
+"""Stored runs compared: identical, far apart, under other conditions, damaged, refused by the gate,
+three at a time.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ def test_all_right_against_one_answer_for_everything(tmp_path, tasks, seeds):
             assert (pair.verdict.here, pair.verdict.beyond) == ("not tested", "not tested")
             assert "has one seed on gad" in held.verdict[0]
     # who lacks seeds is named in the order that was asked
-    assert len(heads) == (1 if len(seeds) > 1 else 2), "the sign is that of the better one, whoever is named first"
+    assert len(heads) == (1 if len(seeds) > 1 else 2), (
+        "the sign is that of the better one, whoever is named first"
+    )
 
 
 def test_a_failed_run_is_said_in_the_same_sentence(tmp_path):
@@ -177,10 +181,14 @@ def test_windows_and_precision_that_differ_are_said(tmp_path):
             kept = save(tmp_path, "b", task, seed, 0.7)
             training = kept.training.model_copy(update={"precision": "bf16"})
             windows = kept.windows.model_copy(update={"lost_gold": 7, "max_length": 512})
-            Store(tmp_path).update(kept.model_copy(update={"training": training, "windows": windows}))
+            Store(tmp_path).update(
+                kept.model_copy(update={"training": training, "windows": windows})
+            )
     notes = compare("a", "b", results_dir=tmp_path).notes
     assert sum("a in fp32; b in bf16" in note for note in notes) == 1
-    assert sum("b 512 tokens, 7 lost" in note and all(t in note for t in TASKS) for note in notes) == 1
+    assert (
+        sum("b 512 tokens, 7 lost" in note and all(t in note for t in TASKS) for note in notes) == 1
+    )
 
 
 def test_three_models_get_possible_ranks_and_corrected_p(tmp_path):
@@ -191,8 +199,11 @@ def test_three_models_get_possible_ranks_and_corrected_p(tmp_path):
     held = compare("worst", "best", "middle", "same", results_dir=tmp_path)
     assert [s.model for s in held.ranking][::3] == ["best", "worst"]
     assert {s.model: s.ranks for s in held.ranking} == {
-        "best": (1, 1), "middle": (2, 3), "same": (2, 3), "worst": (4, 4),
-    }  # fmt: skip
+        "best": (1, 1),
+        "middle": (2, 3),
+        "same": (2, 3),
+        "worst": (4, 4),
+    }
     assert "after Holm's correction for 6 pairs" in held.verdict[0]
     assert any("possible ranks on these tasks: best 1, " in line for line in held.verdict)
 
@@ -220,7 +231,11 @@ def test_wrong_options_are_one_line(tmp_path, options, said):
 @pytest.mark.parametrize(
     ("seeds", "tasks", "said"),
     [
-        (range(1, 5), 8, "not tested whether models are the same within 5 points where one has not 5 seeds"),
+        (
+            range(1, 5),
+            8,
+            "not tested whether models are the same within 5 points where one has not 5 seeds",
+        ),
         (range(1, 6), 5, "not tested whether models are the same within 5 points"),
         (range(1, 6), 6, "Shown to be the same within 5 points on these tasks (90% interval "),
     ],
@@ -265,11 +280,15 @@ def test_of_two_changed_protocols_one_must_be_named(tmp_path):
     for model, quality in (("a", 0.9), ("b", 0.5)):
         for epochs in (1, 2):
             changed = f"training.epochs={epochs}"
-            save_runs(tmp_path, model, ("gad",), quality, spec=f"spec {epochs}", overrides=(changed,))
+            save_runs(
+                tmp_path, model, ("gad",), quality, spec=f"spec {epochs}", overrides=(changed,)
+            )
     with pytest.raises(UsageError, match="gad: runs under 2 conditions are stored") as caught:
         compare("a", "b", results_dir=tmp_path)
     assert caught.value.hint == "name one: training.epochs=1, training.epochs=2"
-    assert compare(*(f"{m} [training.epochs=2]" for m in "ab"), results_dir=tmp_path).tasks == ("gad",)
+    assert compare(*(f"{m} [training.epochs=2]" for m in "ab"), results_dir=tmp_path).tasks == (
+        "gad",
+    )
 
 
 def test_runs_of_the_shipped_spec_go_before_those_of_an_older_one(tmp_path):
@@ -292,9 +311,17 @@ def test_of_two_sets_of_weights_by_one_name_one_must_be_named(tmp_path):
 
 def test_only_needle_examples_of_whole_tokens_are_cut_by_the_window():
     def document(length: int | None, fit: str = "tokens"):
-        return SimpleNamespace(plan=None if length is None else SimpleNamespace(length=length, fit=fit))
+        return SimpleNamespace(
+            plan=None if length is None else SimpleNamespace(length=length, fit=fit)
+        )
 
-    documents = [document(None), document(512), document(513), document(511), document(9999, "words")]
+    documents = [
+        document(None),
+        document(512),
+        document(513),
+        document(511),
+        document(9999, "words"),
+    ]
     assert within_window(documents, 512) == [documents[i] for i in (0, 1, 3, 4)]
 
 
@@ -306,8 +333,14 @@ def test_fewer_or_other_seeds_of_a_third_take_nothing_from_a_pair(tmp_path, thir
     many = compare("a", "b", third, results_dir=tmp_path, pooled=True)
     assert [(p.first, p.second) for p in many.pairs] == [("a", "b"), ("a", third), ("b", third)]
     assert many.pairs[0].tasks == alone.pairs[0].tasks
-    assert (many.pairs[0].here, many.pairs[0].beyond) == (alone.pairs[0].here, alone.pairs[0].beyond)
-    assert all(line.documents is not None and line.n_first == line.n_second == 5 for line in many.pairs[0].tasks)
+    assert (many.pairs[0].here, many.pairs[0].beyond) == (
+        alone.pairs[0].here,
+        alone.pairs[0].beyond,
+    )
+    assert all(
+        line.documents is not None and line.n_first == line.n_second == 5
+        for line in many.pairs[0].tasks
+    )
     ranked = next(m for m in many.ranking if m.model == "a")
     assert ranked.score == pytest.approx(np.mean([line.first for line in alone.pairs[0].tasks]))
     notes = [n for n in many.notes if n not in alone.notes]
@@ -325,11 +358,15 @@ def test_runs_that_the_gate_refuses_are_named_with_the_reason(tmp_path):
     assert held.tasks == ("gad",)
     line = "diamed fails its gate, its runs are not compared: offsets are shifted"
     assert held.text().count(line) == 1
-    assert not any("diamed" in note for note in compare("a", "b", results_dir=tmp_path, tasks=["gad"]).notes)
+    assert not any(
+        "diamed" in note for note in compare("a", "b", results_dir=tmp_path, tasks=["gad"]).notes
+    )
     with pytest.raises(UsageError) as caught:
         compare("a", "b", results_dir=tmp_path, tasks=["diamed"])
     assert line in caught.value.hint
     play(tmp_path, "gad", 0.3, why="labels are shuffled", made="2026-02-01T00:00:00+00:00")
-    with pytest.raises(UsageError, match="all runs of 'a' \\(diamed, gad\\) are on data that fails its gate") as caught:
+    with pytest.raises(
+        UsageError, match="all runs of 'a' \\(diamed, gad\\) are on data that fails its gate"
+    ) as caught:
         compare("a", "b", results_dir=tmp_path)
     assert caught.value.hint == "offsets are shifted; labels are shuffled"

@@ -20,7 +20,9 @@ SEEDS = (42, 43, 44)
 
 def published(results: Path) -> Comparison:
     return compare(
-        "ModernCamemBERT-bio-base CLM detour (10B)", "ModernCamemBERT-bio-base MLM twin (10B)", results_dir=results
+        "ModernCamemBERT-bio-base CLM detour (10B)",
+        "ModernCamemBERT-bio-base MLM twin (10B)",
+        results_dir=results,
     )
 
 
@@ -39,7 +41,8 @@ def tie(results: Path) -> Comparison:
 
 
 def fading(results: Path) -> Comparison:
-    """Better by less and less from corpus to corpus: shown on these tasks, not on tasks like these."""
+    """Better by less and less from corpus to corpus: shown on these tasks, not on tasks like
+    these."""
     for place, task in enumerate(ENGLISH):
         save_runs(results, "north", (task,), 0.86 - 0.011 * place, SEEDS, count=600)
     save_runs(results, "south", ENGLISH, 0.80, SEEDS, count=600)
@@ -55,7 +58,11 @@ def one_seed(results: Path) -> Comparison:
 def languages(results: Path) -> Comparison:
     """Better in English, worse in French; three models."""
     french = ("diamed", "meddialog_fr", "quaero_emea", "distemist")
-    for model, english, other in (("north", 0.85, 0.70), ("south", 0.70, 0.85), ("west", 0.70, 0.70)):
+    for model, english, other in (
+        ("north", 0.85, 0.70),
+        ("south", 0.70, 0.85),
+        ("west", 0.70, 0.70),
+    ):
         save_runs(results, model, ENGLISH, english, SEEDS, count=200)
         save_runs(results, model, french, other, SEEDS, count=200)
     return compare("north", "south", "west", results_dir=results)

@@ -19,10 +19,15 @@ def results(tmp_path_factory):
 
 
 def test_a_matched_pair_is_the_first_line(results, tmp_path):
-    given = {"detour": write(tmp_path / "a.json", ledger("a", "clm")), "twin": write(tmp_path / "b.json", ledger("b"))}
+    given = {
+        "detour": write(tmp_path / "a.json", ledger("a", "clm")),
+        "twin": write(tmp_path / "b.json", ledger("b")),
+    }
     held = compare("detour", "twin", results_dir=results, ledgers=given)
     assert held.text().splitlines()[0] == held.verdict[0] == held.as_json()["matched"][0]
-    assert held.verdict[0].startswith("Matched twins: detour and twin were trained alike but for the objective")
+    assert held.verdict[0].startswith(
+        "Matched twins: detour and twin were trained alike but for the objective"
+    )
     write(tmp_path / "b.json", ledger("b", precision="bf16", batch_sequences=2))
     (line,) = compare("detour", "twin", results_dir=results, ledgers=given).matched
     assert line.startswith("Not matched twins: detour and twin differ in")

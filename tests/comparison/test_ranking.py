@@ -1,4 +1,6 @@
-"""Page one's ranking: who is ranked over what, where the best run ranks, and that its verdict is that of `compare`."""
+"""Page one's ranking: who is ranked over what, where the best run ranks, and that its verdict is
+that of `compare`.
+"""
 
 from __future__ import annotations
 
@@ -47,11 +49,19 @@ def test_the_best_run_and_compare_give_one_answer(tmp_path, gap):
     assert set(comparison.tasks) == set(first.tasks) == set(TASKS)
     assert first_pair(load(tmp_path)) == ((first.name, first.rivals[0]), first.tasks)
     report = results(tmp_path).report(suites=["en"], tasks=TASKS, incomplete=True)
-    means = {row.model: row.mean for row in report.averages if row.source == "run" and row.tasks == len(pair.tasks)}
-    assert means[pair.first] - means[pair.second] == pytest.approx(pair.difference), "the report's means too"
+    means = {
+        row.model: row.mean
+        for row in report.averages
+        if row.source == "run" and row.tasks == len(pair.tasks)
+    }
+    assert means[pair.first] - means[pair.second] == pytest.approx(pair.difference), (
+        "the report's means too"
+    )
 
 
-def test_published_models_are_ranked_over_the_whole_suite_and_runs_that_lack_a_task_are_not(tmp_path):
+def test_published_models_are_ranked_over_the_whole_suite_and_runs_that_lack_a_task_are_not(
+    tmp_path,
+):
     save_runs(tmp_path, "part", "gad", {42: 0.9, 43: 0.91, 44: 0.92})
     one = ranking(load(tmp_path), "en")
     assert len(one.shared) == 11
@@ -123,6 +133,10 @@ def test_the_nearest_rivals_alone_are_read(tmp_path):
 
 
 def test_shared_tasks_are_those_with_the_most_scores():
-    lines = {("a", "", "run"): {"x", "y"}, ("b", "", "run"): {"x", "y", "z"}, ("c", "", "run"): {"z"}}
+    lines = {
+        ("a", "", "run"): {"x", "y"},
+        ("b", "", "run"): {"x", "y", "z"},
+        ("c", "", "run"): {"z"},
+    }
     assert shared_tasks(lines, "zyx") == ("y", "x")
     assert shared_tasks({}, "xyz") == ()

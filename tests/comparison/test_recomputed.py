@@ -1,4 +1,6 @@
-"""`compare --json` recomputed from the stored predictions and records with scipy and statsmodels, digit by digit."""
+"""`compare --json` recomputed from the stored predictions and records with scipy and statsmodels,
+digit by digit.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,14 @@ def stored(tmp_path_factory):
     rng = np.random.default_rng(11)
     for place, model in enumerate("abc"):
         for task in TASKS:
-            save_runs(folder, model, (task,), float(0.5 + 0.1 * place + rng.normal(0, 0.08)), SEEDS, count=DOCUMENTS)
+            save_runs(
+                folder,
+                model,
+                (task,),
+                float(0.5 + 0.1 * place + rng.normal(0, 0.08)),
+                SEEDS,
+                count=DOCUMENTS,
+            )
     return folder
 
 
@@ -43,7 +52,9 @@ def right_answers(folder) -> dict[tuple[str, str, int], np.ndarray]:
 
 
 def test_every_number_of_the_pairs(stored):
-    """Micro F1 of one label a document is accuracy: seeds and documents are a two-way layout of right answers."""
+    """Micro F1 of one label a document is accuracy: seeds and documents are a two-way layout of
+    right answers.
+    """
     shown = compare("a", "b", "c", results_dir=stored, average="micro").as_json()
     found = json.loads(json.dumps(shown, allow_nan=False))
     right, least = right_answers(stored), 1 / DOCUMENTS / math.sqrt(6)
@@ -53,16 +64,23 @@ def test_every_number_of_the_pairs(stored):
         tasks = [line["task"] for line in pair["tasks"]]
         gaps = np.array([[right[a, t, s] - right[b, t, s] for s in SEEDS] for t in tasks])
         means = gaps.mean(axis=(1, 2))
-        assert [line["difference"] for line in pair["tasks"]] == pytest.approx(means.tolist(), abs=1e-12)
+        assert [line["difference"] for line in pair["tasks"]] == pytest.approx(
+            means.tolist(), abs=1e-12
+        )
         assert pair["difference"] == pytest.approx(means.mean(), abs=1e-12)
         seeds = np.maximum(gaps.mean(axis=2).std(axis=1, ddof=1), least) ** 2 / len(SEEDS)
-        assert [line["seeds"]["se"] for line in pair["tasks"]] == pytest.approx(np.sqrt(seeds).tolist(), rel=1e-9)
+        assert [line["seeds"]["se"] for line in pair["tasks"]] == pytest.approx(
+            np.sqrt(seeds).tolist(), rel=1e-9
+        )
         for line in pair["tasks"]:
             assert (line["paired"], line["groups"]) == (True, DOCUMENTS)
             p = 2 * stats.t.sf(abs(line["difference"]) / line["seeds"]["se"], len(SEEDS) - 1)
             assert line["seeds"]["p"] == pytest.approx(p)
             # shown apart: neither part is wider than both together
-            assert max(line[part]["se"] for part in ("seeds", "documents")) <= line["total"]["se"] + 1e-12
+            assert (
+                max(line[part]["se"] for part in ("seeds", "documents"))
+                <= line["total"]["se"] + 1e-12
+            )
         documents = [line["documents"]["se"] ** 2 for line in pair["tasks"]]
         # the bootstrap has n and not n - 1 below; its own error is 2.2%
         exact = gaps.mean(axis=1).var(axis=1) / DOCUMENTS
@@ -83,7 +101,9 @@ def test_every_number_of_the_pairs(stored):
         plain = stats.ttest_1samp(means, 0)
         beyond.append(max(plain.pvalue, here[-1]))
         width = stats.t.ppf(0.975, n - 1) * means.std(ddof=1) / math.sqrt(n)
-        assert pair["beyond"]["high"] - pair["difference"] == pytest.approx(max(width, half), rel=1e-9)
+        assert pair["beyond"]["high"] - pair["difference"] == pytest.approx(
+            max(width, half), rel=1e-9
+        )
         assert pair["beyond"]["p"] == pytest.approx(beyond[-1], rel=1e-9)
     for name, raw in (("p_here", here), ("p_beyond", beyond)):
         corrected = multipletests(raw, method="holm")[1].tolist()
@@ -105,7 +125,10 @@ def test_a_declared_plan_names_what_is_exploratory(stored, tmp_path):
     assert len(data["plan"]) == 16
     assert f"declared before looking: plan {data['plan']}" in alone.notes
     assert any(line.startswith("exploratory, not in the declared plan:") for line in alone.notes)
-    plan.write_text("alpha: 0.05\nseeds: [42,43,44,45]\npairs: [[a, b]]\n# laid out otherwise\n", encoding="utf-8")
+    plan.write_text(
+        "alpha: 0.05\nseeds: [42,43,44,45]\npairs: [[a, b]]\n# laid out otherwise\n",
+        encoding="utf-8",
+    )
     assert compare([], results_dir=stored, plan=plan).plan == data["plan"]
     plan.write_text("pairs: [[a, b]]\nseeds: [42]\n", encoding="utf-8")
     other = compare([], results_dir=stored, plan=plan)

@@ -1,4 +1,6 @@
-"""What both packages share: files that are whole or as before, words, one line of an error, import names, progress."""
+"""What both packages share: files that are whole or as before, words, one line of an error, import
+names, progress.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +36,19 @@ from trainer.corpus.cleaning import Excluded
 )
 def test_a_refused_write_says_why_and_what_helps_there(number: int, what: str, hint: str) -> None:
     said = cannot_write(Path("run/file"), OSError(number, os.strerror(number)), "--here")
-    assert (said.what, said.hint, said.file) == (what, f"{hint}, or choose another --here", "run/file")
+    assert (said.what, said.hint, said.file) == (
+        what,
+        f"{hint}, or choose another --here",
+        "run/file",
+    )
 
 
-@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "full"), RuntimeError("no file of ours"), KeyboardInterrupt()])
-def test_what_fails_while_a_file_is_written_leaves_the_old_one_alone(tmp_path: Path, error: BaseException) -> None:
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, "full"), RuntimeError("no file of ours"), KeyboardInterrupt()]
+)
+def test_what_fails_while_a_file_is_written_leaves_the_old_one_alone(
+    tmp_path: Path, error: BaseException
+) -> None:
     file = tmp_path / "below" / "state.json"
     write_atomic(file, b"old")
 
@@ -74,13 +84,17 @@ def test_runs_of_words_do_not_see_case_ligatures_and_punctuation() -> None:
 
 @pytest.mark.parametrize("shared", [12, 13])
 def test_what_is_counted_and_what_is_kept_out_are_the_same_runs(shared: int) -> None:
-    """The measurement of contamination and the exclusion from a corpus agree on the text at the limit."""
+    """The measurement of contamination and the exclusion from a corpus agree on the text at the
+    limit.
+    """
     phrase = " ".join(f"wörd{i}" for i in range(shared))
     document = Document(id="d", group="d", text=f"Before {phrase} after it.", split="test")
     splits = {"test": [document], "validation": []}
     corpus = f"Other text: {phrase.upper()}; and more"
     found = overlap([corpus], {"task": splits})[0]["task", "test"]
-    assert (found.touched, Excluded([document.text]).why(corpus)) == ((1, "overlap") if shared == 13 else (0, None))
+    assert (found.touched, Excluded([document.text]).why(corpus)) == (
+        (1, "overlap") if shared == 13 else (0, None)
+    )
 
 
 def test_a_package_of_another_distribution_is_refused(tmp_path: Path) -> None:
@@ -88,15 +102,25 @@ def test_a_package_of_another_distribution_is_refused(tmp_path: Path) -> None:
     other = tmp_path / "trainer"
     other.mkdir()
     (other / "__init__.py").write_text("raise SystemExit('imported')")
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from biobench.cli.main import main; main()"
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from biobench.cli.main import "
+        f"main; main()"
+    )
     for command in (["ledger", "a", "b"], ["study", "a"], ["analyze", "stability", "m"]):
-        done = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", code, *command], capture_output=True, text=True, check=False
+        )
         assert done.returncode == 2
-        assert f"the import name 'trainer' belongs to another package here ({other / '__init__.py'})" in done.stderr
+        assert (
+            f"the import name 'trainer' belongs to another package here ({other / '__init__.py'})"
+            in done.stderr
+        )
 
 
 def test_a_librarys_words_for_a_full_disk_are_the_systems_own(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="the disk is full"), writing(tmp_path):
-        raise RuntimeError("Error while serializing: I/O error: No space left on device (os error 28)")
+        raise RuntimeError(
+            "Error while serializing: I/O error: No space left on device (os error 28)"
+        )
     with pytest.raises(RuntimeError, match="other"), writing(tmp_path):
         raise RuntimeError("other")

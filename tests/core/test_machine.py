@@ -22,10 +22,17 @@ def test_allocations_that_fail_are_known_as_such() -> None:
         assert not is_out_of_memory(error)
 
 
-def test_free_memory_is_the_least_that_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_free_memory_is_the_least_that_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     meminfo = tmp_path / "meminfo"
     meminfo.write_text("MemTotal:  9000 kB\nMemAvailable:  4000 kB\n")
-    for left, free in ((None, 4000 * 1024), (5_000_000, 4000 * 1024), (1_000_000, 1_000_000), (0, 0)):
+    for left, free in (
+        (None, 4000 * 1024),
+        (5_000_000, 4000 * 1024),
+        (1_000_000, 1_000_000),
+        (0, 0),
+    ):
         monkeypatch.setattr(machine, "memory_left", lambda left=left: left)
         assert free_memory_bytes(CPU, meminfo) == free
     monkeypatch.setattr(machine, "memory_left", lambda: None)

@@ -1,4 +1,6 @@
-"""JSON that is nested without end, beside a checkpoint and in a shared results folder: as damaged as any other."""
+"""JSON that is nested without end, beside a checkpoint and in a shared results folder: as damaged
+as any other.
+"""
 
 from __future__ import annotations
 

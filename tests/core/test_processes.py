@@ -1,4 +1,6 @@
-"""Whether a process has ended is asked of the system, and no clock that is set can change the answer."""
+"""Whether a process has ended is asked of the system, and no clock that is set can change the
+answer.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,18 @@ from biobench.errors import StoreError
 
 DAY = 86_400.0
 FOREIGN = "00000000-1-1"
-needs_proc = pytest.mark.skipif(not this_process(), reason="this system does not name its processes")
+needs_proc = pytest.mark.skipif(
+    not this_process(), reason="this system does not name its processes"
+)
 
 
 @cache
 def ended_process() -> str:
     """The name that a process had which is no more."""
     command = "from biobench.core.processes import this_process; print(this_process())"
-    return subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        [sys.executable, "-c", command], capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 @needs_proc
@@ -42,7 +48,9 @@ def test_a_number_that_another_process_has_now_is_another_process() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     ticks = Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[19]
-    assert has_ended(f"{place}-{child.pid:x}-{int(ticks):x}") is True, "nobody has waited for it yet"
+    assert has_ended(f"{place}-{child.pid:x}-{int(ticks):x}") is True, (
+        "nobody has waited for it yet"
+    )
     child.wait()
 
 
@@ -53,7 +61,9 @@ def test_of_what_is_elsewhere_nothing_is_said(name: str) -> None:
 
 @needs_proc
 @pytest.mark.parametrize("written", [-400 * DAY, 0.0, 400 * DAY])
-def test_a_living_process_keeps_its_file_and_that_of_an_ended_one_goes(tmp_path: Path, written: float) -> None:
+def test_a_living_process_keeps_its_file_and_that_of_an_ended_one_goes(
+    tmp_path: Path, written: float
+) -> None:
     """Whatever a clock says that was wrong when they were written, or is now."""
     with temporary_file(tmp_path / "record.json") as stream:
         left = tmp_path / f".record.json.{ended_process()}.0123456789ab.tmp"
@@ -66,13 +76,21 @@ def test_a_living_process_keeps_its_file_and_that_of_an_ended_one_goes(tmp_path:
 
 @needs_proc
 def test_a_file_written_again_removes_what_an_ended_writer_left_of_it(tmp_path: Path) -> None:
-    """Before, what a killed gate had left of its verdict stayed for ever: nobody cleaned its folder."""
-    mine, other = (tmp_path / f".{name}.{ended_process()}.0123456789ab.tmp" for name in ("a.json", "b.json"))
+    """Before, what a killed gate had left of its verdict stayed for ever: nobody cleaned its
+    folder.
+    """
+    mine, other = (
+        tmp_path / f".{name}.{ended_process()}.0123456789ab.tmp" for name in ("a.json", "b.json")
+    )
     for left in (mine, other):
         left.touch()
     with temporary_file(tmp_path / "a.json") as living:
         write_atomic(tmp_path / "a.json", b"1")
-        assert {p.name for p in tmp_path.iterdir()} == {"a.json", Path(living.name).name, other.name}
+        assert {p.name for p in tmp_path.iterdir()} == {
+            "a.json",
+            Path(living.name).name,
+            other.name,
+        }
 
 
 @needs_proc
@@ -82,8 +100,14 @@ def test_a_folder_made_again_removes_what_an_ended_maker_left_of_it(tmp_path: Pa
     with temporary_folder(tmp_path / "model") as aside:
         (aside / "one").touch()
         assert [p.name for p in tmp_path.iterdir()] == [aside.name]
-    assert [p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*")] == ["model", "model/one"]
-    with pytest.raises(StoreError, match="cannot be written"), temporary_folder(tmp_path / "model") as aside:
+    assert [p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*")] == [
+        "model",
+        "model/one",
+    ]
+    with (
+        pytest.raises(StoreError, match="cannot be written"),
+        temporary_folder(tmp_path / "model") as aside,
+    ):
         (aside / "two").touch()
     assert not (tmp_path / "model" / "two").exists()
     assert len(list(tmp_path.iterdir())) == 1

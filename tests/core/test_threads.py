@@ -1,4 +1,6 @@
-"""What control groups grant; threads follow quotas and the user's own settings, and do not spin on busy machines."""
+"""What control groups grant; threads follow quotas and the user's own settings, and do not spin on
+busy machines.
+"""
 
 from __future__ import annotations
 
@@ -36,13 +38,26 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 @pytest.mark.parametrize(
     ("load", "granted", "count", "policy", "spins"),
     [
-        *((0.2, None, 4, None, "1000"), (3.0, None, 4, None, "1000"), (3.1, None, 4, "PASSIVE", None)),
-        *((0.0, 0.5, 1, "PASSIVE", None), (0.0, 1.0, 1, "PASSIVE", None), (0.0, 1.5, 2, "PASSIVE", None)),
+        *(
+            (0.2, None, 4, None, "1000"),
+            (3.0, None, 4, None, "1000"),
+            (3.1, None, 4, "PASSIVE", None),
+        ),
+        *(
+            (0.0, 0.5, 1, "PASSIVE", None),
+            (0.0, 1.0, 1, "PASSIVE", None),
+            (0.0, 1.5, 2, "PASSIVE", None),
+        ),
         (0.0, 64.0, 4, "PASSIVE", None),
     ],
 )
 def test_threads_follow_a_quota_and_sleep_at_once_where_cores_are_short(
-    bare: pytest.MonkeyPatch, load: float, granted: float | None, count: int, policy: str | None, spins: str | None
+    bare: pytest.MonkeyPatch,
+    load: float,
+    granted: float | None,
+    count: int,
+    policy: str | None,
+    spins: str | None,
 ) -> None:
     bare.setattr(os, "getloadavg", lambda: (load, 9.0, 9.0))
     bare.setattr(threads, "cpu_quota", lambda: granted)
@@ -62,7 +77,14 @@ def test_the_users_own_settings_are_kept(bare: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("own", "count", "kept"),
-    [("3,2", 3, "3,2"), (" 2 ", 2, " 2 "), ("0", 4, "4"), ("-1", 4, "4"), ("many", 4, "4"), ("", 4, "4")],
+    [
+        ("3,2", 3, "3,2"),
+        (" 2 ", 2, " 2 "),
+        ("0", 4, "4"),
+        ("-1", 4, "4"),
+        ("many", 4, "4"),
+        ("", 4, "4"),
+    ],
 )
 def test_the_users_number_may_be_a_list_and_what_openmp_refuses_is_replaced(
     bare: pytest.MonkeyPatch, own: str, count: int, kept: str
@@ -88,7 +110,11 @@ def test_a_machine_that_hides_its_load_counts_as_free(bare: pytest.MonkeyPatch) 
     [
         ("0::/\n", {"cpu.max": "150000 100000\n"}, 1.5),
         ("0::/\n", {"cpu.max": "max 100000\n"}, None),
-        ("0::/pod/box\n", {"pod/cpu.max": "50000 100000\n", "pod/box/cpu.max": "400000 100000\n"}, 0.5),
+        (
+            "0::/pod/box\n",
+            {"pod/cpu.max": "50000 100000\n", "pod/box/cpu.max": "400000 100000\n"},
+            0.5,
+        ),
         ("4:cpu,cpuacct:/job\n0::/\n", {"cpu.max": "200000 100000"}, 2.0),
         ("0::/../elsewhere\n", {"cpu.max": "damaged"}, None),
     ],
@@ -121,4 +147,7 @@ def test_what_is_left_of_memory_is_the_least_of_all_levels(
 
 
 def test_a_machine_without_control_groups_limits_nothing(tmp_path: Path) -> None:
-    assert (cpu_quota(tmp_path / "none", tmp_path), memory_left(tmp_path / "none", tmp_path)) == (None, None)
+    assert (cpu_quota(tmp_path / "none", tmp_path), memory_left(tmp_path / "none", tmp_path)) == (
+        None,
+        None,
+    )

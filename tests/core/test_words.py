@@ -1,4 +1,6 @@
-"""The word lists stand in data files; what is generated from them is what it was when they stood in the code."""
+"""The word lists stand in data files; what is generated from them is what it was when they stood in
+the code.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from trainer.corpus.embedded import documents
         ("fr", "0195cc78a291f300bd70f8940fce0993a4f2f39f218edddacf0e038670fa0e72"),
     ],
 )
-def test_the_embedded_texts_are_the_same(languages: Literal["both", "en", "fr"], digest: str) -> None:
+def test_the_embedded_texts_are_the_same(
+    languages: Literal["both", "en", "fr"], digest: str
+) -> None:
     made = "\n".join(documents(500, seed=7, languages=languages))
     assert hashlib.sha256(made.encode()).hexdigest() == digest
 
@@ -35,5 +39,7 @@ def test_the_embedded_texts_are_the_same(languages: Literal["both", "en", "fr"],
         ("needle_en", 200, "8e1a44d7dc9415cf476b093b23f1ba40fc3d9a9da4530178c7f0647076adf96f"),
     ],
 )
-def test_the_data_of_generated_tasks_has_the_same_hash(task: str, limit: int | None, digest: str) -> None:
+def test_the_data_of_generated_tasks_has_the_same_hash(
+    task: str, limit: int | None, digest: str
+) -> None:
     assert load_data(load_task(task), None, limit).hash == digest

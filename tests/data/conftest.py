@@ -20,7 +20,9 @@ IOB_FILES = "{train: train.tsv, validation: devel.tsv, test: test.tsv}"
 def make_task(tmp_path: Path) -> Callable[..., LoadedTask]:
     """Write a spec with the given lines and load it."""
 
-    def make(files: str = IOB_FILES, folder: str = "data", more: str = "", **fields: str) -> LoadedTask:
+    def make(
+        files: str = IOB_FILES, folder: str = "data", more: str = "", **fields: str
+    ) -> LoadedTask:
         fields = {"source": local(folder, files), "splits": "official", **fields}
         return load_task(write_spec(tmp_path / "made.yaml", more, **fields))
 

@@ -1,4 +1,6 @@
-"""Finding, overriding, hashing and describing tasks; suites; and what decides a run's key: all that changes a score."""
+"""Finding, overriding, hashing and describing tasks; suites; and what decides a run's key: all that
+changes a score.
+"""
 
 import hashlib
 from dataclasses import fields, replace
@@ -52,9 +54,16 @@ def test_suites_hold_no_variants_and_no_demo():
 def test_the_hash_is_the_protocol_and_nothing_else():
     task = load_task("anatem_single")
     plain = task_hash(task, "mtl")
-    described = load_task("anatem_single", ["licence=other", "name=other", "source.folder=elsewhere", "seeds=1-3"])
+    described = load_task(
+        "anatem_single", ["licence=other", "name=other", "source.folder=elsewhere", "seeds=1-3"]
+    )
     assert task_hash(described, "mtl") == plain
-    for change in ("training.epochs=3", "reader.decode=lenient", "version=9", "protocol.max_length=128"):
+    for change in (
+        "training.epochs=3",
+        "reader.decode=lenient",
+        "version=9",
+        "protocol.max_length=128",
+    ):
         assert task_hash(load_task("anatem_single", [change]), "mtl") != plain, change
     spelled_out = load_task("anatem_single", ["reader.separator=tab", "training.max_grad_norm=1.0"])
     assert task_hash(spelled_out, "mtl") == plain
@@ -81,19 +90,34 @@ def test_validation_compares_counts(make_task, fixtures):
     )
     found = validate(task, fixtures)
     assert found.state == "ready"
-    assert found.counts["train"] == {"documents": 2, "groups": 2, "tokens": 8, "mentions": 3, "Disease": 3}
+    assert found.counts["train"] == {
+        "documents": 2,
+        "groups": 2,
+        "tokens": 8,
+        "mentions": 3,
+        "Disease": 3,
+    }
     assert found.problems == ["counts.test.documents: the spec says 3, source 'local' has 2"]
     assert validate(load_task("gad"), fixtures).state == "missing"
 
 
 def test_a_source_with_counts_of_its_own(make_task, fixtures):
     files = "{train: train.tsv, validation: devel.tsv, test: test.tsv}"
-    shared = {"type": "token_ner", "folder": "iob", "labels": "[Disease, Symptom]", "reader": "{format: iob}"}
+    shared = {
+        "type": "token_ner",
+        "folder": "iob",
+        "labels": "[Disease, Symptom]",
+        "reader": "{format: iob}",
+    }
     more = "counts: {train: {documents: 99}}"
     own = make_task(
-        files=f"{files}\n  counts: {{train: {{documents: 2}}, test: {{documents: 5}}}}", more=more, **shared
+        files=f"{files}\n  counts: {{train: {{documents: 2}}, test: {{documents: 5}}}}",
+        more=more,
+        **shared,
     )
-    assert validate(own, fixtures).problems == ["counts.test.documents: the spec says 5, source 'local' has 2"]
+    assert validate(own, fixtures).problems == [
+        "counts.test.documents: the spec says 5, source 'local' has 2"
+    ]
     none = make_task(files=f"{files}\n  counts: {{}}", more=more, **shared)
     assert validate(none, fixtures).problems == []
     assert task_hash(own, "local") == task_hash(none, "local")
@@ -135,13 +159,19 @@ def test_what_a_suite_leaves_out_is_named():
 
 def test_patterns_and_filters_pick_tasks():
     assert matching(["bc5*", "gad,hoc"]) == ["bc5_chem", "bc5_disease", "bc5cdr", "gad", "hoc"]
-    assert matching(["*_synonyms"]) == ["bc5cdr_synonyms", "ncbi_disease_synonyms", "quaero_medline_synonyms"]
+    assert matching(["*_synonyms"]) == [
+        "bc5cdr_synonyms",
+        "ncbi_disease_synonyms",
+        "quaero_medline_synonyms",
+    ]
     with pytest.raises(UsageError, match="no task matches 'bc6"):
         matching(["bc6*"])
     french = picked(pool(), languages=["fr"], types=["token_ner"])
     assert {t.spec.language for t in french} == {"fr"}
     assert "mantra_emea" in {t.id for t in french}
-    clinical = {t.id for t in picked(pool(), languages=["fr"], types=["token_ner"], tags=["clinical"])}
+    clinical = {
+        t.id for t in picked(pool(), languages=["fr"], types=["token_ner"], tags=["clinical"])
+    }
     assert "mantra_emea" in clinical
     assert "mantra_patents" not in clinical
     assert picked(pool(), tags=["no such tag"]) == []
@@ -156,7 +186,9 @@ def test_a_wrong_suite_is_named(tmp_path):
     with pytest.raises(SpecError, match="task 'gad' occurs twice in the suite"):
         load_suite(str(path))
     path.write_text("id: mine\ntasks: gad\n", encoding="utf-8")
-    with pytest.raises(SpecError, match=r"mine\.yaml:2: tasks: input should be a valid list, got 'gad'"):
+    with pytest.raises(
+        SpecError, match=r"mine\.yaml:2: tasks: input should be a valid list, got 'gad'"
+    ):
         load_suite(str(path))
     path.write_text("id: mine\ntasks: [{name: x}]\n", encoding="utf-8")
     with pytest.raises(SpecError, match="'x' needs either a task or a reason"):
@@ -166,7 +198,8 @@ def test_a_wrong_suite_is_named(tmp_path):
 def test_a_suite_of_ones_own_runs_and_is_reported_with_its_own_mean(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text(
-        "id: mine\nname: Mine\nmean: types\ntasks:\n  - {name: topic, task: demo_topic, type: a, metric: accuracy}\n"
+        "id: mine\nname: Mine\nmean: types\ntasks:\n  - {name: topic, task: demo_topic, type: a, "
+        "metric: accuracy}\n"
         "  - {name: ner, task: demo_ner, type: b, metric: micro_f1}\n",
         encoding="utf-8",
     )
@@ -179,9 +212,13 @@ def test_a_suite_of_ones_own_runs_and_is_reported_with_its_own_mean(tmp_path):
     (average,) = report.averages
     assert average.mean == pytest.approx(sum(r.mean for r in report.rows) / 2)
     assert (average.task, average.complete) == ("avg_mine", True)
-    shown = CliRunner().invoke(app, ["report", "--results-dir", str(tmp_path / "out"), "--suite", str(path)])
+    shown = CliRunner().invoke(
+        app, ["report", "--results-dir", str(tmp_path / "out"), "--suite", str(path)]
+    )
     assert shown.exit_code == 0
-    assert "Scores of Mine in percent, accuracy: topic; micro F1: ner" in " ".join(shown.output.split())
+    assert "Scores of Mine in percent, accuracy: topic; micro F1: ner" in " ".join(
+        shown.output.split()
+    )
 
 
 def test_a_part_of_a_suite_has_no_average_unless_asked_for(tmp_path):
@@ -199,18 +236,39 @@ def test_a_part_of_a_suite_has_no_average_unless_asked_for(tmp_path):
 
 
 DECIDING = {
-    *("id", "version", "language", "type", "labels", "unit", "protocol", "training", "head", "metric"),
+    *(
+        "id",
+        "version",
+        "language",
+        "type",
+        "labels",
+        "unit",
+        "protocol",
+        "training",
+        "head",
+        "metric",
+    ),
     *("source", "reader", "splits"),
 }
 DOCUMENT = Document(
-    "a", "g", "Une phrase.", "test", spans=(Span(4, 10, "X"),), labels=("l",), tokens=((0, 3), (4, 10)),
-    tags=("O", "B-X"), origin="f:1",
-)  # fmt: skip
+    "a",
+    "g",
+    "Une phrase.",
+    "test",
+    spans=(Span(4, 10, "X"),),
+    labels=("l",),
+    tokens=((0, 3), (4, 10)),
+    tags=("O", "B-X"),
+    origin="f:1",
+)
 
 
 def test_the_hash_of_a_document_is_what_it_was():
     document = replace(DOCUMENT, text="Une phrase à dire.")
-    assert documents_hash([document], "src") == "64016952d641876ed602bcda8894a5cab001b79039cdf3fd1fdb828e40f74326"
+    assert (
+        documents_hash([document], "src")
+        == "64016952d641876ed602bcda8894a5cab001b79039cdf3fd1fdb828e40f74326"
+    )
 
 
 def test_the_hash_holds_each_part_that_decides():
@@ -223,8 +281,10 @@ def test_the_hash_holds_each_part_that_decides():
 
 
 CHOICES = (
-    "training.learning_rate=1e-4 training.adam_epsilon=1e-6 training.precision=bf16 training.train_fraction=0.5 "
-    "training.head_learning_rate=1e-3 head.dropout=0.2 metric.selection=micro_f1 protocol.long_documents=stride "
+    "training.learning_rate=1e-4 training.adam_epsilon=1e-6 training.precision=bf16 "
+    "training.train_fraction=0.5 "
+    "training.head_learning_rate=1e-3 head.dropout=0.2 metric.selection=micro_f1 "
+    "protocol.long_documents=stride "
     "protocol.merge=mean version=9 unit=document"
 )
 
@@ -277,7 +337,9 @@ def test_a_key_is_the_digest_of_the_decisions():
         '"track":"fixed"}'
     )
     wanted = hashlib.sha256(text.encode()).hexdigest()[:32]
-    key = run_key(model_hash="é", task_hash="t", data_hash="d", seed=42, precision="bf16", engine_version=2)
+    key = run_key(
+        model_hash="é", task_hash="t", data_hash="d", seed=42, precision="bf16", engine_version=2
+    )
     assert key == wanted
 
 
@@ -286,8 +348,14 @@ def test_a_plan_s_keys_hold_what_was_asked_for(encoder):
     common = {"overrides": overrides, "device": "cpu", "track": "tuned", "limit": 8}
     asked = RunRequest(model=(str(encoder),), tasks=("demo_topic",), seeds="3,5", **common)
     task = task_hash(load_task("demo_topic", list(overrides)), "generated")
-    identity = {"task_hash": task, "data_hash": load_data(load_task("demo_topic"), None).hash, "precision": "bf16"}
+    identity = {
+        "task_hash": task,
+        "data_hash": load_data(load_task("demo_topic"), None).hash,
+        "precision": "bf16",
+    }
     model = find_checkpoint(str(encoder)).hash
-    wanted = [run_key(model_hash=model, seed=seed, track="tuned", limit=8, **identity) for seed in (3, 5)]
+    wanted = [
+        run_key(model_hash=model, seed=seed, track="tuned", limit=8, **identity) for seed in (3, 5)
+    ]
     assert [item.key for item in make_plan(asked).items] == wanted
     assert len(set(wanted)) == 2

@@ -1,4 +1,6 @@
-"""Fetching from a server of our own: resume, hashes, ranges, hub files, the state of data, and refused archives."""
+"""Fetching from a server of our own: resume, hashes, ranges, hub files, the state of data, and
+refused archives.
+"""
 
 import hashlib
 import io
@@ -39,7 +41,10 @@ def test_plain_files_are_put_in_place_and_load(server, task_at, tmp_path):
 
 def test_a_zip_with_a_subfolder_and_resource_forks(server, task_at, tmp_path):
     content = {f"top/in/{n}.tsv": GOOD.encode() for n in ("train", "devel", "test")}
-    archive = zipped(content | {"__MACOSX/top/in/._train.tsv": b"x", "top/in/._test.tsv": b"x", "top/other.txt": b"x"})
+    archive = zipped(
+        content
+        | {"__MACOSX/top/in/._train.tsv": b"x", "top/in/._test.tsv": b"x", "top/other.txt": b"x"}
+    )
     sha = hashlib.sha256(archive).hexdigest()
     url = server.put("c.zip", archive)
     task = task_at(f'{{url: "{url}", sha256: {sha}, unpack: zip, subfolder: top/in}}')
@@ -73,7 +78,9 @@ def test_a_broken_download_is_continued_where_a_hash_guards_it(server, waits, tm
     assert not parts(tmp_path)
     server.fault("big.bin", "cut", 100_000)
     assert download(url, tmp_path / "other.bin").read_bytes() == CONTENT
-    assert [request.range for request in server.seen[-2:]] == [None, None], "another version would go unseen"
+    assert [request.range for request in server.seen[-2:]] == [None, None], (
+        "another version would go unseen"
+    )
 
 
 @pytest.mark.parametrize("fault", ["no ranges", "shifted", "longer", "another version"])
@@ -81,7 +88,9 @@ def test_a_part_that_does_not_fit_is_not_joined(fault, server, waits, tmp_path):
     url = server.put("big.bin", CONTENT)
     if fault in ("no ranges", "shifted"):
         server.fault("big.bin", "whole" if fault == "no ranges" else "shift", 8, times=-1)
-    (tmp_path / "big.bin.part").write_bytes(CONTENT[:1000] + b"x" * (400_000 if fault == "longer" else 0))
+    (tmp_path / "big.bin.part").write_bytes(
+        CONTENT[:1000] + b"x" * (400_000 if fault == "longer" else 0)
+    )
     if fault == "another version":
         (tmp_path / "big.bin.part").write_bytes(b"x" * 1000)
         with pytest.raises(DataUnavailableError, match="the SHA-256 is"):
@@ -113,7 +122,12 @@ def test_wrong_hash_missing_file_and_missing_member(server, task_at, tmp_path):
     task = task_at(f'{{url: "{url}", sha256: "{"0" * 64}", unpack: zip}}')
     refused(task, data, "the SHA-256 is", DataUnavailableError)
     refused(task_at(f'{{url: "{url}x", unpack: zip}}'), data, "404", DataUnavailableError)
-    refused(task_at(f'{{url: "{url}", unpack: zip, subfolder: other}}'), data, "nothing below 'other'", DataFormatError)
+    refused(
+        task_at(f'{{url: "{url}", unpack: zip, subfolder: other}}'),
+        data,
+        "nothing below 'other'",
+        DataFormatError,
+    )
     with pytest.raises(DataFormatError, match=r"'devel\.tsv' is not among"):
         fetch(task_at(f'{{url: "{url}", unpack: zip}}'), data)
 
@@ -125,7 +139,9 @@ def test_the_original_release_goes_into_its_own_folder(place, server, task_at, t
     files = "{train: all.txt, validation: all.txt, test: all.txt}"
     release = f"\n  original: {{folder: release, files: {files}, url: {original}}}"
     listed = ", ".join(f'{{url: "{url}"}}' for url in urls)
-    task = task_at(f"[{listed}]{release}", reader="{format: projected, original: pubtator, take: ids}")
+    task = task_at(
+        f"[{listed}]{release}", reader="{format: projected, original: pubtator, take: ids}"
+    )
     data = tmp_path / "store"
     if place == "gone.txt":
         with pytest.raises(DataUnavailableError, match="404"):
@@ -140,7 +156,13 @@ def test_agreement_tasks_give_their_steps_and_ask_nobody(tmp_path):
     with pytest.raises(DataUnavailableError) as caught:
         fetch(load_task("deid"), tmp_path)
     assert caught.value.access == "agreement"
-    for word in ("(1)", "physionet.org", "id.text, id.res", str(tmp_path / "deid"), "biobench tasks validate deid"):
+    for word in (
+        "(1)",
+        "physionet.org",
+        "id.text, id.res",
+        str(tmp_path / "deid"),
+        "biobench tasks validate deid",
+    ):
         assert word in caught.value.hint
     state = status(load_task("phenotype"), tmp_path)
     assert state.state == "agreement"
@@ -173,7 +195,9 @@ def test_an_unknown_source(tmp_path):
 def test_of_a_large_zip_on_the_hub_the_members_alone_are_read(task_at, tmp_path, monkeypatch):
     import huggingface_hub
 
-    archive = zipped({"huge.png": os.urandom(1000)} | {f"splits/{n}.tsv": GOOD.encode() for n in NAMES})
+    archive = zipped(
+        {"huge.png": os.urandom(1000)} | {f"splits/{n}.tsv": GOOD.encode() for n in NAMES}
+    )
 
     def opened(self: object, path: str, mode: str) -> io.BytesIO:
         assert path == "datasets/org/name@main/data.zip"
@@ -182,7 +206,8 @@ def test_of_a_large_zip_on_the_hub_the_members_alone_are_read(task_at, tmp_path,
     monkeypatch.setattr(huggingface_hub.HfFileSystem, "open", opened)
     members = ", ".join(f"splits/{n}.tsv" for n in NAMES)
     task = task_at(
-        f"{{url: 'https://huggingface.co/datasets/org/name/resolve/main/data.zip', unpack: zip, members: [{members}]}}",
+        f"{{url: 'https://huggingface.co/datasets/org/name/resolve/main/data.zip', unpack: zip, "
+        f"members: [{members}]}}",
         files="{train: splits/train.tsv, validation: splits/devel.tsv, test: splits/test.tsv}",
     )
     fetch(task, tmp_path / "store")
@@ -192,7 +217,9 @@ def test_of_a_large_zip_on_the_hub_the_members_alone_are_read(task_at, tmp_path,
 NAMES = ("train", "devel", "test")
 
 
-@pytest.mark.parametrize("name", ["../evil.tsv", "/etc/evil.tsv", "a/../../evil.tsv", "C:/evil.tsv", "..\\evil.tsv"])
+@pytest.mark.parametrize(
+    "name", ["../evil.tsv", "/etc/evil.tsv", "a/../../evil.tsv", "C:/evil.tsv", "..\\evil.tsv"]
+)
 @pytest.mark.parametrize("kind", ["zip", "tar"])
 def test_escaping_members_are_refused(name, kind, server, task_at, tmp_path):
     good = {f"{n}.tsv": GOOD.encode() for n in ("train", "devel", "test")}
@@ -220,7 +247,9 @@ def test_links_devices_and_encrypted_members_are_refused(server, task_at, tmp_pa
     for marker, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         locked[locked.index(marker) + at] |= 1
     url = server.put("locked.zip", bytes(locked))
-    refused(task_at(f'{{url: "{url}", unpack: zip}}'), tmp_path / "store", "encrypted", DataFormatError)
+    refused(
+        task_at(f'{{url: "{url}", unpack: zip}}'), tmp_path / "store", "encrypted", DataFormatError
+    )
 
 
 def test_bombs_are_refused(tmp_path):
@@ -245,4 +274,9 @@ def test_damaged_archives(server, task_at, tmp_path):
         ("half.tar", whole_tar[: len(whole_tar) // 2]),
     ):
         url = server.put(name, archive)
-        refused(task_at(f'{{url: "{url}", unpack: {name[-3:]}}}'), tmp_path / "store", "damaged", DataFormatError)
+        refused(
+            task_at(f'{{url: "{url}", unpack: {name[-3:]}}}'),
+            tmp_path / "store",
+            "damaged",
+            DataFormatError,
+        )

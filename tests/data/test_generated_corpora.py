@@ -1,4 +1,6 @@
-"""Corpora that are not at hand, in their native layout: reader, label rule and split on generated files."""
+"""Corpora that are not at hand, in their native layout: reader, label rule and split on generated
+files.
+"""
 
 from collections import Counter
 from pathlib import Path
@@ -109,7 +111,9 @@ def test_phenotype_joins_in_the_tables_order(tmp_path):
     assert [len(data.documents[s]) for s in ("train", "validation", "test")] == [56, 8, 16]
     assert {d.id for d in documents} == {f"{1000 + i}-{k}" for i in range(40) for k in (1, 2)}
     assert all("\n" in d.text for d in documents)
-    groups = {s: {d.group for d in v} for s, v in load("phenotype_grouped", tmp_path).documents.items()}
+    groups = {
+        s: {d.group for d in v} for s, v in load("phenotype_grouped", tmp_path).documents.items()
+    }
     assert not groups["train"] & groups["test"]
     assert not groups["train"] & groups["validation"]
 
@@ -122,8 +126,11 @@ def test_cos_snippets_split_vector_and_lost_mentions(tmp_path):
     assert [d.text for d in data.test[:2]] == [snippets[480], snippets[285]]
     d = data.train[0]
     assert surfaces(d) == [("opacity", "Attr"), ("left lobe", "Loc"), ("larger", "Cos")]
-    # `large` of `larger-sized` holds no whole token; a snippet whose number is a multiple of 50 has it.
-    numbers = {s: [int(d.text.split()[1].rstrip(":")) for d in own] for s, own in data.documents.items()}
+    # `large` of `larger-sized` holds no whole token; a snippet whose number is a multiple of 50 has
+    # it.
+    numbers = {
+        s: [int(d.text.split()[1].rstrip(":")) for d in own] for s, own in data.documents.items()
+    }
     wanted = {s: {"Val": sum(n % 50 == 0 for n in own)} for s, own in numbers.items()}
     assert sum(own["Val"] for own in wanted.values()) > 15
     assert data.unexpressed == wanted
@@ -140,9 +147,16 @@ def test_the_release_of_jnlpba_with_repeated_abstracts(tmp_path):
         *("test/21000001#2/1", "test/21000001#2/2", "test/90000014/1", "test/90000014/2"),
         *("test/21000003/1", "test/21000003/2"),
     ]
-    assert [d.group for d in data.test[:6]] == ["21000001"] * 2 + ["21000002"] * 2 + ["21000001"] * 2
+    assert [d.group for d in data.test[:6]] == ["21000001"] * 2 + ["21000002"] * 2 + [
+        "21000001"
+    ] * 2
     # The last 200 of 230 abstracts, in the order of the file and not of their ids.
-    assert ids["train"][:4] == ["train/90000000/1", "train/90000000/2", "train/90000007/1", "train/90000007/2"]
+    assert ids["train"][:4] == [
+        "train/90000000/1",
+        "train/90000000/2",
+        "train/90000007/1",
+        "train/90000007/2",
+    ]
     assert [len(data.documents[s]) for s in ("train", "validation")] == [60, 400]
     assert len({d.group for d in data.validation}) == 200
     assert not {d.group for d in data.train} & {d.group for d in data.validation}
@@ -157,11 +171,19 @@ def test_the_standoff_form_of_jnlpba(tmp_path):
     data = load("jnlpba", tmp_path)
     assert data.source == "standoff"
     groups = {s: " ".join(dict.fromkeys(d.group for d in own)) for s, own in data.documents.items()}
-    assert groups == {"train": "9001 9002 9003 9004", "validation": "9005 9006", "test": "9001 9007 9008"}
+    assert groups == {
+        "train": "9001 9002 9003 9004",
+        "validation": "9005 9006",
+        "test": "9001 9007 9008",
+    }
     assert data.test[0].id == "test/9001:1"
     wanted = [("IL-1", "protein"), ("T cells", "cell_type"), ("kinase 1", "DNA")]
     assert [mention for d in data.test[:2] for mention in surfaces(d)] == wanted
-    assert data.unexpressed == {"train": {"protein": 1}, "validation": {"protein": 1}, "test": {"protein": 1}}
+    assert data.unexpressed == {
+        "train": {"protein": 1},
+        "validation": {"protein": 1},
+        "test": {"protein": 1},
+    }
 
 
 def test_deid_masks_split_vector_and_alignment(tmp_path):
@@ -169,7 +191,14 @@ def test_deid_masks_split_vector_and_alignment(tmp_path):
     data = load("deid", tmp_path)
     assert [len(data.documents[s]) for s in ("train", "validation", "test")] == [1703, 365, 366]
     note = {d.id.split("-")[1]: d for split in data.documents.values() for d in split}
-    assert [int(d.id.split("-")[1]) - 1 for d in data.test[:6]] == [1146, 471, 1813, 1790, 1014, 374]
+    assert [int(d.id.split("-")[1]) - 1 for d in data.test[:6]] == [
+        1146,
+        471,
+        1813,
+        1790,
+        1014,
+        374,
+    ]
     assert surfaces(note["1"]) == [("Smith", "name")]
     assert note["1"].text == "Seen by Dr. Smith , stable. Plan: rest"
     assert note["2"].spans == ()
@@ -191,11 +220,16 @@ def test_deid_masks_side_by_side(tmp_path):
     ):
         path = tmp_path / "deid" / name
         path.write_text(path.read_text().replace(old, new))
-    reference = {d.id: d for split in load("deid", tmp_path).documents.values() for d in split}["1-4"]
-    # As the reference aligns it: the first mask swallows the rest, which then stands again as plain text.
+    reference = {d.id: d for split in load("deid", tmp_path).documents.values() for d in split}[
+        "1-4"
+    ]
+    # As the reference aligns it: the first mask swallows the rest, which then stands again as plain
+    # text.
     assert reference.text == "call JohnSmith then rest then rest"
     assert reference.text[slice(*reference.spans[0][:2])] == "JohnSmith then rest"
-    joined = {d.id: d for split in load("deid_joined", tmp_path).documents.values() for d in split}["1-4"]
+    joined = {d.id: d for split in load("deid_joined", tmp_path).documents.values() for d in split}[
+        "1-4"
+    ]
     assert joined.text == "call JohnSmith then rest"
 
 
@@ -228,7 +262,13 @@ DDI = """<?xml version="1.0" encoding="UTF-8"?>
         (100, [58, 30, 59, 13, 62, 27], [51, 83, 28], (0.7, 0.8), (70, 10, 20)),
         (600, [549, 218, 458, 398, 251, 546], [77, 264, 23], (0.8333,), (499, 101)),
         (572, [198, 123, 60, 291, 441, 374], [423, 11, 165], (0.8059,), (460, 112)),
-        (1981, [231, 1627, 1503, 1182, 1282, 1347], [1691, 424, 1121], (0.7, 0.8), (1386, 198, 397)),
+        (
+            1981,
+            [231, 1627, 1503, 1182, 1282, 1347],
+            [1691, 424, 1121],
+            (0.7, 0.8),
+            (1386, 198, 397),
+        ),
     ],
 )
 def test_three_shuffles_with_seed_4_give_the_known_orders(n, first, last, cuts, sizes):
@@ -238,20 +278,31 @@ def test_three_shuffles_with_seed_4_give_the_known_orders(n, first, last, cuts, 
     documents = [Document(str(i), str(i), "x", "" if len(cuts) == 2 else "train") for i in range(n)]
     documents += [] if len(cuts) == 2 else [Document("t", "t", "x", "test")]
     parts = assign_splits(documents, splits, None)
-    assert [len(parts[name]) for name in ("train", "validation", "test")][: len(sizes)] == list(sizes)
+    assert [len(parts[name]) for name in ("train", "validation", "test")][: len(sizes)] == list(
+        sizes
+    )
     train = [int(d.id) for d in parts["train"]]
     assert train == sorted(order[: sizes[0]]), "parts keep the order of the file"
 
 
 def test_shuffled_splits_say_which_files_they_need():
-    with pytest.raises(DataFormatError, match=r"splits\.cuts has 2 shares and the files name train split"):
-        assign_splits([Document("a", "a", "x", "train")], SplitShuffled(seed=4, shuffles=3, cuts=(0.7, 0.8)), None)
+    with pytest.raises(
+        DataFormatError, match=r"splits\.cuts has 2 shares and the files name train split"
+    ):
+        assign_splits(
+            [Document("a", "a", "x", "train")],
+            SplitShuffled(seed=4, shuffles=3, cuts=(0.7, 0.8)),
+            None,
+        )
 
 
 def ddi_folder(folder: Path, text: str = DDI) -> None:
     """Three files, one for each split, in a folder whose name holds blanks."""
-    names = ("ddi_2013/DDICorpus/Train/DrugBank/One drug_ddi", "ddi_2013/DDICorpus/Train/MedLine/11",
-             "ddi_2013/DDICorpus/Test/Test for DDI Extraction task/MedLine/12")  # fmt: skip
+    names = (
+        "ddi_2013/DDICorpus/Train/DrugBank/One drug_ddi",
+        "ddi_2013/DDICorpus/Train/MedLine/11",
+        "ddi_2013/DDICorpus/Test/Test for DDI Extraction task/MedLine/12",
+    )
     content = {name: text.replace('id="p', f'id="{number}.p') for number, name in enumerate(names)}
     nothing = '<document id="d9"><sentence id="s" text="Nothing."/></document>'
     content["ddi_2013/DDICorpus/Test/Test for DDI Extraction task/DrugBank/x"] = nothing
@@ -276,7 +327,9 @@ def test_ddi_pairs_are_masked_by_the_declared_rule(tmp_path):
     texts = {d.id: (d.text, d.labels) for d in ddi_documents(tmp_path)}
     assert texts["0.p0"] == ("@DRUG$ and @DRUG$ or warfarin raise the risk.", ("effect",))
     assert texts["0.p1"] == ("Aspirin and @DRUG-DRUG$ or warfarin raise the risk.", ("false",))
-    assert texts["0.p2"] == ("@DRUG$ and oral @DRUG$ or warfarin raise the risk.", ("int",)), "true without a type"
+    assert texts["0.p2"] == ("@DRUG$ and oral @DRUG$ or warfarin raise the risk.", ("int",)), (
+        "true without a type"
+    )
     assert {d.group for d in ddi_documents(tmp_path)} == {"One drug_ddi", "11", "12"}
     left = ddi_documents(tmp_path, "source.reader.untyped=null")
     assert "0.p2" not in {d.id for d in left}
@@ -315,13 +368,18 @@ def test_deft_2020_opens_as_it_is_laid_out(tmp_path):
         rows = []
         for i in range(-1, size):
             targets = "".join(f'<cible num="{k}">Choix {k} de {i}</cible>' for k in (1, 2, 3))
-            rows.append(f'<ensemble id="{i}" cible="{1 + i % 3}"><source>Phrase {i}</source>{targets}</ensemble>')
+            rows.append(
+                f'<ensemble id="{i}" cible="{1 + i % 3}"><source>Phrase '
+                f"{i}</source>{targets}</ensemble>"
+            )
         xml = f"<?xml version='1.0' encoding='utf-8'?><corpus>{''.join(rows)}</corpus>"
         (tmp_path / "deft2020" / f"t2-{name}.xml").write_text(xml, encoding="utf-8")
     data = load_data(load_task("deft2020_t2"), tmp_path)
     assert (len(data.train), len(data.validation), len(data.test)) == (460, 112, 530)
     first = data.test[1]
-    assert [first.text[a:b] for a, b in first.pieces] == [f"({k}) Choix {k} de 1" for k in (1, 2, 3)]
+    assert [first.text[a:b] for a, b in first.pieces] == [
+        f"({k}) Choix {k} de 1" for k in (1, 2, 3)
+    ]
     assert first.labels == ("2",)
 
 
@@ -331,9 +389,17 @@ def test_cuts_must_rise(tmp_path):
 
 
 def test_mantra_reads_the_same_units_from_both_forms(tmp_path):
-    """Two concepts on one span, a mention in two pieces, one that shares a token with an earlier one, a broken note."""
+    """Two concepts on one span, a mention in two pieces, one that shares a token with an earlier
+    one, a broken note.
+    """
     text = "douleur du genou, gauche et droit"
-    mentions = [("0 16", "DISO"), ("0 16", "DISO"), ("11 16;18 24", "ANAT"), ("18 33", "PHYS"), ("25 27", "")]
+    mentions = [
+        ("0 16", "DISO"),
+        ("0 16", "DISO"),
+        ("11 16;18 24", "ANAT"),
+        ("18 33", "PHYS"),
+        ("25 27", ""),
+    ]
     xml, parts = [], ("Mantra-GSC/French/EMEA_ec22-cui-best_man", "mantra_gsc")
     folder = tmp_path / "brat" / "mantra_gsc" / parts[0]
     folder.mkdir(parents=True)
@@ -343,13 +409,20 @@ def test_mantra_reads_the_same_units_from_both_forms(tmp_path):
         for n, (place, group) in enumerate(mentions):
             pieces = [tuple(map(int, piece.split())) for piece in place.split(";")]
             surface = " ".join(text[a:b] for a, b in pieces)
-            rows.append(f"T{n}\tC000{n} {place}\t{surface}\n#{n}\tAnnotatorNotes T{n}\t['C000{n}', 'x', '{group}']\n")
-            offsets, sizes = (";".join(str(v) for v in vs) for vs in zip(*[(a, b - a) for a, b in pieces], strict=True))
+            rows.append(
+                f"T{n}\tC000{n} {place}\t{surface}\n#{n}\tAnnotatorNotes T{n}\t['C000{n}', 'x', "
+                f"'{group}']\n"
+            )
+            offsets, sizes = (
+                ";".join(str(v) for v in vs)
+                for vs in zip(*[(a, b - a) for a, b in pieces], strict=True)
+            )
             entities += [f'<e offset="{offsets}" len="{sizes}" grp="{group}"/>'] if group else []
         (folder / f"u{unit}.txt").write_text(f"{text} {unit}\n", encoding="utf-8")
         (folder / f"u{unit}.ann").write_text("".join(rows), encoding="utf-8")
         xml.append(
-            f'<document id="u{unit}"><unit id="u{unit}"><text>{text} {unit}</text>{"".join(entities)}</unit></document>'
+            f'<document id="u{unit}"><unit id="u{unit}"><text>{text} '
+            f"{unit}</text>{''.join(entities)}</unit></document>"
         )
     whole = f"<Corpus>{''.join(xml)}</Corpus>"
     (tmp_path / "xml" / "mantra_gsc" / "EMEA_GSC_fr_man.xml").write_text(whole, encoding="utf-8")

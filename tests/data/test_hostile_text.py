@@ -1,7 +1,9 @@
-"""Every reader before line ends, byte order marks, other encodings, control and bidirectional characters.
+"""Every reader before line ends, byte order marks, other encodings, control and bidirectional
+characters.
 
-Each file is read with the same labels and mentions, or refused by file and line; `tests/helpers/layouts.py` writes the
-same sentences in the layout of each format. No message quotes data under an agreement.
+Each file is read with the same labels and mentions, or refused by file and line;
+`tests/helpers/layouts.py` writes the same sentences in the layout of each format. No message quotes
+data under an agreement.
 """
 
 import random
@@ -23,24 +25,46 @@ from tests.helpers.layouts import LAYOUTS, SPLITS, Row, rows
 from tests.helpers.spec_make import AGREEMENT
 
 GENERATED = {"needle", "synthetic"}
-TEXT = ["brat", "chemprot", "csv_join", "iob", "json", "mention_table", "pubtator", "records", "tsv", "xmi"]
+TEXT = [
+    "brat",
+    "chemprot",
+    "csv_join",
+    "iob",
+    "json",
+    "mention_table",
+    "pubtator",
+    "records",
+    "tsv",
+    "xmi",
+]
 """One for each way to read a file; what stands under an agreement is damaged in every format."""
 LINE_ENDS_ARE_TEXT = {"brat", "brat_codes", "mention_table", "csv_join"}
-"""Texts stand in files of their own, or in quotes: CRLF is two characters of the text, which offsets count."""
+"""Texts stand in files of their own, or in quotes: CRLF is two characters of the text, which
+offsets count.
+"""
 REPLACES = {"records", "brat_codes", "mention_table"}
 """`encoding_errors: replace` by default: a byte that is not UTF-8 becomes U+FFFD."""
 
 
 def document_of(row: Row, format: str, documents: list[Any]) -> Any:
-    """The document that was made of the row; by its id, which follows the order where the file has none."""
+    """The document that was made of the row; by its id, which follows the order where the file has
+    none.
+    """
     number = int(row.id[:4]) - 1000
-    name = {"deft2020": f"{row.split}-{1 + number // 3}", "records": f"{number}-1"}.get(format, row.id)
-    (found,) = [d for d in documents if d.id == name or re.split(r"[/_.|-]", d.group, maxsplit=1)[0] == name]
+    name = {"deft2020": f"{row.split}-{1 + number // 3}", "records": f"{number}-1"}.get(
+        format, row.id
+    )
+    (found,) = [
+        d for d in documents if d.id == name or re.split(r"[/_.|-]", d.group, maxsplit=1)[0] == name
+    ]
     return found
 
 
-def read(format: str, folder: Path, content: list[Row], change: Callable[[bytes], bytes] | None = None) -> list[Any]:
-    """The documents after every file was changed; the rows' labels and mentions are what is read."""
+def read(
+    format: str, folder: Path, content: list[Row], change: Callable[[bytes], bytes] | None = None
+) -> list[Any]:
+    """The documents after every file was changed; the rows' labels and mentions are what is
+    read."""
     layout = LAYOUTS[format]
     (folder / "corpus").mkdir()
     layout.write(folder / "corpus", content)
@@ -81,14 +105,19 @@ def test_line_ends_and_a_byte_order_mark_change_no_example(format, change, tmp_p
     mark = change == "byte order mark"
     before = read(format, tmp_path / "plain", rows())
     after = read(
-        format, tmp_path / "changed", rows(), lambda b: b"\xef\xbb\xbf" + b if mark else b.replace(b"\n", b"\r\n")
+        format,
+        tmp_path / "changed",
+        rows(),
+        lambda b: b"\xef\xbb\xbf" + b if mark else b.replace(b"\n", b"\r\n"),
     )
     whole(format, after, rows())
     assert [(d.id, d.group, d.labels, d.spans, d.tags, d.query) for d in after] == [
         (d.id, d.group, d.labels, d.spans, d.tags, d.query) for d in before
     ]
     kept = format in LINE_ENDS_ARE_TEXT and not mark
-    assert [d.text for d in after] == [d.text.replace("\n", "\r\n") if kept else d.text for d in before]
+    assert [d.text for d in after] == [
+        d.text.replace("\n", "\r\n") if kept else d.text for d in before
+    ]
 
 
 BYTES = {"NUL": b"\0", "no UTF-8": b"\xff", "half of a surrogate pair": b"\xed\xa0\x80"}
@@ -144,23 +173,44 @@ def test_other_signs_in_texts_labels_and_ids_stay_as_they_are(format, mark, labe
 ESCAPED = ["choices", "json", "json_spans", "json_tokens", "scored_pairs"]
 
 
-@pytest.mark.parametrize(("escape", "what"), [(b"\\ud83d", "half of a surrogate"), (b"\\u0000", "a NUL character")])
+@pytest.mark.parametrize(
+    ("escape", "what"), [(b"\\ud83d", "half of a surrogate"), (b"\\u0000", "a NUL character")]
+)
 @pytest.mark.parametrize("format", ESCAPED)
 def test_an_escape_that_is_no_text_is_refused(format, escape, what, tmp_path):
     with pytest.raises(DataFormatError, match=what) as caught:
-        read(format, tmp_path, rows(), lambda content: content.replace(b"brings", b"br" + escape + b"ings"))
+        read(
+            format,
+            tmp_path,
+            rows(),
+            lambda content: content.replace(b"brings", b"br" + escape + b"ings"),
+        )
     assert (caught.value.file or "").startswith(str(tmp_path / "corpus"))
     assert caught.value.line is not None
 
 
 @pytest.mark.parametrize("format", ESCAPED)
-@pytest.mark.parametrize("content", [b"[" * 200_000, b'{"a":' * 200_000, b'[{"a": %s}]' % (b"9" * 5000)])
+@pytest.mark.parametrize(
+    "content", [b"[" * 200_000, b'{"a":' * 200_000, b'[{"a": %s}]' % (b"9" * 5000)]
+)
 def test_json_beyond_the_decoder_is_refused(format, content, tmp_path):
-    with pytest.raises(DataFormatError, match=r"nested too deeply|thousands of digits|not a list|is not an object"):
+    with pytest.raises(
+        DataFormatError, match=r"nested too deeply|thousands of digits|not a list|is not an object"
+    ):
         read(format, tmp_path, rows(), lambda _: content)
 
 
-PLACES = ["brat", "brat_codes", "chemprot", "ddi", "json_spans", "mantra", "projected", "pubtator", "xmi"]
+PLACES = [
+    "brat",
+    "brat_codes",
+    "chemprot",
+    "ddi",
+    "json_spans",
+    "mantra",
+    "projected",
+    "pubtator",
+    "xmi",
+]
 
 
 @pytest.mark.parametrize("digits", [b"99999999999999", b"9" * 5000])
@@ -190,7 +240,9 @@ DAMAGE: dict[str, Callable[[bytes, random.Random], bytes]] = {
     "without first line": lambda content, rng: content.partition(b"\n")[2],
     "other separator": lambda content, rng: content.replace(b"\t", b" ").replace(b",", b";"),
     "cut": lambda content, rng: content[: rng.randrange(len(content))],
-    "fields renamed": lambda content, rng: content.replace(b"id", WORD.encode()).replace(b"text", WORD.encode()),
+    "fields renamed": lambda content, rng: content.replace(b"id", WORD.encode()).replace(
+        b"text", WORD.encode()
+    ),
     "label unknown": lambda content, rng: content.replace(b"Sign", WORD.encode()),
     "shifted": lambda content, rng: content.replace(WORD.encode(), WORD.encode() + b"xx", 1),
     "twice": lambda content, rng: content + content,
@@ -203,7 +255,9 @@ def test_no_message_quotes_data_under_an_agreement(format, tmp_path):
     (tmp_path / "corpus").mkdir()
     layout.write(tmp_path / "corpus", rows(WORD, ids=WORD if layout.named else ""))
     path = layout.task(format, tmp_path).path
-    path.write_text(path.read_text().replace("access: open\n", f"access: {AGREEMENT}\n"), encoding="utf-8")
+    path.write_text(
+        path.read_text().replace("access: open\n", f"access: {AGREEMENT}\n"), encoding="utf-8"
+    )
     task = load_task(path)
     load_data(task, tmp_path)
     files = sorted(p for p in (tmp_path / "corpus").rglob("*") if p.is_file())

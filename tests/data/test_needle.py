@@ -1,4 +1,6 @@
-"""The needle generator: same seed same bytes, balance, nothing shared by two splits, no answer in the form."""
+"""The needle generator: same seed same bytes, balance, nothing shared by two splits, no answer in
+the form.
+"""
 
 import json
 import re
@@ -47,7 +49,8 @@ def test_the_same_seed_gives_the_same_bytes_everywhere(make):
     # Written down once: another machine, system or Python must come to the same examples.
     assert one.hash == "ace501b979dde96420af7be90b9367aea086c81fa60635dedee610e89207cba0"
     assert (
-        load_data(make(language="en"), None).hash == "dd2251722e2e63fc85049fbeedb069233152883e450818ede33fd28780c3e4ce"
+        load_data(make(language="en"), None).hash
+        == "dd2251722e2e63fc85049fbeedb069233152883e450818ede33fd28780c3e4ce"
     )
     assert load_data(make(SMALL + ", seed: 43"), None).hash != one.hash
 
@@ -56,7 +59,10 @@ def test_every_cell_is_filled_alike_and_labels_are_balanced(make):
     data = load_data(make(), None)
     for name, filled, per_cell in (("train", 48, 4), ("validation", 24, 2), ("test", 48, 2)):
         split = data.documents[name]
-        assert Counter(d.labels[0] for d in split) == {PRESENT: len(split) // 2, ABSENT: len(split) // 2}
+        assert Counter(d.labels[0] for d in split) == {
+            PRESENT: len(split) // 2,
+            ABSENT: len(split) // 2,
+        }
         cells = Counter(cell(d) for d in split)
         assert (len(cells), set(cells.values())) == (filled, {per_cell})
         for part in range(3):
@@ -99,12 +105,16 @@ def slots_changed(document: Document, language: str) -> int:
     def values(sentence: str) -> list[str]:
         pattern = re.escape(text)
         for name, lexicon in slots.items():
-            pattern = pattern.replace(re.escape("{" + name + "}"), "(" + "|".join(map(re.escape, lexicon)) + ")")
+            pattern = pattern.replace(
+                re.escape("{" + name + "}"), "(" + "|".join(map(re.escape, lexicon)) + ")"
+            )
         match = re.fullmatch(pattern, sentence)
         assert match is not None, sentence
         return list(match.groups())
 
-    return sum(a != b for a, b in zip(values(document.query), values(document.plan.needle), strict=True))
+    return sum(
+        a != b for a, b in zip(values(document.query), values(document.plan.needle), strict=True)
+    )
 
 
 @pytest.mark.parametrize("language", ["fr", "en"])
@@ -126,8 +136,12 @@ def test_haystacks_from_a_folder_of_text_and_json(make, tmp_path):
     folder = tmp_path / "data" / "texts"
     folder.mkdir(parents=True)
     for i in range(40):
-        text = f"Compte rendu {i}. " + " ".join(f"Phrase {i} {j} de la note du jour." for j in range(40))
-        name, content = (f"n{i}.txt", text) if i % 2 else (f"n{i}.json", json.dumps({"text": text, "id": i}))
+        text = f"Compte rendu {i}. " + " ".join(
+            f"Phrase {i} {j} de la note du jour." for j in range(40)
+        )
+        name, content = (
+            (f"n{i}.txt", text) if i % 2 else (f"n{i}.json", json.dumps({"text": text, "id": i}))
+        )
         (folder / name).write_text(content, encoding="utf-8")
     (folder / "copy.txt").write_bytes((folder / "n1.txt").read_bytes())
     options = "haystack: files, lengths: [128], examples: {train: 48, validation: 16, test: 32}"
@@ -143,9 +157,14 @@ def test_haystacks_from_a_folder_of_text_and_json(make, tmp_path):
 
 def test_too_little_text_and_too_many_examples_are_said(make):
     with pytest.raises(DataFormatError, match="shorter than 8192 words"):
-        load_data(make("lengths: [8192], notes: 60, examples: {train: 4, validation: 4, test: 4}"), None)
+        load_data(
+            make("lengths: [8192], notes: 60, examples: {train: 4, validation: 4, test: 4}"), None
+        )
     with pytest.raises(DataFormatError, match="no unused facts"):
-        load_data(make("lengths: [128], notes: 60, examples: {train: 20000, validation: 4, test: 4}"), None)
+        load_data(
+            make("lengths: [128], notes: 60, examples: {train: 20000, validation: 4, test: 4}"),
+            None,
+        )
     with pytest.raises(DataFormatError, match="no fact templates for language 'de'"):
         load_data(make(language="de"), None)
     with pytest.raises(SpecError, match="lengths must rise"):
@@ -154,7 +173,9 @@ def test_too_little_text_and_too_many_examples_are_said(make):
 
 @pytest.mark.parametrize("limit", [1, 2, 25, 64, 191, 192, 1000])
 def test_a_limit_keeps_pairs_whole(make, limit):
-    """Half pairs would let a model that always says the same leave 50%, and facts stand for their answer."""
+    """Half pairs would let a model that always says the same leave 50%, and facts stand for their
+    answer.
+    """
     task = make()
     few = load_data(task, None, limit=limit)
     for split, size in (("train", 192), ("validation", 48), ("test", 96)):
@@ -162,7 +183,10 @@ def test_a_limit_keeps_pairs_whole(make, limit):
         assert set(sides.values()) == {2}
         wanted = round(size * min(1, limit / 192))
         assert len(few.documents[split]) == max(2, wanted - wanted % 2)
-        assert Counter(d.labels for d in few.documents[split]) == {(PRESENT,): len(sides), (ABSENT,): len(sides)}
+        assert Counter(d.labels for d in few.documents[split]) == {
+            (PRESENT,): len(sides),
+            (ABSENT,): len(sides),
+        }
     assert few.hash == load_data(task, None).hash
     assert set(load_data(task, None, limit=max(1, limit // 2)).train) <= set(few.train)
     half = subset(few.train, 0.5)

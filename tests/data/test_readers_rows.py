@@ -1,4 +1,6 @@
-"""Sentence-label pairs, delimited rows, parquet tables, generated sentences; a null is refused and is never 'None'."""
+"""Sentence-label pairs, delimited rows, parquet tables, generated sentences; a null is refused and
+is never 'None'.
+"""
 
 import json
 from pathlib import Path
@@ -11,7 +13,10 @@ from tests.helpers.reading import Parsed, documents_of, parquet
 
 
 def test_paired_quirks(make_task, fixtures):
-    labels = '["enabling replicative immortality", "sustaining proliferative signaling", "inducing angiogenesis"]'
+    labels = (
+        '["enabling replicative immortality", "sustaining proliferative signaling", '
+        '"inducing angiogenesis"]'
+    )
     task = make_task(
         type="multi_label",
         folder="paired",
@@ -20,8 +25,16 @@ def test_paired_quirks(make_task, fixtures):
         reader="{format: paired}",
     )
     found = documents_of(task, fixtures)
-    assert [(d.id, d.group) for d in found] == [("11_0", "11"), ("11_1", "11"), ("11_2", "11"), ("12_0", "12")]
-    assert found[0].labels == ("enabling replicative immortality", "sustaining proliferative signaling")
+    assert [(d.id, d.group) for d in found] == [
+        ("11_0", "11"),
+        ("11_1", "11"),
+        ("11_2", "11"),
+        ("12_0", "12"),
+    ]
+    assert found[0].labels == (
+        "enabling replicative immortality",
+        "sustaining proliferative signaling",
+    )
     assert found[1].labels == ("inducing angiogenesis",)
     assert found[2].labels == found[3].labels == ()
     assert found[3].text == "Naïve cells died ."
@@ -64,7 +77,8 @@ def test_csv_quotes_line_numbers_and_label_map(make_task, fixtures):
         files="{all: quoted.csv}",
         labels="[positive, negative]",
         splits="{ratios: [0.4, 0.3, 0.3], seed: 1, method: datasets}",
-        reader="{format: tsv, separator: comma, columns: {id: key, text: note, label: class, group: who},"
+        reader="{format: tsv, separator: comma, columns: {id: key, text: note, label: class, "
+        "group: who},"
         ' label_map: {"yes": positive, "no": negative}}',
     )
     found = documents_of(task, fixtures)
@@ -83,11 +97,16 @@ def test_parquet_text_view(parsed):
         {"document_id": "11_1", "text": "second", "labels": ["a", "b", "a"]},
     ]
     reader = (
-        "{format: parquet, columns: {id: document_id, group: document_id, text: text, labels: labels},"
+        "{format: parquet, columns: {id: document_id, group: document_id, text: text, labels: "
+        "labels},"
         " group_pattern: before_underscore, label_map: {none: null}}"
     )
     first, second = parsed(
-        reader, "{all: x.parquet}", {"x.parquet": parquet(rows)}, type="multi_label", labels="[a, b]"
+        reader,
+        "{all: x.parquet}",
+        {"x.parquet": parquet(rows)},
+        type="multi_label",
+        labels="[a, b]",
     )
     assert (first.id, first.group, first.text, first.labels) == ("11_0", "11", "first", ())
     assert second.labels == ("a", "b")
@@ -95,7 +114,10 @@ def test_parquet_text_view(parsed):
 
 def test_parquet_token_view_with_class_numbers(parsed):
     content = {"x.parquet": parquet([{"tokens": ["no", "hay", "fever"], "ner_tags": [0, 1, 2]}])}
-    reader = "{format: parquet, columns: {tokens: tokens, tags: ner_tags}, names: [O, B-Disease, I-Disease]}"
+    reader = (
+        "{format: parquet, columns: {tokens: tokens, tags: ner_tags}, names: [O, B-Disease, "
+        "I-Disease]}"
+    )
     spec = {"type": "token_ner", "labels": "[Disease]"}
     (only,) = parsed(reader, "{all: x.parquet}", content, **spec)
     assert only.spans == (Span(3, 12, "Disease"),)
@@ -107,11 +129,17 @@ def test_a_split_of_several_files_numbers_on(read, tmp_path):
     for split in ("train", "validation", "test"):
         (tmp_path / "many" / split).mkdir(parents=True)
         for name in ("one", "two"):
-            (tmp_path / "many" / split / f"{name}.tsv").write_text("t\tl\tp\none\ta\tx\ntwo\tb\tx\n", encoding="utf-8")
+            (tmp_path / "many" / split / f"{name}.tsv").write_text(
+                "t\tl\tp\none\ta\tx\ntwo\tb\tx\n", encoding="utf-8"
+            )
     files = "{train: train/*.tsv, validation: validation/*.tsv, test: test/*.tsv}"
     reader = "{format: tsv, columns: {text: t, label: l, group: p}}"
-    data = read(tmp_path, folder="many", type="single_label", labels="[a, b]", files=files, reader=reader)
-    assert [(d.id, d.group, d.labels[0]) for d in data.test] == [(f"test-{i + 1}", "x", "abab"[i]) for i in range(4)]
+    data = read(
+        tmp_path, folder="many", type="single_label", labels="[a, b]", files=files, reader=reader
+    )
+    assert [(d.id, d.group, d.labels[0]) for d in data.test] == [
+        (f"test-{i + 1}", "x", "abab"[i]) for i in range(4)
+    ]
 
 
 def test_a_column_that_stands_twice_is_refused_by_name_and_read_by_number(parsed):
@@ -120,7 +148,9 @@ def test_a_column_that_stands_twice_is_refused_by_name_and_read_by_number(parsed
             f"{{format: tsv, columns: {{text: {text}, label: label}}}}",
             "text\ttext\tlabel\none\tuno\ta\n",
         )
-        return parsed(reader, "{all: all.tsv}", {"all.tsv": content}, type="single_label", labels="[a, b]")
+        return parsed(
+            reader, "{all: all.tsv}", {"all.tsv": content}, type="single_label", labels="[a, b]"
+        )
 
     with pytest.raises(DataFormatError, match="the header has column 'text' 2 times") as caught:
         read("text")
@@ -135,7 +165,9 @@ LABELLED = {"key": "k", "who": "p", "text": "a text", "label": ["a"]}
 TAGGED = {"tokens": ["no", "fever"], "tags": ["O", "B-a"]}
 
 
-def refusal(parsed: Parsed, file: str, content: str | bytes, reader: str, type: str = "multi_label") -> DataFormatError:
+def refusal(
+    parsed: Parsed, file: str, content: str | bytes, reader: str, type: str = "multi_label"
+) -> DataFormatError:
     """The error of reading a file with this content."""
     with pytest.raises(DataFormatError) as caught:
         parsed(reader, f"{{all: {file}}}", {file: content}, type=type, labels='[a, b, "None", nan]')
@@ -155,7 +187,10 @@ def refusal(parsed: Parsed, file: str, content: str | bytes, reader: str, type: 
     ],
 )
 def test_a_null_of_a_table(reader, row, words, parsed):
-    whole = [(LABELLED if reader == TEXTS else TAGGED) | ({"key": f"k{i}"} if reader == TEXTS else {}) for i in (1, 2)]
+    whole = [
+        (LABELLED if reader == TEXTS else TAGGED) | ({"key": f"k{i}"} if reader == TEXTS else {})
+        for i in (1, 2)
+    ]
     kind = "multi_label" if reader == TEXTS else "token_ner"
     error = refusal(parsed, "x.parquet", parquet([*whole, row]), reader, kind)
     assert (error.what, error.line) == (words, 3)

@@ -1,4 +1,5 @@
-"""Standoff formats: offsets, nesting, discontinuous mentions, units, tokens, and what is refused."""
+"""Standoff formats: offsets, nesting, discontinuous mentions, units, tokens, and what is
+refused."""
 
 import pytest
 from pydantic import ValidationError
@@ -22,7 +23,9 @@ ANN = (
 )
 
 
-def brat(parsed: Parsed, text: str, ann: str | None, options: str = "", **more: str) -> list[Document]:
+def brat(
+    parsed: Parsed, text: str, ann: str | None, options: str = "", **more: str
+) -> list[Document]:
     """Of one text, `a`; its .ann is written anew, or not at all."""
     content: dict[str, str | bytes] = {"a.txt": text} | ({} if ann is None else {"a.ann": ann})
     spec = {"labels": "[ANAT, DISO, PHYS]"} | more
@@ -38,7 +41,12 @@ def test_whole_documents_nested_and_discontinuous(parsed):
     assert d.id == d.group == "a"
     assert d.text == TEXT
     knees = [("genou\r\ngauche", "ANAT"), ("genou\r\ngauche et droit", "ANAT")]
-    assert surfaces(d) == [("Douleur du genou\r\ngauche", "DISO"), *knees, ("fièvre", "DISO"), ("fièvre", "PHYS")]
+    assert surfaces(d) == [
+        ("Douleur du genou\r\ngauche", "DISO"),
+        *knees,
+        ("fièvre", "DISO"),
+        ("fièvre", "PHYS"),
+    ]
     (dropped,) = brat(parsed, TEXT, ANN, ", discontinuous: drop")
     assert len(dropped.spans) == 4
     (first,) = brat(parsed, TEXT, ANN, ", discontinuous: first")
@@ -56,22 +64,36 @@ def test_lines_as_units(parsed):
 
 
 def test_mentions_at_the_very_ends_of_a_unit_belong_to_it(parsed):
-    """Lines `fièvre`, `la toux` (with blanks around), and a mention that crosses from one to the other."""
+    """Lines `fièvre`, `la toux` (with blanks around), and a mention that crosses from one to the
+    other.
+    """
     text = "fièvre\n  la toux \n"
-    ann = "T9\tDISO 0 6\tfièvre\nT2\tDISO 9 16\tla toux\nT3\tANAT 12 16\ttoux\nT4\tPHYS 0 11\tfièvre la\n"
+    ann = (
+        "T9\tDISO 0 6\tfièvre\nT2\tDISO 9 16\tla toux\nT3\tANAT 12 16\ttoux\nT4\tPHYS 0 "
+        "11\tfièvre la\n"
+    )
     first, second = brat(parsed, text, ann, ", segment: line, group: unit", unit="line")
     assert [(first.group, *s) for s in first.spans] == [("a:1", 0, 6, "DISO")]
-    assert [(second.group, *s) for s in second.spans] == [("a:2", 0, 7, "DISO"), ("a:2", 3, 7, "ANAT")]
+    assert [(second.group, *s) for s in second.spans] == [
+        ("a:2", 0, 7, "DISO"),
+        ("a:2", 3, 7, "ANAT"),
+    ]
     # The same places as annotated units, in the order of the lines of the .ann.
     options = ", segment: annotation, segment_type: SECTION"
     one, two = brat(parsed, text, ann.replace("DISO", "SECTION"), options, unit="line")
-    assert [(d.id, d.group, d.text) for d in (one, two)] == [("a:T9", "a", "fièvre"), ("a:T2", "a", "la toux")]
+    assert [(d.id, d.group, d.text) for d in (one, two)] == [
+        ("a:T9", "a", "fièvre"),
+        ("a:T2", "a", "la toux"),
+    ]
     assert (surfaces(one), surfaces(two)) == ([], [("toux", "ANAT")])
     # The mention that a unit's border cuts is counted where it begins.
     assert (one.unexpressed, two.unexpressed) == (("PHYS",), ())
     assert (first.unexpressed, second.unexpressed) == (("PHYS",), ())
     lines = ann.replace("DISO", "SECTION").splitlines(keepends=True)
-    assert [d.id for d in brat(parsed, text, "".join(reversed(lines)), options, unit="line")] == ["a:T2", "a:T9"]
+    assert [d.id for d in brat(parsed, text, "".join(reversed(lines)), options, unit="line")] == [
+        "a:T2",
+        "a:T9",
+    ]
 
 
 def test_types_are_mapped_dropped_or_refused(parsed):
@@ -103,14 +125,23 @@ def test_damaged_annotations_are_refused(ann, words, parsed):
 
 def test_tokens_and_overlap_policies(parsed):
     text = "drinks alcohol, daily now"
-    ann = "T1\tDISO 0 21\tdrinks alcohol, daily\nT2\tANAT 7 14\talcohol\nT3\tPHYS 16 25\tdaily now\n"
+    ann = (
+        "T1\tDISO 0 21\tdrinks alcohol, daily\nT2\tANAT 7 14\talcohol\nT3\tPHYS 16 25\tdaily now\n"
+    )
     spec = {"type": "token_ner"}
-    (last,) = brat(parsed, text, ann, ", tokens: whitespace, overlap: last, decode: lenient", **spec)
+    (last,) = brat(
+        parsed, text, ann, ", tokens: whitespace, overlap: last, decode: lenient", **spec
+    )
     assert last.tags == ("B-DISO", "I-DISO", "B-PHYS", "I-PHYS")
     assert last.unexpressed == ("ANAT",)  # `alcohol` is no whole token beside its comma
     (words,) = brat(parsed, text, ann, ", tokens: words, overlap: last, decode: lenient", **spec)
     assert words.tags == ("B-DISO", "B-ANAT", "I-DISO", "B-PHYS", "I-PHYS")
-    assert surfaces(words) == [("drinks", "DISO"), ("alcohol", "ANAT"), (",", "DISO"), ("daily now", "PHYS")]
+    assert surfaces(words) == [
+        ("drinks", "DISO"),
+        ("alcohol", "ANAT"),
+        (",", "DISO"),
+        ("daily now", "PHYS"),
+    ]
     (longest,) = brat(parsed, text, ann, ", tokens: words, overlap: longest", **spec)
     assert surfaces(longest) == [("drinks alcohol, daily", "DISO")]
     assert (words.unexpressed, longest.unexpressed) == ((), ("ANAT", "PHYS"))
@@ -125,7 +156,8 @@ def test_segment_type_goes_with_annotation_segments(parsed):
 
 PUBTATOR = (
     "\n101|t|Copper toxicosis in dogs\n101|a|A disorder of copper.\n"
-    "101\t0\t16\tCopper toxicosis\tModifier\tD1\n101\t27\t35\tdisorder  \tDiseaseClass\tD2\tpart|whole\n"
+    "101\t0\t16\tCopper toxicosis\tModifier\tD1\n101\t27\t35\tdisorder  "
+    "\tDiseaseClass\tD2\tpart|whole\n"
     "101\tCID\tD1\tD2\n\n102|t|Nothing\n102|a|\n\n"
 )
 
@@ -167,7 +199,9 @@ def projected(parsed: Parsed, iob: str, take: str) -> list[Document]:
     for split in ("train", "devel", "test"):
         content |= {f"{split}.tsv": iob, f"{split}.txt": texts}
     files = "{{train: train.{0}, validation: devel.{0}, test: test.{0}}}"
-    source = f"{files.format('tsv')}\n  original:\n    folder: data\n    files: {files.format('txt')}"
+    source = (
+        f"{files.format('tsv')}\n  original:\n    folder: data\n    files: {files.format('txt')}"
+    )
     labels = "[Modifier, DiseaseClass]" if take == "ids_and_types" else "[Disease]"
     reader = f"{{format: projected, original: pubtator, take: {take}}}"
     spec = {"type": "token_ner", "splits": "official"}
@@ -182,7 +216,11 @@ IOB = (
 
 def test_projection_gives_ids_and_types(parsed):
     found = projected(parsed, IOB, "ids_and_types")
-    assert [(d.id, d.group) for d in found] == [("102/1", "102"), ("101/1", "101"), ("101/2", "101")]
+    assert [(d.id, d.group) for d in found] == [
+        ("102/1", "102"),
+        ("101/1", "101"),
+        ("101/2", "101"),
+    ]
     assert found[1].tags == ("B-Modifier", "I-Modifier", "O", "O")
     assert surfaces(found[2]) == [("dis order", "DiseaseClass")]
     ids = projected(parsed, IOB, "ids")
@@ -205,7 +243,8 @@ def test_projection_refuses_what_does_not_agree(old, new, words, parsed):
 
 def test_xmi_offsets_are_utf16(parsed):
     xml = (
-        '<xmi:XMI xmlns:xmi="http://x" xmlns:cas="http://c" xmlns:custom="http://u" xmlns:t="http://t">'
+        '<xmi:XMI xmlns:xmi="http://x" xmlns:cas="http://c" xmlns:custom="http://u" '
+        'xmlns:t="http://t">'
         '<cas:Sofa sofaString="\U0001f600 toux.&#10;Rien."/>'
         '<t:Sentence begin="9" end="14"/><t:Sentence begin="0" end="8"/>'
         '<custom:CLINENTITY begin="3" end="7"/><custom:EVENT begin="3" end="7"/></xmi:XMI>'
@@ -223,16 +262,31 @@ def test_xmi_offsets_are_utf16(parsed):
 def test_a_broken_line_of_json_is_named(parsed):
     reader = "{format: json, layout: lines, text: text, label: label}"
     one = '{"text": "a", "label": "a"}'
-    for line, words in (('{"text": "b"', "not valid JSON"), ('{"text": "a", "labels": "a"}', "no field 'label'")):
+    for line, words in (
+        ('{"text": "b"', "not valid JSON"),
+        ('{"text": "a", "labels": "a"}', "no field 'label'"),
+    ):
         with pytest.raises(DataFormatError, match=words) as caught:
-            parsed(reader, "{all: x.jsonl}", {"x.jsonl": f"{one}\n{line}\n"}, type="single_label", labels="[a, b]")
+            parsed(
+                reader,
+                "{all: x.jsonl}",
+                {"x.jsonl": f"{one}\n{line}\n"},
+                type="single_label",
+                labels="[a, b]",
+            )
         assert caught.value.line == 2
 
 
 def test_codes_of_mentions_and_where_they_end(parsed):
-    reader, files, spec = "{format: brat_codes, note: ICD}", "{all: a.b.txt}", {"labels": "[M10, M11]"}
+    reader, files, spec = (
+        "{format: brat_codes, note: ICD}",
+        "{all: a.b.txt}",
+        {"labels": "[M10, M11]"},
+    )
     ann = "T1\tD 0 4\tgout\n#1\tICD T1\tM10\n"
-    (document,) = parsed(reader, files, {"a.b.txt": "gout today", "a.b.ann": ann}, type="multi_label", **spec)
+    (document,) = parsed(
+        reader, files, {"a.b.txt": "gout today", "a.b.ann": ann}, type="multi_label", **spec
+    )
     assert (document.id, document.labels, document.evidence) == ("a.b", ("M10",), (("M10", 4),))
     with pytest.raises(DataFormatError, match="leave the text"):
         parsed(reader, files, {"a.b.ann": ann.replace("0 4", "90 94")}, type="multi_label", **spec)

@@ -1,4 +1,6 @@
-"""Token files and JSON: schemes, separators, markers, type maps, decoding; mentions by offsets or tags; their order."""
+"""Token files and JSON: schemes, separators, markers, type maps, decoding; mentions by offsets or
+tags; their order.
+"""
 
 import json
 import re
@@ -16,7 +18,9 @@ from tests.helpers.reading import Parsed, documents_of
 Read = Callable[..., TaskData]
 
 
-def iob(read: Read, fixtures: Path, options: str = "", labels: str = "[Disease, Symptom]") -> TaskData:
+def iob(
+    read: Read, fixtures: Path, options: str = "", labels: str = "[Disease, Symptom]"
+) -> TaskData:
     reader = f"{{format: iob{options}}}"
     return read(fixtures, folder="iob", type="token_ner", labels=labels, reader=reader)
 
@@ -26,7 +30,14 @@ def test_text_offsets_tags_and_spans(read, fixtures):
     first, second = data.train
     assert first.text == "Mild asthma and hay fever ."
     assert first.spans == (Span(5, 11, "Disease"), Span(16, 25, "Disease"))
-    assert [first.text[a:b] for a, b in first.tokens] == ["Mild", "asthma", "and", "hay", "fever", "."]
+    assert [first.text[a:b] for a, b in first.tokens] == [
+        "Mild",
+        "asthma",
+        "and",
+        "hay",
+        "fever",
+        ".",
+    ]
     assert first.tags == ("O", "B-Disease", "O", "B-Disease", "I-Disease", "O")
     assert (first.id, first.group, second.id) == ("train-1", "train-1", "train-2")
     assert first.origin.endswith("train.tsv:1")
@@ -43,7 +54,10 @@ def test_no_final_blank_line_and_crlf(read, fixtures):
 
 
 def test_decode_is_the_readers_choice(read, fixtures):
-    spans = {mode: iob(read, fixtures, f", decode: {mode}").test[1].spans for mode in ("strict", "lenient")}
+    spans = {
+        mode: iob(read, fixtures, f", decode: {mode}").test[1].spans
+        for mode in ("strict", "lenient")
+    }
     assert spans == {"strict": (), "lenient": (Span(0, 5, "Disease"),)}
 
 
@@ -57,9 +71,15 @@ def test_type_map_is_many_to_one_and_can_drop(read, make_task, fixtures):
         iob(read, fixtures, ", types: {Symptom: null}", "[Disease]")
 
 
-def _one_file(make_task: Callable[..., LoadedTask], fixtures: Path, name: str, **spec: str) -> list[Document]:
+def _one_file(
+    make_task: Callable[..., LoadedTask], fixtures: Path, name: str, **spec: str
+) -> list[Document]:
     task = make_task(
-        type="token_ner", folder="iob", files=f"{{all: {name}}}", splits="{validation_from_train_tail: 1}", **spec
+        type="token_ner",
+        folder="iob",
+        files=f"{{all: {name}}}",
+        splits="{validation_from_train_tail: 1}",
+        **spec,
     )
     return documents_of(task, fixtures)
 
@@ -72,14 +92,24 @@ def test_iob1_with_docstart_ids_and_extra_columns(make_task, fixtures):
         labels="[Anatomy, Disease]",
         reader="{format: iob, columns: [token, pos, chunk, tag], separator: space, scheme: IOB1}",
     )
-    assert [(d.id, d.group) for d in documents] == [("101/1", "101"), ("101/2", "101"), ("102/1", "102")]
+    assert [(d.id, d.group) for d in documents] == [
+        ("101/1", "101"),
+        ("101/2", "101"),
+        ("102/1", "102"),
+    ]
     assert documents[0].tags == ("B-Anatomy", "B-Disease", "B-Disease")
-    assert [documents[0].text[s.start : s.end] for s in documents[0].spans] == ["Kidney", "stones", "cysts"]
+    assert [documents[0].text[s.start : s.end] for s in documents[0].spans] == [
+        "Kidney",
+        "stones",
+        "cysts",
+    ]
 
 
 @pytest.mark.parametrize("scheme", ["IOB1", "IOB2", "IOBES"])
 def test_neighbours_of_two_types_stay_two_when_the_types_become_one(scheme, make_task, tmp_path):
-    """IOB1 tells the two apart by their types alone; a dropped type between them ends a mention too."""
+    """IOB1 tells the two apart by their types alone; a dropped type between them ends a mention
+    too.
+    """
     tags = {
         "IOB1": "I-dna I-dna I-rna I-other I-dna B-dna O",
         "IOB2": "B-dna I-dna B-rna B-other B-dna B-dna O",
@@ -98,7 +128,10 @@ def test_medline_markers_and_document_unit(make_task, fixtures):
     sentences = _one_file(make_task, fixtures, "medline.iob2", **spec)
     assert [d.id for d in sentences] == ["7001/1", "7001/2", "7002/1"]
     whole = _one_file(make_task, fixtures, "medline.iob2", unit="document", **spec)
-    assert [(d.id, d.text) for d in whole] == [("7001", "IL-2 gene expression"), ("7002", "T cells")]
+    assert [(d.id, d.text) for d in whole] == [
+        ("7001", "IL-2 gene expression"),
+        ("7002", "T cells"),
+    ]
 
 
 def test_words_before_the_first_marker_belong_to_no_document(make_task, tmp_path):
@@ -106,32 +139,45 @@ def test_words_before_the_first_marker_belong_to_no_document(make_task, tmp_path
     (tmp_path / "iob" / "late.tsv").write_text("\nlost\tO\n\n-DOCSTART-\tO\n\nkept\tO\n")
     spec = {"labels": "[D]", "reader": "{format: iob}"}
     assert [d.text for d in _one_file(make_task, tmp_path, "late.tsv", **spec)] == ["lost", "kept"]
-    with pytest.raises(DataFormatError, match=r"late\.tsv:2: has words without a document marker before them"):
+    with pytest.raises(
+        DataFormatError, match=r"late\.tsv:2: has words without a document marker before them"
+    ):
         _one_file(make_task, tmp_path, "late.tsv", unit="document", **spec)
 
 
 def test_docstart_without_an_id(make_task, fixtures):
-    documents = _one_file(make_task, fixtures, "docstart.tsv", labels="[protein]", reader="{format: iob}")
+    documents = _one_file(
+        make_task, fixtures, "docstart.tsv", labels="[protein]", reader="{format: iob}"
+    )
     assert [d.group for d in documents] == ["docstart-document-1", "docstart-document-2"]
 
 
-def json_spans(parsed: Parsed, rows: list[dict[str, Any]], reader: str = "", **spec: str) -> list[Document]:
+def json_spans(
+    parsed: Parsed, rows: list[dict[str, Any]], reader: str = "", **spec: str
+) -> list[Document]:
     lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     files, labels = "{all: all.jsonl}", "[D, S]"
-    return parsed(f"{{format: json_spans{reader}}}", files, {"all.jsonl": lines}, labels=labels, **spec)
+    return parsed(
+        f"{{format: json_spans{reader}}}", files, {"all.jsonl": lines}, labels=labels, **spec
+    )
 
 
 TEXT = " Goutte 🦶 sévère\r\net fièvre."
 
 
 def test_json_with_mentions_as_annotation_tools_write_them(parsed):
-    objects = [{"start": 1, "end": 16, "label": "D"}, {"start": 1, "end": 7, "label": "D", "text": "Goutte"},
-               {"start": 21, "end": 27, "label": "S", "text": "fièvre"}]  # fmt: skip
+    objects = [
+        {"start": 1, "end": 16, "label": "D"},
+        {"start": 1, "end": 7, "label": "D", "text": "Goutte"},
+        {"start": 21, "end": 27, "label": "S", "text": "fièvre"},
+    ]
     (document,) = json_spans(parsed, [{"text": TEXT, "spans": objects}])
     assert document.text == TEXT, "offsets count from the very start"
     assert [(TEXT[a:b], label) for a, b, label in document.spans] == [
-        ("Goutte", "D"), ("Goutte 🦶 sévère", "D"), ("fièvre", "S")
-    ]  # fmt: skip
+        ("Goutte", "D"),
+        ("Goutte 🦶 sévère", "D"),
+        ("fièvre", "S"),
+    ]
     rows = [{"text": TEXT, "label": [[1, 7, "D"], [21, 27, "S"]], "who": "p1"}]
     (mapped,) = json_spans(parsed, rows, reader=", spans: label, group: who, types: {S: null}")
     assert (mapped.id, mapped.group, mapped.spans) == ("all-1", "p1", (Span(1, 7, "D"),))
@@ -142,7 +188,10 @@ def test_json_with_mentions_as_annotation_tools_write_them(parsed):
 @pytest.mark.parametrize(
     ("mention", "what"),
     [
-        ({"start": 22, "end": 28, "label": "S", "text": "fièvre"}, "characters 22-28 are not 'fièvre'"),
+        (
+            {"start": 22, "end": 28, "label": "S", "text": "fièvre"},
+            "characters 22-28 are not 'fièvre'",
+        ),
         ({"start": 22, "end": 99, "label": "S"}, "offsets 22-99 leave the text"),
         ({"start": 3, "end": 3, "label": "S"}, "offsets 3-3 leave the text"),
         ({"start": "3", "end": 5, "label": "S"}, "no whole numbers"),
@@ -159,7 +208,9 @@ def test_json_with_mentions_that_are_none(mention, what, parsed):
 
 def json_tokens(parsed: Parsed, text: str, reader: str = "") -> list[Document]:
     spec = {"type": "token_ner", "labels": "[D, S]"}
-    return parsed(f"{{format: json_tokens{reader}}}", "{all: all.jsonl}", {"all.jsonl": text}, **spec)
+    return parsed(
+        f"{{format: json_tokens{reader}}}", "{all: all.jsonl}", {"all.jsonl": text}, **spec
+    )
 
 
 WORDS = ["Goutte", "🦶", "sévère", "et", "fièvre"]
@@ -177,11 +228,17 @@ WORDS = ["Goutte", "🦶", "sévère", "et", "fièvre"]
     ],
 )
 def test_json_with_words_and_tags(tags, reader, parsed):
-    rows = [{"tokens": WORDS, "tags": tags, "who": 7, "no": "a"}, {"tokens": [], "tags": [], "who": 7, "no": "b"}]
+    rows = [
+        {"tokens": WORDS, "tags": tags, "who": 7, "no": "a"},
+        {"tokens": [], "tags": [], "who": 7, "no": "b"},
+    ]
     text = "".join(json.dumps(row) + "\n" for row in rows)
     first, second = json_tokens(parsed, text, f"{reader}, group: who, id: no")
     assert (first.id, first.group, first.text) == ("a", "7", "Goutte 🦶 sévère et fièvre")
-    assert [(first.text[a:b], label) for a, b, label in first.spans] == [("Goutte 🦶 sévère", "D"), ("fièvre", "S")]
+    assert [(first.text[a:b], label) for a, b, label in first.spans] == [
+        ("Goutte 🦶 sévère", "D"),
+        ("fièvre", "S"),
+    ]
     assert first.tags == ("B-D", "I-D", "I-D", "O", "B-S")
     assert [first.text[a:b] for a, b in first.tokens or ()] == WORDS
     assert (second.id, second.text, second.spans) == ("b", "", ())
@@ -192,12 +249,24 @@ def test_json_with_words_and_tags(tags, reader, parsed):
     [
         ({"tokens": ["a", "b"], "tags": ["O"]}, "", "1: the object has 2 tokens and 1 tags"),
         ({"tokens": ["a"], "tags": "O"}, "", "the object's tags are not a list"),
-        ({"tokens": ["a", None], "tags": ["O", "O"]}, "", "there is a null among the object's tokens"),
+        (
+            {"tokens": ["a", None], "tags": ["O", "O"]},
+            "",
+            "there is a null among the object's tokens",
+        ),
         ({"tokens": ["a", 1], "tags": ["O", "O"]}, "", "the object's tokens are not texts"),
         ({"tokens": ["a"], "tags": None}, "", "the object has no tags"),
         ({"tokens": ["a"], "tags": ["E-D"]}, "", "tag 'E-D' is not O, B-<type> or I-<type>"),
-        ({"tokens": ["a"], "tags": ["D"]}, ", scheme: IOBES", "tag 'D' is not O, B-, I-, E- or S-<type>"),
-        ({"tokens": ["a"], "tags": [3]}, ", names: [O, B-D]", "'3' is not an index into the 2 names"),
+        (
+            {"tokens": ["a"], "tags": ["D"]},
+            ", scheme: IOBES",
+            "tag 'D' is not O, B-, I-, E- or S-<type>",
+        ),
+        (
+            {"tokens": ["a"], "tags": [3]},
+            ", names: [O, B-D]",
+            "'3' is not an index into the 2 names",
+        ),
         ({"tokens": ["a"], "tags": [True]}, ", names: [O, B-D]", "tag 'True' is not O"),
         ({"tokens": ["a"], "tags": ["B-X"]}, "", "'X' is not a label"),
     ],
@@ -211,7 +280,9 @@ ORDERED = {"labels": "[X, Y]"}
 
 
 def test_a_table_of_mentions_follows_the_text_files(parsed):
-    """Of `a` and `a-b` the file of the second stands first, though its name without ending does not."""
+    """Of `a` and `a-b` the file of the second stands first, though its name without ending does
+    not.
+    """
     content = {"a.txt": "first", "b.txt": "second", "a-b.txt": "third"}
     content["table.csv"] = "name,code\nb,X\na,X\nb,Y\na-b,Y\n"
     reader = "{format: mention_table, document: name, code: code}"
@@ -225,7 +296,11 @@ def test_of_mentions_that_begin_alike_the_later_of_the_file_is_the_last(order, k
     """The two stand in the same place; neither their labels nor their ends decide."""
     spans = [[0, 4, label] for label in order]
     ann = "".join(f"T{i}\t{label} 0 4\tgout\n" for i, label in enumerate(order))
-    content = {"a.jsonl": json.dumps({"text": "gout now", "spans": spans}) + "\n", "a.txt": "gout now", "a.ann": ann}
+    content = {
+        "a.jsonl": json.dumps({"text": "gout now", "spans": spans}) + "\n",
+        "a.txt": "gout now",
+        "a.ann": ann,
+    }
     options = "tokens: words, overlap: last"
     for format, file in (("json_spans", "a.jsonl"), ("brat", "a.txt")):
         reader, files = f"{{format: {format}, {options}}}", f"{{all: {file}}}"

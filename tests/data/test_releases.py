@@ -1,6 +1,8 @@
-"""Data against what the spec knows of them: a release by its hash, and the one hash that it expects.
+"""Data against what the spec knows of them: a release by its hash, and the one hash that it
+expects.
 
-`run` warns of another release, `--strict` refuses it; data that are not the expected ones are always refused.
+`run` warns of another release, `--strict` refuses it; data that are not the expected ones are
+always refused.
 """
 
 from pathlib import Path
@@ -26,11 +28,17 @@ def spec(folder: Path, expect: str = "") -> Path:
         path = folder / "data" / f"{name}.tsv"
         path.parent.mkdir(exist_ok=True)
         if not path.exists():
-            path.write_text(ROWS.replace("sentence", f"{name} sentence").replace("\n", f"\n{name}-").rstrip(f"{name}-"))
+            path.write_text(
+                ROWS.replace("sentence", f"{name} sentence")
+                .replace("\n", f"\n{name}-")
+                .rstrip(f"{name}-")
+            )
     files = "{train: train.tsv, validation: validation.tsv, test: test.tsv}"
     reader = "{format: tsv, columns: {id: id, text: text, label: label}}"
     source = local("data", files, f"  {expect}\n")
-    return write_spec(folder / "own.yaml", type="single_label", source=source, reader=reader, labels="[a, b]")
+    return write_spec(
+        folder / "own.yaml", type="single_label", source=source, reader=reader, labels="[a, b]"
+    )
 
 
 def known(folder: Path) -> tuple[Path, str]:
@@ -54,15 +62,24 @@ def test_data_are_a_known_release_or_none_and_the_key_stays(tmp_path):
     assert release_problem(task, "local", digest) is None
     assert release_of(task, "local", "0" * 64) is None
     problem = release_problem(task, "local", "0" * 64)
-    assert problem == f"the documents (hash {'0' * 16}) differ from the release that the spec knows (corpus 1.0)"
+    assert (
+        problem
+        == f"the documents (hash {'0' * 16}) differ from the release that the spec knows (corpus "
+        f"1.0)"
+    )
     assert release_problem(plain, "local", "0" * 64) is None, "it knows none"
     changed = load_task(str(path), ["reader.columns.text=label"])
-    assert release_problem(changed, "local", "0" * 64) is None, "the files may be those of the release"
+    assert release_problem(changed, "local", "0" * 64) is None, (
+        "the files may be those of the release"
+    )
 
 
 def test_verify_says_which_release_it_is(tmp_path, monkeypatch, capfd):
     path, _ = known(tmp_path)
-    assert ", release corpus 1.0\n" in call(monkeypatch, capfd, "data", "verify", path, "--data-dir", tmp_path).out
+    assert (
+        ", release corpus 1.0\n"
+        in call(monkeypatch, capfd, "data", "verify", path, "--data-dir", tmp_path).out
+    )
     altered(tmp_path)
     assert verify(load_task(str(path)), tmp_path).release is None
     ended = call(monkeypatch, capfd, "data", "verify", path, "--data-dir", tmp_path)
@@ -75,9 +92,13 @@ def test_a_run_warns_before_training_and_strict_refuses(tmp_path):
 
     def request(strict: bool) -> RunRequest:
         return RunRequest(
-            model=(str(model),), tasks=(str(path),), data_dir=str(tmp_path), results_dir=str(tmp_path / "results"),
-            device="cpu", strict=strict,
-        )  # fmt: skip
+            model=(str(model),),
+            tasks=(str(path),),
+            data_dir=str(tmp_path),
+            results_dir=str(tmp_path / "results"),
+            device="cpu",
+            strict=strict,
+        )
 
     model = make_tiny_encoder(tmp_path / "tiny")
     assert make_plan(request(strict=True)).contradictions() == []
@@ -89,14 +110,17 @@ def test_a_run_warns_before_training_and_strict_refuses(tmp_path):
     assert "`releases`" in caught.value.hint
 
 
-@pytest.mark.parametrize("releases", ["{a: abc}", f"{{'': {'0' * 64}}}", f"{{{'x' * 121}: {'0' * 64}}}", "[a]"])
+@pytest.mark.parametrize(
+    "releases", ["{a: abc}", f"{{'': {'0' * 64}}}", f"{{{'x' * 121}: {'0' * 64}}}", "[a]"]
+)
 def test_releases_that_are_none_are_refused(tmp_path, releases):
     with pytest.raises(SpecError):
         load_task(str(spec(tmp_path, f"releases: {releases}")))
 
 
 def test_shipped_specs_know_releases_and_expect_none():
-    """A hash that refuses would keep out a corrected release; one that is compared says what it is."""
+    """A hash that refuses would keep out a corrected release; one that is compared says what it
+    is."""
     sources = [source for task in list_tasks() for source in task.spec.all_sources]
     assert sum(bool(source.releases) for source in sources) >= 25
     assert [source.id for source in sources if source.expect is not None] == []
@@ -110,7 +134,9 @@ def test_altered_data_is_refused_and_the_task_stays_what_it_was(tmp_path):
     assert task_hash(told, "local") == task_hash(plain, "local")
     altered(tmp_path)
     assert load_data(plain, tmp_path).hash != made.hash
-    with pytest.raises(DataFormatError, match=rf"is not what the spec expects \(hash .*, expected {made.hash}\)"):
+    with pytest.raises(
+        DataFormatError, match=rf"is not what the spec expects \(hash .*, expected {made.hash}\)"
+    ):
         load_data(told, tmp_path)
 
 

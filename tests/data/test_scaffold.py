@@ -1,4 +1,6 @@
-"""What a scaffold makes of data files: formats, columns, labels, splits, imperfect files, counts and findings."""
+"""What a scaffold makes of data files: formats, columns, labels, splits, imperfect files, counts
+and findings.
+"""
 
 import json
 from pathlib import Path
@@ -24,7 +26,9 @@ def write(path: Path, items: Rows, encoding: str = "utf-8") -> Path:
     if path.suffix == ".parquet":
         pq.write_table(pa.Table.from_pylist(items), path)
     elif path.suffix == ".jsonl":
-        path.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in items), encoding=encoding)
+        path.write_text(
+            "".join(json.dumps(r, ensure_ascii=False) + "\n" for r in items), encoding=encoding
+        )
     else:
         sign = {".csv": ",", ".tsv": "\t"}[path.suffix]
         lines = [sign.join(items[0]), *(sign.join(map(str, row.values())) for row in items)]
@@ -33,7 +37,10 @@ def write(path: Path, items: Rows, encoding: str = "utf-8") -> Path:
 
 
 def rows(count: int = 60) -> Rows:
-    return [{"note": f"a longer text number {i}", "class": "no" if i % 3 else "yes"} for i in range(count)]
+    return [
+        {"note": f"a longer text number {i}", "class": "no" if i % 3 else "yes"}
+        for i in range(count)
+    ]
 
 
 def brat(folder: Path, name: str, text: str = "gout here", ann: str = "T1\tD 0 4\tgout\n") -> None:
@@ -62,7 +69,10 @@ def test_json_lines_with_a_null(null, tmp_path):
 
 
 def test_a_sparse_field_is_not_taken_for_the_label(tmp_path):
-    many = [row | {"class": f"c{i % 5}", "flag": "ab"[i % 2] if i % 3 else None} for i, row in enumerate(rows())]
+    many = [
+        row | {"class": f"c{i % 5}", "flag": "ab"[i % 2] if i % 3 else None}
+        for i, row in enumerate(rows())
+    ]
     assert "label: class" in scaffold(write(tmp_path / "all.jsonl", many), "made").text
 
 
@@ -74,7 +84,10 @@ def test_an_id_that_is_none_is_refused(id, tmp_path):
 
 def test_train_and_test_without_dev_keep_their_test(tmp_path):
     for name, size in (("train", 50), ("test", 20)):
-        write(tmp_path / "two" / f"{name}.tsv", [{**r, "note": f"{name} {r['note']}"} for r in rows(size)])
+        write(
+            tmp_path / "two" / f"{name}.tsv",
+            [{**r, "note": f"{name} {r['note']}"} for r in rows(size)],
+        )
     for given in (tmp_path / "two", tmp_path / "two" / "train.tsv"):
         assert "splits: {validation_from_train_tail: 5}" in scaffold(given, "made").text
     data = load_data(made(tmp_path / "two"), tmp_path)
@@ -83,7 +96,10 @@ def test_train_and_test_without_dev_keep_their_test(tmp_path):
 
 @pytest.mark.parametrize(
     ("lines", "scheme"),
-    [("gout\tS-D\nis\tO\n\nlung\tB-D\ncancer\tE-D\n", "IOBES"), ("lung\tI-D\nis\tO\n\ngout\tI-D\n\n", "IOB1")],
+    [
+        ("gout\tS-D\nis\tO\n\nlung\tB-D\ncancer\tE-D\n", "IOBES"),
+        ("lung\tI-D\nis\tO\n\ngout\tI-D\n\n", "IOB1"),
+    ],
 )
 def test_the_scheme_of_token_files(lines, scheme, tmp_path):
     (tmp_path / "tags").mkdir()
@@ -98,14 +114,22 @@ def test_brat_folders_that_number_their_files_anew(tmp_path):
     for name in ("train", "dev", "test"):
         brat(tmp_path / "brat" / name, "1", f"gout in {name}.")
     data = load_data(made(tmp_path / "brat"), tmp_path)
-    assert [(d.id, d.group) for d in (*data.train, *data.test)] == [("train/1", "train/1"), ("test/1", "test/1")]
+    assert [(d.id, d.group) for d in (*data.train, *data.test)] == [
+        ("train/1", "train/1"),
+        ("test/1", "test/1"),
+    ]
 
 
 def test_brat_sub_folders_are_read_and_one_file_means_its_folder(tmp_path):
     for part in ("a", "b"):
         for i in range(8):
             ann = "T1\tD 0 4;5 9\tgout here\n" if i else "T1\tE 0 4\tgout\n"
-            brat(tmp_path / "corpus" / part, f"{part}{i}", f"gout here {part}{i if i > 1 else 0}", ann)
+            brat(
+                tmp_path / "corpus" / part,
+                f"{part}{i}",
+                f"gout here {part}{i if i > 1 else 0}",
+                ann,
+            )
     draft = scaffold(tmp_path / "corpus", "made")
     assert 'files: {all: "*/*.txt"}' in draft.text
     assert "discontinuous: hull" in draft.text
@@ -144,12 +168,19 @@ def test_json_lines_with_mentions(field, tmp_path):
 def test_tables_of_tokens_and_tags(tmp_path):
     names = ["O", "B-D", "I-D"]
     features = {"tags": {"feature": {"names": names, "_type": "ClassLabel"}, "_type": "Sequence"}}
-    table = pa.table({"id": ["1", "2"], "words": [["lung", "cancer"], ["well"]], "tags": [[1, 2], [0]]})
-    table = table.replace_schema_metadata({b"huggingface": json.dumps({"info": {"features": features}}).encode()})
+    table = pa.table(
+        {"id": ["1", "2"], "words": [["lung", "cancer"], ["well"]], "tags": [[1, 2], [0]]}
+    )
+    table = table.replace_schema_metadata(
+        {b"huggingface": json.dumps({"info": {"features": features}}).encode()}
+    )
     (tmp_path / "hub").mkdir()
     for name in ("train", "validation", "test"):
         pq.write_table(table, tmp_path / "hub" / f"{name}.parquet")
-        items = [{"words": w, "tags": [names[t] for t in tags]} for w, tags in ((["lung"], [1]), (["well"], [0]))]
+        items = [
+            {"words": w, "tags": [names[t] for t in tags]}
+            for w, tags in ((["lung"], [1]), (["well"], [0]))
+        ]
         write(tmp_path / "lines" / f"{name}.jsonl", items)
     for folder, tags in (("hub", ("B-D", "I-D")), ("lines", ("B-D",))):
         task = made(tmp_path / folder)
@@ -157,8 +188,15 @@ def test_tables_of_tokens_and_tags(tmp_path):
 
 
 def test_a_column_called_label_is_the_label_and_a_patient_groups(tmp_path):
-    many = [{"text": f"a note {i} with words", "sex": "fm"[i % 2], "label": "abc"[i % 3], "patient_id": f"p{i // 4}"}
-            for i in range(60)]  # fmt: skip
+    many = [
+        {
+            "text": f"a note {i} with words",
+            "sex": "fm"[i % 2],
+            "label": "abc"[i % 3],
+            "patient_id": f"p{i // 4}",
+        }
+        for i in range(60)
+    ]
     for name in ("all.tsv", "all.jsonl"):
         text = scaffold(write(tmp_path / name, many), "made").text
         assert "label: label, group: patient_id" in text
@@ -168,13 +206,18 @@ def test_a_column_called_label_is_the_label_and_a_patient_groups(tmp_path):
 
 @pytest.mark.parametrize("ending", ["tsv", "jsonl", "parquet"])
 def test_pairs_of_texts_are_read_where_their_columns_say_so(ending, tmp_path):
-    pairs = [{"premise": f"a long first text {i}", "hypothesis": f"it {i}", "label": "yn"[i % 2]} for i in range(20)]
+    pairs = [
+        {"premise": f"a long first text {i}", "hypothesis": f"it {i}", "label": "yn"[i % 2]}
+        for i in range(20)
+    ]
     first = load_data(made(write(tmp_path / "pairs" / f"all.{ending}", pairs)), tmp_path).train[0]
     assert (first.query[:17], first.text[:3]) == ("a long first text", "it ")
 
 
 def test_a_second_text_is_said_to_be_left_out_and_numbers_are_no_labels(tmp_path):
-    pairs = [{"one": f"a first text {i}", "two": f"another {i}", "label": "yn"[i % 2]} for i in range(20)]
+    pairs = [
+        {"one": f"a first text {i}", "two": f"another {i}", "label": "yn"[i % 2]} for i in range(20)
+    ]
     assert "# check; not read: two" in scaffold(write(tmp_path / "all.jsonl", pairs), "made").text
     scores = [{"text": f"a first text {i}", "score": i / 7} for i in range(20)]
     with pytest.raises(DataFormatError, match="no text field with a label field"):
@@ -185,24 +228,46 @@ def test_a_second_text_is_said_to_be_left_out_and_numbers_are_no_labels(tmp_path
 def test_labels_joined_by_a_sign_are_several(ending, tmp_path):
     """MORFITT's shape: labels joined by a bar, in a column whose name says nothing."""
     joined = ["cardio", "cardio|neuro", "onco", "cardio", "onco", "neuro|onco|cardio"]
-    items = [{"identifier": f"p{i}", "abstract": f"an abstract {i} of some words", "specialities": joined[i % 6]}
-             for i in range(60)]  # fmt: skip
+    items = [
+        {
+            "identifier": f"p{i}",
+            "abstract": f"an abstract {i} of some words",
+            "specialities": joined[i % 6],
+        }
+        for i in range(60)
+    ]
     task = made(write(tmp_path / "morfitt" / f"all.{ending}", items))
     assert (task.spec.type, task.spec.labels) == ("multi_label", ["cardio", "neuro", "onco"])
-    assert {d.labels for d in load_data(task, tmp_path).train} >= {("cardio",), ("neuro", "onco", "cardio")}
+    assert {d.labels for d in load_data(task, tmp_path).train} >= {
+        ("cardio",),
+        ("neuro", "onco", "cardio"),
+    }
     cells = [{"text": f"text {i}", "kinds": ("a", "a|b", "c")[i % 3]} for i in range(30)]
     assert made(write(tmp_path / "few" / f"all.{ending}", cells)).spec.labels == ["a", "b", "c"]
 
 
 def test_named_columns_are_taken(tmp_path):
-    items = [{"title": f"t{i}", "body": f"a much longer text {i}", "sex": "fm"[i % 2], "stage": f"s{i % 5}",
-              "who": f"p{i // 3}"} for i in range(60)]  # fmt: skip
+    items = [
+        {
+            "title": f"t{i}",
+            "body": f"a much longer text {i}",
+            "sex": "fm"[i % 2],
+            "stage": f"s{i % 5}",
+            "who": f"p{i // 3}",
+        }
+        for i in range(60)
+    ]
     path = write(tmp_path / "all.jsonl", items)
-    draft = scaffold(path, "made", language="fr", wanted=Wanted(text="title", label="stage", group="who"))
+    draft = scaffold(
+        path, "made", language="fr", wanted=Wanted(text="title", label="stage", group="who")
+    )
     assert "text: title, label: stage, group: who" in draft.text
     assert "language: fr" in draft.text
     assert "columns: title, body, sex, stage, who" in draft.detected
-    commas = write(tmp_path / "b.jsonl", [{"text": f"text {i}", "kinds": "a,b" if i % 2 else "a"} for i in range(20)])
+    commas = write(
+        tmp_path / "b.jsonl",
+        [{"text": f"text {i}", "kinds": "a,b" if i % 2 else "a"} for i in range(20)],
+    )
     for wanted in (Wanted(label="kinds", separator=","), Wanted(separator=",")):
         assert "labels: [a, b]" in scaffold(commas, "made", wanted=wanted).text
     with pytest.raises(DataFormatError, match="has no column 'titel'") as caught:
@@ -224,11 +289,15 @@ def test_split_folders_that_are_merged_are_named(tmp_path):
     for name in ("train", "dev"):
         for i in range(6):
             brat(tmp_path / "brat" / name, f"{name}{i}")
-    (remark,) = [line for line in scaffold(tmp_path / "brat", "made").detected if line.startswith("check:")]
+    (remark,) = [
+        line for line in scaffold(tmp_path / "brat", "made").detected if line.startswith("check:")
+    ]
     assert "the folders dev, train are read as one" in remark
 
 
 def test_labels_of_a_shipped_task_are_noticed(tmp_path):
     for name in ("train", "dev", "test"):
         (tmp_path / f"{name}.tsv").write_text("gout\tB-Disease\nnow\tO\n", encoding="utf-8")
-    assert any("the shipped task ncbi_disease" in line for line in scaffold(tmp_path, "made").detected)
+    assert any(
+        "the shipped task ncbi_disease" in line for line in scaffold(tmp_path, "made").detected
+    )

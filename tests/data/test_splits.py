@@ -1,4 +1,6 @@
-"""Created splits against the vectors of the facts sheets, carving and the label rules; and the check before a split."""
+"""Created splits against the vectors of the facts sheets, carving and the label rules; and the
+check before a split.
+"""
 
 import json
 import random
@@ -14,11 +16,20 @@ from biobench.data.readers import Request
 from biobench.data.splits import assign_splits, permutation, ratio_indices
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document, Span
-from biobench.schema.source import CollectedLabels, SplitApart, SplitCarve, SplitIds, SplitRatios, TopLabels
+from biobench.schema.source import (
+    CollectedLabels,
+    SplitApart,
+    SplitCarve,
+    SplitIds,
+    SplitRatios,
+    TopLabels,
+)
 
 
 def ratios(*values: float, method: str = "datasets", **more: str) -> SplitRatios:
-    return SplitRatios.model_validate({"ratios": tuple(values), "seed": 42, "method": method, **more})
+    return SplitRatios.model_validate(
+        {"ratios": tuple(values), "seed": 42, "method": method, **more}
+    )
 
 
 def docs(n: int, split: str = "") -> list[Document]:
@@ -28,16 +39,27 @@ def docs(n: int, split: str = "") -> list[Document]:
 VECTORS = {
     (1008, "datasets"): "360 700 92 632 259 334|478 179 565 387 274 381|480 285 25 248 501 767",
     (364, "datasets"): "250 84 183 101 73 339|166 354 50 138 172 107|186 156 45 119 361 64",
-    (2434, "sklearn"): "381 1915 538 2236 2144 83|1937 240 282 873 1855 1221|1146 471 1813 1790 1014 374",
+    (
+        2434,
+        "sklearn",
+    ): "381 1915 538 2236 2144 83|1937 240 282 873 1855 1221|1146 471 1813 1790 1014 374",
 }
-"""Documents and method to the first six of train, validation and test at 70, 15 and 15 percent with seed 42."""
+"""Documents and method to the first six of train, validation and test at 70, 15 and 15 percent with
+seed 42.
+"""
 
 
 @pytest.mark.parametrize(("n", "method"), VECTORS)
 def test_vectors_of_held_out_splits(n, method):
     parts = ratio_indices(n, ratios(0.7, 0.15, 0.15, method=method))
-    assert [len(p) for p in parts] == {1008: [705, 151, 152], 364: [254, 55, 55], 2434: [1703, 365, 366]}[n]
-    assert [part[:6] for part in parts] == [list(map(int, six.split())) for six in VECTORS[n, method].split("|")]
+    assert [len(p) for p in parts] == {
+        1008: [705, 151, 152],
+        364: [254, 55, 55],
+        2434: [1703, 365, 366],
+    }[n]
+    assert [part[:6] for part in parts] == [
+        list(map(int, six.split())) for six in VECTORS[n, method].split("|")
+    ]
     assert sorted(i for part in parts for i in part) == list(range(n))
 
 
@@ -72,7 +94,9 @@ def test_ratios_are_the_decimals_that_were_written():
 
 
 def test_only_the_shuffle_draws_from_sorted_ids():
-    """`random` draws from the ids in order whatever the order of reading; the others from the documents as read."""
+    """`random` draws from the ids in order whatever the order of reading; the others from the
+    documents as read.
+    """
     documents = docs(20)[::-1]
     for method in ("random", "datasets", "sklearn"):
         parts = assign_splits(documents, ratios(0.7, 0.1, 0.2, method=method), None)
@@ -99,7 +123,11 @@ def test_ids_must_match_both_ways(tmp_path):
     path = tmp_path / "ids.json"
     path.write_text(json.dumps({"train": ["g0000"], "validation": ["g0001"], "test": ["g0002"]}))
     parts = assign_splits(docs(6), SplitIds(ids_file="ids.json"), tmp_path)
-    assert {name: len(found) for name, found in parts.items()} == {"train": 2, "validation": 2, "test": 2}
+    assert {name: len(found) for name, found in parts.items()} == {
+        "train": 2,
+        "validation": 2,
+        "test": 2,
+    }
     with pytest.raises(DataFormatError, match="is in no split"):
         assign_splits(docs(8), SplitIds(ids_file="ids.json"), tmp_path)
     with pytest.raises(DataFormatError, match="have no document"):
@@ -116,16 +144,22 @@ def test_carving_needs_a_free_tail():
     with pytest.raises(DataFormatError, match="cannot cut"):
         assign_splits(documents, SplitCarve(validation_from_train_tail=5), None)
     with pytest.raises(DataFormatError, match="in addition to a validation file"):
-        assign_splits([*documents, *docs(1, "validation")], SplitCarve(validation_from_train_tail=2), None)
+        assign_splits(
+            [*documents, *docs(1, "validation")], SplitCarve(validation_from_train_tail=2), None
+        )
 
 
 def test_carving_whole_groups_from_the_end():
-    """Two documents a group; a group that stands again at the end was begun before and stays in train."""
+    """Two documents a group; a group that stands again at the end was begun before and stays in
+    train.
+    """
     documents = [*docs(8, "train"), Document("again", "g0000", "x", "train")]
     parts = assign_splits(documents, SplitCarve(validation_from_train_tail=2, by="group"), None)
     assert [d.id for d in parts["validation"]] == ["d0004", "d0005", "d0006", "d0007"]
     assert [d.id for d in parts["train"]] == ["d0000", "d0001", "d0002", "d0003", "again"]
-    with pytest.raises(DataFormatError, match="cannot cut 4 validation groups from 4 training groups"):
+    with pytest.raises(
+        DataFormatError, match="cannot cut 4 validation groups from 4 training groups"
+    ):
         assign_splits(documents, SplitCarve(validation_from_train_tail=4, by="group"), None)
 
 
@@ -133,9 +167,17 @@ def test_train_leaves_out_what_other_splits_hold():
     def part(split: str, *groups: str) -> list[Document]:
         return [Document(f"{split}/{g}", g, "x", split) for g in groups]
 
-    documents = [*part("train", "a", "b", "c", "d"), *part("validation", "b"), *part("test", "d", "e")]
+    documents = [
+        *part("train", "a", "b", "c", "d"),
+        *part("validation", "b"),
+        *part("test", "d", "e"),
+    ]
     one = assign_splits(documents, SplitApart(leave_out_of_train=["validation"]), None)
-    assert ["".join(d.group for d in one[s]) for s in ("train", "validation", "test")] == ["acd", "b", "de"]
+    assert ["".join(d.group for d in one[s]) for s in ("train", "validation", "test")] == [
+        "acd",
+        "b",
+        "de",
+    ]
     both = assign_splits(documents, SplitApart(leave_out_of_train=["validation", "test"]), None)
     assert [d.group for d in both["train"]] == ["a", "c"]
 
@@ -151,7 +193,8 @@ def test_limit_is_in_proportion_fixed_and_keeps_the_full_hash():
     assert ids != [d.id for d in full.train[:60]]
     assert {d.id for d in load_data(task, None, limit=30).train} < set(ids)
     assert len(load_data(task, None, limit=10**6).train) == len(full.train)
-    # By the same definition for every version: what of the seeded shuffle comes first, in corpus order, rounded.
+    # By the same definition for every version: what of the seeded shuffle comes first, in corpus
+    # order, rounded.
     for name, size in zip(("train", "validation", "test"), (62, 21, 21), strict=True):
         order = list(range(len(full.documents[name])))
         random.Random(20250101).shuffle(order)
@@ -163,17 +206,24 @@ def test_limit_is_in_proportion_fixed_and_keeps_the_full_hash():
 
 
 def lettered(**labels: str) -> list[Document]:
-    """Documents named by the arguments, in their order, each with the letters of its text as labels."""
+    """Documents named by the arguments, in their order, each with the letters of its text as
+    labels.
+    """
     return [Document(name, name, "t", "", labels=tuple(codes)) for name, codes in labels.items()]
 
 
 def test_ties_go_to_the_first_in_order_of_ids_and_labels_are_sorted():
-    # In order of ids: a M, b A B, c A Z, d Q. A is in two documents; of the others M and B come first.
+    # In order of ids: a M, b A B, c A Z, d Q. A is in two documents; of the others M and B come
+    # first.
     labels, kept = apply_rule(TopLabels(top_k=3), lettered(c="ZA", a="M", d="Q", b="BA"))
     assert labels == ("A", "B", "M")
     assert {d.id: d.labels for d in kept} == {"c": ("A",), "a": ("M",), "b": ("A", "B")}
-    assert [d.id for d in kept] == ["c", "a", "b"], "the order of reading is kept, and d has no label left"
-    assert apply_rule(TopLabels(top_k=1), lettered(a="YX"))[0] == ("X",), "within a document ties go to the code"
+    assert [d.id for d in kept] == ["c", "a", "b"], (
+        "the order of reading is kept, and d has no label left"
+    )
+    assert apply_rule(TopLabels(top_k=1), lettered(a="YX"))[0] == ("X",), (
+        "within a document ties go to the code"
+    )
 
 
 def test_a_document_counts_once():
@@ -195,7 +245,9 @@ def test_collected_labels_are_all_there_are_and_no_document_goes():
     assert labels == ("X", "Y", "Z")
     assert [(d.id, d.labels) for d in kept] == [("b", ("X", "Y")), ("a", ()), ("c", ("Z",))]
     for other in (2, 4):
-        with pytest.raises(DataFormatError, match=f"holds 3 labels, the spec says labels.collected: {other}"):
+        with pytest.raises(
+            DataFormatError, match=f"holds 3 labels, the spec says labels.collected: {other}"
+        ):
             apply_rule(CollectedLabels(collected=other), documents)
 
 
@@ -222,7 +274,13 @@ def test_a_span_lies_in_its_text_and_has_a_character(start, end):
 
 def test_a_mention_counts_once_and_mentions_stand_in_order():
     label, other = load_task("demo_ner").spec.labels[:2]
-    twice = (Span(3, 4, label), Span(0, 1, other), Span(3, 4, label), Span(3, 4, other), Span(0, 1, label))
+    twice = (
+        Span(3, 4, label),
+        Span(0, 1, other),
+        Span(3, 4, label),
+        Span(3, 4, other),
+        Span(0, 1, label),
+    )
     (kept,) = _passed(load_task("demo_ner"), [replace(PLAIN, spans=twice)])
     assert kept.spans == tuple(sorted({(3, 4, label), (3, 4, other), (0, 1, label), (0, 1, other)}))
 
@@ -248,12 +306,16 @@ def test_a_single_label_task_has_one_label_a_document():
     with pytest.raises(DataFormatError, match="'nothing' is not a label"):
         _passed(task, [replace(PLAIN, labels=("nothing",))])
     with pytest.raises(DataFormatError, match="document id 'a' occurs twice"):
-        _passed(task, [replace(PLAIN, labels=(first,)), replace(PLAIN, labels=(second,), text="other")])
+        _passed(
+            task, [replace(PLAIN, labels=(first,)), replace(PLAIN, labels=(second,), text="other")]
+        )
 
 
 @pytest.mark.parametrize("limit", [None, 1])
 def test_the_labels_that_have_gold_are_those_of_the_whole_test_split(make_task, tmp_path, limit):
-    """Training has a and b, test has b and d, one document of each: whatever is drawn, b and d count."""
+    """Training has a and b, test has b and d, one document of each: whatever is drawn, b and d
+    count.
+    """
     (tmp_path / "data").mkdir()
     for name, labels in (("train", "ab"), ("validation", "c"), ("test", "bd")):
         rows = "".join(f"text {i}\t{label}\n" for i, label in enumerate(labels))

@@ -1,4 +1,6 @@
-"""Tag decoding, parity with seqeval, and mentions that tokens cannot hold: what becomes tags, and what is counted."""
+"""Tag decoding, parity with seqeval, and mentions that tokens cannot hold: what becomes tags, and
+what is counted.
+"""
 
 from typing import cast
 
@@ -9,7 +11,13 @@ from seqeval.metrics.sequence_labeling import get_entities
 
 from biobench.data.counts import unexpressed_in_words
 from biobench.data.readers.base import FileLine
-from biobench.data.readers.standoff import Discontinuous, flat, mentions_to_tags, merge_fragments, with_tags
+from biobench.data.readers.standoff import (
+    Discontinuous,
+    flat,
+    mentions_to_tags,
+    merge_fragments,
+    with_tags,
+)
 from biobench.schema.document import Document, Span
 from biobench.schema.tags import Mode, decode_tags, iob1_to_iob2, spans_to_tags, tags_to_spans
 
@@ -53,11 +61,22 @@ def test_strict_is_a_subset_in_starts_and_modes_agree_on_valid_iob2(tags):
     strict = decode_tags(tags, "strict")
     assert {s[0] for s in strict} == {i for i, t in enumerate(tags) if t.startswith("B-")}
     valid = iob1_to_iob2(tags)
-    assert decode_tags(valid, "strict") == decode_tags(valid, "lenient") == decode_tags(tags, "lenient")
+    assert (
+        decode_tags(valid, "strict")
+        == decode_tags(valid, "lenient")
+        == decode_tags(tags, "lenient")
+    )
 
 
 def test_iob1():
-    assert iob1_to_iob2(["I-X", "I-X", "B-X", "O", "I-Y", "I-X"]) == ["B-X", "I-X", "B-X", "O", "B-Y", "B-X"]
+    assert iob1_to_iob2(["I-X", "I-X", "B-X", "O", "I-Y", "I-X"]) == [
+        "B-X",
+        "I-X",
+        "B-X",
+        "O",
+        "B-Y",
+        "B-X",
+    ]
 
 
 @given(TAGS)
@@ -84,16 +103,25 @@ def test_fragments():
     text = "ab cd ef"
     assert merge_fragments([(3, 5), (0, 2)], text) == ((0, 5),)
     assert merge_fragments([(0, 2), (6, 8)], text) == ((0, 2), (6, 8))
-    wanted: dict[Discontinuous, list[tuple[int, int]]] = {"hull": [(0, 8)], "drop": [], "each": [(0, 2), (6, 8)]}
+    wanted: dict[Discontinuous, list[tuple[int, int]]] = {
+        "hull": [(0, 8)],
+        "drop": [],
+        "each": [(0, 2), (6, 8)],
+    }
     for policy, pieces in wanted.items():
         spans = flat(cast(FileLine, None), [(0, 2), (6, 8)], text, policy, "X", "m")
         assert [span[:2] for span in spans] == pieces
     whole = Span(0, 5, "Y")
-    assert mentions_to_tags([Span(1, 2, "X"), whole], [(0, 2), (3, 5)], "last") == (["B-Y", "I-Y"], [whole, whole])
+    assert mentions_to_tags([Span(1, 2, "X"), whole], [(0, 2), (3, 5)], "last") == (
+        ["B-Y", "I-Y"],
+        [whole, whole],
+    )
 
 
 def test_what_overlapping_mentions_leave_of_each_other():
-    """The same place and label twice is one mention; one that another takes whole is gone; one taken in part is not."""
+    """The same place and label twice is one mention; one that another takes whole is gone; one
+    taken in part is not.
+    """
     text = "a b c d"
 
     def tagged(*spans: Span, decode: Mode) -> Document:
@@ -109,6 +137,7 @@ def test_what_overlapping_mentions_leave_of_each_other():
 def test_mentions_that_vanish_in_words():
     counted = {"train": {"Val": 5, "Cos": 1}, "test": {"Val": 1}}
     assert unexpressed_in_words(counted) == (
-        "7 mentions that units and tokens cannot express, in no score: train 6 (Val 5, Cos 1); test 1 (Val 1)"
+        "7 mentions that units and tokens cannot express, in no score: train 6 (Val 5, Cos 1); "
+        "test 1 (Val 1)"
     )
     assert unexpressed_in_words({}) == ""

@@ -1,4 +1,5 @@
-"""The demo's tasks with unseen names: what a name is cannot be learnt from their training splits."""
+"""The demo's tasks with unseen names: what a name is cannot be learnt from their training
+splits."""
 
 import json
 import re
@@ -47,7 +48,9 @@ def test_the_label_is_the_kind_of_the_first_name():
         assert parts
         for document in parts:
             places = {
-                m.start(): kind for name, kind in NAMES.items() for m in re.finditer(re.escape(name), document.text)
+                m.start(): kind
+                for name, kind in NAMES.items()
+                for m in re.finditer(re.escape(name), document.text)
             }
             assert document.labels == (places[min(places)].lower(),)
 
@@ -68,12 +71,20 @@ def test_pretraining_text_holds_no_test_sentence(task):
     assert [sentence for sentence in sentences if sentence in words] == []
 
 
-def test_the_demo_ends_with_one_table_three_notes_and_the_boards_address(tmp_path, capsys, monkeypatch):
+def test_the_demo_ends_with_one_table_three_notes_and_the_boards_address(
+    tmp_path, capsys, monkeypatch
+):
     """On a store of made-up scores: what a report would say besides is left to `report --notes`."""
     for model, score in (("toy-detour", 0.8), ("toy-mlm-twin", 0.7), ("toy-untrained", 0.2)):
         for task in TASKS:
             text = Contamination(corpus="toy", corpus_hash="0" * 64)
-            save_runs(tmp_path, model, task, {42: score, 43: score + 0.01, 44: score - 0.01}, contamination=text)
+            save_runs(
+                tmp_path,
+                model,
+                task,
+                {42: score, 43: score + 0.01, 44: score - 0.01},
+                contamination=text,
+            )
     assert len(build(tmp_path, "macro", tasks=TASKS).notes) >= 6
     for width in ("80", "120"):
         monkeypatch.setenv("COLUMNS", width)
@@ -85,21 +96,34 @@ def test_the_demo_ends_with_one_table_three_notes_and_the_boards_address(tmp_pat
         assert 1 <= shown.count("\n* ") <= 3
         assert "the pretraining text holds the test names" in shown
         assert "has not been compared" not in shown
-    (port,) = [p.default for p in get_command(app).commands["leaderboard"].params if p.name == "port"]
+    (port,) = [
+        p.default for p in get_command(app).commands["leaderboard"].params if p.name == "port"
+    ]
     assert f"http://localhost:{port}" == BOARD
 
 
 @pytest.mark.slow
 def test_the_demo_shows_what_pretraining_brings(tmp_path):
-    """The whole demo, about two minutes: pretrained above untrained on both tasks, and above the baselines."""
+    """The whole demo, about two minutes: pretrained above untrained on both tasks, and above the
+    baselines.
+    """
 
     def biobench(*arguments: object) -> str:
-        call = [sys.executable, "-m", "biobench", *map(str, arguments), "--results-dir", str(tmp_path / "demo")]
+        call = [
+            sys.executable,
+            "-m",
+            "biobench",
+            *map(str, arguments),
+            "--results-dir",
+            str(tmp_path / "demo"),
+        ]
         return subprocess.run(call, capture_output=True, text=True, check=True).stdout
 
     shown = biobench("demo")
     assert "Their ledgers: matched." in shown
-    assert "toy-detour scores higher than toy-untrained. Shown for the mean of these 2 tasks" in shown
+    assert (
+        "toy-detour scores higher than toy-untrained. Shown for the mean of these 2 tasks" in shown
+    )
     report = json.loads(biobench("report", "--average", "macro", "--format", "json"))
     rows = {(r["model"], r["task"]): r["mean"] for r in report if r["metric"] == "macro_f1"}
     for task in ("demo_names", "demo_first"):

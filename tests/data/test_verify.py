@@ -1,4 +1,6 @@
-"""Verification, near-duplicates, bundles, overlap with training text, and the counts of the real corpora."""
+"""Verification, near-duplicates, bundles, overlap with training text, and the counts of the real
+corpora.
+"""
 
 import tarfile
 import unicodedata
@@ -20,7 +22,9 @@ from biobench.errors import DataFormatError, ModelError, UsageError
 from biobench.schema.document import Document
 from tests.helpers.generators import cos, deid
 
-WORDS = st.lists(st.sampled_from([f"w{i}" for i in range(12)]), min_size=1, max_size=12).map(" ".join)
+WORDS = st.lists(st.sampled_from([f"w{i}" for i in range(12)]), min_size=1, max_size=12).map(
+    " ".join
+)
 
 
 def jaccard(a: str, b: str) -> float:
@@ -34,7 +38,10 @@ def test_near_duplicates_are_those_of_all_pairs(left, right):
     expected = {
         i
         for i, a in enumerate(left)
-        if any(min(len(set(a.split())), len(set(b.split()))) >= 5 and jaccard(a, b) >= 0.8 for b in right)
+        if any(
+            min(len(set(a.split())), len(set(b.split()))) >= 5 and jaccard(a, b) >= 0.8
+            for b in right
+        )
     }
     assert near(left, right) == sorted(expected)
 
@@ -47,9 +54,17 @@ def test_verbatim_ignores_case_and_white_space():
 def tokens_task(make_task: Callable[..., LoadedTask], folder: Path, **more: str) -> LoadedTask:
     shared = "Mild asthma was seen in all five young children .\tX"
     rows = {
-        "train": ["Gout came back twice .\tX", shared, "Gout came back twice .\tX", "Nothing at all was found .\tX"],
+        "train": [
+            "Gout came back twice .\tX",
+            shared,
+            "Gout came back twice .\tX",
+            "Nothing at all was found .\tX",
+        ],
         "devel": [shared],
-        "test": ["Severe asthma was seen in all five young children .\tX", "Gout CAME back  twice .\tX"],
+        "test": [
+            "Severe asthma was seen in all five young children .\tX",
+            "Gout CAME back  twice .\tX",
+        ],
     }
     (folder / "data").mkdir(parents=True)
     for name, lines in rows.items():
@@ -83,9 +98,9 @@ def test_findings_alarm_once(make_task, tmp_path):
     assert again.as_dict()["alarms"] == []
     assert again.data_hash == report.data_hash
     fewer = known.replace("twice.train: 1", "twice.train: 0")
-    assert verify(tokens_task(make_task, tmp_path / "c", more=fewer), tmp_path / "c").as_dict()["alarms"] == [
-        "twice.train"
-    ]
+    assert verify(tokens_task(make_task, tmp_path / "c", more=fewer), tmp_path / "c").as_dict()[
+        "alarms"
+    ] == ["twice.train"]
 
 
 def test_bundle_holds_what_a_run_needs_and_no_agreement_data(tmp_path):
@@ -105,7 +120,9 @@ def test_bundle_holds_what_a_run_needs_and_no_agreement_data(tmp_path):
         archive.extractall(tmp_path / "there", filter="data")
     assert {"data/cos/snippet1_100.ann", "model/tiny/config.json"} <= set(names)
     assert not any("deid" in name for name in names)
-    moved = load_data(load_task(tmp_path / "there" / "tasks" / "cos.yaml"), tmp_path / "there" / "data")
+    moved = load_data(
+        load_task(tmp_path / "there" / "tasks" / "cos.yaml"), tmp_path / "there" / "data"
+    )
     assert moved.hash == load_data(load_task("cos"), data).hash
     bundle(tasks, data, tmp_path / "two.tar", model=model)
     assert (tmp_path / "two.tar").read_bytes() == (tmp_path / "one.tar").read_bytes()
@@ -120,12 +137,19 @@ def test_bundle_holds_what_a_run_needs_and_no_agreement_data(tmp_path):
 
 
 def documents(*texts: str) -> list[Document]:
-    return [Document(id=str(i), group=str(i), text=text, split="test") for i, text in enumerate(texts)]
+    return [
+        Document(id=str(i), group=str(i), text=text, split="test") for i, text in enumerate(texts)
+    ]
 
 
 def test_overlap_counts_exact_texts_and_ngrams(tmp_path):
     long = " ".join(f"word{i}" for i in range(20))
-    task = {"toy": {"validation": documents("short and seen", "short and new"), "test": documents(long, long[::-1])}}
+    task = {
+        "toy": {
+            "validation": documents("short and seen", "short and new"),
+            "test": documents(long, long[::-1]),
+        }
+    }
     (tmp_path / "a.txt").write_text("Before it.  " + long.upper() + " after it.")
     (tmp_path / "b.jsonl").write_text('{"text": "Short  AND seen"}\n\n{"text": "other"}\n')
     pq.write_table(pa.table({"text": ["nothing", None]}), tmp_path / "c.parquet")
@@ -141,7 +165,9 @@ def test_overlap_counts_exact_texts_and_ngrams(tmp_path):
 
 
 def test_damaged_training_text_is_refused_with_its_place(tmp_path):
-    (tmp_path / "a.jsonl").write_bytes('\ufeff{"text": "a"}\n'.encode() + b'{"text": "an\xe9mie"}\n')
+    (tmp_path / "a.jsonl").write_bytes(
+        '\ufeff{"text": "a"}\n'.encode() + b'{"text": "an\xe9mie"}\n'
+    )
     texts = corpus_texts(tmp_path / "a.jsonl")
     assert next(texts) == "a", "a byte order mark is no part of the text"
     with pytest.raises(DataFormatError, match="byte 0xe9 is not UTF-8") as caught:
@@ -154,8 +180,14 @@ def test_damaged_training_text_is_refused_with_its_place(tmp_path):
 
 def test_overlap_does_not_hang_on_the_encoding_of_accents_or_ligatures():
     text = " ".join(["fièvre", "œdème", "cœur", "ﬁbrose", "ÉTÉ"] * 4)
-    task = {"toy": {"validation": documents(""), "test": documents(unicodedata.normalize("NFC", text))}}
-    for corpus in (unicodedata.normalize("NFD", text), text.lower(), unicodedata.normalize("NFKC", text).upper()):
+    task = {
+        "toy": {"validation": documents(""), "test": documents(unicodedata.normalize("NFC", text))}
+    }
+    for corpus in (
+        unicodedata.normalize("NFD", text),
+        text.lower(),
+        unicodedata.normalize("NFKC", text).upper(),
+    ):
         blank, test = overlap([corpus, " "], task)[0].values()
         assert (test.exact, test.touched, test.ngrams_seen) == (1, 1, test.ngrams)
         assert blank.exact == 0, "a blank record is no copy of a blank document"
@@ -175,7 +207,9 @@ def test_real_corpora_hold_only_known_findings(task, data_dir):
 
 
 @pytest.mark.real
-@pytest.mark.parametrize(("layer", "documents", "mentions"), [("layer1", 81, 1327), ("layer2", 168, 2033)])
+@pytest.mark.parametrize(
+    ("layer", "documents", "mentions"), [("layer1", 81, 1327), ("layer2", 168, 2033)]
+)
 def test_e3c_layers(layer, documents, mentions, make_task, data_dir):
     task = make_task(
         type="span_ner",

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from biobench.encode.batches import _CALL_COST, cut_packed, cut_padded, epoch_order, inference_order, steps_per_epoch
+from biobench.encode.batches import (
+    _CALL_COST,
+    cut_packed,
+    cut_padded,
+    epoch_order,
+    inference_order,
+    steps_per_epoch,
+)
 
 _lengths = st.lists(st.integers(1, 200), min_size=1, max_size=40)
 _few = st.tuples(st.lists(st.integers(1, 5), min_size=1, max_size=12), st.integers(1, 12))
@@ -17,8 +24,15 @@ _few = st.tuples(st.lists(st.integers(1, 5), min_size=1, max_size=12), st.intege
 _any = st.tuples(_lengths, st.integers(1, 500)) | _few
 
 
-@given(lengths=_lengths, size=st.integers(1, 9), seed=st.integers(0, 99), order=st.sampled_from(["random", "bucketed"]))
-def test_an_epoch_sees_each_document_once(lengths: list[int], size: int, seed: int, order: str) -> None:
+@given(
+    lengths=_lengths,
+    size=st.integers(1, 9),
+    seed=st.integers(0, 99),
+    order=st.sampled_from(["random", "bucketed"]),
+)
+def test_an_epoch_sees_each_document_once(
+    lengths: list[int], size: int, seed: int, order: str
+) -> None:
     batches = list(epoch_order(lengths, size, seed, 0, order))  # type: ignore[arg-type]
     assert sorted(itertools.chain(*batches)) == list(range(len(lengths)))
     assert sorted(map(len, batches), reverse=True) == [
@@ -30,7 +44,9 @@ def test_an_epoch_sees_each_document_once(lengths: list[int], size: int, seed: i
 
 @pytest.mark.parametrize("order", ["random", "bucketed"])
 def test_the_order_is_the_one_that_runs_are_known_by(order: str) -> None:
-    """Seed 42, second epoch: numpy's permutation of (seed, epoch), cut in turn; bucketed sorts 50 batches first."""
+    """Seed 42, second epoch: numpy's permutation of (seed, epoch), cut in turn; bucketed sorts 50
+    batches first.
+    """
     lengths = [(i * 37) % 100 + 1 for i in range(130)]
     rng = np.random.default_rng([42, 1])
     drawn = [int(i) for i in rng.permutation(130)]
@@ -38,8 +54,12 @@ def test_the_order_is_the_one_that_runs_are_known_by(order: str) -> None:
         assert drawn[:4] == [20, 122, 32, 91]
         wanted = [drawn[i : i + 2] for i in range(0, 130, 2)]
     else:
-        first, second = (sorted(part, key=lambda i: lengths[i]) for part in (drawn[:100], drawn[100:]))
-        pairs = [[*pair] for part in (first, second) for pair in zip(part[::2], part[1::2], strict=True)]
+        first, second = (
+            sorted(part, key=lambda i: lengths[i]) for part in (drawn[:100], drawn[100:])
+        )
+        pairs = [
+            [*pair] for part in (first, second) for pair in zip(part[::2], part[1::2], strict=True)
+        ]
         wanted = [pairs[i] for i in rng.permutation(65)]
     assert list(epoch_order(lengths, 2, 42, 1, order)) == wanted  # type: ignore[arg-type]
 
@@ -57,7 +77,10 @@ def test_packed_cut_keeps_order_and_budget(drawn: tuple[list[int], int]) -> None
 @settings(max_examples=60)
 @given(
     drawn=st.tuples(st.lists(st.integers(1, 200), min_size=1, max_size=7), st.integers(50, 1500))
-    | st.tuples(st.lists(st.sampled_from([100, 200]), min_size=1, max_size=7), st.sampled_from([200, 400, 600]))
+    | st.tuples(
+        st.lists(st.sampled_from([100, 200]), min_size=1, max_size=7),
+        st.sampled_from([200, 400, 600]),
+    )
 )
 def test_padded_cut_is_the_cheapest(drawn: tuple[list[int], int]) -> None:
     lengths, budget = drawn

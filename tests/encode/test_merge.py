@@ -23,7 +23,9 @@ def _window(words: list[int], last: int) -> Encoded:
 
 
 def _decider(windows: list[list[int]], last: int, first: int, end: int) -> int:
-    """In words: of the windows that show the span whole, the one with most on its poorer side; the left of equals."""
+    """In words: of the windows that show the span whole, the one with most on its poorer side; the
+    left of equals.
+    """
     best, chosen = -1.0, -1
     for index, words in enumerate(windows):
         if not words or first < words[0] or end > words[-1]:
@@ -37,7 +39,9 @@ def _decider(windows: list[list[int]], last: int, first: int, end: int) -> int:
 
 @st.composite
 def documents(draw: st.DrawFn) -> tuple[int, list[list[int]]]:
-    """(last word, words of each window): overlapping windows up to the end of the document, and maybe an empty one."""
+    """(last word, words of each window): overlapping windows up to the end of the document, and
+    maybe an empty one.
+    """
     count, size = draw(st.integers(1, 20)), draw(st.integers(2, 9))
     step = draw(st.integers(1, size))
     windows = [list(range(min(size, count)))]
@@ -50,16 +54,23 @@ def documents(draw: st.DrawFn) -> tuple[int, list[list[int]]]:
 
 
 @given(document=documents())
-def test_each_word_and_each_span_comes_from_its_window(document: tuple[int, list[list[int]]]) -> None:
+def test_each_word_and_each_span_comes_from_its_window(
+    document: tuple[int, list[list[int]]],
+) -> None:
     last, windows = document
     encoded = [_window(words, last) for words in windows]
     # What a window says of a word: which window, and which word.
-    rows = [np.asarray([[i, w] for w in words], dtype=np.float32).reshape(-1, 2) for i, words in enumerate(windows)]
+    rows = [
+        np.asarray([[i, w] for w in words], dtype=np.float32).reshape(-1, 2)
+        for i, words in enumerate(windows)
+    ]
     merged, values = merge_words(encoded, rows)
     assert merged.words.tolist() == list(range(last + 1))
     assert values.tolist() == [[_decider(windows, last, w, w), w] for w in range(last + 1)]
     spans = [
-        np.asarray([[a, b, 0, i] for a in words for b in words if a <= b], dtype=np.float64).reshape(-1, 4)
+        np.asarray(
+            [[a, b, 0, i] for a in words for b in words if a <= b], dtype=np.float64
+        ).reshape(-1, 4)
         for i, words in enumerate(windows)
     ]
     wanted = {

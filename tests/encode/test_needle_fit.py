@@ -1,4 +1,6 @@
-"""Needle examples in a model's own tokens: exact length, the needle whole and in its place, nothing cut."""
+"""Needle examples in a model's own tokens: exact length, the needle whole and in its place, nothing
+cut.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,13 @@ WORDS = [f"The patient number {i} was seen again." for i in range(120)]
 
 
 def example(name: str, length: int, place: float, fit: str = "tokens") -> Document:
-    plan = NeedlePlan(length, place, NEEDLE, tuple(WORDS[:60]), tuple(WORDS[60:]), ("h",), (), "1-x", fit)
+    plan = NeedlePlan(
+        length, place, NEEDLE, tuple(WORDS[:60]), tuple(WORDS[60:]), ("h",), (), "1-x", fit
+    )
     text = f"{WORDS[0]} {NEEDLE} {WORDS[1]}"
-    return Document(id=name, group=name, text=text, split="test", labels=("present",), query=NEEDLE, plan=plan)
+    return Document(
+        id=name, group=name, text=text, split="test", labels=("present",), query=NEEDLE, plan=plan
+    )
 
 
 def tokenizer(kind: str) -> Any:
@@ -30,18 +36,24 @@ def tokenizer(kind: str) -> Any:
     own.model_input_names = ["input_ids", "attention_mask"]
     if kind == "byte_level":
         own.backend_tokenizer.post_processor = processors.TemplateProcessing(
-            single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+            single="<s> $A </s>",
+            pair="<s> $A </s> </s> $B </s>",
+            special_tokens=[("<s>", 0), ("</s>", 2)],
         )
     return own
 
 
 @pytest.mark.parametrize("kind", ["wordpiece", "byte_level"])
-def test_examples_are_exactly_as_long_as_planned_with_the_needle_whole_and_in_place(kind: str) -> None:
+def test_examples_are_exactly_as_long_as_planned_with_the_needle_whole_and_in_place(
+    kind: str,
+) -> None:
     own = tokenizer(kind)
     first, between, last, _ = pair_form(own)
     assert len(between) == (1 if kind == "wordpiece" else 2)
     query = own(NEEDLE, add_special_tokens=False)["input_ids"]
-    inside = query if kind == "wordpiece" else own(" " + NEEDLE, add_special_tokens=False)["input_ids"]
+    inside = (
+        query if kind == "wordpiece" else own(" " + NEEDLE, add_special_tokens=False)["input_ids"]
+    )
     documents = [example(str(p), 200, p) for p in (0.0, 0.05, 0.5, 0.93, 1.0)]
     kept, encoded = encode_needles(documents, own, 200)
     assert kept == documents
@@ -53,9 +65,12 @@ def test_examples_are_exactly_as_long_as_planned_with_the_needle_whole_and_in_pl
         assert ids[len(ids) - len(last) :] == last
         body = ids[len(head) : len(ids) - len(last)]
         # A tokenizer that keeps the blank before a word apart leaves it to the haystack.
-        places = [(round(document.plan.place * (len(body) - len(fact))), fact) for fact in (query, inside)]
+        places = [
+            (round(document.plan.place * (len(body) - len(fact))), fact) for fact in (query, inside)
+        ]
         assert any(body[at : at + len(fact)] == fact for at, fact in places)
-        # One piece of the whole text: what stands right before the needle, and what stands right after it.
+        # One piece of the whole text: what stands right before the needle, and what stands right
+        # after it.
         text = " ".join([*document.plan.before, NEEDLE, *document.plan.after])
         whole = own(text, add_special_tokens=False)["input_ids"]
         assert any(whole[at : at + len(body)] == body for at in range(len(whole) - len(body) + 1))
@@ -87,7 +102,9 @@ def test_token_types_are_those_that_the_tokenizer_gives_a_pair() -> None:
     assert plain.types.tolist() == [], "this tokenizer gives none"
     own.model_input_names = ["input_ids", "token_type_ids", "attention_mask"]
     own.backend_tokenizer.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", pair="<s> $A </s> $B:1 </s>:1", special_tokens=[("<s>", 0), ("</s>", 2)]
+        single="<s> $A </s>",
+        pair="<s> $A </s> $B:1 </s>:1",
+        special_tokens=[("<s>", 0), ("</s>", 2)],
     )
     (document,), (one,) = encode_needles([example("a", 128, 0.5)], own, 128)
     query = own(document.query, add_special_tokens=False)["input_ids"]
@@ -95,7 +112,10 @@ def test_token_types_are_those_that_the_tokenizer_gives_a_pair() -> None:
     words = example("w", 20, 0.5, fit="words")
     whole = own(NEEDLE, words.text)
     (fitted,) = encode_needles([words], own, 128)[1]
-    assert (fitted.ids.tolist(), fitted.types.tolist()) == (whole["input_ids"], whole["token_type_ids"])
+    assert (fitted.ids.tolist(), fitted.types.tolist()) == (
+        whole["input_ids"],
+        whole["token_type_ids"],
+    )
 
 
 @pytest.mark.parametrize("kind", ["wordpiece", "byte_level"])
@@ -107,15 +127,31 @@ def test_a_pair_is_what_the_tokenizer_makes_of_it(kind: str, first: int, second:
     before, between, after, _ = pair_form(own)
     for window in (16, 17, 64, 5000, len(whole["input_ids"]), len(whole["input_ids"]) - 1):
         (made,) = encode_pairs([document], own, window)
-        ids, sizes = made.ids.tolist(), [len(own(t, add_special_tokens=False)["input_ids"]) for t in
-                                         (document.query, document.text)]  # fmt: skip
+        ids, sizes = (
+            made.ids.tolist(),
+            [
+                len(own(t, add_special_tokens=False)["input_ids"])
+                for t in (document.query, document.text)
+            ],
+        )
         room = window - len(before) - len(between) - len(after)
         while sum(sizes) > room:
-            sizes[int(sizes[1] >= sizes[0])] -= 1  # the longer one, and the second of two that are equal
+            sizes[int(sizes[1] >= sizes[0])] -= (
+                1  # the longer one, and the second of two that are equal
+            )
         body = ids[len(before) : len(ids) - len(after)]
-        assert (len(body), made.truncated) == (sum(sizes) + len(between), len(whole["input_ids"]) > window)
-        assert body[: sizes[0]] == own(document.query, add_special_tokens=False)["input_ids"][: sizes[0]]
-        assert body[sizes[0] + len(between) :] == own(document.text, add_special_tokens=False)["input_ids"][: sizes[1]]
+        assert (len(body), made.truncated) == (
+            sum(sizes) + len(between),
+            len(whole["input_ids"]) > window,
+        )
+        assert (
+            body[: sizes[0]]
+            == own(document.query, add_special_tokens=False)["input_ids"][: sizes[0]]
+        )
+        assert (
+            body[sizes[0] + len(between) :]
+            == own(document.text, add_special_tokens=False)["input_ids"][: sizes[1]]
+        )
         if not made.truncated:
             assert ids == whole["input_ids"]
             assert not len(made.types) or made.types.tolist() == whole["token_type_ids"]

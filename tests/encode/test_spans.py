@@ -40,7 +40,10 @@ def test_a_span_inside_a_word_is_widened_and_is_lost_to_the_oracle() -> None:
     document = _document(text, [Span(7, 15, "X"), Span(3, 20, "Y")])
     (units,) = span_ner.with_words([document])
     (encoded,) = encode_documents([units], _tokenizer(KINDS[0]), 64, words=True)
-    assert {tuple(r) for r in span_ner.span_targets(units, encoded, LABELS).tolist()} == {(1, 1, 0), (1, 2, 1)}
+    assert {tuple(r) for r in span_ner.span_targets(units, encoded, LABELS).tolist()} == {
+        (1, 1, 0),
+        (1, 2, 1),
+    }
     found = span_ner.gold_answers(units, encoded, LABELS, 40, tagger=True)
     said = span_ner.predict_spans(units, found, ("X", "Y"), filtered=False)
     assert said.spans == (Span(3, 15, "X"), Span(3, 20, "Y"))
@@ -52,25 +55,38 @@ def test_a_span_of_white_space_touches_nothing() -> None:
 
 
 def test_two_types_on_one_span_stay_two() -> None:
-    (units,) = span_ner.with_words([_document("toux sèche", [Span(0, 4, "X"), Span(0, 4, "Y"), Span(0, 10, "X")])])
+    (units,) = span_ner.with_words(
+        [_document("toux sèche", [Span(0, 4, "X"), Span(0, 4, "Y"), Span(0, 10, "X")])]
+    )
     (encoded,) = encode_documents([units], _tokenizer(KINDS[0]), 64, words=True)
     found = span_ner.gold_answers(units, encoded, LABELS, 40, tagger=True)
-    assert set(span_ner.predict_spans(units, found, ("X", "Y"), filtered=False).spans) == set(units.spans)
+    assert set(span_ner.predict_spans(units, found, ("X", "Y"), filtered=False).spans) == set(
+        units.spans
+    )
     kept = span_ner.predict_spans(units, found, ("X", "Y"), filtered=True).spans
     assert set(kept) == {Span(0, 4, "Y"), Span(0, 10, "X")}
 
 
 def test_the_filter_keeps_the_most_confident_of_a_type() -> None:
-    found = np.array([[0, 3, 0, 0.7], [1, 2, 0, 0.9], [3, 4, 0, 0.6], [2, 3, 1, 0.51], [5, 5, 0, 0.8]])
+    found = np.array(
+        [[0, 3, 0, 0.7], [1, 2, 0, 0.9], [3, 4, 0, 0.6], [2, 3, 1, 0.51], [5, 5, 0, 0.8]]
+    )
     assert span_ner.same_type_filter(found)[:, 3].tolist() == [0.9, 0.6, 0.51, 0.8]
 
 
 def test_only_a_tagger_carries_spans_beyond_the_band_and_only_outermost_ones() -> None:
     text = "a b c d e f"
-    (units,) = span_ner.with_words([_document(text, [Span(0, 11, "X"), Span(0, 9, "X"), Span(0, 1, "X")])])
+    (units,) = span_ner.with_words(
+        [_document(text, [Span(0, 11, "X"), Span(0, 9, "X"), Span(0, 1, "X")])]
+    )
     (encoded,) = encode_documents([units], _tokenizer(KINDS[0]), 64, words=True)
-    assert span_ner.gold_answers(units, encoded, LABELS, 3, tagger=True)[:, :2].tolist() == [[0, 0], [0, 5]]
-    assert span_ner.gold_answers(units, encoded, LABELS, 3, tagger=False)[:, :2].tolist() == [[0, 0]]
+    assert span_ner.gold_answers(units, encoded, LABELS, 3, tagger=True)[:, :2].tolist() == [
+        [0, 0],
+        [0, 5],
+    ]
+    assert span_ner.gold_answers(units, encoded, LABELS, 3, tagger=False)[:, :2].tolist() == [
+        [0, 0]
+    ]
 
 
 _rows = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 5), st.integers(0, 1)), max_size=12)
@@ -99,20 +115,43 @@ def test_subtoken_units_are_pieces_without_white_space(kind: str) -> None:
 
 
 @settings(max_examples=20, deadline=None)
-@given(kind=st.sampled_from(KINDS), count=st.integers(1, 120), length=st.integers(24, 60), data=st.data())
-def test_windows_show_every_token_and_no_offset_moves(kind: str, count: int, length: int, data: st.DataObject) -> None:
-    """Spans of one to four words at every word, so that some straddle every boundary, all come back exactly."""
-    names = ["patient", "œdème", "IL-2", "l'hémoglobine", "5", "mg/kg", "(matin)", "d’insuline", "."]
+@given(
+    kind=st.sampled_from(KINDS),
+    count=st.integers(1, 120),
+    length=st.integers(24, 60),
+    data=st.data(),
+)
+def test_windows_show_every_token_and_no_offset_moves(
+    kind: str, count: int, length: int, data: st.DataObject
+) -> None:
+    """Spans of one to four words at every word, so that some straddle every boundary, all come back
+    exactly.
+    """
+    names = [
+        "patient",
+        "œdème",
+        "IL-2",
+        "l'hémoglobine",
+        "5",
+        "mg/kg",
+        "(matin)",
+        "d’insuline",
+        ".",
+    ]
     text = " ".join(names[i % len(names)] for i in range(count))
     units = _units(text)
     size = data.draw(st.integers(1, 4))
     ends = [(i, n, min(i + n, len(units)) - 1) for i in range(len(units)) for n in (size, 1)]
-    document = _document(text, [Span(units[i][0], units[end][1], "XY"[(i + n) % 2]) for i, n, end in ends])
+    document = _document(
+        text, [Span(units[i][0], units[end][1], "XY"[(i + n) % 2]) for i, n, end in ends]
+    )
     (worded,) = span_ner.with_words([document])
     tokenizer = _tokenizer(kind)
     (whole,) = encode_documents([worded], tokenizer, 100_000, words=True)
     # The overlap must hold the longest span: then some window shows it whole.
-    longest = max(int(whole.stop[min(i + size, len(units)) - 1] - whole.first[i]) for i in range(len(units)))
+    longest = max(
+        int(whole.stop[min(i + size, len(units)) - 1] - whole.first[i]) for i in range(len(units))
+    )
     room = length - 2
     overlap = data.draw(st.integers(min(longest, room - 1), room - 1))
     windows, owner = encode_windows([worded], tokenizer, length, overlap, words=True)

@@ -1,4 +1,6 @@
-"""From tag probabilities to spans: the order of the outputs, decoding modes, scores, words that no window shows."""
+"""From tag probabilities to spans: the order of the outputs, decoding modes, scores, words that no
+window shows.
+"""
 
 from __future__ import annotations
 
@@ -38,10 +40,16 @@ def test_the_outputs_are_o_then_begin_and_inside_of_each_label_in_turn() -> None
     ("decode", "spans", "scores"),
     [
         ("strict", [Span(6, 11, "Y")], [(0.8 + 0.5) / 2]),
-        ("lenient", [Span(0, 5, "X"), Span(6, 11, "Y"), Span(15, 17, "X")], [(0.9 + 0.4) / 2, (0.8 + 0.5) / 2, 0.7]),
+        (
+            "lenient",
+            [Span(0, 5, "X"), Span(6, 11, "Y"), Span(15, 17, "X")],
+            [(0.9 + 0.4) / 2, (0.8 + 0.5) / 2, 0.7],
+        ),
     ],
 )
-def test_a_span_s_score_is_the_mean_chance_of_its_words_tags(decode: Any, spans: Any, scores: list[float]) -> None:
+def test_a_span_s_score_is_the_mean_chance_of_its_words_tags(
+    decode: Any, spans: Any, scores: list[float]
+) -> None:
     """Word 4 is in no window: it is O, and what follows it does not go on with what came before."""
     best = {0: ("I-X", 0.9), 1: ("I-X", 0.4), 2: ("B-Y", 0.8), 3: ("I-Y", 0.5), 5: ("I-X", 0.7)}
     rows = np.zeros((5, 5), dtype=np.float32)

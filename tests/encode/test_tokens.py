@@ -55,8 +55,12 @@ def test_first_subword_overlaps_its_word(words: list[str], kind: str) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(count=st.integers(1, 40), window=st.integers(5, 20), data=st.data())
-def test_windows_are_full_share_the_overlap_and_end_with_the_document(count: int, window: int, data: Any) -> None:
-    """Against the definition: each window but the last is full, and none begins after the text has been shown."""
+def test_windows_are_full_share_the_overlap_and_end_with_the_document(
+    count: int, window: int, data: Any
+) -> None:
+    """Against the definition: each window but the last is full, and none begins after the text has
+    been shown.
+    """
     tokenizer, room = _tokenizer("wordpiece"), window - 2
     overlap = data.draw(st.integers(1, room - 1))
     document = _document(["fever", "cough", "paracetamol"] * count)
@@ -71,8 +75,13 @@ def test_windows_are_full_share_the_overlap_and_end_with_the_document(count: int
     assert [w.ids.tolist() for w in windows[:half]] == [[0, *ids[b : b + room], 2] for b in begins]
     for w, begin in zip(windows, begins, strict=False):
         end = min(begin + room, len(ids))
-        assert (w.cut_left, w.cut_right, w.truncated) == (begin > 0, end < len(ids), len(ids) > room)
-        # A word belongs to the windows that hold its first token (1 + its place: one token stands before the text).
+        assert (w.cut_left, w.cut_right, w.truncated) == (
+            begin > 0,
+            end < len(ids),
+            len(ids) > room,
+        )
+        # A word belongs to the windows that hold its first token (1 + its place: one token stands
+        # before the text).
         held = [i for i, first in enumerate(whole.first.tolist()) if begin <= first - 1 < end]
         assert w.words.tolist() == held
         assert (w.first + begin).tolist() == [int(whole.first[i]) for i in held]
@@ -83,7 +92,8 @@ def test_tokens_of_a_word_are_found_at_its_very_edges() -> None:
     """Words that touch, blanks and an empty token between them; by hand."""
     words = [(0, 2), (2, 5), (6, 7), (7, 9)]
     offsets = [(0, 1), (1, 2), (2, 2), (2, 4), (4, 6), (7, 9)]
-    # The third word has no token; the fifth token holds the second word's end and the blank after it.
+    # The third word has no token; the fifth token holds the second word's end and the blank after
+    # it.
     assert _word_starts(words, offsets) == [(0, 0, 2), (1, 3, 5), (3, 5, 6)]
 
 
@@ -104,15 +114,23 @@ def test_a_tokenizer_without_offsets_goes_word_by_word() -> None:
 def test_a_text_of_which_nothing_is_kept_still_has_a_state(framed: bool) -> None:
     tokenizer = fast_tokenizer("wordpiece")
     if not framed:
-        tokenizer.backend_tokenizer.post_processor = TemplateProcessing(single="$A", pair="$A $B", special_tokens=[])
+        tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+            single="$A", pair="$A $B", special_tokens=[]
+        )
     documents = [Document("d", "d", "\u200b", "test"), _document(["patient"])]
-    for encode in (encode_documents, lambda *given, words: encode_windows(*given, 4, words=words)[0]):
+    for encode in (
+        encode_documents,
+        lambda *given, words: encode_windows(*given, 4, words=words)[0],
+    ):
         nothing, something = encode(documents, tokenizer, 16, words=False)  # type: ignore[operator]
         assert list(nothing.ids) == ([0, 2] if framed else [tokenizer.unk_token_id])
         assert len(something) > 2 * framed
 
 
-TEXT = "le patient prend de l'ibuprofène ; tumeur du foie, œdème et naïveté 9.1 g/dL (ﬁbrose) depuis hier " * 3
+TEXT = (
+    "le patient prend de l'ibuprofène ; tumeur du foie, œdème et naïveté 9.1 g/dL (ﬁbrose) depuis "
+    "hier " * 3
+)
 
 
 @settings(max_examples=80, deadline=None)
@@ -121,16 +139,23 @@ TEXT = "le patient prend de l'ibuprofène ; tumeur du foie, œdème et naïveté
     window=st.integers(4, 120),
     kind=st.sampled_from(KINDS),
 )
-def test_a_label_is_shown_when_its_mention_ends_inside_the_window(ends: list[int], window: int, kind: str) -> None:
+def test_a_label_is_shown_when_its_mention_ends_inside_the_window(
+    ends: list[int], window: int, kind: str
+) -> None:
     tokenizer = _tokenizer(kind)
     evidence = tuple((f"L{i}", end) for i, end in enumerate(ends))
-    document = Document("d", "d", TEXT, "test", labels=tuple(label for label, _ in evidence), evidence=evidence)
+    document = Document(
+        "d", "d", TEXT, "test", labels=tuple(label for label, _ in evidence), evidence=evidence
+    )
     (shown,) = shown_labels([document], tokenizer, window)
-    offsets = tokenizer(TEXT, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+    offsets = tokenizer(TEXT, add_special_tokens=False, return_offsets_mapping=True)[
+        "offset_mapping"
+    ]
     before, after = special_tokens(tokenizer)
     reached = max(b for _, b in offsets[: window - len(before) - len(after)])
     for label, end in evidence:
-        # A character that no token holds (a blank, most often) is read with the token before or after it.
+        # A character that no token holds (a blank, most often) is read with the token before or
+        # after it.
         if any(a < end <= b for a, b in offsets):
             assert (label in shown) == (end <= reached)
 

@@ -39,7 +39,10 @@ RESULT = of(
         score={"type": "number"},
         details=STRINGS,
         uncertainty=of(
-            "", standard_error=of("value"), confidence_interval=of("lower upper"), num_samples={"type": "integer"}
+            "",
+            standard_error=of("value"),
+            confidence_interval=of("lower upper"),
+            num_samples={"type": "integer"},
         ),
     ),
 )
@@ -49,8 +52,11 @@ DETAILS = of(
     model_availability={"enum": ["open_weights", "closed_weights", "unknown"]},
 )
 SCHEMA = {"additionalProperties": False} | of(
-    "schema_version evaluation_id retrieved_timestamp source_metadata model_info eval_library evaluation_results",
-    **dict.fromkeys(("schema_version", "evaluation_id", "evaluation_timestamp", "retrieved_timestamp"), TEXT),
+    "schema_version evaluation_id retrieved_timestamp source_metadata model_info eval_library "
+    "evaluation_results",
+    **dict.fromkeys(
+        ("schema_version", "evaluation_id", "evaluation_timestamp", "retrieved_timestamp"), TEXT
+    ),
     source_metadata=of(
         "source_type source_organization_name evaluator_relationship",
         source_type={"enum": ["documentation", "evaluation_run"]},
@@ -113,13 +119,19 @@ def test_every_eval_ever_holds_what_its_schema_asks(results):
     assert "standard_error" not in found["gad/macro_f1"]["uncertainty"]
     assert document["retrieved_timestamp"] == "1767225600"
     sources = {r["evaluation_name"]: r["source_data"] for r in document["evaluation_results"]}
-    assert sources["gad/macro_f1"]["url"] == ["https://huggingface.co/datasets/bigbio/gad"], "none of the hub's own"
+    assert sources["gad/macro_f1"]["url"] == ["https://huggingface.co/datasets/bigbio/gad"], (
+        "none of the hub's own"
+    )
 
 
 def test_bibtex_names_every_work_once(results):
     text = export("org/tiny", "bibtex", results)
     # bc5cdr cites its corpus and its token files, gad its corpus
-    assert re.findall(r"@misc\{(\w+),", text) == ["li2016biocreative", "crichton2017neural", "bravo2015extraction"]
+    assert re.findall(r"@misc\{(\w+),", text) == [
+        "li2016biocreative",
+        "crichton2017neural",
+        "bravo2015extraction",
+    ]
     assert "author = {Bravo and Piñero and Queralt-Rosinach and Rautschka and Furlong}" in text
     assert "doi = {10.1186/s12859-015-0472-9}" in text
     assert "keywords = {biobench: gad}" in text
@@ -132,7 +144,11 @@ def test_bibtex_of_all_tasks_balances_and_repeats_nothing():
     for entry in text.split("\n\n"):
         assert entry.count("{") == entry.count("}")
     cited = [info.id for info in shipped().values() if info.spec.citation]
-    listed = {t.replace("\\", "") for line in re.findall(r"biobench: (.*)\},", text) for t in line.split(", ")}
+    listed = {
+        t.replace("\\", "")
+        for line in re.findall(r"biobench: (.*)\},", text)
+        for t in line.split(", ")
+    }
     assert listed == set(cited)
 
 

@@ -24,9 +24,13 @@ Setup = Callable[..., tuple[LoadedEncoder, Prepared]]
 
 
 class Stage:
-    """The loop with scripted validation scores; keeps the weights that each decision saw, and its threshold."""
+    """The loop with scripted validation scores; keeps the weights that each decision saw, and its
+    threshold.
+    """
 
-    def __init__(self, patch: pytest.MonkeyPatch, scores: list[float], thresholds: list[float] | None = None) -> None:
+    def __init__(
+        self, patch: pytest.MonkeyPatch, scores: list[float], thresholds: list[float] | None = None
+    ) -> None:
         self.validated: list[dict[str, torch.Tensor]] = []
         self.tested: list[dict[str, torch.Tensor]] = []
         self.used: list[float] = []
@@ -43,7 +47,9 @@ class Stage:
 
         def score(prepared: Prepared, documents: Any, said: Any) -> Any:
             value = next(left)
-            return SimpleNamespace(values={"macro_f1": -value, "micro_f1": value, "weighted_f1": 0.5})
+            return SimpleNamespace(
+                values={"macro_f1": -value, "micro_f1": value, "weighted_f1": 0.5}
+            )
 
         patch.setattr(loop, "probabilities", probabilities)
         patch.setattr(loop, "decide", decide)
@@ -54,7 +60,9 @@ class Stage:
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Folder of the random checkpoint of a family, made once; a folder that exists already is itself."""
+    """Folder of the random checkpoint of a family, made once; a folder that exists already is
+    itself.
+    """
     root = tmp_path_factory.mktemp("families")
 
     def folder(family: str) -> Path:
@@ -78,7 +86,9 @@ def setup(folders: Callable[[str], Path]) -> Setup:
         checkpoint = find_checkpoint(str(folders(family)))
         tokenizer = load_tokenizer(checkpoint)
         size = window(tokenizer, checkpoint.config, loaded_task.spec.protocol.max_length)
-        return load_encoder(checkpoint, torch.device("cpu")), prepare(loaded_task.spec, data, tokenizer, size)
+        return load_encoder(checkpoint, torch.device("cpu")), prepare(
+            loaded_task.spec, data, tokenizer, size
+        )
 
     return make
 

@@ -31,21 +31,29 @@ def changed(loaded: LoadedEncoder) -> set[str]:
     return {name for name, weight in now.items() if not torch.equal(weight, loaded.initial[name])}
 
 
-@pytest.mark.parametrize(("family", "method"), [("bert", "lora"), ("bert", "dora"), ("modernbert", "ia3")])
+@pytest.mark.parametrize(
+    ("family", "method"), [("bert", "lora"), ("bert", "dora"), ("modernbert", "ia3")]
+)
 def test_an_adapter_trains_its_weights_alone_and_its_merge_predicts_the_same(
     setup: Setup, family: str, method: str
 ) -> None:
-    loaded, prepared = setup(family, "demo_ner", *FAST, f"training.adapter.method={method}", "training.adapter.rank=4")
+    loaded, prepared = setup(
+        family, "demo_ner", *FAST, f"training.adapter.method={method}", "training.adapter.rank=4"
+    )
     recipe = prepared.spec.training
     network = new_network(loaded, prepared)
     with adapted(network, recipe):
         names = {n for n, p in network.named_parameters() if p.requires_grad}
         assert names
-        assert all(n.startswith("head.") or ("ia3_" if method == "ia3" else "lora_") in n for n in names), names
+        assert all(
+            n.startswith("head.") or ("ia3_" if method == "ia3" else "lora_") in n for n in names
+        ), names
     outcome = trained(loaded, prepared)
     moved = changed(loaded)
     assert moved
-    assert all("att" in name for name in moved), "the update is merged where the adapter stood, and nowhere else"
+    assert all("att" in name for name in moved), (
+        "the update is merged where the adapter stood, and nowhere else"
+    )
     assert outcome.record.trained_parameters < loaded.parameters / 4
     budget = outcome.record.micro_batch_tokens
     answers = probabilities(outcome.network, prepared, prepared.test, FP32, budget)
@@ -53,7 +61,9 @@ def test_an_adapter_trains_its_weights_alone_and_its_merge_predicts_the_same(
     assert [(p.spans, p.tags) for p in merged] == [(p.spans, p.tags) for p in outcome.predictions]
     assert all(p.requires_grad for p in loaded.encoder.parameters())
     again = trained(loaded, prepared)
-    assert again.predictions == outcome.predictions, "the next seed starts from the checkpoint again"
+    assert again.predictions == outcome.predictions, (
+        "the next seed starts from the checkpoint again"
+    )
 
 
 def test_an_adapter_with_unknown_targets_names_those_there_are(setup: Setup) -> None:
@@ -84,7 +94,12 @@ def test_more_top_layers_than_there_are_is_refused(setup: Setup) -> None:
     loaded, prepared = setup("bert", "demo_ner", *FAST, "training.top_layers=9")
     with pytest.raises(TrainingError, match="more than the encoder's 2 layers"):
         trained(loaded, prepared)
-    sizes = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 16, "num_hidden_layers": 2}
+    sizes = {
+        "hidden_size": 16,
+        "num_attention_heads": 2,
+        "intermediate_size": 16,
+        "num_hidden_layers": 2,
+    }
     albert = AlbertModel(AlbertConfig(vocab_size=20, embedding_size=8, **sizes))
     for unknown in (albert, torch.nn.Linear(2, 2)):
         with pytest.raises(TrainingError, match="cannot be distinguished"):

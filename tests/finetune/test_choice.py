@@ -1,4 +1,6 @@
-"""Which step is kept, when a run stops, and what its curve says: the loop on validation scores written by hand."""
+"""Which step is kept, when a run stops, and what its curve says: the loop on validation scores
+written by hand.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,12 @@ def _train(setup: Any, *overrides: str, head: dict[str, Any] | None = None) -> O
     ],
 )
 def test_the_first_of_the_best_steps_predicts_and_patience_counts_from_it(
-    setup: Any, monkeypatch: pytest.MonkeyPatch, patience: int | None, scores: list[float], steps: int, best: int
+    setup: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    patience: int | None,
+    scores: list[float],
+    steps: int,
+    best: int,
 ) -> None:
     stage = Stage(monkeypatch, scores)
     outcome = _train(setup, *SIX, *([] if patience is None else [f"training.patience={patience}"]))
@@ -62,7 +69,9 @@ def test_the_threshold_of_the_best_step_decides_on_test(
     assert outcome.threshold == stage.used[-1]
 
 
-def test_a_point_of_the_curve_tells_of_the_steps_since_the_last(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_point_of_the_curve_tells_of_the_steps_since_the_last(
+    setup: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     Stage(monkeypatch, [0.1, 0.2, 0.3])
     losses: list[float] = []
     whole = Run._backward
@@ -87,7 +96,9 @@ def test_a_point_of_the_curve_tells_of_the_steps_since_the_last(setup: Any, monk
 def test_the_loss_gets_the_weights_and_is_shared_by_the_visible_words(
     setup: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The positives' weights reach every part; the mean is over the words of the whole batch, however it is cut."""
+    """The positives' weights reach every part; the mean is over the words of the whole batch,
+    however it is cut.
+    """
     loaded, prepared = setup("bert", "demo_ner", "training.epochs=1")
     kind = type(prepared.kind)
     weights, parts, seen, units, sums = torch.ones(3), [], [], kind.terms, kind.loss
@@ -111,8 +122,12 @@ def test_the_loss_gets_the_weights_and_is_shared_by_the_visible_words(
 
 
 @pytest.mark.usefixtures("no_dropout")
-def test_a_step_that_ran_out_of_memory_half_way_is_made_anew(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second part of the first step fails once: what the first part had left in the gradients must be gone."""
+def test_a_step_that_ran_out_of_memory_half_way_is_made_anew(
+    setup: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second part of the first step fails once: what the first part had left in the gradients
+    must be gone.
+    """
     whole, calls = Network.forward, [0]
 
     def fails_once(network: Network, encoded: Any) -> Any:
@@ -132,5 +147,8 @@ def test_a_step_that_ran_out_of_memory_half_way_is_made_anew(setup: Any, monkeyp
         states.append({k: v.clone() for k, v in loaded.encoder.state_dict().items()})
     first = loaded.initial
     for name, value in states[0].items():
-        # One AdamW step moves a weight by the sign of its gradient, so the gradients themselves must agree.
-        torch.testing.assert_close(states[1][name] - first[name], value - first[name], rtol=2e-2, atol=1e-6)
+        # One AdamW step moves a weight by the sign of its gradient, so the gradients themselves
+        # must agree.
+        torch.testing.assert_close(
+            states[1][name] - first[name], value - first[name], rtol=2e-2, atol=1e-6
+        )

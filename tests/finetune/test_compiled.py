@@ -1,4 +1,6 @@
-"""Compiled layers on a CPU that passes for an accelerator: traced by `aot_eager`, over batches of a real corpus."""
+"""Compiled layers on a CPU that passes for an accelerator: traced by `aot_eager`, over batches of a
+real corpus.
+"""
 
 from __future__ import annotations
 
@@ -48,11 +50,21 @@ def made(setup: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.mark.parametrize("kernel", [False, True])
 @pytest.mark.parametrize(("family", "kinds"), [("bert", 1), ("modernbert", 2)])
 def test_a_real_corpus_is_compiled_once_a_bucket_with_the_states_and_gradients_of_plain_layers(
-    made: Any, data_dir: Path, monkeypatch: pytest.MonkeyPatch, family: str, kinds: int, *, kernel: bool
+    made: Any,
+    data_dir: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    family: str,
+    kinds: int,
+    *,
+    kernel: bool,
 ) -> None:
-    """`fullgraph` refuses a graph break. kinds: of layer: the first norm is none, attention is local or global."""
+    """`fullgraph` refuses a graph break. kinds: of layer: the first norm is none, attention is
+    local or global.
+    """
     monkeypatch.setenv("BIOBENCH_DATA_DIR", str(data_dir))
-    loaded, prepared = made(family, (torch_kernel_on_cpu(),) if kernel else (), "ncbi_disease_single")
+    loaded, prepared = made(
+        family, (torch_kernel_on_cpu(),) if kernel else (), "ncbi_disease_single"
+    )
     encoder, split = loaded.encoder, prepared.train
     batches = list(epoch_order(split.lengths, 16, 1, 0, "bucketed"))
 
@@ -73,8 +85,13 @@ def test_a_real_corpus_is_compiled_once_a_bucket_with_the_states_and_gradients_o
     used = {next(size for size in BUCKETS if size > n) for n in tokens}
     shapes = {(len(batch), max(split.lengths[i] for i in batch)) for batch in batches}
     assert counter.frame_count == kinds * len(used)
-    assert 1 < len(used) < len(shapes), "neither the number of documents nor the longest one is compiled in"
-    assert encoder.paths == {"torch" if kernel else attention.GATHERED: "" if kernel else NO_KERNEL, COMPILED: ""}
+    assert 1 < len(used) < len(shapes), (
+        "neither the number of documents nor the longest one is compiled in"
+    )
+    assert encoder.paths == {
+        "torch" if kernel else attention.GATHERED: "" if kernel else NO_KERNEL,
+        COMPILED: "",
+    }
     with torch.no_grad():
         encoder.train(False)
         encoder([split.encoded[0].ids])
@@ -90,7 +107,11 @@ def test_a_bucket_is_filled_by_documents_that_are_no_longer_than_the_real_ones(m
     encoder.train()
     assert not encoder._compiled(100, 10), "the first batch notes what computes attention"
     encoder.paths["torch"] = ""
-    assert [encoder._compiled(n, 2000) for n in (100, BUCKETS[-1] - 1, BUCKETS[-1])] == [True, True, False]
+    assert [encoder._compiled(n, 2000) for n in (100, BUCKETS[-1] - 1, BUCKETS[-1])] == [
+        True,
+        True,
+        False,
+    ]
     encoder.paths[attention.GATHERED] = NO_KERNEL
     assert [encoder._compiled(9000, longest) for longest in (1024, 1025)] == [True, False]
 
@@ -105,7 +126,9 @@ def test_a_run_ends_with_the_same_predictions_compiled_plain_or_where_compilatio
 
     outcomes, notes = [], []
     for backend in (None, CompileCounterWithBackend("aot_eager"), broken):
-        loaded, prepared = made("bert", (torch_kernel_on_cpu(),), "demo_topic", "training.epochs=2", limit=48)
+        loaded, prepared = made(
+            "bert", (torch_kernel_on_cpu(),), "demo_topic", "training.epochs=2", limit=48
+        )
         if backend is not None:
             loaded.encoder.compile_layers(backend)
         for seed in (1, 2):
@@ -113,8 +136,12 @@ def test_a_run_ends_with_the_same_predictions_compiled_plain_or_where_compilatio
             tell = lambda d, t, what: notes.append(what) if isinstance(what, ProgressNote) else None  # noqa: E731
             outcomes.append(finetune(loaded, prepared, seed, "fp32", tell))
     failed = {PLAIN: outcomes[-1].record.kernels[PLAIN]}
-    assert [o.record.kernels for o in outcomes[::2]] == [{"torch": "", **more} for more in ({}, {COMPILED: ""}, failed)]
-    assert [note.partition("RuntimeError")[0] for note in notes] == ["layers not compiled: backend='broken' raised: "]
+    assert [o.record.kernels for o in outcomes[::2]] == [
+        {"torch": "", **more} for more in ({}, {COMPILED: ""}, failed)
+    ]
+    assert [note.partition("RuntimeError")[0] for note in notes] == [
+        "layers not compiled: backend='broken' raised: "
+    ]
     assert "no compiler" in notes[0]
     for outcome in outcomes[2:]:
         plain = outcomes[outcomes.index(outcome) % 2]
@@ -130,7 +157,9 @@ def test_a_step_casts_each_weight_once_whatever_its_micro_batches(setup: Any) ->
     casts: Counter[int] = Counter()
 
     class Casts(TorchDispatchMode):
-        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_dispatch__(
+            self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             if function is torch.ops.aten._to_copy.default and isinstance(args[0], nn.Parameter):
                 casts[id(args[0])] += 1
             return function(*args, **(kwargs or {}))
@@ -146,4 +175,7 @@ def test_a_step_casts_each_weight_once_whatever_its_micro_batches(setup: Any) ->
 def test_a_family_that_runs_padded_says_that_its_layers_stay_plain(made: Any) -> None:
     encoder: Encoder = made("deberta", (), "demo_ner")[0].encoder
     encoder.compile_layers()
-    assert (encoder.compiles, encoder.slow_parts()) == (False, {"layers not compiled": "documents run padded"})
+    assert (encoder.compiles, encoder.slow_parts()) == (
+        False,
+        {"layers not compiled": "documents run padded"},
+    )

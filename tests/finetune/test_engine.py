@@ -1,4 +1,5 @@
-"""The engine gives what its recipe says, the same way each time, and says when it had to back off."""
+"""The engine gives what its recipe says, the same way each time, and says when it had to back
+off."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ def _silent(done: int, total: int, what: str) -> None:
     """No progress."""
 
 
-def _train(setup: Any, *arguments: str, seed: int = 1, limit: int | None = 48, precision: str = "fp32") -> Outcome:
+def _train(
+    setup: Any, *arguments: str, seed: int = 1, limit: int | None = 48, precision: str = "fp32"
+) -> Outcome:
     loaded, prepared = setup(*arguments, limit=limit)
     return finetune(loaded, prepared, seed, precision, _silent)  # type: ignore[arg-type]
 
@@ -53,13 +56,17 @@ def test_every_family_runs(setup: Any, family: str) -> None:
 def test_rarer_families_run_in_bf16_or_say_that_they_do_not(
     setup: Any, family: str, attention: str, backoffs: tuple[str, ...]
 ) -> None:
-    record = _train(setup, family, "demo_ner", "training.epochs=1", limit=24, precision="bf16").record
+    record = _train(
+        setup, family, "demo_ner", "training.epochs=1", limit=24, precision="bf16"
+    ).record
     assert (record.attention, record.backoffs) == (attention, backoffs)
     assert record.precision == ("fp32" if backoffs else "bf16")
 
 
 def test_a_first_token_that_sees_nothing_is_not_pooled(setup: Any) -> None:
-    with pytest.raises(ModelError, match=r"head\.pooling is cls, but this .* first token sees nothing") as caught:
+    with pytest.raises(
+        ModelError, match=r"head\.pooling is cls, but this .* first token sees nothing"
+    ) as caught:
         _train(setup, "gpt2", "demo_topic", "training.epochs=1", "head.pooling=cls", limit=24)
     assert "--set head.pooling=mean" in caught.value.hint
     told: list[str] = []
@@ -69,13 +76,18 @@ def test_a_first_token_that_sees_nothing_is_not_pooled(setup: Any) -> None:
     assert told[0] == record.backoffs[0] == "causal attention: not a bidirectional encoder"
 
 
-def test_the_switch_to_deterministic_kernels_ends_with_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_switch_to_deterministic_kernels_ends_with_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A probe inside pretraining must not change the pretraining."""
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
 
     def switches() -> tuple[bool, bool, bool]:
         filling = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
-        enabled, warns = torch.are_deterministic_algorithms_enabled, torch.is_deterministic_algorithms_warn_only_enabled
+        enabled, warns = (
+            torch.are_deterministic_algorithms_enabled,
+            torch.is_deterministic_algorithms_warn_only_enabled,
+        )
         return enabled(), warns(), filling
 
     assert switches() == (False, False, True)
@@ -87,7 +99,9 @@ def test_the_switch_to_deterministic_kernels_ends_with_the_run(monkeypatch: pyte
         assert switches() == (False, False, True)
 
 
-def test_the_second_device_is_the_current_one(folders: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_second_device_is_the_current_one(
+    folders: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     checkpoint, chosen = find_checkpoint(str(folders("bert"))), []
     monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
     monkeypatch.setattr(engine.Encoder, "to", lambda self, device: self)
@@ -97,7 +111,10 @@ def test_the_second_device_is_the_current_one(folders: Any, monkeypatch: pytest.
 
 
 def test_same_seed_same_run_other_seed_other_run(setup: Any) -> None:
-    runs = [_train(setup, "bert", "demo_topic", "training.epochs=1", limit=24, seed=s) for s in (3, 3, 4)]
+    runs = [
+        _train(setup, "bert", "demo_topic", "training.epochs=1", limit=24, seed=s)
+        for s in (3, 3, 4)
+    ]
     assert runs[0].predictions == runs[1].predictions
     assert runs[0].record == runs[1].record
     assert runs[0].predictions != runs[2].predictions
@@ -105,7 +122,9 @@ def test_same_seed_same_run_other_seed_other_run(setup: Any) -> None:
 
 @pytest.mark.parametrize("family", ["bert", "deberta"])
 @pytest.mark.usefixtures("no_dropout")
-def test_micro_batches_do_not_change_the_maths(setup: Any, family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_micro_batches_do_not_change_the_maths(
+    setup: Any, family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     losses = []
     for budget in (30, 100_000):
         monkeypatch.setattr(engine, "micro_batch_tokens", lambda _, b=budget: b)
@@ -116,7 +135,9 @@ def test_micro_batches_do_not_change_the_maths(setup: Any, family: str, monkeypa
 
 @pytest.mark.usefixtures("no_dropout")
 def test_the_loop_is_plain_adamw_on_padded_batches(setup: Any) -> None:
-    """Against an independent loop: padded batches, mean token loss, clipping, linear rate, dense gradients."""
+    """Against an independent loop: padded batches, mean token loss, clipping, linear rate, dense
+    gradients.
+    """
     from transformers import AutoModel
 
     from biobench.encode.batches import epoch_order
@@ -131,10 +152,15 @@ def test_the_loop_is_plain_adamw_on_padded_batches(setup: Any) -> None:
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0  # attention reads its rate from here
     torch.manual_seed(5)
-    head = prepared.kind.build_head(spec.head, loaded.checkpoint, model.config.hidden_size, len(prepared.outputs))
+    head = prepared.kind.build_head(
+        spec.head, loaded.checkpoint, model.config.hidden_size, len(prepared.outputs)
+    )
     named = [*model.named_parameters(), *head.named_parameters()]
     matrices, vectors = [p for _, p in named if p.ndim > 1], [p for _, p in named if p.ndim < 2]
-    groups = [{"params": matrices, "weight_decay": spec.training.weight_decay}, {"params": vectors, "weight_decay": 0}]
+    groups = [
+        {"params": matrices, "weight_decay": spec.training.weight_decay},
+        {"params": vectors, "weight_decay": 0},
+    ]
     optimizer = torch.optim.AdamW(groups, lr=spec.training.learning_rate)
     batches = list(epoch_order(split.lengths, 16, 5, 0, "random"))
     for step, batch in enumerate(batches):
@@ -148,7 +174,9 @@ def test_the_loop_is_plain_adamw_on_padded_batches(setup: Any) -> None:
             n = split.lengths[i]
             ids[row, :n] = torch.from_numpy(split.encoded[i].ids)
             mask[row, :n] = 1
-            labels[row, torch.from_numpy(split.encoded[i].first)] = torch.from_numpy(split.targets[i])
+            labels[row, torch.from_numpy(split.encoded[i].first)] = torch.from_numpy(
+                split.targets[i]
+            )
         states = model(input_ids=ids, attention_mask=mask).last_hidden_state
         logits = head.linear(states)
         torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten()).backward()
@@ -157,19 +185,29 @@ def test_the_loop_is_plain_adamw_on_padded_batches(setup: Any) -> None:
         optimizer.zero_grad()
     theirs = model.state_dict()
     for name, weights in ours.items():
-        torch.testing.assert_close(weights, theirs[name], atol=2e-5, rtol=1e-3, msg=lambda m, n=name: f"{n}: {m}")
+        torch.testing.assert_close(
+            weights, theirs[name], atol=2e-5, rtol=1e-3, msg=lambda m, n=name: f"{n}: {m}"
+        )
 
 
 @pytest.mark.parametrize(
     ("raised", "kind", "what"),
     [
         (None, TrainingError, "not finite in fp32"),
-        ("DefaultCPUAllocator: not enough memory: you tried to allocate 1 bytes", TrainingError, "single document"),
+        (
+            "DefaultCPUAllocator: not enough memory: you tried to allocate 1 bytes",
+            TrainingError,
+            "single document",
+        ),
         ("shapes do not fit", RuntimeError, "^shapes do not fit"),
     ],
 )
 def test_a_step_that_cannot_be_made_is_an_error(
-    setup: Any, monkeypatch: pytest.MonkeyPatch, raised: str | None, kind: type[Exception], what: str
+    setup: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    raised: str | None,
+    kind: type[Exception],
+    what: str,
 ) -> None:
     def broken(self: Any, encoded: Any) -> torch.Tensor:
         if raised is not None:

@@ -28,7 +28,13 @@ from tests.helpers.needle_make import needle_spec
 from tests.helpers.sts_make import STS, write_sts
 from tests.helpers.tiny import make_tiny_encoder
 
-FAST: dict[str, Any] = {"device": "cpu", "parallel": 1, "gate": False, "results_dir": "results", "data_dir": "data"}
+FAST: dict[str, Any] = {
+    "device": "cpu",
+    "parallel": 1,
+    "gate": False,
+    "results_dir": "results",
+    "data_dir": "data",
+}
 
 
 @pytest.fixture(scope="module")
@@ -44,12 +50,20 @@ def encoder(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 def test_a_probe_stands_apart_from_fine_tuning(encoder: Path) -> None:
     frozen = biobench.run(encoder, tasks="demo_topic", track="frozen", seeds="42-43", **FAST)
-    tuned = biobench.run(encoder, tasks="demo_topic", seeds="42-43", overrides="training.epochs=1", **FAST)
+    tuned = biobench.run(
+        encoder, tasks="demo_topic", seeds="42-43", overrides="training.epochs=1", **FAST
+    )
     assert [r.status for r in (*frozen, *tuned)] == ["done"] * 4
     record = next(r for r in Store("results").records() if r.track == "frozen")
-    assert (record.protocol["training"]["encoder"], record.protocol["probe"]["kind"]) == ("frozen", "linear")
+    assert (record.protocol["training"]["encoder"], record.protocol["probe"]["kind"]) == (
+        "frozen",
+        "linear",
+    )
     report = build("results", "macro", sources=("run", "frozen"))
-    assert {(row.source, row.variant) for row in report.rows} == {("run", "training.epochs=1"), ("frozen", "frozen")}
+    assert {(row.source, row.variant) for row in report.rows} == {
+        ("run", "training.epochs=1"),
+        ("frozen", "frozen"),
+    }
     assert [source for _, source, *_ in sheets(report)[0].rows] == ["run", "frozen"]
     with pytest.raises(UsageError, match="not the same"):
         compare("tiny", "tiny [frozen]", results_dir="results")
@@ -77,7 +91,9 @@ def test_similarity_is_the_cosine_of_the_pooled_states(encoder: Path, tmp_path: 
             ids = torch.tensor([tokenizer(text)["input_ids"]])
             return model(input_ids=ids).last_hidden_state[0].mean(0)
 
-    expected = [float(torch.cosine_similarity(pooled(d.query), pooled(d.text), dim=0)) for d in gold]
+    expected = [
+        float(torch.cosine_similarity(pooled(d.query), pooled(d.text), dim=0)) for d in gold
+    ]
     stored = {p.document: p.label_scores[0] for p in predictions}
     numbers = np.array([stored[d.id] for d in gold])
     assert np.abs(numbers - 2.5 * (np.array(expected) + 1)).max() < 5e-3
@@ -91,8 +107,18 @@ def test_similarity_is_the_cosine_of_the_pooled_states(encoder: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("task", "choice", "error", "words"),
     [
-        ("demo_topic", {"overrides": "probe.kind=similarity"}, SpecError, "does not fit type 'single_label'"),
-        ("demo_topic", {"overrides": ["probe={kind: similarity}"]}, SpecError, "pooling 'attention' is learned"),
+        (
+            "demo_topic",
+            {"overrides": "probe.kind=similarity"},
+            SpecError,
+            "does not fit type 'single_label'",
+        ),
+        (
+            "demo_topic",
+            {"overrides": ["probe={kind: similarity}"]},
+            SpecError,
+            "pooling 'attention' is learned",
+        ),
         ("needle_en", {}, UsageError, "frozen by its own spec"),
         ("quaero_emea", {}, SpecError, "does not fit type 'span_ner'"),
     ],
@@ -113,7 +139,9 @@ def task(tmp_path: Path) -> Path:
     return needle_spec(tmp_path, READER.format("128, 256"), PROBE)
 
 
-def made(model: Path, task: Path | str, folder: Path, **more: object) -> tuple[list[RunResult], list[RunRecord]]:
+def made(
+    model: Path, task: Path | str, folder: Path, **more: object
+) -> tuple[list[RunResult], list[RunRecord]]:
     """The results, and what is stored of them."""
     results = biobench.run(model, str(task), results_dir=folder, device="cpu", gate=False, **more)  # type: ignore[arg-type]
     records, findings = Store(folder).scan()
@@ -140,19 +168,26 @@ def test_a_short_window_scores_the_lengths_it_reads_and_nothing_else(
     assert {"accuracy.128.start", "accuracy.middle", "accuracy.drug"} <= set(record.scores)
 
 
-def test_a_model_that_reads_no_length_fails_with_the_reason(model: Path, task: Path, tmp_path: Path) -> None:
+def test_a_model_that_reads_no_length_fails_with_the_reason(
+    model: Path, task: Path, tmp_path: Path
+) -> None:
     needle_spec(tmp_path, READER.format("256"), PROBE)
     ((result,), _) = made(model, task, tmp_path / "out", seeds=1)
     assert result.status == "failed"
     assert "no document of train fits a window of 128 tokens" in (result.reason or "")
 
 
-def test_a_probe_that_is_missing_or_would_not_be_used_is_refused(model: Path, task: Path, tmp_path: Path) -> None:
+def test_a_probe_that_is_missing_or_would_not_be_used_is_refused(
+    model: Path, task: Path, tmp_path: Path
+) -> None:
     for setting in ("probe={kind: linear, pooling: mean}", "probe.epochs=4"):
         with pytest.raises(UsageError, match="is fine-tuned, so no probe is used"):
             made(model, task, tmp_path / "out", overrides=["training.encoder=trained", setting])
     assert not (tmp_path / "out").exists()
-    task.write_text("\n".join(x for x in task.read_text().splitlines() if not x.startswith("probe")), encoding="utf-8")
+    task.write_text(
+        "\n".join(x for x in task.read_text().splitlines() if not x.startswith("probe")),
+        encoding="utf-8",
+    )
     with pytest.raises(SpecError, match="a frozen encoder needs a probe"):
         biobench.load_task(str(task))
 

@@ -37,7 +37,14 @@ def test_warm_up_is_rounded_to_whole_steps(ratio: float, steps: int) -> None:
 
 def test_the_optimiser_is_the_recipe_s() -> None:
     network = nn.ModuleDict({"encoder": nn.Linear(3, 3), "head": nn.Linear(3, 2)})
-    recipe = Training(epochs=1, learning_rate=2e-3, weight_decay=0.3, adam_beta1=0.7, adam_beta2=0.8, adam_epsilon=1e-5)
+    recipe = Training(
+        epochs=1,
+        learning_rate=2e-3,
+        weight_decay=0.3,
+        adam_beta1=0.7,
+        adam_beta2=0.8,
+        adam_epsilon=1e-5,
+    )
     one = make_optimizer(network, recipe)
     two = make_optimizer(network, recipe.model_copy(update={"head_learning_rate": 1e-2}))
     for optimizer, scales in ((one, [1.0, 1.0]), (two, [1.0, 1.0, 5.0, 5.0])):
@@ -53,8 +60,12 @@ def test_the_optimiser_is_the_recipe_s() -> None:
 
 
 @pytest.mark.parametrize("pad_id", [1, 3])
-def test_training_the_used_rows_is_training_the_whole_table(folders: Callable[[str], Path], pad_id: int) -> None:
-    """Against dense AdamW on the whole embedding: used, unused and padding rows; twice, as after a restart."""
+def test_training_the_used_rows_is_training_the_whole_table(
+    folders: Callable[[str], Path], pad_id: int
+) -> None:
+    """Against dense AdamW on the whole embedding: used, unused and padding rows; twice, as after a
+    restart.
+    """
     from transformers import AutoModel
 
     folder = folders("bert")
@@ -63,7 +74,8 @@ def test_training_the_used_rows_is_training_the_whole_table(folders: Callable[[s
     torch.nn.init.constant_(table.weight[1], 0.5)  # a gradient here would not be 0
     dense = nn.Embedding(*table.weight.shape, padding_idx=table.padding_idx)
     dense.load_state_dict(table.state_dict())
-    # 1 is the table's padding: read unless the tokenizer has another one (3), and never changed by a gradient.
+    # 1 is the table's padding: read unless the tokenizer has another one (3), and never changed by
+    # a gradient.
     documents = [np.asarray([5, 9, 9, 30]), np.asarray([7, 1, 5] if pad_id == 1 else [7, 5])]
     recipe = Training(max_steps=4, learning_rate=0.1, weight_decay=0.3)
     for _ in range(2):
@@ -101,12 +113,18 @@ def _split(rows: list[list[int]]) -> Split:
     labels = [tuple("abc"[i] for i in target) for target in targets]
     documents = [Document(str(i), str(i), "t", "train", labels=own) for i, own in enumerate(labels)]
     seen = [Encoded(*[np.zeros(0, np.int64)] * 3, truncated=False)] * 9
-    return Split(documents, documents, seen, targets, [1] * len(rows), [[i] for i in range(len(rows))], 3)
+    return Split(
+        documents, documents, seen, targets, [1] * len(rows), [[i] for i in range(len(rows))], 3
+    )
 
 
 def test_losses_are_means_over_the_batch() -> None:
     spec, split = _multi_label(), _split([[1, 0, 1], [0, 0, 1]])
-    logits, gold, kind = torch.randn(2, 3), torch.tensor([[1.0, 0, 1], [0, 0, 1]]), get_kind("multi_label")
+    logits, gold, kind = (
+        torch.randn(2, 3),
+        torch.tensor([[1.0, 0, 1], [0, 0, 1]]),
+        get_kind("multi_label"),
+    )
     for weights in (None, torch.tensor([1.0, 2.0, 0.5])):
         mean = kind.loss(spec, logits, split.targets, weights) / kind.terms(spec, split.targets, ())
         wanted = nn.functional.binary_cross_entropy_with_logits(logits, gold, pos_weight=weights)
@@ -120,7 +138,9 @@ def test_a_token_task_s_mean_is_over_visible_words() -> None:
     logits = torch.randn(4, 3)
     kind = get_kind("token_ner")
     mean = kind.loss(spec, logits, targets, None) / kind.terms(spec, targets, (3, 1))
-    torch.testing.assert_close(mean, nn.functional.cross_entropy(logits, torch.tensor([0, 2, 1, 1])))
+    torch.testing.assert_close(
+        mean, nn.functional.cross_entropy(logits, torch.tensor([0, 2, 1, 1]))
+    )
     single = _multi_label(type="single_label")
     classes = [np.asarray(2), np.asarray(0)]
     kind = get_kind("single_label")
@@ -145,11 +165,15 @@ def test_a_declared_threshold_is_the_one_that_decides() -> None:
 
 
 def test_classes_of_several_windows_are_shares_of_one() -> None:
-    """Two windows, the greater score of each class: 0.6 and 0.8 of three classes become 0.6 / 1.6, ..."""
+    """Two windows, the greater score of each class: 0.6 and 0.8 of three classes become 0.6 / 1.6,
+    ...
+    """
     spec = _multi_label(type="single_label", labels=["a", "b", "c"])
     split = replace(_split([[1, 0, 0], [0, 0, 1]]), windows=[[0, 1], [2]])
     rows = ([0.6, 0.2, 0.2], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6])
-    said = decide(_prepared(spec, split), split, [np.asarray(row, dtype=np.float32) for row in rows], 0.5)
+    said = decide(
+        _prepared(spec, split), split, [np.asarray(row, dtype=np.float32) for row in rows], 0.5
+    )
     assert [p.labels for p in said] == [("b",), ("c",)]
     assert said[0].label_scores == pytest.approx((0.375, 0.5, 0.125))
     assert said[1].label_scores == pytest.approx((0.2, 0.2, 0.6))
@@ -157,20 +181,33 @@ def test_classes_of_several_windows_are_shares_of_one() -> None:
 
 def test_threshold_and_fallback() -> None:
     split = _split([[1, 0, 0], [0, 1, 0]])
-    chances = [np.asarray([0.9, 0.5, 0.1], dtype=np.float32), np.asarray([0.1, 0.3, 0.2], dtype=np.float32)]
+    chances = [
+        np.asarray([0.9, 0.5, 0.1], dtype=np.float32),
+        np.asarray([0.1, 0.3, 0.2], dtype=np.float32),
+    ]
     plain = decide(_prepared(_multi_label(), split), split, chances, 0.5)
     assert [p.labels for p in plain] == [("a",), ()]
-    top1 = decide(_prepared(_multi_label(head={"kind": "sequence", "fallback": "top1"}), split), split, chances, 0.5)
+    top1 = decide(
+        _prepared(_multi_label(head={"kind": "sequence", "fallback": "top1"}), split),
+        split,
+        chances,
+        0.5,
+    )
     assert [p.labels for p in top1] == [("a",), ("b",)]
 
 
 def test_tuned_threshold_is_the_best_on_validation() -> None:
     split = _split([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
-    chances = [np.asarray(row, dtype=np.float32) for row in ([0.3, 0.1, 0.1], [0.1, 0.28, 0.1], [0.1, 0.2, 0.27])]
+    chances = [
+        np.asarray(row, dtype=np.float32)
+        for row in ([0.3, 0.1, 0.1], [0.1, 0.28, 0.1], [0.1, 0.2, 0.27])
+    ]
     prepared = _prepared(_multi_label(head={"kind": "sequence", "threshold": "tuned"}), split)
     threshold = threshold_of(prepared, chances)
     assert threshold == pytest.approx(0.25)
     scores = prepared.score(split.documents, decide(prepared, split, chances, threshold))
     assert scores.values["macro_f1"] == 1.0
     silent = replace(prepared, validation=split)
-    assert silent.score(split.documents, decide(silent, split, chances, 0.5)).values["macro_f1"] == 0.0
+    assert (
+        silent.score(split.documents, decide(silent, split, chances, 0.5)).values["macro_f1"] == 0.0
+    )

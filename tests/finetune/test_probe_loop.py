@@ -1,4 +1,6 @@
-"""The probe's training against a plain loop, and which epoch and rate it keeps on scores written by hand."""
+"""The probe's training against a plain loop, and which epoch and rate it keeps on scores written by
+hand.
+"""
 
 from __future__ import annotations
 
@@ -29,32 +31,48 @@ def _quiet(done: int, total: int, what: str) -> None:
 
 @pytest.fixture
 def ready(setup: Setup) -> Ready:
-    """`ready(task, probe, *overrides)`: a tiny encoder and the encoded task with that linear probe."""
+    """`ready(task, probe, *overrides)`: a tiny encoder and the encoded task with that linear
+    probe."""
     frozen, plain = "training.encoder=frozen", "kind: linear, pooling: mean, dropout: 0.0"
-    return lambda task, probe, *more: setup("tiny", task, frozen, f"probe={{{plain}, {probe}}}", *more)
+    return lambda task, probe, *more: setup(
+        "tiny", task, frozen, f"probe={{{plain}, {probe}}}", *more
+    )
 
 
 def test_a_word_s_state_is_that_of_its_first_sub_token(ready: Ready) -> None:
     loaded, prepared = ready("demo_ner", "epochs: 1")
     kept = extract(loaded.encoder, prepared, "fp32", _quiet)
     split = prepared.test
-    assert kept.states["test"].shape == (sum(len(e.words) for e in split.encoded), 1, loaded.encoder.width)
+    assert kept.states["test"].shape == (
+        sum(len(e.words) for e in split.encoded),
+        1,
+        loaded.encoder.width,
+    )
     assert kept.real["test"].all()
     begin = 0
     for encoded in split.encoded[:5]:
         with torch.inference_mode():
             hidden = loaded.encoder([encoded.ids])
         rows = kept.states["test"][begin : begin + len(encoded.words), 0].float()
-        torch.testing.assert_close(rows, hidden[torch.from_numpy(encoded.first)], rtol=1e-3, atol=2e-3)
+        torch.testing.assert_close(
+            rows, hidden[torch.from_numpy(encoded.first)], rtol=1e-3, atol=2e-3
+        )
         begin += len(encoded.words)
 
 
 @pytest.mark.parametrize("task", ["demo_topic", "demo_ner"])
 def test_the_probe_is_plain_adamw_on_standardised_states(ready: Ready, task: str) -> None:
-    """Batches of the seed and epoch, a rate that falls by the step to 0, decay, gradients clipped at 1."""
-    loaded, prepared = ready(task, "learning_rates: [0.05], epochs: 3, batch_size: 7, weight_decay: 0.3")
+    """Batches of the seed and epoch, a rate that falls by the step to 0, decay, gradients clipped
+    at 1.
+    """
+    loaded, prepared = ready(
+        task, "learning_rates: [0.05], epochs: 3, batch_size: 7, weight_decay: 0.3"
+    )
     outcome = finetune(loaded, prepared, 42, "fp32", _quiet)
-    states = {name: s[:, 0].float() for name, s in extract(loaded.encoder, prepared, "fp32", _quiet).states.items()}
+    states = {
+        name: s[:, 0].float()
+        for name, s in extract(loaded.encoder, prepared, "fp32", _quiet).states.items()
+    }
     split = prepared.train
     torch.manual_seed(42)
     linear = torch.nn.Linear(loaded.encoder.width, len(prepared.outputs))
@@ -71,7 +89,9 @@ def test_the_probe_is_plain_adamw_on_standardised_states(ready: Ready, task: str
             chosen = np.concatenate([np.arange(begin[i], begin[i] + sizes[i]) for i in batch])
             truth = np.concatenate([np.atleast_1d(split.targets[i]) for i in batch])
             optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(linear(rows["train"][chosen]), torch.from_numpy(truth)).backward()
+            torch.nn.functional.cross_entropy(
+                linear(rows["train"][chosen]), torch.from_numpy(truth)
+            ).backward()
             torch.nn.utils.clip_grad_norm_(linear.parameters(), 1.0)
             optimizer.param_groups[0]["lr"] = 0.05 * (total - step) / total
             optimizer.step()
@@ -88,7 +108,8 @@ def test_the_probe_is_plain_adamw_on_standardised_states(ready: Ready, task: str
 
 
 @pytest.mark.parametrize(
-    ("scores", "rate", "step"), [([0.1, 0.3, 0.3, 0.3, 0.2, 0.4], 1, 9), ([0.1, 0.3, 0.3, 0.3, 0.2, 0.1], 0, 6)]
+    ("scores", "rate", "step"),
+    [([0.1, 0.3, 0.3, 0.3, 0.2, 0.4], 1, 9), ([0.1, 0.3, 0.3, 0.3, 0.2, 0.1], 0, 6)],
 )
 def test_the_first_of_the_best_epochs_of_the_first_of_the_best_rates_is_kept(
     ready: Ready, monkeypatch: pytest.MonkeyPatch, scores: list[float], rate: int, step: int
@@ -106,20 +127,30 @@ def test_the_first_of_the_best_epochs_of_the_first_of_the_best_rates_is_kept(
     assert stage.used[-1] == outcome.threshold == pytest.approx(0.1 * (place + 1))
     (tested,) = stage.tested
     assert all(torch.equal(value, tested[name]) for name, value in stage.validated[place].items())
-    assert [p.validation["micro_f1"] for p in outcome.record.curve] == scores[3 * rate : 3 * rate + 3]
+    assert [p.validation["micro_f1"] for p in outcome.record.curve] == scores[
+        3 * rate : 3 * rate + 3
+    ]
     falling = [(0.01, 0.02)[rate] * (9 - s) / 9 for s in (2, 5, 8)]
     assert [p.learning_rate for p in outcome.record.curve] == pytest.approx(falling)
 
 
-def test_a_rate_whose_loss_is_not_finite_is_skipped(ready: Ready, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rate_whose_loss_is_not_finite_is_skipped(
+    ready: Ready, monkeypatch: pytest.MonkeyPatch
+) -> None:
     loaded, prepared = ready("demo_topic", "learning_rates: [1e-9, 1e-2, 3e-2], epochs: 1")
     fit = ProbeRun.fit
 
     def fails(run: ProbeRun) -> bool:
         raise NonFiniteLossError("step 1")
 
-    monkeypatch.setattr(ProbeRun, "fit", lambda run: (fit if run.recipe.learning_rate == 1e-2 else fails)(run))
-    left = [text for text in finetune(loaded, prepared, 1, "fp32", _quiet).record.backoffs if "skipped" in text]
+    monkeypatch.setattr(
+        ProbeRun, "fit", lambda run: (fit if run.recipe.learning_rate == 1e-2 else fails)(run)
+    )
+    left = [
+        text
+        for text in finetune(loaded, prepared, 1, "fp32", _quiet).record.backoffs
+        if "skipped" in text
+    ]
     assert [text.split(":")[0].split()[-1] for text in left] == ["1e-09", "0.03"]
     monkeypatch.setattr(ProbeRun, "fit", fails)
     with pytest.raises(TrainingError, match="no learning rate gives a finite loss"):
@@ -129,7 +160,9 @@ def test_a_rate_whose_loss_is_not_finite_is_skipped(ready: Ready, monkeypatch: p
 
 
 @pytest.mark.parametrize("tokens", [1, 4, 7])
-def test_pooled_vectors_are_the_first_token_and_means_of_even_pieces(ready: Ready, tokens: int) -> None:
+def test_pooled_vectors_are_the_first_token_and_means_of_even_pieces(
+    ready: Ready, tokens: int
+) -> None:
     loaded, prepared = ready("demo_topic", "learning_rates: [0.01], epochs: 1")
     work = Features(loaded.encoder, prepared, "fp32", {})
     rows = torch.eye(tokens)
@@ -160,6 +193,8 @@ def test_a_direction_weighs_by_its_product_over_the_root_of_the_width() -> None:
         for row, count in enumerate((3, 2)):
             own = states[row, :count]
             weights = ((own @ head.direction) / 2).softmax(0)
-            torch.testing.assert_close(head(states, real)[row], head.layers((weights[:, None] * own).sum(0)))
+            torch.testing.assert_close(
+                head(states, real)[row], head.layers((weights[:, None] * own).sum(0))
+            )
     small = ProbeHead(8, 2, Probe(kind="mlp", hidden=3))
     assert (small.layers[1].out_features, small.layers[4].in_features) == (3, 3)

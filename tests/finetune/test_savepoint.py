@@ -36,7 +36,9 @@ def _silent(done: int, total: int, what: str) -> None:
 
 
 def _killed_at(step: int, word: str = "loss") -> Any:
-    """A listener that ends the run when `step` is reported the first time (its state is not written yet)."""
+    """A listener that ends the run when `step` is reported the first time (its state is not written
+    yet).
+    """
 
     def progress(done: int, total: int, what: str) -> None:
         if done == step and word in what:
@@ -51,12 +53,19 @@ def _keep(folder: Path) -> Savepoint:
 
 @pytest.fixture
 def train(setup: Any, tmp_path: Path) -> Callable[..., Outcome]:
-    """`train(*arguments, progress=, saved=, ...)`: one run, with its state in the folder or without one."""
+    """`train(*arguments, progress=, saved=, ...)`: one run, with its state in the folder or without
+    one.
+    """
 
     def make(
-        *arguments: str, seed: int = 1, precision: Precision = "fp32", progress: Any = _silent, limit: int | None = 48,
-        saved: bool = True, run: Any = finetune,
-    ) -> Outcome:  # fmt: skip
+        *arguments: str,
+        seed: int = 1,
+        precision: Precision = "fp32",
+        progress: Any = _silent,
+        limit: int | None = 48,
+        saved: bool = True,
+        run: Any = finetune,
+    ) -> Outcome:
         states = [_keep(tmp_path)] if saved else []
         outcome: Outcome = run(*setup(*arguments, limit=limit), seed, precision, progress, *states)
         return outcome
@@ -76,7 +85,13 @@ def _same(one: Outcome, weights: dict[str, torch.Tensor], other: Outcome, *, res
 
 
 TWO = ("bert", "demo_topic", "training.epochs=2")
-RUINED = ("bert", "demo_topic", "training.epochs=6", "training.patience=3", "training.learning_rate=0.02")
+RUINED = (
+    "bert",
+    "demo_topic",
+    "training.epochs=6",
+    "training.patience=3",
+    "training.learning_rate=0.02",
+)
 """A rate that ruins what the first epochs have learnt: the best epoch lies before the last kill."""
 
 
@@ -101,7 +116,9 @@ def test_killed_and_resumed_is_never_killed(
             train(*arguments, progress=_killed_at(step), **options)
         assert (tmp_path / "run.state").is_file()
     heard: list[tuple[int, str]] = []
-    last = train(*arguments, progress=lambda done, total, what: heard.append((done, what)), **options)
+    last = train(
+        *arguments, progress=lambda done, total, what: heard.append((done, what)), **options
+    )
     assert heard[0] == (total - 1, "resumed")
     assert [done for done, what in heard if what.startswith("loss")] == [total]
     _same(whole, weights, last, resumed=len(kills))
@@ -109,7 +126,9 @@ def test_killed_and_resumed_is_never_killed(
     assert last.train_seconds > 0
 
 
-def test_the_return_to_fp32_is_remembered(train: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_return_to_fp32_is_remembered(
+    train: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
     backward = Run._backward
 
     def broken(self: Run, batch: list[int]) -> torch.Tensor:
@@ -135,7 +154,9 @@ def stopped(train: Callable[..., Outcome], tmp_path: Path) -> Path:
     return tmp_path / "run.state"
 
 
-def test_a_damaged_state_is_not_resumed(train: Callable[..., Outcome], stopped: Path, tmp_path: Path) -> None:
+def test_a_damaged_state_is_not_resumed(
+    train: Callable[..., Outcome], stopped: Path, tmp_path: Path
+) -> None:
     content = stopped.read_bytes()
     where = len(content) // 2
     flipped = bytes(x ^ 255 for x in content[where : where + 64])
@@ -171,7 +192,9 @@ def test_a_state_of_another_machine_or_an_earlier_wish_is_not_resumed(
     assert _keep(tmp_path).load() is not None
 
 
-def test_the_number_of_threads_is_that_of_the_first_process(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+def test_the_number_of_threads_is_that_of_the_first_process(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     torch.set_num_threads(1)
     request.getfixturevalue("stopped")
     torch.set_num_threads(2)
@@ -179,7 +202,9 @@ def test_the_number_of_threads_is_that_of_the_first_process(request: pytest.Fixt
     assert torch.get_num_threads() == 1
 
 
-def test_a_disk_that_takes_no_state_stops_nothing(setup: Any, train: Callable[..., Outcome], tmp_path: Path) -> None:
+def test_a_disk_that_takes_no_state_stops_nothing(
+    setup: Any, train: Callable[..., Outcome], tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("no folder")
     heard: list[str] = []
     keep = Savepoint(tmp_path / "file" / "run.state", CPU, every=0.0)
@@ -198,7 +223,9 @@ def test_a_write_that_fails_leaves_the_state_before_it(
 
     def full(held: Any, stream: Any) -> None:
         stream.write(b"half of it")
-        raise RuntimeError("[enforce fail at inline_container.cc] . PytorchStreamWriter failed writing file data/7")
+        raise RuntimeError(
+            "[enforce fail at inline_container.cc] . PytorchStreamWriter failed writing file data/7"
+        )
 
     monkeypatch.setattr(savepoint.torch, "save", full)
     keep = _keep(tmp_path)
@@ -214,7 +241,10 @@ def test_what_a_killed_write_left_is_cleared(stopped: Path, tmp_path: Path) -> N
     (tmp_path / ".other.state.0123456789ab.tmp").write_bytes(b"of a run that another process makes")
     keep = _keep(tmp_path)
     keep.save(dict)
-    assert sorted(p.name for p in tmp_path.iterdir()) == [".other.state.0123456789ab.tmp", "run.state"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        ".other.state.0123456789ab.tmp",
+        "run.state",
+    ]
     keep.part("trial-2").save(dict)
     assert stopped.with_name("run.state.trial-2").is_file()
     keep.remove()
@@ -231,7 +261,9 @@ def test_a_slow_disk_is_asked_less_often(tmp_path: Path, monkeypatch: pytest.Mon
     assert [keep.due() for _ in range(3)] == [False, False, True]  # at 13, 111.9 and 112.1
 
 
-def test_the_tuned_track_resumes_within_a_trial_and_between_trials(train: Callable[..., Outcome]) -> None:
+def test_the_tuned_track_resumes_within_a_trial_and_between_trials(
+    train: Callable[..., Outcome],
+) -> None:
     arguments = (*TWO, "training.grid=[0.001, 1.0, 20.0]")
     whole = train(*arguments, run=tuned, saved=False)
     weights = _weights(whole)
@@ -248,7 +280,12 @@ def test_states_of_a_frozen_encoder_are_not_computed_twice(
     train: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(features, "micro_batch_tokens", lambda device: 256)
-    arguments = ("bert", "demo_topic", "training.encoder=frozen", "probe={epochs: 2, pooling: attention, segments: 4}")
+    arguments = (
+        "bert",
+        "demo_topic",
+        "training.encoder=frozen",
+        "probe={epochs: 2, pooling: attention, segments: 4}",
+    )
     encoded: list[int] = []
 
     def follow(done: int, total: int, what: str) -> None:
@@ -281,5 +318,7 @@ def test_reading_the_states_ends_when_asked_and_each_seed_after_it_is_its_own(
     monkeypatch.setattr(STOP, "set", False)
     saved = _keep(tmp_path).load()
     assert saved["ended"] == 1
-    records = [finetune(loaded, prepared, seed, "fp32", _silent, _keep(tmp_path)).record for seed in (1, 2)]
+    records = [
+        finetune(loaded, prepared, seed, "fp32", _silent, _keep(tmp_path)).record for seed in (1, 2)
+    ]
     assert [record.resumed for record in records] == [1, 0]

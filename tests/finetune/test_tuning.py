@@ -1,4 +1,6 @@
-"""The tuned track spends the same budget on every model and reads the test split once; shares of training nest."""
+"""The tuned track spends the same budget on every model and reads the test split once; shares of
+training nest.
+"""
 
 from __future__ import annotations
 
@@ -28,20 +30,28 @@ def test_the_best_trial_on_validation_predicts(setup: Any) -> None:
     outcome = tuned(loaded, prepared, 1, "fp32", _silent)
     trials = outcome.record.trials
     rate = prepared.spec.training.learning_rate
-    assert [t.learning_rate for t in trials] == pytest.approx([rate * f for f in (0.001, 1.0, 20.0)])
+    assert [t.learning_rate for t in trials] == pytest.approx(
+        [rate * f for f in (0.001, 1.0, 20.0)]
+    )
     best = max(trials, key=lambda t: t.validation)
     assert best.validation > trials[0].validation
-    alone = finetune(loaded, replace(prepared, spec=changed(prepared.spec, best.factor)), 1, "fp32", _silent)
+    alone = finetune(
+        loaded, replace(prepared, spec=changed(prepared.spec, best.factor)), 1, "fp32", _silent
+    )
     assert outcome.predictions == alone.predictions
     assert outcome.record.curve == alone.record.curve
     assert outcome.train_tokens == 3 * alone.train_tokens
 
 
-def test_poisoned_test_labels_change_nothing_and_test_is_read_last(setup: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_poisoned_test_labels_change_nothing_and_test_is_read_last(
+    setup: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     loaded, prepared = setup("bert", "demo_topic", *QUICK)
     clean = tuned(loaded, prepared, 1, "fp32", _silent)
     wrong = {label: prepared.outputs[i - 1] for i, label in enumerate(prepared.outputs)}
-    documents = [replace(d, labels=tuple(wrong[x] for x in d.labels)) for d in prepared.test.documents]
+    documents = [
+        replace(d, labels=tuple(wrong[x] for x in d.labels)) for d in prepared.test.documents
+    ]
     targets = [(t + 1) % len(prepared.outputs) for t in prepared.test.targets]
     poisoned = replace(prepared, test=replace(prepared.test, documents=documents, targets=targets))
     read: list[int] = []
@@ -75,7 +85,9 @@ def test_the_chosen_trial_has_the_highest_score_then_the_nearest_factor_then_the
     trials = tuning._Trials()
     for step, (factor, score) in enumerate(scores.items()):
         sizes = {"batch_size": 16, "micro_batch_tokens": 1}
-        record = TrainingRecord(steps=9, best_step=step, curve=(), precision="fp32", attention="packed", **sizes)
+        record = TrainingRecord(
+            steps=9, best_step=step, curve=(), precision="fp32", attention="packed", **sizes
+        )
         network = torch.nn.Linear(1, 1)
         torch.nn.init.constant_(network.weight, factor)
         made = Outcome([], record, 1.0, 2.0, 3, score, threshold=factor / 4, network=network)  # type: ignore[arg-type]
@@ -85,11 +97,17 @@ def test_the_chosen_trial_has_the_highest_score_then_the_nearest_factor_then_the
     assert trials.record.best_step == list(scores).index(chosen)
     assert trials.weights["weight"].item() == pytest.approx(chosen)
     count = len(scores)
-    assert (trials.train_seconds, trials.evaluation_seconds, trials.tokens) == (count, 2 * count, 3 * count)
+    assert (trials.train_seconds, trials.evaluation_seconds, trials.tokens) == (
+        count,
+        2 * count,
+        3 * count,
+    )
 
 
 def test_both_rates_are_multiplied(setup: Any) -> None:
-    _, prepared = setup("bert", "demo_topic", "training.head_learning_rate=1e-3", "training.learning_rate=1e-4")
+    _, prepared = setup(
+        "bert", "demo_topic", "training.head_learning_rate=1e-3", "training.learning_rate=1e-4"
+    )
     recipe = changed(prepared.spec, 0.5).training
     assert (recipe.learning_rate, recipe.head_learning_rate) == pytest.approx((5e-5, 5e-4))
 

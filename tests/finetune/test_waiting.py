@@ -1,4 +1,6 @@
-"""The host never waits for an accelerator within a training step; the CPU passes for one that tells of every wait."""
+"""The host never waits for an accelerator within a training step; the CPU passes for one that tells
+of every wait.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,28 @@ from biobench.finetune.network import Network
 from biobench.models import attention
 from tests.helpers.golden_make import write_tasks
 
-WAITS = "_local_scalar_dense nonzero masked_select is_nonzero equal _unique2 unique_dim bincount repeat_interleave"
-"""Operations whose result the host must know; `repeat_interleave` not where it is told the size of its result."""
+WAITS = (
+    "_local_scalar_dense nonzero masked_select is_nonzero equal _unique2 unique_dim bincount "
+    "repeat_interleave"
+)
+"""Operations whose result the host must know; `repeat_interleave` not where it is told the size of
+its result.
+"""
 ON_THE_HOST = {"_pack_padded_sequence": 1}
 """Operations one of whose results stays on the host, and its place."""
 MODULES = ("attention", "encoder", "heads", "span_head")
 """Of the models: those that send tensors to the device."""
-READS = ("tolist", "item", "numpy", "cpu", "__bool__", "__float__", "__int__", "__index__", "__len__")
+READS = (
+    "tolist",
+    "item",
+    "numpy",
+    "cpu",
+    "__bool__",
+    "__float__",
+    "__int__",
+    "__index__",
+    "__len__",
+)
 
 
 class Device(TorchDispatchMode):
@@ -50,11 +67,17 @@ class Device(TorchDispatchMode):
         if self.counting:
             self.waits.append(what)
 
-    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         leaves = tree_leaves((args, kwargs or {}))
         touches = any(self.holds(x) for x in leaves)
         name = function._schema.name.removeprefix("aten::")
-        if touches and name.rstrip("_") in WAITS.split() and (kwargs or {}).get("output_size") is None:
+        if (
+            touches
+            and name.rstrip("_") in WAITS.split()
+            and (kwargs or {}).get("output_size") is None
+        ):
             self.note(name)
         masks = [x for x in leaves[1:] if isinstance(x, Tensor) and x.dtype == torch.bool]
         if touches and masks and name in ("index", "index_put_", "index_put"):
@@ -69,7 +92,9 @@ class Device(TorchDispatchMode):
 
 @contextmanager
 def watched(monkeypatch: pytest.MonkeyPatch, *tensors: Tensor) -> Iterator[Device]:
-    """Copies and reads that bypass the dispatcher are noted too; `to_device` alone brings tensors over."""
+    """Copies and reads that bypass the dispatcher are noted too; `to_device` alone brings tensors
+    over.
+    """
     device = Device(*tensors)
     send, move = machine.to_device, Tensor.to
     sending: list[bool] = []
@@ -84,7 +109,11 @@ def watched(monkeypatch: pytest.MonkeyPatch, *tensors: Tensor) -> Iterator[Devic
         return tensor
 
     def moved(self: Tensor, *args: Any, **options: Any) -> Tensor:
-        if not sending and any(isinstance(a, torch.device) for a in args) and not device.holds(self):
+        if (
+            not sending
+            and any(isinstance(a, torch.device) for a in args)
+            and not device.holds(self)
+        ):
             device.note("a copy from pageable memory")
         return move(self, *args, **options)
 
@@ -132,7 +161,12 @@ SPANS = "head={kind: span, pooling: mean, span: {width: 12, biaffine_width: 8, m
     ],
 )
 def test_six_steps_wait_only_to_read_their_losses(
-    setup: Any, family: str, task: str, more: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    setup: Any,
+    family: str,
+    task: str,
+    more: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     path = write_tasks(tmp_path / "data").get(task, task)
     monkeypatch.chdir(tmp_path)
@@ -174,10 +208,17 @@ def test_the_watcher_sees_what_waits(monkeypatch: pytest.MonkeyPatch) -> None:
         machine.to_device([1, 2], torch.device("cpu"))
         torch.ones(3).nonzero().tolist()
     seen = [w for w in device.waits if w != "_local_scalar_dense"]
-    assert seen == ["__float__", "index by a mask", "repeat_interleave", "a copy from pageable memory"]
+    assert seen == [
+        "__float__",
+        "index by a mask",
+        "repeat_interleave",
+        "a copy from pageable memory",
+    ]
 
 
-def test_a_step_that_is_repeated_on_cuda_draws_the_devices_numbers_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_that_is_repeated_on_cuda_draws_the_devices_numbers_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     done: list[str] = []
     run = object.__new__(loop.Run)
     run.device, run.budget, run.backoffs = torch.device("cuda"), 100, []
@@ -236,5 +277,7 @@ def test_slow_attention_is_reported_once_and_recorded(setup: Any) -> None:
 
     for seed in (1, 2):
         outcome = finetune(loaded, prepared, seed, "fp32", progress)
-        assert outcome.record.kernels == {attention.GATHERED: "no variable-length kernel computes this model"}
+        assert outcome.record.kernels == {
+            attention.GATHERED: "no variable-length kernel computes this model"
+        }
     assert notes == ["slow attention: no variable-length kernel computes this model"]

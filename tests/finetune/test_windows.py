@@ -41,7 +41,9 @@ def test_it_learns_nested_spans_and_two_types_on_one(nested: Nested) -> None:
         for s in own:
             others = [o for o in own if o != s and o.start <= s.start and s.end <= o.end]
             inner += (document.id, s) in said and any(o[:2] != s[:2] for o in others)
-            double += any(o[:2] == s[:2] and {(document.id, s), (document.id, o)} <= said for o in others)
+            double += any(
+                o[:2] == s[:2] and {(document.id, s), (document.id, o)} <= said for o in others
+            )
     assert inner > 10
     assert double > 4
 
@@ -51,7 +53,9 @@ def test_a_window_that_is_too_small_loses_gold_unless_it_strides(nested: Nested)
     assert cut.windows.truncated_documents > 0
     assert cut.windows.lost_gold > 0
     assert cut.windows.strided_documents == 0
-    loaded, strided = nested("protocol.max_length=16", "protocol.long_documents=stride", "protocol.stride=8")
+    loaded, strided = nested(
+        "protocol.max_length=16", "protocol.long_documents=stride", "protocol.stride=8"
+    )
     assert strided.windows.truncated_documents == 0
     assert strided.windows.strided_documents == cut.windows.truncated_documents
     assert strided.windows.lost_gold < cut.windows.lost_gold
@@ -75,7 +79,12 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, overrides: list[str], mess
         load_task(str(make_nested(tmp_path)), overrides)
 
 
-SHORT = ("protocol.max_length=16", "protocol.long_documents=stride", "protocol.stride=6", "training.epochs=1")
+SHORT = (
+    "protocol.max_length=16",
+    "protocol.long_documents=stride",
+    "protocol.stride=6",
+    "training.epochs=1",
+)
 
 
 @pytest.mark.parametrize("merge", ["max", "mean"])
@@ -103,9 +112,13 @@ def test_positive_weights_count_documents_not_windows(setup: Any) -> None:
     spec, split = prepared.spec.model_copy(update={"training": recipe}), prepared.train
     own = [t.reshape(1) for t in split.targets]
     weights = get_kind("multi_label").weights(spec, replace(split, targets=own))
-    support = np.bincount([int(own[w[0]][0]) for w in split.windows], minlength=len(prepared.outputs))
+    support = np.bincount(
+        [int(own[w[0]][0]) for w in split.windows], minlength=len(prepared.outputs)
+    )
     assert get_kind("multi_label").weights(prepared.spec, replace(split, targets=own)) is None
-    assert weights.tolist() == pytest.approx(((len(split.documents) - support) / np.maximum(support, 1)).tolist())
+    assert weights.tolist() == pytest.approx(
+        ((len(split.documents) - support) / np.maximum(support, 1)).tolist()
+    )
 
 
 @pytest.fixture(scope="module")
@@ -121,11 +134,15 @@ def minilm() -> str:
 
 
 @pytest.mark.real
-@pytest.mark.parametrize(("task", "lost", "recall"), [("quaero_emea", 1, 0.880), ("quaero_medline", 16, 0.843)])
+@pytest.mark.parametrize(
+    ("task", "lost", "recall"), [("quaero_emea", 1, 0.880), ("quaero_medline", 16, 0.843)]
+)
 def test_words_express_all_but_mentions_that_end_inside_one_and_the_filter_caps_recall(
     setup: Setup, minilm: str, data_dir: Path, task: str, lost: int, recall: float
 ) -> None:
-    """The published code's filter drops inner mentions of the outer one's type, and even an oracle's recall."""
+    """The published code's filter drops inner mentions of the outer one's type, and even an
+    oracle's recall.
+    """
     windows = setup(minilm, task, limit=None, folder=data_dir)[1].windows
     assert (windows.truncated_documents, windows.lost_gold) == (0, lost)
     assert windows.ceiling["partial_micro_f1"] > 0.999

@@ -1,1 +1,3 @@
-"""Generated input for everything that reads what others wrote: `python -m tests.fuzz --inputs 100000`."""
+"""Generated input for everything that reads what others wrote: `python -m tests.fuzz --inputs
+100000`.
+"""

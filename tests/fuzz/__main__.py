@@ -1,7 +1,9 @@
-"""`python -m tests.fuzz --inputs 100000 [--target zip]`: generated input for all readers, findings as files.
+"""`python -m tests.fuzz --inputs 100000 [--target zip]`: generated input for all readers, findings
+as files.
 
-Each target runs in a process of its own with 4 GiB, so that a library that falls over is a finding as well. What is
-found is written to --out as `<target>-<hash>`; copied to `tests/fixtures/fuzz/`, it is read by the tests ever after.
+Each target runs in a process of its own with 4 GiB, so that a library that falls over is a finding
+as well. What is found is written to --out as `<target>-<hash>`; copied to `tests/fixtures/fuzz/`,
+it is read by the tests ever after.
 """
 
 from __future__ import annotations
@@ -24,8 +26,32 @@ from tests.fuzz.targets import targets
 MEMORY = 4 * 2**30
 SECONDS = 5.0
 """Processor time for one input, all of which are small; more is a finding."""
-PIECES = [b"", b"\0", b"\xff", b"\xff\xff\xff\xff", b"\n", b"\r\n", b'"', b"{", b"]", b"\t", b"-1", b": ", b"- "]
-PIECES += [b"NaN", b"null", b"../", b"*a", b"&a", b"!!python/object", b"PAR1", b"PK\x03\x04", b"PK\x01\x02"]
+PIECES = [
+    b"",
+    b"\0",
+    b"\xff",
+    b"\xff\xff\xff\xff",
+    b"\n",
+    b"\r\n",
+    b'"',
+    b"{",
+    b"]",
+    b"\t",
+    b"-1",
+    b": ",
+    b"- ",
+]
+PIECES += [
+    b"NaN",
+    b"null",
+    b"../",
+    b"*a",
+    b"&a",
+    b"!!python/object",
+    b"PAR1",
+    b"PK\x03\x04",
+    b"PK\x01\x02",
+]
 PIECES += [b"PK\x05\x06", b"1e999", b"9" * 30, b"A" * 5_000, b"[" * 3_000, b"\x80", b"\xed\xa0\x80"]
 PIECES += [b"\xef\xbb\xbf", "\u202e\u0301".encode()]
 
@@ -47,7 +73,9 @@ def edited(content: bytes, changes: list[tuple[float, int, bytes]]) -> bytes:
 
 
 def fuzz(name: str, inputs: int, number: int, out: Path) -> bool:
-    """Give a target that many inputs; whether something was found. The first finding is made small and written."""
+    """Give a target that many inputs; whether something was found. The first finding is made small
+    and written.
+    """
     target = targets()[name]
     tried, slowest, finding = 0, (0.0, b""), b""
     with suppress(BioBenchError):
@@ -84,8 +112,14 @@ def fuzz(name: str, inputs: int, number: int, out: Path) -> bool:
     except Exception as error:
         failure = f"{type(error).__name__}: {error}"
     if not failure and slowest[0] > SECONDS:
-        failure, finding = f"an input of {len(slowest[1])} bytes took {slowest[0]:.1f} s", slowest[1]
-    print(f"{name}: {tried} inputs, slowest {slowest[0]:.2f} s of processor time {failure[:300]}", flush=True)
+        failure, finding = (
+            f"an input of {len(slowest[1])} bytes took {slowest[0]:.1f} s",
+            slowest[1],
+        )
+    print(
+        f"{name}: {tried} inputs, slowest {slowest[0]:.2f} s of processor time {failure[:300]}",
+        flush=True,
+    )
     if failure:
         out.mkdir(exist_ok=True)
         (out / f"{name}-{hashlib.sha256(finding).hexdigest()[:12]}").write_bytes(finding)

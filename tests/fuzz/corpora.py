@@ -1,4 +1,6 @@
-"""Corpora of all readers, of tasks and for pretraining, whose files are damaged in turn; checkpoints likewise."""
+"""Corpora of all readers, of tasks and for pretraining, whose files are damaged in turn;
+checkpoints likewise.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ _SMALL["phenotype"] = partial(phenotype, notes=20)
 
 @dataclass(frozen=True)
 class Damaged:
-    """Files that `read` reads, one of which is damaged at a time: the first byte of an input says which."""
+    """Files that `read` reads, one of which is damaged at a time: the first byte of an input says
+    which.
+    """
 
     files: list[tuple[Path, Callable[[], object]]]
 
@@ -47,7 +51,9 @@ class Damaged:
 
 
 def _largest(folder: Path, count: int = 4) -> list[Path]:
-    return sorted((p for p in folder.rglob("*") if p.is_file()), key=lambda p: -p.stat().st_size)[:count]
+    return sorted((p for p in folder.rglob("*") if p.is_file()), key=lambda p: -p.stat().st_size)[
+        :count
+    ]
 
 
 def of_tasks(folder: Path) -> Damaged:
@@ -64,17 +70,28 @@ def of_tasks(folder: Path) -> Damaged:
         (GENERATORS | _SMALL)[name](folder / name)
         task = load_task(name)
         load_data(task, folder / name)
-        files += [(path, partial(load_data, task, folder / name)) for path in _largest(folder / name)]
+        files += [
+            (path, partial(load_data, task, folder / name)) for path in _largest(folder / name)
+        ]
     return Damaged(files)
 
 
 def of_pretraining(folder: Path) -> Damaged:
     """A file of each form that a recipe may name."""
-    table = pa.table({"text": [f"Sentence {i} tells of fever, {'é' * i} and of rest." for i in range(40)]})
+    table = pa.table(
+        {"text": [f"Sentence {i} tells of fever, {'é' * i} and of rest." for i in range(40)]}
+    )
     frame = table.to_pandas()
     jsonl = frame.to_json(orient="records", lines=True).encode()
-    contents = {"a.txt": frame["text"][0].encode(), "a.jsonl": jsonl, "a.jsonl.gz": gzip.compress(jsonl)}
-    contents |= {f"a.{end}": frame.to_csv(index=False, sep=sep).encode() for end, sep in (("csv", ","), ("tsv", "\t"))}
+    contents = {
+        "a.txt": frame["text"][0].encode(),
+        "a.jsonl": jsonl,
+        "a.jsonl.gz": gzip.compress(jsonl),
+    }
+    contents |= {
+        f"a.{end}": frame.to_csv(index=False, sep=sep).encode()
+        for end, sep in (("csv", ","), ("tsv", "\t"))
+    }
     folder.mkdir(parents=True)
     for name, content in contents.items():
         (folder / name).write_bytes(content)

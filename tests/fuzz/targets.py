@@ -1,4 +1,6 @@
-"""What is fuzzed: sound input to start from, and the function that must read it or refuse it by one of our errors."""
+"""What is fuzzed: sound input to start from, and the function that must read it or refuse it by one
+of our errors.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ LIMITS = {"most_bytes": 1 << 24, "most_files": 1_000}
 
 @dataclass(frozen=True)
 class Target:
-    """begin: makes the sound input. read: raises nothing but errors of the project. share: inputs of a hundred."""
+    """begin: makes the sound input. read: raises nothing but errors of the project. share: inputs
+    of a hundred.
+    """
 
     begin: Callable[[], tuple[bytes, ...]]
     read: Callable[[bytes], object]
@@ -78,7 +82,9 @@ def _unpacked(read: Callable[[bytes, Path], object]) -> Callable[[bytes], None]:
 
 
 def _archive(kind: str) -> Callable[[bytes], None]:
-    return _unpacked(lambda content, target: unpack(_in_file(f"a.{kind}", content), kind, target, **LIMITS))
+    return _unpacked(
+        lambda content, target: unpack(_in_file(f"a.{kind}", content), kind, target, **LIMITS)
+    )
 
 
 def _tars() -> tuple[bytes, ...]:
@@ -96,7 +102,11 @@ def _tars() -> tuple[bytes, ...]:
 
 def _packs() -> tuple[bytes, ...]:
     record, table = (min(STORE.glob(f"runs/*/*.{s}")).read_bytes() for s in ("json", "parquet"))
-    names = ("submission.json", f"runs/demo_topic/{'a' * 32}.json", f"runs/demo_topic/{'a' * 32}.parquet")
+    names = (
+        "submission.json",
+        f"runs/demo_topic/{'a' * 32}.json",
+        f"runs/demo_topic/{'a' * 32}.parquet",
+    )
     held = io.BytesIO()
     with zips.zipfile.ZipFile(held, "w", zips.zipfile.ZIP_DEFLATED) as archive:
         for name, content in zip(names, (b"{}", record, table), strict=True):
@@ -106,7 +116,9 @@ def _packs() -> tuple[bytes, ...]:
 
 def _packed_manifest() -> bytes:
     listed = {"path": f"runs/demo_topic/{'a' * 32}.json", "bytes": 10, "sha256": "b" * 64}
-    return json.dumps({"version": 1, "model": "org/tiny", "biobench": "0.1", "notes": "", "files": [listed]}).encode()
+    return json.dumps(
+        {"version": 1, "model": "org/tiny", "biobench": "0.1", "notes": "", "files": [listed]}
+    ).encode()
 
 
 def _table(content: bytes) -> None:
@@ -137,17 +149,27 @@ def _spec(content: bytes) -> None:
 def _damaged(what: str) -> Damaged:
     from tests.fuzz import corpora
 
-    make = {"reader": corpora.of_tasks, "text": corpora.of_pretraining, "model": corpora.checkpoints}[what]
+    make = {
+        "reader": corpora.of_tasks,
+        "text": corpora.of_pretraining,
+        "model": corpora.checkpoints,
+    }[what]
     return make(_folder() / what)
 
 
 def _lines() -> tuple[bytes, ...]:
     """Sound predictions for the tasks of `_outside`."""
-    answers = [{"document": d.id, "labels": list(d.labels)} for d in _expected("demo_topic").documents.values()]
-    mentions = [
-        {"document": d.id, "spans": [s._asdict() for s in d.spans]} for d in _expected("demo_ner").documents.values()
+    answers = [
+        {"document": d.id, "labels": list(d.labels)}
+        for d in _expected("demo_topic").documents.values()
     ]
-    return tuple("".join(json.dumps(row) + "\n" for row in rows).encode() for rows in (answers, mentions))
+    mentions = [
+        {"document": d.id, "spans": [s._asdict() for s in d.spans]}
+        for d in _expected("demo_ner").documents.values()
+    ]
+    return tuple(
+        "".join(json.dumps(row) + "\n" for row in rows).encode() for rows in (answers, mentions)
+    )
 
 
 @lru_cache(maxsize=2)
@@ -179,9 +201,17 @@ def _declared(content: bytes) -> None:
 
 
 def _config_seeds() -> tuple[bytes, ...]:
-    common = {"vocab_size": 100, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    common = {
+        "vocab_size": 100,
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+    }
     kinds = ("bert", "roberta", "modernbert", "deberta-v2", "electra", "distilbert", "t5")
-    return tuple(json.dumps({"model_type": k, "architectures": [f"{k}Model"], **common}).encode() for k in kinds)
+    return tuple(
+        json.dumps({"model_type": k, "architectures": [f"{k}Model"], **common}).encode()
+        for k in kinds
+    )
 
 
 def _config(content: bytes) -> None:
@@ -204,8 +234,12 @@ def targets() -> dict[str, Target]:
     return {
         "zip": Target(lambda: (zips.whole(), *(c for _, c in zips.crafted())), _archive("zip"), 14),
         "tar": Target(_tars, _archive("tar"), 9),
-        "upload": Target(_packs, _unpacked(lambda c, target: unpack_submission(io.BytesIO(c), target)), 9),
-        "record": Target(_files(STORE, "runs/*/*.json"), lambda c: from_json(c, Path("r.json")), 10),
+        "upload": Target(
+            _packs, _unpacked(lambda c, target: unpack_submission(io.BytesIO(c), target)), 9
+        ),
+        "record": Target(
+            _files(STORE, "runs/*/*.json"), lambda c: from_json(c, Path("r.json")), 10
+        ),
         "floor": Target(_files(STORE, "floors/demo_topic/*.json", 1), _floor, 5),
         "parquet": Target(_files(STORE, "runs/*/*.parquet"), _table, 8),
         "spec": Target(_files(ROOT / "tasks", "*/*.yaml", 12), _spec, 5),
@@ -216,7 +250,9 @@ def targets() -> dict[str, Target]:
         "model": _of_corpora("model", 2),
         "outside": Target(_lines, _outside, 2),
         "manifest": Target(
-            lambda: (_packed_manifest(),), lambda c: check_manifest(_in_file("pack/submission.json", c).parent), 2
+            lambda: (_packed_manifest(),),
+            lambda c: check_manifest(_in_file("pack/submission.json", c).parent),
+            2,
         ),
         "study": Target(_files(ROOT / "results" / "study", "[flps]*.yaml"), _declared, 1),
     }

@@ -1,4 +1,6 @@
-"""Crafted archives, what fuzzing found before, and a few new inputs each time; 100,000 by `python -m tests.fuzz`."""
+"""Crafted archives, what fuzzing found before, and a few new inputs each time; 100,000 by `python
+-m tests.fuzz`.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def test_crafted_zip_files_are_read_or_refused_by_name(tmp_path: Path, what: str
         assert not (tmp_path / "out").exists()
     else:
         assert all(p.is_file() and p.resolve().is_relative_to(tmp_path / "out") for p in written)
-        assert all(p.read_bytes() == zips.CONTENT for p in written), "another content than was packed"
+        assert all(p.read_bytes() == zips.CONTENT for p in written), (
+            "another content than was packed"
+        )
     folder, checks = unpack_submission(io.BytesIO(CRAFTED[what]), tmp_path / "upload")
     assert checks or check_layout(folder)
     assert {p.name for p in tmp_path.iterdir()} <= {"a.zip", "out", "upload"}
@@ -49,7 +53,9 @@ def test_what_fuzzing_found_is_read_or_refused(path: Path) -> None:
 
 @pytest.mark.parametrize("name", targets())
 def test_a_target_begins_with_input_that_is_read(name: str) -> None:
-    """Else damage is looked for behind an error that ends the reading before: recipes were none for long."""
+    """Else damage is looked for behind an error that ends the reading before: recipes were none for
+    long.
+    """
     target, read = targets()[name], 0
     for content in target.seeds:
         with contextlib.suppress(BioBenchError):
@@ -60,6 +66,8 @@ def test_a_target_begins_with_input_that_is_read(name: str) -> None:
 
 def test_two_thousand_new_inputs() -> None:
     command = [sys.executable, "-m", "tests.fuzz", "--inputs", "2000", "--out", "fuzz-findings"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False
+    )
     print(done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -19,11 +19,17 @@ def whole(*names: str, method: int = zipfile.ZIP_DEFLATED) -> bytes:
     return held.getvalue()
 
 
-def _set(content: bytes, signature: bytes, offset: int, form: str, *values: int, which: int = 0) -> bytes:
+def _set(
+    content: bytes, signature: bytes, offset: int, form: str, *values: int, which: int = 0
+) -> bytes:
     at = -1
     for _ in range(which + 1):
         at = content.index(signature, at + 1)
-    return content[: at + offset] + struct.pack(form, *values) + content[at + offset + struct.calcsize(form) :]
+    return (
+        content[: at + offset]
+        + struct.pack(form, *values)
+        + content[at + offset + struct.calcsize(form) :]
+    )
 
 
 LOCAL, CENTRAL, END = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
@@ -39,9 +45,15 @@ def crafted() -> Iterator[tuple[str, bytes]]:
     yield "central flag encrypted", _set(good, CENTRAL, 8, "<H", 1)
     yield "strong encryption", _set(good, CENTRAL, 8, "<H", 65)
     yield "patched data", _set(good, CENTRAL, 8, "<H", 32)
-    yield "text that is not utf-8 and says so", _set(good, CENTRAL, 8, "<H", 2048).replace(b"train", b"tr\xffin")
+    yield (
+        "text that is not utf-8 and says so",
+        _set(good, CENTRAL, 8, "<H", 2048).replace(b"train", b"tr\xffin"),
+    )
     for method in (1, 6, 9, 12, 14, 93, 95, 98, 99, 65_535):
-        yield f"method {method} in both", _set(_set(good, CENTRAL, 10, "<H", method), LOCAL, 8, "<H", method)
+        yield (
+            f"method {method} in both",
+            _set(_set(good, CENTRAL, 10, "<H", method), LOCAL, 8, "<H", method),
+        )
         yield f"method {method} in the directory", _set(good, CENTRAL, 10, "<H", method)
     for size in (0, 1, 2**31, 2**32 - 1):
         yield f"packed size {size}", _set(good, CENTRAL, 20, "<I", size)

@@ -1,4 +1,5 @@
-"""Keys, scores and records of small runs of every kind of task are what they were before the last change.
+"""Keys, scores and records of small runs of every kind of task are what they were before the last
+change.
 
 `tests/helpers/golden_make.py` says how they are made, and how the file is written anew.
 """
@@ -15,13 +16,23 @@ import torch
 
 from biobench.data.catalog import load_task
 from biobench.schema.kind import KINDS
-from tests.helpers.golden_make import FILE, PRETRAINED, RUNS, golden_pretraining, golden_runs, machine, write_tasks
+from tests.helpers.golden_make import (
+    FILE,
+    PRETRAINED,
+    RUNS,
+    golden_pretraining,
+    golden_runs,
+    machine,
+    write_tasks,
+)
 
 GOLDEN: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
 ROUNDING = 1e-13
 """On the same machine: a library's sum of products may end otherwise in its last bit."""
 DIGITS = 1e-3
-"""On another machine: how far a loss or a score may be from what it was (sums run in another order there)."""
+"""On another machine: how far a loss or a score may be from what it was (sums run in another order
+there).
+"""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -40,7 +51,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def same(found: Any, wanted: Any) -> None:
-    """Equal but for rounding, or on another machine than that of the file: equal but for the last digits of numbers."""
+    """Equal but for rounding, or on another machine than that of the file: equal but for the last
+    digits of numbers.
+    """
     assert without_numbers(found) == without_numbers(wanted)
     if GOLDEN["machine"] == machine():
         assert not isinstance(found, dict) or found.get("decided") == wanted.get("decided")
@@ -50,7 +63,9 @@ def same(found: Any, wanted: Any) -> None:
 
 
 def without_numbers(value: Any) -> Any:
-    """The value with 0.0 for every float; the digest of the decisions is no exact part of it either."""
+    """The value with 0.0 for every float; the digest of the decisions is no exact part of it
+    either.
+    """
     if isinstance(value, dict):
         return {k: without_numbers(v) for k, v in value.items() if k != "decided"}
     if isinstance(value, list):
@@ -84,7 +99,9 @@ def test_the_runs_are_of_every_kind_of_task(made: dict[str, Any], tmp_path: Path
 
 def test_the_scores_say_something(made: dict[str, Any]) -> None:
     """Runs whose scores are all those of one answer would not notice a wrong one."""
-    right = {name: sum(label["tp"] > 0 for label in r["per_label"].values()) for name, r in made.items()}
+    right = {
+        name: sum(label["tp"] > 0 for label in r["per_label"].values()) for name, r in made.items()
+    }
     assert sum(labels >= 2 for labels in right.values()) >= 15, right
     assert len({json.dumps(r["scores"]) for r in made.values()}) >= 17
 

@@ -1,6 +1,8 @@
-"""Every shipped spec keeps its hash, and every corpus at hand its data hash: equal hashes, equal keys of stored runs.
+"""Every shipped spec keeps its hash, and every corpus at hand its data hash: equal hashes, equal
+keys of stored runs.
 
-`python -m tests.golden.test_hashes DATA` writes the file anew; explain its difference in the change that makes it.
+`python -m tests.golden.test_hashes DATA` writes the file anew; explain its difference in the change
+that makes it.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from biobench.data.load import load_data
 from biobench.errors import DataUnavailableError
 
 FILE = Path(__file__).parent / "hashes.json"
-GOLDEN: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8")) if FILE.is_file() else {"data": {}}
+GOLDEN: dict[str, Any] = (
+    json.loads(FILE.read_text(encoding="utf-8")) if FILE.is_file() else {"data": {}}
+)
 
 
 def spec_hashes() -> dict[str, str]:
@@ -30,7 +34,12 @@ def data_state(task_id: str, data_dir: Path) -> list[Any]:
     task = next(t for t in list_tasks() if t.id == task_id)
     data = load_data(task, data_dir)
     assert data.count_problems == [], task_id
-    return [data.source, data.hash, {name: len(d) for name, d in data.documents.items()}, list(data.gold_labels)]
+    return [
+        data.source,
+        data.hash,
+        {name: len(d) for name, d in data.documents.items()},
+        list(data.gold_labels),
+    ]
 
 
 def test_every_shipped_spec_has_the_hash_that_it_had() -> None:

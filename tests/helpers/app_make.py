@@ -48,5 +48,14 @@ def unquoted(text):
 
 def texts(app):
     """All that the page says in words, without the escapes of its Markdown."""
-    parts = [*app.title, *app.header, *app.subheader, *app.markdown, *app.caption, *app.info, *app.warning, *app.text]
+    parts = [
+        *app.title,
+        *app.header,
+        *app.subheader,
+        *app.markdown,
+        *app.caption,
+        *app.info,
+        *app.warning,
+        *app.text,
+    ]
     return " ".join(str(part.value) for part in parts).replace("\\", "")

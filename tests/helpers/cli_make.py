@@ -1,4 +1,6 @@
-"""How the tests call the command line: in this process (fast) or as the installed console script (the truth)."""
+"""How the tests call the command line: in this process (fast) or as the installed console script
+(the truth).
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ Run = Callable[..., Said]
 """The fixture `biobench`: a command's arguments to what it said."""
 
 
-def call(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], *arguments: str | Path) -> Said:
+def call(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], *arguments: str | Path
+) -> Said:
     """`biobench ARGUMENTS` in this process."""
     from biobench.cli.main import main
 
@@ -68,5 +72,7 @@ def process(*arguments: str | Path, cwd: Path, **environment: str) -> Said:
     env = {k: v for k, v in os.environ.items() if not k.startswith("BIOBENCH_")}
     env |= {"OMP_NUM_THREADS": "1", **environment}
     command = [SCRIPT, *map(str, arguments)]
-    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300, check=False
+    )
     return Said(done.returncode, done.stdout, done.stderr)

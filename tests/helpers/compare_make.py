@@ -1,4 +1,6 @@
-"""Stores whose predictions are real: single-label runs of a chosen quality, scored from what is stored."""
+"""Stores whose predictions are real: single-label runs of a chosen quality, scored from what is
+stored.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ SEEDS = (42, 43, 44)
 def documents(task: str, count: int) -> list[Document]:
     """Test documents with labels in turn, each its own group."""
     return [
-        Document(id=f"{task}-{i}", group=f"{task}-{i}", text="", split="test", labels=(LABELS[i % 3],))
+        Document(
+            id=f"{task}-{i}", group=f"{task}-{i}", text="", split="test", labels=(LABELS[i % 3],)
+        )
         for i in range(count)
     ]
 
@@ -65,7 +69,12 @@ def save(
 
 
 def save_runs(
-    results: Path, model: str, tasks: Iterable[str], quality: float, seeds: Iterable[int] = SEEDS, **fields: Any
+    results: Path,
+    model: str,
+    tasks: Iterable[str],
+    quality: float,
+    seeds: Iterable[int] = SEEDS,
+    **fields: Any,
 ) -> None:
     """Several tasks and seeds."""
     for task in tasks:
@@ -74,7 +83,12 @@ def save_runs(
 
 
 def save_pair(
-    results: Path, tasks: Iterable[str], first: float, second: float, *seeds: Iterable[int], **fields: Any
+    results: Path,
+    tasks: Iterable[str],
+    first: float,
+    second: float,
+    *seeds: Iterable[int],
+    **fields: Any,
 ) -> None:
     """Runs of the models a and b of these qualities."""
     for model, quality in (("a", first), ("b", second)):

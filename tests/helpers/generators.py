@@ -1,7 +1,8 @@
-"""Writes small corpora of our own sentences in the exact native layout of data that is not available.
+"""Writes small corpora of our own sentences in the exact native layout of data that is not
+available.
 
-Every function takes the data folder and gives what it wrote, so that tests can compare. The quirks that the
-real files are known for are put in on purpose.
+Every function takes the data folder and gives what it wrote, so that tests can compare. The quirks
+that the real files are known for are put in on purpose.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ def _new(folder: Path) -> Path:
     return folder
 
 
-def _table(path: Path, rows: Iterable[Iterable[object]], encoding: str = "utf-8", **options: Any) -> None:
+def _table(
+    path: Path, rows: Iterable[Iterable[object]], encoding: str = "utf-8", **options: Any
+) -> None:
     with path.open("w", encoding=encoding, newline="") as stream:
         csv.writer(stream, **options).writerows(rows)
 
@@ -41,8 +44,9 @@ def _standoff(folder: Path, stem: str, text: str, lines: Iterable[str]) -> None:
 
 
 def _in_blocks(rng: random.Random, lines: list[str]) -> list[str]:
-    """The lines of an .ann in an order that is not that of the offsets; each mention stays before its notes, of
-    which the last one counts."""
+    """The lines of an .ann in an order that is not that of the offsets; each mention stays before
+    its notes, of which the last one counts.
+    """
     blocks: list[list[str]] = []
     for line in lines:
         if line.startswith("T"):
@@ -52,11 +56,17 @@ def _in_blocks(rng: random.Random, lines: list[str]) -> list[str]:
     return [line for block in blocks for line in block]
 
 
-def frasimed(data: Path, part: str = "CANTEMIST", n: int = 160, codes: int = 140) -> dict[str, set[str]]:
-    """`FRASIMED/<part>-FRASIMED/*.txt, *.ann` with code notes; one document is empty of annotations."""
+def frasimed(
+    data: Path, part: str = "CANTEMIST", n: int = 160, codes: int = 140
+) -> dict[str, set[str]]:
+    """`FRASIMED/<part>-FRASIMED/*.txt, *.ann` with code notes; one document is empty of
+    annotations.
+    """
     rng = random.Random(3)
     folder = _new(data / "FRASIMED" / f"{part}-FRASIMED")
-    note, label = ("ICD-O-3.1", "morphology-onco") if part == "CANTEMIST" else ("SNOMED", "ENFERMEDAD")
+    note, label = (
+        ("ICD-O-3.1", "morphology-onco") if part == "CANTEMIST" else ("SNOMED", "ENFERMEDAD")
+    )
     pool = [f"8{i:03}/{rng.choice('0136')}" for i in range(codes)]
     if part == "CANTEMIST":
         pool[1], pool[2] = "8000/1/H", "8140/33"
@@ -94,19 +104,32 @@ def distemist(data: Path) -> dict[str, set[str]]:
 
 
 def fracco_release(data: Path, n: int = 120, codes: int = 400) -> dict[str, set[str]]:
-    """`FRACCO/ann_txt_files/*.txt` and the mention table in no order, with a byte order mark and commas in quotes."""
+    """`FRACCO/ann_txt_files/*.txt` and the mention table in no order, with a byte order mark and
+    commas in quotes.
+    """
     rng = random.Random(4)
     folder = _new(data / "FRACCO" / "ann_txt_files")
     written: dict[str, set[str]] = {}
     rows: list[list[str]] = []
     for i in range(1, n + 1):
         stem, own = f"cc_onco{i}", set()
-        (folder / f"{stem}.txt").write_text(_sentence(rng) + "\n" + _sentence(rng), encoding="utf-8")
+        (folder / f"{stem}.txt").write_text(
+            _sentence(rng) + "\n" + _sentence(rng), encoding="utf-8"
+        )
         for k in range(rng.randint(1, 5)):
             number = min(int(rng.expovariate(0.008)), codes - 1)
-            code = f"C{number % 80:02}.9 8000/{number % 7}" + (";C77.1 8000/6" if number % 9 == 0 else "")
+            code = f"C{number % 80:02}.9 8000/{number % 7}" + (
+                ";C77.1 8000/6" if number % 9 == 0 else ""
+            )
             rows += [
-                [f"{stem}.ann", f"T{k}", "expression_CIM", f" {code} ", 'adénopathie, dite "sus"', "1 9;12 20"],
+                [
+                    f"{stem}.ann",
+                    f"T{k}",
+                    "expression_CIM",
+                    f" {code} ",
+                    'adénopathie, dite "sus"',
+                    "1 9;12 20",
+                ],
                 [f"{stem}.ann", f"T{k}b", "morphologie", "9999/9", "x", "1 2"],
             ]
             own.add(code)
@@ -119,7 +142,9 @@ def fracco_release(data: Path, n: int = 120, codes: int = 400) -> dict[str, set[
 
 
 def meddialog(data: Path, n: int = 90) -> int:
-    """The two tab-separated tables with 22 labels; some questions have no answer, one row has no labels."""
+    """The two tab-separated tables with 22 labels; some questions have no answer, one row has no
+    labels.
+    """
     rng = random.Random(5)
     folder = data / "MedDialog-FR" / "MedDialog-FR-women"
     cuis = [f"C00{i:05}" for i in range(100, 122)]
@@ -133,62 +158,111 @@ def meddialog(data: Path, n: int = 90) -> int:
             edited.append([f"hm{i}_1_a", "brut", _sentence(rng)])
     labels = _new(folder / "multilabel_annotation") / "dataset_multilabel_meddialog_22labels.csv"
     _table(labels, annotated, delimiter="\t")
-    _table(_new(folder / "post-editing") / "meddialog-fr-women_post-editing.csv", edited, delimiter="\t")
+    _table(
+        _new(folder / "post-editing") / "meddialog-fr-women_post-editing.csv",
+        edited,
+        delimiter="\t",
+    )
     return n - 1
 
 
-DIAMED = ("A00-B99  Certain infectious and parasitic diseases", "C00-D49  Neoplasms", "I00-I99  Diseases of the heart")
+DIAMED = (
+    "A00-B99  Certain infectious and parasitic diseases",
+    "C00-D49  Neoplasms",
+    "I00-I99  Diseases of the heart",
+)
 
 
 def diamed(data: Path) -> dict[str, int]:
-    """`DiaMED/splits/*.json` with NaN labels, cases to drop, blank texts and two blanks after each range."""
+    """`DiaMED/splits/*.json` with NaN labels, cases to drop, blank texts and two blanks after each
+    range.
+    """
     rng = random.Random(6)
     folder = _new(data / "DiaMED" / "splits")
     sizes = {"train": 20, "validation": 6, "test": 7}
     for split, size in sizes.items():
-        rows: list[tuple[str, str | float]] = [(f" {_sentence(rng)} ", DIAMED[i % 3]) for i in range(size)]
+        rows: list[tuple[str, str | float]] = [
+            (f" {_sentence(rng)} ", DIAMED[i % 3]) for i in range(size)
+        ]
         rows[1:1] = [("Deux cas.", "Plusieurs cas cliniques"), ("Rien.", "Aucune annotation")]
         rows[3:3] = [("Vide.", float("nan")), ("  ", DIAMED[0])]
         names = ("identifier", "clinical_case", "icd-10", "figures")
-        items = [dict(zip(names, (f"{split}{i}", *row, []), strict=True)) for i, row in enumerate(rows)]
-        (folder / f"{split}.json").write_text(json.dumps(items, ensure_ascii=False, indent=1), encoding="utf-8")
+        items = [
+            dict(zip(names, (f"{split}{i}", *row, []), strict=True)) for i, row in enumerate(rows)
+        ]
+        (folder / f"{split}.json").write_text(
+            json.dumps(items, ensure_ascii=False, indent=1), encoding="utf-8"
+        )
     return sizes
 
 
 PHENOTYPES = [
-    "ADVANCED.CANCER", "ADVANCED.HEART.DISEASE", "ADVANCED.LUNG.DISEASE", "ALCOHOL.ABUSE",
-    "CHRONIC.NEUROLOGICAL.DYSTROPHIES", "CHRONIC.PAIN.FIBROMYALGIA", "DEMENTIA", "DEPRESSION",
-    "DEVELOPMENTAL.DELAY.RETARDATION", "NON.ADHERENCE", "OBESITY", "OTHER.SUBSTANCE.ABUSE",
-    "SCHIZOPHRENIA.AND.OTHER.PSYCHIATRIC.DISORDERS", "UNSURE",
-]  # fmt: skip
+    "ADVANCED.CANCER",
+    "ADVANCED.HEART.DISEASE",
+    "ADVANCED.LUNG.DISEASE",
+    "ALCOHOL.ABUSE",
+    "CHRONIC.NEUROLOGICAL.DYSTROPHIES",
+    "CHRONIC.PAIN.FIBROMYALGIA",
+    "DEMENTIA",
+    "DEPRESSION",
+    "DEVELOPMENTAL.DELAY.RETARDATION",
+    "NON.ADHERENCE",
+    "OBESITY",
+    "OTHER.SUBSTANCE.ABUSE",
+    "SCHIZOPHRENIA.AND.OTHER.PSYCHIATRIC.DISORDERS",
+    "UNSURE",
+]
 
 
 def phenotype(data: Path, notes: int = 40) -> int:
-    """The annotation table (two rows per note, one contradictory) and a notes table with texts over lines."""
+    """The annotation table (two rows per note, one contradictory) and a notes table with texts over
+    lines.
+    """
     rng = random.Random(7)
     folder = _new(data / "phenotype")
-    flagged: list[list[object]] = [["HADM_ID", "SUBJECT_ID", "ROW_ID", *PHENOTYPES, "NONE", "BATCH.ID", "OPERATOR"]]
+    flagged: list[list[object]] = [
+        ["HADM_ID", "SUBJECT_ID", "ROW_ID", *PHENOTYPES, "NONE", "BATCH.ID", "OPERATOR"]
+    ]
     for i in range(notes):
         for operator in ("AA", "BB"):
             flags = [int(rng.random() < 0.15) for _ in PHENOTYPES]
-            flagged.append([f"1{i}", f"5{i // 2}", 1000 + i, *flags, int(not any(flags)), 1, operator])
-    flagged += [["1", "50", 1000, 1, *[0] * 13, 1, 1, "CC"], ["1", "59", 999_999, 1, *[0] * 13, 0, 1, "CC"]]
+            flagged.append(
+                [f"1{i}", f"5{i // 2}", 1000 + i, *flags, int(not any(flags)), 1, operator]
+            )
+    flagged += [
+        ["1", "50", 1000, 1, *[0] * 13, 1, 1, "CC"],
+        ["1", "59", 999_999, 1, *[0] * 13, 0, 1, "CC"],
+    ]
     _table(folder / "ACTdb102003.csv", flagged)
     texts: list[list[object]] = [["ROW_ID", "SUBJECT_ID", "CATEGORY", "TEXT"]]
     for i in reversed(range(notes)):
-        texts.append([1000 + i, f"5{i // 2}", "Discharge", f'Note {i}:\n\n"{_sentence(rng)}", said\n'])
-    _table(folder / "NOTEEVENTS.csv", [*texts, [7, "1", "Other", "not asked for"]], quoting=csv.QUOTE_ALL)
+        texts.append(
+            [1000 + i, f"5{i // 2}", "Discharge", f'Note {i}:\n\n"{_sentence(rng)}", said\n']
+        )
+    _table(
+        folder / "NOTEEVENTS.csv",
+        [*texts, [7, "1", "Other", "not asked for"]],
+        quoting=csv.QUOTE_ALL,
+    )
     return 2 * notes
 
 
-COS = (("opacity", "Attr"), ("left lobe", "Loc"), ("large", "Val"), ("larger", "Cos"), ("is", "Dhead"))
+COS = (
+    ("opacity", "Attr"),
+    ("left lobe", "Loc"),
+    ("large", "Val"),
+    ("larger", "Cos"),
+    ("is", "Dhead"),
+)
 
 
 def cos(data: Path, snippets: int = 1008, duplicates: int = 57) -> list[str]:
-    """`cos/snippet<a>_<b>.txt/.ann`: one snippet a line, whole-file offsets, R and # lines, Duplicate lines.
+    """`cos/snippet<a>_<b>.txt/.ann`: one snippet a line, whole-file offsets, R and # lines,
+    Duplicate lines.
 
-    As in the release, neither the snippets of an .ann nor the mentions of a snippet stand in the order of their
-    offsets, and a mention may stand before its snippet. Gives the snippets in the order of their lines in the files.
+    As in the release, neither the snippets of an .ann nor the mentions of a snippet stand in the
+    order of their offsets, and a mention may stand before its snippet. Gives the snippets in the
+    order of their lines in the files.
     """
     folder = _new(data / "cos")
     kinds = ["Snippet"] * snippets + ["Duplicate"] * duplicates
@@ -223,10 +297,15 @@ def cos(data: Path, snippets: int = 1008, duplicates: int = 57) -> list[str]:
 
 
 def deid(data: Path, records: int = 2434) -> int:
-    """`deid/id.text` and `id.res`: plain notes, typed masks, a date mask, two adjacent masks, a mask at the end."""
+    """`deid/id.text` and `id.res`: plain notes, typed masks, a date mask, two adjacent masks, a
+    mask at the end.
+    """
     folder = _new(data / "deid")
     kinds: list[tuple[str, str]] = [
-        ("Seen by Dr. Smith, stable.\nPlan: rest", "Seen by Dr. [**Last Name (un) 101**], stable.\nPlan: rest"),
+        (
+            "Seen by Dr. Smith, stable.\nPlan: rest",
+            "Seen by Dr. [**Last Name (un) 101**], stable.\nPlan: rest",
+        ),
         ("quiet night, no events", "quiet night, no events"),
         ("moved to Ward 7 on 12-3 with wife", "moved to [**Hospital 5**] on [**12-3**] with wife"),
         ("call John Smith then rest", "call [**Name1 (LF) 12**] [**Last Name (un) 3**] then rest"),
@@ -253,15 +332,19 @@ def jnlpba(data: Path) -> None:
     """`mtl_jnlpba/*.tsv` with `-DOCSTART-<tab>O` lines between abstracts and five types."""
     folder = _new(data / "mtl_jnlpba")
     for name, size in (("train", 40), ("devel", 10), ("test", 10)):
-        parts = [("" if i % 4 else "-DOCSTART-\tO\n\n") + _jnlpba_sentence(f"IL-{i}", i) for i in range(size)]
+        parts = [
+            ("" if i % 4 else "-DOCSTART-\tO\n\n") + _jnlpba_sentence(f"IL-{i}", i)
+            for i in range(size)
+        ]
         (folder / f"{name}.tsv").write_text("".join(parts), encoding="utf-8")
 
 
 def jnlpba_release(data: Path) -> None:
-    """`jnlpba/Genia4ERtask2.iob2` and `Genia4EReval2.iob2`: `###MEDLINE:<id>` and a blank line before each abstract.
+    """`jnlpba/Genia4ERtask2.iob2` and `Genia4EReval2.iob2`: `###MEDLINE:<id>` and a blank line
+    before each abstract.
 
-    Two sentences an abstract, 230 ids in no order. Of the five test abstracts one occurs twice, with another text the
-    second time, and one is the third of train too.
+    Two sentences an abstract, 230 ids in no order. Of the five test abstracts one occurs twice,
+    with another text the second time, and one is the third of train too.
     """
     folder = _new(data / "jnlpba")
     ids = [f"9{(7 * i) % 230:07}" for i in range(230)]
@@ -275,16 +358,21 @@ def jnlpba_release(data: Path) -> None:
 
 
 def jnlpba_standoff(data: Path) -> None:
-    """`jnlpba_standoff/{train,devel,test}`: title and abstract a line each; train also holds what devel holds.
+    """`jnlpba_standoff/{train,devel,test}`: title and abstract a line each; train also holds what
+    devel holds.
 
-    Mentions stand in the .ann from the last to the first. Abstract 5 (devel), 2 (train) and 7 (test) each have a
-    mention that begins inside a word and ends in it; abstract 1 is in train and in test.
+    Mentions stand in the .ann from the last to the first. Abstract 5 (devel), 2 (train) and 7
+    (test) each have a mention that begins inside a word and ends in it; abstract 1 is in train and
+    in test.
     """
     held = {"train": range(1, 7), "devel": (5, 6), "test": (7, 8, 1)}
     for split, numbers in held.items():
         folder = _new(data / "jnlpba_standoff" / split)
         for i in numbers:
-            text = f"Binding of IL-{i} in T cells.\nWe saw that proIL-{i}beta was bound by kinase {i} .\n"
+            text = (
+                f"Binding of IL-{i} in T cells.\nWe saw that proIL-{i}beta was bound by kinase "
+                f"{i} .\n"
+            )
             found = [("protein", f"IL-{i} "), ("cell_type", "T cells"), ("DNA", f"kinase {i}")]
             if i in (2, 5, 7):
                 found.append(("protein", "beta"))
@@ -297,7 +385,8 @@ def jnlpba_standoff(data: Path) -> None:
 
 
 def chemprot(data: Path) -> int:
-    """`chemprot/{train,dev,test}.tsv` with header, PMID.chemical.gene indices and literal quotes."""
+    """`chemprot/{train,dev,test}.tsv` with header, PMID.chemical.gene indices and literal
+    quotes."""
     rng = random.Random(9)
     folder = _new(data / "chemprot")
     labels = ["false", "CPR:3", "CPR:4", "CPR:5", "CPR:6", "CPR:9"]
@@ -310,8 +399,17 @@ def chemprot(data: Path) -> int:
     return 84
 
 
-GENERATORS: dict[str, Callable[[Path], object]] = {"cantemist": frasimed, "distemist": distemist, "diamed": diamed}
+GENERATORS: dict[str, Callable[[Path], object]] = {
+    "cantemist": frasimed,
+    "distemist": distemist,
+    "diamed": diamed,
+}
 GENERATORS |= {"meddialog_fr": meddialog, "cos": cos, "jnlpba": jnlpba, "chemprot": chemprot}
-GENERATORS |= {"deid": deid, "deid_joined": deid, "phenotype": phenotype, "phenotype_grouped": phenotype}
+GENERATORS |= {
+    "deid": deid,
+    "deid_joined": deid,
+    "phenotype": phenotype,
+    "phenotype_grouped": phenotype,
+}
 GENERATORS |= {"fracco_30": fracco_release, "fracco_100": fracco_release}
 """Task id to the function that writes its data."""

@@ -1,11 +1,14 @@
-"""Small runs of every kind of task on two families of encoders, and a pair of the trainer, whose results are fixed.
+"""Small runs of every kind of task on two families of encoders, and a pair of the trainer, whose
+results are fixed.
 
-The checkpoints are written without any library's random numbers or file formats, so their hashes, and with them the
-keys of the runs, are the same everywhere. What the runs gave stands in `tests/golden/golden_runs.json`;
+The checkpoints are written without any library's random numbers or file formats, so their hashes,
+and with them the keys of the runs, are the same everywhere. What the runs gave stands in
+`tests/golden/golden_runs.json`;
 
     python -m tests.helpers.golden_make
 
-writes it anew (one thread, some 40 s). Its difference is to be explained in the change that makes it.
+writes it anew (one thread, some 40 s). Its difference is to be explained in the change that makes
+it.
 """
 
 from __future__ import annotations
@@ -50,19 +53,35 @@ _WORDPIECE: dict[str, Any] = {
 }
 _UNIGRAM: dict[str, Any] = {
     "normalizer": {"type": "NFKC"},
-    "pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True},
+    "pre_tokenizer": {
+        "type": "Metaspace",
+        "replacement": "▁",
+        "prepend_scheme": "always",
+        "split": True,
+    },
     "model": {"type": "Unigram", "unk_id": 3, "byte_fallback": False},
 }
 
-_ROWS = "{id: made, folder: rows, files: {train: train.tsv, validation: validation.tsv, test: test.tsv}}"
+_ROWS = (
+    "{id: made, folder: rows, files: {train: train.tsv, validation: validation.tsv, test: "
+    "test.tsv}}"
+)
 _TRAINING = {"epochs": 8, "learning_rate": 4e-3, "batch_size": 8, "precision": "fp32"}
 _ACCURACY = {"primary": "accuracy", "paper": "accuracy"}
 _TOPICS = "[cardiology, gastroenterology, neurology, pneumology]"
-_PROBE = ("training.encoder=frozen", "probe={learning_rates: [3e-3, 3e-2], epochs: 16, segments: 4, batch_size: 8}")
+_PROBE = (
+    "training.encoder=frozen",
+    "probe={learning_rates: [3e-3, 3e-2], epochs: 16, segments: 4, batch_size: 8}",
+)
 
 _WINDOWS = "protocol={long_documents: stride, max_length: 16, stride: 4}"
-_MEAN = ("protocol={long_documents: stride, max_length: 16, stride: 4, merge: mean}", "head.pooling=mean")
-_BIAFFINE = "head={kind: span, pooling: mean, span: {variant: biaffine, biaffine_width: 8, max_span: 3}}"
+_MEAN = (
+    "protocol={long_documents: stride, max_length: 16, stride: 4, merge: mean}",
+    "head.pooling=mean",
+)
+_BIAFFINE = (
+    "head={kind: span, pooling: mean, span: {variant: biaffine, biaffine_width: 8, max_span: 3}}"
+)
 _TUNED = "head={kind: sequence, threshold: tuned}"
 _EXAMPLES = (
     *("training.positive_weights=ratio", "head={kind: sequence, fallback: top1, threshold: 0.6}"),
@@ -86,7 +105,11 @@ RUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "relation modernbert": ("modernbert", "golden_relation", ("training.batching=bucketed",)),
     "pair of texts bert": ("bert", "golden_pair", ()),
     "pair of texts modernbert": ("modernbert", "golden_pair", ("protocol.max_length=24",)),
-    "labelled pair bert": ("bert", "golden_text_pair", ("protocol={max_length: 24, pairs: shorten_text}",)),
+    "labelled pair bert": (
+        "bert",
+        "golden_text_pair",
+        ("protocol={max_length: 24, pairs: shorten_text}",),
+    ),
     "numbers bert": ("bert", "golden_numbers", ("training.epochs=16",)),
     "options modernbert": ("modernbert", "golden_options", ()),
     "names bert": ("bert", "golden_names", ()),
@@ -107,18 +130,25 @@ def write_checkpoint(family: str, folder: Path) -> Path:
     """Write a checkpoint of `family` that is the same, byte for byte, on every machine."""
     folder.mkdir(parents=True)
     words = sorted({w for d in _topics()["train"] for w in d.text.split()})
-    letters = sorted({c for w in words for c in w.lower() + w} | set("abcdefghijklmnopqrstuvwxyz0123456789.,;:/()'-%"))
+    letters = sorted(
+        {c for w in words for c in w.lower() + w}
+        | set("abcdefghijklmnopqrstuvwxyz0123456789.,;:/()'-%")
+    )
     if family == "bert":
         entries = [*SPECIAL, *letters, *(f"##{c}" for c in letters)]
         entries += sorted({w.lower() for w in words} - set(entries))
-        form = _WORDPIECE | {"model": _WORDPIECE["model"] | {"vocab": {entry: i for i, entry in enumerate(entries)}}}
+        form = _WORDPIECE | {
+            "model": _WORDPIECE["model"] | {"vocab": {entry: i for i, entry in enumerate(entries)}}
+        }
     else:
         entries = [*SPECIAL, "▁", *letters, *(f"▁{w}" for w in words)]
         chances = [[e, -1.0 if e.startswith("▁") else -4.0] for e in entries]
         form = _UNIGRAM | {"model": _UNIGRAM["model"] | {"vocab": chances}}
     form |= {"version": "1.0", "truncation": None, "padding": None, "decoder": None}
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-    form["added_tokens"] = [{"id": i, "content": c, **flags, "special": True} for i, c in enumerate(SPECIAL)]
+    form["added_tokens"] = [
+        {"id": i, "content": c, **flags, "special": True} for i, c in enumerate(SPECIAL)
+    ]
 
     parts = [
         *({"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}),
@@ -129,14 +159,28 @@ def write_checkpoint(family: str, folder: Path) -> Path:
         "type": "TemplateProcessing",
         "single": parts[:3],
         "pair": parts,
-        "special_tokens": {c: {"id": c, "ids": [SPECIAL.index(c)], "tokens": [c]} for c in ("<s>", "</s>")},
+        "special_tokens": {
+            c: {"id": c, "ids": [SPECIAL.index(c)], "tokens": [c]} for c in ("<s>", "</s>")
+        },
     }
     _write_json(folder / "tokenizer.json", form)
-    names = dict(zip(("bos", "pad", "eos", "unk", "mask"), SPECIAL, strict=True)) | {"cls": "<s>", "sep": "</s>"}
+    names = dict(zip(("bos", "pad", "eos", "unk", "mask"), SPECIAL, strict=True)) | {
+        "cls": "<s>",
+        "sep": "</s>",
+    }
     about: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 512}
-    _write_json(folder / "tokenizer_config.json", about | {f"{role}_token": name for role, name in names.items()})
+    _write_json(
+        folder / "tokenizer_config.json",
+        about | {f"{role}_token": name for role, name in names.items()},
+    )
     config_class, _, sizes = FAMILIES[family]
-    ids = {"bos_token_id": 0, "cls_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "sep_token_id": 2}
+    ids = {
+        "bos_token_id": 0,
+        "cls_token_id": 0,
+        "pad_token_id": 1,
+        "eos_token_id": 2,
+        "sep_token_id": 2,
+    }
     fields = sizes | (ids if family == "modernbert" else {"pad_token_id": 1})
     fields |= {"vocab_size": len(entries), "max_position_embeddings": 300}
     model = hf.AutoModel.from_config(config_class(**fields))
@@ -168,16 +212,36 @@ def write_tasks(folder: Path) -> dict[str, str]:
         lines, questions = ["asked\ttext\ttopic\tseveral\trelation\tsame\tsize"], []
         for number, d in enumerate(topics[split][:size]):
             (topic,) = d.labels
-            asked = topic if draw.random() < 0.5 else draw.choice([t for t in related if t != topic])
-            several = "|".join([topic, *(["long"] if len(d.text) > 60 else [])]) if number % 8 else ""
-            row = (asked, d.text, topic, several, related.get(topic, "none"), "yes" if asked == topic else "no")
+            asked = (
+                topic if draw.random() < 0.5 else draw.choice([t for t in related if t != topic])
+            )
+            several = (
+                "|".join([topic, *(["long"] if len(d.text) > 60 else [])]) if number % 8 else ""
+            )
+            row = (
+                asked,
+                d.text,
+                topic,
+                several,
+                related.get(topic, "none"),
+                "yes" if asked == topic else "no",
+            )
             lines.append("\t".join((*row, str(len(d.text)))))
-            question = {"asked": d.text, "a": topic, "b": asked, "right": ["a", "b"] if asked == topic else ["a"]}
+            question = {
+                "asked": d.text,
+                "a": topic,
+                "b": asked,
+                "right": ["a", "b"] if asked == topic else ["a"],
+            }
             questions.append(json.dumps(question))
-        (folder / "rows" / f"{split}.jsonl").write_text("\n".join(questions) + "\n", encoding="utf-8")
+        (folder / "rows" / f"{split}.jsonl").write_text(
+            "\n".join(questions) + "\n", encoding="utf-8"
+        )
         (folder / "rows" / f"{split}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
-    def spec(type: str, labels: str, reader: str, metric: Any = "{paper: micro_f1}", **more: Any) -> dict[str, Any]:
+    def spec(
+        type: str, labels: str, reader: str, metric: Any = "{paper: micro_f1}", **more: Any
+    ) -> dict[str, Any]:
         plain = {"source": _ROWS, "training": _TRAINING, "protocol": "{max_length: 64}"}
         return plain | {"type": type, "labels": labels, "reader": reader, "metric": metric} | more
 
@@ -187,7 +251,10 @@ def write_tasks(folder: Path) -> dict[str, str]:
     pair = "{format: tsv, columns: {text: text, label: same, first: asked}}"
     choices = "{format: choices, layout: lines, question: asked, options: [a, b], right: right}"
     names = "{collected: 4}\nprobe: {kind: similarity, pooling: mean}"
-    needle = "{format: needle, lengths: [192, 224], notes: 300, examples: {train: 48, validation: 12, test: 24}}"
+    needle = (
+        "{format: needle, lengths: [192, 224], notes: 300, examples: {train: 48, validation: "
+        "12, test: 24}}"
+    )
     specs = {
         "several": spec("multi_label", _TOPICS[:-1] + ", long]", several),
         "relation": spec("relation", "[none, treats, causes]", relation, positive),
@@ -202,15 +269,28 @@ def write_tasks(folder: Path) -> dict[str, str]:
             source=_ROWS.replace(".tsv", ".jsonl"),
         ),
         "names": spec(
-            *("synonyms", names, "{format: pubtator, label: concept}", "{primary: accuracy_at_1, paper: mrr}"),
+            *(
+                "synonyms",
+                names,
+                "{format: pubtator, label: concept}",
+                "{primary: accuracy_at_1, paper: mrr}",
+            ),
             training=_TRAINING | {"encoder": "frozen"},
             source=_ROWS.replace(".tsv", ".txt"),
         ),
         "needle": spec(
-            "needle", "[absent, present]", needle, _ACCURACY, language="fr", source="{id: made, generated: true}"
+            "needle",
+            "[absent, present]",
+            needle,
+            _ACCURACY,
+            language="fr",
+            source="{id: made, generated: true}",
         ),
     }
-    paths = {f"golden_{name}": str(write_spec(folder / f"golden_{name}.yaml", **f)) for name, f in specs.items()}
+    paths = {
+        f"golden_{name}": str(write_spec(folder / f"golden_{name}.yaml", **f))
+        for name, f in specs.items()
+    }
     return paths | {"nested": str(make_nested(folder, lines=60))}
 
 
@@ -227,7 +307,8 @@ def _write_names(folder: Path) -> None:
 
 
 def machine() -> str:
-    """Changes with what may change the last digits of a number: processor, its instructions, torch."""
+    """Changes with what may change the last digits of a number: processor, its instructions,
+    torch."""
     try:
         first = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n\n")[0].splitlines()
         # The name alone can be that of a whole series, as on rented machines.
@@ -257,8 +338,14 @@ def _digest(value: Any) -> str:
 def golden_runs(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """(name, record) of every run, made below `folder`."""
     tasks = write_tasks(folder / "tasks")
-    models = {family: write_checkpoint(family, folder / family) for family in ("bert", "modernbert")}
-    where: dict[str, Any] = {"data_dir": folder / "tasks", "results_dir": folder / "results", "device": "cpu"}
+    models = {
+        family: write_checkpoint(family, folder / family) for family in ("bert", "modernbert")
+    }
+    where: dict[str, Any] = {
+        "data_dir": folder / "tasks",
+        "results_dir": folder / "results",
+        "device": "cpu",
+    }
     fast = ("training.precision=fp32", "training.epochs=8", "training.learning_rate=4e-3")
     runs = [*RUNS.items(), ("relation modernbert tuned", ("modernbert", "golden_relation", ()))]
     for name, (family, task, overrides) in runs:
@@ -267,7 +354,9 @@ def golden_runs(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         options |= {"track": "frozen"} if task == "golden_names" else {}
         if name.endswith("tuned"):
             options = {"seeds": 4, "track": "tuned", "overrides": "training.grid=[0.5, 1.0]"}
-        (result,) = biobench.run(str(models[family]), tasks.get(task, task), gate=False, **options, **where)
+        (result,) = biobench.run(
+            str(models[family]), tasks.get(task, task), gate=False, **options, **where
+        )
         assert result.status == "done", f"{name}: {result.reason}"
         yield name, _record(folder / "results", result.task, result.key)
 
@@ -280,14 +369,24 @@ def golden_pretraining(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         out = folder / name
         assert train(out, [*SMALL, f"corpus.cache={folder / 'corpora'}"], recipe).status == "done"
         ledger = json.loads((out / "ledger.json").read_text(encoding="utf-8"))
-        yield name, {k: v for k, v in ledger.items() if k not in ("seconds", "finished", "packages", "code_version")}
+        yield (
+            name,
+            {
+                k: v
+                for k, v in ledger.items()
+                if k not in ("seconds", "finished", "packages", "code_version")
+            },
+        )
 
 
 def main() -> None:
     """Write the file anew."""
     torch.set_num_threads(1)  # as the test: sums of several threads are rounded otherwise
     with TemporaryDirectory() as folder:
-        runs, pretrained = golden_runs(Path(folder) / "runs"), golden_pretraining(Path(folder) / "pretraining")
+        runs, pretrained = (
+            golden_runs(Path(folder) / "runs"),
+            golden_pretraining(Path(folder) / "pretraining"),
+        )
         whole = {"machine": machine(), "runs": dict(runs), "pretraining": dict(pretrained)}
     FILE.write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

@@ -1,6 +1,8 @@
-"""Commands in processes of their own that know the hub's address, its cache and the token from their environment.
+"""Commands in processes of their own that know the hub's address, its cache and the token from
+their environment.
 
-huggingface_hub reads these when it is imported: the warm process imports the large libraries that do not know the hub.
+huggingface_hub reads these when it is imported: the warm process imports the large libraries that
+do not know the hub.
 """
 
 from __future__ import annotations
@@ -11,7 +13,16 @@ from pathlib import Path
 from tests.helpers.cli_make import Said
 from tests.helpers.launching import Launcher
 
-_BEFORE = ("numpy", "pandas", "pyarrow.parquet", "scipy.stats", "sklearn.metrics", "pydantic", "typer", "torch._dynamo")
+_BEFORE = (
+    "numpy",
+    "pandas",
+    "pyarrow.parquet",
+    "scipy.stats",
+    "sklearn.metrics",
+    "pydantic",
+    "typer",
+    "torch._dynamo",
+)
 
 
 def refusal(answer: Said) -> str:
@@ -27,13 +38,18 @@ class HubCommands:
         self.launcher = Launcher(home, _BEFORE)
 
     def __call__(self, *arguments: str | Path, offline: bool = False, **more: str) -> Said:
-        """`biobench ARGUMENTS` in a process of its own; as the first argument `-c` and Python code run that."""
+        """`biobench ARGUMENTS` in a process of its own; as the first argument `-c` and Python code
+        run that.
+        """
         return self.several(arguments, offline=offline, **more)[0]
 
-    def several(self, *commands: Sequence[str | Path], offline: bool = False, **more: str) -> list[Said]:
+    def several(
+        self, *commands: Sequence[str | Path], offline: bool = False, **more: str
+    ) -> list[Said]:
         """Commands one after the other in one process, which spares seconds each.
 
-        A first word `token=...` is the token of that command alone: the hub's client reads it with each request.
+        A first word `token=...` is the token of that command alone: the hub's client reads it with
+        each request.
         """
         environment = {"HF_ENDPOINT": self.address, "HF_HOME": str(self.home), **more}
         if offline:

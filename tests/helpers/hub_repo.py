@@ -1,4 +1,6 @@
-"""Repositories as the hub keeps them: commits of whole files, branches, pull requests, who may read and write."""
+"""Repositories as the hub keeps them: commits of whole files, branches, pull requests, who may read
+and write.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ LFS_ENDINGS = (".safetensors", ".bin", ".parquet", ".zip", ".gz")
 
 @dataclass
 class Account:
-    """A user by token. writes, granted: repositories that it may write to, gated ones that it was let into."""
+    """A user by token. writes, granted: repositories that it may write to, gated ones that it was
+    let into.
+    """
 
     writes: set[str] = field(default_factory=set)
     granted: set[str] = field(default_factory=set)
@@ -34,7 +38,9 @@ def git_blob(content: bytes) -> str:
 
 @dataclass
 class Repository:
-    """kind: models or datasets. commits: what each holds, path to content. refs: branches, tags and pull requests."""
+    """kind: models or datasets. commits: what each holds, path to content. refs: branches, tags and
+    pull requests.
+    """
 
     kind: str
     name: str
@@ -45,7 +51,9 @@ class Repository:
     uploaded: dict[str, bytes] = field(default_factory=dict)
     """Large files by SHA-256 that were sent and are not yet part of a commit."""
 
-    def commit(self, files: dict[str, bytes], ref: str = "main", *, parent: str | None = None) -> str:
+    def commit(
+        self, files: dict[str, bytes], ref: str = "main", *, parent: str | None = None
+    ) -> str:
         """Add files to what `ref` (a new one: `parent`) holds; the new commit."""
         before = self.refs.get(ref, parent)
         tree = {**self.commits.get(before or "", {}), **files}
@@ -63,16 +71,26 @@ class Repository:
 
     def etag(self, path: str, content: bytes) -> str:
         """SHA-256 of a large file, git's name of any other."""
-        return hashlib.sha256(content).hexdigest() if path.endswith(LFS_ENDINGS) else git_blob(content)
+        return (
+            hashlib.sha256(content).hexdigest() if path.endswith(LFS_ENDINGS) else git_blob(content)
+        )
 
     def entry(self, path: str, content: bytes) -> dict[str, Any]:
         """A file in a listing of the tree."""
-        found: dict[str, Any] = {"type": "file", "path": path, "size": len(content), "oid": git_blob(content)}
+        found: dict[str, Any] = {
+            "type": "file",
+            "path": path,
+            "size": len(content),
+            "oid": git_blob(content),
+        }
         if path.endswith(LFS_ENDINGS):
             pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize %d\n"
             sha = hashlib.sha256(content).hexdigest()
             pointed = pointer % (sha.encode(), len(content))
-            found |= {"oid": git_blob(pointed), "lfs": {"oid": sha, "size": len(content), "pointerSize": len(pointed)}}
+            found |= {
+                "oid": git_blob(pointed),
+                "lfs": {"oid": sha, "size": len(content), "pointerSize": len(pointed)},
+            }
         return found
 
     def listing(self, commit: str, folder: str, recursive: bool) -> list[dict[str, Any]] | None:
@@ -86,7 +104,12 @@ class Repository:
             for depth in range(1, len(parts)):
                 above = prefix + "/".join(parts[:depth])
                 if recursive or depth == 1:
-                    entries[above] = {"type": "directory", "path": above, "size": 0, "oid": git_blob(above.encode())}
+                    entries[above] = {
+                        "type": "directory",
+                        "path": above,
+                        "size": 0,
+                        "oid": git_blob(above.encode()),
+                    }
             if recursive or len(parts) == 1:
                 entries[path] = self.entry(path, content)
         return list(entries.values()) or (None if folder else [])
@@ -98,6 +121,16 @@ class Repository:
             entry = self.entry(path, content)
             more = {"size": entry["size"], "blobId": entry["oid"]} if sizes else {}
             siblings.append({"rfilename": path, **more})
-        about: dict[str, Any] = {"id": self.name, "sha": commit, "private": False, "siblings": siblings}
-        about |= {"_id": "0" * 24, "gated": "manual" if self.gated else False, "disabled": False, "tags": []}
+        about: dict[str, Any] = {
+            "id": self.name,
+            "sha": commit,
+            "private": False,
+            "siblings": siblings,
+        }
+        about |= {
+            "_id": "0" * 24,
+            "gated": "manual" if self.gated else False,
+            "disabled": False,
+            "tags": [],
+        }
         return about | dict.fromkeys(("createdAt", "lastModified"), "2026-01-01T00:00:00.000Z")

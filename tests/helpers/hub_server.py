@@ -1,8 +1,10 @@
-"""A small server on the loopback address that speaks the protocol of the Hugging Face hub, and errs on request.
+"""A small server on the loopback address that speaks the protocol of the Hugging Face hub, and errs
+on request.
 
-What it answers is read off the requests of huggingface_hub 2.4, transformers 5.23 and datasets 5.2. Small files come
-from the hub itself, by a redirect on the same host; large ones from a second server, which stands for the CDN and
-may never see a token. Xet storage is not spoken: no file is announced as lying there.
+What it answers is read off the requests of huggingface_hub 2.4, transformers 5.23 and datasets 5.2.
+Small files come from the hub itself, by a redirect on the same host; large ones from a second
+server, which stands for the CDN and may never see a token. Xet storage is not spoken: no file is
+announced as lying there.
 """
 
 from __future__ import annotations
@@ -27,10 +29,16 @@ class HubServer(Traffic):
         super().__init__()
         self.repositories: dict[tuple[str, str], Repository] = {}
         self.accounts: dict[str, Account] = {}
-        self._servers = {name: self.listen(kind) for name, kind in (("hub", HubHandler), ("cdn", CdnHandler))}
-        self.address, self.cdn = (f"http://127.0.0.1:{server.server_port}" for server in self._servers.values())
+        self._servers = {
+            name: self.listen(kind) for name, kind in (("hub", HubHandler), ("cdn", CdnHandler))
+        }
+        self.address, self.cdn = (
+            f"http://127.0.0.1:{server.server_port}" for server in self._servers.values()
+        )
 
-    def repository(self, kind: str, name: str, files: dict[str, bytes], **fields: Any) -> Repository:
+    def repository(
+        self, kind: str, name: str, files: dict[str, bytes], **fields: Any
+    ) -> Repository:
         """A new repository (kind: models or datasets) with one commit on `main`."""
         self.repositories[kind, name] = Repository(kind, name, **fields)
         self.repositories[kind, name].commit(files)
@@ -77,16 +85,22 @@ class HubHandler(WireHandler):
             case ["api", "validate-yaml"]:
                 self.json({"errors": [], "warnings": []})
             case ["api", "resolve-cache", kind, owner, name, commit, *path]:
-                self._file(self._repository(kind, f"{owner}/{name}"), commit, "/".join(path), final=True)
+                self._file(
+                    self._repository(kind, f"{owner}/{name}"), commit, "/".join(path), final=True
+                )
             case ["api", ("models" | "datasets") as kind, owner, name, *rest]:
                 self._api(self._repository(kind, f"{owner}/{name}"), rest)
             case ["datasets", owner, name, "resolve", revision, *path]:
-                self._file(self._repository("datasets", f"{owner}/{name}"), revision, "/".join(path))
+                self._file(
+                    self._repository("datasets", f"{owner}/{name}"), revision, "/".join(path)
+                )
             case [owner, name, "resolve", revision, *path]:
                 self._file(self._repository("models", f"{owner}/{name}"), revision, "/".join(path))
             case [*place, "info", "lfs", "objects", "batch"] if place[-1].endswith(".git"):
                 kind = "datasets" if place[0] == "datasets" else "models"
-                self._batch(self._repository(kind, "/".join(place[-2:]).removesuffix(".git"), write=True))
+                self._batch(
+                    self._repository(kind, "/".join(place[-2:]).removesuffix(".git"), write=True)
+                )
             case _:
                 raise RefusedRequest(404, "", f"no such page: {self.path}")
 
@@ -100,11 +114,15 @@ class HubHandler(WireHandler):
         account = self._account()
         repository = self.outer.repositories.get((kind, name))
         if repository is None:
-            raise RefusedRequest(401 if account is None else 404, "RepoNotFound", "Repository not found")
+            raise RefusedRequest(
+                401 if account is None else 404, "RepoNotFound", "Repository not found"
+            )
         if write and account is None:
             raise RefusedRequest(401, "", "Invalid username or password.")
         if write and account is not None and name not in account.writes:
-            raise RefusedRequest(403, "", "You don't have the rights to create a pull request in this repository")
+            raise RefusedRequest(
+                403, "", "You don't have the rights to create a pull request in this repository"
+            )
         return repository
 
     def _commit_of(self, repository: Repository, revision: str) -> str:
@@ -121,15 +139,21 @@ class HubHandler(WireHandler):
             case ["tree", revision, *folder]:
                 self._tree(repository, revision, "/".join(folder))
             case ["preupload", revision]:
-                self._preupload(self._repository(repository.kind, repository.name, write=True), revision)
+                self._preupload(
+                    self._repository(repository.kind, repository.name, write=True), revision
+                )
             case ["commit", revision]:
-                self._commit(self._repository(repository.kind, repository.name, write=True), revision)
+                self._commit(
+                    self._repository(repository.kind, repository.name, write=True), revision
+                )
             case _:
                 raise RefusedRequest(404, "", f"no such page: {self.path}")
 
     def _tree(self, repository: Repository, revision: str, folder: str) -> None:
         commit = self._commit_of(repository, revision)
-        entries = repository.listing(commit, folder, self.query.get("recursive", ["false"])[0].lower() == "true")
+        entries = repository.listing(
+            commit, folder, self.query.get("recursive", ["false"])[0].lower() == "true"
+        )
         if entries is None:
             raise RefusedRequest(404, "EntryNotFound", f"{folder} does not exist on {revision}")
         start = int(self.query.get("cursor", ["0"])[0])
@@ -137,10 +161,14 @@ class HubHandler(WireHandler):
         if start + PAGE < len(entries):
             words = "&".join(f"{k}={quote(v[0])}" for k, v in self.query.items() if k != "cursor")
             path = self.path.partition("?")[0]
-            headers = {"Link": f'<{self.outer.address}{path}?{words}&cursor={start + PAGE}>; rel="next"'}
+            headers = {
+                "Link": f'<{self.outer.address}{path}?{words}&cursor={start + PAGE}>; rel="next"'
+            }
         self.json(entries[start : start + PAGE], headers=headers)
 
-    def _file(self, repository: Repository, revision: str, path: str, *, final: bool = False) -> None:
+    def _file(
+        self, repository: Repository, revision: str, path: str, *, final: bool = False
+    ) -> None:
         commit = self._commit_of(repository, revision)
         self._gate(repository)
         content = repository.commits[commit].get(path)
@@ -161,11 +189,18 @@ class HubHandler(WireHandler):
     def _gate(self, repository: Repository) -> None:
         if not repository.gated:
             return
-        account, what = self._account(), f"Access to {repository.kind[:-1]} {repository.name} is restricted"
+        account, what = (
+            self._account(),
+            f"Access to {repository.kind[:-1]} {repository.name} is restricted",
+        )
         if account is None:
-            raise RefusedRequest(401, "GatedRepo", f"{what}. You must be authenticated to access it. Please log in.")
+            raise RefusedRequest(
+                401, "GatedRepo", f"{what}. You must be authenticated to access it. Please log in."
+            )
         if repository.name not in account.granted:
-            raise RefusedRequest(403, "GatedRepo", f"{what} and you are not in the authorized list.")
+            raise RefusedRequest(
+                403, "GatedRepo", f"{what} and you are not in the authorized list."
+            )
 
     def _preupload(self, repository: Repository, revision: str) -> None:
         tree = repository.commits[self._commit_of(repository, revision)]
@@ -193,16 +228,29 @@ class HubHandler(WireHandler):
             words = header["value"]
             repository.requests.append(Request(words["summary"], words["description"], "open"))
             ref = f"refs/pr/{len(repository.requests)}"
-            about["pullRequestUrl"] = f"{self._page(repository)}/discussions/{len(repository.requests)}"
+            about["pullRequestUrl"] = (
+                f"{self._page(repository)}/discussions/{len(repository.requests)}"
+            )
         sha = repository.commit(files, ref, parent=parent)
-        self.json({"success": True, "commitOid": sha, "commitUrl": f"{self._page(repository)}/commit/{sha}", **about})
+        self.json(
+            {
+                "success": True,
+                "commitOid": sha,
+                "commitUrl": f"{self._page(repository)}/commit/{sha}",
+                **about,
+            }
+        )
 
     def _page(self, repository: Repository) -> str:
-        return f"{self.outer.address}/{'datasets/' if repository.kind == 'datasets' else ''}{repository.name}"
+        kind = "datasets/" if repository.kind == "datasets" else ""
+        return f"{self.outer.address}/{kind}{repository.name}"
 
     def _batch(self, repository: Repository) -> None:
         objects = []
         for item in json.loads(self.body)["objects"]:
             href = f"{self.outer.cdn}/{repository.kind}/{repository.name}/{item['oid']}"
             objects.append({**item, "actions": {"upload": {"href": href}}})
-        self.json({"transfer": "basic", "objects": objects}, headers={"Content-Type": "application/vnd.git-lfs+json"})
+        self.json(
+            {"transfer": "basic", "objects": objects},
+            headers={"Content-Type": "application/vnd.git-lfs+json"},
+        )

@@ -1,4 +1,6 @@
-"""HTTP as the stand-ins for servers speak it: requests that are remembered, ranges, and everything that goes wrong."""
+"""HTTP as the stand-ins for servers speak it: requests that are remembered, ranges, and everything
+that goes wrong.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,14 @@ FaultKind = Literal["cut", "stall", "drop", "status", "body", "whole", "shift", 
 
 @dataclass
 class Fault:
-    """What goes wrong with the next `times` requests whose `METHOD path` matches the pattern; -1: with all of them.
+    """What goes wrong with the next `times` requests whose `METHOD path` matches the pattern; -1:
+    with all of them.
 
-    cut: the connection is closed after `value` bytes of the body. stall: nothing comes for `value` seconds.
-    drop: the connection is closed before any answer. status: this status is answered, with `body` as Retry-After where
-    there is one. body: `body` is sent in the file's place. whole: a range is ignored. shift: a range is announced
+    cut: the connection is closed after `value` bytes of the body. stall: nothing comes for `value`
+    seconds.
+    drop: the connection is closed before any answer. status: this status is answered, with `body`
+    as Retry-After where there is one. body: `body` is sent in the file's place. whole: a range is
+    ignored. shift: a range is announced
     `value` bytes later than it begins. then: after the answer `action` is called.
     """
 
@@ -56,12 +61,16 @@ class Traffic:
 
     def listen(self, handler: type[WireHandler]) -> ThreadingHTTPServer:
         """Start a server on a port of the loopback address."""
-        server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (handler,), {"traffic": self, "outer": self}))
+        server = ThreadingHTTPServer(
+            ("127.0.0.1", 0), type("Handler", (handler,), {"traffic": self, "outer": self})
+        )
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         return server
 
-    def fault(self, pattern: str, kind: FaultKind, value: int = 0, *, body: bytes = b"", times: int = 1) -> None:
+    def fault(
+        self, pattern: str, kind: FaultKind, value: int = 0, *, body: bytes = b"", times: int = 1
+    ) -> None:
         """Let something go wrong, see `Fault`."""
         self.faults.append(Fault(pattern, kind, value, body, times))
 
@@ -95,7 +104,11 @@ class RefusedRequest(Exception):  # noqa: N818
         super().__init__(message)
         self.status = status
         named = {"X-Error-Code": code} if code else {}
-        self.headers = {**named, "X-Error-Message": message, **{k.replace("_", "-"): v for k, v in headers.items()}}
+        self.headers = {
+            **named,
+            "X-Error-Message": message,
+            **{k.replace("_", "-"): v for k, v in headers.items()},
+        }
 
 
 class WireHandler(BaseHTTPRequestHandler):
@@ -114,7 +127,9 @@ class WireHandler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.token = (self.headers.get("Authorization") or "").removeprefix("Bearer ") or None
-        self.record = Seen(self.role, self.command, self.path, self.headers.get("Range"), self.token)
+        self.record = Seen(
+            self.role, self.command, self.path, self.headers.get("Range"), self.token
+        )
         self.traffic.seen.append(self.record)
         self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.line = f"{self.command} {self.path}"
@@ -162,10 +177,15 @@ class WireHandler(BaseHTTPRequestHandler):
 
     def json(self, value: Any, status: int = 200, headers: dict[str, str] | None = None) -> None:
         """A JSON answer."""
-        self.send(json.dumps(value).encode(), status, {"Content-Type": "application/json", **(headers or {})})
+        self.send(
+            json.dumps(value).encode(),
+            status,
+            {"Content-Type": "application/json", **(headers or {})},
+        )
 
     def content(self, content: bytes, headers: dict[str, str]) -> None:
-        """A file, or the range that was asked for; If-Range holds while the entity tag is the same."""
+        """A file, or the range that was asked for; If-Range holds while the entity tag is the
+        same."""
         if fault := self.traffic.take(self.line, "body"):
             content = fault.body
         wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range") or "")

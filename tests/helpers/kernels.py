@@ -1,4 +1,6 @@
-"""Stand-ins for the variable-length kernels of accelerators, with the real signatures; `CALLS` notes each call."""
+"""Stand-ins for the variable-length kernels of accelerators, with the real signatures; `CALLS`
+notes each call.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,12 @@ from torch.nn.functional import scaled_dot_product_attention
 from biobench.core.attention import Kernel
 
 
-def reference(q: Tensor, k: Tensor, v: Tensor, offsets: Tensor, window: tuple[int, int], scale: float | None) -> Tensor:
-    """What the kernels' documentation says: (tokens, heads, width), query i sees keys i - left to i + right."""
+def reference(
+    q: Tensor, k: Tensor, v: Tensor, offsets: Tensor, window: tuple[int, int], scale: float | None
+) -> Tensor:
+    """What the kernels' documentation says: (tokens, heads, width), query i sees keys i - left to i
+    + right.
+    """
     assert q.dtype == k.dtype == v.dtype, "a kernel takes one type"
     left, right = window
     k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
@@ -23,11 +29,15 @@ def reference(q: Tensor, k: Tensor, v: Tensor, offsets: Tensor, window: tuple[in
         far = torch.arange(end - begin)[None, :] - torch.arange(end - begin)[:, None]
         mask = ((far >= -left) | (left < 0)) & ((far <= right) | (right < 0))
         rows = (x[begin:end].transpose(0, 1) for x in (q, k, v))
-        parts.append(scaled_dot_product_attention(*rows, attn_mask=mask, scale=scale).transpose(0, 1))
+        parts.append(
+            scaled_dot_product_attention(*rows, attn_mask=mask, scale=scale).transpose(0, 1)
+        )
     return torch.cat(parts)
 
 
-def alone(states: list[Tensor], lengths: list[int], window: int | None, scale: float | None = None) -> Tensor:
+def alone(
+    states: list[Tensor], lengths: list[int], window: int | None, scale: float | None = None
+) -> Tensor:
     """(1, tokens, heads, width): each document by itself, |i - j| < window is visible.
 
     states: query, key, value (1, heads, tokens, width).
@@ -41,43 +51,93 @@ CALLS: list[dict[str, Any]] = []
 
 
 def varlen_attn(
-    query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, *, return_aux=None, scale=None, window_size=(-1, -1),
-    enable_gqa=False, seqused_k=None, block_table=None, num_splits=None,
-):  # fmt: skip
+    query,
+    key,
+    value,
+    cu_seq_q,
+    cu_seq_k,
+    max_q,
+    max_k,
+    *,
+    return_aux=None,
+    scale=None,
+    window_size=(-1, -1),
+    enable_gqa=False,
+    seqused_k=None,
+    block_table=None,
+    num_splits=None,
+):
     """As torch declares it."""
     assert cu_seq_q.dtype == cu_seq_k.dtype == torch.int32
     assert enable_gqa or key.shape[1] == query.shape[1]
     assert type(window_size) is tuple
-    CALLS.append({"name": "torch", "heads": key.shape[1], "enable_gqa": enable_gqa, "longest": (max_q, max_k)})
+    CALLS.append(
+        {
+            "name": "torch",
+            "heads": key.shape[1],
+            "enable_gqa": enable_gqa,
+            "longest": (max_q, max_k),
+        }
+    )
     return reference(query, key, value, cu_seq_q, window_size, scale)
 
 
 def flash_attn_varlen_func(
-    q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, dropout_p=0.0, softmax_scale=None, causal=False,
-    window_size=(-1, -1), softcap=0.0, alibi_slopes=None, deterministic=False,
-    return_attn_probs=False, block_table=None,
-):  # fmt: skip
+    q,
+    k,
+    v,
+    cu_seqlens_q,
+    cu_seqlens_k,
+    max_seqlen_q,
+    max_seqlen_k,
+    dropout_p=0.0,
+    softmax_scale=None,
+    causal=False,
+    window_size=(-1, -1),
+    softcap=0.0,
+    alibi_slopes=None,
+    deterministic=False,
+    return_attn_probs=False,
+    block_table=None,
+):
     """As flash-attn 2 declares it. Dropout is noted, not done."""
-    CALLS.append({"name": "flash_attn", "heads": k.shape[1], "dropout": dropout_p, "deterministic": deterministic})
+    CALLS.append(
+        {
+            "name": "flash_attn",
+            "heads": k.shape[1],
+            "dropout": dropout_p,
+            "deterministic": deterministic,
+        }
+    )
     left, right = window_size
     return reference(q, k, v, cu_seqlens_q, (left, 0 if causal else right), softmax_scale)
 
 
-def _slopes(change: Tensor, q: Tensor, k: Tensor, v: Tensor, window: int, scale: float) -> list[Tensor]:
-    """Gradients of one document's attention: (tokens, heads, width) each, by hand, below torch's own."""
+def _slopes(
+    change: Tensor, q: Tensor, k: Tensor, v: Tensor, window: int, scale: float
+) -> list[Tensor]:
+    """Gradients of one document's attention: (tokens, heads, width) each, by hand, below torch's
+    own.
+    """
     at = torch.arange(len(q))
     scores = torch.einsum("ihw,jhw->hij", q, k) * scale
     scores.masked_fill_(((at[:, None] - at[None]).abs() > window) & (window >= 0), -torch.inf)
     chances = scores.softmax(-1)
     slope = torch.einsum("ihw,jhw->hij", change, v)
     slope = chances * (slope - (slope * chances).sum(-1, keepdim=True)) * scale
-    products = (("hij,jhw->ihw", slope, k), ("hij,ihw->jhw", slope, q), ("hij,ihw->jhw", chances, change))
+    products = (
+        ("hij,jhw->ihw", slope, k),
+        ("hij,ihw->jhw", slope, q),
+        ("hij,ihw->jhw", chances, change),
+    )
     return [torch.einsum(*product) for product in products]
 
 
 @lru_cache
 def torch_kernel_on_cpu() -> Kernel:
-    """torch's own kernel, whose operators now compute on a CPU too: what is traced is what a GPU is given."""
+    """torch's own kernel, whose operators now compute on a CPU too: what is traced is what a GPU is
+    given.
+    """
     from torch.nn.attention import varlen
 
     @varlen._varlen_attn.register_kernel("cpu")
@@ -86,7 +146,9 @@ def torch_kernel_on_cpu() -> Kernel:
         return out.contiguous(), q.new_zeros(q.shape[1], len(q)), torch.zeros(2, dtype=torch.uint64)
 
     @varlen._varlen_attn_backward.register_kernel("cpu")
-    def _(change, q, k, v, _out, _lse, offsets, _k, _m, _l, _causal, _random, scale=None, window=None):
+    def _(
+        change, q, k, v, _out, _lse, offsets, _k, _m, _l, _causal, _random, scale=None, window=None
+    ):
         ends = pairwise(offsets.tolist())
         parts = [_slopes(*(x[a:b] for x in (change, q, k, v)), window[0], scale) for a, b in ends]
         return tuple(torch.cat(rows) for rows in zip(*parts, strict=True))

@@ -1,8 +1,10 @@
-"""`biobench` commands as processes forked from one that has done the imports, which saves seconds each.
+"""`biobench` commands as processes forked from one that has done the imports, which saves seconds
+each.
 
-The warm process is `python -m tests.helpers.launching MODULE...`. It runs no torch operation itself, so that a child
-begins as a new process would. It reads the arguments of `_run` as one line of JSON each, answers with the process id
-of the child, and reports a child's end as `pid status` (negative: the signal).
+The warm process is `python -m tests.helpers.launching MODULE...`. It runs no torch operation
+itself, so that a child begins as a new process would. It reads the arguments of `_run` as one line
+of JSON each, answers with the process id of the child, and reports a child's end as `pid status`
+(negative: the signal).
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ MODULES = ("transformers", "biobench.finetune.engine", "biobench.runs.api", "bio
 
 @dataclass
 class Child:
-    """A started process; stem: of the files of its first command, `.0.out`, `.0.err` and, at its end, `.0.status`."""
+    """A started process; stem: of the files of its first command, `.0.out`, `.0.err` and, at its
+    end, `.0.status`.
+    """
 
     pid: int
     stem: Path
@@ -69,8 +73,16 @@ class Launcher:
 
     def __init__(self, folder: Path, modules: Sequence[str] = MODULES) -> None:
         self.folder, self.count = folder, 0
-        plain = {k: v for k, v in os.environ.items() if not k.startswith(("BIOBENCH_", "HF_", "TRANSFORMERS_"))}
-        plain |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "PYTHONPATH": str(ROOT)}
+        plain = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(("BIOBENCH_", "HF_", "TRANSFORMERS_"))
+        }
+        plain |= {
+            "OMP_NUM_THREADS": "1",
+            "TOKENIZERS_PARALLELISM": "false",
+            "PYTHONPATH": str(ROOT),
+        }
         self.environment = {k: v for k, v in plain.items() if not k.lower().endswith("_proxy")}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.helpers.launching", *modules],
@@ -125,7 +137,12 @@ def _run(commands: Sequence[Sequence[str]], stem: str, environment: dict[str, st
         os.chdir(Path(stem).parent)
         for number, arguments in enumerate(commands):
             for stream, name in ((1, "out"), (2, "err")):
-                os.dup2(os.open(f"{stem}.{number}.{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), stream)
+                os.dup2(
+                    os.open(
+                        f"{stem}.{number}.{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600
+                    ),
+                    stream,
+                )
             status = _status(arguments)
             sys.stdout.flush()
             sys.stderr.flush()
@@ -166,7 +183,9 @@ if __name__ == "__main__":
     for name in sys.argv[1:]:
         import_module(name)
     early = sys.modules.keys() & {"huggingface_hub", "transformers", "datasets"}
-    assert not early or "transformers" in sys.argv, f"{early} would not see the environment of a command"
+    assert not early or "transformers" in sys.argv, (
+        f"{early} would not see the environment of a command"
+    )
     print("ready", flush=True)
     for line in sys.stdin:
         pid = os.fork()

@@ -1,4 +1,6 @@
-"""A few sentences in the native layout of every reader, so that one test reads the same content by all of them."""
+"""A few sentences in the native layout of every reader, so that one test reads the same content by
+all of them.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ LABEL, OTHER = "Sign", "Other"
 
 
 class Row(NamedTuple):
-    """One sentence: its id, what stands before its only mention, the mention, what follows, its label and split."""
+    """One sentence: its id, what stands before its only mention, the mention, what follows, its
+    label and split.
+    """
 
     id: str
     head: str
@@ -46,9 +50,18 @@ class Row(NamedTuple):
 
 
 def rows(mark: str = "", label: str = LABEL, ids: str = "", count: int = 9) -> list[Row]:
-    """`count` sentences in turns of the splits; `mark` stands in each text and mention, `ids` in each id."""
+    """`count` sentences in turns of the splits; `mark` stands in each text and mention, `ids` in
+    each id.
+    """
     return [
-        Row(f"{1000 + i}{ids}", f"Case{i}{mark} brings", f"fever{mark}", f"since day {i} .", label, SPLITS[i % 3])
+        Row(
+            f"{1000 + i}{ids}",
+            f"Case{i}{mark} brings",
+            f"fever{mark}",
+            f"since day {i} .",
+            label,
+            SPLITS[i % 3],
+        )
         for i in range(count)
     ]
 
@@ -69,7 +82,9 @@ def _files(*names: str) -> str:
 
 
 def _by_split(name: str, form: Callable[[Rows], str]) -> tuple[str, Callable[[Path, Rows], None]]:
-    """A file for each split, `name` with the split in it: the value of `files`, and what writes them."""
+    """A file for each split, `name` with the split in it: the value of `files`, and what writes
+    them.
+    """
 
     def write(folder: Path, content: Rows) -> None:
         for split, own in _splits(content):
@@ -86,15 +101,21 @@ def _iob(content: Rows) -> str:
     blocks = []
     for row in content:
         tagged = [(word, "O") for word in row.head.split(" ")]
-        tagged += [(word, f"{'I' if i else 'B'}-{row.label}") for i, word in enumerate(row.surface.split(" "))]
+        tagged += [
+            (word, f"{'I' if i else 'B'}-{row.label}")
+            for i, word in enumerate(row.surface.split(" "))
+        ]
         tagged += [(word, "O") for word in row.tail.split(" ")]
-        blocks.append(f"###MEDLINE:{row.id}\n\n" + "".join(f"{word}\t{tag}\n" for word, tag in tagged))
+        blocks.append(
+            f"###MEDLINE:{row.id}\n\n" + "".join(f"{word}\t{tag}\n" for word, tag in tagged)
+        )
     return "\n".join(blocks)
 
 
 def _pubtator(content: Rows) -> str:
     return "\n".join(
-        f"{r.id}|t|{r.head}\n{r.id}|a|{r.surface} {r.tail}\n{r.id}\t{r.start}\t{r.end}\t{r.surface}\t{r.label}\tD1\n"
+        f"{r.id}|t|{r.head}\n{r.id}|a|{r.surface} "
+        f"{r.tail}\n{r.id}\t{r.start}\t{r.end}\t{r.surface}\t{r.label}\tD1\n"
         for r in content
     )
 
@@ -115,8 +136,16 @@ def _mention_table(folder: Path, content: Rows) -> None:
 
 def _csv_join(folder: Path, content: Rows) -> None:
     label = content[0].label
-    _put(folder, "flags.csv", f"key,who,{label},{OTHER}\n" + "".join(f"{r.id},{r.id},1,0\n" for r in content))
-    _put(folder, "notes.csv", "key,text\n" + "".join(f'{r.id},"{r.text}\nNothing ""more"" ."\n' for r in content))
+    _put(
+        folder,
+        "flags.csv",
+        f"key,who,{label},{OTHER}\n" + "".join(f"{r.id},{r.id},1,0\n" for r in content),
+    )
+    _put(
+        folder,
+        "notes.csv",
+        "key,text\n" + "".join(f'{r.id},"{r.text}\nNothing ""more"" ."\n' for r in content),
+    )
 
 
 def _meddialog(folder: Path, content: Rows) -> None:
@@ -136,7 +165,8 @@ def _paired(folder: Path, content: Rows) -> None:
 def _records(folder: Path, content: Rows) -> None:
     for name, masked in (("id.text", False), ("id.res", True)):
         parts = [
-            f"\nSTART_OF_RECORD={i}||||1||||\n{r.head} {'[**Last Name 1**]' if masked else r.surface} {r.tail}\n"
+            f"\nSTART_OF_RECORD={i}||||1||||\n{r.head} "
+            f"{'[**Last Name 1**]' if masked else r.surface} {r.tail}\n"
             "Nothing more .\n||||END_OF_RECORD\n"
             for i, r in enumerate(content)
         ]
@@ -172,7 +202,8 @@ def _ddi(folder: Path, content: Rows) -> None:
 def _mantra(content: Rows) -> str:
     units = "".join(
         f"<document id={quoteattr(r.id)}><unit id={quoteattr(r.id)}><text>{escape(r.text)}</text>"
-        f'<e offset="{r.start}" len="{len(r.surface)}" grp={quoteattr(r.label)}/></unit></document>\n'
+        f'<e offset="{r.start}" len="{len(r.surface)}" '
+        f"grp={quoteattr(r.label)}/></unit></document>\n"
         for r in content
     )
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<Corpus>\n{units}</Corpus>\n'
@@ -180,7 +211,8 @@ def _mantra(content: Rows) -> str:
 
 def _deft(content: Rows) -> str:
     sets = "".join(
-        f'<ensemble id="{1 + n}" cible="2"><source>{escape(r.text)}</source><cible num="1">one</cible>'
+        f'<ensemble id="{1 + n}" cible="2"><source>{escape(r.text)}</source><cible '
+        f'num="1">one</cible>'
         f'<cible num="2">{escape(r.surface)}</cible><cible num="3">three</cible></ensemble>\n'
         for n, r in enumerate(content)
     )
@@ -191,7 +223,9 @@ def _scored(folder: Path, content: Rows) -> None:
     for split, own in _splits(content):
         table = "".join(f"{r.id}_a\t{r.id}_b\t{i % 6}.5\n" for i, r in enumerate(own))
         _put(folder, f"{split}.tsv", f"first\tsecond\tscore\n{table}")
-        texts = {f"{r.id}_{side}": r.text if side == "b" else "Before ." for r in own for side in "ab"}
+        texts = {
+            f"{r.id}_{side}": r.text if side == "b" else "Before ." for r in own for side in "ab"
+        }
         _put(folder, f"{split}.json", json.dumps(texts, ensure_ascii=False, indent=1))
 
 
@@ -205,19 +239,28 @@ def _chemprot(folder: Path, content: Rows) -> None:
             entities.append(f"{r.id}\tT1\tGENE-Y\t{6 + r.start}\t{6 + r.end}\t{r.surface}\n")
             entities.append(f"{r.id}\tT2\tCHEMICAL\t{aspirin}\t{aspirin + 7}\taspirin\n")
         _put(folder, f"{split}_entities.tsv", "".join(entities))
-        _put(folder, f"{split}_gold.tsv", "".join(f"{r.id}\t{r.label}\tArg1:T2\tArg2:T1\n" for r in own))
+        _put(
+            folder,
+            f"{split}_gold.tsv",
+            "".join(f"{r.id}\t{r.label}\tArg1:T2\tArg2:T1\n" for r in own),
+        )
 
 
 def _choices(content: Rows) -> str:
     return json.dumps(
-        [{"id": r.id, "q": r.text, "o": {"a": "one", "b": r.surface}, "right": ["b"]} for r in content],
+        [
+            {"id": r.id, "q": r.text, "o": {"a": "one", "b": r.surface}, "right": ["b"]}
+            for r in content
+        ],
         ensure_ascii=False,
         indent=1,
     )
 
 
 def _jsonl(field: Callable[[Row], dict[str, object]]) -> Callable[[Rows], str]:
-    return lambda content: "".join(json.dumps({"id": r.id, **field(r)}, ensure_ascii=False) + "\n" for r in content)
+    return lambda content: "".join(
+        json.dumps({"id": r.id, **field(r)}, ensure_ascii=False) + "\n" for r in content
+    )
 
 
 def _tokens(row: Row) -> dict[str, object]:
@@ -244,8 +287,10 @@ def _projected(folder: Path, content: Rows) -> None:
 
 @dataclass(frozen=True)
 class Layout:
-    """What a reader reads. labels: those of the task where the layout fixes them. named: ids are free texts of the
-    file. binary: not text, so that its bytes say nothing of line ends or of an encoding."""
+    """What a reader reads. labels: those of the task where the layout fixes them. named: ids are
+    free texts of the file. binary: not text, so that its bytes say nothing of line ends or of an
+    encoding.
+    """
 
     type: str
     reader: str
@@ -261,8 +306,14 @@ class Layout:
         """The spec, written beside the data folder, with `label` and another."""
         metric = {"regression": "spearman", "multiple_choice": "hamming"}.get(self.type, "macro_f1")
         labels = json.dumps(list(self.labels or (label, OTHER)), ensure_ascii=False)
-        splits = "{ratios: [0.4, 0.3, 0.3], seed: 1, method: datasets}" if self.ratios else "official"
-        options = f", {self.reader.replace('$LABEL', json.dumps(label, ensure_ascii=False))}" if self.reader else ""
+        splits = (
+            "{ratios: [0.4, 0.3, 0.3], seed: 1, method: datasets}" if self.ratios else "official"
+        )
+        options = (
+            f", {self.reader.replace('$LABEL', json.dumps(label, ensure_ascii=False))}"
+            if self.reader
+            else ""
+        )
         path = write_spec(
             folder / f"{format}.yaml",
             "scale: [0, 6]" if self.type == "regression" else "",
@@ -281,21 +332,33 @@ _PAIR = "{{texts: '{}', labels: '{}'}}"
 _CHOICES = "layout: list, id: id, question: q, options: o, right: right"
 _COLUMNS = "columns: {id: id, text: text, label: label}"
 _TEXTS = _by_split("{}.jsonl", _jsonl(lambda r: {"text": r.text, "label": r.label}))
-_SPANS = _by_split("{}.jsonl", _jsonl(lambda r: {"text": r.text, "spans": [[r.start, r.end, r.label]]}))
+_SPANS = _by_split(
+    "{}.jsonl", _jsonl(lambda r: {"text": r.text, "spans": [[r.start, r.end, r.label]]})
+)
 _ORIGINAL = f"  original: {{folder: corpus/original, files: {_files('{}.txt')}}}\n"
 _CHEMPROT = _files("{}_abstracts.tsv", "{}_entities.tsv", "{}_gold.tsv")
 _ONE, _SEVERAL = "single_label", "multi_label"
 
 LAYOUTS: dict[str, Layout] = {
     "brat": Layout("span_ner", "", _files("{}/*.txt"), _brat),
-    "brat_codes": Layout(_SEVERAL, "note: code", _files("{}/*.txt"), lambda f, r: _brat(f, r, "code")),
+    "brat_codes": Layout(
+        _SEVERAL, "note: code", _files("{}/*.txt"), lambda f, r: _brat(f, r, "code")
+    ),
     "chemprot": Layout(_ONE, "", _CHEMPROT, _chemprot),
-    "choices": Layout("multiple_choice", _CHOICES, *_by_split("{}.json", _choices), labels=("a", "b")),
+    "choices": Layout(
+        "multiple_choice", _CHOICES, *_by_split("{}.json", _choices), labels=("a", "b")
+    ),
     "csv_join": Layout(
-        _SEVERAL, "key: key, text: text, group: who", _PAIR.format("notes.csv", "flags.csv"), _csv_join, ratios=True
+        _SEVERAL,
+        "key: key, text: text, group: who",
+        _PAIR.format("notes.csv", "flags.csv"),
+        _csv_join,
+        ratios=True,
     ),
     "ddi": Layout(_ONE, "negative: Other", _files("{}/*.xml"), _ddi),
-    "deft2020": Layout("text_pair", "task: 2", *_by_split("{}.xml", _deft), labels=("1", "2", "3"), named=False),
+    "deft2020": Layout(
+        "text_pair", "task: 2", *_by_split("{}.xml", _deft), labels=("1", "2", "3"), named=False
+    ),
     "iob": Layout("token_ner", "", *_by_split("{}.tsv", _iob)),
     "json": Layout(_ONE, "layout: lines, text: text, label: label, id: id", *_TEXTS),
     "json_spans": Layout("span_ner", "id: id", *_SPANS),
@@ -303,16 +366,34 @@ LAYOUTS: dict[str, Layout] = {
     "mantra": Layout("token_ner", "", *_by_split("{}.xml", _mantra)),
     "meddialog": Layout(_SEVERAL, "", _PAIR.format("texts.tsv", "labels.tsv"), _meddialog),
     "mention_table": Layout(
-        _SEVERAL, "document: doc, code: code", _PAIR.format("texts/*.txt", "table.csv"), _mention_table, ratios=True
+        _SEVERAL,
+        "document: doc, code: code",
+        _PAIR.format("texts/*.txt", "table.csv"),
+        _mention_table,
+        ratios=True,
     ),
     "paired": Layout(
-        _SEVERAL, "unit: file, lower: false", _PAIR.format("texts/*.txt", "labels/*.txt"), _paired, ratios=True
+        _SEVERAL,
+        "unit: file, lower: false",
+        _PAIR.format("texts/*.txt", "labels/*.txt"),
+        _paired,
+        ratios=True,
     ),
-    "parquet": Layout(_ONE, _COLUMNS.replace("label:", "labels:"), _files("{}.parquet"), _parquet, binary=True),
-    "projected": Layout("token_ner", "original: pubtator, take: ids", _files("{}.tsv"), _projected, more=_ORIGINAL),
+    "parquet": Layout(
+        _ONE, _COLUMNS.replace("label:", "labels:"), _files("{}.parquet"), _parquet, binary=True
+    ),
+    "projected": Layout(
+        "token_ner", "original: pubtator, take: ids", _files("{}.tsv"), _projected, more=_ORIGINAL
+    ),
     "pubtator": Layout("span_ner", "", *_by_split("{}.txt", _pubtator)),
     "records": Layout(
-        "token_ner", "", _PAIR.format("id.text", "id.res"), _records, labels=("name", "date"), named=False, ratios=True
+        "token_ner",
+        "",
+        _PAIR.format("id.text", "id.res"),
+        _records,
+        labels=("name", "date"),
+        named=False,
+        ratios=True,
     ),
     "scored_pairs": Layout(
         "regression",

@@ -1,4 +1,6 @@
-"""Looks for a planted word in everything below a folder: bytes, members of archives, columns of tables."""
+"""Looks for a planted word in everything below a folder: bytes, members of archives, columns of
+tables.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,13 @@ import pyarrow.parquet as pq
 
 
 def places(content: bytes, word: str, name: str, depth: int = 0) -> Iterator[str]:
-    """Where the word stands in the content, in any case, in UTF-8 or UTF-16; `name!member` inside archives."""
+    """Where the word stands in the content, in any case, in UTF-8 or UTF-16; `name!member` inside
+    archives.
+    """
     small = content.lower()
-    if any(word.lower().encode(encoding) in small for encoding in ("utf-8", "utf-16-le", "utf-16-be")):
+    if any(
+        word.lower().encode(encoding) in small for encoding in ("utf-8", "utf-16-le", "utf-16-be")
+    ):
         yield name
     if depth > 3:
         return
@@ -37,8 +43,10 @@ def _inside(content: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def marked(folder: Path, word: str, but: tuple[Path, ...] = ()) -> list[str]:
-    """The files (relative names), in whose content or name the word stands, of all below `folder` but those below
-    `but`; a damaged archive is looked at as bytes."""
+    """The files (relative names), in whose content or name the word stands, of all below `folder`
+    but those below
+    `but`; a damaged archive is looked at as bytes.
+    """
     hits: list[str] = []
     for root, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if Path(root, name) not in but]

@@ -15,10 +15,21 @@ _SMALL = {"vocab_size": 97, "hidden_size": 32, "intermediate_size": 48, "num_att
 _SMALL |= {"num_hidden_layers": 2, "max_position_embeddings": 128}
 _ROBERTA = {**_SMALL, "max_position_embeddings": 130, "pad_token_id": 1}
 _IDS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
-_MODERN = {**_SMALL, **_IDS, "num_hidden_layers": 4, "local_attention": 16, "max_position_embeddings": 256}
+_MODERN = {
+    **_SMALL,
+    **_IDS,
+    "num_hidden_layers": 4,
+    "local_attention": 16,
+    "max_position_embeddings": 256,
+}
 _MODERN |= {"cls_token_id": 1, "sep_token_id": 2}
 _LLAMA = {**_SMALL, **_IDS, "num_key_value_heads": 2, "head_dim": 8}
-_GEMMA = {"num_hidden_layers": 6, "num_key_value_heads": 1, "max_position_embeddings": 256, "sliding_window": 16}
+_GEMMA = {
+    "num_hidden_layers": 6,
+    "num_key_value_heads": 1,
+    "max_position_embeddings": 256,
+    "sliding_window": 16,
+}
 CONFIGS: dict[str, dict[str, Any]] = {
     "modernbert": _MODERN,
     "modernbert-decoder": _MODERN,

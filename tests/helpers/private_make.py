@@ -9,11 +9,26 @@ from pathlib import Path
 from tests.helpers.spec_make import AGREEMENT, local, write_spec
 
 WORD = "ZQXMARKER"
-_FILLERS = ("rest", "walk", "sleep", "sits", "eats", "drinks", "reads", "talks", "waits", "turns", "looks", "stays")
+_FILLERS = (
+    "rest",
+    "walk",
+    "sleep",
+    "sits",
+    "eats",
+    "drinks",
+    "reads",
+    "talks",
+    "waits",
+    "turns",
+    "looks",
+    "stays",
+)
 
 
 def private_tasks(folder: Path, documents: int = 300, access: str = AGREEMENT) -> list[Path]:
-    """`data/own` below the folder, and the specs of `own_notes` (labels) and `own_spans` (mentions) beside it."""
+    """`data/own` below the folder, and the specs of `own_notes` (labels) and `own_spans` (mentions)
+    beside it.
+    """
     rng = random.Random(1)
     rows, objects = ["id\twho\ttext\tlabel\n"], []
     for i in range(documents):
@@ -27,7 +42,12 @@ def private_tasks(folder: Path, documents: int = 300, access: str = AGREEMENT) -
         first, second = len(head), len(f"{head}{sign} and ")
         spans = [[first, first + len(sign), "Sign"], [second, second + len(name), "Name"]]
         objects.append(
-            {"id": f"{WORD}id{i}", "who": f"{WORD}who{i}", "text": f"{head}{sign} and {name} {more}", "spans": spans}
+            {
+                "id": f"{WORD}id{i}",
+                "who": f"{WORD}who{i}",
+                "text": f"{head}{sign} and {name} {more}",
+                "spans": spans,
+            }
         )
     own = folder / "data" / "own"
     own.mkdir(parents=True)
@@ -40,11 +60,22 @@ def private_tasks(folder: Path, documents: int = 300, access: str = AGREEMENT) -
         "own_spans": ("token_ner", "all.jsonl", spans_reader, "[Sign, Name]"),
     }
     splits = "{ratios: [0.6, 0.2, 0.2], seed: 1, method: datasets}"
-    shared = {"splits": splits, "unit": "document", "seeds": "1-2", "protocol": "{max_length: 128}", "access": access}
+    shared = {
+        "splits": splits,
+        "unit": "document",
+        "seeds": "1-2",
+        "protocol": "{max_length: 128}",
+        "access": access,
+    }
     return [
         write_spec(
-            folder / f"{name}.yaml", type=type_, source=local("own", f"{{all: {file}}}"), reader=reader, labels=labels,
-            training="{epochs: 1, learning_rate: 5e-5, batch_size: 16}", **shared,
+            folder / f"{name}.yaml",
+            type=type_,
+            source=local("own", f"{{all: {file}}}"),
+            reader=reader,
+            labels=labels,
+            training="{epochs: 1, learning_rate: 5e-5, batch_size: 16}",
+            **shared,
         )
         for name, (type_, file, reader, labels) in kinds.items()
-    ]  # fmt: skip
+    ]

@@ -1,4 +1,6 @@
-"""As much of Ray as `biobench.runs.ray` asks for, with threads of this process for tasks: CI has no Ray."""
+"""As much of Ray as `biobench.runs.ray` asks for, with threads of this process for tasks: CI has no
+Ray.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from typing import Any
 
 
 class LostError(Exception):
-    """What Ray raises of a task whose process or node died as often as it is tried; a task raises it to die."""
+    """What Ray raises of a task whose process or node died as often as it is tried; a task raises
+    it to die.
+    """
 
 
 class TaskError(LostError):
@@ -39,7 +43,9 @@ class RayStandIn:
 
         return SimpleNamespace(options=options)
 
-    def _begin(self, function: Callable[..., Any], words: tuple[Any, ...], reserved: dict[str, Any]) -> Future[Any]:
+    def _begin(
+        self, function: Callable[..., Any], words: tuple[Any, ...], reserved: dict[str, Any]
+    ) -> Future[Any]:
         answer: Future[Any] = Future()
         self.reserved.append(reserved)
 
@@ -53,7 +59,9 @@ class RayStandIn:
                         if not left:
                             answer.set_exception(error)
                     except Exception as error:
-                        answer.set_exception(TaskError(f"Traceback of the task\n{type(error).__name__}: {error}"))
+                        answer.set_exception(
+                            TaskError(f"Traceback of the task\n{type(error).__name__}: {error}")
+                        )
                         return
 
         threading.Thread(target=work, daemon=True).start()

@@ -17,8 +17,15 @@ from biobench.schema.document import Document
 
 def documents_of(task: LoadedTask, folder: Path) -> list[Document]:
     """Of the task's only source below `folder`."""
-    options, place = task.options[task.spec.all_sources[0].id], locate(task.spec.all_sources[0], folder)
-    return list(get_reader(options.format).read(Request(options, place.files, task.spec, original=place.original)))
+    options, place = (
+        task.options[task.spec.all_sources[0].id],
+        locate(task.spec.all_sources[0], folder),
+    )
+    return list(
+        get_reader(options.format).read(
+            Request(options, place.files, task.spec, original=place.original)
+        )
+    )
 
 
 Parsed = Callable[..., list[Document]]
@@ -27,7 +34,9 @@ Parsed = Callable[..., list[Document]]
 def parser(make_task: Callable[..., LoadedTask], folder: Path) -> Parsed:
     """`parsed(READER, FILES, {NAME: CONTENT})`: the documents of files in `folder`/data."""
 
-    def parse(reader: str, files: str, content: dict[str, str | bytes] | None = None, **spec: str) -> list[Document]:
+    def parse(
+        reader: str, files: str, content: dict[str, str | bytes] | None = None, **spec: str
+    ) -> list[Document]:
         (folder / "data").mkdir(exist_ok=True)
         for name, text in (content or {}).items():
             (folder / "data" / name).write_bytes(text.encode() if isinstance(text, str) else text)

@@ -1,4 +1,6 @@
-"""The pictures of docs/leaderboard.md: `python -m tests.helpers.screenshots [FOLDER]` (default docs/images/...)."""
+"""The pictures of docs/leaderboard.md: `python -m tests.helpers.screenshots [FOLDER]` (default
+docs/images/...).
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,10 @@ def main(out: Path) -> None:
     """Take the pictures over the shipped runs."""
     out.mkdir(parents=True, exist_ok=True)
     # the texts of real corpora must not get into a picture
-    with sync_playwright() as driver, served(RESULTS, BIOBENCH_DATA_DIR=str(out / "none")) as address:
+    with (
+        sync_playwright() as driver,
+        served(RESULTS, BIOBENCH_DATA_DIR=str(out / "none")) as address,
+    ):
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         # one page for all: the app's scripts are loaded and compiled once
         page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme="light")

@@ -13,7 +13,9 @@ from typing import Any
 
 from leaderboard.launch import RESULTS_VARIABLE, command
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 
 
 def free_port() -> int:
@@ -27,7 +29,9 @@ def free_port() -> int:
 def served(folder: Path, **environment: str) -> Iterator[str]:
     """The address of a server over this results folder."""
     port, environment = free_port(), os.environ | {RESULTS_VARIABLE: str(folder)} | environment
-    server = subprocess.Popen(command(port), env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    server = subprocess.Popen(
+        command(port), env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
     try:
         assert any(str(port).encode() in line for line in server.stdout), "the server ended"
         yield f"http://127.0.0.1:{port}"
@@ -44,5 +48,7 @@ def settle(page: Any) -> None:
 def drawn(page: Any) -> None:
     """Wait until tables and charts, which are loaded after the app's run, stand in their places."""
     page.locator("[data-testid=stSkeleton]").first.wait_for(state="detached")
-    page.wait_for_function("() => ![...document.querySelectorAll('[data-testid=stSkeleton]')].length")
+    page.wait_for_function(
+        "() => ![...document.querySelectorAll('[data-testid=stSkeleton]')].length"
+    )
     page.wait_for_timeout(1_000)

@@ -26,13 +26,24 @@ AGREEMENT = "agreement\nobtain: {needs: a signature, steps: [sign], pages: ['htt
 
 def spec_text(id: str, *, type: str = "token_ner", **fields: Any) -> str:
     """A spec of these fields: strings are YAML, other values become it."""
-    whole = {"id": id, "type": type, **DEFAULTS, "head": {"kind": HEADS.get(type, "sequence")}, **fields}
-    values = ((name, value if isinstance(value, str) else json.dumps(value)) for name, value in whole.items())
+    whole = {
+        "id": id,
+        "type": type,
+        **DEFAULTS,
+        "head": {"kind": HEADS.get(type, "sequence")},
+        **fields,
+    }
+    values = (
+        (name, value if isinstance(value, str) else json.dumps(value))
+        for name, value in whole.items()
+    )
     return "".join(f"{name}: {value}\n" for name, value in values)
 
 
 def write_spec(path: Path, more: str = "", *, id: str | None = None, **fields: Any) -> Path:
-    """The spec at `path`; its id is the file's name. fields: see `spec_text`; more: whole lines of YAML."""
+    """The spec at `path`; its id is the file's name. fields: see `spec_text`; more: whole lines of
+    YAML.
+    """
     path.write_text(spec_text(id or path.stem, **fields) + more + "\n", encoding="utf-8")
     return path
 

@@ -23,9 +23,9 @@ from biobench.stats.types import FloatArray
 class Population:
     """Documents with Bernoulli gold per label, and models that find it with some recall.
 
-    prevalence, recalls: (labels,), (models, labels). false_rate: false positives per document and label,
-    as a share of the prevalence. shared: share of errors that models and seeds have in common (hard
-    documents). seed_sd: sd of a run's recall around its model's.
+    prevalence, recalls: (labels,), (models, labels). false_rate: false positives per document and
+    label, as a share of the prevalence. shared: share of errors that models and seeds have in
+    common (hard documents). seed_sd: sd of a run's recall around its model's.
     """
 
     prevalence: FloatArray
@@ -50,12 +50,17 @@ class Population:
         tp = gold & (luck < recalls[:, :, None, :])
         fp = ~gold & (own < self.false_rate * self.prevalence)
         missed = gold & ~tp
-        return [Counts.of(*(part.astype(int) for part in parts)) for parts in zip(tp, fp, missed, strict=True)]
+        return [
+            Counts.of(*(part.astype(int) for part in parts))
+            for parts in zip(tp, fp, missed, strict=True)
+        ]
 
 
 @dataclass(frozen=True)
 class OnTasks:
-    """First minus second model: seeds of the first task, documents of each corpus, and all of them together."""
+    """First minus second model: seeds of the first task, documents of each corpus, and all of them
+    together.
+    """
 
     seeds: MeanTest
     documents: tuple[DocumentNoise | None, ...]
@@ -63,16 +68,27 @@ class OnTasks:
 
 
 def compare_counts(
-    tasks: list[TaskRuns], corpora: str = "", *, paired: bool = True, draws: int = 1000, level: float = 0.95
+    tasks: list[TaskRuns],
+    corpora: str = "",
+    *,
+    paired: bool = True,
+    draws: int = 1000,
+    level: float = 0.95,
 ) -> OnTasks:
-    """The first two models of each task, a corpus by its letter (each task its own where none is given)."""
+    """The first two models of each task, a corpus by its letter (each task its own where none is
+    given).
+    """
     names = corpora or "".join(chr(97 + i) for i in range(len(tasks)))
     sizes = {name: names.count(name) for name in names}
     noise, parts, twice, scores = [], [], 0.0, []
     for name, size in sizes.items():
-        rows = redraw([task for task, of in zip(tasks, names, strict=True) if of == name], draws=draws)
+        rows = redraw(
+            [task for task, of in zip(tasks, names, strict=True) if of == name], draws=draws
+        )
         scores += [(row[0].full, row[1].full, 1 / (len(sizes) * size)) for row in rows]
-        one = document_noise([row[0] for row in rows], [row[1] for row in rows], paired=[paired] * size)
+        one = document_noise(
+            [row[0] for row in rows], [row[1] for row in rows], paired=[paired] * size
+        )
         noise.append(one)
         if one is not None:
             parts.append((one.variance / len(sizes) ** 2, one.df))
@@ -80,10 +96,17 @@ def compare_counts(
     known = parts if len(parts) == len(sizes) else None
     first, second, weights = zip(*scores, strict=True)
     total = these_tasks(
-        first, second, weights=weights, paired=[paired] * len(tasks), documents=known, twice=twice if known else 0.0,
+        first,
+        second,
+        weights=weights,
+        paired=[paired] * len(tasks),
+        documents=known,
+        twice=twice if known else 0.0,
         level=level,
-    )  # fmt: skip
-    return OnTasks(compare_seeds(first[0], second[0], paired=paired, level=level), tuple(noise), total.test)
+    )
+    return OnTasks(
+        compare_seeds(first[0], second[0], paired=paired, level=level), tuple(noise), total.test
+    )
 
 
 def one_task(name: str, counts: list[Counts], groups: list[str]) -> TaskRuns:

@@ -42,13 +42,21 @@ def documents() -> list[Document]:
     tokens, tags = ((), ((0, 2), (3, 7)), ()), ((), ("O", "B-Disease"), ())
     parts = enumerate(zip(SENTENCES, GOLD, tokens, tags, strict=True))
     return [
-        Document(f"note-{i}", f"patient-{i // 2}", *(text, "test", spans), tokens=t, tags=g, origin=f"test.tsv:{i + 1}")
+        Document(
+            f"note-{i}",
+            f"patient-{i // 2}",
+            *(text, "test", spans),
+            tokens=t,
+            tags=g,
+            origin=f"test.tsv:{i + 1}",
+        )
         for i, (text, spans, t, g) in parts
     ]
 
 
 def predictions(missed: int = 1) -> list[Prediction]:
-    """The gold without its first `missed` spans of document 2, and one span too many on document 1."""
+    """The gold without its first `missed` spans of document 2, and one span too many on document
+    1."""
     return [
         Prediction(document="note-0", spans=GOLD[0], span_scores=(0.9, 0.123456)),
         Prediction(document="note-1", spans=(Span(0, 2, "Drug"),), tags=("B-Drug", "O")),
@@ -68,28 +76,60 @@ def record(
 ) -> RunRecord:
     """The record of a run on `documents`, scored on `predictions` unless score is False."""
     key = run_key(
-        model_hash=model, task_hash=task, data_hash="d", seed=seed, precision="fp32", limit=fields.get("limit")
+        model_hash=model,
+        task_hash=task,
+        data_hash="d",
+        seed=seed,
+        precision="fp32",
+        limit=fields.get("limit"),
     )
     identity = TaskIdentity(
-        id=task, version=1, hash=f"hash of {task}", data_hash="d", source="local", corpus=corpus or task,
-        language=language, type="token_ner", labels=("Disease", "Drug", "Other"), gold_labels=("Disease", "Drug"),
+        id=task,
+        version=1,
+        hash=f"hash of {task}",
+        data_hash="d",
+        source="local",
+        corpus=corpus or task,
+        language=language,
+        type="token_ner",
+        labels=("Disease", "Drug", "Other"),
+        gold_labels=("Disease", "Drug"),
         test_documents=3,
-    )  # fmt: skip
-    point = CurvePoint(step=5, epoch=1.0, train_loss=0.5, validation={"macro_f1": 0.5}, learning_rate=5e-5)
+    )
+    point = CurvePoint(
+        step=5, epoch=1.0, train_loss=0.5, validation={"macro_f1": 0.5}, learning_rate=5e-5
+    )
     training = TrainingRecord(
-        steps=10, best_step=5, curve=(point,), precision="fp32", attention="packed", batch_size=16,
+        steps=10,
+        best_step=5,
+        curve=(point,),
+        precision="fp32",
+        attention="packed",
+        batch_size=16,
         micro_batch_tokens=512,
-    )  # fmt: skip
+    )
     cost = Cost(
-        seconds=2.0, train_seconds=1.0, evaluation_seconds=1.0, peak_memory_bytes=1, train_tokens_per_second=5.0
+        seconds=2.0,
+        train_seconds=1.0,
+        evaluation_seconds=1.0,
+        peak_memory_bytes=1,
+        train_tokens_per_second=5.0,
     )
     provenance = Provenance(
-        biobench="0.1.0", commit=None, packages={"numpy": "2"}, python="3.11", platform="Linux", device="cpu",
-        threads=1, started="2026-01-01T00:00:00+00:00",
-    )  # fmt: skip
+        biobench="0.1.0",
+        commit=None,
+        packages={"numpy": "2"},
+        python="3.11",
+        platform="Linux",
+        device="cpu",
+        threads=1,
+        started="2026-01-01T00:00:00+00:00",
+    )
     made = RunRecord(
         key=key,
-        model=ModelIdentity(id=model, hash=weights_hash(model), architecture="ModernBertModel", parameters=1000),
+        model=ModelIdentity(
+            id=model, hash=weights_hash(model), architecture="ModernBertModel", parameters=1000
+        ),
         task=identity,
         seed=seed,
         protocol={"training": {"epochs": 1, "learning_rate": 5e-5}},
@@ -104,12 +144,20 @@ def record(
 
 
 def shipped_identity(task: str) -> dict[str, Any]:
-    """Hash, source, corpus, language and average of the task's shipped spec; of a task of no suite elsewhere."""
+    """Hash, source, corpus, language and average of the task's shipped spec; of a task of no suite
+    elsewhere.
+    """
     info = shipped().get(task)
     if info is None:
         return {"hash": f"hash of {task}", "source": "local", "corpus": task, "paper": "micro_f1"}
     source, spec = next(iter(info.hashes.items()))
-    return {"hash": spec, "source": source, "corpus": info.corpus, "language": info.language, "paper": info.paper}
+    return {
+        "hash": spec,
+        "source": source,
+        "corpus": info.corpus,
+        "language": info.language,
+        "paper": info.paper,
+    }
 
 
 def save_scored(
@@ -119,13 +167,21 @@ def save_scored(
     said: Sequence[Prediction],
     **identity: Any,
 ) -> RunRecord:
-    """Store the run with these fields of its task, under the key and with the scores that follow."""
+    """Store the run with these fields of its task, under the key and with the scores that
+    follow."""
     task = run.task.model_copy(update=identity)
     key = run_key(
-        model_hash=run.model.hash, task_hash=task.hash, data_hash=task.data_hash, seed=run.seed, precision="fp32",
-        track=run.track, limit=run.limit,
-    )  # fmt: skip
-    return Store(results).save(scored(run.model_copy(update={"key": key, "task": task}), gold, said), gold, said)
+        model_hash=run.model.hash,
+        task_hash=task.hash,
+        data_hash=task.data_hash,
+        seed=run.seed,
+        precision="fp32",
+        track=run.track,
+        limit=run.limit,
+    )
+    return Store(results).save(
+        scored(run.model_copy(update={"key": key, "task": task}), gold, said), gold, said
+    )
 
 
 def write_runs(results: Path, runs: Iterable[RunRecord]) -> None:

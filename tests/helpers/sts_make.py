@@ -14,10 +14,15 @@ COMMON = {
     "head": "{kind: sequence, pooling: mean}",
 }
 STS = spec_text(
-    "my_sts", type="regression", source="{folder: sts, files: {train: train.csv, validation: dev.csv, test: test.csv}}",
-    reader="{format: tsv, separator: comma, columns: {first: a, text: b, label: score}}", labels="[similarity]",
-    scale="[0, 5]", metric="{primary: pearson, paper: spearman}", **COMMON,
-)  # fmt: skip
+    "my_sts",
+    type="regression",
+    source="{folder: sts, files: {train: train.csv, validation: dev.csv, test: test.csv}}",
+    reader="{format: tsv, separator: comma, columns: {first: a, text: b, label: score}}",
+    labels="[similarity]",
+    scale="[0, 5]",
+    metric="{primary: pearson, paper: spearman}",
+    **COMMON,
+)
 WORDS = ("fever", "cough", "liver", "heart", "renal", "dose", "tumour", "blood")
 
 

@@ -31,18 +31,37 @@ def demo_data() -> TaskData:
 
 
 def honest_run(
-    results: Path, seed: int = 42, model: str = "org/tiny", weights: str | None = None, **fields: Any
+    results: Path,
+    seed: int = 42,
+    model: str = "org/tiny",
+    weights: str | None = None,
+    **fields: Any,
 ) -> RunRecord:
     """A run on the task's real documents, right on two thirds of them, under its true key."""
-    data, info, base = demo_data(), shipped()[TASK], record(model=model, task=TASK, seed=seed, score=False, **fields)
-    identity = {"hash": info.hashes[data.source], "data_hash": data.hash, "source": data.source, "type": info.type}
-    identity |= {"labels": data.labels, "gold_labels": data.gold_labels, "test_documents": len(data.test)}
+    data, info, base = (
+        demo_data(),
+        shipped()[TASK],
+        record(model=model, task=TASK, seed=seed, score=False, **fields),
+    )
+    identity = {
+        "hash": info.hashes[data.source],
+        "data_hash": data.hash,
+        "source": data.source,
+        "type": info.type,
+    }
+    identity |= {
+        "labels": data.labels,
+        "gold_labels": data.gold_labels,
+        "test_documents": len(data.test),
+    }
     identity |= {"paper": info.paper, "corpus": info.corpus, "primary": info.spec.metric.primary}
     made = base.model_copy(
         update={
             "protocol": task_identity(load_task(TASK), data.source),
             "cost": base.cost.model_copy(update={"peak_memory_bytes": 10**8}),
-            "model": base.model if weights is None else base.model.model_copy(update={"hash": weights}),
+            "model": base.model
+            if weights is None
+            else base.model.model_copy(update={"hash": weights}),
         }
     )
     said = imperfect(data.test, data.labels, f"{model} {weights} {seed}")
@@ -57,17 +76,23 @@ def save_rekeyed(
     seed: int | None = None,
     **model: Any,
 ) -> RunRecord:
-    """The run under other weights, seed or predictions, with the key, scores and hashes that follow."""
+    """The run under other weights, seed or predictions, with the key, scores and hashes that
+    follow.
+    """
     if gold is None or predictions is None:
         stored = Store(results).load_predictions(run)
-        gold, predictions = stored[0] if gold is None else gold, stored[1] if predictions is None else predictions
+        gold, predictions = (
+            stored[0] if gold is None else gold,
+            stored[1] if predictions is None else predictions,
+        )
     seed = run.seed if seed is None else seed
     run = run.model_copy(update={"seed": seed, "model": run.model.model_copy(update=model)})
     return save_scored(results, run, gold, predictions)
 
 
 def imperfect(documents: Sequence[Document], labels: Sequence[str], who: str) -> list[Prediction]:
-    """Predictions with scores, other ones for each name `who`, as trainings from different seeds give them.
+    """Predictions with scores, other ones for each name `who`, as trainings from different seeds
+    give them.
 
     One document in three is hard, for everybody, and the errors are there.
     """
@@ -81,7 +106,9 @@ def imperfect(documents: Sequence[Document], labels: Sequence[str], who: str) ->
     return predictions
 
 
-def checked(results: Path, name: str = "pack", model: str = "org/tiny", **options: Any) -> Verification:
+def checked(
+    results: Path, name: str = "pack", model: str = "org/tiny", **options: Any
+) -> Verification:
     """The findings in the model's runs, packed beside the results."""
     return examine(submit(model, results, results.parent / name), **options)
 
@@ -100,7 +127,10 @@ def refused(folder: Path, **options: Any) -> set[str]:
 def relist(folder: Path) -> None:
     """Make the manifest fit the files again, as a careful cheat would."""
     manifest = json.loads((folder / MANIFEST).read_text())
-    contents = {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.glob("runs/*/*"))}
+    contents = {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.glob("runs/*/*"))
+    }
     manifest["files"] = [
         {"path": name, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
         for name, content in contents.items()
@@ -108,7 +138,9 @@ def relist(folder: Path) -> None:
     (folder / MANIFEST).write_text(json.dumps(manifest))
 
 
-def change_record(folder: Path, change: Callable[[dict[str, Any]], object], path: Path | None = None) -> None:
+def change_record(
+    folder: Path, change: Callable[[dict[str, Any]], object], path: Path | None = None
+) -> None:
     """Change a record of a submission (the first), and its manifest with it."""
     path = path or next(folder.glob("runs/*/*.json"))
     data = json.loads(path.read_text())

@@ -6,10 +6,11 @@ from pathlib import Path
 
 
 def make_tiny_encoder(folder: Path, window: int = 128) -> Path:
-    """Write a tiny random ModernBERT of `window` tokens and its tokenizer to `folder`, the same weights on every call.
+    """Write a tiny random ModernBERT of `window` tokens and its tokenizer to `folder`, the same
+    weights on every call.
 
-    The tokenizer (WordPiece, 2,000 entries) is trained on the demo tasks' training sentences; the order of its
-    single letters differs from call to call, so two folders are two models.
+    The tokenizer (WordPiece, 2,000 entries) is trained on the demo tasks' training sentences; the
+    order of its single letters differs from call to call, so two folders are two models.
     """
     import torch
     from tokenizers import normalizers

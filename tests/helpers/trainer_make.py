@@ -10,7 +10,12 @@ from typing import Any
 import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import ModernBertConfig, ModernBertForMaskedLM, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+from transformers import (
+    ModernBertConfig,
+    ModernBertForMaskedLM,
+    PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
+)
 
 from biobench.errors import BioBenchError
 from trainer import api
@@ -36,10 +41,18 @@ SMALL = (
 """Overrides that shrink toy_detour: 8 windows of 48 tokens a step, 12 + 8 steps."""
 
 
-def write(folder: Path, *, seed: int, vocabulary: int = 400, moved: float = 0.0, **changes: int) -> Path:
-    """A tiny masked language model with random weights; `moved`: how far a second draw moves them."""
+def write(
+    folder: Path, *, seed: int, vocabulary: int = 400, moved: float = 0.0, **changes: int
+) -> Path:
+    """A tiny masked language model with random weights; `moved`: how far a second draw moves
+    them."""
     tokenizer = train_tokenizer(documents(100, seed=1), vocabulary, 128)
-    fields = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 4, "num_attention_heads": 2} | changes
+    fields = {
+        "hidden_size": 32,
+        "intermediate_size": 32,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 2,
+    } | changes
     ids = {
         f"{n}_token_id": getattr(tokenizer, f"{m}_token_id")
         for n, m in (("pad", "pad"), ("bos", "cls"), ("cls", "cls"), ("eos", "sep"), ("sep", "sep"))
@@ -62,13 +75,19 @@ def write(folder: Path, *, seed: int, vocabulary: int = 400, moved: float = 0.0,
 TEXTS = list(documents(60, seed=3))
 
 
-def train(out: Path, overrides: list[str], recipe: str = "toy_detour", **options: Any) -> PretrainingResult:
+def train(
+    out: Path, overrides: list[str], recipe: str = "toy_detour", **options: Any
+) -> PretrainingResult:
     """A silent run."""
     return api.pretrain(recipe, out=out, overrides=overrides, **{"progress": "none", **options})
 
 
-def refusal(what: str, call: Callable[..., object], *arguments: Any, **options: Any) -> BioBenchError:
-    """What a call is refused with: one line in which the text or pattern `what` is found, and a hint."""
+def refusal(
+    what: str, call: Callable[..., object], *arguments: Any, **options: Any
+) -> BioBenchError:
+    """What a call is refused with: one line in which the text or pattern `what` is found, and a
+    hint.
+    """
     with pytest.raises(BioBenchError) as caught:
         call(*arguments, **options)
     said = str(caught.value)
@@ -83,7 +102,9 @@ def numbered(largest: int) -> PreTrainedTokenizerBase:
     vocabulary = {"[PAD]": 0, "[UNK]": 1, "[SEP]": 2, "low": 3, "high": largest}
     made = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     made.pre_tokenizer = pre_tokenizers.Whitespace()
-    return PreTrainedTokenizerFast(tokenizer_object=made, pad_token="[PAD]", unk_token="[UNK]", sep_token="[SEP]")
+    return PreTrainedTokenizerFast(
+        tokenizer_object=made, pad_token="[PAD]", unk_token="[UNK]", sep_token="[SEP]"
+    )
 
 
 GOOD = """name: mine

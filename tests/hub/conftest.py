@@ -1,4 +1,6 @@
-"""One server and one process of commands for all tests of this folder; each test has its own cache and repositories."""
+"""One server and one process of commands for all tests of this folder; each test has its own cache
+and repositories.
+"""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -18,7 +20,9 @@ def _server() -> Iterator[HubServer]:
 
 
 @pytest.fixture(scope="session")
-def _commands(_server: HubServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubCommands]:
+def _commands(
+    _server: HubServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[HubCommands]:
     with closing(HubCommands(_server.address, tmp_path_factory.mktemp("hub"))) as commands:
         yield commands
 

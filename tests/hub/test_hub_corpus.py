@@ -1,4 +1,6 @@
-"""The trainer's text and base checkpoints from a server with the hub's protocol: streamed, by commit."""
+"""The trainer's text and base checkpoints from a server with the hub's protocol: streamed, by
+commit.
+"""
 
 import json
 import re
@@ -16,10 +18,13 @@ base: BASE
 corpus: {sources: [SOURCE], sequence_length: 32, held_out: 0.1}
 batch: {sequences: 4}
 optimizer: {learning_rate: 1e-3}
-phases: [{name: only, objective: mlm, masking: {rate: 0.15}, tokens: 1k, schedule: {shape: constant}}]
+phases:
+  - {name: only, objective: mlm, masking: {rate: 0.15}, tokens: 1k, schedule: {shape: constant}}
 """
-NEW = """{config: {model_type: modernbert, hidden_size: 32, intermediate_size: 48, num_hidden_layers: 2,
-  num_attention_heads: 2, local_attention: 16, max_position_embeddings: 128}, tokenizer: {vocabulary: 400}}"""
+NEW = """{config: {model_type: modernbert, hidden_size: 32, intermediate_size: 48,
+  num_hidden_layers: 2,
+  num_attention_heads: 2, local_attention: 16, max_position_embeddings: 128},
+  tokenizer: {vocabulary: 400}}"""
 
 STREAM = """
 import json
@@ -28,9 +33,11 @@ from trainer.recipe.corpus import CorpusSource
 print(json.dumps(list(stream(CorpusSource(id="hub", hub="org/corpus", revision={revision!r})))))
 """
 REFUSALS = {
-    "gated": "dataset 'org/gated' is not available: Dataset 'org/gated' is a gated dataset on the Hub",
+    "gated": "dataset 'org/gated' is not available: Dataset 'org/gated' is a gated dataset on the "
+    "Hub",
     "gone": "the hub does not tell the revision of dataset 'org/corpus': it has no revision 'v9'",
-    "nothing": "the hub does not tell the revision of dataset 'org/nothing': it does not exist, or is private",
+    "nothing": "the hub does not tell the revision of dataset 'org/nothing': it does not exist, "
+    "or is private",
     "script": "dataset 'org/script' is not available: Dataset scripts are no longer supported",
     "field": "dataset 'org/lines' has no text under 'body' (fields: text)",
 }
@@ -41,7 +48,9 @@ def part(number: int, parts: int) -> bytes:
     return parquet([{"text": f"{t} {number}"} for t in TEXTS[number::parts] * 3])
 
 
-def recipe(folder: Path, name: str, source: str = "{id: hub, hub: org/lines}", base: str = NEW) -> Path:
+def recipe(
+    folder: Path, name: str, source: str = "{id: hub, hub: org/lines}", base: str = NEW
+) -> Path:
     """A recipe with this source and base."""
     path = folder / f"{name}.yaml"
     path.write_text(RECIPE.replace("SOURCE", source).replace("BASE", base))
@@ -53,7 +62,9 @@ LINES = "".join(json.dumps({"text": t}) + "\n" for t in TEXTS * 3).encode()
 
 def test_a_corpus_is_streamed_from_the_commit_that_it_names(hub, command, tmp_path):
     shards = {f"data/train-{n:05}-of-00004.parquet": part(n, 4) for n in range(4)}
-    repository = hub.repository("datasets", "org/corpus", {**shards, "load.py": b"raise SystemExit"})
+    repository = hub.repository(
+        "datasets", "org/corpus", {**shards, "load.py": b"raise SystemExit"}
+    )
     hub.repository("datasets", "org/script", {**shards, "script.py": b"raise SystemExit"})
     first = repository.refs["v1"] = repository.refs["main"]
     repository.commit({"data/train-00000-of-00004.parquet": part(1, 4)})
@@ -74,8 +85,17 @@ def test_a_corpus_is_streamed_from_the_commit_that_it_names(hub, command, tmp_pa
         "field": "{id: hub, hub: org/lines, field: body}",
     }
     files = {name: recipe(tmp_path, name, source) for name, source in wanted.items()}
-    built = dict(zip(files, command.several(*(("corpus", "build", f, *cache) for f in files.values())), strict=True))
-    for name, commit in (("parts", first), ("lines", hub.repositories["datasets", "org/lines"].refs["main"])):
+    built = dict(
+        zip(
+            files,
+            command.several(*(("corpus", "build", f, *cache) for f in files.values())),
+            strict=True,
+        )
+    )
+    for name, commit in (
+        ("parts", first),
+        ("lines", hub.repositories["datasets", "org/lines"].refs["main"]),
+    ):
         assert built[name].status == 0, built[name].err
         folder = Path(built[name].out.partition(": a corpus")[0])
         manifest = json.loads((folder / "manifest.json").read_text())
@@ -98,15 +118,22 @@ def files(encoder: dict[str, bytes], tmp_path: Path) -> dict[str, bytes]:
     return {**encoder, **{p.name: p.read_bytes() for p in (tmp_path / "base").iterdir()}}
 
 
-def test_a_base_checkpoint_comes_from_the_hub_and_then_from_its_cache(hub, command, files, tmp_path):
-    """`pretrain plan`, what the script of `slurm --nodes` names for before the job, a run, and the job itself."""
+def test_a_base_checkpoint_comes_from_the_hub_and_then_from_its_cache(
+    hub, command, files, tmp_path
+):
+    """`pretrain plan`, what the script of `slurm --nodes` names for before the job, a run, and the
+    job itself.
+    """
     repository = hub.repository("models", "org/base", files)
     first = repository.refs["v1"] = repository.refs["main"]
     repository.commit({"config.json": b"{}"})
     hub.repository("models", "org/gated", files, gated=True)
     text = hub.repository("datasets", "org/lines", {"train.jsonl": LINES}).refs["main"]
     path = recipe(
-        tmp_path, "recipe", f"{{id: hub, hub: org/lines, revision: {text}}}", "{model: org/base, revision: v1}"
+        tmp_path,
+        "recipe",
+        f"{{id: hub, hub: org/lines, revision: {text}}}",
+        "{model: org/base, revision: v1}",
     )
     gated, out = recipe(tmp_path, "gated", base="{model: org/gated}"), tmp_path / "runs" / "model"
     hub.fault("GET /api/models/org/base", "status", 503, body=b"0")
@@ -124,7 +151,9 @@ def test_a_base_checkpoint_comes_from_the_hub_and_then_from_its_cache(hub, comma
     assert not hub.requests("org/base/.*safetensors"), "neither a plan nor a corpus needs weights"
     job = ("pretrain", path, "--out", out, "--built-corpus", "--no-exclude-tasks")
     early = command(*job, offline=True)
-    assert early.err.endswith(f"`hf download org/base --revision {first}`, on a machine with a network\n")
+    assert early.err.endswith(
+        f"`hf download org/base --revision {first}`, on a machine with a network\n"
+    )
     # the tag moves before the weights are asked for, and the connection breaks once
     hub.after("GET /api/models/org/base", lambda: repository.commit({"config.json": b"{}"}, "v1"))
     hub.fault("GET /models/org/base/", "cut", 1000)
@@ -135,7 +164,9 @@ def test_a_base_checkpoint_comes_from_the_hub_and_then_from_its_cache(hub, comma
     assert (ledger["base"]["source"], ledger["base"]["revision"]) == ("org/base", first)
     assert ledger["corpus"]["revisions"] == {"hub": text}
     assert hub.requests(f"org/base/resolve/{first}/.*safetensors")
-    assert not hub.requests("org/base/resolve/v1/"), "every file is of the commit that the tag stood for at first"
+    assert not hub.requests("org/base/resolve/v1/"), (
+        "every file is of the commit that the tag stood for at first"
+    )
     hub.forget()
     done = command(*job, offline=True)
     assert done.status == 0, done.err

@@ -1,4 +1,6 @@
-"""`data fetch` of hub sources, `results push` and `results pull`, against a server with the hub's protocol."""
+"""`data fetch` of hub sources, `results push` and `results pull`, against a server with the hub's
+protocol.
+"""
 
 import hashlib
 from pathlib import Path
@@ -19,7 +21,9 @@ TSV = "{format: tsv, columns: {text: text, label: label}}"
 
 def table_of(split: str) -> bytes:
     """Three documents."""
-    return parquet([{"id": f"{split}id{n}", "text": f"{split}text{n}", "label": str(n % 2)} for n in range(3)])
+    return parquet(
+        [{"id": f"{split}id{n}", "text": f"{split}text{n}", "label": str(n % 2)} for n in range(3)]
+    )
 
 
 def tsv(split: str) -> bytes:
@@ -31,7 +35,13 @@ def spec(folder: Path, id: str, where: str, ending: str, reader: str) -> Path:
     """A task whose only source is `where`."""
     files = "{" + ", ".join(f"{s}: {s}.{ending}" for s in SPLITS) + "}"
     source = f"\n  id: there\n  folder: {id}\n  files: {files}\n  {where}\n"
-    return write_spec(folder / f"{id}.yaml", type="single_label", source=source, reader=reader, labels='["0", "1"]')
+    return write_spec(
+        folder / f"{id}.yaml",
+        type="single_label",
+        source=source,
+        reader=reader,
+        labels='["0", "1"]',
+    )
 
 
 CHECKED = """
@@ -48,7 +58,9 @@ main()
 
 def test_sources_on_the_hub_are_fetched_at_their_commit(hub, command, tmp_path):
     wanted = {f"all/{s}.parquet": table_of(s) for s in SPLITS}
-    repository = hub.repository("datasets", "org/texts", {**wanted, "texts.py": b"raise SystemExit", "README.md": b"x"})
+    repository = hub.repository(
+        "datasets", "org/texts", {**wanted, "texts.py": b"raise SystemExit", "README.md": b"x"}
+    )
     first = repository.refs["main"]
     second = repository.commit({"all/train.parquet": table_of("test")})
     # between two files of it the branch moves on, and the hub is busy
@@ -68,10 +80,15 @@ def test_sources_on_the_hub_are_fetched_at_their_commit(hub, command, tmp_path):
     flipped = bytearray(table_of("train"))
     flipped[-9] ^= 1
     hub.fault(
-        f"GET /datasets/org/bits/{hashlib.sha256(table_of('train')).hexdigest()}", "body", body=bytes(flipped), times=-1
+        f"GET /datasets/org/bits/{hashlib.sha256(table_of('train')).hexdigest()}",
+        "body",
+        body=bytes(flipped),
+        times=-1,
     )
 
-    def at(name: str, revision: str, ending: str = "parquet", path: str = "all", id: str | None = None) -> Path:
+    def at(
+        name: str, revision: str, ending: str = "parquet", path: str = "all", id: str | None = None
+    ) -> Path:
         reader = PARQUET if ending == "parquet" else TSV
         where = f"hub: {{repo: org/{name}, revision: {revision}, path: '{path}'}}"
         return spec(tmp_path, id or name, where, ending, reader)
@@ -89,12 +106,20 @@ def test_sources_on_the_hub_are_fetched_at_their_commit(hub, command, tmp_path):
         ("data", "fetch", at("nothing", "main"), *data),
         ("token=inside", "data", "fetch", tmp_path / "gated.yaml", *data),
     )
-    assert [Path(f).name for f in fetched.json()[0]["files"]] == ["test.parquet", "train.parquet", "validation.parquet"]
-    assert (tmp_path / "data" / "texts" / "train.parquet").read_bytes() == table_of("train"), "of the pinned commit"
+    assert [Path(f).name for f in fetched.json()[0]["files"]] == [
+        "test.parquet",
+        "train.parquet",
+        "validation.parquet",
+    ]
+    assert (tmp_path / "data" / "texts" / "train.parquet").read_bytes() == table_of("train"), (
+        "of the pinned commit"
+    )
     assert [r["counts"]["train"]["documents"] for r in verified.json()] == [3]
     assert f"'main' was commit {second}" in moving.json()[0]["notes"][0]
     assert repository.refs["main"] != second
-    assert (tmp_path / "data" / "moving" / "validation.parquet").read_bytes() == table_of("validation")
+    assert (tmp_path / "data" / "moving" / "validation.parquet").read_bytes() == table_of(
+        "validation"
+    )
     assert not hub.requests("texts.py|README.md")
     assert "it is gated, and no token was sent" in refusal(gated)
     assert f"accept its terms at {hub.address}/datasets/org/gated" in gated.err
@@ -108,17 +133,23 @@ def test_sources_on_the_hub_are_fetched_at_their_commit(hub, command, tmp_path):
     # later, without the hub
     hub.forget()
     again, other = command.several(
-        ("data", "fetch", pinned, *data), ("data", "fetch", pinned, "--data-dir", tmp_path / "other"), offline=True
+        ("data", "fetch", pinned, *data),
+        ("data", "fetch", pinned, "--data-dir", tmp_path / "other"),
+        offline=True,
     )
     assert "already available" in again.out
-    assert (other.status, len(list((tmp_path / "other" / "texts").iterdir()))) == (0, 3), "from the cache"
+    assert (other.status, len(list((tmp_path / "other" / "texts").iterdir()))) == (0, 3), (
+        "from the cache"
+    )
     assert not hub.seen
 
 
 def test_results_go_to_a_dataset_as_one_open_request_and_come_back(hub, command, tmp_path):
     honest_run(tmp_path / "mine", model="org/first")
     packed = submit("org/first", tmp_path / "mine", tmp_path / "packed" / "first")
-    repository: Repository = hub.repository("datasets", "org/results", {"README.md": b"results", "load.py": b"x"})
+    repository: Repository = hub.repository(
+        "datasets", "org/results", {"README.md": b"results", "load.py": b"x"}
+    )
     hub.account("reader")
     hub.account("writer", writes={"org/results"})
     push = ("results", "push", "hub:org/results", str(packed))
@@ -133,7 +164,9 @@ def test_results_go_to_a_dataset_as_one_open_request_and_come_back(hub, command,
     (request,) = repository.requests
     assert (request.status, request.title) == ("open", "Submission: org/first")
     there = repository.commits[repository.refs["refs/pr/1"]]
-    files = {p.relative_to(packed).as_posix(): p.read_bytes() for p in packed.rglob("*") if p.is_file()}
+    files = {
+        p.relative_to(packed).as_posix(): p.read_bytes() for p in packed.rglob("*") if p.is_file()
+    }
     assert {p: there.get(f"submitted/first/{p}") for p in files} == files
     assert len(hub.requests("POST .*/commit/main")) == 1
     # its owner merges it; another pulls it, also after a cut; a second time nothing is downloaded
@@ -152,7 +185,10 @@ def test_results_go_to_a_dataset_as_one_open_request_and_come_back(hub, command,
 
 def test_a_models_results_are_sent_to_its_repository(hub, command, tmp_path):
     honest_run(tmp_path / "mine", model="org/first")
-    card = "---\nlicence: mit\ntags: [theirs]\nmodel-index:\n- name: first\n  results: []\n---\n# First\n"
+    card = (
+        "---\nlicence: mit\ntags: [theirs]\nmodel-index:\n- name: first\n  results: []\n---\n# "
+        "First\n"
+    )
     carded = hub.repository("models", "org/first", {"README.md": card.encode()})
     bare = hub.repository("models", "org/bare", {"config.json": b"{}"})
     hub.account("writer", writes={"org/first", "org/bare"})
@@ -170,7 +206,11 @@ def test_a_models_results_are_sent_to_its_repository(hub, command, tmp_path):
     assert [r.status for r in carded.requests] == ["open", "open"]
     readme = carded.commits[carded.refs["refs/pr/1"]]["README.md"].decode()
     head = yaml.safe_load(readme.split("---\n")[1])
-    assert (head["licence"], head["tags"], readme.split("---\n")[2].strip()) == ("mit", ["theirs"], "# First")
+    assert (head["licence"], head["tags"], readme.split("---\n")[2].strip()) == (
+        "mit",
+        ["theirs"],
+        "# First",
+    )
     metrics = [m["type"] for result in head["model-index"][0]["results"] for m in result["metrics"]]
     assert metrics
     assert set(metrics) == {"f1"}
@@ -179,6 +219,8 @@ def test_a_models_results_are_sent_to_its_repository(hub, command, tmp_path):
     assert [row["dataset"]["task_id"] for row in rows] == ["demo_topic"]
     assert whole.status == 0, whole.err
     assert b"## Results with BioBench" in bare.commits[bare.refs["refs/pr/1"]]["README.md"]
-    assert bare.commits[bare.refs["main"]] == {"config.json": b"{}"}, "nothing changes before the owners merge"
+    assert bare.commits[bare.refs["main"]] == {"config.json": b"{}"}, (
+        "nothing changes before the owners merge"
+    )
     assert "format 'bibtex' is nothing for a model's repository" in table.refusal()
     assert "hub model org/gone: it does not exist" in refusal(gone)

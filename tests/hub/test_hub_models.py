@@ -5,7 +5,18 @@ import os
 
 from tests.helpers.hub_commands import refusal
 
-RUN = ("--task", "demo_topic", "--limit", "24", "--set", "training.epochs=1", "--device", "cpu", "--seeds", "1")
+RUN = (
+    "--task",
+    "demo_topic",
+    "--limit",
+    "24",
+    "--set",
+    "training.epochs=1",
+    "--device",
+    "cpu",
+    "--seeds",
+    "1",
+)
 """A run of a second."""
 PLAN = ("--task", "demo_topic", "--dry-run")
 """No run: the model is downloaded, and that is all."""
@@ -14,12 +25,16 @@ CARD = b"---\nlicense: apache-2.0\n---\n# A model\n"
 
 
 def test_a_tag_is_resolved_to_its_commit_which_the_record_names(hub, command, encoder):
-    repository = hub.repository("models", "org/tiny", {**encoder, "README.md": CARD, "evil.pkl": b"x"})
+    repository = hub.repository(
+        "models", "org/tiny", {**encoder, "README.md": CARD, "evil.pkl": b"x"}
+    )
     first = repository.refs["v1"] = repository.refs["main"]
     repository.commit({"config.json": encoder["config.json"] + b"\n"})
     done = command("run", "org/tiny@v1", *RUN, "--parallel", "1", "--json")
     assert done.status == 0, done.err
-    record = json.loads((command.home / done.json()[0]["predictions"]).with_suffix(".json").read_text())
+    record = json.loads(
+        (command.home / done.json()[0]["predictions"]).with_suffix(".json").read_text()
+    )
     assert (record["model"]["id"], record["model"]["revision"]) == ("org/tiny", first)
     assert hub.requests("model.safetensors")
     assert record["model"]["licence"] == "apache-2.0"
@@ -58,16 +73,30 @@ def test_what_the_hub_refuses_is_one_line_that_says_what_to_do(hub, command, enc
     hub.fault("GET /models/org/page/", "body", body=b"<html>sign in</html>")
     hub.fault("GET /models/org/bits/", "body", body=bytes(flipped))
     words = {
-        "gated": ("it is gated, and no token was sent", f"accept its terms at {hub.address}/org/gated, then set HF"),
-        "nothing": ("it does not exist, or is private, and no token was sent", "check the id; for a private one set"),
-        "tiny@v9": ("it has no revision 'v9'", f"name a branch, a tag or a commit of {hub.address}/org/tiny"),
+        "gated": (
+            "it is gated, and no token was sent",
+            f"accept its terms at {hub.address}/org/gated, then set HF",
+        ),
+        "nothing": (
+            "it does not exist, or is private, and no token was sent",
+            "check the id; for a private one set",
+        ),
+        "tiny@v9": (
+            "it has no revision 'v9'",
+            f"name a branch, a tag or a commit of {hub.address}/org/tiny",
+        ),
         "down": ("the hub answers 503", "try again later"),
         "drop": ("the connection broke off: Server disconnected", "check the network"),
-        "stall": ("it is neither a local folder nor in the cache, and the hub cannot be reached", "check the name"),
+        "stall": (
+            "it is neither a local folder nor in the cache, and the hub cannot be reached",
+            "check the name",
+        ),
         "page": ("Consistency check failed: file should be of size", "repeat the command"),
         "bits": ("its content is", "delete "),
     }
-    answers = command.several(*(("run", f"org/{name}", *PLAN) for name in words), HF_HUB_DOWNLOAD_TIMEOUT="1")
+    answers = command.several(
+        *(("run", f"org/{name}", *PLAN) for name in words), HF_HUB_DOWNLOAD_TIMEOUT="1"
+    )
     for name, answer in zip(words, answers, strict=True):
         what, hint = words[name]
         assert what in refusal(answer), name
@@ -76,8 +105,8 @@ def test_what_the_hub_refuses_is_one_line_that_says_what_to_do(hub, command, enc
     whole = {len(content) for content in encoder.values()}
     assert {p.stat().st_size for p in command.home.glob("hub/models--*/blobs/*")} <= whole
     assert len(hub.requests("org/down/revision")) == 3
-    # now in order: the cut file is fetched, the wrong one replaced after its removal; with tokens of three users; a hub
-    # that is busy is asked again
+    # now in order: the cut file is fetched, the wrong one replaced after its removal; with tokens
+    # of three users; a hub that is busy is asked again
     (place,) = [word for word in answers[-1].err.split() if "/blobs/" in word]
     os.remove(place)
     hub.fault("org/busy/revision", "status", 429, body=b"0")

@@ -1,10 +1,12 @@
-"""`python -m tests.kills --kills 500 [--minutes 15] [--seed 1] [--command pretrain]`: seeded kills of commands.
+"""`python -m tests.kills --kills 500 [--minutes 15] [--seed 1] [--command pretrain]`: seeded kills
+of commands.
 
-A chain begins with fresh inputs: three times the command is started and killed, by SIGKILL, SIGTERM or SIGINT, half of
-them at a seeded moment within the time that it takes undisturbed and half right after a file has changed, where a kill
-would hurt most; the fourth time it is left alone. Its result must then be the
-undisturbed one, nothing temporary may be left beside it, and no message of a killed or living command may be a
-traceback. `tests/cli/test_cli_kill.py` kills `run` in each of its stages besides.
+A chain begins with fresh inputs: three times the command is started and killed, by SIGKILL, SIGTERM
+or SIGINT, half of them at a seeded moment within the time that it takes undisturbed and half right
+after a file has changed, where a kill would hurt most; the fourth time it is left alone. Its result
+must then be the undisturbed one, nothing temporary may be left beside it, and no message of a
+killed or living command may be a traceback. `tests/cli/test_cli_kill.py` kills `run` in each of its
+stages besides.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ CHAIN = 3
 
 @dataclass
 class Figures:
-    """Of one command: started and signalled, ended by that before its work was done, chains, what was wrong."""
+    """Of one command: started and signalled, ended by that before its work was done, chains, what
+    was wrong.
+    """
 
     kills: int = 0
     hit: int = 0
@@ -44,13 +48,17 @@ class Figures:
 
 
 def left_behind(place: Path) -> list[Path]:
-    """What no living process needs: temporary files and folders, probes, and what was only half unpacked."""
+    """What no living process needs: temporary files and folders, probes, and what was only half
+    unpacked.
+    """
     begins, ends = ("unpack-", ".clock", ".probe"), (".tmp", ".part")
     return [p for p in place.rglob("*") if p.name.startswith(begins) or p.name.endswith(ends)]
 
 
 def wait_for_changes(place: Path, child: Child, count: int) -> None:
-    """Until files below the folder have appeared, vanished or grown `count` times, or the child ends."""
+    """Until files below the folder have appeared, vanished or grown `count` times, or the child
+    ends.
+    """
 
     def seen() -> list[tuple[str, int]]:
         entries = []
@@ -100,12 +108,16 @@ class Field:
             status = child.wait()
             seconds = time.monotonic() - began
             if status != 0:
-                raise RuntimeError(f"{target.name} ended with {status}: {child.err.read_text()[-2000:]}")
+                raise RuntimeError(
+                    f"{target.name} ended with {status}: {child.err.read_text()[-2000:]}"
+                )
             self._expected[target.name] = (target.result(place), seconds)
             shutil.rmtree(place)
         return self._expected[target.name]
 
-    def chain(self, target: Target, chance: random.Random, figures: Figures, kills: int = CHAIN) -> None:
+    def chain(
+        self, target: Target, chance: random.Random, figures: Figures, kills: int = CHAIN
+    ) -> None:
         """Kill the command so often, then let it end, and compare."""
         expected, length = self.undisturbed(target)
         place = target.fresh(self.place())
@@ -127,7 +139,9 @@ class Field:
         status = child.wait()
         figures.chains += 1
         if status != 0 and not target.over(child.err.read_text()):
-            figures.wrong.append(f"{target.name} ended with {status}: {child.err.read_text()[-600:]}")
+            figures.wrong.append(
+                f"{target.name} ended with {status}: {child.err.read_text()[-600:]}"
+            )
         else:
             try:
                 result = target.result(place)
@@ -135,12 +149,17 @@ class Field:
                 result = repr(error)
             if result != expected:
                 figures.wrong.append(f"{target.name}: another result than undisturbed")
-        figures.wrong += [f"{target.name} left {path.relative_to(place)}" for path in left_behind(place)]
+        figures.wrong += [
+            f"{target.name} left {path.relative_to(place)}" for path in left_behind(place)
+        ]
         shutil.rmtree(place, ignore_errors=True)
 
 
-def attack(field: Field, names: list[str], kills: int, seed: int, seconds: float = inf) -> dict[str, Figures]:
-    """So many kills in turns of the commands, or as many as the seconds allow; figures by command."""
+def attack(
+    field: Field, names: list[str], kills: int, seed: int, seconds: float = inf
+) -> dict[str, Figures]:
+    """So many kills in turns of the commands, or as many as the seconds allow; figures by
+    command."""
     figures = {name: Figures() for name in names}
     number, until = 0, time.monotonic() + seconds
     while sum(f.kills for f in figures.values()) < kills and time.monotonic() < until:
@@ -156,14 +175,24 @@ def main() -> int:
     """Print a line for each command, and what was wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=500)
-    parser.add_argument("--minutes", type=float, default=inf, help="begin no further chain after so many")
+    parser.add_argument(
+        "--minutes", type=float, default=inf, help="begin no further chain after so many"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--command", action="append")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="biobench-kills-") as folder, closing(Field(Path(folder))) as field:
-        figures = attack(field, options.command or list(NAMES), options.kills, options.seed, 60 * options.minutes)
+    with (
+        tempfile.TemporaryDirectory(prefix="biobench-kills-") as folder,
+        closing(Field(Path(folder))) as field,
+    ):
+        figures = attack(
+            field, options.command or list(NAMES), options.kills, options.seed, 60 * options.minutes
+        )
     for name, f in figures.items():
-        print(f"{name}: {f.kills} kills, {f.hit} at work, {f.chains} chains, {f.seconds:.0f} s, {len(f.wrong)} wrong")
+        print(
+            f"{name}: {f.kills} kills, {f.hit} at work, {f.chains} chains, {f.seconds:.0f} s, "
+            f"{len(f.wrong)} wrong"
+        )
     wrong = [line for f in figures.values() for line in f.wrong]
     print("\n".join(wrong))
     total, hit = sum(f.kills for f in figures.values()), sum(f.hit for f in figures.values())

@@ -19,18 +19,32 @@ from tests.helpers.trainer_make import SMALL
 
 RUNS = 16
 LONGER = (*SMALL, "phases.0.tokens=9216", "phases.1.tokens=6144")
-RUN = ["--seeds", "1-2", "--set", "training.epochs=3", "--device", "cpu", "--parallel", "1", "--save-every", "0"]
+RUN = [
+    "--seeds",
+    "1-2",
+    "--set",
+    "training.epochs=3",
+    "--device",
+    "cpu",
+    "--parallel",
+    "1",
+    "--save-every",
+    "0",
+]
 """Two runs with their state on disk after each step."""
 NAMES = ("pretrain", "corpus build", "data fetch", "rescore", "submit", "index", "run", "gate")
 
 
 def files(folder: Path) -> dict[str, str]:
-    """Relative name to hash of every file; what a dead process may leave for an hour is not counted."""
+    """Relative name to hash of every file; what a dead process may leave for an hour is not
+    counted.
+    """
     names = (path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file())
     return {
         name.as_posix(): hashlib.sha256((folder / name).read_bytes()).hexdigest()
         for name in names
-        if "locks" not in name.parts and not any(p.startswith(".") and ".tmp" in p for p in name.parts)
+        if "locks" not in name.parts
+        and not any(p.startswith(".") and ".tmp" in p for p in name.parts)
     }
 
 
@@ -38,8 +52,10 @@ def files(folder: Path) -> dict[str, str]:
 class Target:
     """A command that is killed.
 
-    fresh: makes what one chain of kills works on, and gives it. command: the words, given that and where to write to.
-    out: where it writes by default. result: what it has made, as plain data that is equal whenever the result is.
+    fresh: makes what one chain of kills works on, and gives it. command: the words, given that and
+    where to write to.
+    out: where it writes by default. result: what it has made, as plain data that is equal whenever
+    the result is.
     needs: what the command reads, and may vanish. finished: what it says where it was whole before.
     """
 
@@ -73,26 +89,40 @@ def _sets(place: Path) -> list[str | Path]:
 
 def _with_text(place: Path) -> Path:
     _plain(place)
-    rows = [{"text": f"Sentence {i} tells of fever and of rest number {i % 13}. " * 6} for i in range(150)]
-    (place / "text.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    rows = [
+        {"text": f"Sentence {i} tells of fever and of rest number {i % 13}. " * 6}
+        for i in range(150)
+    ]
+    (place / "text.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
+    )
     return place
 
 
 def _pretrained(place: Path) -> Any:
-    curve = [json.loads(line) for line in (place / "out" / "metrics.jsonl").read_text().splitlines()]
+    curve = [
+        json.loads(line) for line in (place / "out" / "metrics.jsonl").read_text().splitlines()
+    ]
     losses = [(row.get("step"), row.get("loss")) for row in curve]
-    weights = {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in (place / "out/model").glob("*.safetensors")}
+    weights = {
+        p.name: hashlib.sha256(p.read_bytes()).hexdigest()
+        for p in (place / "out/model").glob("*.safetensors")
+    }
     assert weights
     return [losses, weights]
 
 
 def _corpus(place: Path) -> Any:
-    made = {name: digest for name, digest in files(place / "cache").items() if name.endswith(".bin")}
+    made = {
+        name: digest for name, digest in files(place / "cache").items() if name.endswith(".bin")
+    }
     assert made
     return made
 
 
-def _results(template: Path, change: Callable[[Path], None] = lambda results: None) -> Callable[[Path], Path]:
+def _results(
+    template: Path, change: Callable[[Path], None] = lambda results: None
+) -> Callable[[Path], Path]:
     """Runs of the demo task, made once."""
 
     def fresh(place: Path) -> Path:
@@ -117,7 +147,10 @@ def _wrong_scores(results: Path) -> None:
 
 
 def _scores(place: Path) -> Any:
-    made = {p.name: json.loads(p.read_text())["scores"] for p in (place / "results/runs").glob("*/*.json")}
+    made = {
+        p.name: json.loads(p.read_text())["scores"]
+        for p in (place / "results/runs").glob("*/*.json")
+    }
     assert len(made) == RUNS
     return made
 
@@ -139,8 +172,12 @@ def _ran(place: Path) -> Any:
     records = Store(place / "results").records()
     assert len(records) == 2
     for record in records:
-        assert 0 < record.cost.train_seconds <= record.cost.seconds < 43_200, "by a clock that jumped"
-    return sorted((r.key, r.scores["macro_f1"], r.predictions_sha256, r.training.best_step) for r in records)
+        assert 0 < record.cost.train_seconds <= record.cost.seconds < 43_200, (
+            "by a clock that jumped"
+        )
+    return sorted(
+        (r.key, r.scores["macro_f1"], r.predictions_sha256, r.training.best_step) for r in records
+    )
 
 
 def _verdict(place: Path) -> Any:
@@ -156,19 +193,34 @@ def targets(shared: Path, server: Server) -> dict[str, Target]:
     content = zipped({f"{name}.tsv": block.encode() for name in ("train", "devel", "test")})
     url = f'  url: {{url: "{server.put("corpus.zip", content)}", unpack: zip}}\n'
     source = local("corpus", "{train: train.tsv, validation: devel.tsv, test: test.tsv}", url)
-    spec = write_spec(shared / "fetched.yaml", source=source, reader="{format: iob}", splits="official")
+    spec = write_spec(
+        shared / "fetched.yaml", source=source, reader="{format: iob}", splits="official"
+    )
     pretrain = ("pretrain", "toy_detour", "--resume", "--quiet", "--no-exclude-tasks")
     build = ("corpus", "build", "toy_detour", "--no-exclude-tasks")
     every = (
         Target(
             "pretrain",
             _with_text,
-            lambda p, out: [*pretrain, "--out", out, "--set", f"corpus.cache={p / 'cache'}", *_sets(p)],
+            lambda p, out: [
+                *pretrain,
+                "--out",
+                out,
+                "--set",
+                f"corpus.cache={p / 'cache'}",
+                *_sets(p),
+            ],
             "out",
             _pretrained,
             lambda p: p / "text.jsonl",
         ),
-        Target("corpus build", _with_text, lambda p, out: [*build, "--cache", out, *_sets(p)], "cache", _corpus),
+        Target(
+            "corpus build",
+            _with_text,
+            lambda p, out: [*build, "--cache", out, *_sets(p)],
+            "cache",
+            _corpus,
+        ),
         Target(
             "data fetch",
             _plain,

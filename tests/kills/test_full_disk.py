@@ -1,4 +1,6 @@
-"""The same commands on a disk that is full: one line, and the same result once there is room. A real file system."""
+"""The same commands on a disk that is full: one line, and the same result once there is room. A
+real file system.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,10 @@ def test_a_full_disk_is_one_line_and_costs_nothing(name: str, field: Field, disk
             refused += 1
             assert "is full" in message, f"{share}: {child.err.read_text()[-500:]}"
             assert child.err.read_text().splitlines()[-1].startswith("hint: free ")
-        print(f"{name}, room for {share:.0%} of {writes} bytes: status {status}, {message.strip().splitlines()[-2:]}")
+        print(
+            f"{name}, room for {share:.0%} of {writes} bytes: status {status}, "
+            f"{message.strip().splitlines()[-2:]}"
+        )
         resize(disk, ROOMY)
         child = field.launcher.start(*target.arguments(place))
         assert child.wait() == 0 or target.over(child.err.read_text()), child.err.read_text()

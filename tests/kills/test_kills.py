@@ -1,4 +1,5 @@
-"""Commands that write are killed and given again: the same result, and nothing left of the killed ones.
+"""Commands that write are killed and given again: the same result, and nothing left of the killed
+ones.
 
 One kill a command here and fifty in slow mode; `python -m tests.kills` makes more.
 """
@@ -26,11 +27,15 @@ def test_a_killed_command_given_again_ends_as_undisturbed(name: str, field: Fiel
     assert (figures.kills, figures.chains) == (1, 1)
 
 
-@pytest.mark.parametrize("where", ["typer.main.get_params_from_function", "biobench.cli.main.prepare_threads"])
+@pytest.mark.parametrize(
+    "where", ["typer.main.get_params_from_function", "biobench.cli.main.prepare_threads"]
+)
 def test_an_interrupt_before_the_command_has_begun_is_no_traceback(
     where: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Found by six of 51 kills: typer reads the declarations of all commands first, outside its own handlers."""
+    """Found by six of 51 kills: typer reads the declarations of all commands first, outside its own
+    handlers.
+    """
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
@@ -43,7 +48,9 @@ def test_an_interrupt_before_the_command_has_begun_is_no_traceback(
 def test_an_interrupt_that_a_library_turns_into_an_error_is_no_traceback(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Pydantic's serialiser makes a `PydanticSerializationError` of a Ctrl-C that comes while it writes a recipe."""
+    """Pydantic's serialiser makes a `PydanticSerializationError` of a Ctrl-C that comes while it
+    writes a recipe.
+    """
 
     def turned(*_: object) -> None:
         try:
@@ -53,7 +60,9 @@ def test_an_interrupt_that_a_library_turns_into_an_error_is_no_traceback(
             raise ValueError("Error calling function: KeyboardInterrupt") from None
 
     monkeypatch.setattr("biobench.cli.main.prepare_threads", turned)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a job in the background ignores it
     try:
         ended = call(monkeypatch, capfd, "tasks", "list")
     finally:
@@ -61,7 +70,9 @@ def test_an_interrupt_that_a_library_turns_into_an_error_is_no_traceback(
     assert (ended.status, ended.out, ended.err) == (130, "", "")
 
 
-@pytest.mark.parametrize("name", [pytest.param("pretrain", marks=pytest.mark.slow), "data fetch", "rescore", "run"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("pretrain", marks=pytest.mark.slow), "data fetch", "rescore", "run"]
+)
 def test_what_has_vanished_is_told_in_one_line(name: str, field: Field) -> None:
     target = field.targets[name]
     place = target.fresh(field.place())
@@ -82,7 +93,9 @@ def test_what_has_vanished_is_told_in_one_line(name: str, field: Field) -> None:
 
 
 def unwritable(folder: Path) -> Path:
-    """A folder that nobody can write to; the system's own where the tests run as root, who may write anywhere."""
+    """A folder that nobody can write to; the system's own where the tests run as root, who may
+    write anywhere.
+    """
     if os.geteuid() == 0:
         return Path("/sys/kernel/biobench")
     folder.mkdir(mode=0o500)

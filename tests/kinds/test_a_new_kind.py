@@ -1,4 +1,6 @@
-"""A kind of task that is one file: found by being there, trained, decided, scored and rescored by what it says."""
+"""A kind of task that is one file: found by being there, trained, decided, scored and rescored by
+what it says.
+"""
 
 from __future__ import annotations
 
@@ -43,27 +45,49 @@ def graded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (folder / "graded.py").write_text(example(), encoding="utf-8")
     monkeypatch.setattr(biobench.kinds, "__path__", [*biobench.kinds.__path__, str(folder)])
     import_module("biobench.kinds.graded")
-    rows = [f"{number}\t{text} {number}\t{grade}" for number in range(8) for grade, text in GRADES.items()]
-    (tmp_path / "train.tsv").write_text("\n".join(["id\ttext\tgrade", *rows]) + "\n", encoding="utf-8")
+    rows = [
+        f"{number}\t{text} {number}\t{grade}"
+        for number in range(8)
+        for grade, text in GRADES.items()
+    ]
+    (tmp_path / "train.tsv").write_text(
+        "\n".join(["id\ttext\tgrade", *rows]) + "\n", encoding="utf-8"
+    )
     yield write_spec(
-        tmp_path / "shades.yaml", type="graded", labels="[low, middle, high]", protocol="{max_length: 64}",
+        tmp_path / "shades.yaml",
+        type="graded",
+        labels="[low, middle, high]",
+        protocol="{max_length: 64}",
         source="{folder: ., files: {train: train.tsv, validation: train.tsv, test: train.tsv}}",
-        reader="{format: tsv, columns: {text: text, label: grade}}", head="{kind: sequence, pooling: mean}",
+        reader="{format: tsv, columns: {text: text, label: grade}}",
+        head="{kind: sequence, pooling: mean}",
         training="{epochs: 40, learning_rate: 2e-3, batch_size: 8, precision: fp32}",
         metric="{primary: within_one, selection: macro_f1, paper: macro_f1}",
-    )  # fmt: skip
+    )
     del KINDS["graded"], sys.modules["biobench.kinds.graded"]
 
 
-GRADES = {"low": "no fever", "middle": "some fever and cough", "high": "sepsis shock and fever at home"}
+GRADES = {
+    "low": "no fever",
+    "middle": "some fever and cough",
+    "high": "sepsis shock and fever at home",
+}
 
 
-def test_one_file_makes_a_kind_that_runs_from_the_spec_to_the_rescored_record(graded: Path, tmp_path: Path) -> None:
+def test_one_file_makes_a_kind_that_runs_from_the_spec_to_the_rescored_record(
+    graded: Path, tmp_path: Path
+) -> None:
     data = load_data(load_task(graded), tmp_path)
     assert get_kind("graded").outputs(data.labels) == ("grade",)
     model = make_tiny_encoder(tmp_path / "tiny")
     (result,) = biobench.run(
-        str(model), str(graded), seeds=1, data_dir=tmp_path, results_dir=tmp_path / "out", device="cpu", gate=False
+        str(model),
+        str(graded),
+        seeds=1,
+        data_dir=tmp_path,
+        results_dir=tmp_path / "out",
+        device="cpu",
+        gate=False,
     )
     assert result.status == "done", result.reason
     store = Store(tmp_path / "out")
@@ -82,7 +106,9 @@ def test_specs_know_the_kind_and_its_metric_as_soon_as_it_is_there(graded: Path)
     schema = task_json_schema()
     assert "graded" in schema["properties"]["type"]["enum"]
     assert "within_one" in json.dumps(schema["$defs"]["Metric"])
-    with pytest.raises(SpecError, match=r"metric\.primary 'accuracy' is not defined for type 'graded'"):
+    with pytest.raises(
+        SpecError, match=r"metric\.primary 'accuracy' is not defined for type 'graded'"
+    ):
         load_task(graded, ["metric.primary=accuracy"])
     with pytest.raises(SpecError, match=r"head\.kind 'token' does not fit type 'graded'"):
         load_task(graded, ["head={kind: token}"])

@@ -1,4 +1,6 @@
-"""Regression, pairs and multiple choice: a corpus of one's own by one YAML, and the awkward rows of real files."""
+"""Regression, pairs and multiple choice: a corpus of one's own by one YAML, and the awkward rows of
+real files.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,15 @@ from tests.helpers.sts_make import COMMON, STS, WORDS, write_sts
 from tests.helpers.tiny import make_tiny_encoder
 
 MCQA = spec_text(
-    "my_mcqa", type="multiple_choice", labels="[A, B, C]", metric="{primary: exact_match, paper: hamming}",
+    "my_mcqa",
+    type="multiple_choice",
+    labels="[A, B, C]",
+    metric="{primary: exact_match, paper: hamming}",
     source="{folder: mcqa, files: {train: train.jsonl, validation: dev.jsonl, test: test.jsonl}}",
-    reader="{format: choices, layout: lines, question: q, options: [A, B, C], right: answer, right_is: from_one}",
+    reader="{format: choices, layout: lines, question: q, options: [A, B, C], right: answer, "
+    "right_is: from_one}",
     **COMMON,
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +52,11 @@ def write_mcqa(folder: Path, sizes: tuple[int, int, int] = (16, 8, 12)) -> None:
         lines = []
         for number in range(size):
             right = sorted({1 + int(rng.integers(0, 2)), 1 + int(rng.integers(0, 2))})
-            options = {"A": "fever high", "B": "cough dry", "C": None if number % 4 == 0 else "dose low"}
+            options = {
+                "A": "fever high",
+                "B": "cough dry",
+                "C": None if number % 4 == 0 else "dose low",
+            }
             question = f"which of {WORDS[number % 8]} {WORDS[number // 8 % 8]} in {name}"
             lines.append(json.dumps({"q": question, **options, "answer": right}))
         (folder / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
@@ -64,7 +74,9 @@ def run_two(path: Path, model: Path, data: Path, results: Path, *overrides: str)
     assert [r.status for r in made] == ["done", "done"], [r.reason for r in made]
 
 
-def test_one_yaml_adds_a_similarity_corpus_and_its_scores_are_scipys(tiny: Path, tmp_path: Path) -> None:
+def test_one_yaml_adds_a_similarity_corpus_and_its_scores_are_scipys(
+    tiny: Path, tmp_path: Path
+) -> None:
     write_sts(tmp_path / "sts")
     path = spec(tmp_path, STS)
     run_two(path, tiny, tmp_path, tmp_path / "out")
@@ -76,19 +88,28 @@ def test_one_yaml_adds_a_similarity_corpus_and_its_scores_are_scipys(tiny: Path,
         numbers = np.array([by_id[d.id] for d in gold])
         assert 0 <= numbers.min() < numbers.max() <= 5
         distance = np.abs(truth - numbers) / np.maximum(numbers, 5 - numbers)
-        assert {name: record.scores[name] for name in ("pearson", "spearman", "mse", "edrm")} == pytest.approx({
-            "pearson": stats.pearsonr(truth, numbers).statistic, "spearman": stats.spearmanr(truth, numbers).statistic,
-            "mse": np.mean((truth - numbers) ** 2), "edrm": 1 - distance.mean(),
-        })  # fmt: skip
+        assert {
+            name: record.scores[name] for name in ("pearson", "spearman", "mse", "edrm")
+        } == pytest.approx(
+            {
+                "pearson": stats.pearsonr(truth, numbers).statistic,
+                "spearman": stats.spearmanr(truth, numbers).statistic,
+                "mse": np.mean((truth - numbers) ** 2),
+                "edrm": 1 - distance.mean(),
+            }
+        )
         assert (record.per_label, record.scale) == ({}, (0.0, 5.0))
         assert set(record.training.curve[0].validation) == {"pearson", "spearman", "edrm", "mse"}
     assert {r.outcome for r in rescore(store)} == {"unchanged"}
     rows = [r for r in build(tmp_path / "out").rows if r.source == "run"]
-    assert [(r.task, r.metric) for r in rows] == [("my_sts", "spearman")], "the board shows the score of this kind"
+    assert [(r.task, r.metric) for r in rows] == [("my_sts", "spearman")], (
+        "the board shows the score of this kind"
+    )
 
 
 @pytest.mark.parametrize(
-    ("row", "message"), [("one,two,", "'' is not a number"), ("one,two,5.5", "'5.5' is outside the scale")]
+    ("row", "message"),
+    [("one,two,", "'' is not a number"), ("one,two,5.5", "'5.5' is outside the scale")],
 )
 def test_a_row_without_a_usable_number_is_named(row: str, message: str, tmp_path: Path) -> None:
     write_sts(tmp_path / "sts")
@@ -104,8 +125,14 @@ def test_regression_needs_a_scale_and_a_score_that_rises(tmp_path: Path) -> None
     for change, message in (
         (("scale: [0, 5]\n", ""), "scale is missing for type 'regression'"),
         (("[0, 5]", "[5, 0]"), "does not rise"),
-        (("primary: pearson", "primary: mse"), "metric.primary 'mse' falls as predictions get better"),
-        (("primary: pearson", "primary: macro_f1"), "metric.primary 'macro_f1' is not defined for type 'regression'"),
+        (
+            ("primary: pearson", "primary: mse"),
+            "metric.primary 'mse' falls as predictions get better",
+        ),
+        (
+            ("primary: pearson", "primary: macro_f1"),
+            "metric.primary 'macro_f1' is not defined for type 'regression'",
+        ),
     ):
         with pytest.raises(SpecError, match=message.replace(".", r"\.")):
             load_task(spec(tmp_path, STS.replace(*change)))
@@ -116,12 +143,21 @@ def test_regression_needs_a_scale_and_a_score_that_rises(tmp_path: Path) -> None
 def test_undefined_correlations_are_zero_and_a_missing_prediction_is_as_wrong_as_can_be() -> None:
     gold = [Document(str(i), str(i), "", "test", labels=(str(i),)) for i in range(5)]
     constant = [Prediction(d.id, label_scores=(2.0,)) for d in gold]
-    score = {"type": "regression", "labels": ["x"], "gold_labels": ["x"], "gold": gold, "scale": (0.0, 4.0)}
+    score = {
+        "type": "regression",
+        "labels": ["x"],
+        "gold_labels": ["x"],
+        "gold": gold,
+        "scale": (0.0, 4.0),
+    }
     values = compute(predictions=constant, **score).values  # type: ignore[arg-type]
     assert (values["pearson"], values["spearman"], values["mse"]) == (0.0, 0.0, 2.0)
     assert compute(predictions=oracle(gold), **score).values == {  # type: ignore[arg-type]
-        "pearson": 1.0, "spearman": 1.0, "edrm": 1.0, "mse": 0.0,
-    }  # fmt: skip
+        "pearson": 1.0,
+        "spearman": 1.0,
+        "edrm": 1.0,
+        "mse": 0.0,
+    }
     none = compute(predictions=[], **score).values  # type: ignore[arg-type]
     assert none["mse"] == (16 + 9 + 4 + 9 + 16) / 5
     assert none["pearson"] < 0
@@ -135,16 +171,26 @@ def test_one_yaml_adds_a_choice_corpus_both_ways_to_answer(tiny: Path, tmp_path:
     store = Store(tmp_path / "out")
     records = store.records()
     assert len(records) == 4
-    two = {d.id for d in load_data(load_task(path), tmp_path).test if d.pieces[2][0] == d.pieces[2][1]}
+    two = {
+        d.id for d in load_data(load_task(path), tmp_path).test if d.pieces[2][0] == d.pieces[2][1]
+    }
     assert len(two) == 3
     for record in records:
         gold, predictions = store.load_predictions(record)
         chosen = {p.document: set(p.labels) for p in predictions}
         pairs = [(chosen[d.id], set(d.labels)) for d in gold]
-        exact, hamming = np.mean([a == b for a, b in pairs]), np.mean([len(a & b) / len(a | b) for a, b in pairs])
-        assert record.scores == {"exact_match": pytest.approx(exact), "hamming": pytest.approx(hamming)}
+        exact, hamming = (
+            np.mean([a == b for a, b in pairs]),
+            np.mean([len(a & b) / len(a | b) for a, b in pairs]),
+        )
+        assert record.scores == {
+            "exact_match": pytest.approx(exact),
+            "hamming": pytest.approx(hamming),
+        }
         assert all(chosen.values()), "some option is always chosen"
-        assert all("C" not in chosen[name] for name in two), "an option that is not there is never chosen"
+        assert all("C" not in chosen[name] for name in two), (
+            "an option that is not there is never chosen"
+        )
     assert {r.outcome for r in rescore(store)} == {"unchanged"}
 
 
@@ -157,7 +203,9 @@ def test_one_yaml_adds_a_choice_corpus_both_ways_to_answer(tiny: Path, tmp_path:
         ({"q": "  "}, "has no text"),
     ],
 )
-def test_a_question_that_cannot_be_answered_is_named(change: dict[str, object], message: str, tmp_path: Path) -> None:
+def test_a_question_that_cannot_be_answered_is_named(
+    change: dict[str, object], message: str, tmp_path: Path
+) -> None:
     write_mcqa(tmp_path / "mcqa")
     path = tmp_path / "mcqa" / "test.jsonl"
     item = {"q": "which", "A": "one", "B": "two", "C": "three", "answer": [1]} | change
@@ -178,8 +226,13 @@ def test_the_gate_of_both_kinds_checks_the_scorer_and_asks_the_text(tmp_path: Pa
     assert scored["token overlap"]["pearson"] > 0.9
     data = load_data(task, tmp_path)
     train, test = ([float(d.labels[0]) for d in part] for part in (data.train, data.test))
-    assert scored["training mean"]["mse"] == pytest.approx(np.mean((np.mean(train) - np.array(test)) ** 2))
-    moved = [replace(d, labels=other.labels) for d, other in zip(data.test, data.test[7:] + data.test[:7], strict=True)]
+    assert scored["training mean"]["mse"] == pytest.approx(
+        np.mean((np.mean(train) - np.array(test)) ** 2)
+    )
+    moved = [
+        replace(d, labels=other.labels)
+        for d, other in zip(data.test, data.test[7:] + data.test[:7], strict=True)
+    ]
     broken = gate(task, replace(data, documents={**data.documents, "test": moved}))
     assert not broken.passed
     assert "token overlap" in broken.reasons[0]
@@ -190,7 +243,9 @@ def test_the_gate_of_both_kinds_checks_the_scorer_and_asks_the_text(tmp_path: Pa
     assert verdict.passed, verdict.reasons
     assert "not asked" in verdict.checks[-1].words
     scores = {p.name: p.scores for p in verdict.policies}["every option"]
-    assert scores["hamming"] == pytest.approx(np.mean([len(d.labels) / len(verdict.labels) for d in data.test]))
+    assert scores["hamming"] == pytest.approx(
+        np.mean([len(d.labels) / len(verdict.labels) for d in data.test])
+    )
 
 
 def test_only_the_passage_is_cut_where_the_spec_says_so(tiny: Path) -> None:
@@ -198,7 +253,11 @@ def test_only_the_passage_is_cut_where_the_spec_says_so(tiny: Path) -> None:
     document = Document("d", "d", " ".join(["fever"] * 60), "test", query=" ".join(["renal"] * 6))
     cut = encode_pairs([document], tokenizer, 40, shorten="shorten_text")[0]
     question = tokenizer(document.query, add_special_tokens=False)["input_ids"]
-    assert (cut.truncated, len(cut.ids), list(cut.ids[1 : 1 + len(question)])) == (True, 40, question)
+    assert (cut.truncated, len(cut.ids), list(cut.ids[1 : 1 + len(question)])) == (
+        True,
+        40,
+        question,
+    )
     assert not encode_pairs([document], tokenizer, 200)[0].truncated
     with pytest.raises(ModelError, match=r"first text of document 'd' has \d+ tokens"):
         encode_pairs([document], tokenizer, 16, shorten="shorten_text")
@@ -208,11 +267,16 @@ def test_options_are_parted_as_a_pair_is(tiny: Path) -> None:
     tokenizer = load_tokenizer(find_checkpoint(str(tiny)))
     document = Document("d", "d", "fever\ncough", "test", query="renal", pieces=((0, 5), (6, 11)))
     ids = list(encode_pairs([document], tokenizer, 64)[0].ids)
-    assert ids.count(tokenizer.sep_token_id) == 3, "after the question, between the options, at the end"
+    assert ids.count(tokenizer.sep_token_id) == 3, (
+        "after the question, between the options, at the end"
+    )
 
 
 def test_an_empty_passage_and_a_label_unseen_in_training_go_through(tmp_path: Path) -> None:
-    rows = [{"q": f"does {w} help", "c": [f"{w} does"], "a": "yes" if i % 2 else "no"} for i, w in enumerate(WORDS)]
+    rows = [
+        {"q": f"does {w} help", "c": [f"{w} does"], "a": "yes" if i % 2 else "no"}
+        for i, w in enumerate(WORDS)
+    ]
     last = [{"q": "is it", "c": [], "a": "maybe"}, {"q": "was it", "c": [""], "a": "no"}]
     folder = tmp_path / "qa"
     folder.mkdir()
@@ -220,13 +284,18 @@ def test_an_empty_passage_and_a_label_unseen_in_training_go_through(tmp_path: Pa
         content = {f"{name}{i}": row for i, row in enumerate(items)}
         (folder / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
     path = write_spec(
-        tmp_path / "my_qa.yaml", type="text_pair", labels=["yes", "no", "maybe"],
+        tmp_path / "my_qa.yaml",
+        type="text_pair",
+        labels=["yes", "no", "maybe"],
         source="{folder: qa, files: {train: train.json, validation: dev.json, test: test.json}}",
-        reader="{format: json, layout: keyed, first: q, text: c, label: a, blank_text: kept}", **COMMON,
-    )  # fmt: skip
+        reader="{format: json, layout: keyed, first: q, text: c, label: a, blank_text: kept}",
+        **COMMON,
+    )
     read = [(d.query, d.text, d.labels) for d in load_data(load_task(path), tmp_path).test[-2:]]
     assert read == [("is it", "", ("maybe",)), ("was it", "", ("no",))]
-    (folder / "dev.json").write_text('{"a": {"q": "x", "c": "y", "a": "no"}, "a": {"q": "x", "c": "y", "a": "no"}}')
+    (folder / "dev.json").write_text(
+        '{"a": {"q": "x", "c": "y", "a": "no"}, "a": {"q": "x", "c": "y", "a": "no"}}'
+    )
     with pytest.raises(DataFormatError, match="document id 'a' occurs twice"):
         load_data(load_task(path), tmp_path)
     (folder / "dev.json").write_text('{"b": {"q": " ", "c": "y", "a": "no"}}')

@@ -1,4 +1,6 @@
-"""Concepts of unseen names, asked of a frozen encoder: numbers against a second way to compute them, and real files."""
+"""Concepts of unseen names, asked of a frozen encoder: numbers against a second way to compute
+them, and real files.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +24,38 @@ from biobench.store import Store
 from tests.helpers.spec_make import spec_text
 from tests.helpers.tiny import make_tiny_encoder
 
-FAST: dict[str, Any] = {"device": "cpu", "parallel": 1, "results_dir": "results", "data_dir": "data"}
+FAST: dict[str, Any] = {
+    "device": "cpu",
+    "parallel": 1,
+    "results_dir": "results",
+    "data_dir": "data",
+}
 SPEC = spec_text(
-    "names", type="synonyms", source="{folder: names, files: {train: train.txt, validation: dev.txt, test: test.txt}}",
-    reader="{format: pubtator, label: concept, concept_match: '(D\\d+)'}", labels="{collected: 12}", seeds='"42"',
-    protocol="{max_length: 32}", training="{encoder: frozen, epochs: 1, learning_rate: 1e-3}", unit="document",
-    probe="{kind: similarity, pooling: mean}", metric="{primary: accuracy_at_1, paper: mrr}",
-)  # fmt: skip
-STEMS = ("fever", "cough", "lung pain", "heart failure", "renal stone", "liver tumour",
-         "blood loss", "skin rash", "bone cyst", "eye drop", "ear ache")  # fmt: skip
+    "names",
+    type="synonyms",
+    source="{folder: names, files: {train: train.txt, validation: dev.txt, test: test.txt}}",
+    reader="{format: pubtator, label: concept, concept_match: '(D\\d+)'}",
+    labels="{collected: 12}",
+    seeds='"42"',
+    protocol="{max_length: 32}",
+    training="{encoder: frozen, epochs: 1, learning_rate: 1e-3}",
+    unit="document",
+    probe="{kind: similarity, pooling: mean}",
+    metric="{primary: accuracy_at_1, paper: mrr}",
+)
+STEMS = (
+    "fever",
+    "cough",
+    "lung pain",
+    "heart failure",
+    "renal stone",
+    "liver tumour",
+    "blood loss",
+    "skin rash",
+    "bone cyst",
+    "eye drop",
+    "ear ache",
+)
 FORMS = ("{}", "acute {}", "{} of childhood", "severe {}", "{}s", "chronic {}", "{} syndrome")
 Mention = tuple[str, str]
 """(surface, concept column)."""
@@ -47,12 +72,22 @@ def write(path: Path, mentions: list[Mention]) -> None:
 
 
 def corpus() -> dict[str, list[Mention]]:
-    """Every concept has four names in training and seven in test; what is dropped stands beside them."""
+    """Every concept has four names in training and seven in test; what is dropped stands beside
+    them.
+    """
     train = [(f.format(stem), f"D{i}") for i, stem in enumerate(STEMS) for f in FORMS[:4]]
-    test = [(f.format(stem).upper() if f == FORMS[0] else f.format(stem), f"D{i}")
-            for i, stem in enumerate(STEMS) for f in FORMS]  # fmt: skip
+    test = [
+        (f.format(stem).upper() if f == FORMS[0] else f.format(stem), f"D{i}")
+        for i, stem in enumerate(STEMS)
+        for f in FORMS
+    ]
     train += [("fever", "D1"), ("two at once", "D1|D2"), ("nothing", "-1")]
-    test += [("new thing", "D99"), ("two of them", "D1|D2"), ("no id", "-1"), ("high  temperature", "D0")]
+    test += [
+        ("new thing", "D99"),
+        ("two of them", "D1|D2"),
+        ("no id", "-1"),
+        ("high  temperature", "D0"),
+    ]
     return {"train": train, "dev": [("mild fever", "D0"), ("mild cough", "D1")], "test": test}
 
 
@@ -68,14 +103,18 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def asked() -> tuple[dict[str, set[str]], dict[str, set[str]]]:
-    """(candidates, queries) by lower-case surface, taken from the lists above by other code than the project's."""
+    """(candidates, queries) by lower-case surface, taken from the lists above by other code than
+    the project's.
+    """
     known: dict[str, set[str]] = {}
     for surface, concept in corpus()["train"]:
         if concept[1:].isdigit() and concept[0] == "D":
             known.setdefault(" ".join(surface.lower().split()), set()).add(concept)
     there = set.union(*known.values())
     tested = [(" ".join(surface.lower().split()), concept) for surface, concept in corpus()["test"]]
-    return known, {name: {concept} for name, concept in tested if concept in there and name not in known}
+    return known, {
+        name: {concept} for name, concept in tested if concept in there and name not in known
+    }
 
 
 def test_queries_are_unseen_names_of_known_concepts(names: Path) -> None:
@@ -98,11 +137,18 @@ def test_the_scores_are_those_of_a_second_computation(names: Path, tmp_path: Pat
     assert (result.status, result.reason) == ("done", None)
     (record,) = Store("results").records()
     gold, predictions = Store("results").load_predictions(record, None)
-    model, tokenizer = AutoModel.from_pretrained(encoder).eval(), AutoTokenizer.from_pretrained(encoder)
+    model, tokenizer = (
+        AutoModel.from_pretrained(encoder).eval(),
+        AutoTokenizer.from_pretrained(encoder),
+    )
 
     def unit(text: str) -> torch.Tensor:
         with torch.inference_mode():
-            state = model(input_ids=torch.tensor([tokenizer(text)["input_ids"]])).last_hidden_state[0].mean(0)
+            state = (
+                model(input_ids=torch.tensor([tokenizer(text)["input_ids"]]))
+                .last_hidden_state[0]
+                .mean(0)
+            )
         return torch.nn.functional.normalize(state, dim=-1)
 
     data = load_data(load_task(names), "data")
@@ -110,32 +156,55 @@ def test_the_scores_are_those_of_a_second_computation(names: Path, tmp_path: Pat
     ranks: Any = []
     for document in data.test:
         cosines = (known @ unit(document.text)).tolist()
-        best = {c: max(x for x, d in zip(cosines, data.train, strict=True) if c in d.labels) for c in data.labels[:11]}
+        best = {
+            c: max(x for x, d in zip(cosines, data.train, strict=True) if c in d.labels)
+            for c in data.labels[:11]
+        }
         ranking = next(p.labels for p in predictions if p.document == document.id)
         assert len(ranking) == 11
         values = [best[c] for c in ranking]
-        assert all(a >= b - 3e-3 for a, b in itertools.pairwise(values)), "half precision turns only ties"
+        assert all(a >= b - 3e-3 for a, b in itertools.pairwise(values)), (
+            "half precision turns only ties"
+        )
         ranks.append(1 + ranking.index(document.labels[0]))
     assert {d.id for d in gold} == {d.id for d in data.test}
     ranks = np.array(ranks)
-    expected = {"accuracy_at_1": (ranks == 1).mean(), "accuracy_at_5": (ranks <= 5).mean(), "mrr": (1 / ranks).mean()}
-    assert result.scores == {name: pytest.approx(value, abs=1e-12) for name, value in expected.items()}
+    expected = {
+        "accuracy_at_1": (ranks == 1).mean(),
+        "accuracy_at_5": (ranks <= 5).mean(),
+        "mrr": (1 / ranks).mean(),
+    }
+    assert result.scores == {
+        name: pytest.approx(value, abs=1e-12) for name, value in expected.items()
+    }
     assert 0.2 < result.scores["accuracy_at_1"] < 1
     assert (record.track, record.cost.train_seconds) == ("frozen", 0)
     assert {r.outcome for r in rescore(Store("results"))} == {"unchanged"}
-    again = biobench.run(encoder, tasks=names, track="frozen", gate=False, **{**FAST, "results_dir": "again"})
+    again = biobench.run(
+        encoder, tasks=names, track="frozen", gate=False, **{**FAST, "results_dir": "again"}
+    )
     assert again[0].scores == result.scores
     assert Store("again").load_predictions(Store("again").records()[0], None)[1] == predictions
 
 
 def test_ranks_below_the_depth_count_nothing() -> None:
     labels = [f"C{i}" for i in range(30)]
-    gold = [Document(str(i), str(i), "", "test", labels=(label,)) for i, label in enumerate(("C0", "C4", "C19", "C20"))]
+    gold = [
+        Document(str(i), str(i), "", "test", labels=(label,))
+        for i, label in enumerate(("C0", "C4", "C19", "C20"))
+    ]
     predictions = [Prediction(d.id, labels=tuple(labels)) for d in gold]
-    score: dict[str, Any] = {"type": "synonyms", "labels": labels, "gold_labels": labels, "gold": gold}
+    score: dict[str, Any] = {
+        "type": "synonyms",
+        "labels": labels,
+        "gold_labels": labels,
+        "gold": gold,
+    }
     assert compute(predictions=predictions, **score).values == {
-        "accuracy_at_1": 0.25, "accuracy_at_5": 0.5, "mrr": pytest.approx((1 + 1 / 5 + 1 / 20) / 4),
-    }  # fmt: skip
+        "accuracy_at_1": 0.25,
+        "accuracy_at_5": 0.5,
+        "mrr": pytest.approx((1 + 1 / 5 + 1 / 20) / 4),
+    }
     assert set(compute(predictions=[], **score).values.values()) == {0.0}
 
 
@@ -161,7 +230,11 @@ def test_what_does_not_fit_is_refused(names: Path, tmp_path: Path) -> None:
     for old, new, words in (
         ("encoder: frozen, ", "", "type 'synonyms' trains nothing"),
         ("kind: similarity", "kind: linear", "type 'synonyms' trains nothing"),
-        ("max_length: 32", "max_length: 32, long_documents: stride", "'stride' does not fit type 'synonyms'"),
+        (
+            "max_length: 32",
+            "max_length: 32, long_documents: stride",
+            "'stride' does not fit type 'synonyms'",
+        ),
         ("(D\\d+)", "D\\d+", "has 0 groups"),
         ("primary: accuracy_at_1", "primary: macro_f1", "is not defined for type 'synonyms'"),
     ):

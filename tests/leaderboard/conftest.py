@@ -1,4 +1,6 @@
-"""The stores of the board's tests, made once, and one browser and one server a store for all of them."""
+"""The stores of the board's tests, made once, and one browser and one server a store for all of
+them.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ TASKS = ("gad", "hoc", "anatem", "bc5cdr")
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory):
-    """Three models on four English tasks, one of them above every published score, needle runs, pretraining runs."""
+    """Three models on four English tasks, one of them above every published score, needle runs,
+    pretraining runs.
+    """
     results = tmp_path_factory.mktemp("runs")
     for model, level in (("org/high", 0.95), ("org/middle", 0.75), ("org/low", 0.5)):
         compare_make.save_runs(results, model, TASKS, level, (42, 43, 44))
@@ -46,7 +50,12 @@ def demo(tmp_path_factory):
 @pytest.fixture(scope="session")
 def stores(runs, demo, tmp_path_factory):
     """Name -> results folder."""
-    return {"shipped": SHIPPED, "published": tmp_path_factory.mktemp("none"), "runs": runs, "demo": demo}
+    return {
+        "shipped": SHIPPED,
+        "published": tmp_path_factory.mktemp("none"),
+        "runs": runs,
+        "demo": demo,
+    }
 
 
 @pytest.fixture(scope="session")

@@ -35,7 +35,9 @@ def opened(browser, url, width=1280, scheme="light"):
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page.set_default_timeout(WAIT)
     wrong: list[str] = []
-    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+    page.on(
+        "console", lambda message: wrong.append(message.text) if message.type == "error" else None
+    )
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.goto(url)
     page.locator("[data-testid=stMain] h1").first.wait_for()
@@ -45,7 +47,9 @@ def opened(browser, url, width=1280, scheme="light"):
     assert page.locator("[data-testid=stException], [data-testid=stAlertContentError]").count() == 0
     assert [text for text in wrong if OURS not in text] == []
     assert page.evaluate("window.hacked") is None
-    assert page.evaluate("document.documentElement.scrollWidth") <= width, "the page scrolls sideways"
+    assert page.evaluate("document.documentElement.scrollWidth") <= width, (
+        "the page scrolls sideways"
+    )
     page.close()
 
 
@@ -53,8 +57,13 @@ def rows(page, place=0) -> list[list[str]]:
     """The rows of a table as its accessibility tree has them; a link by the name that it shows."""
     grid = page.locator("[class*=st-key-bb_table] [data-testid=stDataFrame] table").nth(place)
     grid.wait_for(state="attached")
-    lines = grid.evaluate("table => [...table.rows].map(row => [...row.cells].map(cell => cell.innerText))")
-    return [[unquote(cell.rpartition("#")[2]) if "?" in cell else cell for cell in line] for line in lines]
+    lines = grid.evaluate(
+        "table => [...table.rows].map(row => [...row.cells].map(cell => cell.innerText))"
+    )
+    return [
+        [unquote(cell.rpartition("#")[2]) if "?" in cell else cell for cell in line]
+        for line in lines
+    ]
 
 
 def above(page, text) -> bool:
@@ -68,8 +77,14 @@ def test_headline_on_the_shipped_store(browser, address):
         said = page.locator("[data-testid=stMain]").inner_text()
         assert "Best published: ModernCamemBERT-bio-large CLM detour (25B), 61.1" in said
         assert "Best published: ModernBERT-bio-large CLM detour (50B), 78.7" in said
-        assert "Best run here: all-MiniLM-L6-v2, 57.8 ±1.3 on quaero_medline: 7.4 points below the best" in said
-        assert "Best run here: all-MiniLM-L6-v2, 74.9 ±1.7 on gad and ncbi_disease: 5.8 points below the best" in said
+        assert (
+            "Best run here: all-MiniLM-L6-v2, 57.8 ±1.3 on quaero_medline: 7.4 points below the "
+            "best" in said
+        )
+        assert (
+            "Best run here: all-MiniLM-L6-v2, 74.9 ±1.7 on gad and ncbi_disease: 5.8 points below "
+            "the best" in said
+        )
         assert "above 0 of 9 published models, above the best baseline on 2 of 2" in said
         assert "under the small protocol; “Tasks and runs” ranks them" in said
         assert "Best run here under the small protocol" not in said
@@ -94,16 +109,22 @@ def test_headline_on_the_published_store_and_the_table_of_the_paper(browser, add
 
 
 def test_a_permalink_holds_search_and_sort_and_a_search_keeps_ranks(browser, address):
-    with opened(browser, f"{address('published')}/?suite=English&search=bert-bio-base&sort=gad") as page:
+    with opened(
+        browser, f"{address('published')}/?suite=English&search=bert-bio-base&sort=gad"
+    ) as page:
         head, *lines = rows(page)
         assert lines[0][head.index("model")] == "ModernBERT-bio-base CLM detour (10B)", "by gad"
-        assert sorted(line[head.index("#")] for line in lines) == ["2", "4", "5", "6"], "ranks among everybody"
+        assert sorted(line[head.index("#")] for line in lines) == ["2", "4", "5", "6"], (
+            "ranks among everybody"
+        )
         page.get_by_label("Search models").fill("pubmed")
         page.keyboard.press("Enter")
         page.wait_for_url("**search=pubmed**")
         settle(page)
         assert "sort=gad" in page.url
-        page.wait_for_function("document.querySelector('[class*=st-key-bb_table] table').rows.length === 2")
+        page.wait_for_function(
+            "document.querySelector('[class*=st-key-bb_table] table').rows.length === 2"
+        )
         assert "PubMedBERT" in rows(page)[1]
 
 
@@ -128,7 +149,10 @@ def test_a_phone_shows_published_rows_with_rank_score_and_margin(browser, addres
     with opened(browser, address("shipped"), 390, scheme) as page:
         cards = page.locator(".bb-cards li")
         text = cards.first.inner_text()
-        assert all(part in text for part in ("ModernCamemBERT-bio-large CLM detour (25B)", "61.1", "quaero_emea 70.3"))
+        assert all(
+            part in text
+            for part in ("ModernCamemBERT-bio-large CLM detour (25B)", "61.1", "quaero_emea 70.3")
+        )
         assert any("gad 73.8 ±3.6" in card for card in cards.all_inner_texts())
         assert not page.locator("[class*=st-key-bb_table]").first.is_visible()
 

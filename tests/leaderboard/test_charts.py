@@ -1,4 +1,6 @@
-"""What a reader sees: charts whose axes rise and whose names stand by the front; names that are short and unlike."""
+"""What a reader sees: charts whose axes rise and whose names stand by the front; names that are
+short and unlike.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,12 @@ def point(model, cost, score):
     return {"model": model, "cost": cost, "score": score, "result": "published", "here": False}
 
 
-POINTS = [point("small", 3e7, 60.0), point("idle", 1e8, 59.0), point("base", 1.1e8, 70.0), point("large", 3e8, 69.0)]
+POINTS = [
+    point("small", 3e7, 60.0),
+    point("idle", 1e8, 59.0),
+    point("base", 1.1e8, 70.0),
+    point("large", 3e8, 69.0),
+]
 
 
 @pytest.mark.parametrize("points", [POINTS, POINTS[:1], [point("free", 0, 50.0), *POINTS]])
@@ -35,7 +42,11 @@ def test_the_cost_axis_rises_to_the_right_and_holds_every_dot(points):
 
 def test_the_front_that_no_cheaper_model_beats_has_names():
     spec = charts.scatter(POINTS, "parameters").to_dict()
-    named = [row["model"] for layer in spec["layer"][1:] for row in spec["datasets"][layer["data"]["name"]]]
+    named = [
+        row["model"]
+        for layer in spec["layer"][1:]
+        for row in spec["datasets"][layer["data"]["name"]]
+    ]
     assert sorted(named) == ["base", "small"]
 
 
@@ -44,7 +55,9 @@ def test_differences_stand_by_size_and_say_which_are_sure():
     names = ("task", "difference", "low", "high")
     spec = charts.differences([dict(zip(names, row, strict=True)) for row in rows]).to_dict()
     assert spec["layer"][2]["encoding"]["y"]["sort"] == ["b", "a", "c"]
-    held = next(rows for rows in spec["datasets"].values() if rows and "sure" in rows[0] and len(rows) == 3)
+    held = next(
+        rows for rows in spec["datasets"].values() if rows and "sure" in rows[0] and len(rows) == 3
+    )
     assert {row["task"]: row["sure"] for row in held} == {"a": False, "b": True, "c": False}
 
 
@@ -58,7 +71,10 @@ def test_an_interval_that_is_drawn_holds_its_dot():
     assert charts.ends(sound)["low"] == pytest.approx(58)
 
 
-FIRST, SECOND = "0123456789abcdef0123456789abcdef01234567", "fedcba9876543210fedcba9876543210fedcba98"
+FIRST, SECOND = (
+    "0123456789abcdef0123456789abcdef01234567",
+    "fedcba9876543210fedcba9876543210fedcba98",
+)
 KEY = 64 * "e"
 
 
@@ -73,13 +89,19 @@ def test_what_tells_two_models_apart_stays():
     assert labels(owners) == {name: name for name in owners}
     revisions = [f"org/encoder@{FIRST}", f"org/encoder@{SECOND}"]
     assert list(labels(revisions).values()) == ["org/encoder@0123456", "org/encoder@fedcba9"]
-    assert list(without_revisions(revisions).values()) == ["org/encoder@0123456", "org/encoder@fedcba9"]
+    assert list(without_revisions(revisions).values()) == [
+        "org/encoder@0123456",
+        "org/encoder@fedcba9",
+    ]
     three = ["one/encoder", "two/encoder", f"two/encoder@{FIRST}"]
     assert len(set(labels(three).values())) == 3
 
 
 def test_a_revision_in_brackets_or_a_text_is_cut_and_other_digits_are_not():
-    assert shorten(f"a@{FIRST} [limit 16] beats b@{SECOND}.") == "a@0123456 [limit 16] beats b@fedcba9."
+    assert (
+        shorten(f"a@{FIRST} [limit 16] beats b@{SECOND}.")
+        == "a@0123456 [limit 16] beats b@fedcba9."
+    )
     assert shorten(f"sha256 a@{KEY}") == f"sha256 a@{KEY}", "64 digits are no revision"
 
 

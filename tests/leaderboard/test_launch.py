@@ -52,11 +52,22 @@ def test_only_this_machine_is_served_unless_told_otherwise(tmp_path, monkeypatch
 def test_the_server_answers_and_ends_with_its_command(tmp_path):
     """Killed without a chance to end anything else, the command takes the board with it."""
     port = free_port()
-    words = [sys.executable, "-m", "biobench", "leaderboard", "--results-dir", str(tmp_path), "--port", str(port)]
+    words = [
+        sys.executable,
+        "-m",
+        "biobench",
+        "leaderboard",
+        "--results-dir",
+        str(tmp_path),
+        "--port",
+        str(port),
+    ]
     server = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
         assert any(str(port).encode() in line for line in server.stdout), "the server ended"
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=20) as answer:
+        with urllib.request.urlopen(
+            f"http://127.0.0.1:{port}/_stcore/health", timeout=20
+        ) as answer:
             assert answer.status == 200
     finally:
         server.kill()

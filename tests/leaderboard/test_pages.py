@@ -53,7 +53,11 @@ def test_the_table_is_the_reports(monkeypatch, runs):
     frame, report = board(app), build(runs, "paper", suites=["en"])
     assert frame.loc["org/low", "result"].tolist() == ["run here", "run here, limit 8"]
     assert frame.loc["org/low", "rank"].tolist()[1] == "limit", "a limited run has no rank"
-    rows = {(r.model, r.task): r for r in report.rows if r.source in ("run", "published") and not r.variant}
+    rows = {
+        (r.model, r.task): r
+        for r in report.rows
+        if r.source in ("run", "published") and not r.variant
+    }
     for (model, task), row in rows.items():
         cell = frame.loc[[model]][task].dropna().iloc[0]
         assert cell.split()[0] == f"{100 * row.mean:.1f}"
@@ -68,7 +72,11 @@ def test_one_pair_has_one_answer_in_four_places_by_default(monkeypatch, runs):
     best = next(b for b in ranking(load(runs), "en").best_runs if not b.protocol)
     assert (best.name, best.rivals[0], set(best.tasks)) == ("org/high", "org/middle", set(TASKS))
     comparison, shown = verdict_on(load(runs), best)
-    assert (shown.here, shown.beyond, shown.verdict.here) == (pair.here, pair.beyond, pair.verdict.here)
+    assert (shown.here, shown.beyond, shown.verdict.here) == (
+        pair.here,
+        pair.beyond,
+        pair.verdict.here,
+    )
     numbers = f"{100 * pair.difference:.1f} points"
     ends = f"95% interval {100 * pair.here.interval.low:.1f} to {100 * pair.here.interval.high:.1f}"
     one = texts(open_app(monkeypatch, runs, suite="English"))
@@ -81,16 +89,23 @@ def test_one_pair_has_one_answer_in_four_places_by_default(monkeypatch, runs):
     assert all(part in held.text() for part in (numbers, ends, word))
     assert comparison.tasks == held.tasks
     report = results(runs).report(suites=["en"], tasks=TASKS, incomplete=True)
-    means = {row.model: row.mean for row in report.averages if row.source == "run" and not row.variant}
-    assert means["org/high"] - means["org/middle"] == pytest.approx(pair.difference), "the report's means too"
+    means = {
+        row.model: row.mean for row in report.averages if row.source == "run" and not row.variant
+    }
+    assert means["org/high"] - means["org/middle"] == pytest.approx(pair.difference), (
+        "the report's means too"
+    )
 
 
 def test_small_protocol_runs_stand_under_their_own_choice(monkeypatch, stores):
-    """Page one leaves them out and counts them; the choice of protocol ranks them among themselves."""
+    """Page one leaves them out and counts them; the choice of protocol ranks them among
+    themselves."""
     whole = open_app(monkeypatch, stores["shipped"], suite="English")
     assert not board(whole)["result"].str.contains("small").any()
     (count,) = re.findall(r"Not shown: (\d+) lines are under the small protocol", texts(whole))
-    small = board(open_app(monkeypatch, stores["shipped"], suite="English", protocol="small protocol"))
+    small = board(
+        open_app(monkeypatch, stores["shipped"], suite="English", protocol="small protocol")
+    )
     own = small[small["result"] == "run here, small protocol"]
     assert len(own) == int(count)
     assert own["rank"].dropna().str.isdigit().any()
@@ -100,15 +115,23 @@ def test_small_protocol_runs_stand_under_their_own_choice(monkeypatch, stores):
 def test_a_model_page_has_its_scores_and_the_best_under_its_protocol(monkeypatch, runs):
     app = open_app(monkeypatch, runs, "models", model="org/middle")
     assert app.title[0].value == "org/middle"
-    table = next(f.value for f in app.dataframe if "behind the best" in f.value.columns).set_index("task")
+    table = next(f.value for f in app.dataframe if "behind the best" in f.value.columns).set_index(
+        "task"
+    )
     assert len(table) == 4
     gad = table.loc["tasks?task=gad#gad"]
     sources = ("run", "published")
-    best = max(r.mean for r in build(runs, "paper", tasks=["gad"]).rows if r.source in sources and not r.partial)
+    best = max(
+        r.mean
+        for r in build(runs, "paper", tasks=["gad"]).rows
+        if r.source in sources and not r.partial
+    )
     mean = float(gad["score"].split()[0])
     assert gad["behind the best"] == pytest.approx(100 * best - mean, abs=0.06)
     assert gad["best baseline"] == "30.0 (majority)"
-    assert "no runs, so no seeds" in texts(open_app(monkeypatch, runs, "models", model="PubMedBERT · published"))
+    assert "no runs, so no seeds" in texts(
+        open_app(monkeypatch, runs, "models", model="PubMedBERT · published")
+    )
 
 
 def test_a_link_to_what_is_not_here_says_so(monkeypatch, runs):
@@ -133,10 +156,19 @@ def test_errors_open_the_documents_of_a_cell_and_lay_two_runs_side_by_side(monke
     app = open_app(monkeypatch, runs, "errors", model="org/middle", task="gad")
     confusion = app.dataframe[0].value.set_index("gold")
     every = confusion.to_numpy().sum()
-    assert f"{every - sum(confusion.loc[name, name] for name in confusion.index)} of {every} documents" in texts(app)
+    assert (
+        f"{every - sum(confusion.loc[name, name] for name in confusion.index)} of {every} documents"
+        in texts(app)
+    )
     app = open_app(monkeypatch, runs, "errors", model="org/middle", task="gad", against="org/high")
     counts = app.dataframe[0].value
-    assert list(counts.columns) == ["label", "both right", "only A right", "only B right", "neither"]
+    assert list(counts.columns) == [
+        "label",
+        "both right",
+        "only A right",
+        "only B right",
+        "neither",
+    ]
     assert counts["only B right"].sum() > counts["only A right"].sum()
 
 
@@ -144,7 +176,9 @@ def test_the_needle_map_is_the_grid(runs):
     (grid,) = [g for g in needle_grids(runs) if g.task == "needle_fr"]
     shown = map_html(grid, "<b>name</b>")
     cells = [grid.share(n, p) for n in (*grid.lengths, None) for p in (*grid.positions, None)]
-    scored = [tuple(f"{100 * v:.1f}" for v in (s.mean, s.low, s.high)) for s in cells if s is not None]
+    scored = [
+        tuple(f"{100 * v:.1f}" for v in (s.mean, s.low, s.high)) for s in cells if s is not None
+    ]
     assert re.findall(r">([\d.]+)<br><small>([\d.]+)–([\d.]+)</small></td>", shown) == scored
     assert shown.count(">n/a<") == len(cells) - len(scored)
     assert "<b>name" not in shown

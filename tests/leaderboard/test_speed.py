@@ -1,4 +1,6 @@
-"""200 models x all suite tasks x 9 seeds: how long page one takes (run by hand: `pytest -m slow -s`)."""
+"""200 models x all suite tasks x 9 seeds: how long page one takes (run by hand: `pytest -m slow
+-s`).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ COLD, WARM = 5.0, 2.0
 
 
 def seconds(call):
-    """What a call gives, and the processor seconds that it took: other work on the machine counts less."""
+    """What a call gives, and the processor seconds that it took: other work on the machine counts
+    less.
+    """
     start = time.process_time()
     result = call()
     return result, time.process_time() - start
@@ -30,7 +34,9 @@ def test_first_page(monkeypatch, tmp_path):
     held, read = seconds(lambda: load(tmp_path))
     assert len(held.groups) == MODELS * len([i for i in shipped().values() if i.in_suite])
     ranked, shown = seconds(lambda: [ranking(held, view) for view in views(held)])
-    _, verdicts = seconds(lambda: [verdict_on(held, best) for one in ranked for best in one.best_runs])
+    _, verdicts = seconds(
+        lambda: [verdict_on(held, best) for one in ranked for best in one.best_runs]
+    )
     app, cold = seconds(lambda: open_app(monkeypatch, tmp_path))
     _, warm = seconds(app.run)
     print(f"index {index:.2f} s, read {read:.2f}, rankings {shown:.2f}, verdicts {verdicts:.2f}")

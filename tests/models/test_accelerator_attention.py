@@ -1,4 +1,6 @@
-"""The attention of accelerators on a CPU: what kernels are asked for, the padded batch without one, and the proof."""
+"""The attention of accelerators on a CPU: what kernels are asked for, the padded batch without one,
+and the proof.
+"""
 
 from __future__ import annotations
 
@@ -43,14 +45,20 @@ def accelerated(monkeypatch: pytest.MonkeyPatch) -> None:
     CALLS.clear()
 
 
-def computed(layout: Layout, tensors: list[Tensor], window: int | None, scaling: Any, dropout: float) -> Tensor:
+def computed(
+    layout: Layout, tensors: list[Tensor], window: int | None, scaling: Any, dropout: float
+) -> Tensor:
     with packed(layout):
-        return attention._packed_attention(torch.nn.Identity(), *tensors, None, dropout, scaling, window)[0]
+        return attention._packed_attention(
+            torch.nn.Identity(), *tensors, None, dropout, scaling, window
+        )[0]
 
 
 def test_the_substitutes_have_the_signature_of_torchs_kernel() -> None:
     varlen = pytest.importorskip("torch.nn.attention.varlen")
-    real, ours = (inspect.signature(call).parameters.values() for call in (varlen.varlen_attn, varlen_attn))
+    real, ours = (
+        inspect.signature(call).parameters.values() for call in (varlen.varlen_attn, varlen_attn)
+    )
     assert {(p.name, p.kind) for p in real} == {(p.name, p.kind) for p in ours}
 
 
@@ -83,7 +91,11 @@ def test_values_and_gradients_are_those_of_each_document_alone(
     ],
 )
 def test_torchs_kernel_comes_first_and_is_run_by_flash_attention_3_on_hopper(
-    capability: tuple[int, int], third: bool, flash: bool, names: list[str], monkeypatch: pytest.MonkeyPatch
+    capability: tuple[int, int],
+    third: bool,
+    flash: bool,
+    names: list[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     activated: list[str] = []
 
@@ -154,6 +166,9 @@ def test_a_kernel_with_other_states_or_none_is_left_out(tmp_path: Any) -> None:
     encoder.kernels = (Kernel("torch", refuses), Kernel("torch", deaf), TORCH, FLASH)
     encoder.prove_kernels()
     assert encoder.kernels == (TORCH, FLASH)
-    assert encoder.refusals[0] == "torch does not run this model: head dimension 8 is not a multiple of 16"
+    assert (
+        encoder.refusals[0]
+        == "torch does not run this model: head dimension 8 is not a multiple of 16"
+    )
     assert encoder.refusals[1].startswith("torch gives states that differ by ")
     assert encoder.slow_parts() == {}

@@ -1,4 +1,6 @@
-"""Checkpoints of unknown origin, damaged ones, and those with heads: what is refused, and by which error."""
+"""Checkpoints of unknown origin, damaged ones, and those with heads: what is refused, and by which
+error.
+"""
 
 from __future__ import annotations
 
@@ -43,17 +45,25 @@ def test_a_pickle_never_runs_and_sound_weights_load_when_named(
     (folder / "pytorch_model.bin").write_bytes(pickle.dumps({"weight": Writes(ran)}))
     with pytest.raises(ModelError, match=r"pickle file|cannot be loaded") as caught:
         load_base(find_checkpoint(str(folder)), torch.float32)
-    assert ("BIOBENCH_ALLOW_PICKLE=some-encoder" in caught.value.hint) == (allowed != "some-encoder")
+    assert ("BIOBENCH_ALLOW_PICKLE=some-encoder" in caught.value.hint) == (
+        allowed != "some-encoder"
+    )
     assert not ran.exists()
     torch.save(weights, folder / "pytorch_model.bin")
     if allowed == "some-encoder":
         load_base(find_checkpoint(str(folder)), torch.float32)
 
 
-def test_code_of_a_checkpoint_is_not_followed_without_the_flag(folder: Path, tmp_path: Path) -> None:
+def test_code_of_a_checkpoint_is_not_followed_without_the_flag(
+    folder: Path, tmp_path: Path
+) -> None:
     ran = tmp_path / "ran"
     (folder / "modeling_own.py").write_text(f"open({str(ran)!r}, 'w')\n")
-    own = {"AutoConfig": "modeling_own.C", "AutoModel": "modeling_own.M", "AutoTokenizer": "modeling_own.T"}
+    own = {
+        "AutoConfig": "modeling_own.C",
+        "AutoModel": "modeling_own.M",
+        "AutoTokenizer": "modeling_own.T",
+    }
     configure(folder, auto_map=own)
     load_tokenizer(find_checkpoint(str(folder)))
     load_base(find_checkpoint(str(folder)), torch.float32)
@@ -74,7 +84,9 @@ def test_a_link_that_leaves_the_folder_is_refused(folder: Path, tmp_path: Path, 
     assert caught.value.file == str(folder / name)
 
 
-def test_links_within_the_folder_and_to_the_blobs_of_the_hubs_entry_are_followed(folder: Path, tmp_path: Path) -> None:
+def test_links_within_the_folder_and_to_the_blobs_of_the_hubs_entry_are_followed(
+    folder: Path, tmp_path: Path
+) -> None:
     entry = tmp_path / "hub" / "models--owner--name"
     (entry / "snapshots").mkdir(parents=True)
     (entry / "blobs").mkdir()
@@ -94,14 +106,34 @@ def test_links_within_the_folder_and_to_the_blobs_of_the_hubs_entry_are_followed
 @pytest.mark.parametrize(
     ("family", "changes", "words"),
     [
-        ("bert", {"num_hidden_layers": 10**6}, "the config says 1000000 layers, the files hold 39 weights"),
-        ("bert", {"hidden_size": 10**9}, r"have shape \(\d+, 32\), by the config it is \(\d+, 1000000000\)"),
-        ("bert", {"intermediate_size": 10**9}, r"have shape \(48, 32\), by the config it is \(1000000000, 32\)"),
-        ("modernbert", {"intermediate_size": 64}, r"have shape \(96, 32\), by the config it is \(128, 32\)"),
+        (
+            "bert",
+            {"num_hidden_layers": 10**6},
+            "the config says 1000000 layers, the files hold 39 weights",
+        ),
+        (
+            "bert",
+            {"hidden_size": 10**9},
+            r"have shape \(\d+, 32\), by the config it is \(\d+, 1000000000\)",
+        ),
+        (
+            "bert",
+            {"intermediate_size": 10**9},
+            r"have shape \(48, 32\), by the config it is \(1000000000, 32\)",
+        ),
+        (
+            "modernbert",
+            {"intermediate_size": 64},
+            r"have shape \(96, 32\), by the config it is \(128, 32\)",
+        ),
     ],
 )
 def test_a_config_that_contradicts_the_weights_is_refused_before_it_is_built(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, family: str, changes: dict[str, int], words: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    family: str,
+    changes: dict[str, int],
+    words: str,
 ) -> None:
     folder = make_checkpoint(family, tmp_path / family)
     configure(folder, **changes)
@@ -123,7 +155,9 @@ def test_an_encoder_beyond_the_memory_is_refused_before_it_is_built(
         load_base(checkpoint, torch.float32)
 
 
-def test_a_signal_ends_the_building_of_a_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_signal_ends_the_building_of_a_model(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also where the code that builds it catches every error."""
     began = time.monotonic()
 
@@ -176,7 +210,9 @@ def test_an_architecture_that_is_no_name_does_not_enter_records(folder: Path, sa
         ("---\nlicense: {\n---\n", None),
     ],
 )
-def test_only_a_plain_identifier_of_the_card_is_a_licence(folder: Path, card: str, licence: str | None) -> None:
+def test_only_a_plain_identifier_of_the_card_is_a_licence(
+    folder: Path, card: str, licence: str | None
+) -> None:
     bare = find_checkpoint(str(folder))
     assert bare.identity(10).licence is None
     (folder / CARD).write_bytes(card.encode())
@@ -205,17 +241,27 @@ def test_a_damaged_tokenizer_is_named(folder: Path, content: str) -> None:
 
 @pytest.mark.parametrize("renamed", ["", "layer.1.output.dense.bias"])
 def test_weights_that_the_model_does_not_find_are_refused(folder: Path, renamed: str) -> None:
-    reweigh(folder, lambda weights: {f"lost.{k}" if renamed in k else k: v for k, v in weights.items()})
-    with pytest.raises(ModelError, match=r"the files lack \d+ of the encoder's weights, such as '.*'; they hold"):
+    reweigh(
+        folder, lambda weights: {f"lost.{k}" if renamed in k else k: v for k, v in weights.items()}
+    )
+    with pytest.raises(
+        ModelError, match=r"the files lack \d+ of the encoder's weights, such as '.*'; they hold"
+    ):
         load_base(find_checkpoint(str(folder)), torch.float32)
 
 
 @pytest.mark.parametrize(
     ("family", "task"),
-    [("electra", "TokenClassification"), ("deberta", "SequenceClassification"), ("modernbert", "MaskedLM")],
+    [
+        ("electra", "TokenClassification"),
+        ("deberta", "SequenceClassification"),
+        ("modernbert", "MaskedLM"),
+    ],
 )
 def test_checkpoints_with_heads_hold_the_encoder(tmp_path: Path, family: str, task: str) -> None:
-    bare = load_base(find_checkpoint(str(make_checkpoint(family, tmp_path / "bare"))), torch.float32)
+    bare = load_base(
+        find_checkpoint(str(make_checkpoint(family, tmp_path / "bare"))), torch.float32
+    )
     full = getattr(transformers, f"AutoModelFor{task}").from_config(bare.config)
     full.base_model.load_state_dict(bare.state_dict(), strict=False)
     full.save_pretrained(tmp_path / "full")
@@ -230,15 +276,27 @@ def test_a_folder_without_a_tokenizer_is_refused(tmp_path: Path, family: str) ->
     folder = make_checkpoint(family, tmp_path / "m")
     for file in folder.glob("*token*"):
         file.unlink()
-    with pytest.raises(ModelError, match=r"the tokenizer (knows no word|cannot be loaded)") as caught:
+    with pytest.raises(
+        ModelError, match=r"the tokenizer (knows no word|cannot be loaded)"
+    ) as caught:
         load_tokenizer(find_checkpoint(str(folder)))
     assert "the tokenizer's files" in caught.value.hint
 
 
 def test_the_encoder_half_of_t5_is_an_encoder(tmp_path: Path) -> None:
-    sizes = {"vocab_size": 60, "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4}
+    sizes = {
+        "vocab_size": 60,
+        "d_model": 32,
+        "d_kv": 8,
+        "d_ff": 48,
+        "num_layers": 2,
+        "num_heads": 4,
+    }
     for name, make in (("half", transformers.T5EncoderModel), ("whole", transformers.T5Model)):
         make(transformers.T5Config(**sizes)).save_pretrained(tmp_path / name)
-    assert type(load_base(find_checkpoint(str(tmp_path / "half")), torch.float32)).__name__ == "T5EncoderModel"
+    assert (
+        type(load_base(find_checkpoint(str(tmp_path / "half")), torch.float32)).__name__
+        == "T5EncoderModel"
+    )
     with pytest.raises(ModelError, match="encoder-decoder"):
         load_base(find_checkpoint(str(tmp_path / "whole")), torch.float32)

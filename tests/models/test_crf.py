@@ -32,7 +32,9 @@ def _chain(groups: int, lengths: list[int]) -> tuple:  # type: ignore[type-arg]
 
 def _paths(crf: LinearCRF, emissions: torch.Tensor, group: int) -> dict:  # type: ignore[type-arg]
     """Score of every allowed path of one chain (words, tags)."""
-    moves, first, last = (scores == 0 for scores in (crf.forbidden_moves, crf.forbidden_first, crf.forbidden_last))
+    moves, first, last = (
+        scores == 0 for scores in (crf.forbidden_moves, crf.forbidden_first, crf.forbidden_last)
+    )
     scores = {}
     for path in product(range(emissions.shape[1]), repeat=len(emissions)):
         if not (first[path[0]] and last[path[-1]] and all(moves[a, b] for a, b in pairwise(path))):
@@ -54,12 +56,17 @@ def test_sums_marginals_and_best_paths_are_those_of_all_paths() -> None:
         for group in range(groups):
             scores = _paths(crf, emissions[row, :length, group], group)
             values = torch.tensor(list(scores.values()), dtype=torch.float64)
-            assert float(partition[row, group]) == pytest.approx(float(values.logsumexp(0)), abs=1e-9)
+            assert float(partition[row, group]) == pytest.approx(
+                float(values.logsumexp(0)), abs=1e-9
+            )
             assert tuple(best[row, :length, group].tolist()) == max(scores, key=lambda p: scores[p])
             assert (best[row, length:, group] == OUTSIDE).all()
             chances = (values - values.logsumexp(0)).exp().tolist()
             for at in range(length):
-                wanted = [sum(c for p, c in zip(scores, chances, strict=True) if p[at] == t) for t in range(TAGS)]
+                wanted = [
+                    sum(c for p, c in zip(scores, chances, strict=True) if p[at] == t)
+                    for t in range(TAGS)
+                ]
                 assert marginals[row, at, group].tolist() == pytest.approx(wanted, abs=1e-9)
 
 
@@ -76,7 +83,9 @@ def test_likelihood_of_every_path_sums_to_one() -> None:
 def test_the_structure_of_tags() -> None:
     crf, names = LinearCRF(1), "OIBLU"
     for forbidden, allowed in ((crf.forbidden_first, "OBU"), (crf.forbidden_last, "OLU")):
-        assert [name for name, score in zip(names, forbidden.tolist(), strict=True) if score == 0] == list(allowed)
+        assert [
+            name for name, score in zip(names, forbidden.tolist(), strict=True) if score == 0
+        ] == list(allowed)
     moves = zip(product(names, repeat=2), crf.forbidden_moves.view(-1).tolist(), strict=True)
     wanted = {"OO", "OB", "OU", "II", "IL", "BI", "BL", "LO", "LB", "LU", "UO", "UB", "UU"}
     assert {a + b for (a, b), score in moves if score == 0} == wanted
@@ -84,7 +93,9 @@ def test_the_structure_of_tags() -> None:
 
 @pytest.mark.parametrize("known", [False, True])
 def test_gradients_are_right(known: bool) -> None:
-    """By differences, of emissions and moves; known: the sums are made without a way back, as in training."""
+    """By differences, of emissions and moves; known: the sums are made without a way back, as in
+    training.
+    """
     crf, emissions, mask = _chain(2, [3, 2])
     tags = crf.viterbi(emissions, mask)
     moves, first, last = (p.detach().requires_grad_() for p in crf.parameters())
@@ -110,7 +121,7 @@ def test_large_scores_beyond_the_mask_leave_the_gradients_numbers() -> None:
     assert bool(crf.moves.grad.isfinite().all())
 
 
-def test_a_word_more_costs_four_operations_with_the_gradient_and_all_sequences_and_groups_at_once() -> None:
+def test_a_word_more_costs_four_operations_with_the_gradient_and_all_sequences_at_once() -> None:
     counts = []
     for words in (60, 61):
         crf, emissions, mask = _chain(10, [words, 7, 30])

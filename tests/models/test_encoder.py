@@ -24,9 +24,15 @@ def _sequences(vocabulary: int, lengths: tuple[int, ...]) -> list[np.ndarray]:
     return [rng.integers(5, vocabulary, size=n) for n in lengths]
 
 
-@pytest.mark.parametrize(("name", "attention"), [("bert", "padded"), *((n, "packed") for n in sorted(FAMILIES))])
-def test_states_are_the_model_s_own_with_and_without_token_types(name: str, attention: str, tmp_path: Path) -> None:
-    """Packed or padded. Token types of a pair reach the encoders that know several; others do not see them."""
+@pytest.mark.parametrize(
+    ("name", "attention"), [("bert", "padded"), *((n, "packed") for n in sorted(FAMILIES))]
+)
+def test_states_are_the_model_s_own_with_and_without_token_types(
+    name: str, attention: str, tmp_path: Path
+) -> None:
+    """Packed or padded. Token types of a pair reach the encoders that know several; others do not
+    see them.
+    """
     checkpoint = find_checkpoint(str(make_checkpoint(name, tmp_path)))
     encoder = Encoder(load_base(checkpoint, torch.float32), pad_id=1).eval()
     assert encoder.attention == ("padded" if name == "deberta" else "packed")
@@ -34,23 +40,34 @@ def test_states_are_the_model_s_own_with_and_without_token_types(name: str, atte
     if attention == "padded":
         encoder.model.set_attn_implementation("sdpa")
         encoder.attention = "padded"
-    # Beyond the local window of 16 (ModernBERT), with single tokens and repeated lengths among them.
+    # Beyond the local window of 16 (ModernBERT), with single tokens and repeated lengths among
+    # them.
     sequences = _sequences(checkpoint.config.vocab_size, (60, 3, 17, 1, 3, 40))
     # The short ones have no types: all their tokens are of type 0.
-    types = [np.repeat([0, 1], [len(s) // 3, len(s) - len(s) // 3])[: len(s) * (len(s) > 3)] for s in sequences]
+    types = [
+        np.repeat([0, 1], [len(s) // 3, len(s) - len(s) // 3])[: len(s) * (len(s) > 3)]
+        for s in sequences
+    ]
     reference = load_base(checkpoint, torch.float32).eval()
     several = (getattr(checkpoint.config, "type_vocab_size", 0) or 0) > 1
     assert several or name not in ("bert", "electra")
     assert not (several and name in ("modernbert", "distilbert", "eurobert"))
     with torch.no_grad():
-        ours, typed = (s.split([len(s) for s in sequences]) for s in (encoder(sequences), encoder(sequences, types)))
+        ours, typed = (
+            s.split([len(s) for s in sequences])
+            for s in (encoder(sequences), encoder(sequences, types))
+        )
         for states, other, sequence, own in zip(ours, typed, sequences, types, strict=True):
             ids = torch.from_numpy(sequence)[None]
-            torch.testing.assert_close(states, reference(input_ids=ids).last_hidden_state[0], atol=2e-5, rtol=1e-4)
+            torch.testing.assert_close(
+                states, reference(input_ids=ids).last_hidden_state[0], atol=2e-5, rtol=1e-4
+            )
             if not (several and len(own)):
                 torch.testing.assert_close(other, states, atol=0, rtol=0)
                 continue
-            alone = reference(input_ids=ids, token_type_ids=torch.from_numpy(own)[None]).last_hidden_state[0]
+            alone = reference(
+                input_ids=ids, token_type_ids=torch.from_numpy(own)[None]
+            ).last_hidden_state[0]
             torch.testing.assert_close(other, alone, atol=2e-5, rtol=1e-4)
             assert (other - states).abs().max() > 1e-3
 
@@ -68,7 +85,9 @@ _OTHERS: dict[str, tuple[str, str, dict[str, object]]] = {
 def test_states_of_any_family_do_not_depend_on_company_or_history(name: str) -> None:
     kind, attention, more = _OTHERS[name]
     torch.manual_seed(0)
-    config = getattr(transformers, kind)(vocab_size=300, max_position_embeddings=80, pad_token_id=1, **_SIZES, **more)
+    config = getattr(transformers, kind)(
+        vocab_size=300, max_position_embeddings=80, pad_token_id=1, **_SIZES, **more
+    )
     encoder = Encoder(transformers.AutoModel.from_config(config), pad_id=1).eval()
     assert encoder.attention == attention
     assert encoder.runs_in_bf16
@@ -82,7 +101,9 @@ def test_states_of_any_family_do_not_depend_on_company_or_history(name: str) -> 
 
 
 def test_causal_attention_hides_the_text_from_the_first_token() -> None:
-    causal = transformers.LlamaConfig(vocab_size=300, pad_token_id=1, num_key_value_heads=4, **_SIZES)
+    causal = transformers.LlamaConfig(
+        vocab_size=300, pad_token_id=1, num_key_value_heads=4, **_SIZES
+    )
     assert not Encoder(transformers.AutoModel.from_config(causal), pad_id=1).first_token_reads
 
 
@@ -97,13 +118,30 @@ def test_window_is_the_smallest_limit(tmp_path: Path) -> None:
 
 
 def test_the_hash_is_that_of_the_named_files(tmp_path: Path) -> None:
-    """Written out: weights, config and tokenizer by name; pickled weights only where there are no others."""
-    held = ["config.json", "model.safetensors", "model.safetensors.index.json", "tokenizer.json", "vocab.txt"]
-    held += ["tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt"]
+    """Written out: weights, config and tokenizer by name; pickled weights only where there are no
+    others.
+    """
+    held = [
+        "config.json",
+        "model.safetensors",
+        "model.safetensors.index.json",
+        "tokenizer.json",
+        "vocab.txt",
+    ]
+    held += [
+        "tokenizer_config.json",
+        "special_tokens_map.json",
+        "added_tokens.json",
+        "vocab.json",
+        "merges.txt",
+    ]
     held += ["sentencepiece.bpe.model", "bpe.codes", "own.bpe"]
 
     def wanted(names: list[str]) -> str:
-        digests = [n.encode() + b"\0" + hashlib.sha256((tmp_path / n).read_bytes()).digest() for n in sorted(names)]
+        digests = [
+            n.encode() + b"\0" + hashlib.sha256((tmp_path / n).read_bytes()).digest()
+            for n in sorted(names)
+        ]
         return hashlib.sha256(b"".join(digests)).hexdigest()
 
     for name in [*held, "README.md", "training_args.bin", "pytorch_model.bin", "modeling_own.py"]:
@@ -126,7 +164,9 @@ def test_the_hash_is_that_of_the_named_files(tmp_path: Path) -> None:
         (lambda f: (f / "model.safetensors").unlink(), "no weights"),
     ],
 )
-def test_broken_checkpoints_are_named(folder: Path, spoil: Callable[[Path], object], words: str) -> None:
+def test_broken_checkpoints_are_named(
+    folder: Path, spoil: Callable[[Path], object], words: str
+) -> None:
     spoil(folder)
     with pytest.raises(ModelError, match=words) as caught:
         find_checkpoint(str(folder))

@@ -15,20 +15,35 @@ from biobench.models import attention
 from biobench.models import dropout as dropping
 from biobench.models.attention import Layout, packed
 from biobench.models.dropout import Dropout, draws, signs, threshold, use_cheap_dropout
-from biobench.models.grouped import dropped_attention, grouped_attention, in_blocks, local_attention, make_groups
+from biobench.models.grouped import (
+    dropped_attention,
+    grouped_attention,
+    in_blocks,
+    local_attention,
+    make_groups,
+)
 from tests.helpers.kernels import alone
 
 HEADS, WIDTH = 3, 8
 
 
 def _states(tokens: int, seed: int, kind: torch.dtype = torch.float64) -> list[Tensor]:
-    """Query, key, value as the families hand them over: (1, heads, tokens, width), strides of (tokens, heads)."""
+    """Query, key, value as the families hand them over: (1, heads, tokens, width), strides of
+    (tokens, heads).
+    """
     torch.manual_seed(seed)
-    return [torch.randn(1, tokens, HEADS, WIDTH, dtype=kind).transpose(1, 2).requires_grad_() for _ in range(3)]
+    return [
+        torch.randn(1, tokens, HEADS, WIDTH, dtype=kind).transpose(1, 2).requires_grad_()
+        for _ in range(3)
+    ]
 
 
 def _grouped(
-    states: list[Tensor], lengths: list[int], window: int | None, dropout: float, scaling: Any = None
+    states: list[Tensor],
+    lengths: list[int],
+    window: int | None,
+    dropout: float,
+    scaling: Any = None,
 ) -> Tensor:
     groups = make_groups(lengths, HEADS)
     masks = groups.masks(window, added=dropout > 0.0)
@@ -71,7 +86,9 @@ def test_groups_waste_little() -> None:
 
 
 def test_dropped_gradients_are_those_of_the_mask_that_was_drawn() -> None:
-    """With the same draws, the node's gradients equal finite differences of its own output (fp64 in, fp32 softmax)."""
+    """With the same draws, the node's gradients equal finite differences of its own output (fp64
+    in, fp32 softmax).
+    """
     lengths = [5, 4, 9]
     states = _states(sum(lengths), 3)
 
@@ -86,14 +103,20 @@ def test_dropped_gradients_are_those_of_the_mask_that_was_drawn() -> None:
         direction = torch.randn(states[at].shape, dtype=torch.float64, generator=generator)
         moved = []
         for sign in (1, -1):
-            moved.append(value(*(x + sign * 1e-2 * direction if i == at else x for i, x in enumerate(states))))
+            moved.append(
+                value(
+                    *(x + sign * 1e-2 * direction if i == at else x for i, x in enumerate(states))
+                )
+            )
         slope = float((moved[0] - moved[1]).detach() / 2e-2)
         assert slope == pytest.approx(float((gradients[at] * direction).sum()), rel=2e-3, abs=2e-3)
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
 def test_dropout_rate_and_scale(rate: float) -> None:
-    """400,000 draws: the share dropped within five standard errors of the rate; what is kept keeps the mean."""
+    """400,000 draws: the share dropped within five standard errors of the rate; what is kept keeps
+    the mean.
+    """
     torch.manual_seed(4)
     layer = Dropout(rate)
     ones = torch.ones(400_000, requires_grad=True)
@@ -108,7 +131,9 @@ def test_dropout_rate_and_scale(rate: float) -> None:
 
 
 @pytest.mark.parametrize("rate", [1e-6, 0.1, 0.25, 0.4999, 0.5, 0.5001, 0.9, 0.99999])
-def test_signs_are_those_of_the_comparison_for_every_draw(rate: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_signs_are_those_of_the_comparison_for_every_draw(
+    rate: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     every = torch.arange(-32768, 32768).to(torch.int16)
     monkeypatch.setattr(dropping, "draws", lambda count: every[:count].clone())
     wanted = torch.where(every >= threshold(rate)[0], 1.0, -1.0)
@@ -135,20 +160,34 @@ def test_only_plain_dropout_is_replaced() -> None:
 
     model = nn.Sequential(nn.Dropout(0.1), nn.Sequential(Other(0.2), nn.Dropout(0.3)))
     use_cheap_dropout(model)
-    assert [type(m) for m in model.modules() if isinstance(m, nn.Dropout)] == [Dropout, Other, Dropout]
+    assert [type(m) for m in model.modules() if isinstance(m, nn.Dropout)] == [
+        Dropout,
+        Other,
+        Dropout,
+    ]
     assert [m.p for m in model.modules() if isinstance(m, nn.Dropout)] == [0.1, 0.2, 0.3]
 
 
-@pytest.mark.parametrize(("length", "window"), [(1100, 65), (1030, 1), (700, 33), (1400, 300), (256, 65)])
+@pytest.mark.parametrize(
+    ("length", "window"), [(1100, 65), (1030, 1), (700, 33), (1400, 300), (256, 65)]
+)
 def test_blocks_give_the_states_and_gradients_of_the_whole_band(length: int, window: int) -> None:
     torch.manual_seed(0)
-    states = [torch.randn(2, 2, length, 4, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+    states = [
+        torch.randn(2, 2, length, 4, dtype=torch.float64, requires_grad=True) for _ in range(3)
+    ]
     ours = local_attention(*states, window, None, None)
     at = torch.arange(length)
-    plain = scaled_dot_product_attention(*states, attn_mask=(at[:, None] - at[None, :]).abs() < window)
+    plain = scaled_dot_product_attention(
+        *states, attn_mask=(at[:, None] - at[None, :]).abs() < window
+    )
     assert (ours - plain).abs().max() < 1e-12
     seen = torch.randn_like(plain)
-    for a, b in zip(torch.autograd.grad(ours, states, seen), torch.autograd.grad(plain, states, seen), strict=True):
+    for a, b in zip(
+        torch.autograd.grad(ours, states, seen),
+        torch.autograd.grad(plain, states, seen),
+        strict=True,
+    ):
         assert (a - b).abs().max() < 1e-11
 
 

@@ -1,4 +1,6 @@
-"""The span head: what it computes, cell by cell, and that sequences do not see each other; the losses of its scores."""
+"""The span head: what it computes, cell by cell, and that sequences do not see each other; the
+losses of its scores.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +19,32 @@ from biobench.encode.tokens import Encoded
 from biobench.kinds.span_ner import bioul_targets, span_answers, span_loss
 from biobench.models.crf import BEGIN, INSIDE, LAST, OUTSIDE, UNIT
 from biobench.models.heads import LinearHead, Units, pool
-from biobench.models.span_head import GatedBiLSTM, SpanHead, SpanScores, Tagged, _band, _logit, _span_chances
+from biobench.models.span_head import (
+    GatedBiLSTM,
+    SpanHead,
+    SpanScores,
+    Tagged,
+    _band,
+    _logit,
+    _span_chances,
+)
 from biobench.schema.training import SpanOptions
 
 COUNTS = [5, 0, 4]
-TARGETS = [np.array([[0, 1, 2], [0, 1, 0], [1, 1, 0], [0, 4, 1]]), np.zeros((0, 3), np.int64), np.array([[0, 3, 1]])]
+TARGETS = [
+    np.array([[0, 1, 2], [0, 1, 0], [1, 1, 0], [0, 4, 1]]),
+    np.zeros((0, 3), np.int64),
+    np.array([[0, 3, 1]]),
+]
 """The span 0-4 is longer than the band of 4."""
 
 
 def _head(variant: str) -> SpanHead:
     torch.manual_seed(1)
     small = {"layers": 1, "width": 12, "biaffine_width": 5, "max_span": 4}
-    head = SpanHead(8, 3, 0.0, "first", SpanOptions.model_validate({"variant": variant, **small})).eval()
+    head = SpanHead(
+        8, 3, 0.0, "first", SpanOptions.model_validate({"variant": variant, **small})
+    ).eval()
     for name, values in head.named_parameters():
         if name != "bias":
             torch.nn.init.normal_(values, std=0.5)
@@ -57,13 +73,20 @@ def test_pooling_takes_the_first_token_or_the_mean() -> None:
     torch.testing.assert_close(pool(hidden, units, "first"), hidden[[0, 2, 5]])
     mean = torch.stack([hidden[0:2].mean(0), hidden[2:5].mean(0), hidden[5]])
     torch.testing.assert_close(pool(hidden, units, "mean"), mean)
-    for pooling, rows in (("cls", hidden[[0, 2]]), ("mean", torch.stack([hidden[:2].mean(0), hidden[2:].mean(0)]))):
+    for pooling, rows in (
+        ("cls", hidden[[0, 2]]),
+        ("mean", torch.stack([hidden[:2].mean(0), hidden[2:].mean(0)])),
+    ):
         head, lengths = LinearHead(4, 3, 0.0, 0.5, pooling), [2, 4]
-        torch.testing.assert_close(head(hidden, Units(units.first, units.stop, (), lengths)), head.linear(rows))
+        torch.testing.assert_close(
+            head(hidden, Units(units.first, units.stop, (), lengths)), head.linear(rows)
+        )
 
 
 def test_padded_sequences_give_the_states_of_packed_ones() -> None:
-    """Dropout on, lengths with ties: states, gradients and random numbers of the library's packed layers."""
+    """Dropout on, lengths with ties: states, gradients and random numbers of the library's packed
+    layers.
+    """
     torch.manual_seed(0)
     counts = [3, 7, 1, 7, 5, 3, 2]
     layers = GatedBiLSTM(12, 2, 0.3).train()
@@ -77,7 +100,9 @@ def test_padded_sequences_give_the_states_of_packed_ones() -> None:
     torch.manual_seed(1)
     theirs = states
     for rnn, gate, norm in zip(layers.rnns, layers.gates, layers.norms, strict=True):
-        packed = pack_padded_sequence(theirs, torch.tensor(counts), batch_first=True, enforce_sorted=False)
+        packed = pack_padded_sequence(
+            theirs, torch.tensor(counts), batch_first=True, enforce_sorted=False
+        )
         context = layers.dropout(pad_packed_sequence(rnn(packed)[0], batch_first=True)[0])
         share = torch.sigmoid(gate(context))
         theirs = norm((1 - share) * theirs + share * context)
@@ -97,7 +122,9 @@ def test_a_sequence_is_scored_alike_alone_and_in_company(variant: str) -> None:
         alone = head(hidden[rows], _units(counts))
         torch.testing.assert_close(both.inside[rows], alone.inside)
         inside = alone.inside
-        torch.testing.assert_close(both.logits[rows][inside], alone.logits[inside], rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(
+            both.logits[rows][inside], alone.logits[inside], rtol=1e-4, atol=1e-5
+        )
         assert not both.inside[4, 1:].any()
 
 
@@ -105,7 +132,8 @@ def test_the_tagger_learns_the_outermost_spans_only() -> None:
     rows = np.array([[0, 3, 1], [1, 2, 1], [2, 5, 1], [1, 2, 0], [4, 4, 0], [5, 5, 1]])
     tags = bioul_targets([rows], [6], 2)[0]
     assert tags[:, 0].tolist() == [OUTSIDE, BEGIN, LAST, OUTSIDE, UNIT, OUTSIDE]
-    # Of the crossing spans 0-3 and 2-5 the first stays; the unit inside the dropped one is then outermost.
+    # Of the crossing spans 0-3 and 2-5 the first stays; the unit inside the dropped one is then
+    # outermost.
     assert tags[:, 1].tolist() == [BEGIN, INSIDE, INSIDE, LAST, OUTSIDE, UNIT]
 
 
@@ -115,7 +143,12 @@ def _scores(head: SpanHead) -> tuple[SpanScores, Tensor]:
 
 
 BEGINS = np.cumsum([0, *COUNTS[:-1]]).tolist()
-CELLS = [(s, a, b) for s, n in enumerate(COUNTS) for a, b in product(range(n), repeat=2) if a <= b < a + 4]
+CELLS = [
+    (s, a, b)
+    for s, n in enumerate(COUNTS)
+    for a, b in product(range(n), repeat=2)
+    if a <= b < a + 4
+]
 """(sequence, first, last) of every span of up to 4 units that ends in its own sequence."""
 
 
@@ -167,7 +200,9 @@ def test_the_tagger_s_term_is_a_logit_and_a_constant() -> None:
 
 def test_a_certain_tagger_is_held_to_ten() -> None:
     chances = torch.tensor([-50.0, -10.5, -2.0, math.log(0.5), 0.0])
-    assert _logit(chances).tolist() == pytest.approx([-10, -10, math.log(math.exp(-2) / (1 - math.exp(-2))), 0, 10])
+    assert _logit(chances).tolist() == pytest.approx(
+        [-10, -10, math.log(math.exp(-2) / (1 - math.exp(-2))), 0, 10]
+    )
 
 
 def _wanted_cells(scores: SpanScores) -> float:
@@ -209,7 +244,9 @@ def test_a_span_is_said_above_one_half_and_not_at_it() -> None:
     inside = torch.tensor([[True, True], [True, True], [True, False]])
     (found,) = span_answers(SpanScores(logits, inside, [3]), [_window(3)])
     assert [tuple(row[:3]) for row in found.tolist()] == [(100, 100, 1), (101, 102, 0)]
-    assert found[:, 3].tolist() == pytest.approx([1 / (1 + math.exp(-0.01)), 1 / (1 + math.exp(-0.02))])
+    assert found[:, 3].tolist() == pytest.approx(
+        [1 / (1 + math.exp(-0.01)), 1 / (1 + math.exp(-0.02))]
+    )
 
 
 @pytest.mark.parametrize("length", [4, 5])
@@ -226,12 +263,14 @@ def test_the_tagger_speaks_for_spans_one_unit_beyond_the_band_and_more(length: i
         for place, tag in enumerate(said):
             emissions[0, place, 1, OUTSIDE] = -30.0
             emissions[0, place, 1, tag] = 0.0
-        # The last word may also be inside or outside after an earlier end: its end is the less certain one.
+        # The last word may also be inside or outside after an earlier end: its end is the less
+        # certain one.
         emissions[0, length - 2, 1, LAST] = 0.0
         emissions[0, length - 1, 1, OUTSIDE] = -1.0
         scores = replace(scores, tagger=Tagged(crf, emissions, mask, crf.sums(emissions, mask)))
         scores.logits.fill_(-9.0)
         (found,) = span_answers(scores, [_window(length)])
-    # Two paths: weight 1 for the whole span, 1/e for the one that ends a word earlier. Both begin here.
+    # Two paths: weight 1 for the whole span, 1/e for the one that ends a word earlier. Both begin
+    # here.
     beyond = [(100, 99 + length, 1, pytest.approx(1 / (1 + math.exp(-1)), rel=1e-3))]
     assert [tuple(row) for row in found.tolist()] == (beyond if length > 4 else [])

@@ -1,4 +1,6 @@
-"""Freeze reports, recovery and stability from scores that are chosen, and the chart of a CKA analysis from its JSON."""
+"""Freeze reports, recovery and stability from scores that are chosen, and the chart of a CKA
+analysis from its JSON.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def scores(level: float, wobble: float = 0.002) -> dict[str, dict[int, float]]:
     """Two tasks around a level; seeds that are good for one model are good for all."""
     rng = np.random.default_rng(int(1000 * level))
     return {
-        task: {seed: level + shift + NOISE[seed] + float(rng.normal(scale=wobble)) for seed in SEEDS}
+        task: {
+            seed: level + shift + NOISE[seed] + float(rng.normal(scale=wobble)) for seed in SEEDS
+        }
         for task, shift in (("demo_ner", 0.0), ("demo_topic", 0.1))
     }
 
@@ -40,12 +44,15 @@ TABLE = {"detour": scores(0.62), "twin": scores(0.58), "low": scores(0.59), "mid
 
 
 def test_scores_are_paired_over_seeds_and_tasks() -> None:
-    report = paired_report(TABLE, reference="detour", twin="twin", frozen={"low": "layers 0-7 in detour"})
+    report = paired_report(
+        TABLE, reference="detour", twin="twin", frozen={"low": "layers 0-7 in detour"}
+    )
     assert report.seeds == tuple(SEEDS)
     rows = {row.model: row for row in report.rows}
     assert [rows[m].role for m in TABLE] == ["reference", "twin", "frozen", "frozen"]
     detour, twin, frozen = (
-        np.array([list(TABLE[m][t].values()) for t in report.tasks]) for m in ("detour", "twin", "low")
+        np.array([list(TABLE[m][t].values()) for t in report.tasks])
+        for m in ("detour", "twin", "low")
     )
     wanted = float((detour - twin).mean())
     test = rows["detour"].to_twin
@@ -61,7 +68,10 @@ def test_scores_are_paired_over_seeds_and_tasks() -> None:
 
 
 def test_only_shared_seeds_and_tasks_count() -> None:
-    fewer = {**TABLE, "low": {"demo_ner": {s: v for s, v in TABLE["low"]["demo_ner"].items() if s != 42}}}
+    fewer = {
+        **TABLE,
+        "low": {"demo_ner": {s: v for s, v in TABLE["low"]["demo_ner"].items() if s != 42}},
+    }
     report = paired_report(fewer, reference="detour", twin="twin")
     assert (report.tasks, report.seeds) == (("demo_ner",), (43, 44, 45, 46))
     with pytest.raises(UsageError, match="no task in common"):
@@ -82,7 +92,9 @@ def test_stability_measures_the_spread_within_seeds() -> None:
         return {"demo_ner": {seed: level + NOISE[seed] for seed in SEEDS}}
 
     rates = {1e-5: (0.60, 0.50), 5e-5: (0.61, 0.60), 1e-4: (0.62, 0.40)}
-    _, _, (steady, shaky) = stability({r: {"steady": at(a), "shaky": at(b)} for r, (a, b) in rates.items()})
+    _, _, (steady, shaky) = stability(
+        {r: {"steady": at(a), "shaky": at(b)} for r, (a, b) in rates.items()}
+    )
     # the seeds' own ups and downs, the same at every rate, are no spread over rates
     assert steady.test.estimate == pytest.approx(0.01)
     assert shaky.test.estimate == pytest.approx(0.1)
@@ -98,7 +110,16 @@ def test_freeze_report_reads_the_store(tmp_path: Path, capsys: pytest.CaptureFix
             save_runs(tmp_path, model, task, by_seed)
     found = stored_scores(["detour", "low"], tmp_path, ["demo_ner"])
     assert found["low"]["demo_ner"] == pytest.approx(TABLE["low"]["demo_ner"])
-    command = ["analyze", "freeze-report", "detour", "twin", "low", "mid", "--results-dir", str(tmp_path)]
+    command = [
+        "analyze",
+        "freeze-report",
+        "detour",
+        "twin",
+        "low",
+        "mid",
+        "--results-dir",
+        str(tmp_path),
+    ]
     app([*command, "--json"], standalone_mode=False)
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert [r["model"] for r in rows] == ["detour", "twin", "low", "mid"]
@@ -120,7 +141,9 @@ def test_the_frozen_layers_are_those_of_the_ledger(tmp_path: Path) -> None:
     assert frozen_layers(str(tmp_path)) == f"layers 0-7 in {first.name}"
 
 
-def test_stability_command_runs_every_rate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stability_command_runs_every_rate(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     asked: list[tuple[str, str]] = []
 
     def run(request: RunRequest, _: Any) -> list[RunResult]:
@@ -128,11 +151,25 @@ def test_stability_command_runs_every_rate(monkeypatch: pytest.MonkeyPatch, caps
         asked.append((model, setting))
         rate = float(setting.partition("=")[2])
         level = 0.6 if model == "steady" else 0.6 - 2000 * rate
-        return [RunResult(model, tasks[0], 1, seed, "done", scores={"macro_f1": level + NOISE[seed]}) for seed in SEEDS]
+        return [
+            RunResult(model, tasks[0], 1, seed, "done", scores={"macro_f1": level + NOISE[seed]})
+            for seed in SEEDS
+        ]
 
     monkeypatch.setattr("biobench.runs.api.make_runs", run)
-    monkeypatch.setattr("biobench.workflows.mechanism.check_runs", lambda *_: None)  # the models are names alone
-    command = ["analyze", "stability", "steady", "shaky", "--learning-rates", "1e-5,1e-4", "--task", "demo_ner"]
+    monkeypatch.setattr(
+        "biobench.workflows.mechanism.check_runs", lambda *_: None
+    )  # the models are names alone
+    command = [
+        "analyze",
+        "stability",
+        "steady",
+        "shaky",
+        "--learning-rates",
+        "1e-5,1e-4",
+        "--task",
+        "demo_ner",
+    ]
     app([*command, "--json"], standalone_mode=False)
     found = json.loads(capsys.readouterr().out)
     assert asked[0] == ("steady", "training.learning_rate=1e-05")
@@ -150,10 +187,24 @@ def test_stability_command_runs_every_rate(monkeypatch: pytest.MonkeyPatch, caps
         app(command, standalone_mode=False)
 
 
-def test_a_rate_that_cannot_be_trained_is_refused_before_any_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("biobench.runs.api.make_runs", Mock(side_effect=AssertionError("a run was begun")))
-    command = ["analyze", "stability", "some/model", "--task", "demo_ner", "--learning-rates", "1e-5,-1"]
-    monkeypatch.setattr("biobench.runs.plan.find_checkpoint", lambda model, **_: SimpleNamespace(id=model))
+def test_a_rate_that_cannot_be_trained_is_refused_before_any_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        "biobench.runs.api.make_runs", Mock(side_effect=AssertionError("a run was begun"))
+    )
+    command = [
+        "analyze",
+        "stability",
+        "some/model",
+        "--task",
+        "demo_ner",
+        "--learning-rates",
+        "1e-5,-1",
+    ]
+    monkeypatch.setattr(
+        "biobench.runs.plan.find_checkpoint", lambda model, **_: SimpleNamespace(id=model)
+    )
     monkeypatch.setattr("biobench.runs.plan._key", lambda *_: "key")
     with pytest.raises(SpecError, match="should be greater than 0"):
         app(command, standalone_mode=False)
@@ -165,15 +216,23 @@ def drawn(chart: Any) -> dict[str, Any]:
     return text
 
 
-def test_a_pair_alone_has_its_layers_in_percent_and_noise_a_line_and_a_ratio_without_an_end() -> None:
+def test_a_pair_alone_has_its_layers_in_percent_and_noise_a_line_and_a_ratio_without_an_end() -> (
+    None
+):
     analysis = cka(2)
-    alone = analysis | {"lines": [line | {"noise": None, "ratio": None} for line in analysis["lines"]]}
+    alone = analysis | {
+        "lines": [line | {"noise": None, "ratio": None} for line in analysis["lines"]]
+    }
     chart = drawn(cka_chart(alone))
     assert "vconcat" not in chart
     (rows,) = chart["datasets"].values()
     assert [(r["layer"], r["what"]) for r in rows] == [("0", "the pair"), ("1", "the pair")]
     assert [rows[1][name] for name in ("value", "low", "high")] == pytest.approx([14, 12, 16])
-    ratios = next(rows for rows in drawn(cka_chart(analysis))["datasets"].values() if rows[0].get("what") == "ratio")
+    ratios = next(
+        rows
+        for rows in drawn(cka_chart(analysis))["datasets"].values()
+        if rows[0].get("what") == "ratio"
+    )
     assert [(r["layer"], r["value"]) for r in ratios] == [("0", 3.0), ("1", 3.0)]
     analysis["lines"][0]["ratio"]["high"] = None
     text = json.dumps(drawn(cka_chart(analysis)))

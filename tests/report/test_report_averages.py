@@ -43,8 +43,21 @@ def line(model: str = "m", scores: dict[str, list[float]] | None = None, **field
     rng = np.random.default_rng(3)
     made = []
     for place, task in enumerate(TASKS):
-        own = (scores or {}).get(task) or rng.normal(0.5, 0.01 * (place + 1), 2 + place % 3).tolist()
-        row = Row(model, task, "macro_f1", float(np.mean(own)), None, None, None, len(own), "run", suite="fr")
+        own = (scores or {}).get(task) or rng.normal(
+            0.5, 0.01 * (place + 1), 2 + place % 3
+        ).tolist()
+        row = Row(
+            model,
+            task,
+            "macro_f1",
+            float(np.mean(own)),
+            None,
+            None,
+            None,
+            len(own),
+            "run",
+            suite="fr",
+        )
         if len(own) > 1:
             row = replace(row, sd=float(np.std(own, ddof=1)), low=0.0, high=1.0)
         made.append(replace(row, values=tuple(own), **fields))
@@ -57,8 +70,15 @@ def test_an_average_weighs_a_corpus_once_and_says_the_plain_mean_too():
     weights = shares(TASKS)
     assert found.mean == pytest.approx(sum(w * r.mean for w, r in zip(weights, rows, strict=True)))
     assert found.task_mean == pytest.approx(np.mean([np.mean(r.values) for r in rows]))
-    assert found.sd == pytest.approx(math.hypot(*(w * r.sd for w, r in zip(weights, rows, strict=True))))
-    assert (found.task, found.tasks, found.complete, found.notes) == ("avg_fr", len(TASKS), True, ())
+    assert found.sd == pytest.approx(
+        math.hypot(*(w * r.sd for w, r in zip(weights, rows, strict=True)))
+    )
+    assert (found.task, found.tasks, found.complete, found.notes) == (
+        "avg_fr",
+        len(TASKS),
+        True,
+        (),
+    )
     assert (found.n_seeds, found.metric, found.line) == (2, "macro_f1", rows[0].line)
 
 
@@ -70,7 +90,10 @@ def test_one_seed_anywhere_leaves_no_interval_and_ends_are_scores():
 
 
 def test_report_data_frame_comparison_and_board_flag_the_same_runs(tmp_path):
-    for model, scores in {"m": [0.7, 0.71, 0.69, 0.705, 0.12], "n": [0.6, 0.61, 0.59, 0.605, 0.6]}.items():
+    for model, scores in {
+        "m": [0.7, 0.71, 0.69, 0.705, 0.12],
+        "n": [0.6, 0.61, 0.59, 0.605, 0.6],
+    }.items():
         for seed, score in enumerate(scores, 42):
             save_run(tmp_path, model, "gad", seed, score)
     results = load(tmp_path)
@@ -91,14 +114,27 @@ def test_report_data_frame_comparison_and_board_flag_the_same_runs(tmp_path):
 
 
 def test_costs_are_means_and_memory_the_highest_where_all_are_known():
-    assert suite_averages([replace(line()[0], metric="micro_f1"), *line()[1:]], INFOS)[0][0].metric == "mixed"
+    assert (
+        suite_averages([replace(line()[0], metric="micro_f1"), *line()[1:]], INFOS)[0][0].metric
+        == "mixed"
+    )
     rows = [
-        replace(r, seconds=float(i), energy_kwh=2.0 * i, train_tokens_per_second=3.0 * i, peak_memory_bytes=10 + i % 3)
+        replace(
+            r,
+            seconds=float(i),
+            energy_kwh=2.0 * i,
+            train_tokens_per_second=3.0 * i,
+            peak_memory_bytes=10 + i % 3,
+        )
         for i, r in enumerate(line(parameters=7))
     ]
     (found,) = suite_averages(rows, INFOS)[0]
     middle = (len(TASKS) - 1) / 2
-    assert (found.seconds, found.energy_kwh, found.train_tokens_per_second) == (middle, 2 * middle, 3 * middle)
+    assert (found.seconds, found.energy_kwh, found.train_tokens_per_second) == (
+        middle,
+        2 * middle,
+        3 * middle,
+    )
     assert (found.peak_memory_bytes, found.parameters) == (12, 7)
     (found,) = suite_averages([replace(rows[0], energy_kwh=None), *rows[1:]], INFOS)[0]
     assert (found.seconds, found.energy_kwh) == (middle, None)
@@ -111,11 +147,15 @@ def test_what_is_averaged_and_what_is_not():
     rows = line()
     assert not suite_averages([replace(r, source="baseline") for r in rows], INFOS)[0]
     assert not suite_averages([replace(r, source="oracle") for r in rows], INFOS)[0]
-    assert not suite_averages([replace(r, variant="tuned, limit 64", partial=True) for r in rows], INFOS)[0]
+    assert not suite_averages(
+        [replace(r, variant="tuned, limit 64", partial=True) for r in rows], INFOS
+    )[0]
     assert suite_averages([replace(r, variant="tuned") for r in rows], INFOS)[0]
     assert not suite_averages(rows[:1], {TASKS[0]: INFOS[TASKS[0]]})[0]
     two = dict(list(INFOS.items())[:2])
-    assert suite_averages(rows[:2], two)[0][0].mean == pytest.approx((rows[0].mean + rows[1].mean) / 2)
+    assert suite_averages(rows[:2], two)[0][0].mean == pytest.approx(
+        (rows[0].mean + rows[1].mean) / 2
+    )
     apart = {TASKS[0]: replace(INFOS[TASKS[0]], in_suite=False)}
     assert suite_averages(rows, INFOS | apart)[0][0].tasks == len(TASKS) - 1
 
@@ -140,13 +180,18 @@ def test_parts_of_a_suite_are_averaged_where_asked_and_counted_where_not():
 
 
 def awkward_scores() -> dict[str, dict[str, dict[int, float]]]:
-    """Model -> task -> seed -> score: few seeds, many, equal ones, gaps, a failed run, one task of several splits."""
+    """Model -> task -> seed -> score: few seeds, many, equal ones, gaps, a failed run, one task of
+    several splits.
+    """
     chance = random.Random(1)
     level = {task: chance.uniform(0.3, 0.7) for task in TASKS}
 
     def drawn(seeds: int) -> dict[str, dict[int, float]]:
         return {
-            task: {seed: chance.gauss(level[task], 0.01) for seed in range(5 if task == SPLITS else seeds)}
+            task: {
+                seed: chance.gauss(level[task], 0.01)
+                for seed in range(5 if task == SPLITS else seeds)
+            }
             for task in TASKS
         }
 
@@ -175,8 +220,14 @@ def test_each_mean_and_its_interval(tmp_path):
     runs = [run_of("limited", task, 0, 0.9, limit=16) for task in TASKS[:3]]
     for model, tasks in scores.items():
         for task, seeds in tasks.items():
-            split = [Resampling(fold=i, folds=10, train_documents=TRAIN) if task == SPLITS else None for i in seeds]
-            runs += [run_of(model, task, i, seeds[i], resampling=fold) for i, fold in zip(seeds, split, strict=True)]
+            split = [
+                Resampling(fold=i, folds=10, train_documents=TRAIN) if task == SPLITS else None
+                for i in seeds
+            ]
+            runs += [
+                run_of(model, task, i, seeds[i], resampling=fold)
+                for i, fold in zip(seeds, split, strict=True)
+            ]
     write_runs(tmp_path, runs)
     report = build(tmp_path, "macro", suites=["fr"], sources=["run"])
     rows = {(row.model, row.task): row for row in report.rows if not row.partial}
@@ -199,13 +250,23 @@ def test_each_mean_and_its_interval(tmp_path):
         each = [list(scores[model][task].values()) for task in TASKS]
         rest = [[value for value in values if value > 0.1] for values in each]
         weights = shares(TASKS)
-        assert row.mean == pytest.approx(sum(w * fmean(v) for w, v in zip(weights, each, strict=True)), abs=CLOSE)
+        assert row.mean == pytest.approx(
+            sum(w * fmean(v) for w, v in zip(weights, each, strict=True)), abs=CLOSE
+        )
         if model in ("single", "equal"):
             assert (row.low, row.high) == (None, None)
             continue
         parts = [
-            (w**2 * variance(v) * (1 / len(v) + (TEST / TRAIN if task == SPLITS else 0.0)), len(v) - 1)
+            (
+                w**2 * variance(v) * (1 / len(v) + (TEST / TRAIN if task == SPLITS else 0.0)),
+                len(v) - 1,
+            )
             for w, v, task in zip(weights, rest, TASKS, strict=True)
         ]
-        middle, half = sum(w * fmean(v) for w, v in zip(weights, rest, strict=True)), half_width(parts)
-        assert (row.low, row.high) == pytest.approx((max(middle - half, 0), min(middle + half, 1)), abs=CLOSE), model
+        middle, half = (
+            sum(w * fmean(v) for w, v in zip(weights, rest, strict=True)),
+            half_width(parts),
+        )
+        assert (row.low, row.high) == pytest.approx(
+            (max(middle - half, 0), min(middle + half, 1)), abs=CLOSE
+        ), model

@@ -26,23 +26,36 @@ def test_every_policy_of_every_task_is_a_row(tmp_path):
         ("diamed", "oracle", "oracle", 1.0, "micro_f1", "fr"),
         ("diamed", "majority", "baseline", 0.1, "micro_f1", "fr"),
     }
-    assert not baseline_rows(scan_baselines(tmp_path)[0], (), shipped(), dict.fromkeys(METRICS, "accuracy"))
-    found = {(r.task, r.model): r.mean for r in build(tmp_path, "micro", sources=["baseline", "oracle"]).rows}
+    assert not baseline_rows(
+        scan_baselines(tmp_path)[0], (), shipped(), dict.fromkeys(METRICS, "accuracy")
+    )
+    found = {
+        (r.task, r.model): r.mean
+        for r in build(tmp_path, "micro", sources=["baseline", "oracle"]).rows
+    }
     assert (found["gad", "majority"], found["diamed", "majority"]) == (0.3, 0.1)
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_the_record_on_the_data_of_the_runs_is_shown_then_of_the_shipped_spec_then_the_newest(tmp_path, reverse):
+def test_the_record_on_the_data_of_the_runs_is_shown_then_of_the_shipped_spec_then_the_newest(
+    tmp_path, reverse
+):
     save_run(tmp_path, "m", "gad", 42, 0.5, data="of the runs")
     groups = load(tmp_path).groups
     play(tmp_path, "gad", 0.3)
     (made,) = scan_baselines(tmp_path)[0]
 
     def one(data: str, spec: str, day: int):
-        return made.model_copy(update={"data_hash": data, "task_hash": spec, "made": f"2026-01-0{day}T00:00:00+00:00"})
+        return made.model_copy(
+            update={"data_hash": data, "task_hash": spec, "made": f"2026-01-0{day}T00:00:00+00:00"}
+        )
 
     shipped_spec, ours = made.task_hash, one("of the runs", "another spec", 1)
-    newest, newer, new = one("d", "another spec", 4), one("d2", shipped_spec, 3), one("d3", shipped_spec, 2)
+    newest, newer, new = (
+        one("d", "another spec", 4),
+        one("d2", shipped_spec, 3),
+        one("d3", shipped_spec, 2),
+    )
     order = [newest, ours, newer, new][:: -1 if reverse else 1]
     assert shown(order, groups, shipped()) == [ours]
     assert shown(order, (), shipped()) == [newer]
@@ -58,20 +71,31 @@ def test_a_task_that_only_the_gate_knows_is_its_own_corpus_unless_it_names_one(t
     found = task_infos([], [], [made, mine, named, needle])
     rows = [(i.id, i.suite, i.corpus, i.in_suite) for i in found.values() if i.id not in shipped()]
     assert sorted(rows) == [
-        ("hay", "needle", "hay", False), ("mine", "fr", "mine", False), ("named", "fr", "shared", False),
-    ]  # fmt: skip
+        ("hay", "needle", "hay", False),
+        ("mine", "fr", "mine", False),
+        ("named", "fr", "shared", False),
+    ]
 
 
 def test_policies_with_skill_or_with_order_and_length_are_no_bar_for_failed_runs(tmp_path):
-    """A run no better than the training dictionary has learnt something; one no better than a constant has not."""
+    """A run no better than the training dictionary has learnt something; one no better than a
+    constant has not.
+    """
     play(tmp_path, "gad", 0.3)
     (record,) = scan_baselines(tmp_path)[0]
     bar = no_skill([record])["gad", "macro_f1"]
     blind = next(p for p in record.policies if p.kind == "floor")
     for name in ("training dictionary", "bag of words", "length only", "id order"):
         other = blind.model_copy(update={"name": name, "scores": {"macro_f1": 0.9}})
-        assert no_skill([record.model_copy(update={"policies": (*record.policies, other)})])["gad", "macro_f1"] == bar
-    ordered = record.model_copy(update={"policies": (*record.policies, blind.model_copy(update={"name": "id order"}))})
+        assert (
+            no_skill([record.model_copy(update={"policies": (*record.policies, other)})])[
+                "gad", "macro_f1"
+            ]
+            == bar
+        )
+    ordered = record.model_copy(
+        update={"policies": (*record.policies, blind.model_copy(update={"name": "id order"}))}
+    )
     assert "id order" not in {r.model for r in baseline_rows([ordered], (), shipped(), METRICS)}
 
 
@@ -79,7 +103,9 @@ def test_what_the_gate_flags_is_a_note_of_the_report(tmp_path):
     save_run(tmp_path, "m", "gad", 42, 0.5)
     play(tmp_path, "gad", 0.3)
     (record,) = scan_baselines(tmp_path)[0]
-    flag = GateCheck(name="overlap", passed=True, words="of 60 test documents 9 are of groups", flagged=True)
+    flag = GateCheck(
+        name="overlap", passed=True, words="of 60 test documents 9 are of groups", flagged=True
+    )
     save_baseline(tmp_path, record.model_copy(update={"checks": (flag,)}))
     notes = [n for n in build(tmp_path, "macro", tasks=["gad"]).notes if "the gate flags gad" in n]
     assert notes == ["the gate flags gad: of 60 test documents 9 are of groups"]

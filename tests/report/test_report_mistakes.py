@@ -34,7 +34,10 @@ def test_a_prediction_explains_one_gold_mention():
 
 
 def test_classification():
-    gold = [Document("a", "g", "", "test", labels=("P", "Q")), Document("b", "g", "", "test", labels=("P",))]
+    gold = [
+        Document("a", "g", "", "test", labels=("P", "Q")),
+        Document("b", "g", "", "test", labels=("P",)),
+    ]
     judged = judge(gold, [Prediction("a", labels=("P", "R")), Prediction("b", labels=("P",))])
     assert [j.document.id for j in judged] == ["a", "b"]
     assert judged[0].wrong == 2
@@ -43,10 +46,14 @@ def test_classification():
 
 def test_documents_in_which_two_runs_differ_most_come_first():
     names = {"a": "PQ", "b": "PQ", "c": "PQ", "d": "P"}
-    gold = [Document(name, name, "", "test", labels=tuple(labels)) for name, labels in names.items()]
+    gold = [
+        Document(name, name, "", "test", labels=tuple(labels)) for name, labels in names.items()
+    ]
 
     def said(*labels):
-        return judge(gold, [Prediction(d.id, labels=tuple(one)) for d, one in zip(gold, labels, strict=True)])
+        return judge(
+            gold, [Prediction(d.id, labels=tuple(one)) for d, one in zip(gold, labels, strict=True)]
+        )
 
     shared = side_by_side(said("PQ", "PQ", "", "P"), said("PQ", "", "P", "P"))
     assert [one.first.document.id for one in shared] == ["b", "c", "a", "d"]

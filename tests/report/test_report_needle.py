@@ -20,7 +20,16 @@ from biobench.schema.needle import PRESENT, NeedlePlan
 from biobench.score.needle import wilson
 from biobench.submission.pack import submit
 from biobench.submission.verify import examine as verify
-from tests.helpers.needle_make import LENGTHS, PAIRS, POSITIONS, TEMPLATES, always, cell, needle_documents, save_needle
+from tests.helpers.needle_make import (
+    LENGTHS,
+    PAIRS,
+    POSITIONS,
+    TEMPLATES,
+    always,
+    cell,
+    needle_documents,
+    save_needle,
+)
 from tests.helpers.store_make import record, save_scored, shipped_identity
 
 EVERY_CELL = 2 * PAIRS * len(TEMPLATES)
@@ -29,10 +38,14 @@ EVERY_CELL = 2 * PAIRS * len(TEMPLATES)
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model that reads 1,024 tokens and finds what stands at the start; one that reads all and guesses."""
+    """A model that reads 1,024 tokens and finds what stands at the start; one that reads all and
+    guesses.
+    """
     folder = tmp_path_factory.mktemp("needle")
     for seed in (42, 43):
-        save_needle(folder, "short", seed, lambda d: cell(d).position == "start" or d.labels == (PRESENT,))
+        save_needle(
+            folder, "short", seed, lambda d: cell(d).position == "start" or d.labels == (PRESENT,)
+        )
         save_needle(folder, "long", seed, always(PRESENT), window=8192)
     return folder
 
@@ -48,14 +61,18 @@ def test_the_grid_has_every_cell_and_margin_of_every_model(results: Path) -> Non
     assert short.share(512, "start").groups == EVERY_CELL // 2
     assert short.share().documents == 2 * 3 * EVERY_CELL
     ends = (short.share(512, "start").low, short.share(512, "start").high)
-    assert ends == pytest.approx(wilson(1.0, EVERY_CELL, 1 - 0.05 / 6)), "six cells have 95% together"
+    assert ends == pytest.approx(wilson(1.0, EVERY_CELL, 1 - 0.05 / 6)), (
+        "six cells have 95% together"
+    )
     assert {(g.seeds, g.majority) for g in grids.values()} == {((42, 43), 0.5)}
 
 
 def test_lengths_beyond_the_window_have_no_number_anywhere(results: Path) -> None:
     grids = {g.model: g for g in needle_grids(results)}
     assert {grids["short"].share(2048, position) for position in (*POSITIONS, None)} == {None}
-    assert all(grids["long"].share(n, p) is not None for n in (*LENGTHS, None) for p in (*POSITIONS, None))
+    assert all(
+        grids["long"].share(n, p) is not None for n in (*LENGTHS, None) for p in (*POSITIONS, None)
+    )
     (held,) = needle_grids(results, models=["short"])
     line = next(x for x in render_grid(held).splitlines() if x.startswith("2048"))
     assert line.split() == ["2048", "n/a", "n/a", "n/a", "n/a", "0"]
@@ -84,8 +101,15 @@ def test_the_text_has_heat_margins_intervals_and_the_majority(results: Path) -> 
 def test_limited_runs_are_grids_of_their_own(tmp_path: Path) -> None:
     for limit in (None, 8):
         save_needle(tmp_path, "long", 42, always(PRESENT), window=8192, limit=limit)
-    assert [(g.model, g.variant) for g in needle_grids(load(tmp_path))] == [("long", ""), ("long", "limit 8")]
-    assert needle_grids(tmp_path, models=["nobody"]) == needle_grids(tmp_path, tasks=["other_needle"]) == []
+    assert [(g.model, g.variant) for g in needle_grids(load(tmp_path))] == [
+        ("long", ""),
+        ("long", "limit 8"),
+    ]
+    assert (
+        needle_grids(tmp_path, models=["nobody"])
+        == needle_grids(tmp_path, tasks=["other_needle"])
+        == []
+    )
 
 
 def test_needle_runs_hold_the_lengths_of_their_window(tmp_path, monkeypatch):
@@ -93,15 +117,29 @@ def test_needle_runs_hold_the_lengths_of_their_window(tmp_path, monkeypatch):
     task = load_task("needle_en")
     source, labels = task.spec.all_sources[0].id, tuple(task.spec.labels)
     plan = NeedlePlan(0, 0.5, "n", (), (), (), (), "g", "tokens")
-    test = [replace(d, plan=plan._replace(length=cell(d).length), text="") for d in needle_documents((512, 1024))]
+    test = [
+        replace(d, plan=plan._replace(length=cell(d).length), text="")
+        for d in needle_documents((512, 1024))
+    ]
     data = TaskData({"test": test}, labels, labels, source, "e" * 64)
     monkeypatch.setattr("biobench.submission.verify.load_folds", lambda *_, **__: [data])
-    right = [Prediction(d.id, labels=d.labels, label_scores=tuple(float(n in d.labels) for n in labels)) for d in test]
+    right = [
+        Prediction(d.id, labels=d.labels, label_scores=tuple(float(n in d.labels) for n in labels))
+        for d in test
+    ]
 
     def packed(window, documents, name):
         base = record(model="org/tiny", task="needle_en", score=False)
-        about = shipped_identity("needle_en") | {"hash": task_hash(task, source), "data_hash": "e" * 64}
-        about |= {"type": "needle", "primary": task.spec.metric.primary, "test_documents": len(test), "source": source}
+        about = shipped_identity("needle_en") | {
+            "hash": task_hash(task, source),
+            "data_hash": "e" * 64,
+        }
+        about |= {
+            "type": "needle",
+            "primary": task.spec.metric.primary,
+            "test_documents": len(test),
+            "source": source,
+        }
         fields = {
             "protocol": task_identity(task, source),
             "windows": base.windows.model_copy(update={"max_length": window}),
@@ -109,7 +147,9 @@ def test_needle_runs_hold_the_lengths_of_their_window(tmp_path, monkeypatch):
         }
         said = [p for p in right if p.document in {d.id for d in documents}]
         run = base.model_copy(update=fields)
-        save_scored(tmp_path / name, run, documents, said, labels=labels, gold_labels=labels, **about)
+        save_scored(
+            tmp_path / name, run, documents, said, labels=labels, gold_labels=labels, **about
+        )
         return submit("org/tiny", tmp_path / name, tmp_path / f"{name} pack")
 
     def refused(folder):

@@ -1,4 +1,6 @@
-"""Published scores and experiments are whole and consistent; a damaged file is refused with its line."""
+"""Published scores and experiments are whole and consistent; a damaged file is refused with its
+line.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,17 @@ from biobench.report.tasks import shipped
 
 @pytest.mark.parametrize("average", ["macro", "micro", "weighted", "paper"])
 def test_published_rows_alone_show_each_task_or_a_reason(tmp_path, average):
-    """Of the nineteen tasks: a marked value, or one note that names the task and says why there is none."""
+    """Of the nineteen tasks: a marked value, or one note that names the task and says why there is
+    none.
+    """
     report = build(tmp_path, average, sources=["published"])
     shown = {row.task for row in report.rows}
     nineteen = {i.id for i in shipped().values() if i.in_suite and i.suite in ("fr", "en")}
     assert len(nineteen) == 19
     for task in nineteen - shown:
-        reasons = [n for n in report.notes if n.endswith("not shown under another average.") and task in n]
+        reasons = [
+            n for n in report.notes if n.endswith("not shown under another average.") and task in n
+        ]
         assert len(reasons) == 1, task
     assert shown == nineteen if average == "paper" else shown < nineteen
     assert ("hoc" in shown) == (average in ("macro", "paper"))
@@ -41,9 +47,17 @@ def test_published_rows_alone_show_each_task_or_a_reason(tmp_path, average):
 def test_tasks_without_f1_are_named_with_the_score_of_own_rows():
     types = {"gad": "single_label", "biosses": "regression", "pubmedqa": "text_pair"}
     infos = {task: SimpleNamespace(type=type) for task, type in types.items()}
-    cells = [("gad", "macro_f1", "own"), ("biosses", "pearson", "own"), ("biosses", "spearman", "published")]
-    rows = [SimpleNamespace(task=task, metric=metric, source=source) for task, metric, source in cells]
-    assert other_scores(rows, infos) == ["tasks without F1 have another score: biosses Pearson correlation"]
+    cells = [
+        ("gad", "macro_f1", "own"),
+        ("biosses", "pearson", "own"),
+        ("biosses", "spearman", "published"),
+    ]
+    rows = [
+        SimpleNamespace(task=task, metric=metric, source=source) for task, metric, source in cells
+    ]
+    assert other_scores(rows, infos) == [
+        "tasks without F1 have another score: biosses Pearson correlation"
+    ]
     assert other_scores(rows[:1], infos) == []
 
 
@@ -60,9 +74,15 @@ def test_deviations_from_the_compared_protocol_are_noted_below_published_rows(tm
     notes = build(tmp_path, "paper").notes
     for task in ("anatem", "jnlpba", "diamed", "quaero_emea"):
         for deviation in load_task(task).spec.deviations:
-            (said,) = [n for n in notes if f"({deviation.aspect};" in n and deviation.here in n and task in n]
+            (said,) = [
+                n
+                for n in notes
+                if f"({deviation.aspect};" in n and deviation.here in n and task in n
+            ]
             assert deviation.compared in said
-    assert not any("protocol of the published" in n for n in build(tmp_path, "paper", sources=["run"]).notes)
+    assert not any(
+        "protocol of the published" in n for n in build(tmp_path, "paper", sources=["run"]).notes
+    )
 
 
 HEADER = "model,size,objective,language,task,value_percent,average_claimed,average_likely,seeds\n"
@@ -71,7 +91,10 @@ HEADER = "model,size,objective,language,task,value_percent,average_claimed,avera
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ("m,base,mlm,fr,fracco_30,101,macro_f1,micro_f1,9", "paper.csv:2: '101' is not a percentage"),
+        (
+            "m,base,mlm,fr,fracco_30,101,macro_f1,micro_f1,9",
+            "paper.csv:2: '101' is not a percentage",
+        ),
         ("m,base,mlm,fr,fracco_30,x,macro_f1,micro_f1,9", "'x' is not a percentage"),
         ("m,base,mlm,fr,fracco_30,nan,macro_f1,micro_f1,9", "'nan' is not a percentage"),
         ("m,base,mlm,fr,fracco_30,50,macro,micro_f1,9", "average_claimed 'macro'"),
@@ -82,7 +105,9 @@ HEADER = "model,size,objective,language,task,value_percent,average_claimed,avera
     ],
 )
 def test_damage_is_refused_with_its_line(tmp_path, rows, said):
-    header = (published_folder() / "clm_detour.yaml").read_text().replace("clm_detour.csv", "paper.csv")
+    header = (
+        (published_folder() / "clm_detour.yaml").read_text().replace("clm_detour.csv", "paper.csv")
+    )
     (tmp_path / "paper.yaml").write_text(header)
     (tmp_path / "paper.csv").write_text(HEADER + rows)
     with pytest.raises(SpecError) as caught:
@@ -96,14 +121,19 @@ def add_paper(results, name, rows, *, id=None, language="fr"):
     tasks = {row.split(",")[4] for row in rows}
     readings = "".join(f"  {task}: Micro F1, the paper says so.\n" for task in sorted(tasks))
     (folder / f"{name}.yaml").write_text(
-        f"id: {id or name}\nsource: Someone 2027\nurl: https://example.org\ncitation: Someone, 2027.\n"
+        f"id: {id or name}\nsource: Someone 2027\nurl: https://example.org\ncitation: Someone, "
+        f"2027.\n"
         f"values: {name}.csv\ndecimals: 1\ncaption:\n  {language}: Micro F1.\nreadings:\n{readings}"
     )
     (folder / f"{name}.csv").write_text(HEADER + "\n".join(rows) + "\n")
 
 
 def lines(report, task):
-    return {(r.model, r.variant): r.mean for r in report.rows if r.source == "published" and r.task == task}
+    return {
+        (r.model, r.variant): r.mean
+        for r in report.rows
+        if r.source == "published" and r.task == task
+    }
 
 
 def test_a_results_folder_brings_papers_of_its_own(tmp_path):
@@ -113,7 +143,9 @@ def test_a_results_folder_brings_papers_of_its_own(tmp_path):
     assert fingerprint(tmp_path) != state
     assert lines(build(tmp_path, "micro"), "quaero_emea") == before | {("NewBERT", ""): 0.713}
     add_paper(tmp_path, "someone", ["NewBERT,base,mlm,fr,quaero_emea,71.35,micro_f1,micro_f1,5"])
-    assert lines(build(tmp_path, "micro"), "quaero_emea")[("NewBERT", "")] == 0.7135, "an edited file is read anew"
+    assert lines(build(tmp_path, "micro"), "quaero_emea")[("NewBERT", "")] == 0.7135, (
+        "an edited file is read anew"
+    )
 
 
 def test_one_model_in_two_papers_is_two_lines(tmp_path):
@@ -123,7 +155,9 @@ def test_one_model_in_two_papers_is_two_lines(tmp_path):
     report = build(tmp_path, "micro")
     found = {k: v for k, v in lines(report, "quaero_emea").items() if k[0] == "DrBERT"}
     assert found == {("DrBERT", "clm_detour"): shipped, ("DrBERT", "someone"): 0.713}
-    assert sorted(r.mean for r in build(tmp_path, "paper").averages) == means, "two papers make no average"
+    assert sorted(r.mean for r in build(tmp_path, "paper").averages) == means, (
+        "two papers make no average"
+    )
     with pytest.raises(UsageError) as caught:
         compare(["DrBERT", "CamemBERT-bio"], results_dir=tmp_path)
     assert "2 papers print values of 'DrBERT'" in str(caught.value)
@@ -133,20 +167,29 @@ def test_one_model_in_two_papers_is_two_lines(tmp_path):
 
 
 def test_values_of_tasks_that_no_suite_holds(tmp_path):
-    """A task outside the project, and a shipped variant, have a column; no suite average asks for them."""
+    """A task outside the project, and a shipped variant, have a column; no suite average asks for
+    them.
+    """
     averages = {(r.model, r.task): r.mean for r in build(tmp_path, "paper").averages}
     assert averages
-    rows = [f"NewBERT,base,mlm,fr,{task},71.3,micro_f1,micro_f1,5" for task in ("my_task", "ncbi_disease_single")]
+    rows = [
+        f"NewBERT,base,mlm,fr,{task},71.3,micro_f1,micro_f1,5"
+        for task in ("my_task", "ncbi_disease_single")
+    ]
     add_paper(tmp_path, "someone", rows)
     report = build(tmp_path, "micro")
-    assert lines(report, "my_task") == lines(report, "ncbi_disease_single") == {("NewBERT", ""): 0.713}
+    assert (
+        lines(report, "my_task") == lines(report, "ncbi_disease_single") == {("NewBERT", ""): 0.713}
+    )
     assert {(r.model, r.task): r.mean for r in build(tmp_path, "paper").averages} == averages
 
 
 def test_an_id_twice_is_refused(tmp_path):
     row = ["NewBERT,base,mlm,fr,quaero_emea,71.3,micro_f1,micro_f1,5"]
     add_paper(tmp_path, "someone", row, id="clm_detour")
-    with pytest.raises(SpecError, match=r"someone\.yaml: the id 'clm_detour' is that of .*clm_detour\.yaml"):
+    with pytest.raises(
+        SpecError, match=r"someone\.yaml: the id 'clm_detour' is that of .*clm_detour\.yaml"
+    ):
         load(tmp_path)
     add_paper(tmp_path, "someone", row)
     add_paper(tmp_path, "twice", row, id="someone")
@@ -193,7 +236,9 @@ def test_a_results_folder_brings_experiments_with_their_cells_as_printed(tmp_pat
     assert [one.cells(line) for line in one.lines] == [["71.2", "0.50"], ["60.0", "–"]]
     assert one.headings == ["score, %", "p, probability"]
     assert experiments_for(tmp_path)[-1].below(one) == ["Two models, one seed.", "Here: a run."]
-    add_experiment(tmp_path, EXPERIMENT.replace("counterpart", "beside"))  # its name in earlier versions
+    add_experiment(
+        tmp_path, EXPERIMENT.replace("counterpart", "beside")
+    )  # its name in earlier versions
     assert experiments_for(tmp_path)[-1].experiments == [one]
 
 
@@ -217,10 +262,15 @@ def test_a_damaged_experiment_is_refused_with_its_file(tmp_path, old, new, said)
 def test_studies_are_read_and_a_damaged_one_is_a_finding(tmp_path):
     longer = (Path(__file__).parents[2] / "results/study/longer.json").read_text(encoding="utf-8")
     (tmp_path / "a.json").write_text(longer, encoding="utf-8")
-    (tmp_path / "b.json").write_text(longer.replace('"budget": 2400000', '"budget": "much"'), encoding="utf-8")
+    (tmp_path / "b.json").write_text(
+        longer.replace('"budget": 2400000', '"budget": "much"'), encoding="utf-8"
+    )
     read = read_pretraining(tmp_path / "none", tmp_path)
     (study,) = read.studies
-    assert [(row.arm, row.spread) for row in study.rows[:2]] == [("twin", "–"), ("detour", "+1.1 to +3.8")]
+    assert [(row.arm, row.spread) for row in study.rows[:2]] == [
+        ("twin", "–"),
+        ("detour", "+1.1 to +3.8"),
+    ]
     assert [(finding.file, finding.hint) for finding in read.findings] == [
         ("b.json", "write it again with `biobench study --table --json`")
     ]

@@ -60,7 +60,9 @@ def test_tables_are_in_percent_with_half_intervals(tmp_path, format):
 
 def test_json_is_the_contract(report):
     rows = json.loads(render(report, "json"))
-    assert {"model", "task", "metric", "mean", "sd", "low", "high", "n_seeds", "source"} <= rows[0].keys()
+    assert {"model", "task", "metric", "mean", "sd", "low", "high", "n_seeds", "source"} <= rows[
+        0
+    ].keys()
     assert {r["model"] for r in rows if r["source"] == "run"} == {*HOSTILE, "plain"}
     assert all(0 <= r["mean"] <= 1 for r in rows)
 
@@ -80,7 +82,9 @@ def test_csv_round_trips_and_no_cell_is_a_formula(report):
 
 def test_html_is_self_contained_and_inert(report):
     text = render(report, "html")
-    assert not re.search(r"(?i)<(script|img|iframe|link|a|object)\b|<[^>]*[\s\"'](on\w+|src|href)\s*=", text)
+    assert not re.search(
+        r"(?i)<(script|img|iframe|link|a|object)\b|<[^>]*[\s\"'](on\w+|src|href)\s*=", text
+    )
     assert "&lt;script&gt;" in text
     assert "\x1b" not in text
     terminal = render(report, "table")
@@ -98,19 +102,25 @@ def test_markdown_cells_hold_no_markup(report):
 
 
 def test_latex_parses(report):
-    """Strictly: every brace and environment closes, every row has the columns that the table declares."""
+    """Strictly: every brace and environment closes, every row has the columns that the table
+    declares.
+    """
     text = render(report, "latex")
     assert not any(re.search(r"(?<!\\)[%#_]", line) for line in text.splitlines() if " & " in line)
     _, _, length = LatexWalker(text, tolerant_parsing=False).get_latex_nodes()
     assert length == len(text)
     for table in text.split(r"\begin{tabular}{")[1:]:
         rows = [row for row in table.partition(r"\end{tabular}")[0].splitlines() if " & " in row]
-        assert {len(re.findall(r"(?<!\\)&", row)) + 1 for row in rows} == {len(table.partition("}")[0])}
+        assert {len(re.findall(r"(?<!\\)&", row)) + 1 for row in rows} == {
+            len(table.partition("}")[0])
+        }
 
 
 def test_a_narrow_terminal_loses_no_number(tmp_path):
     stream = io.StringIO()
-    print_table(build(tmp_path, "paper", suites=["fr"]), Console(file=stream, width=80, color_system=None))
+    print_table(
+        build(tmp_path, "paper", suites=["fr"]), Console(file=stream, width=80, color_system=None)
+    )
     shown = stream.getvalue()
     assert max(map(len, shown.splitlines())) <= 80
     for number in ("74.4", "64.8", "30.4", "65.4", "80.7", "64.5", "70.3", "63.1", "64.2"):

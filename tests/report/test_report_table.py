@@ -52,8 +52,12 @@ def test_the_margin_is_not_cut_where_the_interval_is(tmp_path):
 
 def test_published_averages_come_out_as_printed(tmp_path):
     report = build(tmp_path, "paper", suites=["fr"])
-    rows = csv.DictReader((published_folder() / "clm_detour.csv").read_text(encoding="utf-8").splitlines())
-    printed = {row["model"]: float(row["value_percent"]) / 100 for row in rows if row["task"] == "avg_fr"}
+    rows = csv.DictReader(
+        (published_folder() / "clm_detour.csv").read_text(encoding="utf-8").splitlines()
+    )
+    printed = {
+        row["model"]: float(row["value_percent"]) / 100 for row in rows if row["task"] == "avg_fr"
+    }
     assert len(report.averages) == 8
     for row in report.averages:
         assert row.task == "avg_fr"
@@ -68,16 +72,27 @@ def test_limited_overridden_and_tuned_runs_are_rows_of_their_own(tmp_path):
     save_runs(tmp_path, "tiny", "bc5cdr", {42: 0.1}, limit=64)
     save_runs(tmp_path, "tiny", "bc5cdr", {42: 0.2}, overrides=("training.epochs=1",), spec="other")
     save_runs(tmp_path, "tiny", "bc5cdr", {42: 0.3}, track="tuned")
-    save_run(tmp_path, "tiny", "bc5cdr", 42, 0.4, overrides=("labels=[Disease, limit of normal]",), spec="another")
+    save_run(
+        tmp_path,
+        "tiny",
+        "bc5cdr",
+        42,
+        0.4,
+        overrides=("labels=[Disease, limit of normal]",),
+        spec="another",
+    )
     for score, spec in ((0.5, "a" * 64), (0.6, "b" * 64)):
         save_run(tmp_path, "tiny", "anatem", 42, score, overrides=("training.epochs=1",), spec=spec)
     found = {r.variant: (r.mean, r.n_seeds, r.partial) for r in own(build(tmp_path, "micro"))}
     assert found.pop("") == pytest.approx((0.62, 3, False))
     assert found == {
-        "limit 64": (0.1, 1, True), "training.epochs=1": (0.2, 1, False), "tuned": (0.3, 1, False),
+        "limit 64": (0.1, 1, True),
+        "training.epochs=1": (0.2, 1, False),
+        "tuned": (0.3, 1, False),
         "labels=[Disease, limit of normal]": (0.4, 1, False),
-        "training.epochs=1, spec aaaaaaaa": (0.5, 1, False), "training.epochs=1, spec bbbbbbbb": (0.6, 1, False),
-    }  # fmt: skip
+        "training.epochs=1, spec aaaaaaaa": (0.5, 1, False),
+        "training.epochs=1, spec bbbbbbbb": (0.6, 1, False),
+    }
 
 
 def test_other_specs_data_and_weights_are_not_averaged_together(tmp_path):
@@ -89,9 +104,13 @@ def test_other_specs_data_and_weights_are_not_averaged_together(tmp_path):
     save_run(tmp_path, "same", "gad", 43, 0.2, weights="2" * 64)
     source = next(iter(shipped()["anatem"].hashes))
     assert sorted((r.variant, r.n_seeds) for r in own(build(tmp_path, "micro"))) == [
-        ("", 1), (f"data {source} aaaaaaaa", 1), (f"data {source} bbbbbbbb", 1), ("version 1, spec ffffffff", 1),
-        ("weights 11111111", 1), ("weights 22222222", 1),
-    ]  # fmt: skip
+        ("", 1),
+        (f"data {source} aaaaaaaa", 1),
+        (f"data {source} bbbbbbbb", 1),
+        ("version 1, spec ffffffff", 1),
+        ("weights 11111111", 1),
+        ("weights 22222222", 1),
+    ]
 
 
 def test_a_seed_run_in_two_precisions_counts_once(tmp_path):
@@ -100,7 +119,10 @@ def test_a_seed_run_in_two_precisions_counts_once(tmp_path):
     save_run(tmp_path, "tiny", "gad", 42, 0.5, precision="bf16")
     save_run(tmp_path, "tiny", "gad", 43, 0.6, precision="fp32")
     report = build(tmp_path, "micro")
-    assert {r.task: r.values for r in own(report)} == {"bc5cdr": (0.60, 0.64, 0.62), "gad": (0.5, 0.6)}
+    assert {r.task: r.values for r in own(report)} == {
+        "bc5cdr": (0.60, 0.64, 0.62),
+        "gad": (0.5, 0.6),
+    }
     assert any("more than once; the 3 in bf16 are shown" in note for note in report.notes)
     notes = [n for n in report.notes if "precisions" in n]
     assert notes == ["tiny on gad: seeds were run in different precisions (bf16, fp32)"]
@@ -126,7 +148,11 @@ def test_rows_are_by_task_then_source_then_name_and_suites_in_their_order(tmp_pa
     keys = [(place[r.task], r.source, r.model, r.variant) for r in report.rows if r.task in place]
     assert keys == sorted(keys)
     assert len({key[1] for key in keys}) == 3
-    assert [sheet.title for sheet in sheets(report)] == ["French", "English", "Needle in a haystack"]
+    assert [sheet.title for sheet in sheets(report)] == [
+        "French",
+        "English",
+        "Needle in a haystack",
+    ]
 
 
 def test_footnotes_tell_of_the_window(tmp_path):
@@ -134,7 +160,8 @@ def test_footnotes_tell_of_the_window(tmp_path):
     save_run(tmp_path, "tiny", "bc5cdr", 42, 0.5, windows=cut)
     report = build(tmp_path, "macro")
     assert any(
-        "2 of 3 test documents are longer than its window of 128 tokens; 5 gold mentions" in n for n in report.notes
+        "2 of 3 test documents are longer than its window of 128 tokens; 5 gold mentions" in n
+        for n in report.notes
     )
     oracle = next(r for r in report.rows if r.source == "oracle")
     assert (oracle.model, oracle.mean, oracle.task) == ("oracle through 128 tokens", 0.9, "bc5cdr")
@@ -142,16 +169,29 @@ def test_footnotes_tell_of_the_window(tmp_path):
 
 
 def test_mentions_in_no_score_and_counts_that_contradict_are_noted_once_a_task(tmp_path):
-    lost = {"train": {"Chemical": 8}, "validation": {"Disease": 1, "Chemical": 1}, "test": {"Disease": 1}}
-    wrong = ("counts.test.documents: the spec says 4, source 'mtl' has 3", "counts.train.mentions: ...")
+    lost = {
+        "train": {"Chemical": 8},
+        "validation": {"Disease": 1, "Chemical": 1},
+        "test": {"Disease": 1},
+    }
+    wrong = (
+        "counts.test.documents: the spec says 4, source 'mtl' has 3",
+        "counts.train.mentions: ...",
+    )
     for model in ("one", "two"):
         save_runs(tmp_path, model, "bc5cdr", SEEDS, unexpressed_gold=lost, count_problems=wrong)
     save_runs(tmp_path, "one", "ncbi_disease", SEEDS)
-    notes = [n for n in build(tmp_path, "macro").notes if "mentions of the corpus" in n or n.startswith("warning")]
+    notes = [
+        n
+        for n in build(tmp_path, "macro").notes
+        if "mentions of the corpus" in n or n.startswith("warning")
+    ]
     assert notes == [
-        "warning: bc5cdr, source mtl_pubtator: 2 counts of the data contradict its spec (counts.test.documents: the "
+        "warning: bc5cdr, source mtl_pubtator: 2 counts of the data contradict its spec "
+        "(counts.test.documents: the "
         "spec says 4, source 'mtl' has 3)",
-        "bc5cdr, source mtl_pubtator: 11 gold mentions of the corpus, 1 of them in test, cannot be expressed in its "
+        "bc5cdr, source mtl_pubtator: 11 gold mentions of the corpus, 1 of them in test, cannot "
+        "be expressed in its "
         "units and tokens and are in no score",
     ]
 
@@ -166,7 +206,9 @@ def test_submissions_of_one_name_never_share_a_line(tmp_path):
     report = build(tmp_path, "macro", sources=["run", "submitted"])
     found = {(r.variant, r.task): r.mean for r in report.rows}
     both = {
-        (f"submission {name}", task): pytest.approx(level) for name, (tasks, level) in parts.items() for task in tasks
+        (f"submission {name}", task): pytest.approx(level)
+        for name, (tasks, level) in parts.items()
+        for task in tasks
     }
     assert found == both | {("", members[0]): pytest.approx(0.62)}
     assert not report.averages, "as many scores as the suite has tasks, but of neither submission"
@@ -209,11 +251,16 @@ def test_seeds_of_equal_scores_are_not_shown_as_certainty(tmp_path):
     (row,) = own(report)
     assert (row.sd, row.low, row.high, row.margin) == (0.0, None, None, None)
     text = render(report, "md")
-    assert "same on gad: 2 seeds gave exactly the same score, which tells nothing of the spread over others" in text
+    assert (
+        "same on gad: 2 seeds gave exactly the same score, which tells nothing of the spread over "
+        "others" in text
+    )
     assert "±0.0" not in text + export("same", "model-card", tmp_path)
 
 
-@pytest.mark.parametrize(("kind", "step"), [("single_label", 1), ("relation", 1), ("needle", 1), ("multi_label", 0)])
+@pytest.mark.parametrize(
+    ("kind", "step"), [("single_label", 1), ("relation", 1), ("needle", 1), ("multi_label", 0)]
+)
 def test_nearly_equal_seeds_are_no_surer_than_one_answer(tmp_path, kind, step):
     for seed, score in ((42, 0.62), (43, 0.62 + 1e-6)):
         made = save_run(tmp_path, "m", "chemprot", seed, score)
@@ -224,4 +271,6 @@ def test_nearly_equal_seeds_are_no_surer_than_one_answer(tmp_path, kind, step):
     # rounding to one of 3,000 answers has the sd of a uniform of that width
     sd = max(row.sd, step / 3000 / 12**0.5)
     ends = stats.t.interval(0.95, 1, loc=row.mean, scale=sd / 2**0.5)
-    assert (row.low - row.mean, row.high - row.mean) == pytest.approx((ends[0] - row.mean, ends[1] - row.mean))
+    assert (row.low - row.mean, row.high - row.mean) == pytest.approx(
+        (ends[0] - row.mean, ends[1] - row.mean)
+    )

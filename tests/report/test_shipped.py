@@ -1,4 +1,6 @@
-"""The runs and studies under results/: sound, scored as their predictions say, free of text, and as the pages show."""
+"""The runs and studies under results/: sound, scored as their predictions say, free of text, and as
+the pages show.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from biobench.store import Store
 from biobench.workflows.study import load_study, planned_runs, table
 from tests.benchmarks import demonstration, shipped
 
-pytestmark = pytest.mark.skipif(not (shipped.RESULTS / "runs").is_dir(), reason="an installed copy has no runs")
+pytestmark = pytest.mark.skipif(
+    not (shipped.RESULTS / "runs").is_dir(), reason="an installed copy has no runs"
+)
 
 
 def records():
@@ -38,13 +42,21 @@ def test_every_stored_score_comes_out_of_the_predictions(tmp_path: Path) -> None
 
 
 def test_the_files_hold_no_text_and_are_small() -> None:
-    files = [p for folder in ("runs", "floors") for p in (shipped.RESULTS / folder).rglob("*") if p.is_file()]
+    files = [
+        p
+        for folder in ("runs", "floors")
+        for p in (shipped.RESULTS / folder).rglob("*")
+        if p.is_file()
+    ]
     assert sum(p.stat().st_size for p in files) < 30e6
     for record in records():
         table = pq.read_table(Store(shipped.RESULTS).path_of(record))
         assert "text" not in table.column_names
         labels = {
-            label for name in ("gold_labels", "labels") for row in table.column(name).to_pylist() for label in row
+            label
+            for name in ("gold_labels", "labels")
+            for row in table.column(name).to_pylist()
+            for label in row
         }
         assert labels <= set(record.task.labels)
         assert record.limit is None
@@ -53,8 +65,12 @@ def test_the_files_hold_no_text_and_are_small() -> None:
 
 def test_the_readme_is_what_the_runs_give() -> None:
     text = shipped.README.read_text(encoding="utf-8")
-    assert shipped.readme(text, shipped.reported()) == text, "python -m tests.benchmarks.shipped readme"
-    rows = [line for line in shipped.block(shipped.reported()).splitlines() if line.startswith("| ")][1:]
+    assert shipped.readme(text, shipped.reported()) == text, (
+        "python -m tests.benchmarks.shipped readme"
+    )
+    rows = [
+        line for line in shipped.block(shipped.reported()).splitlines() if line.startswith("| ")
+    ][1:]
     assert len(rows) <= shipped.MOST_ROWS
     assert "| all-MiniLM-L6-v2, this code | 73.8 ±3.6 |" in "\n".join(rows)
     assert "small" not in "".join(rows)
@@ -62,7 +78,9 @@ def test_the_readme_is_what_the_runs_give() -> None:
 
 def test_the_page_is_what_the_studies_gave() -> None:
     text = demonstration.PAGE.read_text(encoding="utf-8")
-    assert demonstration.page(text, demonstration.study_scores()) == text, "python -m tests.benchmarks.demonstration"
+    assert demonstration.page(text, demonstration.study_scores()) == text, (
+        "python -m tests.benchmarks.demonstration"
+    )
 
 
 def test_the_text_next_to_the_table_states_what_was_computed() -> None:
@@ -71,10 +89,15 @@ def test_the_text_next_to_the_table_states_what_was_computed() -> None:
     (detour,) = [d for d in looked_at if (d[0], d[1].arm, d[1].budget) == ("", "detour", 2_400_000)]
     _, row, _, corrected = detour
     assert len(looked_at) == 9
-    assert f"scores {100 * row.difference:.1f} points above its twin. This is one of nine differences" in text
+    assert (
+        f"scores {100 * row.difference:.1f} points above its twin. This is one of nine differences"
+        in text
+    )
     assert f"(p = {corrected:.2f})" in text
     assert f"{100 * row.difference:+.1f} ({100 * row.low:+.1f} to {100 * row.high:+.1f})" in text
-    ((_, again, _, _),) = demonstration.differences(demonstration.study_scores([demonstration.REPLICATION]))
+    ((_, again, _, _),) = demonstration.differences(
+        demonstration.study_scores([demonstration.REPLICATION])
+    )
     shown = f"{100 * again.difference:+.1f} ({100 * again.low:+.1f} to {100 * again.high:+.1f})"
     assert f"`results/study/replication.yaml`): {shown}. **The finding did not repeat.**" in text
     assert again.low < 0 < again.high < row.difference
@@ -86,6 +109,8 @@ def test_the_stored_rows_follow_from_the_scores_of_their_runs() -> None:
         stored = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
         runs = planned_runs(study, None)
         assert set(stored["runs"]) == {run.name for run in runs}
-        assert all(set(scores) == set(study.benchmark.all_ids) for scores in stored["runs"].values())
+        assert all(
+            set(scores) == set(study.benchmark.all_ids) for scores in stored["runs"].values()
+        )
         rows = [asdict(row) | {"mean": row.mean} for row in table(study, runs, stored["runs"])]
         assert json.loads(json.dumps(rows)) == stored["rows"]

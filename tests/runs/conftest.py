@@ -1,4 +1,5 @@
-"""One tiny encoder for all tests of this folder, and requests of runs that take tenths of a second."""
+"""One tiny encoder for all tests of this folder, and requests of runs that take tenths of a
+second."""
 
 from __future__ import annotations
 

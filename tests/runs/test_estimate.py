@@ -24,12 +24,16 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> RunPlan:
     folder = tmp_path_factory.mktemp("families")
     models = [str(make_checkpoint(name, folder / name)) for name in ("bert", "modernbert")]
     tasks = ("demo_ner", "demo_topic")
-    return make_plan(RunRequest(models, tasks=tasks, seeds="1", results_dir=folder / "r", device="cpu"))
+    return make_plan(
+        RunRequest(models, tasks=tasks, seeds="1", results_dir=folder / "r", device="cpu")
+    )
 
 
 def item(plan: RunPlan, model: int, task: str) -> Item:
     """The item of that model and task."""
-    return next(i for i in plan.items if i.task.id == task and i.checkpoint is plan.checkpoints[model])
+    return next(
+        i for i in plan.items if i.task.id == task and i.checkpoint is plan.checkpoints[model]
+    )
 
 
 def test_characters_and_tokens_are_those_of_all_texts_that_a_run_reads(plan: RunPlan) -> None:
@@ -40,10 +44,17 @@ def test_characters_and_tokens_are_those_of_all_texts_that_a_run_reads(plan: Run
     def tokens(text: str) -> int:
         return len(tokenizer(text, add_special_tokens=False)["input_ids"])
 
-    for counted, size, near in ((characters, len, 0.02), (lambda i: tokens_read([i])[i.key], tokens, 0.1)):
-        train, validation, test = (sum(size(d.text) for d in documents) for documents in data.documents.values())
+    for counted, size, near in (
+        (characters, len, 0.02),
+        (lambda i: tokens_read([i])[i.key], tokens, 0.1),
+    ):
+        train, validation, test = (
+            sum(size(d.text) for d in documents) for documents in data.documents.values()
+        )
         assert counted(one) == pytest.approx(recipe.epochs * (train + validation) + test, rel=near)
-        assert counted(replace(one, track="frozen")) == pytest.approx(train + validation + test, rel=near)
+        assert counted(replace(one, track="frozen")) == pytest.approx(
+            train + validation + test, rel=near
+        )
 
 
 def test_steps_are_those_of_epochs_trials_and_probes(plan: RunPlan) -> None:
@@ -52,22 +63,38 @@ def test_steps_are_those_of_epochs_trials_and_probes(plan: RunPlan) -> None:
     batches = -(-len(data.train) // spec.training.batch_size)
     assert steps_of(one) == (spec.training.epochs or 0) * batches
     assert steps_of(replace(one, track="tuned")) == len(spec.training.grid) * steps_of(one)
-    capped = spec.model_copy(update={"training": spec.training.model_copy(update={"train_documents": 17})})
+    capped = spec.model_copy(
+        update={"training": spec.training.model_copy(update={"train_documents": 17})}
+    )
     small = replace(one, task=replace(one.task, loaded=replace(one.task.loaded, spec=capped)))
     assert steps_of(small) == (spec.training.epochs or 0) * 2, "17 documents in batches of 16"
     assert characters(small) < characters(one)
 
 
-def test_the_nearest_kind_of_run_tells_the_time(plan: RunPlan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_nearest_kind_of_run_tells_the_time(
+    plan: RunPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pace = Pace(plan)
-    ner, topic, other = item(plan, 0, "demo_ner"), item(plan, 0, "demo_topic"), item(plan, 1, "demo_ner")
+    ner, topic, other = (
+        item(plan, 0, "demo_ner"),
+        item(plan, 0, "demo_topic"),
+        item(plan, 1, "demo_ner"),
+    )
     assert pace.seconds(ner) is None
     size, other_size = ner.checkpoint.parameters or 0, other.checkpoint.parameters or 0
     rate = 10.0 / characters(ner)
-    pace.rates.update({(ner.checkpoint.hash, "demo_ner"): [rate], (ner.checkpoint.hash,): [rate], (): [rate / size]})
+    pace.rates.update(
+        {
+            (ner.checkpoint.hash, "demo_ner"): [rate],
+            (ner.checkpoint.hash,): [rate],
+            (): [rate / size],
+        }
+    )
     assert pace.seconds(ner) == pytest.approx(10.0)
     assert pace.seconds(topic) == pytest.approx(10.0 * characters(topic) / characters(ner))
-    assert pace.seconds(other) == pytest.approx(10.0 * other_size / size), "in proportion to weights"
+    assert pace.seconds(other) == pytest.approx(10.0 * other_size / size), (
+        "in proportion to weights"
+    )
     monkeypatch.setattr("biobench.models.loading.Checkpoint.parameters", None)
     assert pace.seconds(other) is None, "a file of weights that cannot be counted"
 
@@ -130,15 +157,30 @@ class Known(Pace):
     [
         ([Run("a", "small", 1), Run("b", "small", 1), Run("c", "large", 9)], {}, [], "cab"),
         # the unknown one is taken at the median rate of 0.01 and 0.5: 25.5
-        ([Run("s", "a", 1000), Run("l", "b", 100), Run("u", "c", 100)], {"a": 10.0, "b": 50.0}, [0.01, 0.5], "lus"),
+        (
+            [Run("s", "a", 1000), Run("l", "b", 100), Run("u", "c", 100)],
+            {"a": 10.0, "b": 50.0},
+            [0.01, 0.5],
+            "lus",
+        ),
         ([Run("b", "a", 10, 100), Run("l", "b", 9, 300)], {}, [], "lb"),
         ([Run("u", "a", 10, None), Run("b", "b", 9, 100)], {}, [], "bu"),
         ([Run("1", "a", 2), Run("2", "b", 2), Run("3", "a", 2), Run("4", "b", 2)], {}, [], "1324"),
     ],
-    ids=["longest first", "measured seconds before sizes", "larger model", "unknown size", "groups together"],
+    ids=[
+        "longest first",
+        "measured seconds before sizes",
+        "larger model",
+        "unknown size",
+        "groups together",
+    ],
 )
 def test_the_order_of_claims(
-    runs: list[Run], known: dict[str, float], rates: list[float], expected: str, monkeypatch: pytest.MonkeyPatch
+    runs: list[Run],
+    known: dict[str, float],
+    rates: list[float],
+    expected: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(estimate, "characters", lambda run: run.size)
     assert "".join(run.key for run in longest_first(runs, Known(known, rates))) == expected  # type: ignore[arg-type]

@@ -1,4 +1,5 @@
-"""When the state of a run on disk is kept, taken up and forgotten, and what `--force` makes again."""
+"""When the state of a run on disk is kept, taken up and forgotten, and what `--force` makes
+again."""
 
 from __future__ import annotations
 
@@ -60,7 +61,9 @@ def test_a_result_that_finds_no_room_costs_no_training(
     assert record.training.steps > 0
 
 
-@pytest.mark.parametrize("error", [TrainingError("it did not work", hint="do otherwise"), ValueError("broken")])
+@pytest.mark.parametrize(
+    "error", [TrainingError("it did not work", hint="do otherwise"), ValueError("broken")]
+)
 def test_a_failed_run_begins_anew(
     tmp_path: Path, plan: Plan, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
@@ -91,14 +94,18 @@ def test_weights_learnt_from_agreement_bound_text_are_not_written(
     entry.loaded = bound
     seen: list[bool] = []
     once = Run._validate
-    monkeypatch.setattr(Run, "_validate", lambda self, *rest: (seen.append(self.keep is None), once(self, *rest))[1])
+    monkeypatch.setattr(
+        Run, "_validate", lambda self, *rest: (seen.append(self.keep is None), once(self, *rest))[1]
+    )
     (result,) = run_plan(command, Reporter())
     assert result.status == "done"
     assert seen == [True, True]
     assert _states(tmp_path) == []
 
 
-def test_a_checkpoint_that_does_not_load_costs_only_its_own_runs(tmp_path: Path, tiny: Path, plan: Plan) -> None:
+def test_a_checkpoint_that_does_not_load_costs_only_its_own_runs(
+    tmp_path: Path, tiny: Path, plan: Plan
+) -> None:
     broken = shutil.copytree(tiny, tmp_path / "broken")
     (broken / "model.safetensors").write_bytes((broken / "model.safetensors").read_bytes()[:1000])
     request = replace(plan().request, model=(str(broken), str(tiny)))

@@ -1,4 +1,6 @@
-"""What stays in memory does not grow with seeds in sequence, with tasks, or with runs that are restarted."""
+"""What stays in memory does not grow with seeds in sequence, with tasks, or with runs that are
+restarted.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,10 @@ def tensor_bytes() -> int:
             try:
                 storage = thing.untyped_storage()
                 storages[storage.data_ptr()] = storage.nbytes()
-            except (RuntimeError, NotImplementedError):  # traces that a compiled test left in this process
+            except (
+                RuntimeError,
+                NotImplementedError,
+            ):  # traces that a compiled test left in this process
                 continue
     return sum(storages.values())
 
@@ -66,5 +71,7 @@ def test_seeds_tasks_and_restarts_leave_nothing_behind(
     for task in ("demo_topic", "demo_ner"):
         sizes = [reporter.sizes[task, seed] - others for seed in range(1, 4)]
         assert max(sizes[1:]) - sizes[1] <= 0.01 * sizes[1], sizes
-        assert sizes[-1] < 6 * weights + (1 << 20), "one copy, its first weights, gradients: nothing of three seeds"
+        assert sizes[-1] < 6 * weights + (1 << 20), (
+            "one copy, its first weights, gradients: nothing of three seeds"
+        )
     assert abs(reporter.sizes["demo_ner", 3] - reporter.sizes["demo_topic", 3]) < 2 * weights

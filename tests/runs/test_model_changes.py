@@ -1,4 +1,6 @@
-"""A model whose files change while a command runs: its later runs are refused, its earlier ones stay."""
+"""A model whose files change while a command runs: its later runs are refused, its earlier ones
+stay.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ class Meddler(Reporter):
 
 
 @pytest.fixture
-def planned(tiny: Path, tmp_path: Path, request_of: Callable[..., RunRequest]) -> tuple[Path, RunPlan]:
+def planned(
+    tiny: Path, tmp_path: Path, request_of: Callable[..., RunRequest]
+) -> tuple[Path, RunPlan]:
     """A model's folder, and a plan of two seeds."""
     folder = Path(shutil.copytree(tiny, tmp_path / "tiny"))
     return folder, make_plan(request_of(model=str(folder)))
@@ -61,7 +65,9 @@ def test_a_model_that_changes_between_two_seeds_is_noticed(
     assert [r.seed for r in Store(tmp_path / "results").records()] == [1]
 
 
-def test_a_model_that_changes_before_it_is_loaded_is_noticed(planned: tuple[Path, RunPlan], tmp_path: Path) -> None:
+def test_a_model_that_changes_before_it_is_loaded_is_noticed(
+    planned: tuple[Path, RunPlan], tmp_path: Path
+) -> None:
     folder, plan = planned
     Meddler(folder, "weights").finish(RunResult.__new__(RunResult))
     assert {r.status for r in run_plan(plan, Reporter())} == {"failed"}

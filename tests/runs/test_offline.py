@@ -1,4 +1,6 @@
-"""--offline opens no connection: neither for a local model nor in looking for one that is not there."""
+"""--offline opens no connection: neither for a local model nor in looking for one that is not
+there.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,22 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_a_local_run_opens_nothing(tiny: Path, tmp_path: Path, tried: list[Any]) -> None:
-    fast: dict[str, Any] = {"seeds": 1, "device": "cpu", "limit": 16, "overrides": ["training.epochs=1"]}
+    fast: dict[str, Any] = {
+        "seeds": 1,
+        "device": "cpu",
+        "limit": 16,
+        "overrides": ["training.epochs=1"],
+    }
     folders = {"results_dir": tmp_path / "r", "data_dir": tmp_path / "empty"}
-    assert [r.status for r in run(str(tiny), "demo_topic", offline=True, **fast, **folders)] == ["done"]
+    assert [r.status for r in run(str(tiny), "demo_topic", offline=True, **fast, **folders)] == [
+        "done"
+    ]
     assert tried == []
 
 
-def test_a_hub_model_that_is_not_at_hand(tmp_path: Path, tried: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hub_model_that_is_not_at_hand(
+    tmp_path: Path, tried: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     with pytest.raises(ModelError, match="neither a local folder nor in the cache"):
         run("nobody/nothing", "demo_topic", results_dir=tmp_path / "r", offline=True)

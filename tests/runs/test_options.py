@@ -1,4 +1,6 @@
-"""The options of a run are declared once: command line, Python keywords and request come from one declaration."""
+"""The options of a run are declared once: command line, Python keywords and request come from one
+declaration.
+"""
 
 from __future__ import annotations
 
@@ -40,19 +42,40 @@ def test_every_option_of_the_command_is_a_keyword_and_a_field() -> None:
 
 def test_the_keywords_of_the_python_interface_are_these() -> None:
     """A public contract: what callers write stays, in kind and default."""
-    found = {n: (p.kind.name, p.default) for n, p in inspect.signature(biobench.run).parameters.items()}
+    found = {
+        n: (p.kind.name, p.default) for n, p in inspect.signature(biobench.run).parameters.items()
+    }
     defaults: dict[str, Any] = dict.fromkeys(("suite", "seeds", "data_dir", "limit", "reporter"))
     defaults |= dict.fromkeys(("force", "offline", "strict", "trust_remote_code"), False)
-    defaults |= {"device": "auto", "parallel": "auto", "executor": "local", "track": "fixed", "gate": True}
+    defaults |= {
+        "device": "auto",
+        "parallel": "auto",
+        "executor": "local",
+        "track": "fixed",
+        "gate": True,
+    }
     for name, default in {**defaults, "overrides": (), "results_dir": "results"}.items():
         assert found[name] == ("KEYWORD_ONLY", default), name
-    assert [n for n, (kind, _) in found.items() if kind == "POSITIONAL_OR_KEYWORD"] == ["model", "tasks"]
+    assert [n for n, (kind, _) in found.items() if kind == "POSITIONAL_OR_KEYWORD"] == [
+        "model",
+        "tasks",
+    ]
 
 
 def test_what_is_given_becomes_what_is_planned() -> None:
-    more: dict[str, Any] = {"seeds": range(42, 44), "data_dir": Path("d"), "parallel": 2, "overrides": "x=1"}
+    more: dict[str, Any] = {
+        "seeds": range(42, 44),
+        "data_dir": Path("d"),
+        "parallel": 2,
+        "overrides": "x=1",
+    }
     given = RunRequest(Path("m"), ["a", Path("b.yaml")], **more)
-    assert (given.model, given.tasks, given.seeds, given.data_dir) == (("m",), ("a", "b.yaml"), "42,43", "d")
+    assert (given.model, given.tasks, given.seeds, given.data_dir) == (
+        ("m",),
+        ("a", "b.yaml"),
+        "42,43",
+        "d",
+    )
     assert (given.parallel, given.overrides) == ("2", ("x=1",))
     assert RunRequest("m", seeds=7).seeds == "7"
     again = dataclasses.replace(pickle.loads(pickle.dumps(given)), limit=3)
@@ -63,14 +86,22 @@ def test_what_is_given_becomes_what_is_planned() -> None:
 
 @pytest.fixture
 def commanded(monkeypatch: pytest.MonkeyPatch) -> Iterable[Any]:
-    """Runs a command of one option more than are declared today; gives the requests that reached it."""
+    """Runs a command of one option more than are declared today; gives the requests that reached
+    it.
+    """
     option = Option[int, int](3, "--folds", help="Folds of the test.", min=1)
     kind = dataclasses.make_dataclass(
-        "More", [("folds", Option[int, int], option)], bases=(RunRequest,), frozen=True, kw_only=True
+        "More",
+        [("folds", Option[int, int], option)],
+        bases=(RunRequest,),
+        frozen=True,
+        kw_only=True,
     )
     option.__set_name__(kind, "folds")
     monkeypatch.setattr("biobench.cli.console.options.RunRequest", kind)
-    monkeypatch.setattr("biobench.cli.console.options.options", lambda: {**options(), "folds": option})
+    monkeypatch.setattr(
+        "biobench.cli.console.options.options", lambda: {**options(), "folds": option}
+    )
     reached: list[Any] = []
     one = typer.Typer()
 
@@ -80,19 +111,33 @@ def commanded(monkeypatch: pytest.MonkeyPatch) -> Iterable[Any]:
         """One command."""
         reached.append((request, loud))
 
-    return lambda *words: (get_command(one).main(list(words), standalone_mode=False), reached[-1])[1]
+    return lambda *words: (get_command(one).main(list(words), standalone_mode=False), reached[-1])[
+        1
+    ]
 
 
 def test_one_declaration_is_enough_for_a_new_option(commanded: Any) -> None:
     request, loud = commanded("m", "--folds", "5", "--task", "a", "--task", "b", "--loud")
     assert (request.folds, request.tasks, loud) == (5, ("a", "b"), True)
     request, loud = commanded("m", "n")
-    assert (request.folds, request.model, request.suite, request.tasks, loud) == (3, ("m", "n"), None, (), False)
+    assert (request.folds, request.model, request.suite, request.tasks, loud) == (
+        3,
+        ("m", "n"),
+        None,
+        (),
+        False,
+    )
     with pytest.raises(Exception, match="greater than or equal to 1"):
         commanded("m", "--folds", "0")
 
 
-FAST: dict[str, Any] = {"limit": 24, "overrides": "training.epochs=1", "parallel": 1, "gate": False, "device": "cpu"}
+FAST: dict[str, Any] = {
+    "limit": 24,
+    "overrides": "training.epochs=1",
+    "parallel": 1,
+    "gate": False,
+    "device": "cpu",
+}
 
 
 def test_paths_single_values_and_lists_are_alike(encoder: Path) -> None:
@@ -111,14 +156,20 @@ def test_paths_single_values_and_lists_are_alike(encoder: Path) -> None:
         ({"seeds": []}, "--seeds"),
     ],
 )
-def test_what_is_wrong_is_refused_before_training(encoder: Path, wrong: dict[str, Any], words: str) -> None:
+def test_what_is_wrong_is_refused_before_training(
+    encoder: Path, wrong: dict[str, Any], words: str
+) -> None:
     with pytest.raises(UsageError, match=words):
         biobench.run(encoder, tasks="demo_ner", **{**FAST, **wrong})
     assert not Path("results").exists()
 
 
-def test_a_device_that_is_not_there_is_refused_before_the_data_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_that_is_not_there_is_refused_before_the_data_are_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    monkeypatch.setattr("biobench.runs.plan.load_folds", lambda *_, **__: pytest.fail("the data are read"))
+    monkeypatch.setattr(
+        "biobench.runs.plan.load_folds", lambda *_, **__: pytest.fail("the data are read")
+    )
     with pytest.raises(UsageError, match="sees no CUDA device"):
         make_plan(RunRequest("dummy", ["demo_ner"], device="cuda"))

@@ -1,4 +1,6 @@
-"""`--protocol small`: caps that hold, keys of its own, and nothing beside it that would change the recipe."""
+"""`--protocol small`: caps that hold, keys of its own, and nothing beside it that would change the
+recipe.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,13 @@ from biobench.errors import UsageError
 from biobench.report.results import load
 from biobench.schema.protocols import PROTOCOLS, protocol_named_by, protocol_overrides
 
-QUICK: dict[str, Any] = {"seeds": 1, "device": "cpu", "parallel": 1, "gate": False, "results_dir": "results"}
+QUICK: dict[str, Any] = {
+    "seeds": 1,
+    "device": "cpu",
+    "parallel": 1,
+    "gate": False,
+    "results_dir": "results",
+}
 
 
 @pytest.mark.parametrize("task", sorted(spec_paths()))
@@ -27,7 +35,9 @@ def test_every_shipped_spec_takes_the_protocol_and_keeps_the_rest_of_its_recipe(
     changed = {name for name in before if before[name] != after[name]}
     assert changed <= {o.partition("=")[0].removeprefix("training.") for o in overrides}
     assert small.spec.training.train_documents
-    assert full.spec.model_copy(update={"training": None}) == small.spec.model_copy(update={"training": None})
+    assert full.spec.model_copy(update={"training": None}) == small.spec.model_copy(
+        update={"training": None}
+    )
     assert protocol_named_by(overrides) == "small"
     assert protocol_named_by([*overrides, "training.weight_decay=0.1"]) is None
     assert protocol_named_by(overrides[:1]) is None
@@ -52,7 +62,9 @@ def test_the_caps_hold_for_training_and_validation_and_never_for_the_test(
     assert set(groups) == {"small protocol", "training.epochs=1, training.train_documents=16"}
     assert not any(g.is_full for g in groups.values())
     chosen = {d.id for d in subset(whole.train, most=17)}
-    assert [d.id for d in subset(whole.train, most=17)] == [d.id for d in whole.train if d.id in chosen]
+    assert [d.id for d in subset(whole.train, most=17)] == [
+        d.id for d in whole.train if d.id in chosen
+    ]
     assert chosen < {d.id for d in subset(whole.train, most=40)}
     assert len(subset(whole.train, 0.5, most=10**6)) == round(0.5 * len(whole.train))
 
@@ -66,7 +78,9 @@ def test_the_caps_hold_for_training_and_validation_and_never_for_the_test(
         ({"protocol": "smal"}, "unknown --protocol 'smal'"),
     ],
 )
-def test_what_would_change_the_protocol_is_refused(encoder: Path, beside: dict[str, Any], words: str) -> None:
+def test_what_would_change_the_protocol_is_refused(
+    encoder: Path, beside: dict[str, Any], words: str
+) -> None:
     with pytest.raises(UsageError, match=words):
         biobench.run(encoder, tasks="demo_topic", **{**QUICK, "protocol": "small", **beside})
     assert not Path("results").exists()

@@ -33,7 +33,9 @@ def ray(monkeypatch: pytest.MonkeyPatch) -> RayStandIn:
     execute = on_ray.execute
 
     def one_by_one(*arguments: Any, **more: Any) -> Iterator[RunResult]:
-        """Two runs of one process would share what a network's forward pass keeps; real tasks have processes."""
+        """Two runs of one process would share what a network's forward pass keeps; real tasks have
+        processes.
+        """
         with turn:
             results = list(execute(*arguments, **more))
         yield from results
@@ -74,9 +76,13 @@ def test_each_run_once_and_as_on_one_machine(
     results = made(request_, heard)
     assert {(r.status, r.reason) for r in results.values()} == {("done", None)}
     assert sorted(ends) == [1, 2, 3]
-    assert [(r["num_cpus"], r["num_gpus"], r["max_retries"]) for r in ray.reserved] == [(1, 0.0, 2)] * 3
+    assert [(r["num_cpus"], r["num_gpus"], r["max_retries"]) for r in ray.reserved] == [
+        (1, 0.0, 2)
+    ] * 3
     assert not list((tmp_path / "results" / "locks").glob(".seen*"))
-    alone = made(replace(request_, executor="local", parallel=1, results_dir=tmp_path / "alone"), Reporter())
+    alone = made(
+        replace(request_, executor="local", parallel=1, results_dir=tmp_path / "alone"), Reporter()
+    )
     assert {s: r.scores for s, r in results.items()} == {s: r.scores for s, r in alone.items()}
     assert {r.status for r in made(request_, Reporter()).values()} == {"skipped"}
     assert len(ray.reserved) == 3, "nothing was left to hand out"
@@ -94,15 +100,24 @@ def test_a_run_that_kills_every_process_has_failed(
     assert results[1].status == "failed"
     assert results[1].reason == "3 processes died of it; the last: The node is gone."
     assert [results[2].status, results[3].status] == ["done", "done"]
-    assert folder_state(request_.results_dir).counts() == {"done": 2, "running": 0, "failed": 1, "stopped": 0}
+    assert folder_state(request_.results_dir).counts() == {
+        "done": 2,
+        "running": 0,
+        "failed": 1,
+        "stopped": 0,
+    }
 
 
-def test_nodes_without_the_program(ray: RayStandIn, request_: RunRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nodes_without_the_program(
+    ray: RayStandIn, request_: RunRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def missing(*_: Any) -> None:
         raise ModuleNotFoundError("No module named 'biobench'")
 
     monkeypatch.setattr(on_ray, "make_one", missing)
-    with pytest.raises(ClusterError, match=r"demo_topic, seed ., failed on a node: .*No module named 'biobench'"):
+    with pytest.raises(
+        ClusterError, match=r"demo_topic, seed ., failed on a node: .*No module named 'biobench'"
+    ):
         made(request_, Reporter())
 
 
@@ -121,7 +136,9 @@ def test_nodes_that_do_not_see_the_folder(
     for record in store.records():
         store.load_predictions(record)  # proved by their hash
         assert results[record.seed].predictions == str(store.path_of(record))
-    assert len(list(Path(request_.results_dir).glob("floors/**/*.json"))) == 1, "the gate is asked here"
+    assert len(list(Path(request_.results_dir).glob("floors/**/*.json"))) == 1, (
+        "the gate is asked here"
+    )
     node = scratch_folder(str(Path(request_.results_dir).resolve()))
     assert node.is_relative_to(tmp_path / "node")
     assert Store(node).records() == [], "a node keeps no results"
@@ -154,7 +171,9 @@ def test_a_signal_ends_the_runs_at_savepoints(
 
 def test_a_node_that_would_make_other_runs(request_: RunRequest, tmp_path: Path) -> None:
     plan = make_plan(replace(request_, executor="local", parallel=1))
-    orders = Orders(replace(plan.request, results_dir=tmp_path), str(Path.cwd()), "no such token", 1)
+    orders = Orders(
+        replace(plan.request, results_dir=tmp_path), str(Path.cwd()), "no such token", 1
+    )
     on_ray._context_here.cache_clear()
     before = signal.getsignal(signal.SIGINT)
     error, _ = make_one(orders, "0" * 32)
@@ -163,8 +182,14 @@ def test_a_node_that_would_make_other_runs(request_: RunRequest, tmp_path: Path)
     assert on_ray._context_here(orders)[1] is False
 
 
-def test_what_ray_does_not_take(ray: RayStandIn, request_: RunRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    for wrong in ({"worker_gpus": 1.5}, {"worker_gpus": 0.0}, {"executor": "local", "worker_gpus": 0.5}):
+def test_what_ray_does_not_take(
+    ray: RayStandIn, request_: RunRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for wrong in (
+        {"worker_gpus": 1.5},
+        {"worker_gpus": 0.0},
+        {"executor": "local", "worker_gpus": 0.5},
+    ):
         with pytest.raises(UsageError, match=r"--worker-gpus .* does not apply"):
             make_plan(replace(request_, **wrong))
     monkeypatch.setattr(selection, "find_spec", lambda name: None)

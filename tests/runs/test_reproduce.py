@@ -1,4 +1,6 @@
-"""`biobench reproduce`: bit for bit where all is the same, and no wrong agreement where something is not."""
+"""`biobench reproduce`: bit for bit where all is the same, and no wrong agreement where something
+is not.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from tests.helpers.tiny import make_tiny_encoder
 
 
 @pytest.fixture
-def biobench(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., Said]:
+def biobench(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> Callable[..., Said]:
     """`biobench(ARGUMENTS)` in this process, in an empty folder."""
     monkeypatch.delenv("BIOBENCH_DATA_DIR", raising=False)
     monkeypatch.delenv("BIOBENCH_RESULTS_DIR", raising=False)
@@ -32,7 +36,13 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with one run of `models/tiny` on demo_ner in `results`."""
     root = tmp_path_factory.mktemp("once")
     make_tiny_encoder(root / "models" / "tiny")
-    fast = {"limit": 24, "overrides": ["training.epochs=1"], "device": "cpu", "parallel": 1, "gate": False}
+    fast = {
+        "limit": 24,
+        "overrides": ["training.epochs=1"],
+        "device": "cpu",
+        "parallel": 1,
+        "gate": False,
+    }
     with contextlib.chdir(root):
         run("models/tiny", ["demo_ner"], seeds=3, **fast)
     return root
@@ -59,7 +69,9 @@ def test_the_same_machine_gives_the_same_bits(biobench: Callable[..., Said], sto
     assert (said.status, row["agreement"], row["again"]) == (0, "identical", row["stored"])
 
 
-def test_other_weights_data_or_engine_are_not_run(biobench: Callable[..., Said], stored: Path, tmp_path: Path) -> None:
+def test_other_weights_data_or_engine_are_not_run(
+    biobench: Callable[..., Said], stored: Path, tmp_path: Path
+) -> None:
     shutil.rmtree(tmp_path / "models")
     make_tiny_encoder(tmp_path / "models" / "tiny", window=64)
     rewritten(stored, lambda r: r["task"].update(data_hash="0" * 64) or r.update(engine_version=1))
@@ -71,18 +83,27 @@ def test_other_weights_data_or_engine_are_not_run(biobench: Callable[..., Said],
     assert not (tmp_path / "reproduced").exists()
 
 
-def test_a_score_that_the_predictions_do_not_give_does_not_agree(biobench: Callable[..., Said], stored: Path) -> None:
+def test_a_score_that_the_predictions_do_not_give_does_not_agree(
+    biobench: Callable[..., Said], stored: Path
+) -> None:
     rewritten(stored, lambda r: r["scores"].update(macro_f1=0.875))
     said = biobench("reproduce", stored, "--models", "models")
     assert said.status == 1
     assert "macro_f1 87.50, again " in said.out
-    assert "does not agree (the predictions are the same, the record's score is not theirs)" in said.out
+    assert (
+        "does not agree (the predictions are the same, the record's score is not theirs)"
+        in said.out
+    )
     rewritten(stored, lambda r: r.update(seed=4))
     (row,) = biobench("reproduce", stored, "--models", "models", "--json").json()
-    assert (row["agreement"], ": key " in row["reason"]) == ("not run", True), "another seed than its key says"
+    assert (row["agreement"], ": key " in row["reason"]) == ("not run", True), (
+        "another seed than its key says"
+    )
 
 
-def test_predictions_that_are_not_the_records_are_no_evidence(biobench: Callable[..., Said], stored: Path) -> None:
+def test_predictions_that_are_not_the_records_are_no_evidence(
+    biobench: Callable[..., Said], stored: Path
+) -> None:
     rewritten(stored, lambda r: r.update(predictions_sha256="0" * 64))
     said = biobench("reproduce", stored, "--models", "models")
     assert said.status == 1
@@ -113,7 +134,9 @@ def test_a_task_without_a_spec_or_a_model_without_a_folder_is_named(
     assert said.status == 1
     assert "name its folder with --models" in said.out
     rewritten(stored, lambda r: r["task"].update(id="my_task"))
-    rewritten(stored, lambda r: r.update(predictions=r["predictions"].replace("demo_ner", "my_task")))
+    rewritten(
+        stored, lambda r: r.update(predictions=r["predictions"].replace("demo_ner", "my_task"))
+    )
     stored.parent.rename(stored.parents[1] / "my_task")
     said = biobench("reproduce", "results", "--models", "models", "--json")
     (row,) = said.json()
@@ -126,7 +149,12 @@ def test_the_record_or_the_option_says_how_many_threads(
 ) -> None:
     """Before, a number of threads in the environment, which torch had read, came before both."""
     monkeypatch.setattr("biobench.cli.reproduce.prepare_threads", lambda threads: None)
-    rewritten(stored, lambda r: r["provenance"].update(threads=3) or r["provenance"]["packages"].update(torch="0.0"))
+    rewritten(
+        stored,
+        lambda r: (
+            r["provenance"].update(threads=3) or r["provenance"]["packages"].update(torch="0.0")
+        ),
+    )
     for options, threads in (((), []), (("--threads", "2"), ["threads 3 then, 2 now"])):
         (row,) = biobench("reproduce", stored, "--models", "models", "--json", *options).json()
         assert [line for line in row["machine"] if line.startswith("threads ")] == threads
@@ -143,14 +171,22 @@ def test_predictions_that_differ_agree_within_the_interval_alone(
     changed = [replace(predictions[0], spans=(), span_scores=()), *predictions[1:]]
     assert changed != predictions
     store.save(record, gold, changed)
-    for interval, agreement, status in (((0.0, 1.0), "within", 0), ((2.0, 3.0), "outside", 1), (None, "within", 0)):
-        monkeypatch.setattr("biobench.workflows.reproduce._interval", lambda *_, given=interval: given)
+    for interval, agreement, status in (
+        ((0.0, 1.0), "within", 0),
+        ((2.0, 3.0), "outside", 1),
+        (None, "within", 0),
+    ):
+        monkeypatch.setattr(
+            "biobench.workflows.reproduce._interval", lambda *_, given=interval: given
+        )
         said = biobench("reproduce", stored, "--models", "models", "--json")
         (row,) = said.json()
         assert (row["agreement"], said.status, row["same"] < 1) == (agreement, status, True)
 
 
-def test_nothing_to_reproduce_is_one_line(biobench: Callable[..., Said], stored: Path, tmp_path: Path) -> None:
+def test_nothing_to_reproduce_is_one_line(
+    biobench: Callable[..., Said], stored: Path, tmp_path: Path
+) -> None:
     (tmp_path / "empty").mkdir()
     assert "no record here" in biobench("reproduce", tmp_path / "empty").refusal()
     assert "no record here" in biobench("reproduce", tmp_path / "nowhere").refusal()

@@ -1,4 +1,5 @@
-"""Tasks with several splits: each is a run with a key of its own, and together they are one result."""
+"""Tasks with several splits: each is a run with a key of its own, and together they are one
+result."""
 
 from __future__ import annotations
 
@@ -24,15 +25,28 @@ from biobench.store import Store
 from tests.helpers.compare_make import save
 from tests.helpers.spec_make import local, write_spec
 
-FAST: dict[str, Any] = {"device": "cpu", "parallel": 1, "gate": False, "results_dir": "results", "data_dir": "data"}
+FAST: dict[str, Any] = {
+    "device": "cpu",
+    "parallel": 1,
+    "gate": False,
+    "results_dir": "results",
+    "data_dir": "data",
+}
 FILES = '{train: "{fold}/train.tsv", test: "{fold}/test.tsv"}'
 
 
-def topics(folder: Path, splits: str = "{fold_files: 4, validation_from_train_tail: 4}", files: str = FILES) -> str:
+def topics(
+    folder: Path, splits: str = "{fold_files: 4, validation_from_train_tail: 4}", files: str = FILES
+) -> str:
     """The spec of the folds."""
     reader = "{format: tsv, columns: {text: text, label: label, group: patient}}"
     training = {"epochs": 1, "learning_rate": 5e-4, "batch_size": 8}
-    about = {"source": local("topics", files), "reader": reader, "splits": splits, "training": training}
+    about = {
+        "source": local("topics", files),
+        "reader": reader,
+        "splits": splits,
+        "training": training,
+    }
     about |= {"type": "single_label", "labels": ["heart", "lung"], "protocol": "{max_length: 32}"}
     return str(write_spec(folder / "topics.yaml", **about))
 
@@ -61,7 +75,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_folds_lie_in_files(place: Path) -> None:
     task = load_task(topics(place))
     folds = load_folds(task, "data")
-    assert [[len(f.documents[s]) for s in ("train", "validation", "test")] for f in folds] == [[26, 4, 10]] * 4
+    assert [[len(f.documents[s]) for s in ("train", "validation", "test")] for f in folds] == [
+        [26, 4, 10]
+    ] * 4
     assert len({d.text for f in folds for d in f.test}) == 40
     assert len({f.hash for f in folds}) == 1
     assert load_data(task, "data").test == folds[0].test
@@ -69,7 +85,9 @@ def test_folds_lie_in_files(place: Path) -> None:
     assert task_identity(task, "local") != task_identity(other, "local")
     packed = bundle([task], Path("data").absolute(), place / "all.tar")
     with tarfile.open(packed.path) as archive:
-        assert sum(name.endswith("/test.tsv") for name in archive.getnames()) == 4, "the files of every fold"
+        assert sum(name.endswith("/test.tsv") for name in archive.getnames()) == 4, (
+            "the files of every fold"
+        )
     (place / "data" / "topics" / "2" / "test.tsv").unlink()
     with pytest.raises(DataFormatError, match=r"2/test\.tsv' is missing"):
         load_folds(task, "data")
@@ -84,7 +102,9 @@ def test_runs_have_keys_of_their_own_and_resume_like_any(place: Path, tiny: Path
     assert [(r.status, r.seed, r.fold) for r in results] == [("done", 42 + i, i) for i in range(4)]
     assert len({r.key for r in results}) == 4
     records = sorted(Store("results").records(), key=lambda r: r.seed)
-    assert [r.resampling for r in records] == [Resampling(fold=i, folds=4, train_documents=26) for i in range(4)]
+    assert [r.resampling for r in records] == [
+        Resampling(fold=i, folds=4, train_documents=26) for i in range(4)
+    ]
     assert len({r.task.hash for r in records}) == len({r.task.data_hash for r in records}) == 1
     for record in records:
         scored_on = {d.id for d in Store("results").load_predictions(record, None)[0]}
@@ -104,7 +124,9 @@ def test_runs_have_keys_of_their_own_and_resume_like_any(place: Path, tiny: Path
         ("{fold_files: 1}", '{all: "{fold}.tsv"}', "fold_files"),
     ],
 )
-def test_what_does_not_fit_is_refused_with_its_line(place: Path, splits: str, files: str, words: str) -> None:
+def test_what_does_not_fit_is_refused_with_its_line(
+    place: Path, splits: str, files: str, words: str
+) -> None:
     with pytest.raises(SpecError) as error:
         load_task(topics(place, splits, files))
     assert words in str(error.value)
@@ -112,7 +134,14 @@ def test_what_does_not_fit_is_refused_with_its_line(place: Path, splits: str, fi
 
 def save_folds(folder: Path, model: str, quality: float, folds: int = 10) -> None:
     for i in range(folds):
-        save(folder, model, "gad_folds", 42 + i, quality, resampling=Resampling(fold=i, folds=10, train_documents=540))
+        save(
+            folder,
+            model,
+            "gad_folds",
+            42 + i,
+            quality,
+            resampling=Resampling(fold=i, folds=10, train_documents=540),
+        )
 
 
 def test_the_report_widens_the_interval_and_says_what_it_is(tmp_path: Path) -> None:
@@ -131,7 +160,8 @@ def test_compare_takes_the_corrected_t_and_never_seeds_with_splits(tmp_path: Pat
     result = compare("a", "b", results_dir=tmp_path, tasks="gad_folds", average="macro")
     (line,) = result.pairs[0].tasks
     scores = [
-        sorted((r.seed, r.scores["macro_f1"]) for r in Store(tmp_path).records() if r.model.id == m) for m in "ab"
+        sorted((r.seed, r.scores["macro_f1"]) for r in Store(tmp_path).records() if r.model.id == m)
+        for m in "ab"
     ]
     a, b = ([score for seed, score in s if seed < 50] for s in scores)
     expected = compare_seeds(a, b, ratio=1 / 9)

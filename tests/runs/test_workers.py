@@ -51,14 +51,20 @@ class Notes(Reporter):
 
 def test_how_many_workers(request_of: Request) -> None:
     for parallel, at_once, count in (("auto", "1", 1), ("3", "1", 3), ("2", 2, 4)):
-        assert worker_count(make_plan(request_of(parallel=parallel, seeds_at_once=at_once))) == count
+        assert (
+            worker_count(make_plan(request_of(parallel=parallel, seeds_at_once=at_once))) == count
+        )
     for wrong in ("0", "-1", "many"):
         for option in ("parallel", "seeds_at_once"):
-            with pytest.raises(UsageError, match=f"--{option.replace('_', '-')} '{wrong}' is not a number"):
+            with pytest.raises(
+                UsageError, match=f"--{option.replace('_', '-')} '{wrong}' is not a number"
+            ):
                 make_plan(request_of(**{option: wrong}))
 
 
-@pytest.mark.parametrize(("free", "threads", "count"), [(0, 8, 1), (5 << 30, 8, 2), (64 << 30, 8, 3), (64 << 30, 2, 2)])
+@pytest.mark.parametrize(
+    ("free", "threads", "count"), [(0, 8, 1), (5 << 30, 8, 2), (64 << 30, 8, 3), (64 << 30, 2, 2)]
+)
 def test_auto_counts_memory_seeds_and_threads(
     request_of: Request, free: int, threads: int, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,22 +74,36 @@ def test_auto_counts_memory_seeds_and_threads(
     if free == 64 << 30 and threads == 8:
         run_plan(make_plan(request_of(seeds="1")), Reporter())
         (record,) = Store(request_of().results_dir).records()
-        monkeypatch.setattr(workers, "free_memory_bytes", lambda device: 2.3 * record.cost.peak_memory_bytes)
-        assert worker_count(make_plan(request_of(seeds="1-3", seeds_at_once="auto"))) == 2, "the measured peak"
+        monkeypatch.setattr(
+            workers, "free_memory_bytes", lambda device: 2.3 * record.cost.peak_memory_bytes
+        )
+        assert worker_count(make_plan(request_of(seeds="1-3", seeds_at_once="auto"))) == 2, (
+            "the measured peak"
+        )
 
 
-def test_two_workers_make_each_run_once_and_as_one_process_does(request_of: Request, tmp_path: Path) -> None:
-    """Dropout on; each run with one thread, so that not even rounding differs. Two kinds of task."""
+def test_two_workers_make_each_run_once_and_as_one_process_does(
+    request_of: Request, tmp_path: Path
+) -> None:
+    """Dropout on; each run with one thread, so that not even rounding differs. Two kinds of
+    task."""
 
     def request(folder: str, **more: int) -> RunRequest:
-        return request_of(tasks=("demo_topic", "demo_ner"), started=time.time(), results_dir=tmp_path / folder, **more)
+        return request_of(
+            tasks=("demo_topic", "demo_ner"),
+            started=time.time(),
+            results_dir=tmp_path / folder,
+            **more,
+        )
 
     heard = Notes()
     results = run_plan(make_plan(request("shared", seeds_at_once=2, threads=2)), heard)
     assert [r.status for r in results] == ["done"] * 4
     keys = {r.key for r in results}
     assert {key for key, _, _ in heard.started} == heard.stepped == keys
-    assert [(position, total) for _, position, total in heard.started] == [(n, 4) for n in (1, 2, 3, 4)]
+    assert [(position, total) for _, position, total in heard.started] == [
+        (n, 4) for n in (1, 2, 3, 4)
+    ]
     assert sorted(heard.finished) == sorted((key, "done") for key in keys), "each run ends once"
     again = make_plan(request("shared", parallel=2))
     assert again.undone() == []
@@ -91,12 +111,17 @@ def test_two_workers_make_each_run_once_and_as_one_process_does(request_of: Requ
     before = torch.get_num_threads()
     run_plan(make_plan(request("alone", threads=1)), Reporter())
     assert torch.get_num_threads() == before
-    alone, shared = ({r.key: r for r in Store(tmp_path / name).records()} for name in ("alone", "shared"))
+    alone, shared = (
+        {r.key: r for r in Store(tmp_path / name).records()} for name in ("alone", "shared")
+    )
     assert alone.keys() == shared.keys() == keys
     for key, record in alone.items():
         assert record.provenance.threads == shared[key].provenance.threads == 1
         assert record.training == shared[key].training
-        assert (record.scores, record.predictions_sha256) == (shared[key].scores, shared[key].predictions_sha256)
+        assert (record.scores, record.predictions_sha256) == (
+            shared[key].scores,
+            shared[key].predictions_sha256,
+        )
 
 
 def test_what_fails_in_a_worker_is_not_tried_again_and_no_script_runs_twice(
@@ -132,15 +157,32 @@ def _gone(pid: int) -> bool:
         return True
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc, to look at the workers from outside")
-@pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
+@pytest.mark.skipif(
+    not Path("/proc/self/task").exists(), reason="needs /proc, to look at the workers from outside"
+)
+@pytest.mark.parametrize(
+    "how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_workers_end_with_their_parent(tiny: Path, tmp_path: Path, how: signal.Signals) -> None:
-    words = ["run", str(tiny), "--task", "demo_topic", "--seeds", "1-2", "--set", "training.epochs=2000"]
+    words = [
+        "run",
+        str(tiny),
+        "--task",
+        "demo_topic",
+        "--seeds",
+        "1-2",
+        "--set",
+        "training.epochs=2000",
+    ]
     words += ["--device", "cpu", "--parallel", "2", "--results-dir", str(tmp_path / "results")]
     with (tmp_path / "err").open("w") as err:
         # What a shell puts into the background ignores SIGINT, and so would all that it starts.
         heard = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # noqa: E731
-        streams = {"stdout": subprocess.DEVNULL, "stderr": err, "env": {**os.environ, "OMP_NUM_THREADS": "1"}}
+        streams = {
+            "stdout": subprocess.DEVNULL,
+            "stderr": err,
+            "env": {**os.environ, "OMP_NUM_THREADS": "1"},
+        }
         parent = subprocess.Popen([SCRIPT, *words], cwd=tmp_path, preexec_fn=heard, **streams)
     until = time.monotonic() + 240
     try:

@@ -1,4 +1,6 @@
-"""The example spec of the public contract, the forms that it may take, and declared deviations from a protocol."""
+"""The example spec of the public contract, the forms that it may take, and declared deviations from
+a protocol.
+"""
 
 from pathlib import Path
 
@@ -67,20 +69,29 @@ def test_the_example_loads_as_it_stands(data):
 def test_a_single_source_is_local_when_it_has_no_id(data):
     task = load_task(write(data, EXAMPLE.replace(LISTED, INLINE)))
     assert load_data(task, data).source == "local"
-    named = load_task(write(data, EXAMPLE.replace(LISTED, INLINE.replace("source:\n", "source:\n  id: local\n"))))
-    assert task_hash(named, "local") == task_hash(task, "local"), "written or not, it is the same task"
+    named = load_task(
+        write(data, EXAMPLE.replace(LISTED, INLINE.replace("source:\n", "source:\n  id: local\n")))
+    )
+    assert task_hash(named, "local") == task_hash(task, "local"), (
+        "written or not, it is the same task"
+    )
     alone = load_task(write(data, EXAMPLE.replace("  - id: mtl\n    folder", "  - folder")))
     assert load_data(alone, data).source == "local"
 
 
 def test_of_several_sources_each_needs_an_id(tmp_path):
-    second = "  - folder: other\n    files: {all: all.tsv}\n    reader: {format: iob, columns: [token, tag]}\n"
+    second = (
+        "  - folder: other\n    files: {all: all.tsv}\n    reader: {format: iob, columns: "
+        "[token, tag]}\n"
+    )
     with pytest.raises(SpecError, match=r"sources\.1\.id is missing") as caught:
         load_task(write(tmp_path, EXAMPLE.replace("labels:", second + "labels:", 1)))
     assert caught.value.line == 13, "the line of the source that has none"
 
 
-@pytest.mark.parametrize("address", ["unknown", "www.example.org", "ftp://example.org", "https://", "https://a b"])
+@pytest.mark.parametrize(
+    "address", ["unknown", "www.example.org", "ftp://example.org", "https://", "https://a b"]
+)
 def test_a_homepage_is_an_address(address, tmp_path):
     with pytest.raises(SpecError, match="should match pattern") as caught:
         load_task(write(tmp_path, EXAMPLE.replace("https://...", f'"{address}"')))
@@ -101,7 +112,11 @@ def test_deviations_describe_and_enter_no_hash(tmp_path):
     [
         ('{aspect: patiense, here: "3", compared: "none"}', "patiense"),
         ('{aspect: patience, here: "3"}', "compared"),
-        ('{aspect: patience, here: "3", compared: "5"}\n  - {aspect: patience, here: "4", compared: "5"}', "twice"),
+        (
+            '{aspect: patience, here: "3", compared: "5"}\n  - {aspect: patience, here: "4", '
+            'compared: "5"}',
+            "twice",
+        ),
     ],
 )
 def test_a_wrong_entry_is_refused_with_its_line(tmp_path, entry, said):

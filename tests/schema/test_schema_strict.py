@@ -58,25 +58,87 @@ CASES = [
     ("name: My task", "title: My task", 3, "unknown key 'title'", "known: "),
     ("epochs: 3", "epoch: 3", 13, "unknown key 'epoch'", "did you mean 'epochs'"),
     ("name: My task\n", "", None, "'name' is missing in the spec", "add `name"),
-    ("learning_rate: 5e-5", "warmup_ratio: 0.1", 13, "'learning_rate' is missing in training", "add `learning_rate"),
-    ("unit: line", f"unit: line\n{RATIOS}", 13, "'method' is missing in splits", "add `method: ..."),
-    ("unit: line", "unit: line\nsplits: {ratios: [0.8, 0.1], seed: 1, method: sklearn}", 13, "three", "0.1, 0.1"),
+    (
+        "learning_rate: 5e-5",
+        "warmup_ratio: 0.1",
+        13,
+        "'learning_rate' is missing in training",
+        "add `learning_rate",
+    ),
+    (
+        "unit: line",
+        f"unit: line\n{RATIOS}",
+        13,
+        "'method' is missing in splits",
+        "add `method: ...",
+    ),
+    (
+        "unit: line",
+        "unit: line\nsplits: {ratios: [0.8, 0.1], seed: 1, method: sklearn}",
+        13,
+        "three",
+        "0.1, 0.1",
+    ),
     ("version: 1", "version: true", 2, "got True", "schema"),
-    ("epochs: 3", "epochs: 0", 13, "training.epochs: input should be greater than 0, got 0", "schema"),
+    (
+        "epochs: 3",
+        "epochs: 0",
+        13,
+        "training.epochs: input should be greater than 0, got 0",
+        "schema",
+    ),
     ("learning_rate: 5e-5", "learning_rate: .inf", 13, "training.learning_rate", "schema"),
-    ("learning_rate: 5e-5", "learning_rate: 5e-5, max_steps: 9", 13, "either epochs or max_steps", "for example"),
-    ("type: single_label", "type: single-label", 5, "got 'single-label'", "did you mean 'single_label'"),
+    (
+        "learning_rate: 5e-5",
+        "learning_rate: 5e-5, max_steps: 9",
+        13,
+        "either epochs or max_steps",
+        "for example",
+    ),
+    (
+        "type: single_label",
+        "type: single-label",
+        5,
+        "got 'single-label'",
+        "did you mean 'single_label'",
+    ),
     ("labels: [no, yes, 0042, 1e3]", "labels: [no]", None, "at least two labels", "list them all"),
-    ("labels: [no, yes, 0042, 1e3]", "labels: {topk: 3}", 11, "unknown key 'topk'", "did you mean 'top_k'"),
+    (
+        "labels: [no, yes, 0042, 1e3]",
+        "labels: {topk: 3}",
+        11,
+        "unknown key 'topk'",
+        "did you mean 'top_k'",
+    ),
     ("primary: macro_f1", "primary: macro", 15, "got 'macro'", "did you mean 'macro_f1'"),
-    ("paper: micro_f1", "paper: micro_f1_positive", 15, "micro_f1_positive needs it", "name the label"),
-    ("paper: micro_f1", "paper: micro_f1, negative_label: non", 15, "'non' is not a label", "did you mean 'no'"),
-    ("train: train.tsv", "training: train.tsv", 9, "'training' is not a split", "did you mean 'train'"),
+    (
+        "paper: micro_f1",
+        "paper: micro_f1_positive",
+        15,
+        "micro_f1_positive needs it",
+        "name the label",
+    ),
+    (
+        "paper: micro_f1",
+        "paper: micro_f1, negative_label: non",
+        15,
+        "'non' is not a label",
+        "did you mean 'no'",
+    ),
+    (
+        "train: train.tsv",
+        "training: train.tsv",
+        9,
+        "'training' is not a split",
+        "did you mean 'train'",
+    ),
     ("unit: line", "unit: line\nseeds: 50-42", 13, "run backwards", "write 42-50, not 50-42"),
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "line", "words", "hint"), CASES, ids=[c[1] or "missing name" for c in CASES])
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words", "hint"), CASES, ids=[c[1] or "missing name" for c in CASES]
+)
 def test_a_mistake_is_one_line_with_its_place(tmp_path, old, new, line, words, hint):
     path = write(tmp_path, old, new)
     with pytest.raises(SpecError) as caught:
@@ -107,10 +169,15 @@ def test_a_wrong_override_is_blamed_and_not_the_file(tmp_path):
 
 def test_overrides_follow_the_rules_of_the_file(tmp_path):
     path = write(tmp_path)
-    changed = load_task(path, ["training.learning_rate=3e-5", "labels=[on, off, 007]", "language=no"]).spec
+    changed = load_task(
+        path, ["training.learning_rate=3e-5", "labels=[on, off, 007]", "language=no"]
+    ).spec
     assert changed.training.learning_rate == 3e-5
     assert changed.labels == ["on", "off", "007"]
-    assert load_task(path, ["training.epochs=null", "training.max_steps=10"]).spec.training.max_steps == 10
+    assert (
+        load_task(path, ["training.epochs=null", "training.max_steps=10"]).spec.training.max_steps
+        == 10
+    )
     assert load_task(path).spec.training.learning_rate == 5e-5
     for text in ("training.epochs", "=3", "training.epochs.x=1", "labels.9=x"):
         with pytest.raises(SpecError, match="--set"):
@@ -122,9 +189,14 @@ def test_every_shipped_spec_fits_the_json_schema():
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
     for path in spec_paths().values():
-        # The schema describes the typed document; texts that YAML would read as numbers are quoted in it.
+        # The schema describes the typed document; texts that YAML would read as numbers are quoted
+        # in it.
         data = json.loads(json.dumps(plain(parse_file(path).data)))
-        found = [e.message for e in validator.iter_errors(data) if "is not of type 'string'" not in e.message]
+        found = [
+            e.message
+            for e in validator.iter_errors(data)
+            if "is not of type 'string'" not in e.message
+        ]
         assert not found, f"{path}: {found[0]}"
 
 
@@ -139,7 +211,9 @@ def test_seeds_round_trip(seeds):
     assert parse_seeds(",".join(map(str, seeds))) == seeds
 
 
-@pytest.mark.parametrize(("text", "seeds"), [("42-46", [42, 43, 44, 45, 46]), ("1,5-7", [1, 5, 6, 7]), ("7-7", [7])])
+@pytest.mark.parametrize(
+    ("text", "seeds"), [("42-46", [42, 43, 44, 45, 46]), ("1,5-7", [1, 5, 6, 7]), ("7-7", [7])]
+)
 def test_seed_ranges(text, seeds):
     assert parse_seeds(text) == seeds
 
@@ -153,6 +227,8 @@ def test_bad_seeds(text):
 def test_suggestions():
     assert suggest("macro", ["macro_f1", "micro_f1"]) == "did you mean 'macro_f1'?"
     assert suggest("NCBI_DISEASE", ["gad", "ncbi_disease"]) == "did you mean 'ncbi_disease'?"
-    assert suggest("Name", ["NAME", "name", "Named"]) == "did you mean 'Named'?", "what is spelled alike comes first"
+    assert suggest("Name", ["NAME", "name", "Named"]) == "did you mean 'Named'?", (
+        "what is spelled alike comes first"
+    )
     assert suggest("zzz", ["b", "a"]) == "known: a, b"
     assert suggest("zzz", []) == "there is none to choose from"

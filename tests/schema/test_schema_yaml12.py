@@ -13,13 +13,50 @@ from biobench.schema.yaml12 import Scalar, parse, resolve_scalar
 
 TABLE: list[tuple[str, Any]] = [
     # YAML 1.2.2, 10.3.2: what is a number, a truth value or nothing ...
-    *[("5e-5", 5e-5), ("1e3", 1000.0), ("1.", 1.0), (".5", 0.5), ("-0.0", -0.0), ("+12", 12), ("007", 7)],
-    *[("0o17", 15), ("0x1F", 31), ("true", True), ("False", False), ("~", None), ("null", None), ("NULL", None)],
+    *[
+        ("5e-5", 5e-5),
+        ("1e3", 1000.0),
+        ("1.", 1.0),
+        (".5", 0.5),
+        ("-0.0", -0.0),
+        ("+12", 12),
+        ("007", 7),
+    ],
+    *[
+        ("0o17", 15),
+        ("0x1F", 31),
+        ("true", True),
+        ("False", False),
+        ("~", None),
+        ("null", None),
+        ("NULL", None),
+    ],
     *[("+.inf", math.inf), ("-.INF", -math.inf)],
     # ... and what YAML 1.1 would take for one and is text.
-    *[("no", "no"), ("Yes", "Yes"), ("on", "on"), ("off", "off"), ("y", "y"), ("N", "N"), ("1_000", "1_000")],
-    *[("12:30:45", "12:30:45"), ("2024-01-31", "2024-01-31"), ("0b11", "0b11"), ("1e", "1e"), ("e5", "e5")],
-    *[("C34.1", "C34.1"), ("tRUE", "tRUE"), ("nil", "nil"), ("1.2.3", "1.2.3"), ("-", "-"), ("0x", "0x")],
+    *[
+        ("no", "no"),
+        ("Yes", "Yes"),
+        ("on", "on"),
+        ("off", "off"),
+        ("y", "y"),
+        ("N", "N"),
+        ("1_000", "1_000"),
+    ],
+    *[
+        ("12:30:45", "12:30:45"),
+        ("2024-01-31", "2024-01-31"),
+        ("0b11", "0b11"),
+        ("1e", "1e"),
+        ("e5", "e5"),
+    ],
+    *[
+        ("C34.1", "C34.1"),
+        ("tRUE", "tRUE"),
+        ("nil", "nil"),
+        ("1.2.3", "1.2.3"),
+        ("-", "-"),
+        ("0x", "0x"),
+    ],
 ]
 
 
@@ -68,7 +105,11 @@ def test_numbers_round_trip(whole, real):
     assert type(data["b"]) is float
 
 
-_WORD = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc", "Co", "Cn")), min_size=1, max_size=12)
+_WORD = st.text(
+    st.characters(codec="utf-8", exclude_categories=("Cs", "Cc", "Co", "Cn")),
+    min_size=1,
+    max_size=12,
+)
 
 
 @given(st.lists(_WORD, min_size=1, max_size=8, unique=True))

@@ -1,4 +1,6 @@
-"""Accuracy by cell from the documents' ids, with intervals that pairs and seeds do not narrow by themselves."""
+"""Accuracy by cell from the documents' ids, with intervals that pairs and seeds do not narrow by
+themselves.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,18 @@ def pairs(count: int) -> list[Document]:
     for i in range(count):
         cell = GridCell((512, 1024)[i % 2], ("start", "end")[i // 2 % 2], "drug")
         for label in (PRESENT, ABSENT):
-            made.append(Document(example_id("fr", cell, i, label), f"g{i}", "", "test", labels=(label,)))
+            made.append(
+                Document(example_id("fr", cell, i, label), f"g{i}", "", "test", labels=(label,))
+            )
     return made
 
 
 def said(gold: list[Document], wrong: set[int]) -> list[Prediction]:
     other = {PRESENT: ABSENT, ABSENT: PRESENT}
-    return [Prediction(d.id, labels=(other[d.labels[0]] if i in wrong else d.labels[0],)) for i, d in enumerate(gold)]
+    return [
+        Prediction(d.id, labels=(other[d.labels[0]] if i in wrong else d.labels[0],))
+        for i, d in enumerate(gold)
+    ]
 
 
 def test_slices_are_counted_from_ids() -> None:
@@ -61,14 +68,27 @@ def test_the_interval_of_uneven_groups_is_the_cluster_robust_one(widths: tuple[i
     gold = [replace(d, group=owner) for d, owner in zip(pairs(len(owners)), owners, strict=False)]
     rng = random.Random(2)
     chance = {owner: rng.random() for owner in owners}
-    runs = [said(gold, {i for i, owner in enumerate(owners) if rng.random() < chance[owner]}) for _ in range(3)]
+    runs = [
+        said(gold, {i for i, owner in enumerate(owners) if rng.random() < chance[owner]})
+        for _ in range(3)
+    ]
     cells, hits = grid(gold, runs)
     share = cells[None, None, None]
-    values = np.array([np.mean([run[i].labels == d.labels for run in runs]) for i, d in enumerate(gold)])
+    values = np.array(
+        [np.mean([run[i].labels == d.labels for run in runs]) for i, d in enumerate(gold)]
+    )
     assert [hits[d.id] for d in gold] == pytest.approx(values.tolist())
-    assert (share.mean, share.documents, share.groups) == (pytest.approx(values.mean()), len(gold), len(set(owners)))
+    assert (share.mean, share.documents, share.groups) == (
+        pytest.approx(values.mean()),
+        len(gold),
+        len(set(owners)),
+    )
     numbers = np.unique(owners, return_inverse=True)[1]
-    se = OLS(values, np.ones_like(values)).fit(cov_type="cluster", cov_kwds={"groups": numbers}).bse[0]
+    se = (
+        OLS(values, np.ones_like(values))
+        .fit(cov_type="cluster", cov_kwds={"groups": numbers})
+        .bse[0]
+    )
     count = min(values.mean() * (1 - values.mean()) / se**2, len(gold))
     expected = proportion_confint(values.mean() * count, count, method="wilson")
     assert (share.low, share.high) == pytest.approx(expected)
@@ -76,10 +96,13 @@ def test_the_interval_of_uneven_groups_is_the_cluster_robust_one(widths: tuple[i
 
 def test_groups_more_alike_than_chance_give_no_more_observations_than_documents() -> None:
     gold = pairs(4)
-    # one wrong in every pair, then one in each of three of four: documents of a pair differ more than others
+    # one wrong in every pair, then one in each of three of four: documents of a pair differ more
+    # than others
     for wrong, right in (({0, 2, 4, 6}, 4), ({0, 2, 4}, 5)):
         share = grid(gold, [said(gold, wrong)])[0][None, None, None]
-        assert (share.low, share.high) == pytest.approx(proportion_confint(right, 8, method="wilson"))
+        assert (share.low, share.high) == pytest.approx(
+            proportion_confint(right, 8, method="wilson")
+        )
     alone = [replace(d, group="all") for d in gold]
     share = grid(alone, [said(alone, {0, 2, 4})])[0][None, None, None]
     assert (share.mean, share.groups) == (5 / 8, 1)

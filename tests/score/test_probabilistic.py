@@ -25,14 +25,24 @@ def test_one_label_a_document_agrees_with_scikit_learn() -> None:
     rng = np.random.default_rng(5)
     scores = rng.dirichlet([1, 1, 1], size=60)
     gold = [LABELS[i] for i in rng.integers(0, 3, size=60)]
-    documents = [Document(str(i), str(i), "", "test", labels=(label,)) for i, label in enumerate(gold)]
+    documents = [
+        Document(str(i), str(i), "", "test", labels=(label,)) for i, label in enumerate(gold)
+    ]
     chosen = [(LABELS[int(row.argmax())],) for row in scores]
-    predictions = [Prediction(str(i), labels=c, label_scores=tuple(scores[i])) for i, c in enumerate(chosen)]
+    predictions = [
+        Prediction(str(i), labels=c, label_scores=tuple(scores[i])) for i, c in enumerate(chosen)
+    ]
     values = probabilistic(get_kind("single_label"), LABELS, documents, predictions[::-1])
     one_hot = np.array([[label == own for label in LABELS] for own in gold], dtype=float)
-    assert values["brier"] == pytest.approx(brier_score_loss(gold, scores, labels=LABELS, scale_by_half=False))
-    assert values["auroc"] == pytest.approx(roc_auc_score(gold, scores, multi_class="ovr", labels=LABELS))
-    assert values["auprc"] == pytest.approx(average_precision_score(one_hot, scores, average="macro"))
+    assert values["brier"] == pytest.approx(
+        brier_score_loss(gold, scores, labels=LABELS, scale_by_half=False)
+    )
+    assert values["auroc"] == pytest.approx(
+        roc_auc_score(gold, scores, multi_class="ovr", labels=LABELS)
+    )
+    assert values["auprc"] == pytest.approx(
+        average_precision_score(one_hot, scores, average="macro")
+    )
     assert 0 < values["ece"] < 1
 
 
@@ -40,12 +50,20 @@ def test_several_labels_agree_with_scikit_learn_and_leave_out_a_label_without_bo
     rng = np.random.default_rng(7)
     scores, truth = rng.random((40, 3)), rng.integers(0, 2, size=(40, 3))
     truth[:, 2] = 0
-    gold = [tuple(label for label, is_true in zip(LABELS, row, strict=True) if is_true) for row in truth]
-    documents = [Document(str(i), str(i), "", "test", labels=labels) for i, labels in enumerate(gold)]
+    gold = [
+        tuple(label for label, is_true in zip(LABELS, row, strict=True) if is_true) for row in truth
+    ]
+    documents = [
+        Document(str(i), str(i), "", "test", labels=labels) for i, labels in enumerate(gold)
+    ]
     predictions = [Prediction(str(i), label_scores=tuple(row)) for i, row in enumerate(scores)]
     values = probabilistic(get_kind("multi_label"), LABELS, documents, predictions)
-    assert values["auroc"] == pytest.approx(roc_auc_score(truth[:, :2], scores[:, :2], average="macro"))
-    assert values["auprc"] == pytest.approx(average_precision_score(truth[:, :2], scores[:, :2], average="macro"))
+    assert values["auroc"] == pytest.approx(
+        roc_auc_score(truth[:, :2], scores[:, :2], average="macro")
+    )
+    assert values["auprc"] == pytest.approx(
+        average_precision_score(truth[:, :2], scores[:, :2], average="macro")
+    )
     assert values["brier"] == pytest.approx(brier_score_loss(truth.ravel(), scores.ravel()))
 
 
@@ -57,4 +75,7 @@ def test_spans_are_judged_by_whether_they_are_right() -> None:
     assert values["ece"] == pytest.approx((0.2 + 0.4) / 2)
     assert (values["auroc"], values["auprc"]) == (1.0, 1.0)
     assert probabilistic(get_kind("token_ner"), LABELS, gold, [Prediction("d")]) == {}
-    assert probabilistic(get_kind("single_label"), LABELS, gold, [Prediction("d", labels=("A",))]) == {}
+    assert (
+        probabilistic(get_kind("single_label"), LABELS, gold, [Prediction("d", labels=("A",))])
+        == {}
+    )

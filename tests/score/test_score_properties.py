@@ -1,4 +1,6 @@
-"""Laws of the scores: order, naming, perfection, and agreement with scikit-learn, seqeval and the statistics."""
+"""Laws of the scores: order, naming, perfection, and agreement with scikit-learn, seqeval and the
+statistics.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +38,13 @@ def gold_of(gold: list[Document]) -> tuple[str, ...]:
 def test_single_label_equals_scikit_learn(pair):
     gold, said = classified(*pair)
     true, found = [x[0] for x in pair[0]], [x[0] for x in pair[1]]
-    values = scores("single_label", LABELS, gold_of(gold), (gold, said), negative_label=LABELS[-1]).values
+    values = scores(
+        "single_label", LABELS, gold_of(gold), (gold, said), negative_label=LABELS[-1]
+    ).values
     expected = {
-        "micro_f1_positive": f1_score(true, found, average="micro", labels=LABELS[:-1], zero_division=0),
+        "micro_f1_positive": f1_score(
+            true, found, average="micro", labels=LABELS[:-1], zero_division=0
+        ),
         "macro_f1": f1_score(true, found, average="macro", labels=gold_of(gold), zero_division=0),
         "macro_f1_all": f1_score(true, found, average="macro", labels=LABELS, zero_division=0),
         "micro_f1": f1_score(true, found, average="micro"),
@@ -66,7 +72,11 @@ def test_multi_label_equals_scikit_learn(pair):
         "example_f1": f1_score(true, found, average="samples", zero_division=1),
     }
     assert {name: whole.values[name] for name in expected} == pytest.approx(expected)
-    columns_of = (*by_label(true, found, zero_division=0), found.sum(axis=0), (true & found).sum(axis=0))
+    columns_of = (
+        *by_label(true, found, zero_division=0),
+        found.sum(axis=0),
+        (true & found).sum(axis=0),
+    )
     names = ("precision", "recall", "f1", "support", "predicted", "tp")
     for label, *row in zip(LABELS, *columns_of, strict=True):
         assert whole.per_label[label] == pytest.approx(dict(zip(names, row, strict=True)))
@@ -97,7 +107,9 @@ def test_entities_equal_seqeval(mode, rows):
 
 
 def most_pairs(a, b):
-    """Overlapping pairs of two lists of spans, none used twice, as many as can be: by trying them all."""
+    """Overlapping pairs of two lists of spans, none used twice, as many as can be: by trying them
+    all.
+    """
 
     def most(left: int, free: frozenset[int]) -> int:
         if left == len(a):
@@ -122,7 +134,9 @@ def test_overlap_matching_equals_brute_force(first, second):
 @given(pairs_of_labels(label_sets=True).filter(lambda pair: any(pair[0])), st.integers(1, 4))
 def test_counts_by_group_add_up_to_the_scores(pair, groups):
     gold, said = classified(*pair)
-    gold = [Document(d.id, f"g{i % groups}", "", "test", labels=d.labels) for i, d in enumerate(gold)]
+    gold = [
+        Document(d.id, f"g{i % groups}", "", "test", labels=d.labels) for i, d in enumerate(gold)
+    ]
     call = {"type": "multi_label", "labels": LABELS, "gold": gold, "predictions": said}
     counted = counts(**call)
     assert counted.groups == tuple(sorted({d.group for d in gold}))
@@ -149,8 +163,13 @@ def test_shares_of_documents_have_the_score_as_their_micro_f1(type, metrics):
     labels = tuple("ABCDEFG")
     gold, said = [], []
     for number in range(40):
-        right, order = rng.choice(labels, rng.integers(1, 4), replace=False), rng.permutation(labels)
-        gold.append(Document(f"d{number:02}", f"g{number % 9}", "", "test", labels=tuple(sorted(right))))
+        right, order = (
+            rng.choice(labels, rng.integers(1, 4), replace=False),
+            rng.permutation(labels),
+        )
+        gold.append(
+            Document(f"d{number:02}", f"g{number % 9}", "", "test", labels=tuple(sorted(right)))
+        )
         if number % 10:  # every tenth has no prediction
             said.append(Prediction(f"d{number:02}", labels=tuple(order[: rng.integers(1, 8)])))
     about = {"type": type, "labels": labels, "gold": gold, "predictions": said}

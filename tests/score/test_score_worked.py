@@ -13,8 +13,21 @@ def test_worked_classification():
     whole = scores("single_label", "ABC", "AB", classified(["A", "A", "B"], ["A", "B", "C"]))
     assert whole.per_label["A"]["f1"] == pytest.approx(2 / 3)
     assert whole.per_label["B"]["f1"] == 0
-    assert whole.per_label["C"] == {"precision": 0, "recall": 0, "f1": 0, "support": 0, "predicted": 1, "tp": 0}
-    expected = {"macro_f1": 1 / 3, "macro_f1_all": 2 / 9, "micro_f1": 1 / 3, "accuracy": 1 / 3, "weighted_f1": 4 / 9}
+    assert whole.per_label["C"] == {
+        "precision": 0,
+        "recall": 0,
+        "f1": 0,
+        "support": 0,
+        "predicted": 1,
+        "tp": 0,
+    }
+    expected = {
+        "macro_f1": 1 / 3,
+        "macro_f1_all": 2 / 9,
+        "micro_f1": 1 / 3,
+        "accuracy": 1 / 3,
+        "weighted_f1": 4 / 9,
+    }
     assert {name: whole.values[name] for name in expected} == pytest.approx(expected)
 
 
@@ -30,7 +43,9 @@ def test_exact_wants_all_four_and_duplicates_count_once():
 
 
 def test_false_positive_on_a_label_without_gold_lowers_micro_not_macro():
-    values = scores("multi_label", "ABC", "AB", classified([["A"], ["B"]], [["A", "C"], ["B"]])).values
+    values = scores(
+        "multi_label", "ABC", "AB", classified([["A"], ["B"]], [["A", "C"], ["B"]])
+    ).values
     assert values["macro_f1"] == 1
     assert values["micro_f1"] == pytest.approx(4 / 5)
     assert values["macro_f1_all"] == pytest.approx(2 / 3)
@@ -62,7 +77,10 @@ def test_micro_without_the_negative_label():
         ({"predictions": [Prediction(document="d0", labels=("A",))] * 2}, "twice"),
         ({"predictions": [Prediction(document="d0", labels=("Z",))]}, "'d0': prediction label 'Z'"),
         ({"predictions": [Prediction(document="d0", labels=("A", "B"))]}, "2 labels"),
-        ({"gold": [Document(id="d0", group="g", text="", split="test", labels=("Q",))]}, "'d0': gold label 'Q'"),
+        (
+            {"gold": [Document(id="d0", group="g", text="", split="test", labels=("Q",))]},
+            "'d0': gold label 'Q'",
+        ),
         ({"gold": [Document(id="d0", group="g", text="", split="test")]}, "0 gold labels"),
         ({"gold": []}, "no document"),
         ({"gold_labels": ()}, "no label has gold"),
@@ -72,7 +90,13 @@ def test_micro_without_the_negative_label():
 )
 def test_what_does_not_fit_is_refused(change, said):
     gold, predictions = classified(["A"], ["A"])
-    call = {"type": "single_label", "labels": "AB", "gold_labels": "A", "gold": gold, "predictions": predictions}
+    call = {
+        "type": "single_label",
+        "labels": "AB",
+        "gold_labels": "A",
+        "gold": gold,
+        "predictions": predictions,
+    }
     with pytest.raises(ScoreError, match=said) as caught:
         compute(**call | change)
     assert caught.value.hint

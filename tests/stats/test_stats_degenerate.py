@@ -1,4 +1,5 @@
-"""Identical models, oracles, single seeds, tasks, clusters, documents: defined answers, never NaN."""
+"""Identical models, oracles, single seeds, tasks, clusters, documents: defined answers, never
+NaN."""
 
 from __future__ import annotations
 
@@ -52,8 +53,19 @@ def test_equal_values_leave_no_doubt_whichever_their_sign(value, p):
         mean_test([value] * 4, estimand=Estimand.NEW_SEEDS),
         t_from_se(value, 0.0, 3.0, n=4, sd=0.0, estimand=Estimand.NEW_SEEDS),
     ):
-        assert (found.n, found.estimate, found.sd, found.se, found.df, found.p) == (4, value, 0.0, 0.0, None, p)
-        assert (found.interval.low, found.interval.high, found.interval.level) == (value, value, 0.95)
+        assert (found.n, found.estimate, found.sd, found.se, found.df, found.p) == (
+            4,
+            value,
+            0.0,
+            0.0,
+            None,
+            p,
+        )
+        assert (found.interval.low, found.interval.high, found.interval.level) == (
+            value,
+            value,
+            0.95,
+        )
         assert found.note
 
 
@@ -62,7 +74,12 @@ def test_an_oracle_scores_one_in_every_draw_however_rare_the_labels():
     none = np.zeros_like(gold)
     oracle = Counts.of(gold, none, none)
     summary = document_interval(oracle, "macro", draws=100)
-    assert (summary.method, summary.score, summary.interval.low, summary.interval.high) == ("jackknife", 1.0, 1.0, 1.0)
+    assert (summary.method, summary.score, summary.interval.low, summary.interval.high) == (
+        "jackknife",
+        1.0,
+        1.0,
+        1.0,
+    )
     assert "15.0% of documents" in summary.note
 
 
@@ -88,7 +105,12 @@ def test_one_seed_each_with_equal_scores_is_not_taken_for_no_seed_noise():
 def test_equal_seeds_give_no_interval_and_say_so(resolution):
     """An interval of no width, or of the width of rounding, would be read as certainty."""
     summary = seed_interval([0.7, 0.7, 0.7], resolution=resolution)
-    assert (summary.n, summary.mean, summary.sd, summary.interval) == (3, pytest.approx(0.7), 0.0, None)
+    assert (summary.n, summary.mean, summary.sd, summary.interval) == (
+        3,
+        pytest.approx(0.7),
+        0.0,
+        None,
+    )
     assert "unknown" in summary.note
 
 
@@ -164,4 +186,6 @@ def test_runs_on_other_gold_or_with_other_seeds_are_refused():
     fewer = Counts.of(b.tp[:2], b.fp[:2], b.fn[:2])
     with pytest.raises(StatsInputError, match="3 and 2 seeds cannot be paired"):
         compare_counts([one_task("t", [a, fewer], NAMES)])
-    assert compare_counts([one_task("t", [a, fewer], NAMES)], paired=False).total.interval is not None
+    assert (
+        compare_counts([one_task("t", [a, fewer], NAMES)], paired=False).total.interval is not None
+    )

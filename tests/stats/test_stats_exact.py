@@ -36,7 +36,8 @@ def worked() -> Counts:
 
 
 @pytest.mark.parametrize(
-    ("average", "value"), [("macro", 1 / 3), ("macro_all", 2 / 9), ("micro", 1 / 3), ("weighted", 4 / 9)]
+    ("average", "value"),
+    [("macro", 1 / 3), ("macro_all", 2 / 9), ("micro", 1 / 3), ("weighted", 4 / 9)],
 )
 def test_the_worked_numbers_of_the_metric_contract(average, value):
     assert f1_scores(worked(), average)[0] == pytest.approx(value, abs=1e-15)
@@ -44,7 +45,9 @@ def test_the_worked_numbers_of_the_metric_contract(average, value):
 
 def test_one_gold_mention_or_none():
     one = Counts.of([[1, 0], [0, 0]], [[0, 0], [0, 1]], [[0, 0], [0, 0]])
-    assert [f1_scores(one, average)[0] for average in AVERAGES] == pytest.approx([1, 1 / 2, 2 / 3, 1])
+    assert [f1_scores(one, average)[0] for average in AVERAGES] == pytest.approx(
+        [1, 1 / 2, 2 / 3, 1]
+    )
     none = Counts.of([[0, 0]], [[0, 1]], [[0, 0]])
     assert [f1_scores(none, average, [True, True])[0] for average in AVERAGES] == [0, 0, 0, 0]
     silent = Counts.of([[0, 0]], [[0, 0]], [[0, 0]])
@@ -61,7 +64,9 @@ def simulated(seeds: int = 3, groups: int = 40, labels: int = 4) -> Counts:
 def test_scores_equal_scikit_learn(average):
     counts = simulated(seeds=1)
     predicted = counts.tp[0] + counts.fp[0]
-    assert f1_scores(counts, average)[0] == pytest.approx(f1_score(counts.gold, predicted, average=average))
+    assert f1_scores(counts, average)[0] == pytest.approx(
+        f1_score(counts.gold, predicted, average=average)
+    )
 
 
 @pytest.mark.parametrize("average", AVERAGES)
@@ -74,7 +79,9 @@ def test_count_bootstrap_equals_naive_recomputation(average):
     fast = score_draws(counts, weights, average)
     for draw in range(200):
         documents = np.repeat(np.arange(15), weights[draw].astype(int))
-        resampled = Counts.of(counts.tp[:, documents], counts.fp[:, documents], counts.fn[:, documents])
+        resampled = Counts.of(
+            counts.tp[:, documents], counts.fp[:, documents], counts.fn[:, documents]
+        )
         # the label set stays that of the full split; every label is seen in these draws
         naive = f1_scores(resampled, average, evaluated_labels(counts))
         assert (resampled.doubled.sum(axis=1) > 0).all()
@@ -88,7 +95,9 @@ def test_leave_one_out_equals_naive_recomputation(average):
     for group in range(12):
         rest = np.arange(12) != group
         fewer = Counts.of(counts.tp[:, rest], counts.fp[:, rest], counts.fn[:, rest])
-        np.testing.assert_allclose(left_out[group], f1_scores(fewer, average, evaluated_labels(counts)))
+        np.testing.assert_allclose(
+            left_out[group], f1_scores(fewer, average, evaluated_labels(counts))
+        )
 
 
 def test_jackknife_of_a_mean_is_its_standard_error():
@@ -99,11 +108,15 @@ def test_jackknife_of_a_mean_is_its_standard_error():
 
 def test_draws_do_not_depend_on_the_chunks():
     whole = np.concatenate(list(group_weights(37, 100, np.random.default_rng(3))))
-    pieces = np.concatenate(list(group_weights(37, 100, np.random.default_rng(3), chunk_bytes=37 * 16 * 7)))
+    pieces = np.concatenate(
+        list(group_weights(37, 100, np.random.default_rng(3), chunk_bytes=37 * 16 * 7))
+    )
     np.testing.assert_array_equal(whole, pieces)
     counts = simulated(groups=37)
     np.testing.assert_allclose(
-        score_draws(counts, whole, "macro"), score_draws(counts, whole, "macro", chunk_bytes=1), rtol=1e-12
+        score_draws(counts, whole, "macro"),
+        score_draws(counts, whole, "macro", chunk_bytes=1),
+        rtol=1e-12,
     )
 
 
@@ -114,13 +127,17 @@ def test_t_equals_scipy():
     reference = stats.ttest_rel(a, b)
     interval = reference.confidence_interval(0.95)
     assert paired.p == pytest.approx(reference.pvalue)
-    assert (paired.interval.low, paired.interval.high) == pytest.approx((interval.low, interval.high))
+    assert (paired.interval.low, paired.interval.high) == pytest.approx(
+        (interval.low, interval.high)
+    )
     unpaired = compare_seeds(a, b[:5], paired=False)
     reference = stats.ttest_ind(a, b[:5], equal_var=False)
     interval = reference.confidence_interval(0.95)
     assert unpaired.p == pytest.approx(reference.pvalue)
     assert unpaired.df == pytest.approx(reference.df)
-    assert (unpaired.interval.low, unpaired.interval.high) == pytest.approx((interval.low, interval.high))
+    assert (unpaired.interval.low, unpaired.interval.high) == pytest.approx(
+        (interval.low, interval.high)
+    )
     one = mean_test(a - 70, estimand=Estimand.NEW_SEEDS)
     assert one.p == pytest.approx(stats.ttest_1samp(a, 70).pvalue)
     small = mean_test((a - 70) / 100, estimand=Estimand.NEW_SEEDS)
@@ -161,10 +178,18 @@ def test_the_document_interval_is_a_t_on_the_logit():
     half = stats.t.ppf(0.95, n - 1) * found.se / (p * (1 - p))
     ends = [1 / (1 + np.exp(-(np.log(p / (1 - p)) + end))) for end in (-half, half)]
     assert [found.interval.low, found.interval.high] == pytest.approx(ends)
-    assert (found.interval.level, found.n_groups, found.rare_labels, found.note) == (0.9, 40, 0, None)
+    assert (found.interval.level, found.n_groups, found.rare_labels, found.note) == (
+        0.9,
+        40,
+        0,
+        None,
+    )
     weights = next(group_weights(n, 3, np.random.default_rng(4)))
     drawn = document_interval(counts, "micro", draws=3, seed=4)
-    assert (drawn.method, drawn.se) == ("bootstrap", pytest.approx((weights @ right / n).std(ddof=1)))
+    assert (drawn.method, drawn.se) == (
+        "bootstrap",
+        pytest.approx((weights @ right / n).std(ddof=1)),
+    )
     for share in (0, 1):
         sure = np.full((12, 1), share)
         found = document_interval(Counts.of(sure, 1 - sure, 1 - sure), "micro")
@@ -180,7 +205,12 @@ def test_labels_in_fewer_than_ten_groups_are_rare():
     said[0, 2] = 1  # no gold, predicted once; the fourth label is nowhere
     counts = Counts.of(gold, said, none)
     micro = 2 * 19 / (2 * 19 + 1)
-    for average, rare, score in (("macro", 1, 1), ("macro_all", 2, 1 / 2), ("weighted", 1, 1), ("micro", 0, micro)):
+    for average, rare, score in (
+        ("macro", 1, 1),
+        ("macro_all", 2, 1 / 2),
+        ("weighted", 1, 1),
+        ("micro", 0, micro),
+    ):
         found = document_interval(counts, average, draws=10)
         assert found.score == pytest.approx(score)
         assert (found.rare_labels, found.method) == (rare, "jackknife" if rare else "bootstrap")
@@ -197,12 +227,19 @@ def test_what_a_draw_does_not_hold_keeps_its_value(average):
     full = [[2 * 3 / (3 + 4), 2 * 3 / (4 + 4)], [2 * 1 / (3 + 4), 2 * 1 / (4 + 1)]]
     whole = f1_scores(counts, average)
     # all of document 3; all but document 2; all but document 3
-    draws = score_draws(counts, np.array([[0, 0, 0, 4], [2, 1, 0, 1], [1, 1, 2, 0]], dtype=np.float32), average)
+    draws = score_draws(
+        counts, np.array([[0, 0, 0, 4], [2, 1, 0, 1], [1, 1, 2, 0]], dtype=np.float32), average
+    )
     assert draws[0] == pytest.approx(whole)
     for seed, (a, b) in enumerate(full):
         twice = [(2 * 2 + 1, 2 * 1 + 0), (2 * 1 + 0, 0 + 3)][seed]
         first = 2 * twice[0] / (2 * 2 + 1 + sum(twice))
-        once = {"macro": (first + b) / 2, "macro_all": (first + b) / 2, "micro": first, "weighted": first}
+        once = {
+            "macro": (first + b) / 2,
+            "macro_all": (first + b) / 2,
+            "micro": first,
+            "weighted": first,
+        }
         assert draws[1, seed] == pytest.approx(once[average])
         both = {"macro": (a + b) / 2, "macro_all": (a + b) / 2, "weighted": (3 * a + 8 * b) / 11}
         pooled = [2 * (3 + 6) / (3 + 4 + 8 + 8), 2 * (1 + 2) / (3 + 4 + 8 + 2)][seed]
@@ -222,5 +259,7 @@ def test_sums_beyond_what_a_float32_counts_stay_exact():
     fp = np.array([[[0], [1], [0], [2]]])
     right = 3 * big + 1
     for weights, errors in (([1, 1, 1, 1], 3), ([0, 2, 1, 1], 4)):
-        (draw,) = score_draws(Counts.of(tp, fp, 0 * tp), np.array([weights], dtype=np.float32), "micro")
+        (draw,) = score_draws(
+            Counts.of(tp, fp, 0 * tp), np.array([weights], dtype=np.float32), "micro"
+        )
         assert draw.tolist() == [2 * right / (2 * right + errors)]

@@ -1,4 +1,6 @@
-"""How the variances of seeds, documents and tasks add up: against sums written out, and documents left out by one."""
+"""How the variances of seeds, documents and tasks add up: against sums written out, and documents
+left out by one.
+"""
 
 from __future__ import annotations
 
@@ -33,25 +35,39 @@ from tests.helpers.stats_simulation import Population, compare_counts, one_task
 
 
 def answers(right: np.ndarray) -> Counts:
-    """Counts of one-label accuracy from (seeds, documents) of right answers: a miss is one fp and one fn."""
+    """Counts of one-label accuracy from (seeds, documents) of right answers: a miss is one fp and
+    one fn.
+    """
     tp = right.astype(int)[..., None]
     return Counts.of(tp, 1 - tp, 1 - tp)
 
 
-def two_models(seeds: tuple[int, int] = (4, 4), documents: int = 60) -> tuple[np.ndarray, np.ndarray]:
-    """(seeds, documents) of right answers of two models: hard documents and better seeds are shared."""
+def two_models(
+    seeds: tuple[int, int] = (4, 4), documents: int = 60
+) -> tuple[np.ndarray, np.ndarray]:
+    """(seeds, documents) of right answers of two models: hard documents and better seeds are
+    shared.
+    """
     rng = np.random.default_rng(41)
     hard = rng.normal(0, 1.2, documents)
     drift = rng.normal(0, 0.4, max(seeds))
     found = []
     for gain, count in zip((1.0, 0.4), seeds, strict=True):
-        score = gain + hard + drift[:count, None] + rng.normal(0, 0.6, documents) + rng.normal(0, 0.4, (count, 1))
+        score = (
+            gain
+            + hard
+            + drift[:count, None]
+            + rng.normal(0, 0.6, documents)
+            + rng.normal(0, 0.4, (count, 1))
+        )
         found.append(rng.random((count, documents)) < 1 / (1 + np.exp(-score)))
     return found[0], found[1]
 
 
 def residual(x: np.ndarray) -> float:
-    """Mean square of the interaction in a two-way layout (seeds, documents), over its number of cells."""
+    """Mean square of the interaction in a two-way layout (seeds, documents), over its number of
+    cells.
+    """
     rest = x - x.mean(axis=0) - x.mean(axis=1, keepdims=True) + x.mean()
     return float((rest**2).sum() / ((x.shape[0] - 1) * (x.shape[1] - 1)) / x.size)
 
@@ -61,7 +77,9 @@ def test_seeds_that_do_not_pair_interact_with_the_documents_apart():
     found = compare_counts([TaskRuns.of("t", [answers(a), answers(b)], "micro")], paired=False)
     welch = stats.ttest_ind(a.mean(axis=1), b.mean(axis=1), equal_var=False)
     assert (found.seeds.p, found.seeds.n) == (pytest.approx(welch.pvalue), 8)
-    assert found.documents[0].twice == pytest.approx(residual(a.astype(float)) + residual(b.astype(float)))
+    assert found.documents[0].twice == pytest.approx(
+        residual(a.astype(float)) + residual(b.astype(float))
+    )
 
 
 @pytest.mark.parametrize(("seeds", "documents"), [(2, 9), (3, 2), (2, 2), (5, 30)])
@@ -89,7 +107,9 @@ def test_a_third_model_does_not_change_the_noise_of_a_pair():
     assert noise == document_noise(among[1:2], among[2:], paired=[True]) is not None
     # and with fewer seeds it is that of these seeds
     few = document_noise([alone[0].of([0, 1])], [alone[1].of([0, 1])], paired=[True])
-    again = redraw([TaskRuns.of("t", [Counts.of(c.tp[:2], c.fp[:2], c.fn[:2]) for c in (a, b)], "micro")])[0]
+    again = redraw(
+        [TaskRuns.of("t", [Counts.of(c.tp[:2], c.fp[:2], c.fn[:2]) for c in (a, b)], "micro")]
+    )[0]
     assert few == document_noise(again[:1], again[1:], paired=[True])
 
 
@@ -107,10 +127,14 @@ def macro_without(counts: Counts, kept: np.ndarray) -> float:
 
 
 def test_tasks_that_share_a_part_of_their_documents():
-    """Two tasks on 40 and 30 documents, 20 of them shared: each document is left out of both at once."""
+    """Two tasks on 40 and 30 documents, 20 of them shared: each document is left out of both at
+    once.
+    """
     names = [[f"d{i}" for i in range(40)], [f"d{i}" for i in range(20, 50)]]
     models = [simulated(40, 43), simulated(30, 44)]
-    corpus = [one_task(f"t{i}", m, ids) for i, (m, ids) in enumerate(zip(models, names, strict=True))]
+    corpus = [
+        one_task(f"t{i}", m, ids) for i, (m, ids) in enumerate(zip(models, names, strict=True))
+    ]
     left_out = []
     for document in sorted(set(names[0]) | set(names[1])):
         gaps = []
@@ -125,12 +149,24 @@ def test_tasks_that_share_a_part_of_their_documents():
     # with a label in fewer than ten groups, by leaving out
     rare = []
     for task in corpus:
-        few = [Counts.of(*(np.where(np.arange(c.n_groups)[:, None] < 9, x, [1, 0] * x)
-                           for x in (c.tp, c.fp, c.fn))) for c in task.models]  # fmt: skip
+        few = [
+            Counts.of(
+                *(
+                    np.where(np.arange(c.n_groups)[:, None] < 9, x, [1, 0] * x)
+                    for x in (c.tp, c.fp, c.fn)
+                )
+            )
+            for c in task.models
+        ]
         rare.append(one_task(task.task, few, list(task.groups)))
     rows = redraw(rare)
     assert all(one.drawn is None for row in rows for one in row)
-    assert document_noise([row[0] for row in rows], [row[1] for row in rows], paired=[True] * 2).variance > 0
+    assert (
+        document_noise(
+            [row[0] for row in rows], [row[1] for row in rows], paired=[True] * 2
+        ).variance
+        > 0
+    )
 
 
 def test_two_tasks_on_one_set_of_documents_are_no_more_evidence_than_one():
@@ -146,14 +182,20 @@ def test_two_tasks_on_one_set_of_documents_are_no_more_evidence_than_one():
 
 
 def test_these_tasks_are_sums_over_tasks_and_corpora():
-    """Three tasks, two of them of one corpus: parts of a task weigh 1 / (2 x 2)^2, of the lone one 1 / 2^2."""
+    """Three tasks, two of them of one corpus: parts of a task weigh 1 / (2 x 2)^2, of the lone one
+    1 / 2^2.
+    """
     tables = [(*two_models(documents=n),) for n in (50, 40, 30)]
     tables = [(a, np.roll(b, 7 * i, axis=1)) for i, (a, b) in enumerate(tables)]
-    runs = [TaskRuns.of(f"t{i}", (answers(a), answers(b)), "micro") for i, (a, b) in enumerate(tables)]
+    runs = [
+        TaskRuns.of(f"t{i}", (answers(a), answers(b)), "micro") for i, (a, b) in enumerate(tables)
+    ]
     gaps = [a.astype(float) - b for a, b in tables]
     weights = (1 / 4, 1 / 4, 1 / 2)
     seeds = [w**2 * g.mean(axis=1).var(ddof=1) / 4 for w, g in zip(weights, gaps, strict=True)]
-    documents = [w**2 * g.mean(axis=0).var() / g.shape[1] for w, g in zip(weights, gaps, strict=True)]
+    documents = [
+        w**2 * g.mean(axis=0).var() / g.shape[1] for w, g in zip(weights, gaps, strict=True)
+    ]
     both = sum(w**2 * residual(g) for w, g in zip(weights, gaps, strict=True))
     found = compare_counts(runs, "xxy", draws=20_000).total
     means = [g.mean() for g in gaps]
@@ -187,9 +229,11 @@ def test_steps_of_each_task_are_its_own():
         ([[(1.0, 8.0)], [(1.0, 99.0)]], 0.2, (1.8, 4 / (1 / 8 + 1 / 99) * 0.81)),
         # never below a source's own variance, nor below the fewest degrees of freedom
         ([[(1.0, 8.0)], [(1.0, 99.0)]], 1.5, (1.0, 8.0)),
-        # two parts of a source add up; the first part's 2 degrees would give 4.30, the sum has (3/2)² / ...
+        # two parts of a source add up; the first part's 2 degrees would give 4.30, the sum has
+        # (3/2)² / ...
         ([[(1.0, 2.0), (0.5, 4.0)], []], 0.0, (1.5, 1.5**2 / (1 / 2 + 0.25 / 4))),
-        # two seeds: t(1) makes the seeds alone wider than both by Satterthwaite, so their one degree holds
+        # two seeds: t(1) makes the seeds alone wider than both by Satterthwaite, so their one
+        # degree holds
         ([[(1.0, 1.0)], [(1.0, 99.0)]], 0.0, (2.0, 1.0)),
         ([[(0.0, math.inf)], [(1.0, 9.0)]], 0.0, (1.0, 9.0)),
         ([[(0.0, math.inf)], [(0.0, 9.0)]], 0.0, (0.0, math.inf)),
@@ -211,12 +255,22 @@ def test_welch_has_a_least_error_and_needs_two_seeds_on_both_sides():
 
 #: arXiv:2605.12438, base models, French, percent: CLM detour (10B) minus its MLM twin (10B).
 GAPS = np.array([4.9, 3.3, 6.1, 2.0, 1.1, 4.0, 0.1, 0.5])
-CORPORA = ("cantemist", "cantemist", "cantemist", "distemist", "meddialog", "diamed", "emea", "medline")
+CORPORA = (
+    "cantemist",
+    "cantemist",
+    "cantemist",
+    "distemist",
+    "meddialog",
+    "diamed",
+    "emea",
+    "medline",
+)
 
 
 def test_the_t_over_corpora_by_hand():
-    """The first three tasks share a corpus and become 14.3 / 3 = 4.7667. Mean of the six: 2.0778; squared deviations
-    add to 18.2882, so sd = 1.9125, se = 0.7808, t = 2.6612 on 5 degrees of freedom; t(0.975, 5) = 2.5706.
+    """The first three tasks share a corpus and become 14.3 / 3 = 4.7667. Mean of the six: 2.0778;
+    squared deviations add to 18.2882, so sd = 1.9125, se = 0.7808, t = 2.6612 on 5 degrees of
+    freedom; t(0.975, 5) = 2.5706.
     """
     found = tasks_like_these(GAPS, CORPORA, None, resolution=0.1)
     assert (found.estimate, found.sd) == pytest.approx((2.0778, 1.9125), abs=1e-4)
@@ -233,9 +287,13 @@ def test_the_wider_question_never_has_the_narrower_interval():
     for _ in range(300):
         gaps = rng.normal(0.3, 1, 6)
         alone = tasks_like_these(gaps, list("abcdef"), None)
-        within = t_from_se(alone.estimate, float(rng.uniform(0.05, 1)), 20.0, n=6, estimand=Estimand.THESE_TASKS)
+        within = t_from_se(
+            alone.estimate, float(rng.uniform(0.05, 1)), 20.0, n=6, estimand=Estimand.THESE_TASKS
+        )
         found = tasks_like_these(gaps, list("abcdef"), within)
-        assert found.interval.half_width == pytest.approx(max(alone.interval.half_width, within.interval.half_width))
+        assert found.interval.half_width == pytest.approx(
+            max(alone.interval.half_width, within.interval.half_width)
+        )
         assert found.p == max(alone.p, within.p)
         assert (0 in found.interval) == (found.p > 0.05)
         assert found.estimand is Estimand.TASKS_LIKE_THESE
@@ -262,7 +320,9 @@ def test_failed_runs_are_far_below_their_siblings_or_at_no_skill():
     assert failed_runs([0.70, 0.71, 0.69, 0.60]) == (False,) * 4, "a bad run is no failed one"
     assert failed_runs([0.9, 0.1]) == (False, False), "two runs: which of them is the odd one?"
     assert failed_runs([0.9, 0.1], no_skill=0.1) == (False, True)
-    assert failed_runs([0.1, 0.1, 0.05], no_skill=0.1) == (False,) * 3, "a task that is not learnt is a result"
+    assert failed_runs([0.1, 0.1, 0.05], no_skill=0.1) == (False,) * 3, (
+        "a task that is not learnt is a result"
+    )
     assert failed_runs([0.7, 0.7, 0.7, 0.95]) == (False,) * 4
 
 
@@ -286,7 +346,10 @@ def test_a_suite_of_splits_is_widened_too_and_speaks_of_test_sets():
     plain = these_tasks(list(first), list(second))
     folds = these_tasks(list(first), list(second), ratios=[1 / 9, 1 / 9])
     assert folds.test.se == pytest.approx(plain.test.se * math.sqrt((1 / 10 + 1 / 9) * 10))
-    assert (folds.test.estimand, plain.test.estimand) == (Estimand.THESE_TASKS, Estimand.THESE_TEST_SETS)
+    assert (folds.test.estimand, plain.test.estimand) == (
+        Estimand.THESE_TASKS,
+        Estimand.THESE_TEST_SETS,
+    )
     mixed = these_tasks(list(first), list(second), ratios=[1 / 9, 0.0])
     assert plain.test.se < mixed.test.se < folds.test.se
     assert mixed.test.estimand is Estimand.THESE_TEST_SETS

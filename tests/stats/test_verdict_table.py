@@ -1,4 +1,6 @@
-"""The short form of ``tests.benchmarks.verdict_table``: no sentence is false more often than it may be."""
+"""The short form of ``tests.benchmarks.verdict_table``: no sentence is false more often than it may
+be.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,18 @@ from tests.benchmarks.verdict_table import PARTS, limit_rows
 REPEATS = 40
 
 
-@pytest.mark.parametrize("part", [part for part in PARTS if part is not limit_rows], ids=lambda part: part.__name__)
+@pytest.mark.parametrize(
+    "part", [part for part in PARTS if part is not limit_rows], ids=lambda part: part.__name__
+)
 def test_no_row_misses_its_target_by_more_than_chance(part, monkeypatch):
     monkeypatch.setattr("tests.benchmarks.verdict_table.CELLS", ((3, 3), (8, 5)))
     for row in part(np.random.default_rng(7), REPEATS):
         low, high = row.target
-        chance = 4 * math.sqrt(max(high * (1 - high), low * (1 - low), 1 / REPEATS) / REPEATS) if high else 0.0
+        chance = (
+            4 * math.sqrt(max(high * (1 - high), low * (1 - low), 1 / REPEATS) / REPEATS)
+            if high
+            else 0.0
+        )
         assert low - chance <= row.measured <= high + chance, row
 
 

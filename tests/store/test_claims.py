@@ -36,7 +36,9 @@ def age_by(path: Path, seconds: float) -> None:
 
 
 def left_by_a_killed_holder(store: Store, seconds: float = 0.0) -> dict[str, Any]:
-    """A claim whose process is gone, on another machine where it wrote so many seconds ago; what it says."""
+    """A claim whose process is gone, on another machine where it wrote so many seconds ago; what it
+    says.
+    """
     with store.claim("my_task", KEY):
         content = beat_of(store).read_bytes()
     beat_of(store).write_bytes(content)
@@ -122,7 +124,8 @@ def test_on_this_machine_the_system_is_asked_and_no_clock(tmp_path: Path, jump: 
 
 
 def contend(root: Path) -> list[str]:
-    """Make every run that no other process makes or has made; the keys of those that this one made."""
+    """Make every run that no other process makes or has made; the keys of those that this one
+    made."""
     store, made, waiting = Store(root), [], [f"{n:032x}" for n in range(30)]
     while waiting:
         for key in list(waiting):

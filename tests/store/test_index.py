@@ -24,7 +24,12 @@ def test_briefs_equal_the_records_and_are_read_once(tmp_path, monkeypatch):
     store = Store(tmp_path)
     for seed in (42, 43):
         saved(store, seed=seed, overrides=("training.epochs=1",), limit=None if seed == 42 else 5)
-    saved(store, seed=44, unexpressed_gold={"test": {"Drug": 2, "Disease": 1}}, count_problems=("one", "two"))
+    saved(
+        store,
+        seed=44,
+        unexpressed_gold={"test": {"Drug": 2, "Disease": 1}},
+        count_problems=("one", "two"),
+    )
     expected = [Brief.of(r) for r in store.scan()[0]]
     reads = count_reads(monkeypatch)
     assert store.briefs() == (expected, [])
@@ -61,7 +66,9 @@ def test_a_record_that_is_replaced_within_one_tick_of_the_clock_is_seen(tmp_path
     os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
     os.replace(other, file)
     after = file.stat()
-    assert (after.st_mtime_ns, after.st_size) == (before.st_mtime_ns, before.st_size), "only the inode tells"
+    assert (after.st_mtime_ns, after.st_size) == (before.st_mtime_ns, before.st_size), (
+        "only the inode tells"
+    )
     (brief,) = store.briefs()[0]
     assert brief.scores["macro_f1"] == float(changed)
 

@@ -1,7 +1,8 @@
 """Results folders as earlier versions wrote them open and say what they said.
 
-`fixtures/stores/record-1`: runs and gate verdicts of a tiny random encoder under record version 1, written before the
-fields of records had ranges: documents, spans, a tuned limited run, a task under an agreement.
+`fixtures/stores/record-1`: runs and gate verdicts of a tiny random encoder under record version 1,
+written before the fields of records had ranges: documents, spans, a tuned limited run, a task under
+an agreement.
 """
 
 from __future__ import annotations
@@ -41,9 +42,13 @@ def test_every_record_of_an_earlier_version_loads_with_its_predictions(old):
         assert len(gold) == len(said) == record.task.test_documents
         assert record.redacted == (record.task.id == "clinic_notes")
     assert store.briefs()[1] == []
-    versions = {json.loads(path.read_bytes())["floor_version"] for path in old.glob("floors/*/*.json")}
+    versions = {
+        json.loads(path.read_bytes())["floor_version"] for path in old.glob("floors/*/*.json")
+    }
     assert max(versions) == 3 < BASELINE_VERSION
-    assert scan_baselines(old) == ([], []), "verdicts of an earlier gate are made anew, and are no damage either"
+    assert scan_baselines(old) == ([], []), (
+        "verdicts of an earlier gate are made anew, and are no damage either"
+    )
 
 
 def test_a_record_of_an_earlier_version_is_written_again_without_loss(old):
@@ -55,13 +60,17 @@ def test_a_record_of_an_earlier_version_is_written_again_without_loss(old):
 
 
 def holds(after: Any, before: Any) -> bool:
-    """Whether everything in `before` but removed fields stands in `after`, which may have more fields at any depth."""
+    """Whether everything in `before` but removed fields stands in `after`, which may have more
+    fields at any depth.
+    """
     if isinstance(before, dict):
         return isinstance(after, dict) and all(
             n in after and holds(after[n], v) for n, v in before.items() if n not in GONE
         )
     if isinstance(before, list):
-        return isinstance(after, list) and len(after) == len(before) and all(map(holds, after, before))
+        return (
+            isinstance(after, list) and len(after) == len(before) and all(map(holds, after, before))
+        )
     return bool(after == before)
 
 

@@ -33,7 +33,9 @@ def test_what_is_saved_comes_back(tmp_path):
     assert gold == [replace(d, text="", origin="") for d in documents()]
     assert said == predictions()
     files = [path.read_bytes() for path in (tmp_path / "results").rglob("*") if path.is_file()]
-    assert not any(sentence.encode() in content for sentence in SENTENCES for content in files), "no text is stored"
+    assert not any(sentence.encode() in content for sentence in SENTENCES for content in files), (
+        "no text is stored"
+    )
     assert saved(Store(tmp_path / "again")).predictions_sha256 == stored.predictions_sha256
 
 
@@ -64,7 +66,9 @@ def test_redacted_runs_hold_no_id_no_gold_and_no_order(tmp_path):
 def test_redacted_runs_of_one_data_set_share_their_names_and_no_others(tmp_path):
     store = Store(tmp_path)
     first, second = saved(store, redacted=True), saved(store, redacted=True, seed=43)
-    names = [{p.document for p in store.load_predictions(r, documents())[1]} for r in (first, second)]
+    names = [
+        {p.document for p in store.load_predictions(r, documents())[1]} for r in (first, second)
+    ]
     assert names[0] == names[1]
     other = [replace(d, text=d.text + "!") for d in documents()]
     with pytest.raises(StoreError, match="not those of this run"):
@@ -90,7 +94,11 @@ def test_a_damaged_record_is_a_finding_and_the_rest_works(tmp_path, content, sai
     store = Store(tmp_path)
     good, bad = saved(store), saved(store, seed=43)
     path = (tmp_path / bad.predictions).with_suffix(".json")
-    changed = json.dumps(json.loads(path.read_text()) | content).encode() if isinstance(content, dict) else content
+    changed = (
+        json.dumps(json.loads(path.read_text()) | content).encode()
+        if isinstance(content, dict)
+        else content
+    )
     path.write_bytes(changed)
     with pytest.raises(StoreError, match=said) as caught:
         store.get("my_task", bad.key)
@@ -114,7 +122,12 @@ def test_renamed_copied_or_half_deleted_runs_are_findings(tmp_path):
     good, lost = saved(store), saved(store, seed=43)
     (tmp_path / lost.predictions).unlink()
     here = (tmp_path / good.predictions).with_suffix(".json")
-    for folder, name in [("my_task", "0" * 32), ("other_task", good.key), ("my_task", "notes"), ("MY TASK", "1" * 32)]:
+    for folder, name in [
+        ("my_task", "0" * 32),
+        ("other_task", good.key),
+        ("my_task", "notes"),
+        ("MY TASK", "1" * 32),
+    ]:
         (tmp_path / "runs" / folder).mkdir(exist_ok=True)
         (tmp_path / "runs" / folder / f"{name}.json").write_bytes(here.read_bytes())
     records, findings = store.scan()
@@ -135,7 +148,9 @@ def test_changed_predictions_are_found_out(tmp_path):
         store.load_predictions(stored)
 
 
-@pytest.mark.parametrize(("task", "key"), [("../up", "0" * 32), ("a/b", "0" * 32), ("ok", "../../x"), ("ok", "A" * 32)])
+@pytest.mark.parametrize(
+    ("task", "key"), [("../up", "0" * 32), ("a/b", "0" * 32), ("ok", "../../x"), ("ok", "A" * 32)]
+)
 def test_names_never_become_other_paths(tmp_path, task, key):
     with pytest.raises(StoreError, match="do not name a run"):
         Store(tmp_path).get(task, key)
@@ -187,7 +202,9 @@ def test_a_failure_is_known_to_its_command_alone(tmp_path):
     store, key = Store(tmp_path), "0" * 32
     assert store.failure("my_task", key, 1700000000.25) is None
     store.note_failure("my_task", key, 1700000000.25, "the loss is not finite (étape 3)")
-    assert Store(tmp_path).failure("my_task", key, 1700000000.25) == "the loss is not finite (étape 3)"
+    assert (
+        Store(tmp_path).failure("my_task", key, 1700000000.25) == "the loss is not finite (étape 3)"
+    )
     assert store.failure("my_task", key, 1700000000.5) is None, "a later command tries again"
     assert store.get("my_task", key) is None
     for damage in (b"", b"[]", b"{}", b"\xff", b"[" * 100_000):
@@ -197,12 +214,21 @@ def test_a_failure_is_known_to_its_command_alone(tmp_path):
 
 
 def test_keys_name_every_decision():
-    decided = {"model_hash": "m", "task_hash": "t", "data_hash": "d", "seed": 42, "precision": "bf16"}
+    decided = {
+        "model_hash": "m",
+        "task_hash": "t",
+        "data_hash": "d",
+        "seed": 42,
+        "precision": "bf16",
+    }
     key = run_key(**decided)
     assert re.fullmatch("[0-9a-f]{32}", key)
     assert run_key(**decided, track="fixed", limit=None, engine_version=ENGINE_VERSION) == key
     changes = [
-        *({name: "other"} for name in ("model_hash", "task_hash", "data_hash", "precision", "track")),
+        *(
+            {name: "other"}
+            for name in ("model_hash", "task_hash", "data_hash", "precision", "track")
+        ),
         {"seed": 43},
         {"limit": 8},
         {"protocol": {"training": {"epochs": 1}}},
@@ -210,7 +236,9 @@ def test_keys_name_every_decision():
     ]
     keys = {run_key(**decided | change) for change in changes} | {key}
     assert len(keys) == len(changes) + 1
-    assert run_key(**decided, protocol={"a": 1, "b": 2}) == run_key(**decided, protocol={"b": 2, "a": 1})
+    assert run_key(**decided, protocol={"a": 1, "b": 2}) == run_key(
+        **decided, protocol={"b": 2, "a": 1}
+    )
     with pytest.raises(ValueError, match="not JSON compliant"):
         run_key(**decided, protocol={"rate": float("inf")})
 
@@ -226,7 +254,12 @@ def test_rescoring_goes_on_past_what_it_cannot_score(tmp_path):
     outcomes = {key: row.outcome for key, row in rows.items()}
     assert rows[good.key].changed["macro_f1"] == (0.0, good.scores["macro_f1"])
     assert store.get("my_task", good.key) == good, "deleted scores come back identical"
-    assert outcomes == {"": "failed", good.key: "changed", secret.key: "unavailable", broken.key: "failed"}
+    assert outcomes == {
+        "": "failed",
+        good.key: "changed",
+        secret.key: "unavailable",
+        broken.key: "failed",
+    }
     store.update(secret.model_copy(update={"scores": {}}))
     again = {r.key: r.outcome for r in rescore(store, lambda _record: documents())}
     assert again[secret.key] == "changed"

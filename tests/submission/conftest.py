@@ -11,7 +11,9 @@ from tests.helpers.submission_make import honest_run
 
 @pytest.fixture(scope="session")
 def packed_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Results of a model on two seeds, and one that is no full run; with the submission packed from them."""
+    """Results of a model on two seeds, and one that is no full run; with the submission packed from
+    them.
+    """
     folder = tmp_path_factory.mktemp("packed")
     for seed in (42, 43):
         honest_run(folder / "results", seed)

@@ -1,4 +1,6 @@
-"""Submissions that are valid in form, with recomputed hashes, and must not be taken; and honest ones, which are."""
+"""Submissions that are valid in form, with recomputed hashes, and must not be taken; and honest
+ones, which are.
+"""
 
 import hashlib
 import json
@@ -55,9 +57,17 @@ def stored(tmp_path: Path) -> tuple[Any, Path, list[Document], list[Prediction]]
 def test_an_honest_submission_is_packed_whole_and_scored_again(packed, monkeypatch, capfd):
     verification = examine(packed)
     assert verification.accepted, verification.checks
-    assert (len(verification.runs), verification.state, verification.mark) == (2, "verified", "re-scored")
+    assert (len(verification.runs), verification.state, verification.mark) == (
+        2,
+        "verified",
+        "re-scored",
+    )
     manifest = json.loads((packed / MANIFEST).read_text())
-    assert (manifest["model"], manifest["notes"], len(manifest["files"])) == ("org/tiny", "hello", 4)
+    assert (manifest["model"], manifest["notes"], len(manifest["files"])) == (
+        "org/tiny",
+        "hello",
+        4,
+    )
     monkeypatch.chdir(packed.parent)
     made = call(monkeypatch, capfd, "submit", "org/tiny", "--results-dir", "results")
     assert (made.status, "2 runs packed" in made.out) == (0, True)
@@ -91,7 +101,11 @@ def test_two_sets_of_weights_of_one_name_are_packed_one_at_a_time(tmp_path):
         submit("org/tiny", tmp_path / "results", tmp_path / "none")
     assert "'org/tiny [weights aaaaaaaa]', 'org/tiny [weights bbbbbbbb]'" in caught.value.hint
     verification = checked(tmp_path / "results", model="org/tiny [weights bbbbbbbb]")
-    assert (verification.accepted, verification.model, len(verification.runs)) == (True, "org/tiny", 1)
+    assert (verification.accepted, verification.model, len(verification.runs)) == (
+        True,
+        "org/tiny",
+        1,
+    )
     with pytest.raises(UsageError, match="names 2 different weights"):
         export("org/tiny", "model-card", tmp_path / "results")
     assert "org/tiny" in export("org/tiny [weights bbbbbbbb]", "model-card", tmp_path / "results")
@@ -100,12 +114,20 @@ def test_two_sets_of_weights_of_one_name_are_packed_one_at_a_time(tmp_path):
 def test_slugs_are_safe_and_apart():
     names = ["a/b", "a-b", "../../etc", "", "é" * 300, "<script>"]
     assert len({slug(n) for n in names}) == len(names)
-    assert all("/" not in slug(n) and not slug(n).startswith(".") and len(slug(n)) < 80 for n in names)
+    assert all(
+        "/" not in slug(n) and not slug(n).startswith(".") and len(slug(n)) < 80 for n in names
+    )
 
 
 # records
 
-POINT = {"step": 5, "epoch": 1.0, "train_loss": 0.5, "validation": {"macro_f1": 0.5}, "learning_rate": 5e-5}
+POINT = {
+    "step": 5,
+    "epoch": 1.0,
+    "train_loss": 0.5,
+    "validation": {"macro_f1": 0.5},
+    "learning_rate": 5e-5,
+}
 LIES: dict[str, tuple[Changes, str]] = {
     "another score": (lambda r: r["scores"].update(macro_f1=0.99), "S01"),
     "no number": (lambda r: r["scores"].update(macro_f1=float("nan")), "R01"),
@@ -126,29 +148,47 @@ LIES: dict[str, tuple[Changes, str]] = {
     "the paper's metric": (lambda r: r["task"].update(paper="weighted_f1"), "T03"),
     "the protocol": (lambda r: r["protocol"].update(reader={"lengths": 5}), "T03"),
     "a fold": (lambda r: r.update(resampling={"fold": 0, "folds": 1, "train_documents": 9}), "T03"),
-    "fewer gold labels": (lambda r: r["task"].update(gold_labels=r["task"]["gold_labels"][:1]), "D01"),
+    "fewer gold labels": (
+        lambda r: r["task"].update(gold_labels=r["task"]["gold_labels"][:1]),
+        "D01",
+    ),
     "one document": (lambda r: r["task"].update(test_documents=1), "D01"),
     "lost mentions": (lambda r: r.update(unexpressed_gold={"test": {"x": 5}}), "D01"),
     "another task": (lambda r: r["task"].update(id="elsewhere"), "R01"),
     "a label less": (lambda r: r["per_label"].popitem(), "S03"),
     "a label's score": (lambda r: next(iter(r["per_label"].values())).update(f1=0.123), "S03"),
-    "another number of a label": (lambda r: next(iter(r["per_label"].values())).update(invented=0.5), "S03"),
+    "another number of a label": (
+        lambda r: next(iter(r["per_label"].values())).update(invented=0.5),
+        "S03",
+    ),
     "no parameters": (lambda r: r["model"].update(parameters=0), "R02"),
     "oracle of 7": (lambda r: r["windows"].update(ceiling={"macro_f1": 7.0}), "R02"),
     "all truncated": (lambda r: r["windows"].update(truncated_documents=10**6), "R02"),
     "fp8": (lambda r: r["training"].update(precision="fp8"), "R02"),
     "threshold without use": (lambda r: r["training"].update(threshold=0.5), "R02"),
-    "step beyond the last": (lambda r: r["training"].update(curve=[POINT | {"step": 10**6}]), "R02"),
-    "best step beyond the last": (lambda r: r["training"].update(best_step=r["training"]["steps"] + 1), "R02"),
+    "step beyond the last": (
+        lambda r: r["training"].update(curve=[POINT | {"step": 10**6}]),
+        "R02",
+    ),
+    "best step beyond the last": (
+        lambda r: r["training"].update(best_step=r["training"]["steps"] + 1),
+        "R02",
+    ),
     "script as a date": (lambda r: r["provenance"].update(started="<script>"), "R01"),
     "negative seconds": (lambda r: r["cost"].update(seconds=-5.0), "R01"),
     "a path": (lambda r: r.update(predictions="../../etc/passwd"), "R01"),
-    "script as architecture": (lambda r: r["model"].update(architecture="<script>alert(1)</script>"), "R01"),
+    "script as architecture": (
+        lambda r: r["model"].update(architecture="<script>alert(1)</script>"),
+        "R01",
+    ),
     "a link as licence": (lambda r: r["model"].update(licence="mit](https://example.org)"), "R01"),
     "escapes": (lambda r: r["provenance"].update(packages={"torch": "2\x1b[31m"}), "R01"),
     "record version -7": (lambda r: r.update(record_version=-7), "R01"),
     "longer training than run": (lambda r: r["cost"].update(train_seconds=1e6), "R02"),
-    "no time at all": (lambda r: r["cost"].update(seconds=0, train_seconds=0, evaluation_seconds=0), "R02"),
+    "no time at all": (
+        lambda r: r["cost"].update(seconds=0, train_seconds=0, evaluation_seconds=0),
+        "R02",
+    ),
     "less memory than weights": (lambda r: r["cost"].update(peak_memory_bytes=1), "R02"),
 }
 
@@ -162,11 +202,19 @@ def test_records_that_lie_are_refused(packed, change, code):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda c: c.replace(b'"scores": {', b'"scores": {"macro_f1": 1.0,\n', 1), "one name twice"),
+        (
+            lambda c: c.replace(b'"scores": {', b'"scores": {"macro_f1": 1.0,\n', 1),
+            "one name twice",
+        ),
         (lambda c: b"\xef\xbb\xbf" + c, "not JSON"),
         (lambda c: c.replace(b"org/tiny", b"org/\\ud800"), "not JSON"),
         (lambda c: b"[" * 100_000, "not JSON"),
-        (lambda c: c.replace(b'"protocol": {', b'"protocol": {"x": ' + b"[" * 700 + b"]" * 700 + b",", 1), "nested"),
+        (
+            lambda c: c.replace(
+                b'"protocol": {', b'"protocol": {"x": ' + b"[" * 700 + b"]" * 700 + b",", 1
+            ),
+            "nested",
+        ),
     ],
 )
 def test_json_in_which_two_readers_see_two_things(packed, change, words):
@@ -174,12 +222,24 @@ def test_json_in_which_two_readers_see_two_things(packed, change, words):
     path.write_bytes(change(path.read_bytes()))
     relist(packed)
     verification = examine(packed)
-    assert any(c.code == "R01" and words in c.what for c in verification.checks), verification.checks
-    assert [len(part) for part in Store(packed).scan()] == [1, 1], "a results folder is read past it"
+    assert any(c.code == "R01" and words in c.what for c in verification.checks), (
+        verification.checks
+    )
+    assert [len(part) for part in Store(packed).scan()] == [1, 1], (
+        "a results folder is read past it"
+    )
 
 
 def test_a_claim_about_training_text_is_named_as_the_submitters(packed):
-    split = {"documents": 80, "exact": 0, "touched": 0, "ngrams": 9, "ngrams_seen": 0, "short": 0, "seen": 0}
+    split = {
+        "documents": 80,
+        "exact": 0,
+        "touched": 0,
+        "ngrams": 9,
+        "ngrams_seen": 0,
+        "short": 0,
+        "seen": 0,
+    }
     claim = {"corpus": "wiki", "corpus_hash": "a" * 64, "excluded": True, "test": split}
     change_record(packed, lambda r: r.update(contamination=claim))
     verification = examine(packed)
@@ -245,7 +305,9 @@ def test_answers_that_no_model_gives(stored, fields):
     assert check.code == "P01"
 
 
-@pytest.mark.parametrize("span", [Span(-5, 3, "Disease"), Span(3, 3, "Disease"), Span(9, 3, "Disease")])
+@pytest.mark.parametrize(
+    "span", [Span(-5, 3, "Disease"), Span(3, 3, "Disease"), Span(9, 3, "Disease")]
+)
 def test_spans_that_no_text_has(span):
     gold = [Document("n", "n", "", "test", tokens=((0, 5),), tags=("O",))]
     (check,) = check_predictions(record(), "here", gold, [Prediction("n", spans=(span,))])
@@ -266,7 +328,9 @@ def test_predictions_of_another_split_a_document_twice_and_documents_that_are_mi
     path = store.path_of(run)
     table = pq.read_table(path)
     pq.write_table(pa.concat_tables([table, table.slice(0, 1)]), path)
-    store.update(run.model_copy(update={"predictions_sha256": hashlib.sha256(path.read_bytes()).hexdigest()}))
+    store.update(
+        run.model_copy(update={"predictions_sha256": hashlib.sha256(path.read_bytes()).hexdigest()})
+    )
     verification = checked(results, "d")
     assert [c.what for c in verification.checks if c.code == "S02"] == ["a document is there twice"]
 
@@ -281,7 +345,10 @@ def test_predictions_changed_after_the_fact(packed):
     path = next(packed.glob("runs/*/*.parquet"))
     table = pq.read_table(path)
     at = table.schema.get_field_index("labels")
-    pq.write_table(table.set_column(at, table.schema.field(at), [table.column("gold_labels").to_pylist()]), path)
+    pq.write_table(
+        table.set_column(at, table.schema.field(at), [table.column("gold_labels").to_pylist()]),
+        path,
+    )
     assert "M04" in refused(packed)
     relist(packed)
     assert "R07" in refused(packed)
@@ -300,7 +367,10 @@ def test_gold_that_is_not_the_datas(stored):
     """Gold bent to fit the predictions gives perfect scores, and the data shows it."""
     run, results, gold, predictions = stored
     save_rekeyed(
-        results, run, predictions, [replace(d, labels=p.labels) for d, p in zip(gold, predictions, strict=True)]
+        results,
+        run,
+        predictions,
+        [replace(d, labels=p.labels) for d, p in zip(gold, predictions, strict=True)],
     )
     assert codes(checked(results)) == {"D01"}
 
@@ -308,7 +378,10 @@ def test_gold_that_is_not_the_datas(stored):
 def test_runs_on_other_data_are_not_taken_for_those_on_the_data_at_hand(stored):
     run, results, _, _ = stored
     (results / "runs" / TASK / f"{run.key}.json").unlink()
-    save_rekeyed(results, run.model_copy(update={"task": run.task.model_copy(update={"data_hash": "0" * 64})}))
+    save_rekeyed(
+        results,
+        run.model_copy(update={"task": run.task.model_copy(update={"data_hash": "0" * 64})}),
+    )
     assert codes(checked(results)) == {"D02"}
 
 
@@ -320,25 +393,53 @@ def test_without_the_data_a_run_is_consistent_at_best(stored, monkeypatch):
     run, results, _, _ = stored
     honest_run(results, 43)
     verification = checked(results, "a")
-    assert (verification.state, verification.count("verified"), verification.mark) == ("consistent", 0, "claimed")
-    fewer = run.model_copy(update={"task": run.task.model_copy(update={"gold_labels": run.task.gold_labels[:1]})})
+    assert (verification.state, verification.count("verified"), verification.mark) == (
+        "consistent",
+        0,
+        "claimed",
+    )
+    fewer = run.model_copy(
+        update={"task": run.task.model_copy(update={"gold_labels": run.task.gold_labels[:1]})}
+    )
     save_rekeyed(results, fewer)
     assert codes(checked(results, "b")) == {"D01"}, "labels that the average skips"
 
 
-def redacted_run(results: Path, change: Callable[..., Any] = lambda gold, predictions: (gold, predictions)) -> None:
+def redacted_run(
+    results: Path, change: Callable[..., Any] = lambda gold, predictions: (gold, predictions)
+) -> None:
     """A run on an invented corpus of the de-identification task, whose data nobody here has."""
     spec, labels = load_task("deid").spec, tuple(load_task("deid").spec.labels)
     gold = [
-        Document(f"n{i}", f"p{i}", f"Note {i} of Dr Smith.", "test", spans=(Span(10, 18, labels[i % len(labels)]),))
+        Document(
+            f"n{i}",
+            f"p{i}",
+            f"Note {i} of Dr Smith.",
+            "test",
+            spans=(Span(10, 18, labels[i % len(labels)]),),
+        )
         for i in range(30)
     ]
-    predictions = [Prediction(d.id, spans=d.spans if i % 3 else (), span_scores=(0.9,) if i % 3 else ())
-                   for i, d in enumerate(gold)]  # fmt: skip
-    identity = shipped_identity("deid") | {"version": spec.version, "data_hash": "0" * 64, "type": spec.type}
-    identity |= {"labels": labels, "gold_labels": labels, "primary": spec.metric.primary, "test_documents": len(gold)}
+    predictions = [
+        Prediction(d.id, spans=d.spans if i % 3 else (), span_scores=(0.9,) if i % 3 else ())
+        for i, d in enumerate(gold)
+    ]
+    identity = shipped_identity("deid") | {
+        "version": spec.version,
+        "data_hash": "0" * 64,
+        "type": spec.type,
+    }
+    identity |= {
+        "labels": labels,
+        "gold_labels": labels,
+        "primary": spec.metric.primary,
+        "test_documents": len(gold),
+    }
     run = record(model="org/tiny", task="deid", score=False)
-    protocol, cost = task_identity(load_task("deid"), identity["source"]), {"peak_memory_bytes": 10**8}
+    protocol, cost = (
+        task_identity(load_task("deid"), identity["source"]),
+        {"peak_memory_bytes": 10**8},
+    )
     run = run.model_copy(update={"protocol": protocol, "cost": run.cost.model_copy(update=cost)})
     run = save_scored(results, run, gold, predictions, **identity)
     # what `save` would do of itself for a redacted run, but for the change
@@ -348,15 +449,23 @@ def redacted_run(results: Path, change: Callable[..., Any] = lambda gold, predic
 
 def with_names(gold, predictions):
     names = {d.id: f"note-{i}" for i, d in enumerate(gold)}
-    return [replace(d, id=names[d.id]) for d in gold], [replace(p, document=names[p.document]) for p in predictions]
+    return [replace(d, id=names[d.id]) for d in gold], [
+        replace(p, document=names[p.document]) for p in predictions
+    ]
 
 
 @pytest.mark.parametrize(
     "change",
     [
         with_names,
-        lambda gold, said: ([replace(d, spans=p.spans) for d, p in zip(gold, said, strict=True)], said),
-        lambda gold, said: (gold, [replace(p, spans=(Span(0, 3, "Chemical"),), span_scores=(0.5,)) for p in said]),
+        lambda gold, said: (
+            [replace(d, spans=p.spans) for d, p in zip(gold, said, strict=True)],
+            said,
+        ),
+        lambda gold, said: (
+            gold,
+            [replace(p, spans=(Span(0, 3, "Chemical"),), span_scores=(0.5,)) for p in said],
+        ),
     ],
     ids=["names", "gold", "labels of another task"],
 )
@@ -374,12 +483,19 @@ def test_a_redacted_run_holds_no_names_gold_or_foreign_labels(tmp_path, change):
 
 
 def test_the_gold_as_predictions_waits_for_a_maintainer(stored, tmp_path):
-    """Nothing in the files tells gold from a very good model. It would lead, so somebody makes a run of it first."""
+    """Nothing in the files tells gold from a very good model. It would lead, so somebody makes a
+    run of it first.
+    """
     run, results, gold, _ = stored
     labels = demo_data().labels
-    save_rekeyed(results, run, [
-        replace(p, label_scores=tuple(float(label in p.labels) for label in labels)) for p in oracle(gold)
-    ])  # fmt: skip
+    save_rekeyed(
+        results,
+        run,
+        [
+            replace(p, label_scores=tuple(float(label in p.labels) for label in labels))
+            for p in oracle(gold)
+        ],
+    )
     honest_run(tmp_path / "board", model="org/theirs")
     pack = submit("org/tiny", results, tmp_path / "pack")
     verification = examine(pack, against=tmp_path / "board")
@@ -393,8 +509,12 @@ def test_the_gold_as_predictions_waits_for_a_maintainer(stored, tmp_path):
 
 @pytest.mark.parametrize(("score", "waits"), [(0.79, False), (0.86, True)])
 def test_a_mean_above_the_best_published_value_waits(score, waits):
-    """Gold with errors where public runs err scored 0.86 on GAD, where the best published encoder has 0.80 or less."""
-    run = record(task="gad", score=False).model_copy(update={"scores": {"macro_f1": score, "micro_f1": score}})
+    """Gold with errors where public runs err scored 0.86 on GAD, where the best published encoder
+    has 0.80 or less.
+    """
+    run = record(task="gad", score=False).model_copy(
+        update={"scores": {"macro_f1": score, "micro_f1": score}}
+    )
     assert bool(leading([run], [])) == waits
 
 
@@ -404,6 +524,12 @@ def test_means_are_compared_with_the_best_other_model_of_the_same_conditions(min
         made = record(model=model, task=task, score=False, track=track)
         return made.model_copy(update={"scores": {"macro_f1": score, "micro_f1": 0.1}})
 
-    others = [run("b", 0.6), run("c", 0.55), run("d", 0.9, "frozen"), run("e", 0.9, task="else"), run("a", 0.9)]
+    others = [
+        run("b", 0.6),
+        run("c", 0.55),
+        run("d", 0.9, "frozen"),
+        run("e", 0.9, task="else"),
+        run("a", 0.9),
+    ]
     assert bool(leading([run("a", score) for score in mine], others)) == waits
     assert bool(leading([run("a", 0.8, "tuned")], others)) is False, "where none ran so, under any"

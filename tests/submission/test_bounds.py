@@ -1,4 +1,6 @@
-"""What a submission's files may be: layout, manifest, names, sizes, time and memory; and the upload as a zip file."""
+"""What a submission's files may be: layout, manifest, names, sizes, time and memory; and the upload
+as a zip file.
+"""
 
 import hashlib
 import io
@@ -75,7 +77,9 @@ def test_sizes_and_numbers_are_bounded_before_anything_is_read(packed):
     assert time.process_time() - began < 1
 
 
-@pytest.mark.parametrize("path", ["runs/gad/../../x.json", "/runs/gad/x.json", "floors/gad/x.json", "submission.jsonl"])
+@pytest.mark.parametrize(
+    "path", ["runs/gad/../../x.json", "/runs/gad/x.json", "floors/gad/x.json", "submission.jsonl"]
+)
 def test_no_other_path_is_allowed(path):
     assert allowed_bytes(path.replace("x.", "a" * 32 + ".")) is None
 
@@ -94,7 +98,10 @@ def test_no_other_path_is_allowed(path):
         (lambda m: m.update(version="one"), "M01"),
         (lambda m: m.update(version=7), "M01"),
         (lambda m: m["files"].append(m["files"][0]), "M02"),
-        (lambda m: m["files"].append({"path": "../../../etc/passwd", "size": 1, "sha256": "0"}), "M02"),
+        (
+            lambda m: m["files"].append({"path": "../../../etc/passwd", "size": 1, "sha256": "0"}),
+            "M02",
+        ),
         (lambda m: m["files"][0].update(size=1), "M04"),
     ],
 )
@@ -104,15 +111,32 @@ def test_manifests(packed, change, code):
 
 
 def test_names_that_imitate_a_mark_of_the_board_are_refused(packed):
-    sound = ["org/tiny", "google-bert/bert-base@v1.0", "modèle français", "Grösse_2 (mlm)", "<b>&'\""]
-    marks = ["[submission a]", "[weights 12345678]", "(verified)", "(Reproduced)", "(re-scored)", "( published )"]
+    sound = [
+        "org/tiny",
+        "google-bert/bert-base@v1.0",
+        "modèle français",
+        "Grösse_2 (mlm)",
+        "<b>&'\"",
+    ]
+    marks = [
+        "[submission a]",
+        "[weights 12345678]",
+        "(verified)",
+        "(Reproduced)",
+        "(re-scored)",
+        "( published )",
+    ]
     marks += ["(verified, 5 seeds)", "\uff3bfrozen\uff3d", "\uff08verified\uff09"]
     for name in [*sound, *(f"org/tiny {mark}" for mark in marks), "oracle (baseline)", " "]:
         with_manifest(packed, lambda m: m.update(model=name))  # noqa: B023
-        assert {check.code for check in check_manifest(packed)[1]} == (set() if name in sound else {"M06"}), name
+        assert {check.code for check in check_manifest(packed)[1]} == (
+            set() if name in sound else {"M06"}
+        ), name
 
 
-def test_what_is_printed_of_damaged_records_and_names_is_short_and_visible(packed, monkeypatch, capfd):
+def test_what_is_printed_of_damaged_records_and_names_is_short_and_visible(
+    packed, monkeypatch, capfd
+):
     change_record(packed, lambda r: r.update({"\x1b[31m::error::" + "x" * 100_000: 1}))
     shown = call(monkeypatch, capfd, "verify-submission", packed)
     assert (shown.status, "R01 error" in shown.out, "\x1b" in shown.out) == (1, True, False)
@@ -137,9 +161,12 @@ def test_no_terminal_takes_a_name_in_csv_for_a_command(tmp_path, monkeypatch, ca
 
 
 @pytest.mark.parametrize(
-    ("what", "words"), [("spin", "SIG"), ("die", "SIGSEGV"), ("raise", "OddError: no"), ("eat", "MemoryError")]
+    ("what", "words"),
+    [("spin", "SIG"), ("die", "SIGSEGV"), ("raise", "OddError: no"), ("eat", "MemoryError")],
 )
-def test_a_file_that_takes_too_long_or_kills_its_reader_is_a_finding(packed, monkeypatch, what, words):
+def test_a_file_that_takes_too_long_or_kills_its_reader_is_a_finding(
+    packed, monkeypatch, what, words
+):
     paths = [str(Path(__file__).parent / "sitecustom"), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in paths if path))
     monkeypatch.setenv("BIOBENCH_TEST_READER", what)
@@ -160,13 +187,19 @@ def test_modules_in_the_current_folder_are_not_imported(packed, monkeypatch, tmp
 
 @pytest.mark.parametrize(("times", "length"), [(10_000_000, 1), (1, 10**8)])
 def test_a_few_bytes_that_unpack_to_much_are_refused_within_the_limits(packed, times, length):
-    """Parquet holds a repeated text once, and a run of places in a few bytes; a label can be 100 MB of one letter."""
+    """Parquet holds a repeated text once, and a run of places in a few bytes; a label can be 100 MB
+    of one letter.
+    """
     path = next(packed.glob("runs/*/*.parquet"))
     table = pq.read_table(path)
-    texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(times, np.int32)), pa.array(["x" * length]))
+    texts = pa.DictionaryArray.from_arrays(
+        pa.array(np.zeros(times, np.int32)), pa.array(["x" * length])
+    )
     ends = pa.array(np.r_[0, np.full(table.num_rows, times)].astype(np.int32))
     labels = pa.ListArray.from_arrays(ends, texts)  # of the first document
-    table = table.set_column(table.schema.get_field_index("labels"), pa.field("labels", labels.type), labels)
+    table = table.set_column(
+        table.schema.get_field_index("labels"), pa.field("labels", labels.type), labels
+    )
     pq.write_table(table, path, store_schema=False, compression="zstd")
     assert path.stat().st_size < 200_000
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -222,10 +255,15 @@ def test_an_upload_does_not_leave_its_folder(packed, tmp_path, top):
     assert not checks or top not in ("", "pack/")
 
 
-@pytest.mark.parametrize("name", ["n" * 10_000, "z" + "\u0301" * 500, "~nobody/x", "a\0b", "=1+1", "\\input{x}"])
+@pytest.mark.parametrize(
+    "name", ["n" * 10_000, "z" + "\u0301" * 500, "~nobody/x", "a\0b", "=1+1", "\\input{x}"]
+)
 def test_a_model_of_any_name_is_found_by_it(tmp_path, name):
     """Before, a name longer than a file's may be ended the board by the system's error."""
     for model in (name, "org/tiny"):
         honest_run(tmp_path / "results", model=model)
-    assert [e.model for e in find_entrants([name, "org/tiny"], load(tmp_path / "results"))] == [name, "org/tiny"]
+    assert [e.model for e in find_entrants([name, "org/tiny"], load(tmp_path / "results"))] == [
+        name,
+        "org/tiny",
+    ]
     assert [g.model for g in submitted_groups(load(tmp_path / "results"), name)] == [name]

@@ -1,4 +1,6 @@
-"""What may be submitted: full runs under the conditions that the board shows, and every shipped run."""
+"""What may be submitted: full runs under the conditions that the board shows, and every shipped
+run.
+"""
 
 import time
 from collections import Counter
@@ -23,7 +25,9 @@ TRIAL = Trial(factor=1.0, learning_rate=1e-5, validation=0.9, best_step=1)
 LORA = ("training.adapter.method=lora", "training.adapter.rank=16", "training.learning_rate=3e-4")
 
 
-def under(results: Path, overrides: tuple[str, ...], track: str = "fixed", seed: int = 42, **training) -> None:
+def under(
+    results: Path, overrides: tuple[str, ...], track: str = "fixed", seed: int = 42, **training
+) -> None:
     """A run under these conditions, with the hashes and the key that follow."""
     run, task = honest_run(results, seed), load_task(TASK, overrides)
     identity = run.task.model_copy(update={"hash": task_hash(task, run.task.source)})
@@ -38,7 +42,12 @@ def under(results: Path, overrides: tuple[str, ...], track: str = "fixed", seed:
 @pytest.mark.parametrize(
     ("overrides", "track", "training", "shown"),
     [
-        (protocol_overrides("small", kind="single_label", unit="sentence"), "fixed", {}, "small protocol"),
+        (
+            protocol_overrides("small", kind="single_label", unit="sentence"),
+            "fixed",
+            {},
+            "small protocol",
+        ),
         (FROZEN, "frozen", {}, "frozen"),
         ((), "tuned", {"trials": (TRIAL,)}, "tuned"),
         (LORA, "fixed", {"trained_parameters": 9}, ", ".join(sorted(LORA))),
@@ -53,14 +62,18 @@ def test_runs_are_submitted_under_their_own_conditions(tmp_path, overrides, trac
     honest_run(tmp_path / "results", 42)
     alone = submit("org/tiny", tmp_path / "results", tmp_path / "full")
     assert len(examine(alone).runs) == 1, "without brackets the runs of the spec as it is are meant"
-    pack = submit(f"org/tiny [{shown}]", tmp_path / "results", tmp_path / "board" / "submitted" / "mine")
+    pack = submit(
+        f"org/tiny [{shown}]", tmp_path / "results", tmp_path / "board" / "submitted" / "mine"
+    )
     found = examine(pack)
     assert (found.state, len(found.runs)) == ("verified", 2), found.checks
     (group,) = load(tmp_path / "board").groups
     assert (group.source, group.variant) == ("submitted", shown)
 
 
-@pytest.mark.parametrize("overrides", [("training.epochs=99",), ("metric.primary=micro_f1",), (*LORA, "unit=line")])
+@pytest.mark.parametrize(
+    "overrides", [("training.epochs=99",), ("metric.primary=micro_f1",), (*LORA, "unit=line")]
+)
 def test_other_changes_of_the_spec_are_not(tmp_path, overrides):
     under(tmp_path / "results", overrides)
     with pytest.raises(UsageError, match="of the spec; submissions set adapters"):
@@ -77,7 +90,9 @@ def test_conditions_that_were_not_those_of_the_run(tmp_path):
 RUNS = Counter[str]()
 """Shipped runs by the line of the report that they are in."""
 for group in load(RESULTS).groups:
-    RUNS[line_name(group.model, group.variant)] += len(group.briefs) * (group.source in ("run", "frozen"))
+    RUNS[line_name(group.model, group.variant)] += len(group.briefs) * (
+        group.source in ("run", "frozen")
+    )
 
 
 @pytest.mark.parametrize("line", RUNS)
@@ -85,7 +100,9 @@ def test_every_shipped_run_passes_once_it_is_submitted(tmp_path, line):
     pack = submit(line, RESULTS, tmp_path / "pack")
     began = time.process_time()
     verification = examine(pack, tmp_path / "no-data")
-    assert (time.process_time() - began) / len(verification.runs) < 2, "seconds of a quiet core a run"
+    assert (time.process_time() - began) / len(verification.runs) < 2, (
+        "seconds of a quiet core a run"
+    )
     assert verification.accepted, [c for c in verification.checks if c.grade != "warning"]
     assert (verification.count("refused"), len(verification.runs)) == (0, RUNS[line])
 

@@ -15,13 +15,21 @@ from tests.helpers.store_make import record
 from tests.helpers.submission_make import TASK, checked, honest_run, save_rekeyed
 
 LABELS = ("no", "yes")
-DOCUMENTS = [Document(f"d{i:03d}", f"d{i:03d}", "", "test", labels=(LABELS[i % 2],)) for i in range(500)]
+DOCUMENTS = [
+    Document(f"d{i:03d}", f"d{i:03d}", "", "test", labels=(LABELS[i % 2],)) for i in range(500)
+]
 """Of which a third is hard for every model."""
-NUMBERED = [Document(f"d{i:03d}", f"d{i:03d}", "", "test", labels=(str(i % 5),)) for i in range(100)]
+NUMBERED = [
+    Document(f"d{i:03d}", f"d{i:03d}", "", "test", labels=(str(i % 5),)) for i in range(100)
+]
 
 
 def run_of(
-    predictions: Sequence[Prediction], seed: int = 1, place: str = "", weights: str = "a", kind: str = "single_label"
+    predictions: Sequence[Prediction],
+    seed: int = 1,
+    place: str = "",
+    weights: str = "a",
+    kind: str = "single_label",
 ) -> Answers:
     run, labels = record(seed=seed, score=False), LABELS if kind == "single_label" else ()
     task = run.task.model_copy(update={"labels": labels, "gold_labels": labels, "type": kind})
@@ -37,10 +45,16 @@ def answer(document: Document, right: bool, strength: float) -> Prediction:
 
 
 def trained(seed: int, hard: float = 0.5, easy: float = 0.05) -> list[Prediction]:
-    """Errors mostly on the documents that are hard for all; scores that vary by document and by seed."""
+    """Errors mostly on the documents that are hard for all; scores that vary by document and by
+    seed.
+    """
     chance = random.Random(seed)
     return [
-        answer(d, chance.random() >= (hard if i % 3 == 0 else easy), round(0.6 + 0.3 * chance.random(), 6))
+        answer(
+            d,
+            chance.random() >= (hard if i % 3 == 0 else easy),
+            round(0.6 + 0.3 * chance.random(), 6),
+        )
         for i, d in enumerate(DOCUMENTS)
     ]
 
@@ -79,7 +93,9 @@ def test_half_of_the_scores_to_the_last_digit_are_a_copy(copied, expected):
 def test_scores_next_to_0_and_1_tell_no_two_trainings_apart(copied, expected):
     def sure(predictions: list[Prediction]) -> list[Prediction]:
         return [
-            p if i < copied else replace(p, label_scores=tuple(float(s > 0.5) for s in p.label_scores))
+            p
+            if i < copied
+            else replace(p, label_scores=tuple(float(s > 0.5) for s in p.label_scores))
             for i, p in enumerate(predictions)
         ]
 
@@ -90,37 +106,53 @@ def test_scores_next_to_0_and_1_tell_no_two_trainings_apart(copied, expected):
 def test_probes_of_several_seeds_on_the_same_states_may_answer_alike():
     chance, source = random.Random(9), trained(1)
     again = [
-        replace(p, label_scores=tuple(round(s - 1e-3 * chance.random(), 6) for s in p.label_scores)) for p in source
+        replace(p, label_scores=tuple(round(s - 1e-3 * chance.random(), 6) for s in p.label_scores))
+        for p in source
     ]
     first, second = run_of(source, 1), run_of(again, 2)
     assert findings([first, second]) == PERSON
-    frozen = [replace(run, record=run.record.model_copy(update={"track": "frozen"})) for run in (first, second)]
+    frozen = [
+        replace(run, record=run.record.model_copy(update={"track": "frozen"}))
+        for run in (first, second)
+    ]
     assert findings(frozen) == set()
-    assert findings([frozen[0], replace(frozen[0], record=frozen[1].record)]) == ERROR, "the same scores"
+    assert findings([frozen[0], replace(frozen[0], record=frozen[1].record)]) == ERROR, (
+        "the same scores"
+    )
 
 
 def test_a_copied_checkpoint_under_a_new_name_is_seen_by_its_weights():
-    """Its seeds are others, or its thresholds were fitted anew, so that neither answers nor scores are equal."""
+    """Its seeds are others, or its thresholds were fitted anew, so that neither answers nor scores
+    are equal.
+    """
     mine, theirs = run_of(trained(1), 1), run_of(trained(2), 2, "results")
-    renamed = theirs.record.model_copy(update={"model": theirs.record.model.model_copy(update={"id": "org/else"})})
+    renamed = theirs.record.model_copy(
+        update={"model": theirs.record.model.model_copy(update={"id": "org/else"})}
+    )
     assert findings([mine], [theirs]) == set(), "another seed of the same model"
     assert findings([mine], [replace(theirs, record=renamed)]) == PERSON
 
 
 def test_splits_of_one_task_are_not_compared_with_each_other():
     first, second = run_of(trained(1), 1), run_of(trained(2), 2)
-    fold = second.record.model_copy(update={"resampling": Resampling(fold=1, folds=5, train_documents=9)})
+    fold = second.record.model_copy(
+        update={"resampling": Resampling(fold=1, folds=5, train_documents=9)}
+    )
     assert findings([first, replace(second, record=fold, documents=("others",))]) == set()
     assert findings([first, replace(second, documents=("others",))]) == PERSON
 
 
 @pytest.mark.parametrize(("others", "expected"), [(10, set()), (11, PERSON)])
 def test_runs_that_gave_one_answer_to_everything_are_no_copies(others, expected):
-    """Seen: five encoders without any label on Hallmarks of Cancer, each the copy of the first by their decisions."""
+    """Seen: five encoders without any label on Hallmarks of Cancer, each the copy of the first by
+    their decisions.
+    """
 
     def idle(seed: int) -> Answers:
         chance = random.Random(seed)
-        predictions = [answer(d, d.labels[0] == "no", round(chance.uniform(0.6, 0.99), 6)) for d in DOCUMENTS]
+        predictions = [
+            answer(d, d.labels[0] == "no", round(chance.uniform(0.6, 0.99), 6)) for d in DOCUMENTS
+        ]
         for place in range(1, 2 * others, 2):
             predictions[place] = answer(DOCUMENTS[place], True, round(chance.uniform(0.6, 0.99), 6))
         return run_of(predictions, seed, weights="abc"[seed])
@@ -131,7 +163,10 @@ def test_runs_that_gave_one_answer_to_everything_are_no_copies(others, expected)
 def test_numbers_are_copied_or_not():
     def numbers(seed: int) -> list[Prediction]:
         chance = random.Random(seed)
-        return [Prediction(d.id, label_scores=(round(float(d.labels[0]) + chance.gauss(0, 0.5), 6),)) for d in NUMBERED]
+        return [
+            Prediction(d.id, label_scores=(round(float(d.labels[0]) + chance.gauss(0, 0.5), 6),))
+            for d in NUMBERED
+        ]
 
     runs = [run_of(numbers(seed), seed, kind="regression") for seed in (1, 2)]
     assert findings(runs, [run_of(numbers(9), 1, "results", "b", "regression")]) == set()

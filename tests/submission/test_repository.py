@@ -23,13 +23,23 @@ from tests.helpers.cli_make import call
 from tests.helpers.submission_make import honest_run
 from tests.test_docs import parse
 
-IDENTITY = {f"GIT_{who}_{what}": "x@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+IDENTITY = {
+    f"GIT_{who}_{what}": "x@example.org"
+    for who in ("AUTHOR", "COMMITTER")
+    for what in ("NAME", "EMAIL")
+}
 
 
 def git(folder: Path, *words: str, text: str | None = None) -> str:
     environment = {**os.environ, **IDENTITY}
     done = subprocess.run(
-        ["git", *words], cwd=folder, capture_output=True, text=True, check=True, env=environment, input=text
+        ["git", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+        input=text,
     )
     return done.stdout.strip()
 
@@ -49,7 +59,9 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def bare_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of a bare repository (`there.git`), of its owner's clone and of the runs that were submitted."""
+    """Folder of a bare repository (`there.git`), of its owner's clone and of the runs that were
+    submitted.
+    """
     folder = tmp_path_factory.mktemp("bare")
     work = folder / "owner"
     work.mkdir()
@@ -86,7 +98,11 @@ def test_what_is_sound_is_pulled_and_shown_with_ones_own(bare, tmp_path):
     honest_run(tmp_path / "mine", model="org/mine", weights="7" * 64)
     newest, (first, liar) = repository.pull(str(bare), tmp_path / "mine")
     assert newest == git(bare, "rev-parse", "HEAD")
-    assert (first.name, first.outcome, liar.outcome, liar.reason.split(":")[0]) == ("first", "new", *["refused"] * 2)
+    assert (first.name, first.outcome, liar.outcome, liar.reason.split(":")[0]) == (
+        "first",
+        "new",
+        *["refused"] * 2,
+    )
     shown = {(g.model, g.source) for g in load(tmp_path / "mine").groups}
     assert shown == {("org/mine", "run"), ("org/first", "submitted")}
 
@@ -129,7 +145,9 @@ def test_names_in_a_tree_that_lead_out_are_read_by_nobody(bare, tmp_path):
 
     named("a b", "-x", "x" * 120)
     outcomes = {one.name: one[1:] for one in repository.pull(str(bare), tmp_path / "mine")[1]}
-    assert outcomes == dict.fromkeys(("a b", "-x", "x" * 120), ("refused", "its name is no folder's name"))
+    assert outcomes == dict.fromkeys(
+        ("a b", "-x", "x" * 120), ("refused", "its name is no folder's name")
+    )
     named("..", "sound")
     with pytest.raises(StoreError, match="invalid path"):
         repository.pull(str(bare), tmp_path / "mine")
@@ -144,7 +162,11 @@ def test_links_that_lead_out_are_not_followed(bare, tmp_path):
     (target / f"{'0' * 32}.json").symlink_to(tmp_path / "secret.json")
     (work / "submitted" / "away").symlink_to(tmp_path)
     publish(bare, work)
-    assert pulled(bare, tmp_path / "mine") == {"first": "new", "liar": "refused", "linked": "refused"}
+    assert pulled(bare, tmp_path / "mine") == {
+        "first": "new",
+        "liar": "refused",
+        "linked": "refused",
+    }
     assert not any(p.is_symlink() for p in (tmp_path / "mine").rglob("*"))
 
 
@@ -158,7 +180,8 @@ def test_what_cannot_be_read_is_one_line_without_a_password(tmp_path):
     with pytest.raises(StoreError) as caught:
         repository.pull(f"file://name:secret@localhost{tmp_path}/nothing.git", tmp_path)
     assert "secret" not in str(caught.value)
-    # the path may be longer than a message; the last lines of git's answer are "Please make sure ..."
+    # the path may be longer than a message; the last lines of git's answer are "Please make sure
+    # ..."
     assert str(caught.value).startswith("git clone: fatal: '/")
     git(tmp_path, "init", "-q", "--bare", "empty.git")
     with pytest.raises(StoreError, match="does not have any commits yet"):
@@ -170,7 +193,9 @@ def test_a_submission_is_sent_as_a_branch_and_continued(bare, tmp_path, monkeypa
     pack = submit("org/mine", tmp_path / "mine", tmp_path / "submissions" / "mine")
     shown = call(monkeypatch, capfd, "results", "push", bare, pack)
     assert shown.status == 0, shown.err
-    assert shown.out.startswith("branch submission/mine\n\n`biobench verify-submission`: verified: 1 runs")
+    assert shown.out.startswith(
+        "branch submission/mine\n\n`biobench verify-submission`: verified: 1 runs"
+    )
     first = git(bare, "rev-parse", "submission/mine")
     changed = git(bare, "diff", "--name-only", "main", "submission/mine").split()
     expected = sorted(p.relative_to(pack).as_posix() for p in pack.rglob("*") if p.is_file())
@@ -185,7 +210,9 @@ def test_a_submission_is_sent_as_a_branch_and_continued(bare, tmp_path, monkeypa
     submit("org/mine", tmp_path / "mine", pack)
     repository.push(str(bare), pack)
     assert git(bare, "rev-parse", "submission/mine^") == first
-    files = git(bare, "ls-tree", "-r", "--name-only", "submission/mine", "submitted/mine/runs").split()
+    files = git(
+        bare, "ls-tree", "-r", "--name-only", "submission/mine", "submitted/mine/runs"
+    ).split()
     assert len([f for f in files if f.endswith(".json")]) == 2
     git(bare, "update-ref", "refs/heads/main", "submission/mine")
     assert pulled(bare, tmp_path / "another")["mine"] == "new"
@@ -196,7 +223,9 @@ def test_a_submission_is_sent_as_a_branch_and_continued(bare, tmp_path, monkeypa
 def test_what_the_repositorys_maintainer_states_comes_along(bare, tmp_path):
     work, mine = tmp_path / "owner", tmp_path / "mine"
     first = work / "submitted" / "first"
-    assert repository.pull(str(bare), tmp_path / "before")[1][0].reason == "re-scored", "the demo task's data is here"
+    assert repository.pull(str(bare), tmp_path / "before")[1][0].reason == "re-scored", (
+        "the demo task's data is here"
+    )
     assert mark_of(tmp_path / "before" / "submitted" / "first") == "re-scored"
     save_statement(first, work, make_statement(first, "reproduced"))
     (work / "statements" / "x.py").write_text("raise SystemExit")
@@ -204,8 +233,20 @@ def test_what_the_repositorys_maintainer_states_comes_along(bare, tmp_path):
     assert repository.pull(str(bare), mine)[1][0].reason == "reproduced"
     assert mark_of(mine / "submitted" / "first") == "reproduced"
     assert not (mine / "statements" / "x.py").exists()
-    drawn = Draw(task="demo_topic", task_hash="a" * 64, track="fixed", seed=7, metric="macro_f1", score=0.1, low=0.8,
-                 high=0.9, alike=0.2, alike_low=0.7, alike_high=0.9, agrees=False)  # fmt: skip
+    drawn = Draw(
+        task="demo_topic",
+        task_hash="a" * 64,
+        track="fixed",
+        seed=7,
+        metric="macro_f1",
+        score=0.1,
+        low=0.8,
+        high=0.9,
+        alike=0.2,
+        alike_low=0.7,
+        alike_high=0.9,
+        agrees=False,
+    )
     save_statement(first, work, make_statement(first, "claimed", (drawn,)))
     publish(bare, work)
     what = "a run that the repository's maintainer drew does not agree"
@@ -230,7 +271,9 @@ def test_the_workflow_may_read_and_nothing_else():
     assert used
     assert all(re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", u) for u in used)
     assert STEPS[0]["with"]["persist-credentials"] is False
-    assert not any("${{" in s.get("run", "") for s in STEPS), "an expression in a script is an injection"
+    assert not any("${{" in s.get("run", "") for s in STEPS), (
+        "an expression in a script is an injection"
+    )
     assert "secrets." not in str(WORKFLOW)
     (command,) = re.findall(r"^ *biobench (.+?) >", STEPS[-1]["run"], re.MULTILINE)
     parse(command.split())
@@ -240,18 +283,26 @@ def test_the_specification_names_what_the_files_hold(capsys):
     section = PAGE.split("## The files")[1].split("\n## ")[0]
     columns = re.findall(r"`(\w+)`", section.split("<!-- columns -->")[1].split("<!-- end -->")[0])
     assert sorted(columns) == sorted(SCHEMA.names)
-    manifest = next(part for part in section.split("\n- ") if part.startswith("**`submission.json`**"))
-    assert {*Manifest.model_fields, *SubmittedFile.model_fields} == set(re.findall(r"`(\w+)`", manifest))
+    manifest = next(
+        part for part in section.split("\n- ") if part.startswith("**`submission.json`**")
+    )
+    assert {*Manifest.model_fields, *SubmittedFile.model_fields} == set(
+        re.findall(r"`(\w+)`", manifest)
+    )
     decided = re.search(r'`(\{"data".*?\})`', section)
     names = {"seed": 1, "precision": "fp32", "track": "fixed", "limit": None, "protocol": None}
     names |= {"model": "m", "task": "t", "data": "d", "engine": 2}
     assert set(re.findall(r'"(\w+)"', decided[1])) == set(names)
     text = json.dumps(names, sort_keys=True, separators=(",", ":"))
-    key = run_key(model_hash="m", task_hash="t", data_hash="d", seed=1, precision="fp32", engine_version=2)
+    key = run_key(
+        model_hash="m", task_hash="t", data_hash="d", seed=1, precision="fp32", engine_version=2
+    )
     assert hashlib.sha256(text.encode()).hexdigest()[:32] == key
     program = re.search(r'`python -c "(.*?)"`', PAGE)
     exec(program[1], {})
-    assert {"key", "predictions_sha256", "scores"} <= set(json.loads(capsys.readouterr().out)["properties"])
+    assert {"key", "predictions_sha256", "scores"} <= set(
+        json.loads(capsys.readouterr().out)["properties"]
+    )
 
 
 OLD = "submitted/old/submission.json"
@@ -268,14 +319,19 @@ OLD = "submitted/old/submission.json"
         ({"submitted/new/a\n::error::b": "{}"}, "outside"),
         ({"submitted/new": Path("old")}, "not a plain file"),
         ({"submitted/new/run.sh": "#!/bin/sh"}, "not a plain file"),
-        ({"submitted/new/submission.json": "{}", "submitted/other/submission.json": "{}"}, "more than one submission"),
+        (
+            {"submitted/new/submission.json": "{}", "submitted/other/submission.json": "{}"},
+            "more than one submission",
+        ),
         ({f"submitted/new/f{number}": "{}" for number in range(4)}, "more than 3 files"),
         ({"submitted/new/a": "x" * 1001}, "or 1000 bytes"),
         ({OLD: ""}, "no submission"),
     ],
 )
 def test_one_folder_of_plain_files_is_taken_and_other_requests_are_refused(tmp_path, files, words):
-    """The paths step, with lower limits, over a request with these files: a path is a link, no content a deletion."""
+    """The paths step, with lower limits, over a request with these files: a path is a link, no
+    content a deletion.
+    """
     repo, output = tmp_path / "repo", tmp_path / "output"
     (repo / OLD).parent.mkdir(parents=True)
     (repo / OLD).write_text("{}")
@@ -300,6 +356,8 @@ def test_one_folder_of_plain_files_is_taken_and_other_requests_are_refused(tmp_p
     options = {"cwd": repo, "env": environment, "capture_output": True, "text": True}
     done = subprocess.run(["bash", "-c", script], check=False, **options)
     chosen = output.read_text().strip()
-    assert (done.returncode, chosen) == ((1, "") if words else (0, "folder=submitted/new")), done.stdout
+    assert (done.returncode, chosen) == ((1, "") if words else (0, "folder=submitted/new")), (
+        done.stdout
+    )
     assert words in done.stdout
     assert len(done.stdout.splitlines()) == bool(words)

@@ -1,4 +1,6 @@
-"""A submission that would lead: a seed that a maintainer draws lets it in, or shows that it is made up."""
+"""A submission that would lead: a seed that a maintainer draws lets it in, or shows that it is made
+up.
+"""
 
 import secrets
 from collections.abc import Callable
@@ -20,7 +22,9 @@ from tests.helpers.tiny import make_tiny_encoder
 
 
 @pytest.fixture
-def biobench(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., Said]:
+def biobench(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> Callable[..., Said]:
     """`biobench(ARGUMENTS)` in this process, in an empty folder; seeds are drawn always alike."""
     monkeypatch.delenv("BIOBENCH_DATA_DIR", raising=False)
     monkeypatch.chdir(tmp_path)
@@ -32,13 +36,19 @@ def weak_rival(board: Path) -> None:
     """A model on the board that gives one answer to everything."""
     run = honest_run(board, model="org/weak")
     predictions = Store(board).load_predictions(run)[1]
-    save_rekeyed(board, run, [replace(p, labels=("cardiology",), label_scores=(1.0, 0, 0, 0)) for p in predictions])
+    save_rekeyed(
+        board,
+        run,
+        [replace(p, labels=("cardiology",), label_scores=(1.0, 0, 0, 0)) for p in predictions],
+    )
 
 
 def invent(results: Path) -> None:
-    """Every run's answers drawn from the gold, wrong on nearly every second, with scores of their own.
+    """Every run's answers drawn from the gold, wrong on nearly every second, with scores of their
+    own.
 
-    The tiny encoder solves the demo task, so these are worse than its own answers; what counts is that they are others.
+    The tiny encoder solves the demo task, so these are worse than its own answers; what counts is
+    that they are others.
     """
     store = Store(results)
     for made in list(store.records()):
@@ -46,7 +56,11 @@ def invent(results: Path) -> None:
         chance, labels = np.random.default_rng(made.seed), made.task.labels
         invented = []
         for document, p in zip(gold, said, strict=True):
-            label = document.labels[0] if chance.random() > 0.6 else labels[chance.integers(len(labels))]
+            label = (
+                document.labels[0]
+                if chance.random() > 0.6
+                else labels[chance.integers(len(labels))]
+            )
             raw = chance.random(len(labels)) + 2.0 * np.array([name == label for name in labels])
             scores = tuple(round(float(x), 6) for x in raw / raw.sum())
             invented.append(replace(p, labels=(label,), label_scores=scores))
@@ -54,10 +68,25 @@ def invent(results: Path) -> None:
 
 
 def test_a_drawn_seed_lets_an_honest_leader_in_and_an_invented_one_out(biobench, tmp_path):
-    """Before, gold with a few errors was verified like any training: no file of a submission tells them apart."""
+    """Before, gold with a few errors was verified like any training: no file of a submission tells
+    them apart.
+    """
     make_tiny_encoder(tmp_path / "models" / "tiny")
-    options = ("--seeds", "42-44", "--track", "frozen", "--device", "cpu", "--parallel", "1", "--no-gate")
-    assert biobench("run", "models/tiny", "--task", TASK, *options, "--results-dir", "mine").status == 0
+    options = (
+        "--seeds",
+        "42-44",
+        "--track",
+        "frozen",
+        "--device",
+        "cpu",
+        "--parallel",
+        "1",
+        "--no-gate",
+    )
+    assert (
+        biobench("run", "models/tiny", "--task", TASK, *options, "--results-dir", "mine").status
+        == 0
+    )
     weak_rival(tmp_path / "board")
     honest = submit("tiny [frozen]", tmp_path / "mine", tmp_path / "board" / "submitted" / "honest")
     (invented_runs := tmp_path / "invented").mkdir()
@@ -89,7 +118,18 @@ def test_a_drawn_seed_lets_an_honest_leader_in_and_an_invented_one_out(biobench,
 def test_two_seeds_are_too_few_and_a_refused_submission_is_not_run(biobench, packed):
     make_tiny_encoder(packed.parent / "models" / "org" / "tiny")
     (packed.parent / "board").mkdir()
-    words = ("reproduce", "--of", packed, "--draw", "--models", "models", "--device", "cpu", "--against", "board")
+    words = (
+        "reproduce",
+        "--of",
+        packed,
+        "--draw",
+        "--models",
+        "models",
+        "--device",
+        "cpu",
+        "--against",
+        "board",
+    )
     said = biobench(*words)
     assert "2 submitted seeds do not tell what one more would score" in said.refusal()
     (packed / "extra").write_text("")
@@ -124,7 +164,9 @@ def test_what_was_scored_again_is_stated_where_one_asks(biobench, packed):
     (packed.parent / "board").mkdir()
     assert biobench("verify-submission", packed, "--against", "board").status == 0
     assert not (packed.parent / "board" / "statements").exists()
-    said = biobench("verify-submission", packed, "--against", "board", "--write-statement", "--json").json()
+    said = biobench(
+        "verify-submission", packed, "--against", "board", "--write-statement", "--json"
+    ).json()
     assert said["mark"] == "re-scored"
     assert (packed.parent / "board" / "statements" / "submission.json").is_file()
     assert "add --against RESULTS" in biobench("verify-submission", packed, "--write-statement").err

@@ -1,4 +1,6 @@
-"""The causal switch: exact, reversible, and guarded; what the guard must notice, and what it must not refuse."""
+"""The causal switch: exact, reversible, and guarded; what the guard must notice, and what it must
+not refuse.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,11 @@ def directed(module: Trainee, *, causal: bool) -> guard.Forward:
 
 def long_ids(model: PreTrainedModel) -> Tensor:
     ids = guard.probe_tokens(model, torch.device("cpu"))
-    window = getattr(model.config, "local_attention", None) or getattr(model.config, "sliding_window", None) or 0
+    window = (
+        getattr(model.config, "local_attention", None)
+        or getattr(model.config, "sliding_window", None)
+        or 0
+    )
     assert ids.shape[1] > 2 * window
     return ids
 
@@ -62,7 +68,9 @@ def test_the_stock_model_in_its_own_direction_gives_the_same(kind: str, stock: s
 def local_windows(model: PreTrainedModel) -> tuple[Reach, Reach]:
     """Measured in a causal and in a bidirectional phase."""
     module = Trainee(model)
-    causal, both = (guard.check(model, directed(module, causal=c), causal=c).reaches for c in (True, False))
+    causal, both = (
+        guard.check(model, directed(module, causal=c), causal=c).reaches for c in (True, False)
+    )
     assert (causal["full_attention"], both["full_attention"]) == (Reach(-1, 0), Reach(-1, -1))
     return causal["sliding_attention"], both["sliding_attention"]
 
@@ -87,7 +95,10 @@ def test_gemma_windows_keep_their_number_of_keys_or_their_own_where_the_config_i
     model = tiny("gemma3_text")
     ids = long_ids(model)
     with torch.no_grad():
-        ours, theirs = Trainee(model).logits(ids, causal=False), tiny("gemma3_text", "eager")(input_ids=ids).logits
+        ours, theirs = (
+            Trainee(model).logits(ids, causal=False),
+            tiny("gemma3_text", "eager")(input_ids=ids).logits,
+        )
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
     assert local_windows(model) == ((8, 0), (8, 8))
 
@@ -131,7 +142,9 @@ def test_isolated_documents_do_not_see_each_other(causal: bool) -> None:
     changed = ids.clone()
     changed[:, :30] = (changed[:, :30] + 1) % 97
     with torch.no_grad():
-        whole, other = (module.logits(x, causal=causal, packing=Packing(documents)) for x in (ids, changed))
+        whole, other = (
+            module.logits(x, causal=causal, packing=Packing(documents)) for x in (ids, changed)
+        )
     assert torch.equal(whole[:, 30:], other[:, 30:])
     assert not torch.equal(whole[:, :30], other[:, :30])
 
@@ -155,7 +168,9 @@ def test_nothing_of_the_switch_is_saved(kind: str, tmp_path: Path) -> None:
         module.logits(ids, causal=True)
         plain = AutoModelForMaskedLM.from_pretrained(tmp_path)(input_ids=ids).logits
         assert torch.equal(plain, module.logits(ids, causal=False))
-        assert torch.equal(AutoModel.from_pretrained(tmp_path)(input_ids=ids)[0], module.hidden(ids, causal=False))
+        assert torch.equal(
+            AutoModel.from_pretrained(tmp_path)(input_ids=ids)[0], module.hidden(ids, causal=False)
+        )
 
 
 @pytest.mark.parametrize("positions", range(14, 22))
@@ -173,15 +188,27 @@ def test_windows_as_long_as_the_positions_are_no_fault(
     assert report.reaches["sliding_attention"] == Reach(left, 0 if causal else right)
 
 
-@pytest.mark.parametrize("wrong", [Reach(8, 7), Reach(7, 8), Reach(9, 8), Reach(8, 9), Reach(-1, 8), Reach(8, 0)])
+@pytest.mark.parametrize(
+    "wrong", [Reach(8, 7), Reach(7, 8), Reach(9, 8), Reach(8, 9), Reach(-1, 8), Reach(8, 0)]
+)
 @pytest.mark.parametrize("kind", ["sliding_attention", "full_attention"])
-def test_each_side_of_each_kind_of_layer_is_compared(kind: str, wrong: Reach, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_side_of_each_kind_of_layer_is_compared(
+    kind: str, wrong: Reach, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model, right = tiny("modernbert"), guard.reach
     full = kind == "full_attention"
     monkeypatch.setattr(
-        guard, "reach", lambda c, w, causal: wrong if (w is None) == full else right(c, w, causal=causal)
+        guard,
+        "reach",
+        lambda c, w, causal: wrong if (w is None) == full else right(c, w, causal=causal),
     )
-    refusal(f"a {kind} layer reaches", guard.check, model, directed(Trainee(model), causal=False), causal=False)
+    refusal(
+        f"a {kind} layer reaches",
+        guard.check,
+        model,
+        directed(Trainee(model), causal=False),
+        causal=False,
+    )
 
 
 @pytest.mark.parametrize("size", [1e-9, 1.0])
@@ -192,7 +219,13 @@ def test_the_smallest_leak_is_one(size: float) -> None:
         return module.logits(ids, causal=True) / 1e6 + size * ids[:, -1:, None]
 
     refusal("the causal phase leaks", guard.check, module.model, leaking, causal=True)
-    refusal("the bidirectional phase is causal", guard.check, module.model, directed(module, causal=True), causal=False)
+    refusal(
+        "the bidirectional phase is causal",
+        guard.check,
+        module.model,
+        directed(module, causal=True),
+        causal=False,
+    )
 
 
 def test_dropout_is_off_meanwhile() -> None:
@@ -208,7 +241,9 @@ def test_the_probe_is_long_and_without_padding(kind: str) -> None:
     window = {"modernbert": 16, "modernbert-decoder": 16, "gemma3_text": 16}.get(kind, 32)
     assert ids.shape == (1, 2 * window + 32)
     assert len(ids.unique()) > 20
-    assert (ids != (model.config.pad_token_id if model.config.pad_token_id is not None else -1)).all()
+    assert (
+        ids != (model.config.pad_token_id if model.config.pad_token_id is not None else -1)
+    ).all()
 
 
 class Reluctant(nn.Module):
@@ -227,11 +262,15 @@ class Reluctant(nn.Module):
 
 
 @pytest.mark.parametrize(("low", "high"), [(12, 1000), (2.9, 3.2)])
-def test_a_key_that_hardly_counts_is_found_by_changes_of_several_sizes(low: float, high: float) -> None:
+def test_a_key_that_hardly_counts_is_found_by_changes_of_several_sizes(
+    low: float, high: float
+) -> None:
     layer = Reluctant(low, high)
     generator = torch.Generator().manual_seed(2)
     states = torch.randn(1, 40, 4, generator=generator)
-    found = guard.layer_reach(lambda ids: layer(states[:, : ids.shape[1]]), layer, torch.zeros(1, 40, dtype=torch.long))
+    found = guard.layer_reach(
+        lambda ids: layer(states[:, : ids.shape[1]]), layer, torch.zeros(1, 40, dtype=torch.long)
+    )
     assert found == Reach(2, 1)
 
 
@@ -239,12 +278,20 @@ def test_attention_that_reads_no_token_is_refused() -> None:
     """As transformers builds it where there are more heads of keys than of queries."""
     deaf = Reluctant(0, 1)
     deaf.register_forward_hook(lambda _module, _inputs, states: torch.zeros_like(states))
-    refusal("reads no token", guard.layer_reach, lambda _: deaf(torch.ones(1, 9, 4)), deaf, torch.zeros(1, 9))
+    refusal(
+        "reads no token",
+        guard.layer_reach,
+        lambda _: deaf(torch.ones(1, 9, 4)),
+        deaf,
+        torch.zeros(1, 9),
+    )
 
 
 @pytest.mark.parametrize("kind", sorted(CONFIGS))
 @pytest.mark.parametrize("causal", [True, False])
-def test_dropout_reaches_the_attention_of_every_layer(kind: str, causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dropout_reaches_the_attention_of_every_layer(
+    kind: str, causal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     given: list[float] = []
     plain = F.scaled_dot_product_attention
 

@@ -1,4 +1,6 @@
-"""CKA against a direct computation, on noise and under what must not change it; states, reports and refusals."""
+"""CKA against a direct computation, on noise and under what must not change it; states, reports and
+refusals.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,9 @@ def test_independent_noise_is_zero_debiased_and_far_from_it_biased() -> None:
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**31), st.floats(1e-3, 1e3), st.floats(-50, 50))
-def test_orthogonal_maps_scalings_and_shifts_change_nothing(seed: int, scale: float, shift: float) -> None:
+def test_orthogonal_maps_scalings_and_shifts_change_nothing(
+    seed: int, scale: float, shift: float
+) -> None:
     x, y = related(20, 5, 4, seed)
     turn, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(5, 5)))
     plain = linear_cka(x, y)
@@ -97,11 +101,14 @@ def test_jackknife_equals_leaving_every_text_out_in_turn() -> None:
         values = np.array([getattr(w, name).value for w in without])
         estimate: Estimate = getattr(found, name)
         np.testing.assert_allclose(estimate.deviations, values - values.mean(), atol=1e-12)
-        assert estimate.se == pytest.approx(np.sqrt(11 / 12 * ((values - values.mean()) ** 2).sum()))
+        assert estimate.se == pytest.approx(
+            np.sqrt(11 / 12 * ((values - values.mean()) ** 2).sum())
+        )
 
 
 def test_states_that_share_a_large_offset_keep_their_digits() -> None:
-    # Deep layers hold a few dimensions with huge common values; float32 then has no digits left for the rest.
+    # Deep layers hold a few dimensions with huge common values; float32 then has no digits left for
+    # the rest.
     offset = np.eye(1, 24) * 4096.0
     x, y = ((s + offset).astype(np.float32) for s in related(100, 24, 24, seed=3))
     wanted = textbook_biased(x.astype(np.float64), y.astype(np.float64))
@@ -113,7 +120,9 @@ def test_drawings_that_share_texts_share_their_errors() -> None:
     rows = np.arange(40)
     once = cka(gram(x), gram(y), texts=rows, total=40).debiased
     assert mean_of([once, once]).se == pytest.approx(once.se)
-    halves = [cka(gram(x[p]), gram(y[p]), texts=p, total=40).debiased for p in (rows[:20], rows[20:])]
+    halves = [
+        cka(gram(x[p]), gram(y[p]), texts=p, total=40).debiased for p in (rows[:20], rows[20:])
+    ]
     both = mean_of(halves)
     assert both.se == pytest.approx(np.sqrt(halves[0].se ** 2 + halves[1].se ** 2) / 2)
 
@@ -153,7 +162,9 @@ OTHERS = {
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A start, a twin near to it and one further away; one other in each respect."""
-    changes = {"a": {}, "near": {"moved": 0.05}, "far": {"moved": 0.5}} | {n: other[0] for n, other in OTHERS.items()}
+    changes = {"a": {}, "near": {"moved": 0.05}, "far": {"moved": 0.5}} | {
+        n: other[0] for n, other in OTHERS.items()
+    }
     root = tmp_path_factory.mktemp("models")
     return {name: write(root / name, seed=5, **change) for name, change in changes.items()}
 
@@ -163,7 +174,13 @@ def test_report_with_noise(models: dict[str, Path]) -> None:
     drawn = draw(TEXTS, 40, [42, 43])
     assert len(drawn.texts) > 40
     report = compare(a, far, lambda: drawn, noise=(a, near), max_length=64)
-    assert [x.where for x in report.lines if x.estimator == "biased"] == [*"0123", "low", "mid", "late", "all"]
+    assert [x.where for x in report.lines if x.estimator == "biased"] == [
+        *"0123",
+        "low",
+        "mid",
+        "late",
+        "all",
+    ]
     for line in report.lines:
         assert line.ratio.value > 1
         assert line.divergence.low <= line.divergence.value <= line.divergence.high
@@ -175,10 +192,15 @@ def test_report_with_noise(models: dict[str, Path]) -> None:
     alone = compare(a, near, lambda: drawn, max_length=64).of("all", "debiased")
     assert alone.divergence.value == pytest.approx(every.noise.value)
     assert alone.noise is None
-    assert abs(compare(a, a, lambda: drawn, max_length=64).of("all", "biased").divergence.value) < 1e-12
+    assert (
+        abs(compare(a, a, lambda: drawn, max_length=64).of("all", "biased").divergence.value)
+        < 1e-12
+    )
 
 
-def test_a_noise_pair_that_its_ledgers_deny_is_named(models: dict[str, Path], tmp_path: Path) -> None:
+def test_a_noise_pair_that_its_ledgers_deny_is_named(
+    models: dict[str, Path], tmp_path: Path
+) -> None:
     def run(name: str, *, training: int, steps: int = 1) -> Path:
         folder = shutil.copytree(models["a"], tmp_path / name)
         seeds = {"data": 1, "training": training, "init": 1}
@@ -191,7 +213,11 @@ def test_a_noise_pair_that_its_ledgers_deny_is_named(models: dict[str, Path], tm
     drawn = draw(TEXTS, 20, [42])
 
     def notes(other: Path) -> str:
-        return " ".join(compare(models["a"], models["near"], lambda: drawn, noise=(first, other), max_length=32).notes)
+        return " ".join(
+            compare(
+                models["a"], models["near"], lambda: drawn, noise=(first, other), max_length=32
+            ).notes
+        )
 
     assert "noise pair" not in notes(seed)
     assert "no noise pair" in notes(same)
@@ -199,21 +225,37 @@ def test_a_noise_pair_that_its_ledgers_deny_is_named(models: dict[str, Path], tm
 
 
 def test_groups_are_the_papers() -> None:
-    assert groups(22) == {"low": tuple(range(8)), "mid": tuple(range(8, 15)), "late": tuple(range(15, 22))}
+    assert groups(22) == {
+        "low": tuple(range(8)),
+        "mid": tuple(range(8, 15)),
+        "late": tuple(range(15, 22)),
+    }
 
 
 SAMPLED = ("--texts", "embedded", "--n", "8", "--max-length", "32")
 
 
 @pytest.fixture
-def analyze(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., Said]:
+def analyze(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> Callable[..., Said]:
     monkeypatch.chdir(tmp_path)
     return lambda *arguments: call(monkeypatch, capfd, "analyze", *map(str, arguments))
 
 
-def test_the_command_prints_json_and_a_table(models: dict[str, Path], analyze: Callable[..., Said]) -> None:
+def test_the_command_prints_json_and_a_table(
+    models: dict[str, Path], analyze: Callable[..., Said]
+) -> None:
     options = ("--texts", "embedded", "--n", "12", "--seeds", "42,43", "--max-length", "48")
-    arguments = ("cka", models["a"], models["far"], "--noise", models["a"], models["near"], *options)
+    arguments = (
+        "cka",
+        models["a"],
+        models["far"],
+        "--noise",
+        models["a"],
+        models["near"],
+        *options,
+    )
     found = json.loads(analyze(*arguments, "--json").out)
     assert (found["per_seed"], len(found["lines"])) == (12, 16)
     printed = analyze(*arguments).out
@@ -230,7 +272,10 @@ def test_checkpoints_that_do_not_fit_are_refused_and_nothing_is_written(
     assert OTHERS[other][1] in line
     assert str(b) in line
     assert OTHERS[other][1] in analyze("cka", a, a, "--noise", a, b, *SAMPLED).refusal()
-    assert OTHERS[other][2] in analyze("transplant", a, b, "--layers", "0", "--out", tmp_path / "hybrid").refusal()
+    assert (
+        OTHERS[other][2]
+        in analyze("transplant", a, b, "--layers", "0", "--out", tmp_path / "hybrid").refusal()
+    )
     assert not list(tmp_path.iterdir())
 
 
@@ -244,13 +289,16 @@ def test_a_run_s_folder_is_answered_with_its_model(
 
 
 def test_pooling_is_in_float64(models: dict[str, Path]) -> None:
-    """The mean of float32 states in float32 is about 1e-7 off; sums of deep layers lose far more."""
+    """The mean of float32 states in float32 is about 1e-7 off; sums of deep layers lose far
+    more."""
     ids, _ = token_ids([models["a"]], TEXTS[:5], 64)
     found = layer_states(models["a"], ids, device="cpu")
     library = AutoModel.from_pretrained(models["a"]).eval()
     for number, text in enumerate(ids):
         with torch.no_grad():
-            hidden = library(input_ids=torch.tensor([text]), output_hidden_states=True).hidden_states
+            hidden = library(
+                input_ids=torch.tensor([text]), output_hidden_states=True
+            ).hidden_states
         for layer in range(3):
             exact = hidden[layer + 1][0].double().mean(0).numpy()
             np.testing.assert_allclose(found[layer, number], exact, rtol=0, atol=1e-13)
@@ -274,7 +322,9 @@ def test_every_text_is_as_likely_as_any_other() -> None:
         assert all(len(rows) == min(count, 40) for rows in few.drawn.values())
 
 
-def test_texts_are_cut_at_the_model_s_positions_and_counted(models: dict[str, Path], tmp_path: Path) -> None:
+def test_texts_are_cut_at_the_model_s_positions_and_counted(
+    models: dict[str, Path], tmp_path: Path
+) -> None:
     texts, encoder = [TEXTS[n][: 40 * (n + 1)] for n in range(9)], models["a"]
     lengths = [len(x) for x in token_ids([encoder], texts, 10_000)[0]]
     assert max(lengths) == 128 > min(lengths), "max_position_embeddings"
@@ -285,4 +335,6 @@ def test_texts_are_cut_at_the_model_s_positions_and_counted(models: dict[str, Pa
     roberta = tmp_path / "roberta"
     RobertaConfig(max_position_embeddings=34, vocab_size=400).save_pretrained(roberta)
     train_tokenizer(documents(100, seed=1), 400, 128).save_pretrained(roberta)
-    assert {len(x) for x in token_ids([roberta], TEXTS[:9], 512)[0]} == {32}, "two rows are for padding"
+    assert {len(x) for x in token_ids([roberta], TEXTS[:9], 512)[0]} == {32}, (
+        "two rows are for padding"
+    )

@@ -1,4 +1,5 @@
-"""Text to shards: nothing lost, nothing double, every token where the seed puts it, damage noticed."""
+"""Text to shards: nothing lost, nothing double, every token where the seed puts it, damage
+noticed."""
 
 from __future__ import annotations
 
@@ -28,12 +29,16 @@ END = TOKENIZER.sep_token_id
 
 
 def source(id: str = "e", seed: int = 5, count: int = 30, **more: object) -> CorpusSource:
-    return CorpusSource.model_validate({"id": id, "embedded": EmbeddedText(documents=count, seed=seed), **more})
+    return CorpusSource.model_validate(
+        {"id": id, "embedded": EmbeddedText(documents=count, seed=seed), **more}
+    )
 
 
 def spec(*sources: CorpusSource, **more: object) -> CorpusSpec:
     listed = list(sources) or [source("a"), source("b", 6)]
-    return CorpusSpec.model_validate({"sources": listed, "sequence_length": 64, "held_out": 0.1, **more})
+    return CorpusSpec.model_validate(
+        {"sources": listed, "sequence_length": 64, "held_out": 0.1, **more}
+    )
 
 
 def permutation(count: int, key: str) -> list[int]:
@@ -69,14 +74,36 @@ def test_every_token_stands_where_the_seed_puts_it(
         whole = len(expected) // 64 * 64
         assert read(corpus, part) == expected[:whole]
         about = corpus.manifest[part]
-        assert (about["windows"], about["tokens"], about["dropped_tokens"]) == (whole // 64, whole, len(expected) % 64)
+        assert (about["windows"], about["tokens"], about["dropped_tokens"]) == (
+            whole // 64,
+            whole,
+            len(expected) % 64,
+        )
     order = np.array([len(corpus.train) - 1, 0, 11, 10, 9])
-    assert corpus.train.read(order).tolist() == [tokens(arranged)[n * 64 : n * 64 + 64] for n in order]
+    assert corpus.train.read(order).tolist() == [
+        tokens(arranged)[n * 64 : n * 64 + 64] for n in order
+    ]
     m = corpus.manifest
-    assert (m["sequence_length"], m["seed"], m["dtype"], m["start_token"]) == (64, seed, "uint16", "none")
-    assert (m["tokenizer"], m["vocabulary"], m["end_token"]) == (tokenizer_hash(TOKENIZER), 400, END)
-    assert m["exclusion"] == {"documents": 2, "ngram": 13, "hash": Excluded(["a text", "another one"]).hash}
-    assert [(s["id"], s["documents"], s["drawn_documents"]) for s in m["sources"]] == [("a", 30, 27), ("b", 30, 27)]
+    assert (m["sequence_length"], m["seed"], m["dtype"], m["start_token"]) == (
+        64,
+        seed,
+        "uint16",
+        "none",
+    )
+    assert (m["tokenizer"], m["vocabulary"], m["end_token"]) == (
+        tokenizer_hash(TOKENIZER),
+        400,
+        END,
+    )
+    assert m["exclusion"] == {
+        "documents": 2,
+        "ngram": 13,
+        "hash": Excluded(["a text", "another one"]).hash,
+    }
+    assert [(s["id"], s["documents"], s["drawn_documents"]) for s in m["sources"]] == [
+        ("a", 30, 27),
+        ("b", 30, 27),
+    ]
     assert sum(s["share"] for s in m["sources"]) == pytest.approx(1)
     assert sum(s["tokens"] for s in m["sources"]) == len(tokens([*FIRST, *SECOND]))
     monkeypatch.setattr(builder, "_build", lambda *_: pytest.fail("built again"))
@@ -100,7 +127,12 @@ def test_damage_to_a_manifest_or_a_shard_is_named(tmp_path: Path) -> None:
         file.write_bytes(good + good[:128])
         refusal(f"{len(good) + 128} bytes instead of {len(good)}", Corpus, corpus.folder)
         file.write_bytes(good)
-    for content in ("[]", "", '{"sequence_length": "x"}', '{"sequence_length": 16, "dtype": "uint16"}'):
+    for content in (
+        "[]",
+        "",
+        '{"sequence_length": "x"}',
+        '{"sequence_length": 16, "dtype": "uint16"}',
+    ):
         manifest.write_text(content)
         refusal("manifest is missing or damaged", Corpus, corpus.folder)
 
@@ -161,7 +193,9 @@ def test_bad_input_is_one_line(
     assert isinstance(refusal(message, build, made, TOKENIZER, tmp_path / "cache"), kind)
 
 
-def test_every_part_of_a_corpus_names_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_part_of_a_corpus_names_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def folder(made: CorpusSpec, *exclude: str, words: object = TOKENIZER) -> Path:
         return corpus_folder(made, words, tmp_path, excluded_documents(made, exclude))  # type: ignore[arg-type]
 
@@ -186,7 +220,9 @@ def test_every_part_of_a_corpus_names_its_folder(tmp_path: Path, monkeypatch: py
     assert folder(spec()) != plain
 
 
-@pytest.mark.parametrize(("largest", "dtype"), [(65_535, "uint16"), (65_536, "uint32"), (262_143, "uint32")])
+@pytest.mark.parametrize(
+    ("largest", "dtype"), [(65_535, "uint16"), (65_536, "uint32"), (262_143, "uint32")]
+)
 def test_every_id_fits_its_shard(largest: int, dtype: str, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("low high " * 64)
     made = spec(CorpusSource(id="a", path="a.txt"), root=str(tmp_path))
@@ -200,15 +236,22 @@ def test_every_id_fits_its_shard(largest: int, dtype: str, tmp_path: Path) -> No
 def test_held_out_documents_are_the_stated_part(tmp_path: Path) -> None:
     for part, count in ((0.0, 0), (0.001, 1), (0.1, 6), (0.26, 16), (0.49, 29)):
         manifest = build(spec(source(count=60), held_out=part), TOKENIZER, tmp_path).manifest
-        assert (manifest["held_out"]["documents"], manifest["train"]["documents"]) == (count, 60 - count)
+        assert (manifest["held_out"]["documents"], manifest["train"]["documents"]) == (
+            count,
+            60 - count,
+        )
 
 
 def test_shares_are_of_tokens_and_the_most_plentiful_source_is_read_once(tmp_path: Path) -> None:
     (tmp_path / "long.jsonl").write_text("".join(f'{{"text": "{t}"}}\n' for t in FIRST))
     (tmp_path / "short.jsonl").write_text("".join(f'{{"text": "{t[:40]}"}}\n' for t in SECOND))
     shares = {"long": 0.6, "short": 0.4}
-    sources = [CorpusSource(id=name, path=f"{name}.jsonl", share=share) for name, share in shares.items()]
-    manifest = build(spec(*sources, root=str(tmp_path), held_out=0.0), TOKENIZER, tmp_path / "c").manifest
+    sources = [
+        CorpusSource(id=name, path=f"{name}.jsonl", share=share) for name, share in shares.items()
+    ]
+    manifest = build(
+        spec(*sources, root=str(tmp_path), held_out=0.0), TOKENIZER, tmp_path / "c"
+    ).manifest
     by_id = {s["id"]: s for s in manifest["sources"]}
     assert by_id["long"]["drawn_documents"] == by_id["long"]["documents"] == 30
     assert by_id["short"]["drawn_documents"] > 90
@@ -228,14 +271,19 @@ def test_the_embedded_text_and_its_tokenizer_are_functions_of_their_seed() -> No
     ids = TOKENIZER(text).input_ids
     assert TOKENIZER.decode(ids, skip_special_tokens=True) == text
     assert TOKENIZER.unk_token_id not in ids
-    spaced = [TOKENIZER(t, add_special_tokens=False).input_ids for t in ("Joint [MASK] showed", "Joint", " showed")]
+    spaced = [
+        TOKENIZER(t, add_special_tokens=False).input_ids
+        for t in ("Joint [MASK] showed", "Joint", " showed")
+    ]
     assert spaced[0] == [*spaced[1], TOKENIZER.mask_token_id, *spaced[2]]
 
 
 LONG_TEXTS = list(documents(120, seed=3))
 
 
-def test_many_processes_build_what_one_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_processes_build_what_one_builds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     long = spec(source("e", 3, 120), sequence_length=32)
     excluded = [LONG_TEXTS[7], LONG_TEXTS[50][: len(LONG_TEXTS[50]) // 2], LONG_TEXTS[119]]
     alone = build(long, TOKENIZER, tmp_path / "one", exclude=excluded)

@@ -1,4 +1,6 @@
-"""What text can be read from, and what of it becomes tokens; damage is one line with its file and place."""
+"""What text can be read from, and what of it becomes tokens; damage is one line with its file and
+place.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,11 @@ from trainer.corpus.shards import control_ids, encode, tokenizer_hash, train_tok
 from trainer.corpus.sources import ReadMeter, digests, texts
 from trainer.recipe.corpus import CorpusSource, CorpusSpec
 
-AWKWARD = [*TEXTS, 'a "quoted" finding,\nwith a comma and a second line', "été, 39 °C; 𝒳 positive\ttab"]
+AWKWARD = [
+    *TEXTS,
+    'a "quoted" finding,\nwith a comma and a second line',
+    "été, 39 °C; 𝒳 positive\ttab",
+]
 WORDS = train_tokenizer(TEXTS, 400, 64)
 
 
@@ -45,11 +51,15 @@ def written(tmp_path: Path) -> Path:
     lines = "".join(json.dumps({"body": t}) + "\n\n" for t in AWKWARD).encode()
     (tmp_path / "a.jsonl").write_bytes(lines)
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(lines[:2000]) + gzip.compress(lines[2000:]))
-    packed = [pa.compress(part, codec="zstd", asbytes=True) for part in (lines[:2000], lines[2000:])]
+    packed = [
+        pa.compress(part, codec="zstd", asbytes=True) for part in (lines[:2000], lines[2000:])
+    ]
     (tmp_path / "a.jsonl.zst").write_bytes(b"".join(packed))
     for name, delimiter in (("a.csv", ","), ("a.tsv", "\t")):
         with (tmp_path / name).open("w", newline="", encoding="utf-8-sig") as file:
-            csv.writer(file, delimiter=delimiter).writerows([["number", "body"], *enumerate(AWKWARD)])
+            csv.writer(file, delimiter=delimiter).writerows(
+                [["number", "body"], *enumerate(AWKWARD)]
+            )
     datasets.Dataset.from_dict({"body": AWKWARD}).save_to_disk(tmp_path / "saved")
     (tmp_path / "all.parquet").mkdir()
     for n, start in enumerate(range(0, len(AWKWARD), 25)):
@@ -62,7 +72,17 @@ def written(tmp_path: Path) -> Path:
     return tmp_path
 
 
-FORMS = ("a.jsonl", "a.jsonl.gz", "a.jsonl.zst", "a.csv", "a.tsv", "saved", "all.parquet", "txt", "txt/*.txt")
+FORMS = (
+    "a.jsonl",
+    "a.jsonl.gz",
+    "a.jsonl.zst",
+    "a.csv",
+    "a.tsv",
+    "saved",
+    "all.parquet",
+    "txt",
+    "txt/*.txt",
+)
 
 
 @pytest.mark.parametrize("path", FORMS)
@@ -93,17 +113,31 @@ def test_lines_are_documents_where_asked(tmp_path: Path) -> None:
         ("a.csv", 'number,body\n1,"a"b\n', ":2: not a readable csv"),
         ("a.csv", 'number,body\n1,a\n2,"never closed\n', ":3: not a readable csv"),
         ("a.jsonl", '{"body": "x"}\n{"txt": "y"}\n', ":2: no text under 'body' (it has: txt)"),
-        ("a.jsonl", '{"body": "x"}\n{oops\n', ":2: not a readable jsonl file: Expecting property name"),
+        (
+            "a.jsonl",
+            '{"body": "x"}\n{oops\n',
+            ":2: not a readable jsonl file: Expecting property name",
+        ),
         ("a.jsonl", '\n{"body": "half \\ud83d of it"}', ":2: not a readable jsonl"),
         ("a.jsonl", '{"\\ud83d": "x"}', ":1: no text under 'body'"),
-        ("a.jsonl", '{"body": "x", "n": ' + "9" * 5000 + "}", ":1: not a readable jsonl file: Exceeds the limit"),
-        ("a.jsonl", "[" * 100_000 + "]" * 100_000, ":1: not a readable jsonl file: maximum recursion"),
+        (
+            "a.jsonl",
+            '{"body": "x", "n": ' + "9" * 5000 + "}",
+            ":1: not a readable jsonl file: Exceeds the limit",
+        ),
+        (
+            "a.jsonl",
+            "[" * 100_000 + "]" * 100_000,
+            ":1: not a readable jsonl file: maximum recursion",
+        ),
         ("a.jsonl.gz", b"not packed at all", ": not a readable jsonl"),
         ("a.txt", b"caf\xe9", ": not a readable text file: 'utf-8' codec"),
         ("a.parquet", b"nothing", ": not a readable parquet"),
     ],
 )
-def test_damage_is_one_line_with_its_place(name: str, content: str | bytes, what: str, tmp_path: Path) -> None:
+def test_damage_is_one_line_with_its_place(
+    name: str, content: str | bytes, what: str, tmp_path: Path
+) -> None:
     (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     caught = refusal(f"{tmp_path / name}{what}", everything, source(name), tmp_path)
     assert str(caught).encode()
@@ -117,7 +151,9 @@ def test_a_file_that_is_cut_short_is_named(name: str, written: Path) -> None:
 
 
 def test_damaged_columns_of_a_parquet_file_are_named(tmp_path: Path) -> None:
-    bytes_as_text = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff\xfe"], pa.binary()).buffers())
+    bytes_as_text = pa.Array.from_buffers(
+        pa.string(), 1, pa.array([b"\xff\xfe"], pa.binary()).buffers()
+    )
     pq.write_table(pa.table({"body": bytes_as_text}), tmp_path / "bytes.parquet")
     rows = pa.table({"body": [f"document {n} {n * n}" for n in range(3000)]})
     pq.write_table(rows, tmp_path / "pages.parquet", compression="snappy", use_dictionary=False)
@@ -143,14 +179,18 @@ def test_a_dataset_that_breaks_off_is_said(monkeypatch: pytest.MonkeyPatch, tmp_
     refusal("broke off: connection reset", next, stream)
 
 
-def test_a_hub_that_does_not_answer_leaves_the_revision_that_the_recipe_names(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hub_that_does_not_answer_leaves_the_revision_that_the_recipe_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def info(*_: object, **__: object) -> None:
         raise ConnectionError("no network")
 
     hub.commit.cache_clear()
     monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", info)
     assert hub.commit("hidden/texts", "v1") == "v1"
-    refusal("does not tell the revision of dataset 'hidden/texts'", hub.commit, "hidden/texts", None)
+    refusal(
+        "does not tell the revision of dataset 'hidden/texts'", hub.commit, "hidden/texts", None
+    )
 
 
 def test_a_corpus_is_found_again_wherever_its_text_lies(tmp_path: Path) -> None:
@@ -166,13 +206,19 @@ def test_a_corpus_is_found_again_wherever_its_text_lies(tmp_path: Path) -> None:
     shutil.copytree(one, two)
     os.utime(two / "a.jsonl", (1, 1))
     (two / "a.jsonl").rename(two / "moved.jsonl")
-    assert folder(one, "a.jsonl") == folder(two, "moved.jsonl") == folder(tmp_path, str(one / "a.jsonl"))
+    assert (
+        folder(one, "a.jsonl")
+        == folder(two, "moved.jsonl")
+        == folder(tmp_path, str(one / "a.jsonl"))
+    )
     with (two / "moved.jsonl").open("a") as file:
         file.write('{"text": "more"}\n')
     assert folder(one, "a.jsonl") != folder(two, "moved.jsonl")
 
 
-def test_files_are_hashed_once_and_again_when_they_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_hashed_once_and_again_when_they_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     read: list[str] = []
     hashing = sources.file_hash
     monkeypatch.setattr(sources, "file_hash", lambda f: (read.append(f.name), hashing(f))[1])
@@ -207,7 +253,9 @@ def unigram() -> PreTrainedTokenizerBase:
     pieces = [*((t, 0.0) for t in special), ("▁", -2.0), *((c, -3.0) for c in "abc</>smkpd")]
     made = Tokenizer(models.Unigram(pieces, unk_id=4, byte_fallback=False))
     made.pre_tokenizer = pre_tokenizers.Metaspace()
-    made.add_special_tokens([*special[:3], AddedToken("<mask>", lstrip=True, special=True), "<unk>"])
+    made.add_special_tokens(
+        [*special[:3], AddedToken("<mask>", lstrip=True, special=True), "<unk>"]
+    )
     return PreTrainedTokenizerFast(
         tokenizer_object=made, mask_token="<mask>", cls_token="<s>", sep_token="</s>", **ANGLES
     )
@@ -232,14 +280,18 @@ def test_no_control_token_comes_from_text(name: str) -> None:
 
 
 def test_what_is_spelled_like_a_special_token_is_encoded_as_any_text() -> None:
-    pieces = TOKENIZERS["unigram"].convert_ids_to_tokens(encode(["a </s> b"], TOKENIZERS["unigram"])[0])
+    pieces = TOKENIZERS["unigram"].convert_ids_to_tokens(
+        encode(["a </s> b"], TOKENIZERS["unigram"])[0]
+    )
     assert "".join(pieces) == "▁a▁▁b", "a control token among a model's pieces goes"
     tokenizer = TOKENIZERS["byte level"]
     assert tokenizer.decode(encode([ODD], tokenizer)[0]) == ODD
     text = f"before {tokenizer.sep_token} and {tokenizer.mask_token}, after"
     (ids,) = encode([text], tokenizer)
     model = tokenizer.backend_tokenizer.model
-    assert ids == [model.token_to_id(t) for t in tokenizer.tokenize(text, split_special_tokens=True)]
+    assert ids == [
+        model.token_to_id(t) for t in tokenizer.tokenize(text, split_special_tokens=True)
+    ]
     letters = [i for one in text for i in encode([one], tokenizer)[0]]
     assert len(ids) < len(letters), "in the tokenizer's own pieces"
 

@@ -1,4 +1,6 @@
-"""Two processes give the golden curve, under DDP and FSDP2, and hand a run over to one and back; Slurm's script."""
+"""Two processes give the golden curve, under DDP and FSDP2, and hand a run over to one and back;
+Slurm's script.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from trainer.ledger import read_ledger
 from trainer.train.progress import Tick
 
 
-def test_ddp_gives_the_golden_curve_and_one_process_takes_over(small: list[str], tmp_path: Path) -> None:
+def test_ddp_gives_the_golden_curve_and_one_process_takes_over(
+    small: list[str], tmp_path: Path
+) -> None:
     out = tmp_path / "ddp"
     two_processes(out, small)
     assert curve(out) == pytest.approx(GOLDEN, abs=1e-5)
@@ -31,12 +35,17 @@ def test_ddp_gives_the_golden_curve_and_one_process_takes_over(small: list[str],
     (taken / "checkpoints" / "latest").write_text("end-1-detour")
     assert train(taken, small, resume=True).ledger.world_sizes == (2, 1)
     assert curve(taken) == pytest.approx(GOLDEN, abs=1e-5)
-    a, b = load_file(out / "model" / "model.safetensors"), load_file(taken / "model" / "model.safetensors")
+    a, b = (
+        load_file(out / "model" / "model.safetensors"),
+        load_file(taken / "model" / "model.safetensors"),
+    )
     for name, value in a.items():
         torch.testing.assert_close(value, b[name], rtol=1e-4, atol=1e-4)
 
 
-def test_fsdp2_continues_a_stopped_single_process_on_the_golden_curve(small: list[str], tmp_path: Path) -> None:
+def test_fsdp2_continues_a_stopped_single_process_on_the_golden_curve(
+    small: list[str], tmp_path: Path
+) -> None:
     out = tmp_path / "fsdp"
 
     def listen(tick: Tick) -> None:
@@ -53,7 +62,11 @@ def test_fsdp2_continues_a_stopped_single_process_on_the_golden_curve(small: lis
 def test_freezing_thawing_and_isolation_are_the_same_on_two_processes(
     strategy: str, small: list[str], tmp_path: Path
 ) -> None:
-    parts = ("phases.0.freeze={layers: '0-1'}", "phases.1.isolate_documents=true", f"engine.distributed={strategy}")
+    parts = (
+        "phases.0.freeze={layers: '0-1'}",
+        "phases.1.isolate_documents=true",
+        f"engine.distributed={strategy}",
+    )
     overrides = [*small, *parts]
     one = train(tmp_path / "one", overrides).ledger
     two_processes(tmp_path / "two", overrides)
@@ -76,7 +89,8 @@ def test_freezing_thawing_and_isolation_are_the_same_on_two_processes(
 ROOT = Path(__file__).resolve().parents[2]
 SRUN = """\
 #!/bin/bash
-# Slurm's own starts the tasks on their nodes; this one starts all of them here, with the variables that a task reads.
+# Slurm's own starts the tasks on their nodes; this one starts all of them here, with the
+# variables that a task reads.
 while [[ $1 == --* ]]; do shift; done
 for task in 0 1 2 3; do
     SLURM_PROCID=$task SLURM_NTASKS=4 SLURM_LOCALID=$((task % 2)) SLURM_NODEID=$((task / 2)) "$@" &
@@ -97,7 +111,9 @@ def bash(folder: Path, *command: str, **more: str) -> None:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("BIOBENCH_")}
     path = f"{folder / 'bin'}:{SCRIPT.parent}:{kept['PATH']}"
     env = {**kept, "PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **more}
-    done = subprocess.run(["bash", *command], cwd=folder, env=env, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(
+        ["bash", *command], cwd=folder, env=env, capture_output=True, text=True, timeout=240
+    )
     assert done.returncode == 0, done.stderr[-3000:]
 
 
@@ -115,7 +131,9 @@ def test_the_batch_script_of_two_nodes(small: list[str], tmp_path: Path) -> None
     for name, content in (("srun", SRUN), ("scontrol", SCONTROL)):
         (tmp_path / "bin" / name).write_text(content)
         (tmp_path / "bin" / name).chmod(0o755)
-    (build,) = re.findall(r"^# before, on one machine: (biobench corpus build .*)$", printed.out, re.MULTILINE)
+    (build,) = re.findall(
+        r"^# before, on one machine: (biobench corpus build .*)$", printed.out, re.MULTILINE
+    )
     bash(tmp_path, "-c", build)
     # the script's port is 29500 and the last three digits of the job's number
     bash(tmp_path, "job.sh", SLURM_JOB_ID=str(os.getpid()), SLURM_JOB_NODELIST="first,second")

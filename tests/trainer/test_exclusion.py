@@ -1,4 +1,5 @@
-"""What excludes a document from the corpus, word by word; duplicates, and removals counted by task."""
+"""What excludes a document from the corpus, word by word; duplicates, and removals counted by
+task."""
 
 from __future__ import annotations
 
@@ -52,7 +53,9 @@ def test_a_short_text_is_excluded_as_a_whole_alone() -> None:
     excluded = Excluded(["Fever and cough.", TEST])
     assert excluded.why("fever, and COUGH") == "same"
     assert excluded.why("Fever and cough. Then rest.") is None
-    assert Excluded([" ".join(WORDS[:13])]).why(f"a {' '.join(WORDS[:13])} b") == "overlap", "exactly n words"
+    assert Excluded([" ".join(WORDS[:13])]).why(f"a {' '.join(WORDS[:13])} b") == "overlap", (
+        "exactly n words"
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,14 +70,20 @@ def test_a_short_text_is_excluded_as_a_whole_alone() -> None:
 )
 def test_spelling_that_does_not_matter(spelled: str, otherwise: str) -> None:
     assert Excluded([spelled]).why(otherwise) == "same"
-    assert Excluded([f"{spelled} {TEST}"], n=5).why(f"x {otherwise} {' '.join(WORDS[:4])} y") == "overlap"
+    assert (
+        Excluded([f"{spelled} {TEST}"], n=5).why(f"x {otherwise} {' '.join(WORDS[:4])} y")
+        == "overlap"
+    )
     assert Excluded([spelled]).why(f"{otherwise} indeed") is None
 
 
 def test_the_hash_is_that_of_the_set() -> None:
     plain = Excluded(["a b", TEST])
     assert (plain.count, plain.hash) == (2, Excluded([TEST, "A, b!"]).hash)
-    others = [Excluded(t).hash for t in (["a c", TEST], ["a b"], [TEST], ["a b", TEST, "c"], ["a b", f"{TEST} x"])]
+    others = [
+        Excluded(t).hash
+        for t in (["a c", TEST], ["a b"], [TEST], ["a b", TEST, "c"], ["a b", f"{TEST} x"])
+    ]
     assert len({plain.hash, *others}) == 6
     nothing = Excluded(["", " ... "])
     assert (nothing.count, nothing.hash, nothing.why("")) == (0, "", None)
@@ -83,7 +92,11 @@ def test_the_hash_is_that_of_the_set() -> None:
 def test_excluded_documents_are_in_no_window(tmp_path: Path) -> None:
     texts = list(documents(60, seed=5))
     tokenizer = train_tokenizer(texts, 400, 64)
-    made = CorpusSpec(sources=[{"id": "e", "embedded": {"documents": 60, "seed": 5}}], sequence_length=32, held_out=0.1)
+    made = CorpusSpec(
+        sources=[{"id": "e", "embedded": {"documents": 60, "seed": 5}}],
+        sequence_length=32,
+        held_out=0.1,
+    )
     near = "A new beginning. " + " ".join(texts[4].split()[:20])
     unlike = texts[9].upper().replace(" ", "  ").replace(".", " .")
     corpus = build(made, tokenizer, tmp_path, exclude=[near, unlike])
@@ -91,7 +104,9 @@ def test_excluded_documents_are_in_no_window(tmp_path: Path) -> None:
     assert corpus.manifest["exclusion"]["documents"] == 2
     assert row["excluded"]["same"] == 1
     assert row["documents"] + sum(row["excluded"].values()) == 60
-    windows = [tokenizer.decode(s.read(np.arange(len(s))).ravel()) for s in (corpus.train, corpus.held_out)]
+    windows = [
+        tokenizer.decode(s.read(np.arange(len(s))).ravel()) for s in (corpus.train, corpus.held_out)
+    ]
     for number in (4, 9):
         assert not any(texts[number] in text for text in windows)
     assert texts[11] in "".join(windows)
@@ -140,10 +155,20 @@ def test_exact_duplicates_go_wherever_they_stand(tmp_path: Path) -> None:
 
 def test_near_duplicates_go_and_different_texts_stay(tmp_path: Path) -> None:
     base = note(5, 400)
-    texts = [base, changed(base, 2), note(6, 400), changed(base, 15), "short text", "short text", "another"]
+    texts = [
+        base,
+        changed(base, 2),
+        note(6, 400),
+        changed(base, 15),
+        "short text",
+        "short text",
+        "another",
+    ]
     built = corpus(tmp_path, {"a": texts}, clean={"near_duplicates": {"similarity": 0.7}})
     source = built.manifest["sources"][0]
-    assert source["cleaned"]["near_duplicates"] == 2, "the text with two changes, and one of the short ones"
+    assert source["cleaned"]["near_duplicates"] == 2, (
+        "the text with two changes, and one of the short ones"
+    )
     text = text_of(built)
     assert "changed14" in text, "a sixth of the runs alone is shared"
     assert text.count("short text") == 1
@@ -167,6 +192,8 @@ def test_the_first_document_stays() -> None:
     assert duplicates(hashes, exact=False).tolist() == [0, 0, 2, 2, 2]
 
 
-def test_a_missing_package_is_named_before_anything_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named_before_anything_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(cleaning_module, "find_spec", lambda _: None)
     refusal("datasketch", corpus, tmp_path, {"a": [note(1)]}, clean={"near_duplicates": {}})

@@ -1,4 +1,6 @@
-"""The GPU's paths of the attention, with reference kernels in the real signatures; the loss in chunks."""
+"""The GPU's paths of the attention, with reference kernels in the real signatures; the loss in
+chunks.
+"""
 
 from __future__ import annotations
 
@@ -47,15 +49,21 @@ def test_the_variable_length_path_calls_its_kernel_rightly(
     ends = torch.tensor([0, 13, 40, 67, 80], dtype=torch.int32) if isolated else None
     found = attention._varlen(q, k, v, window, 0.3, 0.0, ends, 27 if isolated else None)
     monkeypatch.setattr(attention, "DEVICES", ("cuda",))
-    plain = attention._sdpa(q, k, v, window, 0.3, 0.0, documents if isolated else None).transpose(1, 2)
+    plain = attention._sdpa(q, k, v, window, 0.3, 0.0, documents if isolated else None).transpose(
+        1, 2
+    )
     torch.testing.assert_close(found.float(), plain.float(), rtol=2e-2, atol=2e-2)
     assert CALLS[-1]["heads"] == heads, "keys are not repeated"
 
 
 @pytest.mark.parametrize("kind", ["gemma3_text", "eurobert", "modernbert"])
 @pytest.mark.parametrize("causal", [True, False])
-def test_rotary_families_reach_the_kernel_under_autocast(kind: str, causal: bool, kernel: Kernel) -> None:
-    """Rotary positions are float32; before they were cast, the layers left for the dense path in silence."""
+def test_rotary_families_reach_the_kernel_under_autocast(
+    kind: str, causal: bool, kernel: Kernel
+) -> None:
+    """Rotary positions are float32; before they were cast, the layers left for the dense path in
+    silence.
+    """
     model = tiny(kind)
     module = Trainee(model)
     ids = guard.probe_tokens(model, torch.device("cpu"))
@@ -83,13 +91,18 @@ def test_dropout_takes_the_kernel_that_has_it_and_is_told_otherwise(
         assert not caplog.records
         found = noted("modernbert", "bf16", 0.1)["sliding_attention"]
     assert found == (kernel.name if kernel.drops else "dense")
-    assert ("sliding_attention runs over a mask of tokens x tokens" in caplog.text) == (not kernel.drops)
+    assert ("sliding_attention runs over a mask of tokens x tokens" in caplog.text) == (
+        not kernel.drops
+    )
     assert not kernel.drops or (CALLS[-1]["dropout"] == 0.1 and not caplog.records)
 
 
 @pytest.mark.parametrize(("precision", "isolated"), [("fp32", False), ("bf16", True)])
 def test_a_bounded_layer_without_a_kernel_is_warned_of(
-    precision: str, isolated: bool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    precision: str,
+    isolated: bool,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(attention, "DEVICES", ("cuda", "cpu"))
     with caplog.at_level(logging.WARNING, "trainer"):
@@ -110,7 +123,9 @@ def test_a_kernel_is_asked_for_the_same_bits_where_they_are_wanted(kernel: Kerne
 def test_isolated_documents_give_the_kernel_the_length_of_the_longest(
     kernel: Kernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before, the length of the window: some fourteen times the blocks that a window of short notes needs."""
+    """Before, the length of the window: some fourteen times the blocks that a window of short notes
+    needs.
+    """
     asked: list[tuple[int, int]] = []
     watched = kernel._replace(call=lambda *a, **o: (asked.append(a[5:7]), kernel.call(*a, **o))[1])
     monkeypatch.setattr(attention, "KERNELS", (watched,))
@@ -128,7 +143,9 @@ def test_isolated_documents_give_the_kernel_the_length_of_the_longest(
 def test_a_kernel_that_does_not_give_the_states_of_a_model_is_not_trained_with(
     kernel: Kernel, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Proved at load, as in fine-tuning: one that does not see the window, and one that raises, are left out."""
+    """Proved at load, as in fine-tuning: one that does not see the window, and one that raises, are
+    left out.
+    """
 
     def deaf(*tensors: Any, window_size: tuple[int, int] = (-1, -1), **options: Any) -> Any:
         return kernel.call(*tensors, **options)
@@ -148,10 +165,14 @@ def test_a_kernel_that_does_not_give_the_states_of_a_model_is_not_trained_with(
     with caplog.at_level(logging.WARNING, "trainer"):
         phase._kernels(Trainee(model), False, "bf16", torch.device("cpu"), isolated=True)
     assert "deaf gives states that differ by" in caplog.text
-    assert "refuses does not run this model: head dimension 8 is not a multiple of 16" in caplog.text
+    assert (
+        "refuses does not run this model: head dimension 8 is not a multiple of 16" in caplog.text
+    )
 
 
-def problem(dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+def problem(
+    dtype: torch.dtype = torch.float32,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(3)
     hidden = torch.randn(37, 16, generator=generator).to(dtype).requires_grad_()
     weight = (torch.randn(101, 16, generator=generator) / 4).requires_grad_()
@@ -196,24 +217,35 @@ def test_the_softmax_of_bf16_logits_is_float32() -> None:
     targets = torch.randint(0, 101, (1000,), generator=generator)
     logits = (hidden @ weight.to(torch.bfloat16).t()).float()
     plain = F.cross_entropy(logits, targets, reduction="sum")
-    torch.testing.assert_close(linear_cross_entropy_sum(hidden, weight, None, targets), plain, rtol=1e-6, atol=1e-3)
+    torch.testing.assert_close(
+        linear_cross_entropy_sum(hidden, weight, None, targets), plain, rtol=1e-6, atol=1e-3
+    )
 
 
 def test_the_logits_of_one_chunk_exist_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     shapes: list[tuple[int, ...]] = []
     plain = loss_module.chunk_loss
-    monkeypatch.setattr(loss_module, "chunk_loss", lambda t, x, *a: (shapes.append(tuple(x.shape)), plain(t, x, *a))[1])
+    monkeypatch.setattr(
+        loss_module,
+        "chunk_loss",
+        lambda t, x, *a: (shapes.append(tuple(x.shape)), plain(t, x, *a))[1],
+    )
     monkeypatch.setitem(loss_module.CHUNK_LOGITS, "cpu", 101 * 70)
     hidden, weight = torch.randn(200, 16), torch.randn(101, 16)
     linear_cross_entropy_sum(hidden, weight, None, torch.zeros(200, dtype=torch.long))
     assert shapes == [(70, 101), (70, 101), (60, 101)]
 
 
-def test_the_weights_gradient_is_added_in_place_where_the_gpu_can(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A substitute in the signature of `aten::addmm.dtype_out`, which a CPU does not have for bf16."""
+def test_the_weights_gradient_is_added_in_place_where_the_gpu_can(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A substitute in the signature of `aten::addmm.dtype_out`, which a CPU does not have for
+    bf16."""
     asked: list[tuple[torch.dtype, ...]] = []
 
-    def dtype_out(self: Tensor, mat1: Tensor, mat2: Tensor, out_dtype: torch.dtype, *, out: Tensor) -> Tensor:
+    def dtype_out(
+        self: Tensor, mat1: Tensor, mat2: Tensor, out_dtype: torch.dtype, *, out: Tensor
+    ) -> Tensor:
         asked.append((mat1.dtype, out_dtype, out.dtype))
         return torch.add(self, mat1.float() @ mat2.float(), out=out)
 
@@ -234,8 +266,12 @@ def test_the_weights_gradient_is_added_in_place_where_the_gpu_can(monkeypatch: p
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("biased", [True, False])
-def test_the_compiled_loss_is_the_loss(dtype: torch.dtype, biased: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Traced and functionalised as for a GPU; the last step, the making of kernels, needs a compiler."""
+def test_the_compiled_loss_is_the_loss(
+    dtype: torch.dtype, biased: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Traced and functionalised as for a GPU; the last step, the making of kernels, needs a
+    compiler.
+    """
     monkeypatch.setattr(loss_module, "BACKEND", "aot_eager")
     loss_module.compiled_chunk.cache_clear()
     hidden, weight, bias, targets = problem(dtype)
@@ -243,7 +279,9 @@ def test_the_compiled_loss_is_the_loss(dtype: torch.dtype, biased: bool, monkeyp
     results = []
     for compiled in (False, True):
         offset = bias if biased else None
-        total = linear_cross_entropy_sum(hidden, weight, offset, targets, chunk=10, compiled=compiled)
+        total = linear_cross_entropy_sum(
+            hidden, weight, offset, targets, chunk=10, compiled=compiled
+        )
         results.append([total.detach(), *torch.autograd.grad(total, given)])
     loss_module.compiled_chunk.cache_clear()
     for plain, traced in zip(*results, strict=True):

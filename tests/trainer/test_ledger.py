@@ -1,4 +1,6 @@
-"""Each field of a ledger by hand and on its own, and the card; runs that match; the optimiser's rule and its rates."""
+"""Each field of a ledger by hand and on its own, and the card; runs that match; the optimiser's
+rule and its rates.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ BINDING = {
     "phases.0.head": ("reinit", "phase 1 head"),
 }
 FREE: dict[str, Any] = {
-    **dict.fromkeys(("seeds.training", "seeds.init", "flops", "phases.0.targets", "phases.0.flops"), 2),
+    **dict.fromkeys(
+        ("seeds.training", "seeds.init", "flops", "phases.0.targets", "phases.0.flops"), 2
+    ),
     "code_version": "2",
     "device": "NVIDIA H200",
     "world_sizes": (8,),
@@ -101,7 +105,9 @@ def test_twins_may_differ_in_what_is_free() -> None:
 
 def test_a_phase_more_is_a_difference() -> None:
     one = ledger("a")
-    more = one.model_copy(update={"phases": (*one.phases, one.phases[0].model_copy(update={"name": "more"}))})
+    more = one.model_copy(
+        update={"phases": (*one.phases, one.phases[0].model_copy(update={"name": "more"}))}
+    )
     for diff in (compare(one, more), compare(more, one)):
         named = {r.name for r in diff.differing}
         assert {"phases", "phase 2 tokens", "phase 2 last sample", "phase 2 sample order"} <= named
@@ -116,16 +122,25 @@ def test_a_phase_s_own_window_and_corpus_are_compared_with_the_run_s() -> None:
         ("batch_sequences", 7, "batch sequences"),
         ("corpus", own, "corpus manifest"),
     ):
-        assert [r.name for r in against({f"phases.0.{field}": value}).differing] == [f"phase 1 {line}"]
+        assert [r.name for r in against({f"phases.0.{field}": value}).differing] == [
+            f"phase 1 {line}"
+        ]
 
 
 def test_a_noise_pair_has_one_objective_and_masking_is_free_only_where_they_differ() -> None:
-    """Matched runs that differ in the training seed and in what they predict: the difference is not noise alone."""
-    diff = against({"phases.0.objective": "clm", "phases.0.masking": {"rate": 0.2}, "seeds.training": 2})
+    """Matched runs that differ in the training seed and in what they predict: the difference is not
+    noise alone.
+    """
+    diff = against(
+        {"phases.0.objective": "clm", "phases.0.masking": {"rate": 0.2}, "seeds.training": 2}
+    )
     assert diff.matched
     assert not diff.noise_pair
     assert diff.verdict == "matched, but trained with different training seeds (1 and 2)"
-    assert against({"phases.0.objective": "clm", "phases.0.masking": {"rate": 0.2}}).verdict == "matched"
+    assert (
+        against({"phases.0.objective": "clm", "phases.0.masking": {"rate": 0.2}}).verdict
+        == "matched"
+    )
     noise = against({"seeds.training": 2})
     assert noise.verdict == "matched: a noise pair (training seeds differ: 1 and 2)"
 
@@ -138,10 +153,22 @@ def test_fields_of_earlier_ledgers_are_read() -> None:
 @pytest.mark.parametrize(
     ("architecture", "objective", "auto", "pipeline", "said"),
     [
-        ("ModernBertForMaskedLM", "clm", "AutoModelForMaskedLM", "feature-extraction", "last phase was causal"),
+        (
+            "ModernBertForMaskedLM",
+            "clm",
+            "AutoModelForMaskedLM",
+            "feature-extraction",
+            "last phase was causal",
+        ),
         ("ModernBertForMaskedLM", "mlm", "AutoModelForMaskedLM", "fill-mask", ""),
         ("Gemma3ForCausalLM", "clm", "AutoModelForCausalLM", "text-generation", ""),
-        ("Gemma3ForCausalLM", "mlm", "AutoModelForCausalLM", "feature-extraction", "last phase was masked"),
+        (
+            "Gemma3ForCausalLM",
+            "mlm",
+            "AutoModelForCausalLM",
+            "feature-extraction",
+            "last phase was masked",
+        ),
     ],
 )
 def test_the_card_names_the_classes_that_load_the_model(
@@ -150,7 +177,9 @@ def test_the_card_names_the_classes_that_load_the_model(
     masking = "masking: {rate: 0.3}, " if objective == "mlm" else ""
     phases = f"phases=[{{name: one, objective: {objective}, {masking}tokens: 800}}]"
     run = ledger("a", objective)
-    held = run.model_copy(update={"base": run.base.model_copy(update={"architecture": architecture})})
+    held = run.model_copy(
+        update={"base": run.base.model_copy(update={"architecture": architecture})}
+    )
     card = model_card(load_recipe("toy_detour", [phases]), held)
     assert f"pipeline_tag: {pipeline}\n" in card
     assert re.findall(r"`(Auto\w+)`", card) == ["AutoModel", auto]
@@ -161,11 +190,20 @@ def test_the_card_names_the_classes_that_load_the_model(
 def test_detour_twin_and_noise_twin_match_and_say_what_is_free(
     reference: Path, small: list[str], tmp_path: Path
 ) -> None:
-    twin, noise = (train(tmp_path / name, small, f"toy_{name}").out for name in ("mlm_twin", "noise_twin"))
+    twin, noise = (
+        train(tmp_path / name, small, f"toy_{name}").out for name in ("mlm_twin", "noise_twin")
+    )
     diff = api.ledger_diff(reference, twin)
     assert diff.verdict == diff.lines()[-1] == "matched"
     assert not diff.noise_pair
-    free = ("phase 1 name", "phase 1 objective", "phase 1 masking", "phase 1 targets", "phase 1 FLOPs", "total FLOPs")
+    free = (
+        "phase 1 name",
+        "phase 1 objective",
+        "phase 1 masking",
+        "phase 1 targets",
+        "phase 1 FLOPs",
+        "total FLOPs",
+    )
     assert {r.name for r in diff.rows if not r.equal} == set(free)
     assert api.ledger_diff(twin, noise).noise_pair
     first, second = read_ledger(twin).phases[0], read_ledger(noise).phases[0]
@@ -173,8 +211,14 @@ def test_detour_twin_and_noise_twin_match_and_say_what_is_free(
     assert first.targets != second.targets
 
 
-def test_ledgers_are_read_from_anywhere_and_damage_is_named(reference: Path, tmp_path: Path) -> None:
-    assert read_ledger(reference) == read_ledger(reference / "model") == read_ledger(reference / "ledger.json")
+def test_ledgers_are_read_from_anywhere_and_damage_is_named(
+    reference: Path, tmp_path: Path
+) -> None:
+    assert (
+        read_ledger(reference)
+        == read_ledger(reference / "model")
+        == read_ledger(reference / "ledger.json")
+    )
     refusal("no ledger", read_ledger, tmp_path)
     values = json.loads((reference / "ledger.json").read_text())
     del values["phases"]
@@ -193,7 +237,9 @@ def test_adamw_is_the_paper_s_decoupled_rule() -> None:
     model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.LayerNorm(3)).double()
     ours = make_optimizer(model, Optimizer(learning_rate=2e-2, weight_decay=1e-3))
     copy = deepcopy(model)
-    groups = [{"params": [p], "weight_decay": 1e-3 / 2e-2 * (p.ndim > 1)} for p in copy.parameters()]
+    groups = [
+        {"params": [p], "weight_decay": 1e-3 / 2e-2 * (p.ndim > 1)} for p in copy.parameters()
+    ]
     theirs = torch.optim.AdamW(groups, betas=(0.9, 0.98), eps=1e-6)
     for step in range(1, 30):
         rate, batch = 2e-2 * (1 - step / 60), torch.randn(8, 4).double()
@@ -210,19 +256,31 @@ def test_adamw_is_the_paper_s_decoupled_rule() -> None:
 
 @pytest.mark.parametrize("shape", ["1-sqrt", "linear", "cosine"])
 @pytest.mark.parametrize(("warmup", "cooldown"), [(0, None), (95, None), (100, 300), (105, 40)])
-def test_every_step_has_the_rate_that_tokens_give_it(shape: str, warmup: int, cooldown: int | None) -> None:
-    """By the tokens that are read: at a step's end while the rate rises, before the step while it falls."""
+def test_every_step_has_the_rate_that_tokens_give_it(
+    shape: str, warmup: int, cooldown: int | None
+) -> None:
+    """By the tokens that are read: at a step's end while the rate rises, before the step while it
+    falls.
+    """
     p = phase(shape, warmup=warmup, cooldown=cooldown, final=0.2)
-    for step in range(103):  # the last step ends beyond the phase's 1000 tokens, so all count from its true end
+    for step in range(
+        103
+    ):  # the last step ends beyond the phase's 1000 tokens, so all count from its true end
         before, after, end = step * 10, step * 10 + 10, 1030
         if after <= warmup:
             expected = after / warmup
         else:
             fall = cooldown if cooldown is not None else end - warmup
             over = max(0, before - (end - fall)) / fall
-            down = {"1-sqrt": over**0.5, "linear": over, "cosine": (1 - math.cos(math.pi * over)) / 2}[shape]
+            down = {
+                "1-sqrt": over**0.5,
+                "linear": over,
+                "cosine": (1 - math.cos(math.pi * over)) / 2,
+            }[shape]
             expected = 1 - 0.8 * down
-        assert factor(p, step, steps=103, step_tokens=10) == pytest.approx(expected, abs=1e-12), step
+        assert factor(p, step, steps=103, step_tokens=10) == pytest.approx(expected, abs=1e-12), (
+            step
+        )
     assert factor(phase("constant"), 77, steps=100, step_tokens=10) == 1
 
 
@@ -236,7 +294,8 @@ OVERRIDES = [
     "phases.1.schedule={shape: 1-sqrt, final: 0.1, peak: 2}",
     "phases.1.masking={rate: 0.3, rule: mask}",
     "optimizer.gradient_clip=0.25",
-    "corpus.sources=[{id: a, embedded: {documents: 100}}, {id: b, embedded: {documents: 60, seed: 8}}]",
+    "corpus.sources=[{id: a, embedded: {documents: 100}}, {id: b, embedded: {documents: 60, seed: "
+    "8}}]",
     "corpus.exclude={files: [kept_out.txt], ngram: 9}",
 ]
 
@@ -246,11 +305,18 @@ def by_hand(tmp_path_factory: pytest.TempPathFactory, small: list[str]) -> Ledge
     root = tmp_path_factory.mktemp("by_hand")
     (root / "kept_out.txt").write_text("a text that is not in the corpus")
     held = train(root / "run", [*small, *OVERRIDES, f"corpus.root={root}"]).ledger
-    lines = [line for line in read_metrics(root / "run" / "metrics.jsonl") if line["event"] == "train"]
+    lines = [
+        line for line in read_metrics(root / "run" / "metrics.jsonl") if line["event"] == "train"
+    ]
     assert [line["tokens"] for line in lines] == [STEP * n for n in range(1, 21)]
     for phase, last in zip(held.phases, (lines[11], lines[19]), strict=True):
-        assert (phase.train_loss, phase.final_rate) == (last["loss"], pytest.approx(last["learning_rate"], rel=1e-12))
-        assert phase.targets == sum(line["targets"] for line in lines if line["phase"] == phase.name)
+        assert (phase.train_loss, phase.final_rate) == (
+            last["loss"],
+            pytest.approx(last["learning_rate"], rel=1e-12),
+        )
+        assert phase.targets == sum(
+            line["targets"] for line in lines if line["phase"] == phase.name
+        )
     return held
 
 
@@ -258,8 +324,12 @@ def test_rates_samples_tokens_and_targets(by_hand: Ledger) -> None:
     """Peak 3e-3 x 0.5 over 12 steps, then 3e-3 x 2 over 8."""
     detour, decay = by_hand.phases
     fallen = (11 * STEP - (12 * STEP - 1536)) / 1536
-    assert (detour.peak_rate, detour.final_rate) == pytest.approx((1.5e-3, 1.5e-3 * (1 - 0.5 * fallen)))
-    assert (decay.peak_rate, decay.final_rate) == pytest.approx((6e-3, 6e-3 * (0.1 + 0.9 * (1 - (7 / 8) ** 0.5))))
+    assert (detour.peak_rate, detour.final_rate) == pytest.approx(
+        (1.5e-3, 1.5e-3 * (1 - 0.5 * fallen))
+    )
+    assert (decay.peak_rate, decay.final_rate) == pytest.approx(
+        (6e-3, 6e-3 * (0.1 + 0.9 * (1 - (7 / 8) ** 0.5)))
+    )
     windows = by_hand.corpus.windows
     for phase, steps in ((detour, 12), (decay, 8)):
         assert (phase.steps, phase.tokens) == (steps, steps * STEP)
@@ -270,23 +340,54 @@ def test_rates_samples_tokens_and_targets(by_hand: Ledger) -> None:
             rolled = roll(rolled, draw(8 * step, 8, windows=windows, seed=42)[0])
         assert phase.order_hash == rolled
     assert (by_hand.steps, by_hand.tokens, by_hand.step_tokens) == (20, 20 * STEP, STEP)
-    assert 12 * 8 * 40 < detour.targets < 12 * 8 * 47, "ends of documents inside windows predict nothing"
+    assert 12 * 8 * 40 < detour.targets < 12 * 8 * 47, (
+        "ends of documents inside windows predict nothing"
+    )
     assert decay.targets / decay.tokens == pytest.approx(0.3, abs=0.03)
 
 
 def test_what_was_asked_for(by_hand: Ledger) -> None:
-    names = ("name", "objective", "masking", "frozen_layers", "head", "data", "isolate_documents", "adopted_from")
+    names = (
+        "name",
+        "objective",
+        "masking",
+        "frozen_layers",
+        "head",
+        "data",
+        "isolate_documents",
+        "adopted_from",
+    )
     assert [[getattr(phase, name) for name in names] for phase in by_hand.phases] == [
         ["detour", "clm", None, "0,2", "keep", "continue", True, None],
-        ["decay", "mlm", {"rate": 0.3, "rule": "mask", "special": "protected"}, None, "keep", "restart", False, None],
+        [
+            "decay",
+            "mlm",
+            {"rate": 0.3, "rule": "mask", "special": "protected"},
+            None,
+            "keep",
+            "restart",
+            False,
+            None,
+        ],
     ]
     schedules = [list(phase.schedule.values()) for phase in by_hand.phases]
     assert schedules == [["linear", 1000, 1536, 0.5, 0.5], ["1-sqrt", 0, None, 0.1, 2.0]]
-    rates = {"learning_rate": 3e-3, "beta1": 0.9, "beta2": 0.98, "epsilon": 1e-6, "weight_decay": 1e-5}
+    rates = {
+        "learning_rate": 3e-3,
+        "beta1": 0.9,
+        "beta2": 0.98,
+        "epsilon": 1e-6,
+        "weight_decay": 1e-5,
+    }
     assert by_hand.optimizer == rates | {"gradient_clip": 0.25}
     assert (by_hand.sequence_length, by_hand.batch_sequences) == (48, 8)
     assert by_hand.seeds == {"data": 42, "training": 17, "init": 17}
-    assert (by_hand.precision, by_hand.dropout, by_hand.distributed, by_hand.world_sizes) == ("fp32", 0.0, "none", (1,))
+    assert (by_hand.precision, by_hand.dropout, by_hand.distributed, by_hand.world_sizes) == (
+        "fp32",
+        0.0,
+        "none",
+        (1,),
+    )
 
 
 def test_what_the_guard_and_the_corpus_gave(by_hand: Ledger) -> None:
@@ -298,14 +399,21 @@ def test_what_the_guard_and_the_corpus_gave(by_hand: Ledger) -> None:
     assert by_hand.corpus.sources == pytest.approx({"a": 0.625, "b": 0.375}, abs=0.03)
     assert by_hand.corpus.tokens == by_hand.corpus.windows * 48
     assert (by_hand.corpus.excluded_documents, len(by_hand.corpus.exclusion_hash)) == (1, 64)
-    assert (by_hand.base.source, by_hand.base.architecture) == ("fresh weights", "ModernBertForMaskedLM")
+    assert (by_hand.base.source, by_hand.base.architecture) == (
+        "fresh weights",
+        "ModernBertForMaskedLM",
+    )
 
 
 def test_flops(by_hand: Ledger) -> None:
     """Width 32, inner 32, 3 layers, vocabulary 500; layers 0 and 2 frozen in the detour."""
-    layer = 32 * 96 + 32 * 32 + 32 * 64 + 32 * 32  # query, key, value; output; both halves of the gated unit; output
+    layer = (
+        32 * 96 + 32 * 32 + 32 * 64 + 32 * 32
+    )  # query, key, value; output; both halves of the gated unit; output
     head = 32 * 32 + 32 * 500
     detour = 2 * (2 * 3 * layer + layer) + 12 * 32 * (49 / 2 + 9 + 9) + 6 * head
     decay = 6 * 3 * layer + 12 * 32 * (48 + 17 + 17) + 6 * 0.3 * head
-    assert [p.flops for p in by_hand.phases] == pytest.approx([detour * 12 * STEP, decay * 8 * STEP])
+    assert [p.flops for p in by_hand.phases] == pytest.approx(
+        [detour * 12 * STEP, decay * 8 * STEP]
+    )
     assert by_hand.flops == pytest.approx(sum(p.flops for p in by_hand.phases))

@@ -1,4 +1,6 @@
-"""What a recipe costs, by hand; what a plan counts and refuses; and the speed of a machine through the real loop."""
+"""What a recipe costs, by hand; what a plan counts and refuses; and the speed of a machine through
+the real loop.
+"""
 
 from __future__ import annotations
 
@@ -51,11 +53,16 @@ def test_heads_may_be_wider_than_their_share() -> None:
     model = tiny("gemma3_text")
     model.config.head_dim = 20
     # six layers, the last global; 4 heads of 20
-    assert token_cost(model, length=40, causal=True, predicted=1.0)[1] == 12 * 4 * 20 * (5 * 16 + 20.5)
+    assert token_cost(model, length=40, causal=True, predicted=1.0)[1] == 12 * 4 * 20 * (
+        5 * 16 + 20.5
+    )
 
 
 def test_time_is_operations_over_the_expected_part_of_the_peak() -> None:
-    one, four = (api.plan("en_base_detour", gpu="H100", gpus=n, overrides=["batch.micro=null"]) for n in (1, 4))
+    one, four = (
+        api.plan("en_base_detour", gpu="H100", gpus=n, overrides=["batch.micro=null"])
+        for n in (1, 4)
+    )
     for plan, gpus in ((one, 1), (four, 4)):
         assert plan.seconds == pytest.approx(plan.flops / (989e12 * 0.35 * gpus))
         assert plan.flops == pytest.approx(sum(p.flops_per_token * p.tokens for p in plan.phases))
@@ -72,13 +79,18 @@ def test_time_is_operations_over_the_expected_part_of_the_peak() -> None:
 
 def test_activation_checkpointing_keeps_inputs_and_one_layer() -> None:
     plain, saving = (
-        api.plan("en_base_detour", overrides=["batch.micro=8", f"engine.activation_checkpointing={on}"])
+        api.plan(
+            "en_base_detour", overrides=["batch.micro=8", f"engine.activation_checkpointing={on}"]
+        )
         for on in ("false", "true")
     )
     tokens, inputs = 8 * 8192, 4 * 768 * 22
-    # a layer of ModernBERT-base in bf16: 12 of its width, 12 of its heads, and twice what the MLP is wide
+    # a layer of ModernBERT-base in bf16: 12 of its width, 12 of its heads, and twice what the MLP
+    # is wide
     one = 12 * 768 + 12 * 768 + 2 * 3 * 1152
-    assert (plain.memory_bytes - saving.memory_bytes) / tokens == pytest.approx(21 * one - inputs, rel=1e-6)
+    assert (plain.memory_bytes - saving.memory_bytes) / tokens == pytest.approx(
+        21 * one - inputs, rel=1e-6
+    )
 
 
 def test_peaks_are_dense_bf16_by_the_data_sheets() -> None:
@@ -92,7 +104,9 @@ def test_peaks_are_dense_bf16_by_the_data_sheets() -> None:
 def test_phases_taken_over_are_not_counted(small: list[str]) -> None:
     whole = api.plan("toy_detour", overrides=small)
     names = [p.name for p in whole.phases]
-    part = api.plan("toy_detour", overrides=[*small, f"reuse={{run: runs/donor, through: {names[0]}}}"])
+    part = api.plan(
+        "toy_detour", overrides=[*small, f"reuse={{run: runs/donor, through: {names[0]}}}"]
+    )
     assert part.phases == whole.phases[1:]
     assert (part.reused, whole.reused) == ((names[0],), ())
     (second,) = part.phases
@@ -104,9 +118,19 @@ def test_phases_taken_over_are_not_counted(small: list[str]) -> None:
     ("overrides", "gpus", "kind", "said"),
     [
         ([], 5, UsageError, "8 windows a step cannot be shared by 5 GPUs"),
-        (["phases.0.freeze.layers=2-9"], 1, ModelError, "layer 9 cannot be frozen: the model has layers 0-2"),
+        (
+            ["phases.0.freeze.layers=2-9"],
+            1,
+            ModelError,
+            "layer 9 cannot be frozen: the model has layers 0-2",
+        ),
         (["phases.1.freeze.layers=3"], 1, ModelError, "layer 3 cannot be frozen"),
-        (["corpus.sequence_length=1024"], 1, ModelError, "windows of 1024 tokens are longer than the model's 512"),
+        (
+            ["corpus.sequence_length=1024"],
+            1,
+            ModelError,
+            "windows of 1024 tokens are longer than the model's 512",
+        ),
     ],
 )
 def test_what_training_refuses_is_not_planned(
@@ -127,7 +151,9 @@ def test_the_cost_of_a_model_follows_what_is_frozen() -> None:
     model = tiny("bert")
     free, *_ = token_cost(model, length=64, causal=True, predicted=1.0)
     freeze(model, Freeze(layers=f"0-{model.config.num_hidden_layers - 1}"))
-    assert token_cost(model, length=64, causal=True, predicted=1.0)[0] == pytest.approx(free * 2 / 3)
+    assert token_cost(model, length=64, causal=True, predicted=1.0)[0] == pytest.approx(
+        free * 2 / 3
+    )
 
 
 def test_speed_and_parts_of_each_phase(small: list[str]) -> None:

@@ -67,7 +67,9 @@ def test_the_shares_are_80_10_10_and_random_words_are_drawn_evenly() -> None:
 
 
 def test_the_masks_of_a_window_are_philox_numbers_of_its_key() -> None:
-    """Written out with whole numbers: 53 bits a number, first the choices of all tokens, then what becomes of them."""
+    """Written out with whole numbers: 53 bits a number, first the choices of all tokens, then what
+    becomes of them.
+    """
     w = drawn(1, 64)
     made = masked(w, WORDS, Masking(rate=0.3), [(17, 1, 2, 5)])
     key = np.frombuffer(hashlib.blake2b(b"mask|17|1|2|5", digest_size=16).digest(), dtype="<u8")
@@ -90,7 +92,12 @@ def test_the_masks_of_a_window_are_philox_numbers_of_its_key() -> None:
 def test_mask_rule_and_maskable_special_tokens() -> None:
     w = drawn(50, 256)
     for rule, special in itertools.product(("mask", "80-10-10"), ("maskable", "protected")):
-        made = masked(w, WORDS, Masking.model_validate({"rate": 0.5, "rule": rule, "special": special}), keyed(50))
+        made = masked(
+            w,
+            WORDS,
+            Masking.model_validate({"rate": 0.5, "rule": rule, "special": special}),
+            keyed(50),
+        )
         assert (made.inputs.ravel()[made.positions] == 4).all() == (rule == "mask")
         assert (made.targets == 3).any() == (special == "maskable")
 
@@ -106,7 +113,9 @@ def test_the_capacity_is_six_standard_deviations_above_the_mean() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(2, 60), st.integers(0, 200), st.integers(1, 90), st.integers(0, 5))
-def test_order_is_a_permutation_per_epoch_whatever_the_steps(total: int, first: int, count: int, seed: int) -> None:
+def test_order_is_a_permutation_per_epoch_whatever_the_steps(
+    total: int, first: int, count: int, seed: int
+) -> None:
     indices, epochs = draw(first, count, windows=total, seed=seed)
     assert (epochs == np.arange(first, first + count) // total).all()
     one_by_one = [draw(first + i, 1, windows=total, seed=seed)[0][0] for i in range(count)]
@@ -116,14 +125,18 @@ def test_order_is_a_permutation_per_epoch_whatever_the_steps(total: int, first: 
 
 
 def test_the_order_is_written_down() -> None:
-    """What `draw` and `roll` give is compared between machines and versions, so it must never change."""
+    """What `draw` and `roll` give is compared between machines and versions, so it must never
+    change.
+    """
     words = np.frombuffer(hashlib.blake2b(b"windows|42|1", digest_size=16).digest(), dtype="<u4")
     second = np.random.RandomState(words.astype(np.uint32)).permutation(10).tolist()
     assert second == GOLDEN_ORDER
     indices, epochs = draw(8, 12, windows=10, seed=42)
     assert indices[2:].tolist() == GOLDEN_ORDER
     assert epochs.tolist() == [0, 0, *[1] * 10]
-    assert sorted(indices[:2].tolist() + draw(0, 8, windows=10, seed=42)[0].tolist()) == list(range(10))
+    assert sorted(indices[:2].tolist() + draw(0, 8, windows=10, seed=42)[0].tolist()) == list(
+        range(10)
+    )
     rolled = ""
     for part in (second[:4], second[4:8]):
         text = rolled.encode() + b"".join(i.to_bytes(8, "little") for i in part)
@@ -152,13 +165,19 @@ def begin(overrides: list[str]) -> tuple[Recipe, PreTrainedTokenizerBase, Corpus
     return recipe, tokenizer, build(recipe.corpus, tokenizer, Path(str(recipe.corpus.cache)))
 
 
-def batches(overrides: list[str], phase: int, *, world: World | None = None, fixed: bool = False) -> Batches:
+def batches(
+    overrides: list[str], phase: int, *, world: World | None = None, fixed: bool = False
+) -> Batches:
     recipe, tokenizer, corpus = begin(overrides)
-    return Batches(recipe, phase, corpus, vocabulary_of(tokenizer, 500), world or World(0, 1, CPU), fixed=fixed)
+    return Batches(
+        recipe, phase, corpus, vocabulary_of(tokenizer, 500), world or World(0, 1, CPU), fixed=fixed
+    )
 
 
 def test_random_words_are_ordinary_words_of_the_tokenizer(small: list[str]) -> None:
-    """A model's vocabulary may be padded beyond the tokenizer's: no such id is a word, and no special one."""
+    """A model's vocabulary may be padded beyond the tokenizer's: no such id is a word, and no
+    special one.
+    """
     _, tokenizer, _ = begin(small)
     vocabulary = vocabulary_of(tokenizer, 640)
     specials = set(tokenizer.all_special_ids)
@@ -173,10 +192,17 @@ def test_random_words_are_ordinary_words_of_the_tokenizer(small: list[str]) -> N
 def test_processes_and_micro_batches_share_a_step_out(phase: int, small: list[str]) -> None:
     whole = batches(small, phase).make(16)
     (one,) = whole.micros
-    for size, micro, sizes in ((1, 3, [3, 3, 2]), (2, None, [4, 4]), (2, 3, [3, 1, 3, 1]), (4, 1, [1] * 8)):
+    for size, micro, sizes in (
+        (1, 3, [3, 3, 2]),
+        (2, None, [4, 4]),
+        (2, 3, [3, 1, 3, 1]),
+        (4, 1, [1] * 8),
+    ):
         own = [*small, *([f"batch.micro={micro}"] if micro else [])]
         steps = [batches(own, phase, world=World(rank, size, CPU)).make(16) for rank in range(size)]
-        assert all((s.indices == whole.indices).all() for s in steps), "the order hash is of the whole step"
+        assert all((s.indices == whole.indices).all() for s in steps), (
+            "the order hash is of the whole step"
+        )
         micros = [m for s in steps for m in s.micros]
         assert [len(m.input_ids) for m in micros] == sizes
         assert torch.equal(torch.cat([m.input_ids for m in micros]), one.input_ids)
@@ -210,7 +236,8 @@ def test_a_fixed_shape_changes_neither_targets_nor_loss(phase: int, small: list[
     plain, fixed = (batches(small, phase, fixed=f).make(8) for f in (False, True))
     (a,), (b,) = plain.micros, fixed.micros
     assert plain.targets == fixed.targets == int((b.targets != IGNORE).sum())
-    # 8 windows of 48: every token but the last of each, or 0.15 * 384 + 6 * sqrt(0.15 * 0.85 * 384) = 99.6
+    # 8 windows of 48: every token but the last of each, or 0.15 * 384 + 6 * sqrt(0.15 * 0.85 * 384)
+    # = 99.6
     assert len(b.positions) == len(b.targets) == (8 * 47 if phase == 0 else 100)
     recipe, tokenizer, _ = begin(small)
     module = Trainee(new_model(recipe.base.config, tokenizer, 1))
@@ -220,9 +247,13 @@ def test_a_fixed_shape_changes_neither_targets_nor_loss(phase: int, small: list[
 
 
 @pytest.mark.parametrize("phase", [0, 1])
-def test_isolation_goes_by_the_ends_in_the_corpus_also_where_masks_hide_them(phase: int, small: list[str]) -> None:
+def test_isolation_goes_by_the_ends_in_the_corpus_also_where_masks_hide_them(
+    phase: int, small: list[str]
+) -> None:
     own = [*small, "corpus.sequence_length=480", f"phases.{phase}.isolate_documents=true"]
-    made = batches([*own, *(["phases.1.masking={rate: 0.9, special: maskable}"] if phase else [])], phase)
+    made = batches(
+        [*own, *(["phases.1.masking={rate: 0.9, special: maskable}"] if phase else [])], phase
+    )
     step = made.make(0)
     (micro,) = step.micros
     windows, end = made.corpus.train.read(step.indices), made.vocabulary.end
@@ -234,7 +265,10 @@ def test_isolation_goes_by_the_ends_in_the_corpus_also_where_masks_hide_them(pha
     longest = max(end - start for start, end in itertools.pairwise(offsets))
     assert longest <= micro.packing.longest < min(2 * longest, 481)
     if phase == 0:
-        assert micro.positions.tolist() == next_token(windows, made.vocabulary, isolate=True).positions.tolist()
+        assert (
+            micro.positions.tolist()
+            == next_token(windows, made.vocabulary, isolate=True).positions.tolist()
+        )
         assert step.targets < 8 * 479
     else:
         assert int((micro.input_ids == end).sum()) < int((windows == end).sum())
@@ -247,7 +281,9 @@ def evaluated(tmp_path_factory: pytest.TempPathFactory, small: list[str]) -> Pat
     return train(out, [*small, "corpus.held_out=0.1", "batch.micro=2", "logging.evaluate=1536"]).out
 
 
-def test_validation_losses_are_means_over_all_held_out_windows(evaluated: Path, small: list[str]) -> None:
+def test_validation_losses_are_means_over_all_held_out_windows(
+    evaluated: Path, small: list[str]
+) -> None:
     _, tokenizer, corpus = begin([*small, "corpus.held_out=0.1"])
     count = len(corpus.held_out)
     assert count > 4
@@ -262,15 +298,21 @@ def test_validation_losses_are_means_over_all_held_out_windows(evaluated: Path, 
     assert detour.validation_loss == pytest.approx(float(plain), abs=1e-5)
 
     rule = load_recipe("toy_detour").phases[1].masking
-    made = masked(windows, vocabulary_of(tokenizer, 500), rule, [("held out", i) for i in range(count)])
+    made = masked(
+        windows, vocabulary_of(tokenizer, 500), rule, [("held out", i) for i in range(count)]
+    )
     labels = torch.full((windows.size,), -100)
     labels[made.positions] = torch.from_numpy(made.targets)
     model = AutoModelForMaskedLM.from_pretrained(evaluated / "model").eval()
     with torch.no_grad():
         scores = model(input_ids=torch.from_numpy(made.inputs)).logits
-    assert decay.validation_loss == pytest.approx(float(F.cross_entropy(scores.flatten(0, 1), labels)), abs=1e-5)
+    assert decay.validation_loss == pytest.approx(
+        float(F.cross_entropy(scores.flatten(0, 1), labels)), abs=1e-5
+    )
 
-    lines = [line for line in read_metrics(evaluated / "metrics.jsonl") if line["event"] == "evaluation"]
+    lines = [
+        line for line in read_metrics(evaluated / "metrics.jsonl") if line["event"] == "evaluation"
+    ]
     # every 1536 tokens are 4 steps; at a phase's end once
     causal, masks = count * 47, made.positions.size
     wanted = [*(("detour", s, causal) for s in (4, 8, 12)), *(("decay", s, masks) for s in (4, 8))]
@@ -278,7 +320,9 @@ def test_validation_losses_are_means_over_all_held_out_windows(evaluated: Path, 
     assert lines[-1]["loss"] == decay.validation_loss
 
 
-def test_the_training_seed_enters_by_masks_and_dropout_alone(small: list[str], tmp_path: Path) -> None:
+def test_the_training_seed_enters_by_masks_and_dropout_alone(
+    small: list[str], tmp_path: Path
+) -> None:
     short = ["phases.0.tokens=1152", "phases.1.tokens=768"]  # 3 and 2 steps
 
     def run(name: str, *more: str) -> list[float]:
@@ -287,10 +331,16 @@ def test_the_training_seed_enters_by_masks_and_dropout_alone(small: list[str], t
     plain, other = run("plain"), run("other", "seeds.training=18")
     assert plain[:3] == other[:3], "a causal phase without dropout has no chance in it"
     assert plain[3] != other[3]
-    dropped, same_data = run("dropped", "engine.dropout=0.2"), run("data", "engine.dropout=0.2", "seeds.training=18")
+    dropped, same_data = (
+        run("dropped", "engine.dropout=0.2"),
+        run("data", "engine.dropout=0.2", "seeds.training=18"),
+    )
     assert dropped[0] != plain[0]
     assert dropped[0] != same_data[0]
-    hashes = {read_ledger(tmp_path / n).phases[0].order_hash for n in ("plain", "other", "dropped", "data")}
+    hashes = {
+        read_ledger(tmp_path / n).phases[0].order_hash
+        for n in ("plain", "other", "dropped", "data")
+    }
     assert len(hashes) == 1
     diff = api.ledger_diff(tmp_path / "plain", tmp_path / "dropped")
     assert [r.name for r in diff.differing] == ["dropout"]

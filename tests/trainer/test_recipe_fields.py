@@ -1,4 +1,6 @@
-"""Every field of a recipe, its arms and its JSON Schema; what was made before a field was added keeps its hash."""
+"""Every field of a recipe, its arms and its JSON Schema; what was made before a field was added
+keeps its hash.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,23 @@ from trainer.recipe.spec import Recipe
 from trainer.train.run_folder import differences, recipe_hash, training_fields
 
 MAY_CHANGE = {
-    *("name", "description", "reuse", "reuse.run", "reuse.through", "corpus.root", "corpus.cache", "batch.micro"),
-    *("engine.device", "engine.distributed", "engine.compile", "engine.activation_checkpointing", "engine.precision"),
+    *(
+        "name",
+        "description",
+        "reuse",
+        "reuse.run",
+        "reuse.through",
+        "corpus.root",
+        "corpus.cache",
+        "batch.micro",
+    ),
+    *(
+        "engine.device",
+        "engine.distributed",
+        "engine.compile",
+        "engine.activation_checkpointing",
+        "engine.precision",
+    ),
     *("checkpoints.every", "checkpoints.keep", "checkpoints.keep_phases", "checkpoints.export"),
     *("logging.every", "logging.evaluate"),
 }
@@ -44,9 +61,16 @@ def leaves(value: Any, at: str = "") -> Iterator[str]:
 
 def test_a_resume_compares_all_other_fields() -> None:
     recipe = load_recipe("toy_detour", [REUSE])
-    everything, compared = (set(leaves(fields)) for fields in (recipe.model_dump(mode="json"), training_fields(recipe)))
+    everything, compared = (
+        set(leaves(fields)) for fields in (recipe.model_dump(mode="json"), training_fields(recipe))
+    )
     assert compared == everything - MAY_CHANGE
-    assert {"seeds.training", "engine.dropout", "optimizer.gradient_clip", "phases.1.masking.rate"} <= compared
+    assert {
+        "seeds.training",
+        "engine.dropout",
+        "optimizer.gradient_clip",
+        "phases.1.masking.rate",
+    } <= compared
 
 
 @pytest.mark.parametrize(
@@ -65,7 +89,14 @@ def test_a_change_is_named_and_has_its_own_hash(override: str, named: str) -> No
 
 
 def test_what_may_change_leaves_the_hash() -> None:
-    free = ["name=x", "batch.micro=2", "engine.precision=bf16", "checkpoints.keep=7", "logging.every=3", REUSE]
+    free = [
+        "name=x",
+        "batch.micro=2",
+        "engine.precision=bf16",
+        "checkpoints.keep=7",
+        "logging.every=3",
+        REUSE,
+    ]
     assert recipe_hash(load_recipe("toy_detour")) == recipe_hash(load_recipe("toy_detour", free))
 
 
@@ -76,7 +107,11 @@ def phase(tokens: int, **schedule: Any) -> Phase:
 def test_warm_up_and_cooldown_fit_the_phase() -> None:
     assert phase(100, warmup=99).schedule.warmup == 99
     assert phase(100, shape="linear", warmup=40, cooldown=60).schedule.cooldown == 60
-    for wrong in ({"warmup": 100}, {"shape": "linear", "warmup": 40, "cooldown": 61}, {"cooldown": 10}):
+    for wrong in (
+        {"warmup": 100},
+        {"shape": "linear", "warmup": 40, "cooldown": 61},
+        {"cooldown": 10},
+    ):
         with pytest.raises((ValidationError, BioBenchError)):
             phase(100, **wrong)
 
@@ -86,11 +121,25 @@ def test_amounts_of_tokens_become_steps() -> None:
     assert made.step_tokens == 1024
     assert [made.steps(phase(t)) for t in (1, 1024, 1025, 2048)] == [1, 1, 2, 2]
     whole = phase(1024)
-    assert [made.every(t, whole) for t in (None, 1, 1024, 1535, 1537, 2047, 2561)] == [None, 1, 1, 1, 2, 2, 3]
+    assert [made.every(t, whole) for t in (None, 1, 1024, 1535, 1537, 2047, 2561)] == [
+        None,
+        1,
+        1,
+        1,
+        2,
+        2,
+        3,
+    ]
 
 
 def test_amounts_are_written_with_a_unit() -> None:
-    assert [parse_amount(t) for t in ("10B", "2.5M", "1_000", "3k", 12)] == [10**10, 2_500_000, 1000, 3000, 12]
+    assert [parse_amount(t) for t in ("10B", "2.5M", "1_000", "3k", 12)] == [
+        10**10,
+        2_500_000,
+        1000,
+        3000,
+        12,
+    ]
     assert human(3_145_728) == "3.15M"
     for wrong in (0, "-5", "10 kilo", "0.5"):
         with pytest.raises(ValidationError):
@@ -107,28 +156,37 @@ def test_layers_are_ranges_with_both_ends() -> None:
 
 def test_shares_are_for_all_sources_and_sum_to_one() -> None:
     sources = "corpus.sources=[{id: a, path: a, share: 0.5}, {id: b, path: b%s}]"
-    assert [s.share for s in load_recipe("toy_detour", [sources % ", share: 0.5"]).corpus.sources] == [0.5, 0.5]
+    assert [
+        s.share for s in load_recipe("toy_detour", [sources % ", share: 0.5"]).corpus.sources
+    ] == [0.5, 0.5]
     for rest in (", share: 0.45", ""):
         refusal("do not sum to 1", load_recipe, "toy_detour", [sources % rest])
 
 
 def test_a_branch_trains_something_itself() -> None:
     assert load_recipe("toy_detour", [REUSE]).reuse is not None
-    refusal("not a phase before the last", load_recipe, "toy_detour", ["reuse={run: x, through: decay}"])
+    refusal(
+        "not a phase before the last", load_recipe, "toy_detour", ["reuse={run: x, through: decay}"]
+    )
 
 
-GOLDEN: dict[str, str] = json.loads(Path(__file__).with_name("golden_recipe_hashes.json").read_text())
+GOLDEN: dict[str, str] = json.loads(
+    Path(__file__).with_name("golden_recipe_hashes.json").read_text()
+)
 """Hashes of 58 recipes that were files of their own, by their names."""
 FORMER = {
-    "fr_base": "detour twin noise_twin one_rate halves reversed random_order freeze_low freeze_mid freeze_low_decay "
-    "detour+decay_2p5 detour+decay_20 detour+decay_30 detour+decay_50 twin+decay_2p5 twin+decay_20 twin+decay_30 "
+    "fr_base": "detour twin noise_twin one_rate halves reversed random_order freeze_low "
+    "freeze_mid freeze_low_decay "
+    "detour+decay_2p5 detour+decay_20 detour+decay_30 detour+decay_50 twin+decay_2p5 "
+    "twin+decay_20 twin+decay_30 "
     "twin+decay_50",
     "fr_large": "detour twin noise_twin detour+decay_4 detour+decay_20 twin+decay_4 twin+decay_20",
     "en_base": "detour twin noise_twin 10b+detour 10b+twin",
     "en_large": "detour twin noise_twin",
     "gemma": "reverse twin",
     "biphasic": "scratch twin adapt adapt_masked",
-    "toy": "noise_twin one_rate halves reversed random_order freeze_low freeze_mid freeze_low_decay decay_short "
+    "toy": "noise_twin one_rate halves reversed random_order freeze_low freeze_mid "
+    "freeze_low_decay decay_short "
     "decay_long antlm biphasic adapt camembert_detour gemma_reverse gemma_twin",
 }
 """The arms that they are now, by the name of the base in the old name; `toy` is toy_detour."""
@@ -183,14 +241,24 @@ def test_arms_are_laid_over_the_base_in_turn_and_phases_are_changed_by_name(tmp_
 @pytest.mark.parametrize(
     ("old", "new", "what"),
     [
-        ("{decay: {tokens: 20k}}", "{decoy: {tokens: 20k}}", ":4: there is no phase 'decoy' to change"),
+        (
+            "{decay: {tokens: 20k}}",
+            "{decoy: {tokens: 20k}}",
+            ":4: there is no phase 'decoy' to change",
+        ),
         ("tokens: 20k", "tokens: 20 kilo", ":4: arm 'short': phases.tokens: '20 kilo' is not"),
         ("{extends: short, ", "{extends: masked, ", ":5: arm 'masked' must extend another arm"),
         ("{extends: short, ", "{extends: shirt, ", ":5: arm 'masked' must extend another arm"),
-        ("  short: {phases: {decay: {tokens: 20k}}}", "  short: 3", ":4: arms must be named groups of fields"),
+        (
+            "  short: {phases: {decay: {tokens: 20k}}}",
+            "  short: 3",
+            ":4: arms must be named groups of fields",
+        ),
     ],
 )
-def test_a_mistake_in_an_arm_is_one_line_with_its_place(old: str, new: str, what: str, tmp_path: Path) -> None:
+def test_a_mistake_in_an_arm_is_one_line_with_its_place(
+    old: str, new: str, what: str, tmp_path: Path
+) -> None:
     file = tmp_path / "mine.yaml"
     assert old in BASE
     file.write_text(BASE.replace(old, new))
@@ -198,7 +266,9 @@ def test_a_mistake_in_an_arm_is_one_line_with_its_place(old: str, new: str, what
 
 
 def test_an_unknown_arm_is_refused_with_the_known_ones() -> None:
-    assert "'twin'" in refusal("'fr_base' has no arm 'twn'", load_recipe, "fr_base", arms=["twn"]).hint
+    assert (
+        "'twin'" in refusal("'fr_base' has no arm 'twn'", load_recipe, "fr_base", arms=["twn"]).hint
+    )
     refusal("'toy_mlm_twin' has no arm 'twin'", load_recipe, "toy_mlm_twin", arms=["twin"])
 
 

@@ -1,4 +1,6 @@
-"""Every shipped recipe is valid, planned and, at toy size, trains; every mistake is one line; recipes for own files."""
+"""Every shipped recipe is valid, planned and, at toy size, trains; every mistake is one line;
+recipes for own files.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,23 @@ from trainer import api
 from trainer.recipe.library import load_recipe
 from trainer.recipe.scaffold import write_recipe
 
-TOYS = ("toy_detour", "toy_random_order", "toy_freeze_low", "toy_antlm", "toy_biphasic", "toy_gemma_reverse")
-"""One of each way to be trained; the others differ from these in lengths, seeds and the order of phases."""
+TOYS = (
+    "toy_detour",
+    "toy_random_order",
+    "toy_freeze_low",
+    "toy_antlm",
+    "toy_biphasic",
+    "toy_gemma_reverse",
+)
+"""One of each way to be trained; the others differ from these in lengths, seeds and the order of
+phases.
+"""
 PLANNED = ("fr_large_detour", "gemma_reverse", "biphasic_scratch")
 OWN = ("base.config.num_hidden_layers", "base.config.local_attention", "phases", "logging")
-SHRINK = [*(field for field in SMALL if not field.startswith(OWN)), "base.config.num_attention_heads=4"]
+SHRINK = [
+    *(field for field in SMALL if not field.startswith(OWN)),
+    "base.config.num_attention_heads=4",
+]
 """Layers and phases are the recipe's."""
 
 
@@ -52,7 +66,9 @@ def test_every_toy_recipe_trains(name: str, corpora: Path, tmp_path: Path) -> No
         ("en_large_detour", 50e9, (2892, 3141)),
     ],
 )
-def test_plans_give_the_fact_sheets_figures(size: str, tokens: float, flops: tuple[int, int]) -> None:
+def test_plans_give_the_fact_sheets_figures(
+    size: str, tokens: float, flops: tuple[int, int]
+) -> None:
     plan = api.plan(size)
     assert plan.step_tokens == 3_145_728
     assert plan.phases[0].tokens == pytest.approx(tokens, rel=1e-3)
@@ -73,17 +89,29 @@ LATE = "schedule: {shape: linear, warmup: 4k, cooldown: 7k}"
         ("{id: a, path", "{id: fr/emb, path", 4, "'fr/emb' is not a name"),
         ("tokens: 10k}", "tokens: 10k, schedule: {warmup: -5}}", 9, "warmup"),
         ("path: texts", "embedded: {documents: 20}, path: texts", 4, "exactly one of"),
-        ("base: {model: somewhere}", "base: {model: somewhere, config: {model_type: bert}}", 2, "either a model"),
+        (
+            "base: {model: somewhere}",
+            "base: {model: somewhere, config: {model_type: bert}}",
+            2,
+            "either a model",
+        ),
         ("tokens: 10k}", "tokens: 10k, freeze: {layers: 7-3}}", 9, "not understood"),
         ("tokens: 10k}", "tokens: 10k, schedule: {warmup: 20k}}", 9, "warms up over"),
-        ("tokens: 10k}", "tokens: 10k, schedule: {cooldown: 2k}}", 9, "a cooldown and a constant rate"),
+        (
+            "tokens: 10k}",
+            "tokens: 10k, schedule: {cooldown: 2k}}",
+            9,
+            "a cooldown and a constant rate",
+        ),
         ("tokens: 10k}", f"tokens: 10k, {LATE}}}", 9, "cools down over 7k of the 6k tokens"),
         ("name: mine", "extends: no_such_recipe\nname: mine", 1, "no recipe 'no_such_recipe'"),
         ("name: mine", "extends: recipe\nname: mine", 1, "not in a circle"),
         ("name: mine", "name: mine\nname: yours", 2, "duplicate key"),
     ],
 )
-def test_mistakes_are_one_line_with_their_place(old: str, new: str, line: int, what: str, tmp_path: Path) -> None:
+def test_mistakes_are_one_line_with_their_place(
+    old: str, new: str, line: int, what: str, tmp_path: Path
+) -> None:
     assert old in GOOD
     file = tmp_path / "recipe.yaml"
     file.write_text(GOOD.replace(old, new))
@@ -105,8 +133,14 @@ def test_the_good_recipe_loads_and_overrides_follow_the_same_rules(tmp_path: Pat
 
 
 def test_a_wrong_override_is_blamed_and_not_the_recipe(tmp_path: Path) -> None:
-    what = "--set batch.micro=2 --set phases.0.tokens=20k: phases.0: phase 'detour' warms up over 40k of 20k tokens"
-    assert str(refusal(what, load_recipe, "toy_detour", ["batch.micro=2", "phases.0.tokens=20k"])) == what
+    what = (
+        "--set batch.micro=2 --set phases.0.tokens=20k: phases.0: phase 'detour' warms up over "
+        "40k of 20k tokens"
+    )
+    assert (
+        str(refusal(what, load_recipe, "toy_detour", ["batch.micro=2", "phases.0.tokens=20k"]))
+        == what
+    )
     own = tmp_path / "own.yaml"
     own.write_text(GOOD.replace("sequences: 8", "sequences: eight"))
     assert refusal("eight", load_recipe, own, ["optimizer.beta2=0.9"]).file == str(own)
@@ -118,11 +152,15 @@ NOTES = [f"Note {i}: the patient has fever and a cough." * (1 + i % 5) for i in 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     path = tmp_path / "notes.jsonl"
-    path.write_text("".join(json.dumps({"id": "x", "body": t}) + "\n" for t in NOTES), encoding="utf-8")
+    path.write_text(
+        "".join(json.dumps({"id": "x", "body": t}) + "\n" for t in NOTES), encoding="utf-8"
+    )
     return path
 
 
-def test_the_recipe_loads_and_its_twin_differs_in_the_objective_alone(corpus: Path, tmp_path: Path) -> None:
+def test_the_recipe_loads_and_its_twin_differs_in_the_objective_alone(
+    corpus: Path, tmp_path: Path
+) -> None:
     path = write_recipe(corpus, "org/base", tmp_path / "recipes", "mine", field="body")
     detour, twin = (api.load_recipe(path, arms=arms) for arms in ((), ("twin",)))
     assert (detour.name, twin.name) == ("mine", "mine_twin")
@@ -146,7 +184,9 @@ def test_a_base_on_this_machine_bounds_the_window_and_is_planned(tmp_path: Path)
     assert api.plan(recipe).phases[0].steps == 6
 
 
-def test_a_base_without_a_prediction_head_is_refused_before_anything_is_made(tmp_path: Path, corpus: Path) -> None:
+def test_a_base_without_a_prediction_head_is_refused_before_anything_is_made(
+    tmp_path: Path, corpus: Path
+) -> None:
     base = write(tmp_path / "base", seed=1)
     path = write_recipe(corpus, str(base), tmp_path, "mine", field="body")
     AutoModel.from_pretrained(base).save_pretrained(base)
@@ -161,9 +201,25 @@ def test_nothing_is_overwritten_and_bad_input_is_named(corpus: Path, tmp_path: P
     before = path.read_text(encoding="utf-8")
     refusal(r"mine\.yaml exists", write_recipe, corpus, "org/other", tmp_path, "mine", field="body")
     assert path.read_text(encoding="utf-8") == before
-    refusal("'3Q' is no amount", write_recipe, corpus, "org/base", tmp_path, "b", field="body", tokens="3Q")
+    refusal(
+        "'3Q' is no amount",
+        write_recipe,
+        corpus,
+        "org/base",
+        tmp_path,
+        "b",
+        field="body",
+        tokens="3Q",
+    )
     refusal("no such file", write_recipe, tmp_path / "nothing", "org/base", tmp_path, "b")
-    refusal(r"no text under 'text' \(it has: body, id\)", write_recipe, corpus, "org/base", tmp_path, "b")
+    refusal(
+        r"no text under 'text' \(it has: body, id\)",
+        write_recipe,
+        corpus,
+        "org/base",
+        tmp_path,
+        "b",
+    )
     (tmp_path / "config.json").write_text('{"model_type": "t5"}')
     refusal("t5", write_recipe, corpus, str(tmp_path), tmp_path, "b", field="body")
     empty = tmp_path / "empty.txt"
@@ -179,5 +235,8 @@ def test_the_command_names_the_next_ones(
     shown = call(monkeypatch, capfd, "pretrain", *words)
     assert shown.status == 0
     assert f"biobench pretrain {tmp_path / 'detour.yaml'} --out runs/detour" in shown.out
-    assert f"biobench pretrain {tmp_path / 'detour.yaml'} --arm twin --out runs/detour_twin" in shown.out
+    assert (
+        f"biobench pretrain {tmp_path / 'detour.yaml'} --arm twin --out runs/detour_twin"
+        in shown.out
+    )
     assert "biobench ledger runs/detour runs/detour_twin" in shown.out

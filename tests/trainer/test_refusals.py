@@ -1,4 +1,6 @@
-"""What can go wrong outside is one clear line, and nothing that was there is lost; options of the engine."""
+"""What can go wrong outside is one clear line, and nothing that was there is lost; options of the
+engine.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,9 @@ def test_a_recipe_of_an_earlier_run_is_read(tmp_path: Path) -> None:
     assert read_recipe(tmp_path) == recipe
 
 
-def test_a_start_that_failed_is_one_line_and_leaves_its_folder_free(small: list[str], tmp_path: Path) -> None:
+def test_a_start_that_failed_is_one_line_and_leaves_its_folder_free(
+    small: list[str], tmp_path: Path
+) -> None:
     nowhere = [*(o for o in small if not o.startswith("base.")), "base={model: /nowhere/at/all}"]
     refusal("cannot be loaded", train, tmp_path / "run", nowhere)
     assert train(tmp_path / "run", small).status == "done"
@@ -95,7 +99,9 @@ def test_a_model_or_tokenizer_without_what_masks_need_is_refused(tmp_path: Path)
 def test_plain_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     terminal = TrainingDisplay()
     for step in range(1, 41):
-        terminal(Tick("phase 1/1 x", step, 40, loss=1.5, tokens_per_second=1000.0, seconds_left=4.0))
+        terminal(
+            Tick("phase 1/1 x", step, 40, loss=1.5, tokens_per_second=1000.0, seconds_left=4.0)
+        )
     terminal.close()
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 11
@@ -110,7 +116,11 @@ def test_the_logged_speed_excludes_what_is_no_training(
 
     def lasting(name: str, seconds: float) -> None:
         call = getattr(trainer.pretrain, name)
-        monkeypatch.setattr(trainer.pretrain, name, lambda *a, **k: (call(*a, **k), now.append(now[-1] + seconds))[0])
+        monkeypatch.setattr(
+            trainer.pretrain,
+            name,
+            lambda *a, **k: (call(*a, **k), now.append(now[-1] + seconds))[0],
+        )
 
     for name, seconds in (("train_step", 2.0), ("_evaluate", 1000.0), ("_save", 500.0)):
         lasting(name, seconds)
@@ -122,7 +132,9 @@ def test_the_logged_speed_excludes_what_is_no_training(
     assert {line["tokens_per_second"] for line in lines} == {8 * 48 / 2}
 
 
-@pytest.mark.parametrize(("loss", "norm"), [(math.nan, 1.0), (math.inf, 1.0), (5.0, math.inf), (5.0, math.nan)])
+@pytest.mark.parametrize(
+    ("loss", "norm"), [(math.nan, 1.0), (math.inf, 1.0), (5.0, math.inf), (5.0, math.nan)]
+)
 def test_a_loss_or_a_gradient_alone_stops_the_run(loss: float, norm: float, tmp_path: Path) -> None:
     recipe = load_recipe("toy_detour")
     run = State(recipe, tmp_path, CPU, silent, lambda: False)
@@ -171,7 +183,9 @@ def test_a_full_disk_is_named_however_deep_it_stands_and_nothing_half_written_st
     monkeypatch.setattr(checkpoint, "save", fail)
     model = torch.nn.Linear(100, 100)
     optimizer = torch.optim.AdamW(model.parameters())
-    caught = refusal(what, save_checkpoint, tmp_path, CPU, model, optimizer, Progress(), name="step-1")
+    caught = refusal(
+        what, save_checkpoint, tmp_path, CPU, model, optimizer, Progress(), name="step-1"
+    )
     assert not list((tmp_path / "checkpoints").iterdir())
     assert caught.what.startswith(what)
     assert ("free space" in caught.hint) == (what == DISK)
@@ -189,20 +203,31 @@ def test_a_full_disk_is_named_however_deep_it_stands_and_nothing_half_written_st
 def test_the_newest_checkpoints_are_kept_and_the_latest_always(
     keep: int, phases: bool, latest: str, left: list[str], tmp_path: Path
 ) -> None:
-    """By number of steps, which outgrows its zeros in long runs; what is under way is left alone."""
+    """By number of steps, which outgrows its zeros in long runs; what is under way is left
+    alone."""
     folder = tmp_path / "checkpoints"
-    for name in ("end-1-a", "step-00000003", "step-00000020", "step-100000000", "step-00000001.tmp"):
+    for name in (
+        "end-1-a",
+        "step-00000003",
+        "step-00000020",
+        "step-100000000",
+        "step-00000001.tmp",
+    ):
         (folder / name).mkdir(parents=True)
         (folder / name / "progress.json").write_text("{}")
     (folder / "latest").write_text(latest)
     prune(tmp_path, keep, keep_phases=phases)
-    assert sorted(f.name for f in folder.iterdir() if f.is_dir()) == sorted([*left, "step-00000001.tmp"])
+    assert sorted(f.name for f in folder.iterdir() if f.is_dir()) == sorted(
+        [*left, "step-00000001.tmp"]
+    )
     prune(tmp_path, keep, keep_phases=phases)
     assert latest_checkpoint(tmp_path) == folder / latest
 
 
 def test_a_step_waits_for_no_gpu_to_count_targets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several processes: the counts pass as CPU tensors through the host's group, never through the device's."""
+    """Several processes: the counts pass as CPU tensors through the host's group, never through the
+    device's.
+    """
     sent: list[tuple[torch.device, object]] = []
 
     def all_reduce(tensor: Tensor, op: object = None, group: object = None) -> None:
@@ -216,7 +241,9 @@ def test_a_step_waits_for_no_gpu_to_count_targets(monkeypatch: pytest.MonkeyPatc
     assert CPU.sums(3, 1) == [3, 1]
 
 
-def test_a_model_that_was_loaded_to_be_evaluated_is_trained(small: list[str], tmp_path: Path) -> None:
+def test_a_model_that_was_loaded_to_be_evaluated_is_trained(
+    small: list[str], tmp_path: Path
+) -> None:
     """`from_pretrained` turns dropout off; a phase turns it on again, at the recipe's rate."""
     write(tmp_path / "model", seed=1)
     model = load_model(tmp_path / "model").eval()
@@ -224,30 +251,57 @@ def test_a_model_that_was_loaded_to_be_evaluated_is_trained(small: list[str], tm
     training = prepare(recipe, 0, model, None, CPU)
     assert all(m.training for m in training.module.modules())
     assert {m.p for m in model.modules() if isinstance(m, torch.nn.Dropout)} == {0.25}
-    assert {m.attention_dropout for m in model.modules() if hasattr(m, "attention_dropout")} == {0.25}
+    assert {m.attention_dropout for m in model.modules() if hasattr(m, "attention_dropout")} == {
+        0.25
+    }
 
 
 TEXTS = list(documents(60, seed=5))
 TOKENIZER = train_tokenizer(TEXTS, 400, 64)
-SIZES = {"model_type": "modernbert", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+SIZES = {
+    "model_type": "modernbert",
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+}
 
 
 @pytest.mark.parametrize(
     ("field", "what", "hint"),
     [
-        ("hiden_size=32", "base.config.hiden_size is no field of a modernbert config", "did you mean 'hidden_size'?"),
+        (
+            "hiden_size=32",
+            "base.config.hiden_size is no field of a modernbert config",
+            "did you mean 'hidden_size'?",
+        ),
         ("num_attention_heads=0", "base.config.num_attention_heads is 0", "1 or more"),
-        ("num_hidden_layers=two", "Field 'num_hidden_layers' expected int, got str", "check the value"),
+        (
+            "num_hidden_layers=two",
+            "Field 'num_hidden_layers' expected int, got str",
+            "check the value",
+        ),
         ("hidden_size=33", "not a multiple of the number of attention heads", "check the value"),
         ("hidden_activation=gelux", "gelux", "check the value"),
-        ("model_type=modernbart", "model type 'modernbart' cannot be pretrained here", "modernbert"),
+        (
+            "model_type=modernbart",
+            "model type 'modernbart' cannot be pretrained here",
+            "modernbert",
+        ),
     ],
 )
 def test_names_and_values_of_the_config(
-    field: str, what: str, hint: str, small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    field: str,
+    what: str,
+    hint: str,
+    small: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert hint in refusal(what, api.plan, "toy_detour", overrides=[*small, f"base.config.{field}"]).hint
+    assert (
+        hint
+        in refusal(what, api.plan, "toy_detour", overrides=[*small, f"base.config.{field}"]).hint
+    )
 
 
 def test_ids_of_a_config_must_be_the_tokenizer_s() -> None:
@@ -262,20 +316,33 @@ def test_a_tokenizer_with_another_meaning_of_the_ids_is_refused(tmp_path: Path) 
     check_own_ids(tmp_path, other)
     moved = train_tokenizer(TEXTS, 400, 64)
     moved.sep_token = "[PAD]"
-    refusal("sep_token_id is 3 by the checkpoint's config and 0 by the tokenizer", check_own_ids, tmp_path, moved)
+    refusal(
+        "sep_token_id is 3 by the checkpoint's config and 0 by the tokenizer",
+        check_own_ids,
+        tmp_path,
+        moved,
+    )
     TOKENIZER.save_pretrained(tmp_path)
     check_own_ids(tmp_path, TOKENIZER)
     refusal(r"id \d+ is '.+' there and '.+' here", check_own_ids, tmp_path, other)
     moved = train_tokenizer(TEXTS, 400, 64)
     moved.mask_token = "[UNK]"
-    refusal("mask_token_id is 4 by the checkpoint's tokenizer and 1 by the tokenizer", check_own_ids, tmp_path, moved)
+    refusal(
+        "mask_token_id is 4 by the checkpoint's tokenizer and 1 by the tokenizer",
+        check_own_ids,
+        tmp_path,
+        moved,
+    )
     larger = train_tokenizer(TEXTS, 400, 64)
     larger.add_tokens(["<more>"])
     check_own_ids(tmp_path, larger)
 
 
-def test_pickled_weights_load_by_name_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bases and analysed checkpoints come from others too: no pickle is loaded that nobody named."""
+def test_pickled_weights_load_by_name_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bases and analysed checkpoints come from others too: no pickle is loaded that nobody
+    named."""
     monkeypatch.delenv(PICKLE, raising=False)
     folder = write(tmp_path / "strange", seed=1)
     load_model(folder)

@@ -1,4 +1,6 @@
-"""A run that was killed between a checkpoint and what is made of it ends with the files of an unbroken one."""
+"""A run that was killed between a checkpoint and what is made of it ends with the files of an
+unbroken one.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ class Killed(BaseException):
 
 
 def results(out: Path) -> dict[str, bytes]:
-    """Name to content of all that the run is for; checkpoints, the start and the metrics are left out."""
+    """Name to content of all that the run is for; checkpoints, the start and the metrics are left
+    out.
+    """
     files = {f.relative_to(out): f for f in out.rglob("*") if f.is_file()}
     apart = {"checkpoints", "start", "metrics.jsonl", "recipe.json"}
     read = {name: b"" if f.name in OF_THE_MOMENT else f.read_bytes() for name, f in files.items()}
@@ -60,7 +64,13 @@ def killed_before(number: int, call: Callable[..., None]) -> Callable[..., None]
     ],
 )
 def test_a_kill_before_or_during_an_export_loses_nothing(
-    module: object, name: str, number: int, lost: str, reference: Path, small: list[str], tmp_path: Path
+    module: object,
+    name: str,
+    number: int,
+    lost: str,
+    reference: Path,
+    small: list[str],
+    tmp_path: Path,
 ) -> None:
     out = tmp_path / "run"
     with pytest.MonkeyPatch.context() as patch:
@@ -72,7 +82,10 @@ def test_a_kill_before_or_during_an_export_loses_nothing(
     (out / "ledger.json.123.tmp").write_text("{")
     assert train(out, [*small, *EXPORTING], resume=True).status == "done"
     assert results(out) == results(reference)
-    assert read_ledger(out / "ledger.json").model_hash == read_ledger(reference / "ledger.json").model_hash
+    assert (
+        read_ledger(out / "ledger.json").model_hash
+        == read_ledger(reference / "ledger.json").model_hash
+    )
     assert not list(out.rglob("*.tmp"))
 
 

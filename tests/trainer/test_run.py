@@ -1,4 +1,6 @@
-"""A run is one trajectory: however it is interrupted, frozen, branched, or given text of a phase's own."""
+"""A run is one trajectory: however it is interrupted, frozen, branched, or given text of a phase's
+own.
+"""
 
 from __future__ import annotations
 
@@ -47,12 +49,16 @@ def test_the_export_loads_bidirectional_and_the_ledger_states_the_run(reference:
     folder = reference / "model"
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForMaskedLM.from_pretrained(folder).eval()
-    ids = tokenizer("The patient received metformin 500 mg twice daily. " * 6, return_tensors="pt").input_ids
+    ids = tokenizer(
+        "The patient received metformin 500 mg twice daily. " * 6, return_tensors="pt"
+    ).input_ids
     assert ids.shape[1] > 2 * model.config.local_attention
     changed = ids.clone()
     changed[:, -1] = tokenizer.mask_token_id
     with torch.no_grad():
-        assert not torch.equal(model(input_ids=ids).logits[:, 0], model(input_ids=changed).logits[:, 0])
+        assert not torch.equal(
+            model(input_ids=ids).logits[:, 0], model(input_ids=changed).logits[:, 0]
+        )
         hidden = AutoModel.from_pretrained(folder)(input_ids=ids)[0]
     assert hidden.shape == (1, ids.shape[1], 32)
     config = json.loads((folder / "config.json").read_text())
@@ -63,15 +69,24 @@ def test_the_export_loads_bidirectional_and_the_ledger_states_the_run(reference:
     assert (detour.objective, decay.objective, ledger.tokens) == ("clm", "mlm", 20 * 8 * 48)
     assert detour.leak == 0.0 < decay.leak
     assert (detour.targets, decay.first_sample) == (12 * 8 * 47, 96)
-    assert ledger.model_hash == find_checkpoint(str(folder)).hash, "by this benchmark records find the ledger"
-    assert (ledger.device, ledger.compiled, ledger.deterministic, ledger.micro_windows) == ("cpu", False, False, 8)
+    assert ledger.model_hash == find_checkpoint(str(folder)).hash, (
+        "by this benchmark records find the ledger"
+    )
+    assert (ledger.device, ledger.compiled, ledger.deterministic, ledger.micro_windows) == (
+        "cpu",
+        False,
+        False,
+        8,
+    )
     assert detour.kernels == {"full_attention": "sdpa", "sliding_attention": "dense"}
     assert read_ledger(reference / "ledger.json") == ledger
     assert "toy_detour" in (folder / "README.md").read_text()
     assert (reference / "phases" / "detour" / "model.safetensors").is_file()
 
 
-def test_stopping_and_resuming_gives_the_same_weights(reference: Path, small: list[str], tmp_path: Path) -> None:
+def test_stopping_and_resuming_gives_the_same_weights(
+    reference: Path, small: list[str], tmp_path: Path
+) -> None:
     """Told to stop while step 10 is reported, so after step 11; then resumed, twice."""
     out = tmp_path / "stopped"
     handler = signal.getsignal(signal.SIGTERM)
@@ -103,7 +118,9 @@ def test_micro_batches_activation_checkpointing_and_bf16_train(
 
 
 @pytest.mark.slow
-def test_compiled_layers_give_the_same_curve(reference: Path, small: list[str], tmp_path: Path) -> None:
+def test_compiled_layers_give_the_same_curve(
+    reference: Path, small: list[str], tmp_path: Path
+) -> None:
     train(tmp_path / "compiled", [*small, "engine.compile=true"])
     assert curve(tmp_path / "compiled") == pytest.approx(curve(reference), abs=1e-3)
     assert torch._dynamo.config.optimize_ddp is False, "DDP would cut the compiled layers to pieces"
@@ -127,8 +144,12 @@ def test_freeze_then_thaw_equals_a_plain_loop(small: list[str], tmp_path: Path) 
         for step in range(steps):
             batch = batches.make(step * 8)
             (micro,) = batch.micros
-            set_rate(optimizer, 3e-3 * factor(phase, step, steps=steps, step_tokens=recipe.step_tokens))
-            loss = module(micro.input_ids, micro.positions, micro.targets, causal=phase.objective == "clm")
+            set_rate(
+                optimizer, 3e-3 * factor(phase, step, steps=steps, step_tokens=recipe.step_tokens)
+            )
+            loss = module(
+                micro.input_ids, micro.positions, micro.targets, causal=phase.objective == "clm"
+            )
             (loss / batch.targets).backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
@@ -140,7 +161,9 @@ def test_freeze_then_thaw_equals_a_plain_loop(small: list[str], tmp_path: Path) 
 
 
 def test_zeroed_gradients_leave_weight_decay_at_work(small: list[str], tmp_path: Path) -> None:
-    """The paper's way: AdamW without a gradient or moments still shrinks matrices by rate / peak * decay a step."""
+    """The paper's way: AdamW without a gradient or moments still shrinks matrices by rate / peak *
+    decay a step.
+    """
     freeze = "phases.0.freeze={layers: '0', zeroed_gradients: true}"
     overrides = [*small, freeze, "optimizer.weight_decay=0.01"]
     detour = train(tmp_path, overrides).ledger.phases[0]
@@ -160,7 +183,9 @@ def test_zeroed_gradients_leave_weight_decay_at_work(small: list[str], tmp_path:
     assert detour.frozen_layers == "0 (gradients zeroed)"
 
 
-def test_a_branch_adopts_the_phases_of_another_run(reference: Path, small: list[str], tmp_path: Path) -> None:
+def test_a_branch_adopts_the_phases_of_another_run(
+    reference: Path, small: list[str], tmp_path: Path
+) -> None:
     branch = [*small, f"reuse={{run: {reference}, through: detour}}"]
     same = train(tmp_path / "same", branch)
     assert len(curve(tmp_path / "same")) == 8
@@ -175,11 +200,25 @@ def test_a_folder_with_a_run_is_not_overwritten_and_a_changed_recipe_not_resumed
     reference: Path, small: list[str], tmp_path: Path
 ) -> None:
     refusal("holds a run already", train, reference, small)
-    refusal(r"optimizer\.learning_rate", train, reference, [*small, "optimizer.learning_rate=1e-3"], resume=True)
-    refusal("began in fp32 and would go on in bf16", train, reference, [*small, "engine.precision=bf16"], resume=True)
+    refusal(
+        r"optimizer\.learning_rate",
+        train,
+        reference,
+        [*small, "optimizer.learning_rate=1e-3"],
+        resume=True,
+    )
+    refusal(
+        "began in fp32 and would go on in bf16",
+        train,
+        reference,
+        [*small, "engine.precision=bf16"],
+        resume=True,
+    )
 
 
-def test_a_damaged_checkpoint_or_shard_is_one_clear_line(reference: Path, small: list[str], tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_or_shard_is_one_clear_line(
+    reference: Path, small: list[str], tmp_path: Path
+) -> None:
     out = shutil.copytree(reference, tmp_path / "copy")
     shutil.rmtree(out / "model")
     (out / "ledger.json").unlink()
@@ -199,7 +238,10 @@ def two(small: list[str], tmp_path_factory: pytest.TempPathFactory) -> list[str]
     """Two sources; the decay reads longer windows of another mixture, in smaller batches."""
     root = tmp_path_factory.mktemp("two")
     for name, count in (("notes", 160), ("abstracts", 80)):
-        lines = (json.dumps({"text": f"{name} {number} " + "the patient has a cough " * 12}) for number in range(count))
+        lines = (
+            json.dumps({"text": f"{name} {number} " + "the patient has a cough " * 12})
+            for number in range(count)
+        )
         (root / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
     sources = [{"id": name, "path": f"{name}.jsonl"} for name in ("notes", "abstracts")]
     return [
@@ -218,12 +260,19 @@ class KilledError(Exception):
     """A kill."""
 
 
-def test_a_phase_reads_its_own_text_and_a_kill_in_it_changes_no_bit(two: list[str], tmp_path: Path) -> None:
+def test_a_phase_reads_its_own_text_and_a_kill_in_it_changes_no_bit(
+    two: list[str], tmp_path: Path
+) -> None:
     whole = train(tmp_path / "whole", two).ledger
     first, second = whole.phases
     assert (first.corpus, first.sequence_length, first.batch_sequences) == (None, None, None)
     assert second.corpus.sources["abstracts"] == pytest.approx(0.75, abs=0.02)
-    assert (second.sequence_length, second.batch_sequences, second.tokens, second.steps) == (96, 4, 3072, 8)
+    assert (second.sequence_length, second.batch_sequences, second.tokens, second.steps) == (
+        96,
+        4,
+        3072,
+        8,
+    )
     assert second.first_sample == 0, "another corpus is read from its beginning"
     assert whole.tokens == first.tokens + second.tokens
     overrides = [*two, "checkpoints.every=384", "checkpoints.keep=9"]
@@ -241,10 +290,18 @@ def test_a_phase_reads_its_own_text_and_a_kill_in_it_changes_no_bit(two: list[st
 
 def test_a_corpus_that_a_phase_returns_to_is_continued(two: list[str], tmp_path: Path) -> None:
     own = {"b": {"corpus": {"shares": {"notes": 1.0}}}, "d": {"data": "restart"}}
-    phases = [{"name": name, "objective": "clm", "tokens": 1536, **own.get(name, {})} for name in "abcde"]
+    phases = [
+        {"name": name, "objective": "clm", "tokens": 1536, **own.get(name, {})} for name in "abcde"
+    ]
     overrides = [*(o for o in two if not o.startswith("phases")), f"phases={json.dumps(phases)}"]
     records = train(tmp_path / "run", overrides).ledger.phases
-    assert [(r.first_sample, r.last_sample) for r in records] == [(0, 31), (0, 31), (32, 63), (0, 31), (32, 63)]
+    assert [(r.first_sample, r.last_sample) for r in records] == [
+        (0, 31),
+        (0, 31),
+        (32, 63),
+        (0, 31),
+        (32, 63),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""Hybrids: the ends of the scale are the two checkpoints bit for bit, and nothing else is touched between them."""
+"""Hybrids: the ends of the scale are the two checkpoints bit for bit, and nothing else is touched
+between them.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,15 @@ def donated(hybrid: Path, two: tuple[Path, Path]) -> set[str]:
     """Parameters that are the donor's and not the recipient's; every other is the recipient's."""
     mine, a, b = weights(hybrid), weights(two[0]), weights(two[1])
     assert mine.keys() == a.keys()
-    assert all(torch.equal(value, a[name]) or torch.equal(value, b[name]) for name, value in mine.items())
+    assert all(
+        torch.equal(value, a[name]) or torch.equal(value, b[name]) for name, value in mine.items()
+    )
     return {name for name, value in mine.items() if not torch.equal(value, a[name])}
 
 
-def test_all_layers_give_the_donor_and_none_the_recipient(two: tuple[Path, Path], tmp_path: Path) -> None:
+def test_all_layers_give_the_donor_and_none_the_recipient(
+    two: tuple[Path, Path], tmp_path: Path
+) -> None:
     a, b = map(weights, two)
     differing = {name for name in a if not torch.equal(a[name], b[name])}
     every = transplant(*two, tmp_path / "all")
@@ -56,14 +62,24 @@ def test_all_layers_give_the_donor_and_none_the_recipient(two: tuple[Path, Path]
         ("mlp", True, "pre_feedforward_layernorm post_feedforward_layernorm"),
     ],
 )
-def test_parts_of_every_family_and_the_four_norms_of_a_gemma_block(part: Part, own_norms: bool, names: str) -> None:
+def test_parts_of_every_family_and_the_four_norms_of_a_gemma_block(
+    part: Part, own_norms: bool, names: str
+) -> None:
     for name in names.split():
-        for layer, of in ((1, "model.layers.1"), (11, "bert.encoder.layer.11"), (1, "distilbert.transformer.layer.1")):
+        for layer, of in (
+            (1, "model.layers.1"),
+            (11, "bert.encoder.layer.11"),
+            (1, "distilbert.transformer.layer.1"),
+        ):
             assert block_of(f"{of}.{name}.weight", own_norms=own_norms) == (layer, part), name
-    assert block_of("model.embeddings.tok_embeddings.weight") is block_of("head.dense.weight") is None
+    assert (
+        block_of("model.embeddings.tok_embeddings.weight") is block_of("head.dense.weight") is None
+    )
 
 
-def test_a_hybrid_that_is_there_is_taken_and_another_is_not_overwritten(two: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_hybrid_that_is_there_is_taken_and_another_is_not_overwritten(
+    two: tuple[Path, Path], tmp_path: Path
+) -> None:
     made = transplant(*two, tmp_path / "low", layers=(0,))
     weights_file = made.folder / "model.safetensors"
     before = weights_file.stat().st_mtime_ns
@@ -76,22 +92,47 @@ def test_what_does_not_fit_is_one_clear_line(two: tuple[Path, Path], tmp_path: P
     refusal("the model has layers 0-3", transplant, *two, tmp_path / "out", layers=(4,))
     refusal("exists already", transplant, *two, two[0].parent)
     # scored under one name, a hybrid would take the donor's place
-    refusal("both recipient and donor", transplant, two[0], two[0].parent / "." / two[0].name, tmp_path / "out")
+    refusal(
+        "both recipient and donor",
+        transplant,
+        two[0],
+        two[0].parent / "." / two[0].name,
+        tmp_path / "out",
+    )
     refusal("no such folder", transplant, two[0], tmp_path / "nowhere", tmp_path / "out")
     more = shutil.copytree(two[1], tmp_path / "more")
     held = {**weights(more), "model.layers.0.attn.more.weight": torch.zeros(3)}
     save_file(held, more / "model.safetensors", metadata={"format": "pt"})
     for pair in ((two[0], more), (more, two[0])):
-        refusal("'model.layers.0.attn.more.weight' is in one of them alone", transplant, *pair, tmp_path / "out")
+        refusal(
+            "'model.layers.0.attn.more.weight' is in one of them alone",
+            transplant,
+            *pair,
+            tmp_path / "out",
+        )
     assert not (tmp_path / "out").exists()
 
 
 def test_a_probe_scores_the_ends_alike_and_prints_what_is_recovered(
     two: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["analyze", "transplant", str(two[0]), str(two[1]), "--out", str(tmp_path / "out"), "--probe", "--layers"]
-    tasks = f"--task demo_ner --task demo_topic --results-dir {tmp_path / 'results'} --set probe.epochs=4"
-    scored = f"0-1 --layers none --layers all {tasks} --limit 64 --device cpu --json --seeds".split()
+    command = [
+        "analyze",
+        "transplant",
+        str(two[0]),
+        str(two[1]),
+        "--out",
+        str(tmp_path / "out"),
+        "--probe",
+        "--layers",
+    ]
+    tasks = (
+        f"--task demo_ner --task demo_topic --results-dir {tmp_path / 'results'} --set "
+        f"probe.epochs=4"
+    )
+    scored = (
+        f"0-1 --layers none --layers all {tasks} --limit 64 --device cpu --json --seeds".split()
+    )
     app([*command, *scored, "42,43"], standalone_mode=False)
     found = json.loads(capsys.readouterr().out)
     assert found["by"] == "linear probe"
@@ -125,10 +166,20 @@ def test_blocks_that_would_compute_otherwise_are_refused(
     other = shutil.copytree(two[1], tmp_path / "other")
     config = json.loads((other / "config.json").read_text())
     assert config[field] != value
-    merged = {k: v | value.get(k, {}) for k, v in config[field].items()} if isinstance(value, dict) else value
+    merged = (
+        {k: v | value.get(k, {}) for k, v in config[field].items()}
+        if isinstance(value, dict)
+        else value
+    )
     configure(other, **{field: merged})
     for pair in ((two[0], other), (other, two[0])):
-        refusal(f"do not fit: .*{field}|have other {field}", transplant, *pair, tmp_path / "out", layers=(1,))
+        refusal(
+            f"do not fit: .*{field}|have other {field}",
+            transplant,
+            *pair,
+            tmp_path / "out",
+            layers=(1,),
+        )
 
 
 def test_parts_of_all_but_one_layer_leave_the_rest(two: tuple[Path, Path], tmp_path: Path) -> None:
@@ -138,7 +189,9 @@ def test_parts_of_all_but_one_layer_leave_the_rest(two: tuple[Path, Path], tmp_p
     part = transplant(*two, tmp_path / "part", layers=(1, 3), parts=("mlp",))
     assert {block_of(name) for name in donated(part.folder, two)} == {(1, "mlp"), (3, "mlp")}
     mine = weights(two[0])
-    assert part.copied == sum(mine[n].numel() for n in mine if block_of(n) in {(1, "mlp"), (3, "mlp")})
+    assert part.copied == sum(
+        mine[n].numel() for n in mine if block_of(n) in {(1, "mlp"), (3, "mlp")}
+    )
     assert part.total == sum(v.numel() for v in mine.values())
     note = json.loads((part.folder / "transplant.json").read_text())
     assert (note["copied"], note["rest"]) == (part.copied, False)

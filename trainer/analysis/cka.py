@@ -1,7 +1,9 @@
-"""How far two checkpoints' states have come apart, layer by layer, compared with what another seed does.
+"""How far two checkpoints' states have come apart, layer by layer, compared with what another seed
+does.
 
-Divergence is 1 - CKA. Every number has a jackknife interval over texts: what other texts of the same
-kind would change. The noise pair (same data and order, other training seed) says what training itself changes.
+Divergence is 1 - CKA. Every number has a jackknife interval over texts: what other texts of the
+same kind would change. The noise pair (same data and order, other training seed) says what training
+itself changes.
 """
 
 from __future__ import annotations
@@ -42,10 +44,11 @@ class Value:
 
 @dataclass(frozen=True)
 class CkaCurve:
-    """One layer, group of layers, or all of them, by one estimator. Divergences and similarities are fractions.
+    """One layer, group of layers, or all of them, by one estimator. Divergences and similarities
+    are fractions.
 
-    seeds: the divergence for each drawing of texts. noise: that of the noise pair, None without one. ratio: divergence
-    over noise, None where the noise is not above 0.
+    seeds: the divergence for each drawing of texts. noise: that of the noise pair, None without
+    one. ratio: divergence over noise, None where the noise is not above 0.
     """
 
     where: str
@@ -60,7 +63,9 @@ class CkaCurve:
 
 @dataclass(frozen=True, kw_only=True)
 class CkaReport:
-    """What `compare` gives. tokens: of all texts; cut: how many texts were longer than `max_length`."""
+    """What `compare` gives. tokens: of all texts; cut: how many texts were longer than
+    `max_length`.
+    """
 
     pair: Pair
     noise: Pair | None
@@ -79,7 +84,9 @@ class CkaReport:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data; an interval's end that is not bounded is None."""
-        plain: dict[str, Any] = json.loads(TypeAdapter(CkaReport).dump_json(self)) | {"states": "mean"}
+        plain: dict[str, Any] = json.loads(TypeAdapter(CkaReport).dump_json(self)) | {
+            "states": "mean"
+        }
         return plain
 
 
@@ -95,12 +102,14 @@ def compare(
 ) -> CkaReport:
     """Divergence of `first` and `second` on the drawn texts, per layer, group and overall.
 
-    drawn: gives the texts, called once the checkpoints are known to fit. noise: a pair that differs by the training
-    seed alone. notify: gets the checkpoint that is read, in words. Raises ModelError for
-    checkpoints whose depth, width or tokenizer differ.
+    drawn: gives the texts, called once the checkpoints are known to fit. noise: a pair that differs
+    by the training seed alone. notify: gets the checkpoint that is read, in words. Raises
+    ModelError for checkpoints whose depth, width or tokenizer differ.
     """
     resolve_device(device)
-    pairs: list[Pair] = [(str(a), str(b)) for a, b in ((first, second), *([noise] if noise else []))]
+    pairs: list[Pair] = [
+        (str(a), str(b)) for a, b in ((first, second), *([noise] if noise else []))
+    ]
     checkpoints = list(dict.fromkeys(name for pair in pairs for name in pair))
     check_shapes(checkpoints)
     sample = drawn()
@@ -113,10 +122,16 @@ def compare(
 
     tables = [_divergences(states_of(a), states_of(b), sample) for a, b in pairs]
     depth = int(read_config(first).num_hidden_layers)
-    places = {str(layer): (layer,) for layer in range(depth)} | groups(depth) | {"all": tuple(range(depth))}
+    places = (
+        {str(layer): (layer,) for layer in range(depth)}
+        | groups(depth)
+        | {"all": tuple(range(depth))}
+    )
     notes = []
     if len(sample.drawn) == 1 and sample.available <= len(sample.texts):
-        notes.append(f"there are {sample.available} texts: all are used once and no drawing differs")
+        notes.append(
+            f"there are {sample.available} texts: all are used once and no drawing differs"
+        )
     if noise:
         notes += _no_noise(*pairs[1])
     if cut:
@@ -140,7 +155,9 @@ def compare(
 
 
 def _no_noise(first: str, second: str) -> list[str]:
-    """A line where the ledgers of the pair say that more than the training seed differs; none where one is missing."""
+    """A line where the ledgers of the pair say that more than the training seed differs; none where
+    one is missing.
+    """
     a, b = (intact_ledger(Path(folder) / FILE) for folder in (first, second))
     if a is None or b is None or (diff := diff_ledgers(a, b)).noise_pair:
         return []
@@ -156,7 +173,9 @@ def _divergences(a: NDArray[np.float64], b: NDArray[np.float64], sample: Sample)
     table: Table = {name: [{} for _ in a] for name in ESTIMATORS}
     for layer in range(len(a)):
         for seed, rows in sample.drawn.items():
-            both = cka(gram(a[layer, rows]), gram(b[layer, rows]), texts=rows, total=len(sample.texts))
+            both = cka(
+                gram(a[layer, rows]), gram(b[layer, rows]), texts=rows, total=len(sample.texts)
+            )
             for name in ESTIMATORS:
                 table[name][layer][seed] = getattr(both, name).complement()
     return table
@@ -165,14 +184,20 @@ def _divergences(a: NDArray[np.float64], b: NDArray[np.float64], sample: Sample)
 def groups(depth: int) -> dict[str, tuple[int, ...]]:
     """Low, mid and late layers."""
     parts = np.array_split(np.arange(depth), 3)
-    return {name: tuple(part.tolist()) for name, part in zip(GROUPS, parts, strict=True) if len(part)}
+    return {
+        name: tuple(part.tolist()) for name, part in zip(GROUPS, parts, strict=True) if len(part)
+    }
 
 
-def _line(where: str, layers: tuple[int, ...], name: str, pair: Table, noise: Table | None) -> CkaCurve:
+def _line(
+    where: str, layers: tuple[int, ...], name: str, pair: Table, noise: Table | None
+) -> CkaCurve:
     seeds = pair[name][0].keys()
     per_seed = {seed: mean_of([pair[name][layer][seed] for layer in layers]) for seed in seeds}
     divergence = mean_of(list(per_seed.values()))
-    of_noise = mean_of([noise[name][layer][seed] for layer in layers for seed in seeds]) if noise else None
+    of_noise = (
+        mean_of([noise[name][layer][seed] for layer in layers for seed in seeds]) if noise else None
+    )
     ratio = divergence.over(of_noise) if of_noise else None
     return CkaCurve(
         where,

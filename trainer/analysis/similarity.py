@@ -1,4 +1,6 @@
-"""Linear CKA of two sets of states by two estimators, each with its jackknife over texts, in float64."""
+"""Linear CKA of two sets of states by two estimators, each with its jackknife over texts, in
+float64.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,9 @@ FEWEST = 5
 class Estimate:
     """A number with its delete-one jackknife over texts.
 
-    deviations: (texts,) the value without each text, less their mean; 0 for texts that the value does not
-    use. n: how many it uses. Deviations of sums and means are those of the parts, so errors that two values
-    share through their texts cancel in a difference or ratio.
+    deviations: (texts,) the value without each text, less their mean; 0 for texts that the value
+    does not use. n: how many it uses. Deviations of sums and means are those of the parts, so
+    errors that two values share through their texts cancel in a difference or ratio.
     """
 
     value: float
@@ -46,7 +48,9 @@ class Estimate:
         return Estimate(1 - self.value, -self.deviations, self.n)
 
     def over(self, other: Estimate) -> tuple[float, float, float] | None:
-        """Ratio to `other` with its 95% interval, made on the log scale; None unless both are above 0."""
+        """Ratio to `other` with its 95% interval, made on the log scale; None unless both are above
+        0.
+        """
         if self.value <= 0 or other.value <= 0:
             return None
         log = Estimate(
@@ -85,12 +89,18 @@ def gram(states: ArrayLike) -> Floats:
 
 
 def cka(
-    first: Floats, second: Floats, *, texts: NDArray[np.int64] | None = None, total: int | None = None
+    first: Floats,
+    second: Floats,
+    *,
+    texts: NDArray[np.int64] | None = None,
+    total: int | None = None,
 ) -> Similarity:
     """CKA from two Gram matrices (n, n) of the same texts.
 
-    texts, total: which of `total` texts the rows are, where several drawings share texts; deviations then have
-    `total` entries. Raises ModelError for fewer than 5 texts and for states that are the same for all texts.
+    texts, total: which of `total` texts the rows are, where several drawings share texts;
+    deviations then have
+    `total` entries. Raises ModelError for fewer than 5 texts and for states that are the same for
+    all texts.
     """
     n = first.shape[0]
     if first.shape != second.shape or n < FEWEST:
@@ -102,7 +112,9 @@ def cka(
         sums = [_sums(a, b) for a, b in ((x, y), (x, x), (y, y))]
         between, *norms = (float(criterion(whole, n)) for whole, _ in sums)
         if min(norms) <= 0:
-            raise ModelError("the states of a layer are the same for all texts", hint="give texts that differ")
+            raise ModelError(
+                "the states of a layer are the same for all texts", hint="give texts that differ"
+            )
         cross, a, b = (criterion(without, n - 1) for _, without in sums)
         ratios = cross / np.sqrt(a * b)
         deviations = ratios - ratios.mean()
@@ -115,7 +127,8 @@ def cka(
 
 
 def _sums(k: Floats, l: Floats) -> tuple[Floats, Floats]:  # noqa: E741
-    """Sum of the products of entries, product of the row sums, and the sums of all entries of two matrices.
+    """Sum of the products of entries, product of the row sums, and the sums of all entries of two
+    matrices.
 
     (4,) of all texts, and (4, n) without each text in turn; O(n²) for all texts together.
     """
@@ -127,7 +140,11 @@ def _sums(k: Floats, l: Floats) -> tuple[Floats, Floats]:  # noqa: E741
     without = (
         product - 2 * product_rows + diagonal,
         # row sums lose the left-out column, then the left-out row goes
-        cross - k @ rows_l - l @ rows_k + product_rows - (rows_k - diagonal_k) * (rows_l - diagonal_l),
+        cross
+        - k @ rows_l
+        - l @ rows_k
+        + product_rows
+        - (rows_k - diagonal_k) * (rows_l - diagonal_l),
         rows_k.sum() - 2 * rows_k + diagonal_k,
         rows_l.sum() - 2 * rows_l + diagonal_l,
     )

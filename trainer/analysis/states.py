@@ -1,8 +1,9 @@
-"""States of an encoder on texts, layer by layer, streamed: what is kept is one vector a layer and text.
+"""States of an encoder on texts, layer by layer, streamed: what is kept is one vector a layer and
+text.
 
-A text is run alone, so nothing is padded and no state depends on its neighbours. A hook on each block pools the
-block's output as soon as it is there and lets it go; at no time do the states of two blocks exist for the
-analysis, whatever the depth.
+A text is run alone, so nothing is padded and no state depends on its neighbours. A hook on each
+block pools the block's output as soon as it is there and lets it go; at no time do the states of
+two blocks exist for the analysis, whatever the depth.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from trainer.model.network import load_weights, read_config
 from trainer.recipe.corpus import CorpusSource, EmbeddedText
 
 EMBEDDED_SEED = 90_210
-"""Seed of the embedded texts that are analysed: another one than training's, so they are new texts."""
+"""Seed of the embedded texts that are analysed: another one than training's, so they are new texts.
+"""
 EMBEDDED_COUNT = 2_000
 
 
@@ -45,7 +47,8 @@ class Sample:
 def draw(texts: Iterable[str], count: int, seeds: Sequence[int]) -> Sample:
     """`count` texts without replacement for each seed, in one pass (reservoirs).
 
-    With no more texts than that, all are taken once, whatever the seeds. Raises UsageError for too few texts.
+    With no more texts than that, all are taken once, whatever the seeds. Raises UsageError for too
+    few texts.
     """
     generators = [random.Random(seed) for seed in seeds]
     chosen: list[list[tuple[int, str]]] = [[] for _ in seeds]
@@ -72,10 +75,13 @@ def draw(texts: Iterable[str], count: int, seeds: Sequence[int]) -> Sample:
 def sample(where: str, count: int, seeds: Sequence[int]) -> Sample:
     """`draw` from ``embedded``, a file or folder (txt, jsonl, parquet), or ``hub:owner/name``.
 
-    Documents of jsonl and parquet are under `text`. Raises DataUnavailableError and DataFormatError.
+    Documents of jsonl and parquet are under `text`. Raises DataUnavailableError and
+    DataFormatError.
     """
     if where == "embedded":
-        source = CorpusSource(id="texts", embedded=EmbeddedText(documents=EMBEDDED_COUNT, seed=EMBEDDED_SEED))
+        source = CorpusSource(
+            id="texts", embedded=EmbeddedText(documents=EMBEDDED_COUNT, seed=EMBEDDED_SEED)
+        )
     elif where.startswith("hub:"):
         source = CorpusSource(id="texts", hub=where.removeprefix("hub:"))
     else:
@@ -97,7 +103,9 @@ def check_shapes(checkpoints: Sequence[str | Path]) -> None:
                 raise ModelError(differ, hint="compare checkpoints of one architecture")
 
 
-def token_ids(checkpoints: Sequence[str | Path], texts: Sequence[str], max_length: int) -> tuple[list[list[int]], int]:
+def token_ids(
+    checkpoints: Sequence[str | Path], texts: Sequence[str], max_length: int
+) -> tuple[list[list[int]], int]:
     """The ids of every text, cut to `max_length`, and how many texts were cut.
 
     Raises ModelError unless every checkpoint's tokenizer gives the same ids for all of them.
@@ -111,30 +119,39 @@ def token_ids(checkpoints: Sequence[str | Path], texts: Sequence[str], max_lengt
         family = FAMILIES.get(config.model_type)
         limit = min(limit, positions - (family.position_offset if family else 0))
     whole: list[list[int]] = [tokenizer(t, truncation=False)["input_ids"] for t in texts]
-    ids: list[list[int]] = [tokenizer(t, truncation=True, max_length=limit)["input_ids"] for t in texts]
+    ids: list[list[int]] = [
+        tokenizer(t, truncation=True, max_length=limit)["input_ids"] for t in texts
+    ]
     for other in checkpoints[1:]:
         theirs = load_tokenizer(other)
         for number, (text, row) in enumerate(zip(texts, ids, strict=True), 1):
             got: list[int] = theirs(text, truncation=True, max_length=limit)["input_ids"]
             if got != row:
                 raise ModelError(
-                    f"the tokenizers of {first} and {other} differ: text {number} becomes other ids "
+                    f"the tokenizers of {first} and {other} differ: text {number} becomes other "
+                    f"ids "
                     f"({len(row)} and {len(got)} tokens)",
                     hint="compare checkpoints that share a tokenizer",
                 )
     return ids, sum(len(w) > limit for w in whole)
 
 
-def layer_states(checkpoint: str | Path, ids: Sequence[Sequence[int]], *, device: str = "auto") -> NDArray[np.float64]:
-    """States (layers, texts, width) of every block's output before the encoder's final norm: means over tokens.
+def layer_states(
+    checkpoint: str | Path, ids: Sequence[Sequence[int]], *, device: str = "auto"
+) -> NDArray[np.float64]:
+    """States (layers, texts, width) of every block's output before the encoder's final norm: means
+    over tokens.
 
-    The mean is over all tokens of a text, special ones included, in float64. The blocks are the first module list that
-    is as long as the config says. Raises ModelError where there is none, and for states that are not finite.
+    The mean is over all tokens of a text, special ones included, in float64. The blocks are the
+    first module list that is as long as the config says. Raises ModelError where there is none, and
+    for states that are not finite.
     """
     where = resolve_device(device)
     model = load_weights(AutoModel, checkpoint).to(where).eval()  # type: ignore[arg-type]
     depth = model.config.num_hidden_layers
-    blocks = next((m for m in model.modules() if isinstance(m, nn.ModuleList) and len(m) == depth), None)
+    blocks = next(
+        (m for m in model.modules() if isinstance(m, nn.ModuleList) and len(m) == depth), None
+    )
     if blocks is None:
         what = f"no list of {depth} blocks in a {type(model).__name__}"
         raise ModelError(what, hint="encoders of the usual layout are supported")
@@ -155,6 +172,9 @@ def layer_states(checkpoint: str | Path, ids: Sequence[Sequence[int]], *, device
             model(input_ids=torch.tensor([list(text)], device=where))
     bad = np.argwhere(~np.isfinite(rows))
     if bad.size:
-        what = f"layer {bad[0][0]} of '{checkpoint}' has a state that is not finite (text {bad[0][1] + 1})"
+        what = (
+            f"layer {bad[0][0]} of '{checkpoint}' has a state that is not finite (text "
+            f"{bad[0][1] + 1})"
+        )
         raise ModelError(what, hint="the checkpoint is damaged: copy or download it again")
     return rows

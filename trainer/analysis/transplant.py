@@ -1,7 +1,9 @@
-"""Hybrids of two checkpoints: the recipient's weights with some of the donor's parts in their place.
+"""Hybrids of two checkpoints: the recipient's weights with some of the donor's parts in their
+place.
 
-Works on the weight files themselves, name by name, so what is copied is bit for bit the donor's. The parts of
-a block are its attention and its MLP, each with the norm before it; together they are the whole block.
+Works on the weight files themselves, name by name, so what is copied is bit for bit the donor's.
+The parts of a block are its attention and its MLP, each with the norm before it; together they are
+the whole block.
 """
 
 from __future__ import annotations
@@ -26,10 +28,24 @@ from trainer.model.network import read_config, run_hint
 
 _ALIKE = (
     *("model_type", "num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads"),
-    *("num_key_value_heads", "head_dim", "hidden_act", "hidden_activation", "position_embedding_type"),
-    *("layer_types", "local_attention", "sliding_window", "rope_parameters", "use_bidirectional_attention"),
+    *(
+        "num_key_value_heads",
+        "head_dim",
+        "hidden_act",
+        "hidden_activation",
+        "position_embedding_type",
+    ),
+    *(
+        "layer_types",
+        "local_attention",
+        "sliding_window",
+        "rope_parameters",
+        "use_bidirectional_attention",
+    ),
 )
-"""Config fields by which a block computes; the hybrid has the recipient's, so both must have the same."""
+"""Config fields by which a block computes; the hybrid has the recipient's, so both must have the
+same.
+"""
 
 Part = Literal["attention", "mlp"]
 
@@ -67,9 +83,10 @@ class Transplant:
 def block_of(name: str, *, own_norms: bool = False) -> tuple[int, Part] | None:
     """The block and part that a parameter belongs to; None for embeddings, final norm and head.
 
-    ModernBERT: attn and attn_norm, mlp and mlp_norm. BERT and RoBERTa: attention (its output and norm too), the
-    rest is the MLP. EuroBERT: self_attn with input_layernorm, mlp with post_attention_layernorm. own_norms: the
-    MLP has norms named after itself, as in Gemma-3, so that post_attention_layernorm is the attention's.
+    ModernBERT: attn and attn_norm, mlp and mlp_norm. BERT and RoBERTa: attention (its output and
+    norm too), the rest is the MLP. EuroBERT: self_attn with input_layernorm, mlp with
+    post_attention_layernorm. own_norms: the MLP has norms named after itself, as in Gemma-3, so
+    that post_attention_layernorm is the attention's.
     """
     match = _BLOCK.search(name)
     if match is None:
@@ -93,11 +110,12 @@ def transplant(
 ) -> Transplant:
     """Write the recipient with the donor's `parts` of `layers` to the folder `out`.
 
-    layers: None for all. Embeddings, final norm and head are the recipient's; they go along only when every
-    block is copied whole, so that all layers give the donor exactly. No layers give the recipient exactly. A folder
-    that holds this very hybrid already is taken as it is. Raises ModelError for checkpoints whose depth, width,
-    parameter names or vocabulary differ, UsageError for layers that are not there and for one checkpoint in both
-    places, StoreError when `out` holds anything else.
+    layers: None for all. Embeddings, final norm and head are the recipient's; they go along only
+    when every block is copied whole, so that all layers give the donor exactly. No layers give the
+    recipient exactly. A folder that holds this very hybrid already is taken as it is. Raises
+    ModelError for checkpoints whose depth, width, parameter names or vocabulary differ, UsageError
+    for layers that are not there and for one checkpoint in both places, StoreError when `out` holds
+    anything else.
     """
     a, b, target = Path(recipient), Path(donor), Path(out)
     if a.resolve() == b.resolve():
@@ -108,16 +126,22 @@ def transplant(
     places = {name: block_of(name, own_norms=own_norms) for name in ours}
     depth = 1 + max((place[0] for place in places.values() if place), default=-1)
     if depth == 0:
-        raise ModelError(f"no blocks are found in '{a}'", hint="encoders of the usual layout are supported")
+        raise ModelError(
+            f"no blocks are found in '{a}'", hint="encoders of the usual layout are supported"
+        )
     chosen = tuple(range(depth)) if layers is None else tuple(sorted(set(layers)))
     if chosen and chosen[-1] >= depth:
         what = f"layer {chosen[-1]} cannot be copied: the model has layers 0-{depth - 1}"
         raise UsageError(what, hint="correct --layers")
     rest = len(chosen) == depth and set(parts) == {"attention", "mlp"}
     transplanted = {
-        name for name, place in places.items() if (rest if place is None else place[0] in chosen and place[1] in parts)
+        name
+        for name, place in places.items()
+        if (rest if place is None else place[0] in chosen and place[1] in parts)
     }
-    weights = {name: theirs[name] if name in transplanted else value for name, value in ours.items()}
+    weights = {
+        name: theirs[name] if name in transplanted else value for name, value in ours.items()
+    }
     copied = sum(weights[name].numel() for name in transplanted)
     total = sum(w.numel() for w in weights.values())
     done = Transplant(target, str(a), str(b), chosen, tuple(parts), rest, copied, total)
@@ -129,7 +153,11 @@ def transplant(
         raise StoreError(what, hint="give --out another name", file=target)
     with temporary_folder(target, PLACE) as temporary, writing(target):
         for file in a.iterdir():
-            if file.is_file() and file.suffix in (".json", ".txt", ".model") and file.name not in _ABOUT_TRAINING:
+            if (
+                file.is_file()
+                and file.suffix in (".json", ".txt", ".model")
+                and file.name not in _ABOUT_TRAINING
+            ):
                 shutil.copy2(file, temporary / file.name)
         save_file(weights, temporary / "model.safetensors", metadata={"format": "pt"})
         (temporary / _NOTE).write_text(note, encoding="utf-8")
@@ -137,15 +165,21 @@ def transplant(
 
 
 def _weights(folder: Path) -> dict[str, Tensor]:
-    """Every weight of a checkpoint's folder by name. Raises ModelError where there are none or they are damaged."""
+    """Every weight of a checkpoint's folder by name. Raises ModelError where there are none or they
+    are damaged.
+    """
     if not folder.is_dir():
-        raise ModelError("there is no such folder", hint="give a checkpoint's folder, not a hub id", file=folder)
+        raise ModelError(
+            "there is no such folder", hint="give a checkpoint's folder, not a hub id", file=folder
+        )
     weights: dict[str, Tensor] = {}
     for file in sorted(folder.glob("*.safetensors")):
         try:
             weights |= load_file(file)
         except (SafetensorError, OSError) as error:
-            raise ModelError(f"damaged weights: {error}", hint="copy or download it again", file=file) from error
+            raise ModelError(
+                f"damaged weights: {error}", hint="copy or download it again", file=file
+            ) from error
     if not weights:
         hint = run_hint(folder, "save the model there with save_pretrained")
         raise ModelError("no safetensors weights", hint=hint, file=folder)
@@ -159,13 +193,20 @@ def _check(a: Path, b: Path, ours: dict[str, Tensor], theirs: dict[str, Tensor])
     for field in _ALIKE:
         mine, yours = getattr(one, field, None), getattr(other, field, None)
         if mine != yours:
-            raise ModelError(f"the checkpoints do not fit: {field} is {mine} in {a} and {yours} in {b}", hint=hint)
+            raise ModelError(
+                f"the checkpoints do not fit: {field} is {mine} in {a} and {yours} in {b}",
+                hint=hint,
+            )
     alone = sorted(ours.keys() ^ theirs.keys())
     if alone:
-        raise ModelError(f"the checkpoints do not fit: '{alone[0]}' is in one of them alone", hint=hint)
+        raise ModelError(
+            f"the checkpoints do not fit: '{alone[0]}' is in one of them alone", hint=hint
+        )
     for name, weight in ours.items():
         one_shape, other_shape = tuple(weight.shape), tuple(theirs[name].shape)
         if one_shape != other_shape:
-            raise ModelError(f"the checkpoints do not fit: '{name}' is {one_shape} and {other_shape}", hint=hint)
+            raise ModelError(
+                f"the checkpoints do not fit: '{name}' is {one_shape} and {other_shape}", hint=hint
+            )
     if load_tokenizer(a).get_vocab() != load_tokenizer(b).get_vocab():
         raise ModelError(f"the tokenizers of {a} and {b} have other vocabularies", hint=hint)

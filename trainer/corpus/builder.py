@@ -1,7 +1,8 @@
 """From text to shards: tokenise once, end each document, shuffle documents, join, cut into windows.
 
-What is tokenised is kept until the corpus is whole, so an interrupted build continues where it stopped. The
-result is a pure function of the texts, the tokenizer and the spec; its manifest records all of it.
+What is tokenised is kept until the corpus is whole, so an interrupted build continues where it
+stopped. The result is a pure function of the texts, the tokenizer and the spec; its manifest
+records all of it.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ from trainer.recipe.corpus import CorpusSource, CorpusSpec
 
 FORMAT = 1
 ENCODING = 2
-"""How text becomes ids. It keys the cache but is not in the manifest: a corpus whose tokens are as before keeps
-its hash. 1 took special tokens that are spelled out in the text for control tokens."""
+"""How text becomes ids. It keys the cache but is not in the manifest: a corpus whose tokens are as
+before keeps its hash. 1 took special tokens that are spelled out in the text for control tokens.
+"""
 Numbers = NDArray[np.int64]
 """(documents,) numbers of documents, counted through all sources."""
 Texts = Sequence[str] | Mapping[str, Sequence[str]]
@@ -63,7 +65,8 @@ def build(
     """The corpus of `spec` below `cache`: built, or opened and verified when it is there already.
 
     exclude: documents that must not be trained on, in addition to the recipe's list.
-    verify: compare the shards with their hashes. Raises DataUnavailableError, DataFormatError and StoreError.
+    verify: compare the shards with their hashes. Raises DataUnavailableError, DataFormatError and
+    StoreError.
     """
     say = report or (lambda what, done: None)
     check_packages(spec.clean)
@@ -80,25 +83,46 @@ def build(
     return corpus
 
 
-def is_built(spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, cache: Path, exclude: Texts = ()) -> bool:
+def is_built(
+    spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, cache: Path, exclude: Texts = ()
+) -> bool:
     """Whether `build` would find the corpus below `cache` and only open it."""
     if not cache.is_dir():
         return False
-    return (corpus_folder(spec, tokenizer, cache, excluded_documents(spec, exclude)) / MANIFEST).is_file()
+    return (
+        corpus_folder(spec, tokenizer, cache, excluded_documents(spec, exclude)) / MANIFEST
+    ).is_file()
 
 
-def corpus_folder(spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, cache: Path, excluded: Excluded) -> Path:
-    """Where the corpus lies below `cache` once it is built: a name by its content, and by that of its sources."""
+def corpus_folder(
+    spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, cache: Path, excluded: Excluded
+) -> Path:
+    """Where the corpus lies below `cache` once it is built: a name by its content, and by that of
+    its sources.
+    """
     spec, root = pinned(spec), Path(spec.root)
     described = spec.model_dump(mode="json", exclude={"root", "cache", "exclude"})
-    described["sources"] = [{k: v for k, v in s.items() if k != "path"} for s in described["sources"]]
+    described["sources"] = [
+        {k: v for k, v in s.items() if k != "path"} for s in described["sources"]
+    ]
     sources = [identity(s, root, cache / "sources.json") for s in spec.sources]
-    parts = [[FORMAT, ENCODING], described, sources, tokenizer_hash(tokenizer), excluded.hash, excluded.n]
+    parts = [
+        [FORMAT, ENCODING],
+        described,
+        sources,
+        tokenizer_hash(tokenizer),
+        excluded.hash,
+        excluded.n,
+    ]
     return cache / hashlib.sha256(canonical(parts).encode()).hexdigest()[:20]
 
 
 def _build(
-    spec: CorpusSpec, tokenizer: PreTrainedTokenizerBase, folder: Path, excluded: Excluded, say: StageReport
+    spec: CorpusSpec,
+    tokenizer: PreTrainedTokenizerBase,
+    folder: Path,
+    excluded: Excluded,
+    say: StageReport,
 ) -> None:
     work = make_folder(folder.with_name(f"{folder.name}.parts"))
     dtype = "uint16" if max(tokenizer.get_vocab().values()) < 1 << 16 else "uint32"
@@ -132,17 +156,24 @@ def _assemble(
     if spec.clean is not None and documents.hashes is not None:
         repeated = duplicates(documents.hashes, exact=spec.clean.exact_duplicates)
     verdicts = np.split(repeated, ends[:-1])
-    staying = [first + np.flatnonzero(part == 0) for first, part in zip([0, *ends], verdicts, strict=False)]
+    staying = [
+        first + np.flatnonzero(part == 0) for first, part in zip([0, *ends], verdicts, strict=False)
+    ]
     tokens = [int(lengths[numbers].sum()) for numbers in staying]
-    # with shares, the source that is most plentiful for its share is read once; all others are repeated
+    # with shares, the source that is most plentiful for its share is read once; all others are
+    # repeated
     total = max(size / (s.share or 1.0) for s, size in zip(spec.sources, tokens, strict=True))
     rows: list[dict[str, Any]] = []
     train: list[Numbers] = []
     validation: list[Numbers] = []
     for source, numbers, size, verdict in zip(spec.sources, staying, tokens, verdicts, strict=True):
         counts = documents.counts[source.id]
-        repeats = source.repeat or 1.0 if source.share is None else total * source.share / max(size, 1)
-        kinds = enumerate(("exact_duplicates", "near_duplicates") if documents.hashes is not None else (), 1)
+        repeats = (
+            source.repeat or 1.0 if source.share is None else total * source.share / max(size, 1)
+        )
+        kinds = enumerate(
+            ("exact_duplicates", "near_duplicates") if documents.hashes is not None else (), 1
+        )
         cleaned = {name: int((verdict == kind).sum()) for kind, name in kinds}
         removed = {why: counts[why] for why in REASONS}
         if len(numbers) == 0:
@@ -168,7 +199,11 @@ def _assemble(
                 "share": 0.0,
                 "excluded": removed,
                 **({"cleaned": cleaned} if spec.clean is not None else {}),
-                **({"revision": source.revision} if source.hub is not None and source.revision else {}),
+                **(
+                    {"revision": source.revision}
+                    if source.hub is not None and source.revision
+                    else {}
+                ),
             }
         )
     for row in rows:
@@ -179,11 +214,15 @@ def _assemble(
     del together
     splits = {
         "train": _join(arranged, documents, folder, "train", spec, encoding.dtype, say),
-        "held_out": _join(np.concatenate(validation), documents, folder, "held-out", spec, encoding.dtype, say),
+        "held_out": _join(
+            np.concatenate(validation), documents, folder, "held-out", spec, encoding.dtype, say
+        ),
     }
     if not splits["train"]["windows"]:
         hint = "add text, or make corpus.sequence_length smaller"
-        raise DataFormatError(f"the corpus holds less than one window of {spec.sequence_length} tokens", hint=hint)
+        raise DataFormatError(
+            f"the corpus holds less than one window of {spec.sequence_length} tokens", hint=hint
+        )
     return {
         "format": FORMAT,
         "sequence_length": spec.sequence_length,
@@ -200,9 +239,17 @@ def _assemble(
 
 
 def _join(
-    numbers: Numbers, documents: Tokenised, folder: Path, name: str, spec: CorpusSpec, dtype: str, say: StageReport
+    numbers: Numbers,
+    documents: Tokenised,
+    folder: Path,
+    name: str,
+    spec: CorpusSpec,
+    dtype: str,
+    say: StageReport,
 ) -> dict[str, Any]:
-    """Write documents end to end into shards of whole windows; the tokens after the last window are dropped."""
+    """Write documents end to end into shards of whole windows; the tokens after the last window are
+    dropped.
+    """
     width, window = np.dtype(dtype).itemsize, spec.sequence_length
     starts = np.cumsum(documents.lengths) - documents.lengths
     tokens = int(documents.lengths[numbers].sum())
@@ -211,7 +258,9 @@ def _join(
         for done, number in enumerate(numbers):
             if done % 10_000 == 0:
                 say(f"writing {name} shards", done / len(numbers))
-            yield os.pread(file, int(documents.lengths[number]) * width, int(starts[number]) * width)
+            yield os.pread(
+                file, int(documents.lengths[number]) * width, int(starts[number]) * width
+            )
 
     with writing(folder), documents.file.open("rb") as file:
         shards = write_shards(

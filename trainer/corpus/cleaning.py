@@ -1,8 +1,10 @@
-"""Documents that a corpus excludes: the benchmark's own, and with `corpus.clean` exact and near duplicates.
+"""Documents that a corpus excludes: the benchmark's own, and with `corpus.clean` exact and near
+duplicates.
 
-For duplicates each document leaves a few 64-bit hashes next to its length: one of its words in order, and one for each
-band of a MinHash signature (datasketch). Once all sources are tokenised, a document goes whose hash an earlier document
-has, earlier in the order of sources and documents; so the result does not depend on the number of processes.
+For duplicates each document leaves a few 64-bit hashes next to its length: one of its words in
+order, and one for each band of a MinHash signature (datasketch). Once all sources are tokenised, a
+document goes whose hash an earlier document has, earlier in the order of sources and documents; so
+the result does not depend on the number of processes.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from trainer.recipe.corpus import Cleaning
 
 
 class _Prints:
-    """Whole texts and runs of `n` words of a set of texts, as hashes. count: texts that have words."""
+    """Whole texts and runs of `n` words of a set of texts, as hashes. count: texts that have
+    words."""
 
     def __init__(self, texts: Iterable[str], n: int) -> None:
         self.whole: set[int] = set()
@@ -45,16 +48,22 @@ class _Prints:
 
 
 class Excluded:
-    """The set of excluded documents. count: how many went in; hash: of the whole set, for the manifest.
+    """The set of excluded documents. count: how many went in; hash: of the whole set, for the
+    manifest.
 
-    tasks: texts by the benchmark task that they come from, so that `tasks_of` can tell; they are part of the set.
+    tasks: texts by the benchmark task that they come from, so that `tasks_of` can tell; they are
+    part of the set.
     """
 
-    def __init__(self, texts: Iterable[str], *, n: int = 13, tasks: Mapping[str, Iterable[str]] | None = None) -> None:
+    def __init__(
+        self, texts: Iterable[str], *, n: int = 13, tasks: Mapping[str, Iterable[str]] | None = None
+    ) -> None:
         self.n = n
         listed = {name: list(mine) for name, mine in (tasks or {}).items()}
         self.tasks = {name: _Prints(mine, n) for name, mine in listed.items()}
-        self._all = _Prints(itertools.chain(texts, dict.fromkeys(itertools.chain.from_iterable(listed.values()))), n)
+        self._all = _Prints(
+            itertools.chain(texts, dict.fromkeys(itertools.chain.from_iterable(listed.values()))), n
+        )
         self.count = self._all.count
         digest = hashlib.sha256(np.array(sorted(self._all.whole), dtype=np.uint64).tobytes())
         digest.update(self._all.runs.tobytes())
@@ -64,7 +73,11 @@ class Excluded:
         """The tasks whose documents keep `text` out; none where no task was named."""
         tokens = words(text)
         whole, runs = hash_of(" ".join(tokens)), word_runs(tokens, self.n)
-        return [name for name, prints in self.tasks.items() if whole in prints.whole or prints.shares(runs)]
+        return [
+            name
+            for name, prints in self.tasks.items()
+            if whole in prints.whole or prints.shares(runs)
+        ]
 
     def why(self, text: str) -> str | None:
         """``same`` or ``overlap`` when `text` is excluded, else None."""
@@ -84,23 +97,31 @@ def check_packages(spec: Cleaning | None) -> None:
     """Raise UsageError where near duplicates are to go and datasketch is not installed."""
     if spec is not None and spec.near_duplicates is not None and find_spec("datasketch") is None:
         hint = "pip install 'biobench[corpus]'"
-        raise UsageError("corpus.clean.near_duplicates needs datasketch, which is not installed", hint=hint)
+        raise UsageError(
+            "corpus.clean.near_duplicates needs datasketch, which is not installed", hint=hint
+        )
 
 
 class Fingerprints:
-    """The hashes that duplicates are recognised by; can be sent to other processes. columns: hashes of a document."""
+    """The hashes that duplicates are recognised by; can be sent to other processes. columns: hashes
+    of a document.
+    """
 
     def __init__(self, spec: Cleaning) -> None:
         self.spec = spec
         near = spec.near_duplicates
         self._bands, self._rows = 0, 0
         if near is not None:  # those that separate pairs at the wanted similarity best
-            lsh = import_module("datasketch").MinHashLSH(threshold=near.similarity, num_perm=near.permutations)
+            lsh = import_module("datasketch").MinHashLSH(
+                threshold=near.similarity, num_perm=near.permutations
+            )
             self._bands, self._rows = int(lsh.b), int(lsh.r)
         self.columns = int(spec.exact_duplicates) + self._bands
 
     def of(self, texts: Sequence[str]) -> Columns:
-        """(texts, columns) hashes. All bands of a text with fewer words than a run are of its words in order."""
+        """(texts, columns) hashes. All bands of a text with fewer words than a run are of its words
+        in order.
+        """
         result = np.zeros((len(texts), self.columns), dtype=np.uint64)
         near = self.spec.near_duplicates
         for row, text in enumerate(texts):
@@ -113,12 +134,17 @@ class Fingerprints:
             parts = [b"%d" % same] * self._bands
             if len(tokens) >= near.ngram:
                 minhash = import_module("datasketch").MinHash(num_perm=near.permutations, seed=1)
-                runs = {" ".join(tokens[i : i + near.ngram]) for i in range(len(tokens) - near.ngram + 1)}
+                runs = {
+                    " ".join(tokens[i : i + near.ngram])
+                    for i in range(len(tokens) - near.ngram + 1)
+                }
                 minhash.update_batch([run.encode("utf-8", "surrogatepass") for run in sorted(runs)])
                 bands = np.split(minhash.hashvalues[: self._bands * self._rows], self._bands)
                 parts = [band.tobytes() for band in bands]
             result[row, -self._bands :] = [
-                int.from_bytes(hashlib.blake2b(part, digest_size=8, salt=b"%d" % band).digest(), "little")
+                int.from_bytes(
+                    hashlib.blake2b(part, digest_size=8, salt=b"%d" % band).digest(), "little"
+                )
                 for band, part in enumerate(parts)
             ]
         return result
@@ -127,8 +153,8 @@ class Fingerprints:
 def duplicates(hashes: Columns, *, exact: bool) -> NDArray[np.int8]:
     """Of each document: 0 stays, 1 is an exact and 2 a near duplicate of an earlier one.
 
-    hashes: of all documents (memory-mapped); one column of them is in memory at a time. exact: whether the first
-    column is that of whole documents.
+    hashes: of all documents (memory-mapped); one column of them is in memory at a time. exact:
+    whether the first column is that of whole documents.
     """
     verdict = np.zeros(len(hashes), dtype=np.int8)
     for number in range(hashes.shape[1]):

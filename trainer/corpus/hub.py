@@ -15,16 +15,22 @@ from trainer.recipe.corpus import CorpusSource
 
 @lru_cache(maxsize=64)
 def commit(repository: str, revision: str | None) -> str | None:
-    """The commit that a branch or tag (None: the main one) of a dataset stands for; a local folder has none.
+    """The commit that a branch or tag (None: the main one) of a dataset stands for; a local folder
+    has none.
 
-    Where the hub does not answer, the revision that the recipe names; DataUnavailableError where it names none.
+    Where the hub does not answer, the revision that the recipe names; DataUnavailableError where it
+    names none.
     """
-    if Path(repository).is_dir() or (revision is not None and re.fullmatch(r"[0-9a-f]{40}", revision)):
+    if Path(repository).is_dir() or (
+        revision is not None and re.fullmatch(r"[0-9a-f]{40}", revision)
+    ):
         return revision
     from huggingface_hub import HfApi
 
     try:
-        commit_hash: str | None = patiently(lambda: HfApi().dataset_info(repository, revision=revision, timeout=30)).sha
+        commit_hash: str | None = patiently(
+            lambda: HfApi().dataset_info(repository, revision=revision, timeout=30)
+        ).sha
     except client_errors() as error:
         if revision is not None and getattr(error, "response", None) is None:
             return revision
@@ -40,20 +46,34 @@ def stream(source: CorpusSource) -> Iterator[str]:
     """The documents of a dataset. Raises DataUnavailableError, DataFormatError."""
     from datasets import load_dataset
 
-    wrong: tuple[type[Exception], ...] = (*client_errors(), ValueError, RuntimeError)  # the last: datasets as scripts
+    wrong: tuple[type[Exception], ...] = (
+        *client_errors(),
+        ValueError,
+        RuntimeError,
+    )  # the last: datasets as scripts
     try:
         set_patience()
-        rows = load_dataset(source.hub, source.name, revision=source.revision, split=source.split, streaming=True)
+        rows = load_dataset(
+            source.hub, source.name, revision=source.revision, split=source.split, streaming=True
+        )
     except wrong as error:
         what = f"dataset '{source.hub}' is not available: {first_line(error)}"
-        hint = "check the id, its configuration (`name`), the network and, for gated data, your login to the hub"
+        hint = (
+            "check the id, its configuration (`name`), the network and, for gated data, your "
+            "login to the hub"
+        )
         raise DataUnavailableError(what, hint=hint) from error
     try:
         for row in rows:
             if not isinstance(row.get(source.field), str):
-                what = f"dataset '{source.hub}' has no text under '{source.field}' (fields: {', '.join(row)})"
+                what = (
+                    f"dataset '{source.hub}' has no text under '{source.field}' (fields: "
+                    f"{', '.join(row)})"
+                )
                 raise DataFormatError(what, hint="set the source's `field`")
             yield row[source.field]
     except client_errors() as error:
         hint = "run the same command when the network is back: what was tokenised is kept"
-        raise DataUnavailableError(f"dataset '{source.hub}' broke off: {first_line(error)}", hint=hint) from error
+        raise DataUnavailableError(
+            f"dataset '{source.hub}' broke off: {first_line(error)}", hint=hint
+        ) from error

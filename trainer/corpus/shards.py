@@ -20,16 +20,31 @@ from trainer.corpus.sources import digests
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
-def train_tokenizer(texts: Iterable[str], vocabulary: int, max_length: int) -> PreTrainedTokenizerFast:
-    """A byte-level BPE tokenizer in ModernBERT's manner; digits stand alone. A pure function of the texts.
+def train_tokenizer(
+    texts: Iterable[str], vocabulary: int, max_length: int
+) -> PreTrainedTokenizerFast:
+    """A byte-level BPE tokenizer in ModernBERT's manner; digits stand alone. A pure function of the
+    texts.
 
-    vocabulary: entries, special tokens included. max_length: longest input in tokens, for its users.
+    vocabulary: entries, special tokens included. max_length: longest input in tokens, for its
+    users.
     """
-    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+    from tokenizers import (
+        AddedToken,
+        Tokenizer,
+        decoders,
+        models,
+        pre_tokenizers,
+        processors,
+        trainers,
+    )
 
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+        [
+            pre_tokenizers.Digits(individual_digits=True),
+            pre_tokenizers.ByteLevel(add_prefix_space=False),
+        ]
     )
     tokenizer.decoder = decoders.ByteLevel()
     # A mask stands for a word with the space before it, as words do.
@@ -62,28 +77,36 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int, max_length: int) -> P
 def tokenizer_hash(tokenizer: PreTrainedTokenizerBase) -> str:
     """sha256 over the tokenizer's whole definition and special tokens."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
-    definition = backend.to_str() if backend is not None else repr(sorted(tokenizer.get_vocab().items()))
+    definition = (
+        backend.to_str() if backend is not None else repr(sorted(tokenizer.get_vocab().items()))
+    )
     special = repr(sorted((k, str(v)) for k, v in tokenizer.special_tokens_map.items()))
     return hashlib.sha256(f"{definition}\n{special}".encode()).hexdigest()
 
 
 def encode(batch: list[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
-    """The ids of each text without special tokens; what is spelled like one ("[SEP]", "</s>") is text as well.
+    """The ids of each text without special tokens; what is spelled like one ("[SEP]", "</s>") is
+    text as well.
 
     No id of `control_ids` is among them.
     """
     if not batch:
         return []
-    encoded: list[list[int]] = tokenizer(batch, add_special_tokens=False, split_special_tokens=True, verbose=False)[
-        "input_ids"
-    ]
+    encoded: list[list[int]] = tokenizer(
+        batch, add_special_tokens=False, split_special_tokens=True, verbose=False
+    )["input_ids"]
     control = control_ids(tokenizer)
-    # a Unigram model holds its control tokens among its pieces and finds them in the text whatever it is told
-    return [ids if control.isdisjoint(ids) else [i for i in ids if i not in control] for ids in encoded]
+    # a Unigram model holds its control tokens among its pieces and finds them in the text whatever
+    # it is told
+    return [
+        ids if control.isdisjoint(ids) else [i for i in ids if i not in control] for ids in encoded
+    ]
 
 
 def control_ids(tokenizer: PreTrainedTokenizerBase) -> set[int]:
-    """Ids that must not come from text: all special tokens but the unknown one, which stands for text."""
+    """Ids that must not come from text: all special tokens but the unknown one, which stands for
+    text.
+    """
     roles = ("pad", "bos", "eos", "cls", "sep", "mask")
     named = {i for i in (getattr(tokenizer, f"{role}_token_id") for role in roles) if i is not None}
     special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
@@ -96,8 +119,12 @@ DETAILS = "details.json"
 _REBUILD = "delete the folder; the corpus is built again from its sources"
 
 
-def write_shards(folder: Path, name: str, pieces: Iterator[bytes], *, size: int, shard: int) -> list[dict[str, Any]]:
-    """The first `size` bytes of all pieces as files of `shard` bytes: name, bytes (as ``tokens``) and hash of each."""
+def write_shards(
+    folder: Path, name: str, pieces: Iterator[bytes], *, size: int, shard: int
+) -> list[dict[str, Any]]:
+    """The first `size` bytes of all pieces as files of `shard` bytes: name, bytes (as ``tokens``)
+    and hash of each.
+    """
     shards = []
     piece = memoryview(b"")
     for number, start in enumerate(range(0, size, shard)):
@@ -114,7 +141,9 @@ def write_shards(folder: Path, name: str, pieces: Iterator[bytes], *, size: int,
 
 
 class Shards:
-    """Windows of one split, read from memory-mapped files; `shards` is the manifest's list of files."""
+    """Windows of one split, read from memory-mapped files; `shards` is the manifest's list of
+    files.
+    """
 
     def __init__(self, folder: Path, shards: list[dict[str, Any]], length: int, dtype: str) -> None:
         self.length = length
@@ -124,7 +153,9 @@ class Shards:
             expected = int(shard["tokens"]) * np.dtype(dtype).itemsize
             size = file.stat().st_size if file.is_file() else 0
             if size != expected:
-                raise StoreError(f"corpus shard has {size} bytes instead of {expected}", hint=_REBUILD, file=file)
+                raise StoreError(
+                    f"corpus shard has {size} bytes instead of {expected}", hint=_REBUILD, file=file
+                )
             self._maps.append(np.memmap(file, dtype=dtype, mode="r").reshape(-1, length))
         self._ends = np.cumsum([0, *map(len, self._maps)])
 
@@ -143,30 +174,36 @@ class Shards:
 class Corpus:
     """An opened corpus: `train` and `held_out` windows, the manifest, and its hash.
 
-    The hash covers the content of all shards and how they were made, not where they lie. Raises StoreError where the
-    manifest is missing or damaged.
+    The hash covers the content of all shards and how they were made, not where they lie. Raises
+    StoreError where the manifest is missing or damaged.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         try:
-            self.manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+            self.manifest: dict[str, Any] = json.loads(
+                (folder / MANIFEST).read_text(encoding="utf-8")
+            )
             self.hash = hashlib.sha256(canonical(self.manifest).encode()).hexdigest()
             self.length, dtype = int(self.manifest["sequence_length"]), str(self.manifest["dtype"])
             self.train, self.held_out = (
-                Shards(folder, self.manifest[split]["shards"], self.length, dtype) for split in ("train", "held_out")
+                Shards(folder, self.manifest[split]["shards"], self.length, dtype)
+                for split in ("train", "held_out")
             )
         except (OSError, ValueError, LookupError, TypeError) as error:
             what = f"the corpus manifest is missing or damaged: {first_line(error)}"
             raise StoreError(what, hint=_REBUILD, file=folder / MANIFEST) from error
 
     def removed_by_task(self) -> dict[str, dict[str, int]]:
-        """Documents that were excluded because of each benchmark task, by source; one may count for several tasks.
+        """Documents that were excluded because of each benchmark task, by source; one may count for
+        several tasks.
 
         Empty for corpora that were built before it was kept.
         """
         file = self.folder / DETAILS
-        details: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        details: dict[str, Any] = (
+            json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        )
         removed: dict[str, dict[str, int]] = details.get("removed_by_task", {})
         return removed
 
@@ -175,8 +212,14 @@ class Corpus:
 
         Raises StoreError naming the first damaged one.
         """
-        shards = [shard for part in ("train", "held_out") for shard in self.manifest[part]["shards"]]
+        shards = [
+            shard for part in ("train", "held_out") for shard in self.manifest[part]["shards"]
+        ]
         files = [self.folder / shard["file"] for shard in shards]
-        for file, shard, result in zip(files, shards, digests(files, self.folder / "verified.json"), strict=True):
+        for file, shard, result in zip(
+            files, shards, digests(files, self.folder / "verified.json"), strict=True
+        ):
             if result != shard["sha256"]:
-                raise StoreError("corpus shard is damaged: its content has changed", hint=_REBUILD, file=file)
+                raise StoreError(
+                    "corpus shard is damaged: its content has changed", hint=_REBUILD, file=file
+                )

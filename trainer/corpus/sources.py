@@ -1,4 +1,6 @@
-"""Documents of a corpus source, one after the other, whatever the source is; and hashes of its files."""
+"""Documents of a corpus source, one after the other, whatever the source is; and hashes of its
+files.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +28,23 @@ _PACKED = {".gz": "gzip", ".zst": "zstd"}
 
 
 def digests(files: Sequence[Path], memory: Path) -> list[str]:
-    """sha256 of each file; `memory` (JSON) keeps those of files whose size and time of change stay the same.
+    """sha256 of each file; `memory` (JSON) keeps those of files whose size and time of change stay
+    the same.
 
-    Raises OSError for a file that cannot be read. A memory that cannot be read or written costs time alone.
+    Raises OSError for a file that cannot be read. A memory that cannot be read or written costs
+    time alone.
     """
     known: dict[str, list[Any]] = {}
     with contextlib.suppress(OSError, ValueError):
         known = json.loads(memory.read_text(encoding="utf-8"))
-    states = {str(file.absolute()): [file.stat().st_size, file.stat().st_mtime_ns] for file in files}
-    fresh = {n: [*state, file_hash(Path(n))] for n, state in states.items() if known.get(n, [])[:2] != state}
+    states = {
+        str(file.absolute()): [file.stat().st_size, file.stat().st_mtime_ns] for file in files
+    }
+    fresh = {
+        n: [*state, file_hash(Path(n))]
+        for n, state in states.items()
+        if known.get(n, [])[:2] != state
+    }
     known |= fresh
     if fresh:
         with contextlib.suppress(StoreError):
@@ -52,7 +62,8 @@ def _kind(file: Path, source: CorpusSource) -> str:
 
 
 def files_of(source: CorpusSource, root: Path) -> list[Path]:
-    """The files of a path source, sorted; in folders, what begins with . or _ is no text (``_SUCCESS``).
+    """The files of a path source, sorted; in folders, what begins with . or _ is no text
+    (``_SUCCESS``).
 
     Raises DataUnavailableError when there are none.
     """
@@ -64,7 +75,11 @@ def files_of(source: CorpusSource, root: Path) -> list[Path]:
         inside = [f for f in path.rglob("*") if f.is_file() and not f.name.startswith((".", "_"))]
         files = [f for f in inside if source.format != "auto" or _ending(f) in _ENDINGS]
     else:
-        files = [f for f in root.glob(source.path) if f.is_file()] if not Path(source.path).is_absolute() else []
+        files = (
+            [f for f in root.glob(source.path) if f.is_file()]
+            if not Path(source.path).is_absolute()
+            else []
+        )
     if not files:
         hint = "give a file, a folder or a glob below corpus.root (--set corpus.root=DIR)"
         raise DataUnavailableError(f"corpus source '{source.id}' has no files at {path}", hint=hint)
@@ -72,17 +87,24 @@ def files_of(source: CorpusSource, root: Path) -> list[Path]:
 
 
 def identity(source: CorpusSource, root: Path, memory: Path) -> str:
-    """A hash that changes when what the source's spec says or its texts' files hold does; not with where they lie.
+    """A hash that changes when what the source's spec says or its texts' files hold does; not with
+    where they lie.
 
     memory: see `digests`.
     """
     listed: list[Any] = []
-    parts = [source.model_dump(mode="json", exclude={"path"}), *([embedded.VERSION] if source.embedded else []), listed]
+    parts = [
+        source.model_dump(mode="json", exclude={"path"}),
+        *([embedded.VERSION] if source.embedded else []),
+        listed,
+    ]
     files = [] if source.path is None else files_of(source, root)
     if source.hub is not None and Path(source.hub).is_dir():
         files = sorted(f for f in Path(source.hub).rglob("*") if f.is_file())
     for file, digest in zip(files, digests(files, memory), strict=True):
-        listed.append([_kind(file, source), file.suffix if file.suffix in _PACKED else None, digest])
+        listed.append(
+            [_kind(file, source), file.suffix if file.suffix in _PACKED else None, digest]
+        )
     return hashlib.sha256(canonical(parts).encode()).hexdigest()
 
 
@@ -92,7 +114,8 @@ def pinned(spec: CorpusSpec) -> CorpusSpec:
     Raises DataUnavailableError where the hub does not tell and the recipe names none.
     """
     sources = [
-        s if s.hub is None else s.model_copy(update={"revision": hub.commit(s.hub, s.revision)}) for s in spec.sources
+        s if s.hub is None else s.model_copy(update={"revision": hub.commit(s.hub, s.revision)})
+        for s in spec.sources
     ]
     return spec.model_copy(update={"sources": sources})
 
@@ -105,9 +128,11 @@ class ReadMeter:
 
 
 def texts(source: CorpusSource, root: Path, meter: ReadMeter | None = None) -> Iterator[str]:
-    """The documents of a source in a fixed order, without empty ones. meter: kept up to date while they are read.
+    """The documents of a source in a fixed order, without empty ones. meter: kept up to date while
+    they are read.
 
-    Raises DataUnavailableError when it is missing and DataFormatError (file, line) when it is damaged.
+    Raises DataUnavailableError when it is missing and DataFormatError (file, line) when it is
+    damaged.
     """
     if source.embedded is not None:
         notes = source.embedded
@@ -160,21 +185,29 @@ def _documents(file: Path, raw: IO[bytes], source: CorpusSource) -> Iterator[str
                 yield from (str(text) for text in column.to_pylist() if text is not None)
             return
         packing = _PACKED.get(file.suffix)
-        content = raw if packing is None else io.BufferedReader(pa.CompressedInputStream(raw, packing))
+        content = (
+            raw if packing is None else io.BufferedReader(pa.CompressedInputStream(raw, packing))
+        )
         if kind == "text":
             yield content.read().decode("utf-8")
             return
         tabular = kind in ("csv", "tsv")
-        lines = io.TextIOWrapper(content, encoding="utf-8-sig" if tabular else "utf-8", newline="" if tabular else None)
+        lines = io.TextIOWrapper(
+            content, encoding="utf-8-sig" if tabular else "utf-8", newline="" if tabular else None
+        )
         if tabular:
             csv.field_size_limit(1 << 30)
-            rows = csv.DictReader(counted(lines), delimiter="," if kind == "csv" else "\t", strict=True)
+            rows = csv.DictReader(
+                counted(lines), delimiter="," if kind == "csv" else "\t", strict=True
+            )
             header = rows.fieldnames or []
             if field not in header:
                 raise lacking(header)
             for row in rows:
                 if None in row or None in row.values():
-                    raise ValueError(f"a row with other cells than the table's {len(header)} columns")
+                    raise ValueError(
+                        f"a row with other cells than the table's {len(header)} columns"
+                    )
                 yield row[field]
             return
         for text in counted(lines):
@@ -186,8 +219,20 @@ def _documents(file: Path, raw: IO[bytes], source: CorpusSource) -> Iterator[str
                     raise lacking(sorted(value) if isinstance(value, dict) else ["no object"])
                 value[field].encode()  # half of a surrogate pair is no character
                 yield value[field]
-    except (pa.ArrowException, csv.Error, ValueError, OSError, EOFError, MemoryError, RecursionError) as error:
+    except (
+        pa.ArrowException,
+        csv.Error,
+        ValueError,
+        OSError,
+        EOFError,
+        MemoryError,
+        RecursionError,
+    ) as error:
         # MemoryError: damaged lengths ask for too much
         what = f"not a readable {kind} file: {first_line(error)}"
-        known = line if line and not isinstance(error, UnicodeDecodeError | OSError) else None  # both read ahead
-        raise DataFormatError(what, hint="mend it, or write it again", file=file, line=known) from error
+        known = (
+            line if line and not isinstance(error, UnicodeDecodeError | OSError) else None
+        )  # both read ahead
+        raise DataFormatError(
+            what, hint="mend it, or write it again", file=file, line=known
+        ) from error

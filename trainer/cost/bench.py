@@ -1,7 +1,8 @@
-"""How fast a machine trains a recipe: tokens a second, share of a GPU's peak, and the largest parts of a step.
+"""How fast a machine trains a recipe: tokens a second, share of a GPU's peak, and the largest parts
+of a step.
 
-Tokens a second come from the loop's own metrics; the split by part from further steps under torch's profiler, whose
-overhead the first figure does not have.
+Tokens a second come from the loop's own metrics; the split by part from further steps under torch's
+profiler, whose overhead the first figure does not have.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ WARM = 3
 
 @dataclass(frozen=True)
 class PhaseSpeed:
-    """One phase. tokens_per_second: of all processes; utilisation: of a GPU's data-sheet peak, None elsewhere; parts:
-    shares of a step by name, of the time on the device that computes, the largest first."""
+    """One phase. tokens_per_second: of all processes; utilisation: of a GPU's data-sheet peak, None
+    elsewhere; parts: shares of a step by name, of the time on the device that computes, the largest
+    first.
+    """
 
     name: str
     objective: str
@@ -49,11 +52,15 @@ class MachineSpeed:
         for p in self.phases:
             share = "" if p.utilisation is None else f", {p.utilisation:.0%} of peak"
             parts = ", ".join(f"{name} {share:.0%}" for name, share in p.parts.items())
-            lines.append(f"  {p.name} ({p.objective}): {p.tokens_per_second:,.0f} tokens/s{share}; {parts}")
+            lines.append(
+                f"  {p.name} ({p.objective}): {p.tokens_per_second:,.0f} tokens/s{share}; {parts}"
+            )
         return lines
 
 
-def bench(recipe: Recipe, train: Callable[[Recipe, Path], object], *, steps: int = 20) -> MachineSpeed:
+def bench(
+    recipe: Recipe, train: Callable[[Recipe, Path], object], *, steps: int = 20
+) -> MachineSpeed:
     """Train `steps` steps of each phase and measure. train: runs a recipe into a folder."""
     device, speeds = torch.device(resolve_device(recipe.engine.device, "engine.device").type), []
     with tempfile.TemporaryDirectory() as folder:
@@ -61,10 +68,17 @@ def bench(recipe: Recipe, train: Callable[[Recipe, Path], object], *, steps: int
         lines = [x for x in read_metrics(Path(folder) / "timed" / FILE) if x["event"] == "train"]
         for index, phase in enumerate(recipe.phases):
             with torch.profiler.profile() as profiler:  # of all kinds of device that are there
-                train(_short(recipe.model_copy(update={"phases": [phase]}), WARM), Path(folder) / str(index))
+                train(
+                    _short(recipe.model_copy(update={"phases": [phase]}), WARM),
+                    Path(folder) / str(index),
+                )
             first, *_, last = (x for x in lines if x["phase"] == phase.name)
             speed = (last["tokens"] - first["tokens"]) / (last["seconds"] - first["seconds"])
-            speeds.append(PhaseSpeed(phase.name, phase.objective, speed, last["mfu"], _parts(profiler, device)))
+            speeds.append(
+                PhaseSpeed(
+                    phase.name, phase.objective, speed, last["mfu"], _parts(profiler, device)
+                )
+            )
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
     return MachineSpeed(recipe.name, name, tuple(speeds))
 
@@ -82,11 +96,14 @@ def _short(recipe: Recipe, steps: int) -> Recipe:
     ]
     logging = {"every": max(WARM, steps // 2), "evaluate": None}
     changes = {"phases": phases, "reuse": None, "checkpoints": Checkpoints()}
-    return recipe.model_copy(update=changes | {"logging": recipe.logging.model_copy(update=logging)})
+    return recipe.model_copy(
+        update=changes | {"logging": recipe.logging.model_copy(update=logging)}
+    )
 
 
 def _parts(profiler: torch.profiler.profile, device: torch.device) -> dict[str, float]:
-    """Share of each part of a step, the largest first; the loss is taken out of the forward pass."""
+    """Share of each part of a step, the largest first; the loss is taken out of the forward
+    pass."""
     sums = dict.fromkeys(PARTS, 0.0)
     for event in profiler.key_averages():
         name = event.key.removeprefix(LABEL)

@@ -1,9 +1,9 @@
 """Arithmetic of a training token, and what a GPU can do of it.
 
-Forward: ``2 x linear parameters + 4 d (keys of all layers) + 2 p (head + vocabulary x d)``; training is three
-times that, less the gradients of frozen layers' weights, which are a third of their linear part. p is the part of
-positions with a target; keys are what a query sees on average: the window where attention is local, S or (S + 1) / 2
-where it is not.
+Forward: ``2 x linear parameters + 4 d (keys of all layers) + 2 p (head + vocabulary x d)``;
+training is three times that, less the gradients of frozen layers' weights, which are a third of
+their linear part. p is the part of positions with a target; keys are what a query sees on average:
+the window where attention is local, S or (S + 1) / 2 where it is not.
 """
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ from trainer.model.attention import reach, window_of
 from trainer.model.families import decoder_of, family_of, layers_of
 from trainer.recipe.phases import Phase
 
-PEAK = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "B200": 2250e12, "RTX 4090": 165e12}
+PEAK = {
+    "H200": 989e12,
+    "H100": 989e12,
+    "A100": 312e12,
+    "L40S": 362e12,
+    "B200": 2250e12,
+    "RTX 4090": 165e12,
+}
 """Dense bf16 operations per second by the makers' data sheets, by a part of the device's name."""
 
 
@@ -24,12 +31,16 @@ def _linear(module: nn.Module, *, trained: bool = False) -> int:
     return sum(w.numel() for w in weights if w.requires_grad or not trained)
 
 
-def token_cost(model: PreTrainedModel, *, length: int, causal: bool, predicted: float) -> tuple[float, float, float]:
-    """Operations (multiply and add are two) of a training token in windows of `length`: linear maps, attention, head.
+def token_cost(
+    model: PreTrainedModel, *, length: int, causal: bool, predicted: float
+) -> tuple[float, float, float]:
+    """Operations (multiply and add are two) of a training token in windows of `length`: linear
+    maps, attention, head.
 
     predicted: part of positions with a target.
 
-    Works on a model without weights (meta device) as well. Layers whose weights take no gradient count as frozen.
+    Works on a model without weights (meta device) as well. Layers whose weights take no gradient
+    count as frozen.
     """
     config = model.config
     layers = layers_of(model)
@@ -57,4 +68,6 @@ def phase_cost(model: PreTrainedModel, phase: Phase, *, length: int) -> float:
 
 def peak_of(device_name: str) -> float | None:
     """Peak bf16 operations per second of a named GPU; None for one that is not in the table."""
-    return next((value for name, value in PEAK.items() if name.lower() in device_name.lower()), None)
+    return next(
+        (value for name, value in PEAK.items() if name.lower() in device_name.lower()), None
+    )

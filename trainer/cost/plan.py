@@ -29,7 +29,12 @@ _MODERNBERT: dict[str, Any] = {
 _SIZES = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
 _BASE = _MODERNBERT | dict(zip(_SIZES, (768, 1152, 22, 12), strict=True))
 _LARGE = _MODERNBERT | dict(zip(_SIZES, (1024, 2624, 28, 16), strict=True))
-_GEMMA = {"model_type": "gemma3_text", "num_key_value_heads": 1, "head_dim": 256, "sliding_window": 512}
+_GEMMA = {
+    "model_type": "gemma3_text",
+    "num_key_value_heads": 1,
+    "head_dim": 256,
+    "sliding_window": 512,
+}
 _GEMMA |= {"query_pre_attn_scalar": 256, "max_position_embeddings": 32768, "vocab_size": 262144}
 SHAPES: dict[str, dict[str, Any]] = {
     "answerdotai/ModernBERT-base": {**_BASE, "vocab_size": 50368},
@@ -38,17 +43,23 @@ SHAPES: dict[str, dict[str, Any]] = {
     "almanach/moderncamembert-large": {**_LARGE, "vocab_size": 32768},
     "google/gemma-3-270m": _GEMMA | dict(zip(_SIZES, (640, 2048, 18, 4), strict=True)),
 }
-"""Hub id to config fields. The first four are the paper's table; Gemma-3's are from its released config."""
+"""Hub id to config fields. The first four are the paper's table; Gemma-3's are from its released
+config.
+"""
 
 
 UTILISATION = 0.35
-"""Part of a GPU's data-sheet peak that training is expected to reach with windowed flash kernels: the facts
-sheet's estimate for base and large at 8,192 tokens spans 0.28-0.43. An assumption, not a measurement."""
+"""Part of a GPU's data-sheet peak that training is expected to reach with windowed flash kernels:
+the facts sheet's estimate for base and large at 8,192 tokens spans 0.28-0.43. An assumption, not a
+measurement.
+"""
 
 
 @dataclass(frozen=True)
 class PhasePlan:
-    """One phase that is trained. flops: operations of the phase; seconds: an estimate on the named GPUs."""
+    """One phase that is trained. flops: operations of the phase; seconds: an estimate on the named
+    GPUs.
+    """
 
     name: str
     objective: str
@@ -61,7 +72,9 @@ class PhasePlan:
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """A recipe's plan. Memory is bytes on one GPU; tokens, steps, flops and seconds are sums over the phases."""
+    """A recipe's plan. Memory is bytes on one GPU; tokens, steps, flops and seconds are sums over
+    the phases.
+    """
 
     recipe: str
     architecture: str
@@ -71,7 +84,9 @@ class TrainingPlan:
     gpu: str
     gpus: int
     memory_bytes: int
-    """An estimate: `state_bytes`, what one micro-batch keeps for its backward pass, and one chunk of logits."""
+    """An estimate: `state_bytes`, what one micro-batch keeps for its backward pass, and one chunk
+    of logits.
+    """
     state_bytes: int
     """Weights, gradients and both moments in float32, and the weights' copies in bf16."""
     steps: int
@@ -89,12 +104,15 @@ class TrainingPlan:
             f"{human(self.step_tokens)} tokens a step",
             *(f"  {name}: taken over, not trained again" for name in self.reused),
             *(
-                f"  {p.name} ({p.objective}): {human(p.tokens)} tokens, {p.steps} steps, {p.flops:.3g} FLOP, "
+                f"  {p.name} ({p.objective}): {human(p.tokens)} tokens, {p.steps} steps, "
+                f"{p.flops:.3g} FLOP, "
                 f"about {in_words(p.seconds)}"
                 for p in self.phases
             ),
-            f"  memory a GPU, micro-batch of {self.micro_windows} windows: about {self.memory_bytes / 2**30:.1f} GiB",
-            f"  time on {self.gpus} x {self.gpu}: about {in_words(self.seconds)}, at {UTILISATION:.0%} of peak",
+            f"  memory a GPU, micro-batch of {self.micro_windows} windows: about "
+            f"{self.memory_bytes / 2**30:.1f} GiB",
+            f"  time on {self.gpus} x {self.gpu}: about {in_words(self.seconds)}, at "
+            f"{UTILISATION:.0%} of peak",
         ]
 
 
@@ -104,7 +122,9 @@ def skeleton(recipe: Recipe) -> PreTrainedModel:
     if base.config is None and base.model not in SHAPES:
         config = read_config(str(base.model), base.revision)
     else:
-        fields = {k: v for k, v in (base.config or SHAPES[str(base.model)]).items() if v is not None}
+        fields = {
+            k: v for k, v in (base.config or SHAPES[str(base.model)]).items() if v is not None
+        }
         if isinstance(base.tokenizer, TokenizerTraining):
             fields.setdefault("vocab_size", base.tokenizer.vocabulary)
         # Ids of special tokens do not matter here, but must lie inside the vocabulary.
@@ -116,21 +136,28 @@ def skeleton(recipe: Recipe) -> PreTrainedModel:
 def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> TrainingPlan:
     """The plan of `recipe` on `gpus` GPUs of a named kind.
 
-    Raises UsageError for an unknown kind and a number that training would refuse, ModelError as `check_phases` does.
+    Raises UsageError for an unknown kind and a number that training would refuse, ModelError as
+    `check_phases` does.
     """
     if gpu not in PEAK:
         raise UsageError(f"no figures for GPU '{gpu}'", hint="known: " + ", ".join(sorted(PEAK)))
     recipe.check_shares(gpus, "GPUs")
     model = skeleton(recipe)
     check_phases(model, recipe)
-    count = 0 if recipe.reuse is None else [p.name for p in recipe.phases].index(recipe.reuse.through) + 1
+    count = (
+        0
+        if recipe.reuse is None
+        else [p.name for p in recipe.phases].index(recipe.reuse.through) + 1
+    )
     phases, windows = [], []
     for phase in recipe.phases[count:]:
         freeze(model, phase.freeze)
         cost, steps = phase_cost(model, phase, length=recipe.length_of(phase)), recipe.steps(phase)
         tokens, batch = steps * recipe.step_tokens_of(phase), recipe.batch_of(phase)
         seconds = cost * tokens / (PEAK[gpu] * UTILISATION * gpus)
-        phases.append(PhasePlan(phase.name, phase.objective, tokens, steps, cost * tokens, cost, seconds))
+        phases.append(
+            PhasePlan(phase.name, phase.objective, tokens, steps, cost * tokens, cost, seconds)
+        )
         micro = min(batch.micro or batch.sequences, batch.sequences // gpus)
         predicted = 1.0 if phase.masking is None else phase.masking.rate
         windows.append((micro * recipe.length_of(phase), micro, predicted))
@@ -161,13 +188,16 @@ def make_plan(recipe: Recipe, *, gpu: str, gpus: int) -> TrainingPlan:
 
 
 def activation_bytes(recipe: Recipe, model: PreTrainedModel) -> int:
-    """Bytes kept per token for the backward pass; under activation checkpointing each layer's input and one layer.
+    """Bytes kept per token for the backward pass; under activation checkpointing each layer's input
+    and one layer.
 
-    An estimate for compiled layers: each keeps two inputs of norms in float32, and of every linear map what goes in
-    and what comes out.
+    An estimate for compiled layers: each keeps two inputs of norms in float32, and of every linear
+    map what goes in and what comes out.
     """
     layers, width = layers_of(model), model.config.hidden_size
-    maps = sum(m.in_features + m.out_features for m in layers[0].modules() if isinstance(m, nn.Linear))
+    maps = sum(
+        m.in_features + m.out_features for m in layers[0].modules() if isinstance(m, nn.Linear)
+    )
     each: int = 8 * width + (4 if recipe.engine.precision == "fp32" else 2) * maps
     if recipe.engine.activation_checkpointing:
         return int(4 * width * len(layers) + each)

@@ -1,1 +1,3 @@
-"""The model in training: families, attention in either direction, objectives, loss, guard, interventions."""
+"""The model in training: families, attention in either direction, objectives, loss, guard,
+interventions.
+"""

@@ -1,10 +1,11 @@
-"""The causal switch: one registered attention function with explicit windows for every encoder family.
+"""The causal switch: one registered attention function with explicit windows for every encoder
+family.
 
-transformers decides causality in several places (module flags, config flags, mask builders), and asking for
-it by ``is_causal=True`` leaks in most of them. Here a model is loaded with `NAME` as its attention
-implementation. No mask builder is registered under that name, so transformers builds no mask at all, and
-the function below derives the mask from two things only: the layer's window and the direction passed with
-each forward. Nothing is written to the config, so nothing can be saved.
+transformers decides causality in several places (module flags, config flags, mask builders), and
+asking for it by ``is_causal=True`` leaks in most of them. Here a model is loaded with `NAME` as its
+attention implementation. No mask builder is registered under that name, so transformers builds no
+mask at all, and the function below derives the mask from two things only: the layer's window and
+the direction passed with each forward. Nothing is written to the config, so nothing can be saved.
 """
 
 from __future__ import annotations
@@ -39,31 +40,40 @@ class Reach(NamedTuple):
 def reach(config: PreTrainedConfig, sliding_window: int | None, *, causal: bool) -> Reach:
     """The window of a layer, from the `sliding_window` that its attention module passes on.
 
-    ModernBERT passes half the window plus one: +-64 keys for ``local_attention=128``, and 64 back + self
-    when causal, as in the code the family was trained with. Gemma-3 passes the number of keys of its causal
-    window, self included; made bidirectional it sees half of that on each side (the choice of
-    EmbeddingGemma), so that the number of keys stays. A Gemma-3 whose config is bidirectional passes half the window
-    plus one, as ModernBERT does. ModernBERT's decoder passes the number of keys of its causal window; made
-    bidirectional it sees as many on each side, as the encoder that it is the twin of. Raises ModelError for a family
-    whose rule is unknown.
+    ModernBERT passes half the window plus one: +-64 keys for ``local_attention=128``, and 64 back +
+    self when causal, as in the code the family was trained with. Gemma-3 passes the number of keys
+    of its causal window, self included; made bidirectional it sees half of that on each side (the
+    choice of EmbeddingGemma), so that the number of keys stays. A Gemma-3 whose config is
+    bidirectional passes half the window plus one, as ModernBERT does. ModernBERT's decoder passes
+    the number of keys of its causal window; made bidirectional it sees as many on each side, as the
+    encoder that it is the twin of. Raises ModelError for a family whose rule is unknown.
     """
     if sliding_window is None:
         return Reach(-1, 0 if causal else -1)
     if config.model_type == "modernbert" or (
-        config.model_type in CAUSAL_FAMILIES and getattr(config, "use_bidirectional_attention", False)
+        config.model_type in CAUSAL_FAMILIES
+        and getattr(config, "use_bidirectional_attention", False)
     ):
         half = sliding_window - 1
         return Reach(half, 0 if causal else half)
     if config.model_type in CAUSAL_FAMILIES:
-        return Reach(sliding_window - 1, 0) if causal else Reach(sliding_window // 2, sliding_window // 2)
+        return (
+            Reach(sliding_window - 1, 0)
+            if causal
+            else Reach(sliding_window // 2, sliding_window // 2)
+        )
     if config.model_type == "modernbert-decoder":
         return Reach(sliding_window - 1, 0) if causal else Reach(sliding_window, sliding_window)
     hint = "add its rule to trainer/model/attention.py:reach"
-    raise ModelError(f"local attention of model type '{config.model_type}' has no window rule here", hint=hint)
+    raise ModelError(
+        f"local attention of model type '{config.model_type}' has no window rule here", hint=hint
+    )
 
 
 def window_of(layer: nn.Module) -> int | None:
-    """The `sliding_window` that a layer's attention module passes on; None where the layer is global."""
+    """The `sliding_window` that a layer's attention module passes on; None where the layer is
+    global.
+    """
     for module in layer.modules():
         window = getattr(module, "sliding_window", None)
         if isinstance(window, int):
@@ -100,30 +110,49 @@ def attention(
     detour_longest: int | None = None,
     **_: Any,
 ) -> tuple[Tensor, None]:
-    """Attention of all layers of all families, in the signature of transformers' attention interface.
+    """Attention of all layers of all families, in the signature of transformers' attention
+    interface.
 
-    query: (batch, heads, tokens, head width); key, value: the same with fewer heads under grouped queries.
-    detour_causal: the direction, passed with every forward. detour_documents: (batch, tokens) document
-    number of each token, to keep attention inside documents; None lets it cross. detour_boundaries: the same
-    as int32 offsets into the flattened batch, for the variable-length kernels. detour_longest: tokens that no document
-    has more of.
-    Returns (batch, tokens, heads, head width). Raises ModelError when a mask or no direction is passed.
+    query: (batch, heads, tokens, head width); key, value: the same with fewer heads under grouped
+    queries.
+    detour_causal: the direction, passed with every forward. detour_documents: (batch, tokens)
+    document number of each token, to keep attention inside documents; None lets it cross.
+    detour_boundaries: the same as int32 offsets into the flattened batch, for the variable-length
+    kernels. detour_longest: tokens that no document has more of.
+    Returns (batch, tokens, heads, head width). Raises ModelError when a mask or no direction is
+    passed.
     """
     if attention_mask is not None:
-        what = "an attention mask reached the pretraining attention, which takes packed windows without padding"
-        raise ModelError(what, hint="pass input_ids only; reload the exported model for padded batches")
+        what = (
+            "an attention mask reached the pretraining attention, which takes packed windows "
+            "without padding"
+        )
+        raise ModelError(
+            what, hint="pass input_ids only; reload the exported model for padded batches"
+        )
     if detour_causal is None:
-        hint = "call the model through trainer.model.network, which passes it, or reload it with stock attention"
+        hint = (
+            "call the model through trainer.model.network, which passes it, or reload it with "
+            "stock attention"
+        )
         raise ModelError("the pretraining attention was called without a direction", hint=hint)
     config: PreTrainedConfig = module.config  # type: ignore[assignment]
     window = reach(config, sliding_window, causal=detour_causal)
-    if query.dtype != value.dtype:  # rotary positions leave float32 behind under autocast, which no kernel takes
+    if (
+        query.dtype != value.dtype
+    ):  # rotary positions leave float32 behind under autocast, which no kernel takes
         query, key = query.to(value.dtype), key.to(value.dtype)
     path = path_of(query, window, isolated=detour_documents is not None, dropout=dropout)
     if path in (SDPA, DENSE):
-        out = _sdpa(query, key, value, window, scaling, dropout, detour_documents).transpose(1, 2).contiguous()
+        out = (
+            _sdpa(query, key, value, window, scaling, dropout, detour_documents)
+            .transpose(1, 2)
+            .contiguous()
+        )
     else:
-        out = _varlen(query, key, value, window, scaling, dropout, detour_boundaries, detour_longest)
+        out = _varlen(
+            query, key, value, window, scaling, dropout, detour_boundaries, detour_longest
+        )
     if _noted is not None:
         kind = "full_attention" if sliding_window is None else "sliding_attention"
         _noted[kind] = path
@@ -131,16 +160,20 @@ def attention(
 
 
 SDPA, DENSE = "sdpa", "dense"
-"""Paths that are not named like a kernel: torch's attention, without a mask or with one of tokens x tokens."""
+"""Paths that are not named like a kernel: torch's attention, without a mask or with one of tokens x
+tokens.
+"""
 DEVICES = ("cuda",)
 """Kinds of device that have kernels for bounded attention."""
 _noted: dict[str, str] | None = None
 
 
 def path_of(query: Tensor, window: Reach, *, isolated: bool, dropout: float) -> str:
-    """What computes a layer: `SDPA`, the name of the variable-length kernel, or `DENSE` where no kernel takes it.
+    """What computes a layer: `SDPA`, the name of the variable-length kernel, or `DENSE` where no
+    kernel takes it.
 
-    isolated: whether attention stops at the ends of documents. Bounded layers alone need more than `SDPA`.
+    isolated: whether attention stops at the ends of documents. Bounded layers alone need more than
+    `SDPA`.
     """
     if window.left < 0 and not isolated:
         return SDPA
@@ -159,12 +192,18 @@ def noting() -> Iterator[dict[str, str]]:
         _noted = None
 
 
-ORDER = (SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH)
+ORDER = (
+    SDPBackend.CUDNN_ATTENTION,
+    SDPBackend.FLASH_ATTENTION,
+    SDPBackend.EFFICIENT_ATTENTION,
+    SDPBackend.MATH,
+)
 """Which of torch's backends is asked first on a GPU."""
 
 
 def preferred(device: torch.device) -> AbstractContextManager[Any]:
-    """Where torch's attention asks its backends in `ORDER`; a CPU has a single one for each case."""
+    """Where torch's attention asks its backends in `ORDER`; a CPU has a single one for each
+    case."""
     return sdpa_kernel(list(ORDER), set_priority=True) if device.type == "cuda" else nullcontext()
 
 
@@ -191,7 +230,14 @@ def _sdpa(
     if not grouped:
         key, value = (repeated(x, query.shape[1], 1) for x in (key, value))
     return F.scaled_dot_product_attention(
-        query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=causal, scale=scaling, enable_gqa=grouped
+        query,
+        key,
+        value,
+        attn_mask=mask,
+        dropout_p=dropout,
+        is_causal=causal,
+        scale=scaling,
+        enable_gqa=grouped,
     )
 
 
@@ -210,14 +256,22 @@ def _varlen(
     assert isinstance(kernel, Kernel)
     batch, heads, length, width = query.shape
     if boundaries is None:
-        boundaries = torch.arange(0, (batch + 1) * length, length, dtype=torch.int32, device=query.device)
-    q, k, v = (x.transpose(1, 2).reshape(batch * length, x.shape[1], width) for x in (query, key, value))
-    out = kernel.attend(q, k, v, boundaries, longest or length, window=window, scaling=scaling, dropout=dropout)
+        boundaries = torch.arange(
+            0, (batch + 1) * length, length, dtype=torch.int32, device=query.device
+        )
+    q, k, v = (
+        x.transpose(1, 2).reshape(batch * length, x.shape[1], width) for x in (query, key, value)
+    )
+    out = kernel.attend(
+        q, k, v, boundaries, longest or length, window=window, scaling=scaling, dropout=dropout
+    )
     return out.view(batch, length, heads, width)
 
 
 KERNELS = find_kernels()
-"""Looked for once: compiled code must not search. `prove_kernels` leaves those that give a model's states."""
+"""Looked for once: compiled code must not search. `prove_kernels` leaves those that give a model's
+states.
+"""
 
 
 def prove_kernels(states: Callable[[bool], Tensor]) -> list[str]:

@@ -16,8 +16,8 @@ from biobench.errors import ModelError
 class Family:
     """Paths (dotted attribute names) and functions of one architecture.
 
-    body: input ids to hidden states. head: modules between body and projection. transform: applies them to (tokens,
-    width). decoder: the projection.
+    body: input ids to hidden states. head: modules between body and projection. transform: applies
+    them to (tokens, width). decoder: the projection.
     """
 
     body: str
@@ -27,7 +27,9 @@ class Family:
     decoder: str
     auto: str = "AutoModelForMaskedLM"
     position_offset: int = 0
-    """Positions that the embedding table holds beyond the usable ones (RoBERTa starts at padding + 1)."""
+    """Positions that the embedding table holds beyond the usable ones (RoBERTa starts at padding +
+    1).
+    """
 
 
 def _roberta(model: PreTrainedModel, hidden: Tensor) -> Tensor:
@@ -54,19 +56,30 @@ _ROBERTA = Family(
 FAMILIES: dict[str, Family] = {
     "modernbert": Family("model", "model.layers", ("head",), lambda m, h: m.head(h), "decoder"),  # type: ignore[operator]
     "modernbert-decoder": Family(
-        "model", "model.layers", ("lm_head",), lambda m, h: m.lm_head(h), "decoder", auto="AutoModelForCausalLM"
+        "model",
+        "model.layers",
+        ("lm_head",),
+        lambda m, h: m.lm_head(h),
+        "decoder",
+        auto="AutoModelForCausalLM",
     ),
     "bert": Family("bert", "bert.encoder.layer", _BERT_HEAD, _bert, "cls.predictions.decoder"),
     **dict.fromkeys(("roberta", "camembert", "xlm-roberta"), _ROBERTA),
     "eurobert": _PLAIN,
-    **dict.fromkeys(("gemma3_text", "llama", "qwen2", "qwen3"), replace(_PLAIN, auto="AutoModelForCausalLM")),
+    **dict.fromkeys(
+        ("gemma3_text", "llama", "qwen2", "qwen3"), replace(_PLAIN, auto="AutoModelForCausalLM")
+    ),
 }
 
 
 def family_of(model_type: str) -> Family:
     """The family of a config's ``model_type``. Raises ModelError naming the known ones."""
     if model_type not in FAMILIES:
-        hint = "known types: " + ", ".join(sorted(FAMILIES)) + "; add a Family in trainer/model/families.py"
+        hint = (
+            "known types: "
+            + ", ".join(sorted(FAMILIES))
+            + "; add a Family in trainer/model/families.py"
+        )
         raise ModelError(f"model type '{model_type}' cannot be pretrained here", hint=hint)
     return FAMILIES[model_type]
 
@@ -94,5 +107,8 @@ def position_limit(model: PreTrainedModel) -> int:
 def check_windows(model: PreTrainedModel, length: int) -> None:
     """Raise ModelError for windows of `length` tokens that the position embeddings do not reach."""
     if length > position_limit(model):
-        what = f"windows of {length} tokens are longer than the model's {position_limit(model)} positions"
+        what = (
+            f"windows of {length} tokens are longer than the model's {position_limit(model)} "
+            f"positions"
+        )
         raise ModelError(what, hint="make corpus.sequence_length smaller")

@@ -1,8 +1,10 @@
-"""What a phase must be before it trains: each layer looks where its direction says, and frozen layers are frozen.
+"""What a phase must be before it trains: each layer looks where its direction says, and frozen
+layers are frozen.
 
-A frozen layer has ``requires_grad`` off before the model is wrapped, so neither gradients, nor moments, nor
-weight decay reach it. (The paper zeroes gradients after each backward pass; with moments from an earlier
-phase, Adam would then still move the weights. `Freeze.zeroed_gradients` does that.)
+A frozen layer has ``requires_grad`` off before the model is wrapped, so neither gradients, nor
+moments, nor weight decay reach it. (The paper zeroes gradients after each backward pass; with
+moments from an earlier phase, Adam would then still move the weights. `Freeze.zeroed_gradients`
+does that.)
 """
 
 from __future__ import annotations
@@ -49,10 +51,10 @@ def leak(forward: Forward, tokens: Tensor, vocabulary: int) -> float:
 def layer_reach(forward: Forward, layer: nn.Module, tokens: Tensor, *, trials: int = 8) -> Reach:
     """How far one layer looks: the queries that change when the input of a single key changes.
 
-    The change is made and observed at the layer's attention module, so that neither other layers nor the
-    residual stream's rounding alter the result; several draws, so that no key goes unnoticed because a
-    trained model hardly attends to it. -1 where the reach extends to the end of the sequence. Raises ModelError where
-    no query changes.
+    The change is made and observed at the layer's attention module, so that neither other layers
+    nor the residual stream's rounding alter the result; several draws, so that no key goes
+    unnoticed because a trained model hardly attends to it. -1 where the reach extends to the end of
+    the sequence. Raises ModelError where no query changes.
     """
     layer = next(m for m in layer.modules() if hasattr(m, "is_causal"))
     length = tokens.shape[1]
@@ -68,13 +70,18 @@ def layer_reach(forward: Forward, layer: nn.Module, tokens: Tensor, *, trials: i
             return None
         hidden = hidden.clone()
         hidden[:, middle] += noise.to(hidden)
-        return ((hidden, *args[1:]), kwargs) if args else (args, {**kwargs, "hidden_states": hidden})
+        return (
+            ((hidden, *args[1:]), kwargs) if args else (args, {**kwargs, "hidden_states": hidden})
+        )
 
     def keep(_: nn.Module, __: object, output: Tensor | tuple[Tensor, ...]) -> None:
         outputs.append((output if isinstance(output, Tensor) else output[0]).detach())
 
     generator = torch.Generator().manual_seed(0)
-    handles = [layer.register_forward_pre_hook(disturb, with_kwargs=True), layer.register_forward_hook(keep)]
+    handles = [
+        layer.register_forward_pre_hook(disturb, with_kwargs=True),
+        layer.register_forward_hook(keep),
+    ]
     moved = torch.zeros(length, dtype=torch.bool)
     try:
         with torch.no_grad():
@@ -98,8 +105,14 @@ def layer_reach(forward: Forward, layer: nn.Module, tokens: Tensor, *, trials: i
 
 
 def probe_tokens(model: PreTrainedModel, device: torch.device) -> Tensor:
-    """(1, length) ids of ordinary tokens, longer than twice the widest local window where positions allow."""
-    width = getattr(model.config, "local_attention", None) or getattr(model.config, "sliding_window", None) or 32
+    """(1, length) ids of ordinary tokens, longer than twice the widest local window where positions
+    allow.
+    """
+    width = (
+        getattr(model.config, "local_attention", None)
+        or getattr(model.config, "sliding_window", None)
+        or 32
+    )
     length = min(position_limit(model), 2 * int(width) + 32)
     generator = torch.Generator().manual_seed(1)
     ids = torch.randint(0, model.config.vocab_size, (1, length), generator=generator)
@@ -109,19 +122,27 @@ def probe_tokens(model: PreTrainedModel, device: torch.device) -> Tensor:
     return ids.to(device)
 
 
-def check_leak(forward: Forward, tokens: Tensor, model: PreTrainedModel, *, causal: bool, hint: str) -> float:
+def check_leak(
+    forward: Forward, tokens: Tensor, model: PreTrainedModel, *, causal: bool, hint: str
+) -> float:
     """The leak of `model` through `forward`. Raises ModelError unless it is what `causal` says."""
     amount = leak(forward, tokens, model.config.vocab_size)
     if causal and amount != 0.0:
-        raise ModelError(f"the causal phase leaks: outputs change by {amount:.3g} when later tokens change", hint=hint)
+        raise ModelError(
+            f"the causal phase leaks: outputs change by {amount:.3g} when later tokens change",
+            hint=hint,
+        )
     if not causal and amount == 0.0:
         what = "the bidirectional phase is causal: outputs do not change when later tokens change"
         raise ModelError(what, hint=hint)
     return amount
 
 
-def check(model: PreTrainedModel, forward: Forward, *, causal: bool, device: torch.device | None = None) -> GuardReport:
-    """Measure leak and reach of `model` through `forward`; both must be what `causal` says. Dropout is off afterwards.
+def check(
+    model: PreTrainedModel, forward: Forward, *, causal: bool, device: torch.device | None = None
+) -> GuardReport:
+    """Measure leak and reach of `model` through `forward`; both must be what `causal` says. Dropout
+    is off afterwards.
 
     Raises ModelError naming what leaked or which layer's window is wrong.
     """
@@ -132,7 +153,9 @@ def check(model: PreTrainedModel, forward: Forward, *, causal: bool, device: tor
     return GuardReport(amount, _check_reaches(model, forward, tokens, causal=causal))
 
 
-def _check_reaches(model: PreTrainedModel, forward: Forward, tokens: Tensor, *, causal: bool) -> dict[str, Reach]:
+def _check_reaches(
+    model: PreTrainedModel, forward: Forward, tokens: Tensor, *, causal: bool
+) -> dict[str, Reach]:
     types = getattr(model.config, "layer_types", None) or ["full_attention"] * len(layers_of(model))
     reaches: dict[str, Reach] = {}
     for kind in sorted(set(types)):
@@ -141,18 +164,28 @@ def _check_reaches(model: PreTrainedModel, forward: Forward, tokens: Tensor, *, 
         measured = layer_reach(forward, layer, tokens)
         before = tokens.shape[1] // 2
         after = tokens.shape[1] - 1 - before
-        # what `layer_reach` measures of it: the queries after the key see it to their left, those before to their right
-        clipped = Reach(-1 if wanted.left >= after else wanted.left, -1 if wanted.right >= before else wanted.right)
+        # what `layer_reach` measures of it: the queries after the key see it to their left, those
+        # before to their right
+        clipped = Reach(
+            -1 if wanted.left >= after else wanted.left,
+            -1 if wanted.right >= before else wanted.right,
+        )
         if measured != clipped:
-            what = f"a {kind} layer reaches {tuple(measured)} keys, its window says {tuple(clipped)}"
-            hint = "the installed transformers passes another window; see trainer/model/attention.py:reach"
+            what = (
+                f"a {kind} layer reaches {tuple(measured)} keys, its window says {tuple(clipped)}"
+            )
+            hint = (
+                "the installed transformers passes another window; see "
+                "trainer/model/attention.py:reach"
+            )
             raise ModelError(what, hint=hint)
         reaches[kind] = measured
     return reaches
 
 
 def freeze(model: PreTrainedModel, spec: Freeze | None) -> list[nn.Module]:
-    """Freeze the layers of `spec` and let all else train; returns the layers whose gradients are zeroed instead.
+    """Freeze the layers of `spec` and let all else train; returns the layers whose gradients are
+    zeroed instead.
 
     Raises ModelError when the model has fewer layers.
     """
@@ -163,7 +196,10 @@ def freeze(model: PreTrainedModel, spec: Freeze | None) -> list[nn.Module]:
     numbers = parse_layers(spec.layers)
     if numbers[-1] >= len(layers):
         hint = "correct freeze.layers in the recipe"
-        raise ModelError(f"layer {numbers[-1]} cannot be frozen: the model has layers 0-{len(layers) - 1}", hint=hint)
+        raise ModelError(
+            f"layer {numbers[-1]} cannot be frozen: the model has layers 0-{len(layers) - 1}",
+            hint=hint,
+        )
     if spec.zeroed_gradients:
         return [layers[number] for number in numbers]
     for number in numbers:
@@ -172,8 +208,9 @@ def freeze(model: PreTrainedModel, spec: Freeze | None) -> list[nn.Module]:
 
 
 def check_phases(model: PreTrainedModel, recipe: Recipe) -> None:
-    """Raise ModelError, before a first phase has cost anything, for what some phase wants and `model` has not:
-    windows of that length, layers of that number."""
+    """Raise ModelError, before a first phase has cost anything, for what some phase wants and
+    `model` has not: windows of that length, layers of that number.
+    """
     for phase in recipe.phases:
         check_windows(model, recipe.length_of(phase))
         freeze(model, phase.freeze)

@@ -1,8 +1,8 @@
 """Cross-entropy of a large vocabulary without the logits: one path for both objectives.
 
-Logits exist for one chunk of positions at a time; their gradient is formed in the forward pass and the
-logits are dropped, so memory is chunk x vocabulary whatever the number of tokens. Sums, not means: the
-caller divides by the number of targets of the whole optimiser step.
+Logits exist for one chunk of positions at a time; their gradient is formed in the forward pass and
+the logits are dropped, so memory is chunk x vocabulary whatever the number of tokens. Sums, not
+means: the caller divides by the number of targets of the whole optimiser step.
 """
 
 from __future__ import annotations
@@ -19,15 +19,19 @@ IGNORE = -100
 """Target of a position without one (padding to a fixed number of positions)."""
 
 CHUNK_LOGITS = {"cpu": 1 << 21, "cuda": 1 << 27}
-"""Logits per chunk: 8 MiB on a CPU, where they stay in its cache, and 512 MiB on a GPU, which wants large matrices."""
+"""Logits per chunk: 8 MiB on a CPU, where they stay in its cache, and 512 MiB on a GPU, which wants
+large matrices.
+"""
 
 
 def chunk_loss(
     total: Tensor, logits: Tensor, want: Tensor, gradients: bool, biased: bool
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """(total with a chunk's summed loss, gradient of its logits in their type, the same summed over rows in float32).
+    """(total with a chunk's summed loss, gradient of its logits in their type, the same summed over
+    rows in float32).
 
-    logits: (rows, vocabulary), taken as room for the gradient where they are float32; want: (rows,). Without
+    logits: (rows, vocabulary), taken as room for the gradient where they are float32; want:
+    (rows,). Without
     `gradients` both of them are None, without `biased` the last.
     """
     kind = logits.dtype
@@ -54,15 +58,25 @@ BACKEND = "inductor"
 
 @lru_cache(maxsize=1)
 def compiled_chunk() -> Callable[..., tuple[Tensor, Tensor | None, Tensor | None]]:
-    """`chunk_loss` as a few kernels that read and write the logits once each, in place of a dozen that do."""
-    compiled: Callable[..., tuple[Tensor, Tensor | None, Tensor | None]] = torch.compile(chunk_loss, backend=BACKEND)
+    """`chunk_loss` as a few kernels that read and write the logits once each, in place of a dozen
+    that do.
+    """
+    compiled: Callable[..., tuple[Tensor, Tensor | None, Tensor | None]] = torch.compile(
+        chunk_loss, backend=BACKEND
+    )
     return compiled
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, chunk: int, compiled: bool
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        chunk: int,
+        compiled: bool,
     ) -> Tensor:
         body = compiled_chunk() if compiled else chunk_loss
         total = torch.zeros((), dtype=torch.float32, device=hidden.device)
@@ -71,12 +85,20 @@ class _LinearCrossEntropy(torch.autograd.Function):
         kind = hidden.dtype
         matrix, offset = weight.to(kind), None if bias is None else bias.to(kind)
         grad_hidden = torch.empty_like(hidden) if need_hidden else None
-        grad_weight = torch.zeros(weight.shape, dtype=torch.float32, device=weight.device) if need_weight else None
-        grad_bias = torch.zeros_like(bias, dtype=torch.float32) if need_bias and bias is not None else None
+        grad_weight = (
+            torch.zeros(weight.shape, dtype=torch.float32, device=weight.device)
+            if need_weight
+            else None
+        )
+        grad_bias = (
+            torch.zeros_like(bias, dtype=torch.float32) if need_bias and bias is not None else None
+        )
         for start in range(0, hidden.shape[0], chunk):
             part, want = hidden[start : start + chunk], targets[start : start + chunk]
             logits = part @ matrix.t() if offset is None else torch.addmm(offset, part, matrix.t())
-            total, low, bias_part = body(total, logits, want, need_hidden or need_weight or need_bias, need_bias)
+            total, low, bias_part = body(
+                total, logits, want, need_hidden or need_weight or need_bias, need_bias
+            )
             if low is None:
                 continue
             if grad_bias is not None and bias_part is not None:
@@ -93,7 +115,12 @@ class _LinearCrossEntropy(torch.autograd.Function):
     def backward(ctx: FunctionCtx, *outputs: Tensor) -> Any:
         (scale,) = outputs
         saved = zip(ctx.saved_tensors, ctx.kinds, strict=True)  # type: ignore[attr-defined]
-        return (*(None if g is None else (g * scale).to(kind) for g, kind in saved), None, None, None)
+        return (
+            *(None if g is None else (g * scale).to(kind) for g, kind in saved),
+            None,
+            None,
+            None,
+        )
 
 
 MIXED = torch.ops.aten.addmm.dtype_out
@@ -102,7 +129,9 @@ _MIXED_ON = ("cuda",)
 
 
 def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
-    """``total += left @ right``, in float32 whatever the factors' type, without a second matrix where that can be."""
+    """``total += left @ right``, in float32 whatever the factors' type, without a second matrix
+    where that can be.
+    """
     if left.dtype == torch.float32:
         total.addmm_(left, right)
     elif left.device.type in _MIXED_ON:
@@ -122,7 +151,8 @@ def linear_cross_entropy_sum(
 ) -> Tensor:
     """Summed cross-entropy of ``hidden @ weight.T + bias`` against `targets`, in float32.
 
-    hidden: (positions, width); weight: (vocabulary, width); targets: (positions,) ids, `IGNORE` for none.
+    hidden: (positions, width); weight: (vocabulary, width); targets: (positions,) ids, `IGNORE` for
+    none.
     compiled: whether each chunk's loss and gradient are computed by compiled kernels.
     Gradients are formed in the forward pass, so the result allows a single backward.
     """

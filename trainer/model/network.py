@@ -1,7 +1,8 @@
 """The module that is trained: a transformers model, driven with a direction and sparse targets.
 
-`Trainee` keeps the transformers model inside, under its own parameter names, so checkpoints and exports are
-those of transformers. Loading goes through the registered attention; nothing about it is saved.
+`Trainee` keeps the transformers model inside, under its own parameter names, so checkpoints and
+exports are those of transformers. Loading goes through the registered attention; nothing about it
+is saved.
 """
 
 from __future__ import annotations
@@ -36,12 +37,30 @@ from trainer.model.tokens import ROLES, check_ids
 _TAKEN_TOO = {
     *(f"{role}_token_id" for role in ROLES),
     *("num_labels", "output_attentions", "torch_dtype"),
-    *("global_attn_every_n_layers", "global_rope_theta", "local_rope_theta", "rope_scaling"),  # modernbert
-    *("sliding_window_pattern", "rope_theta", "rope_local_base_freq", "partial_rotary_factor"),  # gemma3, llama
+    *(
+        "global_attn_every_n_layers",
+        "global_rope_theta",
+        "local_rope_theta",
+        "rope_scaling",
+    ),  # modernbert
+    *(
+        "sliding_window_pattern",
+        "rope_theta",
+        "rope_local_base_freq",
+        "partial_rotary_factor",
+    ),  # gemma3, llama
 }
 """Names that configs read besides their fields (transformers 5)."""
 _BAD_VALUE = (
-    *(ValueError, TypeError, LookupError, AssertionError, ArithmeticError, AttributeError, RuntimeError),
+    *(
+        ValueError,
+        TypeError,
+        LookupError,
+        AssertionError,
+        ArithmeticError,
+        AttributeError,
+        RuntimeError,
+    ),
     StrictDataclassError,
 )
 
@@ -53,8 +72,8 @@ LABEL = "step: "
 class Packing(NamedTuple):
     """Where attention stops inside windows.
 
-    documents: (batch, tokens) document number of each token. boundaries: the same as int32 offsets into the flattened
-    batch, for variable-length kernels. longest: no document has more tokens.
+    documents: (batch, tokens) document number of each token. boundaries: the same as int32 offsets
+    into the flattened batch, for variable-length kernels. longest: no document has more tokens.
     """
 
     documents: Tensor
@@ -71,10 +90,14 @@ class Trainee(nn.Module):
     def __init__(self, model: PreTrainedModel) -> None:
         super().__init__()
         if getattr(model.config, "final_logit_softcapping", None):
-            raise ModelError("the model bounds its logits (final_logit_softcapping)", hint="give a model without")
+            raise ModelError(
+                "the model bounds its logits (final_logit_softcapping)", hint="give a model without"
+            )
         self.model = model
         self._family = family_of(model.config.model_type)
-        self._extra: dict[str, Any] = {"use_cache": False} if hasattr(model.config, "use_cache") else {}
+        self._extra: dict[str, Any] = (
+            {"use_cache": False} if hasattr(model.config, "use_cache") else {}
+        )
         self.compiled_loss = False
 
     def hidden(self, input_ids: Tensor, *, causal: bool, packing: Packing | None = None) -> Tensor:
@@ -93,11 +116,18 @@ class Trainee(nn.Module):
         return scores
 
     def forward(
-        self, input_ids: Tensor, positions: Tensor, targets: Tensor, *, causal: bool, packing: Packing | None = None
+        self,
+        input_ids: Tensor,
+        positions: Tensor,
+        targets: Tensor,
+        *,
+        causal: bool,
+        packing: Packing | None = None,
     ) -> Tensor:
         """Summed loss (float32 scalar) at `positions` of the flattened batch.
 
-        input_ids: (batch, tokens). positions, targets: (count,), targets `trainer.model.loss.IGNORE` for padding.
+        input_ids: (batch, tokens). positions, targets: (count,), targets
+        `trainer.model.loss.IGNORE` for padding.
         """
         hidden = self.hidden(input_ids, causal=causal, packing=packing)
         with record_function(f"{LABEL}loss"):
@@ -107,30 +137,40 @@ class Trainee(nn.Module):
                 transformed = transformed.to(torch.get_autocast_dtype(hidden.device.type))
             head = decoder_of(self.model)
             compiled = self.compiled_loss
-            return linear_cross_entropy_sum(transformed, head.weight, head.bias, targets, compiled=compiled)
+            return linear_cross_entropy_sum(
+                transformed, head.weight, head.bias, targets, compiled=compiled
+            )
 
 
 def check_base(source: str | Path, revision: str | None = None) -> PreTrainedConfig | None:
     """The config of a checkpoint; None where it is not on this machine. Nothing is downloaded.
 
-    Raises ModelError for an architecture that cannot be pretrained, and where no weight of the prediction head is in
-    the checkpoint's safetensors files.
+    Raises ModelError for an architecture that cannot be pretrained, and where no weight of the
+    prediction head is in the checkpoint's safetensors files.
     """
     where: dict[str, Any] = {"revision": revision, "local_files_only": True}
     try:
         config: PreTrainedConfig = AutoConfig.from_pretrained(str(source), **where)
         folder = Path(str(cached_file(str(source), "config.json", **where))).parent
-        files: list[Any] = [safe_open(file, framework="pt") for file in folder.glob("*.safetensors")]
+        files: list[Any] = [
+            safe_open(file, framework="pt") for file in folder.glob("*.safetensors")
+        ]
         weights = {name for file in files for name in file.keys()}  # noqa: SIM118
     except (OSError, ValueError, SafetensorError):
         return None
     family_of(config.model_type)
     with torch.device("meta"):
         model = build_model(config)
-    head = {name for name, _ in model.named_parameters() if not name.startswith(f"{model.base_model_prefix}.")}
+    head = {
+        name
+        for name, _ in model.named_parameters()
+        if not name.startswith(f"{model.base_model_prefix}.")
+    }
     if head and weights and head.isdisjoint(weights):
         what = f"the checkpoint '{source}' has no prediction head: '{min(head)}' is missing"
-        raise ModelError(what, hint="give a base that was exported with its masked or causal LM head")
+        raise ModelError(
+            what, hint="give a base that was exported with its masked or causal LM head"
+        )
     return config
 
 
@@ -145,30 +185,45 @@ def read_config(source: str | Path, revision: str | None = None) -> PreTrainedCo
     try:
         config: PreTrainedConfig = AutoConfig.from_pretrained(str(source), revision=revision)
     except (OSError, ValueError) as error:
-        hint = "give a hub id that can be reached, or a folder with config.json and model.safetensors"
+        hint = (
+            "give a hub id that can be reached, or a folder with config.json and model.safetensors"
+        )
         what = f"the checkpoint '{source}' is not available: {first_line(error, 200)}"
         raise ModelError(what, hint=run_hint(source, hint)) from error
     return config
 
 
-def load_weights(auto: Any, source: str | Path, *, revision: str | None = None, **options: Any) -> PreTrainedModel:
+def load_weights(
+    auto: Any, source: str | Path, *, revision: str | None = None, **options: Any
+) -> PreTrainedModel:
     """A checkpoint in float32 by one of transformers' `auto` classes; a pooler may be missing.
 
     Raises ModelError when it cannot be loaded, and when weights are missing, which would be random.
     """
     disable_progress_bar()  # type: ignore[no-untyped-call]
-    options |= {"dtype": torch.float32, "output_loading_info": True, "use_safetensors": only_safetensors(source)}
+    options |= {
+        "dtype": torch.float32,
+        "output_loading_info": True,
+        "use_safetensors": only_safetensors(source),
+    }
     try:
         model, info = auto.from_pretrained(str(source), revision=revision, **options)
     except (OSError, ValueError, RuntimeError, EOFError, UnpicklingError, SafetensorError) as error:
         hint = "check the folder's model.safetensors and config.json, or download it again"
         if not Path(source).is_dir():
             commit = f" --revision {revision}" if revision else ""
-            hint = f"put all of it into the hub's cache: `hf download {source}{commit}`, on a machine with a network"
-        raise ModelError(f"the checkpoint '{source}' cannot be loaded: {first_line(error, 200)}", hint=hint) from error
+            hint = (
+                f"put all of it into the hub's cache: `hf download {source}{commit}`, on a "
+                f"machine with a network"
+            )
+        raise ModelError(
+            f"the checkpoint '{source}' cannot be loaded: {first_line(error, 200)}", hint=hint
+        ) from error
     if missing := sorted(key for key in info.get("missing_keys", ()) if "pooler" not in key):
         what = f"the checkpoint '{source}' lacks weights, among them '{missing[0]}'"
-        raise ModelError(what, hint="use a whole checkpoint; for training, one that holds the prediction head")
+        raise ModelError(
+            what, hint="use a whole checkpoint; for training, one that holds the prediction head"
+        )
     loaded: PreTrainedModel = model
     return loaded
 
@@ -182,11 +237,14 @@ def load_model(source: str | Path, *, revision: str | None = None) -> PreTrained
     return load_weights(auto, source, revision=revision, attn_implementation=attention.NAME)
 
 
-def new_model(config: dict[str, Any], tokenizer: PreTrainedTokenizerBase, seed: int) -> PreTrainedModel:
+def new_model(
+    config: dict[str, Any], tokenizer: PreTrainedTokenizerBase, seed: int
+) -> PreTrainedModel:
     """A model with fresh weights: `config` is a transformers config with its ``model_type``.
 
     The vocabulary and the special tokens come from `tokenizer`. The weights depend on `seed` alone.
-    Raises ModelError when the config is not understood, or names other special tokens than `tokenizer`.
+    Raises ModelError when the config is not understood, or names other special tokens than
+    `tokenizer`.
     """
     fields = {name: value for name, value in config.items() if value is not None}
     check_ids(fields, tokenizer, "base.config")
@@ -205,29 +263,41 @@ def new_model(config: dict[str, Any], tokenizer: PreTrainedTokenizerBase, seed: 
 
 
 def build_model(config: PreTrainedConfig) -> PreTrainedModel:
-    """A model with random float32 weights and the registered attention. Raises ModelError for values of the config."""
+    """A model with random float32 weights and the registered attention. Raises ModelError for
+    values of the config.
+    """
     auto = getattr(transformers, family_of(config.model_type).auto)
     with config_values(config.model_type):
-        model: PreTrainedModel = auto.from_config(config, attn_implementation=attention.NAME, dtype=torch.float32)
+        model: PreTrainedModel = auto.from_config(
+            config, attn_implementation=attention.NAME, dtype=torch.float32
+        )
     return model
 
 
 def make_config(fields: dict[str, Any]) -> PreTrainedConfig:
     """The transformers config of `fields`, its ``model_type`` among them.
 
-    Raises ModelError for a name that the config does not know, and for a value that it does not take.
+    Raises ModelError for a name that the config does not know, and for a value that it does not
+    take.
     """
     kind = str(fields.get("model_type"))
     family_of(kind)
     values = {name: value for name, value in fields.items() if name != "model_type"}
     shape = transformers.CONFIG_MAPPING[kind]
-    known = {field.name for field in dataclasses.fields(shape)} | set(shape.attribute_map) | _TAKEN_TOO
+    known = (
+        {field.name for field in dataclasses.fields(shape)} | set(shape.attribute_map) | _TAKEN_TOO
+    )
     for name, value in values.items():
         if name not in known:
-            raise ModelError(f"base.config.{name} is no field of a {kind} config", hint=suggest(name, sorted(known)))
+            raise ModelError(
+                f"base.config.{name} is no field of a {kind} config",
+                hint=suggest(name, sorted(known)),
+            )
         counted = name.startswith("num_") or (name.endswith("_size") and name != "type_vocab_size")
         if counted and type(value) in (int, float) and value < 1:
-            raise ModelError(f"base.config.{name} is {value}", hint="give a whole number of 1 or more")
+            raise ModelError(
+                f"base.config.{name} is {value}", hint="give a whole number of 1 or more"
+            )
     with config_values(kind):
         config: PreTrainedConfig = AutoConfig.for_model(kind, **values)
     return config

@@ -1,8 +1,10 @@
-"""Inputs and sparse targets of the two objectives: pure functions of the windows and, for masks, a key.
+"""Inputs and sparse targets of the two objectives: pure functions of the windows and, for masks, a
+key.
 
-Both give flat positions and targets, so that one loss path serves them: logits exist only where there is a
-target. Masks are keyed by (seed, phase, epoch, window), not by any worker's state, so they are the same for
-every number of processes and after every resume, and new when a window is read again.
+Both give flat positions and targets, so that one loss path serves them: logits exist only where
+there is a target. Masks are keyed by (seed, phase, epoch, window), not by any worker's state, so
+they are the same for every number of processes and after every resume, and new when a window is
+read again.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The ids that the objectives need. special: bool per id; ordinary: the ids that are not special."""
+    """The ids that the objectives need. special: bool per id; ordinary: the ids that are not
+    special.
+    """
 
     end: int
     mask: int | None
@@ -33,7 +37,9 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Targets:
-    """One batch. inputs: (batch, tokens); positions: (count,) in the flattened batch; targets: (count,)."""
+    """One batch. inputs: (batch, tokens); positions: (count,) in the flattened batch; targets:
+    (count,).
+    """
 
     inputs: Ids
     positions: Ids
@@ -41,7 +47,9 @@ class Targets:
 
 
 def next_token(windows: Ids, vocabulary: Vocabulary, *, isolate: bool) -> Targets:
-    """Every token predicts the one after it; the last of a window, and with `isolate` of a document, nothing."""
+    """Every token predicts the one after it; the last of a window, and with `isolate` of a
+    document, nothing.
+    """
     rows, length = windows.shape
     predicts = np.ones((rows, length - 1), dtype=bool)
     if isolate:
@@ -50,7 +58,9 @@ def next_token(windows: Ids, vocabulary: Vocabulary, *, isolate: bool) -> Target
     return Targets(windows, row * length + column, windows[row, column + 1])
 
 
-def masked(windows: Ids, vocabulary: Vocabulary, masking: Masking, keys: Sequence[tuple[object, ...]]) -> Targets:
+def masked(
+    windows: Ids, vocabulary: Vocabulary, masking: Masking, keys: Sequence[tuple[object, ...]]
+) -> Targets:
     """Hidden tokens are predicted at their own place.
 
     keys: what identifies each window's masks (seed, phase, epoch, window index).
@@ -98,9 +108,12 @@ def pad(targets: Targets, size: int) -> Targets:
 
 
 def document_numbers(windows: Ids, end: int) -> Ids:
-    """(batch, tokens) the document each token belongs to; the end token belongs to the one it ends."""
+    """(batch, tokens) the document each token belongs to; the end token belongs to the one it
+    ends."""
     ends = np.cumsum(windows == end, axis=1)
-    numbers: Ids = np.concatenate([np.zeros((windows.shape[0], 1), dtype=np.int64), ends[:, :-1]], axis=1)
+    numbers: Ids = np.concatenate(
+        [np.zeros((windows.shape[0], 1), dtype=np.int64), ends[:, :-1]], axis=1
+    )
     return numbers
 
 

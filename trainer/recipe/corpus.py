@@ -32,22 +32,29 @@ class CorpusSource(Growing):
     name: str | None = Field(None, json_schema_extra=LATER)
     """Configuration of that dataset, a language say."""
     revision: str | None = None
-    """Commit, tag or branch; the commit that it stands for is kept in the manifest and the ledger."""
+    """Commit, tag or branch; the commit that it stands for is kept in the manifest and the ledger.
+    """
     split: str = "train"
     format: Literal["auto", "text", "lines", "jsonl", "csv", "tsv", "parquet", "arrow"] = "auto"
-    """text: a file is a document; lines: a line is one; auto: by the file's ending (.txt is text), before .gz or .zst
-    where the file is compressed."""
+    """text: a file is a document; lines: a line is one; auto: by the file's ending (.txt is text),
+    before .gz or .zst where the file is compressed.
+    """
     field: str = "text"
     """Column or key that holds the text (jsonl, csv, tsv, parquet, arrow, hub)."""
     share: float | None = Field(None, gt=0, le=1)
-    """Part of the corpus's tokens; met by repeating documents of all sources but the most plentiful one."""
+    """Part of the corpus's tokens; met by repeating documents of all sources but the most plentiful
+    one.
+    """
     repeat: float | None = Field(None, gt=0)
     """How often each document is read; 2.5 reads half of them a third time. Default 1."""
 
     @model_validator(mode="after")
     def _one(self) -> CorpusSource:
         if sum(x is not None for x in (self.embedded, self.path, self.hub)) != 1:
-            raise fail(f"source '{self.id}' needs exactly one of embedded, path and hub", "say where its text is")
+            raise fail(
+                f"source '{self.id}' needs exactly one of embedded, path and hub",
+                "say where its text is",
+            )
         if self.share is not None and self.repeat is not None:
             raise fail(f"source '{self.id}' has a share and a repeat", "keep one of the two")
         return self
@@ -66,7 +73,9 @@ class NearDuplicates(Strict):
     """Documents that share most of their runs of words with an earlier one, by MinHash."""
 
     similarity: float = Field(0.8, gt=0, lt=1)
-    """Jaccard similarity of the sets of word runs from which on a document is more likely to go than to stay."""
+    """Jaccard similarity of the sets of word runs from which on a document is more likely to go
+    than to stay.
+    """
     ngram: int = Field(5, ge=1, le=20)
     permutations: int = Field(128, ge=16, le=512)
 
@@ -88,7 +97,9 @@ class CorpusSpec(Growing):
     root: str = "."
     """Folder that relative paths of sources and excluded files start from."""
     cache: str | None = None
-    """Folder of built corpora, from root; default: `corpora` next to the runs. Agreement-bound text stays with it."""
+    """Folder of built corpora, from root; default: `corpora` next to the runs. Agreement-bound text
+    stays with it.
+    """
     seed: int = 42
     """Shuffles the documents."""
     start_token: Literal["none"] = "none"
@@ -106,8 +117,14 @@ class CorpusSpec(Growing):
             raise fail("the corpus has no sources", "list at least one")
         ids = [s.id for s in self.sources]
         if len(set(ids)) < len(ids):
-            raise fail(f"two corpus sources have the id '{max(ids, key=ids.count)}'", "give each its own id")
+            raise fail(
+                f"two corpus sources have the id '{max(ids, key=ids.count)}'",
+                "give each its own id",
+            )
         shares = [s.share for s in self.sources if s.share is not None]
         if shares and (len(shares) < len(ids) or not math.isclose(sum(shares), 1.0, abs_tol=1e-6)):
-            raise fail("the shares of the corpus sources do not sum to 1", "give every source a share, or none")
+            raise fail(
+                "the shares of the corpus sources do not sum to 1",
+                "give every source a share, or none",
+            )
         return self

@@ -1,4 +1,6 @@
-"""What fields of recipes are made of: amounts as people write them (``10B``), and fields that recipes gained later."""
+"""What fields of recipes are made of: amounts as people write them (``10B``), and fields that
+recipes gained later.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ _HINT = "write 10B, 100M, 512k or a whole number"
 
 
 def parse_amount(value: object) -> object:
-    """``10B``, ``2.5M``, ``1_000`` or a whole number to an int. Raises ValueError with its remedy."""
+    """``10B``, ``2.5M``, ``1_000`` or a whole number to an int. Raises ValueError with its
+    remedy."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return value
     match = re.fullmatch(_AMOUNT, str(value))
@@ -33,7 +36,11 @@ def parse_amount(value: object) -> object:
 
 
 def _amount(least: int) -> Any:
-    schema: dict[str, Any] = {"type": ["integer", "string"], "pattern": f"^{_AMOUNT}$", "minimum": least}
+    schema: dict[str, Any] = {
+        "type": ["integer", "string"],
+        "pattern": f"^{_AMOUNT}$",
+        "minimum": least,
+    }
     schema["description"] = f"tokens: {_HINT}"
     return Field(ge=least, json_schema_extra=schema)
 
@@ -47,7 +54,9 @@ TokensOrNone = Annotated[int, BeforeValidator(parse_amount), _amount(0)]
 
 def _file_name(value: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value):
-        raise FieldError(f"'{value}' is not a name", "use letters, digits, '.', - and _; it names files")
+        raise FieldError(
+            f"'{value}' is not a name", "use letters, digits, '.', - and _; it names files"
+        )
     return value
 
 
@@ -64,18 +73,25 @@ def human(amount: float) -> str:
 
 
 LATER: dict[str, Any] = {"later": True}
-"""Marks a field that recipes did not have at first: at its default it is not written, so that hashes, ledgers and
-cached corpora of recipes without it stay what they were."""
+"""Marks a field that recipes did not have at first: at its default it is not written, so that
+hashes, ledgers and cached corpora of recipes without it stay what they were.
+"""
 
 
 class Growing(Strict):
     """A group of fields of which some came `LATER`."""
 
     @model_serializer(mode="wrap")
-    def _without_unused(self, handler: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
+    def _without_unused(
+        self, handler: SerializerFunctionWrapHandler, info: SerializationInfo
+    ) -> dict[str, Any]:
         written: dict[str, Any] = handler(self)
         for name, field in type(self).model_fields.items():
             extra = field.json_schema_extra
-            if isinstance(extra, dict) and extra.get("later") and getattr(self, name) == field.default:
+            if (
+                isinstance(extra, dict)
+                and extra.get("later")
+                and getattr(self, name) == field.default
+            ):
                 written.pop(name, None)
         return written

@@ -1,9 +1,10 @@
 """Finding and reading recipes: a path, or the name of one that comes with the package.
 
-A recipe may say ``extends: NAME_OR_PATH``: its fields are laid over the other's, groups field by field, lists whole;
-phases may also be a group of phase names, each laid over the phase of that name. The other must be valid by itself, so
-a complaint always concerns the file that is read. `arms` are named sets of fields that are laid over a recipe in the
-same way when asked for; an arm may extend another arm, and several are laid in turn.
+A recipe may say ``extends: NAME_OR_PATH``: its fields are laid over the other's, groups field by
+field, lists whole; phases may also be a group of phase names, each laid over the phase of that
+name. The other must be valid by itself, so a complaint always concerns the file that is read.
+`arms` are named sets of fields that are laid over a recipe in the same way when asked for; an arm
+may extend another arm, and several are laid in turn.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ def arms_of(name_or_path: str | Path) -> list[str]:
 
 
 def find(name_or_path: str | Path) -> tuple[Path, list[str]]:
-    """The file of a recipe, and the arms that its name says: fr_base_twin_decay_20 is fr_base with twin and decay_20.
+    """The file of a recipe, and the arms that its name says: fr_base_twin_decay_20 is fr_base with
+    twin and decay_20.
 
     Raises UsageError with the closest shipped name.
     """
@@ -52,13 +54,18 @@ def find(name_or_path: str | Path) -> tuple[Path, list[str]]:
         arms = "|".join(map(re.escape, sorted(declared, key=len, reverse=True)))
         if arms and re.fullmatch(rf"{stem}(_({arms}))+", name):
             return file, re.findall(rf"_({arms})(?=_|$)", name.removeprefix(stem))
-    raise UsageError(f"no recipe '{name_or_path}'", hint=f"{suggest(name, list(known))}; or give a file's path")
+    raise UsageError(
+        f"no recipe '{name_or_path}'", hint=f"{suggest(name, list(known))}; or give a file's path"
+    )
 
 
-def load_recipe(recipe: str | Path | Recipe, overrides: Sequence[str] = (), arms: Sequence[str] = ()) -> Recipe:
+def load_recipe(
+    recipe: str | Path | Recipe, overrides: Sequence[str] = (), arms: Sequence[str] = ()
+) -> Recipe:
     """Read a recipe, with arms of it, then ``KEY=VALUE`` overrides by the same YAML rules.
 
-    Its name is the file's with the arms'. A recipe that is read already is given back. Raises SpecError, UsageError.
+    Its name is the file's with the arms'. A recipe that is read already is given back. Raises
+    SpecError, UsageError.
     """
     if isinstance(recipe, Recipe):
         assert not (*overrides, *arms)
@@ -70,7 +77,9 @@ def load_recipe(recipe: str | Path | Recipe, overrides: Sequence[str] = (), arms
     try:
         return _valid(apply_overrides(located, overrides))
     except SpecError as error:
-        raise SpecError(f"--set {' --set '.join(overrides)}: {error.what}", hint=error.hint) from None
+        raise SpecError(
+            f"--set {' --set '.join(overrides)}: {error.what}", hint=error.hint
+        ) from None
 
 
 def _valid(located: LocatedYaml) -> Recipe:
@@ -82,7 +91,9 @@ def _valid(located: LocatedYaml) -> Recipe:
 
 
 def _read(name_or_path: str | Path, depth: int, wanted: Sequence[str] = ()) -> LocatedYaml:
-    """A recipe's fields with those of the recipe that it extends below them and its arms above them."""
+    """A recipe's fields with those of the recipe that it extends below them and its arms above
+    them.
+    """
     path, named = find(name_or_path)
     located = yaml12.parse_file(path)
     declared = _arms(located)
@@ -131,8 +142,11 @@ def _arms(located: LocatedYaml) -> dict[str, Any]:
     return groups
 
 
-def _with_arm(data: Any, declared: dict[str, Any], arm: str, located: LocatedYaml, depth: int = _DEPTH) -> Any:
-    """A recipe's fields with an arm's over them, and below these those of the arm that it extends."""
+def _with_arm(
+    data: Any, declared: dict[str, Any], arm: str, located: LocatedYaml, depth: int = _DEPTH
+) -> Any:
+    """A recipe's fields with an arm's over them, and below these those of the arm that it
+    extends."""
     fields = dict(declared[arm])
     if "extends" in fields:
         other = fields.pop("extends")
@@ -144,15 +158,28 @@ def _with_arm(data: Any, declared: dict[str, Any], arm: str, located: LocatedYam
     return _lay(data, fields, located, "arms", arm)
 
 
-def _lay(below: dict[str, Any], above: dict[str, Any], located: LocatedYaml, *place: str) -> dict[str, Any]:
-    """`above` over `below`; a group of phases changes the phases of these names. place: of `above` in its file."""
+def _lay(
+    below: dict[str, Any], above: dict[str, Any], located: LocatedYaml, *place: str
+) -> dict[str, Any]:
+    """`above` over `below`; a group of phases changes the phases of these names. place: of `above`
+    in its file.
+    """
     named = above.get("phases")
     if isinstance(named, dict) and isinstance(below.get("phases"), list):
         phases = {str(phase["name"]): phase for phase in below["phases"]}
         if unknown := [name for name in named if name not in phases]:
             hint = f"phases below: {', '.join(phases)}"
-            raise _fault(located, f"there is no phase '{unknown[0]}' to change", hint, *place, "phases", unknown[0])
-        above = above | {"phases": [_merge(p, named[n]) if n in named else p for n, p in phases.items()]}
+            raise _fault(
+                located,
+                f"there is no phase '{unknown[0]}' to change",
+                hint,
+                *place,
+                "phases",
+                unknown[0],
+            )
+        above = above | {
+            "phases": [_merge(p, named[n]) if n in named else p for n, p in phases.items()]
+        }
     merged: dict[str, Any] = _merge(below, above)
     return merged
 
@@ -164,15 +191,21 @@ def _merge(below: Any, above: Any) -> Any:
 
 
 def recipe_schema() -> dict[str, Any]:
-    """JSON Schema (draft 2020-12) of recipes and their arms, for editors. No field is required: others may be below."""
+    """JSON Schema (draft 2020-12) of recipes and their arms, for editors. No field is required:
+    others may be below.
+    """
     schema: dict[str, Any] = _optional(json_schema(Recipe))
     schema["properties"]["phases"] |= {
         "type": ["array", "object"],
         "additionalProperties": {"$ref": "#/$defs/Phase"},
-        "description": "A list of phases; where there are fields below, also changes of their phases by name.",
+        "description": "A list of phases; where there are fields below, also changes of their "
+        "phases by name.",
     }
     schema["properties"] |= {
-        "extends": {"type": "string", "description": "The recipe that this one extends; in an arm, another arm."},
+        "extends": {
+            "type": "string",
+            "description": "The recipe that this one extends; in an arm, another arm.",
+        },
         "arms": {
             "type": "object",
             "additionalProperties": {"$ref": "#"},

@@ -17,7 +17,9 @@ class Batch(Growing):
 
     sequences: int = Field(ge=1)
     micro: int | None = Field(None, ge=1)
-    """Windows per forward pass; smaller saves memory and changes nothing. Default: a process's whole share."""
+    """Windows per forward pass; smaller saves memory and changes nothing. Default: a process's
+    whole share.
+    """
 
 
 class Masking(Strict):
@@ -49,8 +51,9 @@ class Freeze(Growing):
     layers: str
     """Ranges of layer numbers from 0, ends included: ``0-7`` or ``0,2,8-14``."""
     zeroed_gradients: bool = Field(False, json_schema_extra=LATER)
-    """Zero the layers' gradients after each backward pass, as the paper does, and freeze nothing: weight decay, and
-    moments of an earlier phase, still move the weights."""
+    """Zero the layers' gradients after each backward pass, as the paper does, and freeze nothing:
+    weight decay, and moments of an earlier phase, still move the weights.
+    """
 
     @field_validator("layers")
     @classmethod
@@ -100,15 +103,19 @@ class Phase(Growing):
             raise fail(f"phase '{self.name}' is clm with masking", "drop masking")
         if self.schedule.warmup >= self.tokens:
             raise fail(
-                f"phase '{self.name}' warms up over {human(self.schedule.warmup)} of {human(self.tokens)} tokens",
+                f"phase '{self.name}' warms up over {human(self.schedule.warmup)} of "
+                f"{human(self.tokens)} tokens",
                 "make warmup shorter than the phase",
             )
         cooldown, room = self.schedule.cooldown, self.tokens - self.schedule.warmup
         if cooldown is not None and self.schedule.shape == "constant":
-            raise fail(f"phase '{self.name}' has a cooldown and a constant rate", "add a shape, 1-sqrt say")
+            raise fail(
+                f"phase '{self.name}' has a cooldown and a constant rate", "add a shape, 1-sqrt say"
+            )
         if cooldown is not None and cooldown > room:
             raise fail(
-                f"phase '{self.name}' cools down over {human(cooldown)} of the {human(room)} tokens after its warm-up",
+                f"phase '{self.name}' cools down over {human(cooldown)} of the {human(room)} "
+                f"tokens after its warm-up",
                 "make cooldown shorter, or drop it to cool down over all of them",
             )
         return self

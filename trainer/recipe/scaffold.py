@@ -1,4 +1,6 @@
-"""A first recipe for a corpus of one's own: one commented template, filled in with what the files say."""
+"""A first recipe for a corpus of one's own: one commented template, filled in with what the files
+say.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ corpus:
 # Windows a step: {steps:,} steps of the first phase. micro: how many at once.
 batch: {{sequences: {batch}}}
 optimizer:
-  # The paper's rate for continued pretraining of base models; 5e-4 and more are for weights from scratch.
+  # The paper's rate for continued pretraining of base models;
+  # 5e-4 and more are for weights from scratch.
   learning_rate: 2e-4
   weight_decay: 1e-5
 seeds: {{data: 42, training: 17, init: 17}}   # a noise twin changes `training` alone
@@ -59,24 +62,36 @@ arms:
 
 
 def write_recipe(
-    corpus: Path, base: str, folder: Path, name: str, *, field: str = "text", tokens: str | None = None
+    corpus: Path,
+    base: str,
+    folder: Path,
+    name: str,
+    *,
+    field: str = "text",
+    tokens: str | None = None,
 ) -> Path:
     """Write `name`.yaml, the detour with its masked twin as an arm; the file written.
 
-    corpus: a file or folder of text. base: hub id or folder. field: key or column of the text. tokens: of the first
-    phase (`2B`), one pass by default. Raises UsageError where a file is there already, DataFormatError for a corpus
-    that cannot be read, ModelError for a base that cannot be pretrained.
+    corpus: a file or folder of text. base: hub id or folder. field: key or column of the text.
+    tokens: of the first phase (`2B`), one pass by default. Raises UsageError where a file is there
+    already, DataFormatError for a corpus that cannot be read, ModelError for a base that cannot be
+    pretrained.
     """
     path = folder / f"{name}.yaml"
     if path.exists():
         raise UsageError(f"{path} exists", hint="give another --name, or move it away")
     if not corpus.exists():
-        raise UsageError(f"no such file or folder: {corpus}", hint="name a folder of texts, .jsonl, .csv or .parquet")
+        raise UsageError(
+            f"no such file or folder: {corpus}",
+            hint="name a folder of texts, .jsonl, .csv or .parquet",
+        )
     from trainer.model.network import check_base
 
     config = check_base(base)
     source, meter = CorpusSource(id="corpus", path=str(corpus.resolve()), field=field), ReadMeter()
-    lengths = sorted(math.ceil(len(text) / CHARACTERS) for text in islice(texts(source, Path(), meter), SAMPLE))
+    lengths = sorted(
+        math.ceil(len(text) / CHARACTERS) for text in islice(texts(source, Path(), meter), SAMPLE)
+    )
     if not lengths:
         raise DataFormatError("holds no text", hint="name files with documents", file=corpus)
     once = round(sum(lengths) / (1.0 if len(lengths) < SAMPLE else meter.fraction))
@@ -84,9 +99,15 @@ def write_recipe(
     try:
         budget = once if tokens is None else int(str(parse_amount(tokens)))
     except ValueError:
-        raise UsageError(f"--tokens '{tokens}' is no amount of tokens", hint="write 300M or 2B") from None
-    # the power of two that holds a long document, from 128 to the base's window (512 where it is unknown)
-    length = min(1 << (max(long, 128) - 1).bit_length(), getattr(config, "max_position_embeddings", None) or 512)
+        raise UsageError(
+            f"--tokens '{tokens}' is no amount of tokens", hint="write 300M or 2B"
+        ) from None
+    # the power of two that holds a long document, from 128 to the base's window (512 where it is
+    # unknown)
+    length = min(
+        1 << (max(long, 128) - 1).bit_length(),
+        getattr(config, "max_position_embeddings", None) or 512,
+    )
     batch = max(4, min(384, budget // (_STEPS * length)))
     recipe = _TEMPLATE.format(
         name=name,

@@ -1,7 +1,7 @@
 """Recipe: what a pretraining run is, declared in YAML and nothing else.
 
-A detour, its masked twin, a reversed order, an alternation and a decoder control are all lists of phases.
-All durations are tokens. JSON Schema: `trainer.api.recipe_schema`.
+A detour, its masked twin, a reversed order, an alternation and a decoder control are all lists of
+phases. All durations are tokens. JSON Schema: `trainer.api.recipe_schema`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ class Base(Growing):
     """Hub id or folder of a checkpoint with its prediction head."""
     revision: str | None = None
     config: dict[str, Any] | None = None
-    """transformers config fields with `model_type`, for fresh weights; null takes an inherited field away."""
+    """transformers config fields with `model_type`, for fresh weights; null takes an inherited
+    field away.
+    """
     tokenizer: str | TokenizerTraining | None = None
     """Hub id or folder, or a tokenizer to be trained; default: the checkpoint's own."""
 
@@ -45,12 +47,18 @@ class Base(Growing):
     @model_validator(mode="after")
     def _one(self) -> Base:
         if (self.model is None) == (self.config is None):
-            raise fail("base needs either a model or a config", "write `model: ID_OR_FOLDER`, or `config: {...}`")
+            raise fail(
+                "base needs either a model or a config",
+                "write `model: ID_OR_FOLDER`, or `config: {...}`",
+            )
         if self.config is not None:
             if "model_type" not in self.config:
                 raise fail("base.config has no model_type", "add `model_type: modernbert`")
             if self.tokenizer is None:
-                raise fail("fresh weights need a tokenizer", "write `tokenizer: ID_OR_FOLDER` or a training")
+                raise fail(
+                    "fresh weights need a tokenizer",
+                    "write `tokenizer: ID_OR_FOLDER` or a training",
+                )
         elif isinstance(self.tokenizer, TokenizerTraining):
             raise fail("a checkpoint keeps its own tokenizer", "drop base.tokenizer")
         return self
@@ -68,7 +76,8 @@ class Seeds(Strict):
 
 
 class Optimizer(Growing):
-    """AdamW, decoupled as in the paper: weights shrink by ``rate / peak * weight_decay`` each step."""
+    """AdamW, decoupled as in the paper: weights shrink by ``rate / peak * weight_decay`` each
+    step."""
 
     learning_rate: float = Field(gt=0)
     beta1: float = Field(0.9, ge=0, lt=1)
@@ -90,8 +99,10 @@ class Engine(Growing):
     compile: Literal["auto"] | bool = "auto"
     """auto: on a GPU. It takes minutes at a phase's start."""
     deterministic: bool = Field(False, json_schema_extra=LATER)
-    """Whether a GPU computes the same bits every time, at a cost in speed; a CPU with a number of threads does anyway.
-    Only with it is a resume on a GPU promised to be the uninterrupted run bit for bit."""
+    """Whether a GPU computes the same bits every time, at a cost in speed; a CPU with a number of
+    threads does anyway. Only with it is a resume on a GPU promised to be the uninterrupted run bit
+    for bit.
+    """
     activation_checkpointing: bool = False
     dropout: float = Field(0.0, ge=0, lt=1)
 
@@ -108,9 +119,12 @@ class Checkpoints(Growing):
     keep: int = Field(2, ge=1)
     """Newest checkpoints kept; those at phase ends come on top."""
     keep_phases: bool = True
-    """Whether the optimiser state at each phase's end is kept, so that others can branch from it."""
+    """Whether the optimiser state at each phase's end is kept, so that others can branch from it.
+    """
     export: bool = False
-    """Whether each checkpoint that `every` asks for is also written as a folder for from_pretrained."""
+    """Whether each checkpoint that `every` asks for is also written as a folder for
+    from_pretrained.
+    """
 
 
 class Logging(Strict):
@@ -161,7 +175,9 @@ class Recipe(Strict):
             raise fail("the recipe has no phases", "list at least one")
         names = [p.name for p in self.phases]
         if len(set(names)) < len(names):
-            raise fail(f"two phases are called '{max(names, key=names.count)}'", "give each its own name")
+            raise fail(
+                f"two phases are called '{max(names, key=names.count)}'", "give each its own name"
+            )
         if self.reuse is not None and self.reuse.through not in names[:-1]:
             raise fail(
                 f"reuse.through '{self.reuse.through}' is not a phase before the last",
@@ -193,10 +209,14 @@ class Recipe(Strict):
         spec = self.corpus.model_copy(update={"sequence_length": self.length_of(phase)})
         if phase.corpus is None:
             return spec
-        known = {source.id: source.model_dump(exclude={"repeat", "share"}) for source in self.corpus.sources}
+        known = {
+            source.id: source.model_dump(exclude={"repeat", "share"})
+            for source in self.corpus.sources
+        }
         if unknown := [name for name in phase.corpus.shares if name not in known]:
             raise fail(
-                f"phase '{phase.name}' gives a share to '{unknown[0]}', which is no source of the corpus",
+                f"phase '{phase.name}' gives a share to '{unknown[0]}', which is no source of the "
+                f"corpus",
                 "name one of: " + ", ".join(known),
             )
         sources = [{**known[name], "share": share} for name, share in phase.corpus.shares.items()]
@@ -213,7 +233,9 @@ class Recipe(Strict):
         return specs
 
     def check_shares(self, count: int, of: str) -> None:
-        """Raise UsageError unless the windows of every step can be shared by `count` processes or GPUs alike."""
+        """Raise UsageError unless the windows of every step can be shared by `count` processes or
+        GPUs alike.
+        """
         for batch in map(self.batch_of, self.phases):
             if batch.sequences % count:
                 what = f"{batch.sequences} windows a step cannot be shared by {count} {of} alike"
@@ -234,5 +256,7 @@ class Recipe(Strict):
         return math.ceil(phase.tokens / self.step_tokens_of(phase))
 
     def every(self, tokens: int | None, phase: Phase) -> int | None:
-        """Steps of a phase from one thing that happens every `tokens` tokens to the next, at least 1; None: never."""
+        """Steps of a phase from one thing that happens every `tokens` tokens to the next, at least
+        1; None: never.
+        """
         return None if tokens is None else max(1, round(tokens / self.step_tokens_of(phase)))

@@ -43,7 +43,9 @@ class StepBatch:
 
 
 def vocabulary_of(tokenizer: PreTrainedTokenizerBase, rows: int) -> Vocabulary:
-    """The ids that the objectives need; `rows`: the model's vocabulary, which may be padded beyond the tokenizer's."""
+    """The ids that the objectives need; `rows`: the model's vocabulary, which may be padded beyond
+    the tokenizer's.
+    """
     end = end_token(tokenizer)
     assert end is not None
     special = np.zeros(rows, dtype=bool)
@@ -57,7 +59,14 @@ class Batches:
     """The steps of one phase; `fixed` pads targets to a fixed count, for compiled and GPU runs."""
 
     def __init__(
-        self, recipe: Recipe, phase: int, corpus: Corpus, vocabulary: Vocabulary, world: World, *, fixed: bool
+        self,
+        recipe: Recipe,
+        phase: int,
+        corpus: Corpus,
+        vocabulary: Vocabulary,
+        world: World,
+        *,
+        fixed: bool,
     ) -> None:
         self.recipe, self.number, self.corpus = recipe, phase, corpus
         self.phase: Phase = recipe.phases[phase]
@@ -67,7 +76,9 @@ class Batches:
         self._ahead: tuple[int, Future[StepBatch]] | None = None
 
     def at(self, first: int, *, more: bool) -> StepBatch:
-        """The step whose first window is number `first`; with `more`, the next one is begun meanwhile."""
+        """The step whose first window is number `first`; with `more`, the next one is begun
+        meanwhile.
+        """
         ahead = self._ahead
         batch = ahead[1].result() if ahead is not None and ahead[0] == first else self.make(first)
         following = first + self.batch.sequences
@@ -81,7 +92,9 @@ class Batches:
     def make(self, first: int) -> StepBatch:
         """This process's micro-batches of the step that starts at window number `first`."""
         count = self.batch.sequences
-        indices, epochs = draw(first, count, windows=len(self.corpus.train), seed=self.recipe.seeds.data)
+        indices, epochs = draw(
+            first, count, windows=len(self.corpus.train), seed=self.recipe.seeds.data
+        )
         mine = self.world.slice(count)
         size = self.batch.micro or len(mine)
         micros: list[Micro] = []
@@ -106,7 +119,9 @@ class Batches:
 
     def _targets(self, windows: NDArray[np.int64], keys: Sequence[tuple[object, ...]]) -> Targets:
         if self.phase.masking is None:
-            return objectives.next_token(windows, self.vocabulary, isolate=self.phase.isolate_documents)
+            return objectives.next_token(
+                windows, self.vocabulary, isolate=self.phase.isolate_documents
+            )
         return objectives.masked(windows, self.vocabulary, self.phase.masking, keys)
 
     def _micro(self, batch: Targets, windows: NDArray[np.int64]) -> Micro:

@@ -1,8 +1,8 @@
 """The state of a run on disk: weights, moments and one small record, whole or not at all.
 
-A checkpoint is written under a temporary name by all processes (`torch.distributed.checkpoint`), then renamed
-by the first, then named in `latest`. Weights and moments go under parameter names, so a checkpoint can be
-read by another number of processes, wrapped or not.
+A checkpoint is written under a temporary name by all processes (`torch.distributed.checkpoint`),
+then renamed by the first, then named in `latest`. Weights and moments go under parameter names, so
+a checkpoint can be read by another number of processes, wrapped or not.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ class Progress(Strict):
 
 
 def latest_checkpoint(out: Path) -> Path | None:
-    """The newest whole checkpoint of a run, or None. Raises StoreError when `latest` names a missing one."""
+    """The newest whole checkpoint of a run, or None. Raises StoreError when `latest` names a
+    missing one.
+    """
     pointer = out / FOLDER / LATEST
     if not pointer.is_file():
         return None
@@ -70,11 +72,19 @@ def latest_checkpoint(out: Path) -> Path | None:
 
 def read_progress(folder: Path) -> Progress:
     """The record of a checkpoint. Raises StoreError when it is damaged."""
-    return read_json(Progress, folder / PROGRESS, "the checkpoint's record is missing or damaged", _REMEDY)
+    return read_json(
+        Progress, folder / PROGRESS, "the checkpoint's record is missing or damaged", _REMEDY
+    )
 
 
 def save_checkpoint(
-    out: Path, world: World, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress, *, name: str
+    out: Path,
+    world: World,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    progress: Progress,
+    *,
+    name: str,
 ) -> Path:
     """Write a checkpoint; `latest` names it once it is whole. Called by all processes.
 
@@ -87,7 +97,11 @@ def save_checkpoint(
         shutil.rmtree(temporary, ignore_errors=True)
     world.barrier()
     names = {id(p): name for name, p in model.named_parameters()}
-    moments = {f"{names[id(p)]}/{key}": value for p, state in optimizer.state.items() for key, value in state.items()}
+    moments = {
+        f"{names[id(p)]}/{key}": value
+        for p, state in optimizer.state.items()
+        for key, value in state.items()
+    }
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="torch.distributed is disabled")
@@ -105,7 +119,9 @@ def save_checkpoint(
         if isinstance(error, CheckpointException):
             cause = next((failure[0] for failure in error.failures.values()), error)
         words = first_line(cause, 160)
-        while cause is not None and not isinstance(cause, OSError):  # the system's refusal lies below torch's
+        while cause is not None and not isinstance(
+            cause, OSError
+        ):  # the system's refusal lies below torch's
             cause = cause.__cause__ or cause.__context__
         raise cannot_write(final, cause or OSError(words), PLACE) from error
     finally:
@@ -116,7 +132,9 @@ def save_checkpoint(
 
 
 def prune(out: Path, keep: int, *, keep_phases: bool) -> None:
-    """Delete all but the newest `keep` checkpoints within phases, and those at phase ends unless `keep_phases`."""
+    """Delete all but the newest `keep` checkpoints within phases, and those at phase ends unless
+    `keep_phases`.
+    """
     steps = [f for f in (out / FOLDER).glob("step-*") if f.suffix != ".tmp"]
     steps.sort(key=lambda folder: (len(folder.name), folder.name))
     ends = [] if keep_phases else [f for f in (out / FOLDER).glob("end-*") if f.suffix != ".tmp"]
@@ -129,22 +147,29 @@ def load_weights(folder: Path, model: nn.Module, world: World) -> None:
     _load(folder, _tensors(model), world)
 
 
-def load_moments(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, world: World) -> None:
+def load_moments(
+    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, world: World
+) -> None:
     """Read the optimiser's moments.
 
-    A parameter that was frozen until now has none there and gets none here, so that its first step counts as its first.
+    A parameter that was frozen until now has none there and gets none here, so that its first step
+    counts as its first.
     """
     parameters = dict(model.named_parameters())
     state: dict[str, Tensor] = {}
     for key in FileSystemReader(folder).read_metadata().state_dict_metadata:
         name, _, moment = key.removeprefix("optim/").rpartition("/")
         if key.startswith("optim/"):
-            state[key] = torch.zeros(()) if moment == "step" else torch.zeros_like(parameters[name].detach())
+            state[key] = (
+                torch.zeros(()) if moment == "step" else torch.zeros_like(parameters[name].detach())
+            )
     _load(folder, state, world)
     for key, value in state.items():
         name, _, moment = key.removeprefix("optim/").rpartition("/")
         parameter = parameters[name]
-        optimizer.state[parameter][moment] = value.to(parameter.device) if moment == "step" else value
+        optimizer.state[parameter][moment] = (
+            value.to(parameter.device) if moment == "step" else value
+        )
 
 
 def _tensors(model: nn.Module) -> dict[str, Any]:

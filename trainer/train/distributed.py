@@ -1,4 +1,5 @@
-"""One process or many: the same calls, whoever started them (plain, torchrun, accelerate launch)."""
+"""One process or many: the same calls, whoever started them (plain, torchrun, accelerate
+launch)."""
 
 from __future__ import annotations
 
@@ -17,8 +18,9 @@ from biobench.core.stop import StopFlag as StopFlag
 from biobench.errors import TrainingError
 
 PATIENCE = timedelta(days=14)
-"""How long the processes wait for one that builds the corpus, say. Collectives give up after minutes; a process
-that dies meanwhile is noticed by the launcher, which ends the others."""
+"""How long the processes wait for one that builds the corpus, say. Collectives give up after
+minutes; a process that dies meanwhile is noticed by the launcher, which ends the others.
+"""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,9 @@ class World:
         return value
 
     def sums(self, *values: int) -> list[int]:
-        """The sum of each number over all processes. It passes between hosts, so that no GPU is waited for."""
+        """The sum of each number over all processes. It passes between hosts, so that no GPU is
+        waited for.
+        """
         if self.size == 1:
             return list(values)
         shared = torch.tensor(values, dtype=torch.int64)
@@ -72,7 +76,9 @@ class World:
             raise TrainingError(f"the processes disagree about {what}", hint=hint)
 
     def slice(self, count: int) -> range:
-        """This process's part of `count` windows; contiguous, so that results do not depend on the size."""
+        """This process's part of `count` windows; contiguous, so that results do not depend on the
+        size.
+        """
         share = count // self.size
         return range(self.rank * share, (self.rank + 1) * share)
 
@@ -81,7 +87,8 @@ class World:
 def world(device: str = "auto") -> Iterator[World]:
     """Join the process group that the launcher describes, and leave it in order.
 
-    A group that exists already is used and left alone. Raises UsageError for a device that is not there.
+    A group that exists already is used and left alone. Raises UsageError for a device that is not
+    there.
     """
     place = resolve_device(device, "engine.device")
     if place.type == "cuda":
@@ -115,7 +122,8 @@ def world(device: str = "auto") -> Iterator[World]:
 def determinism(wanted: bool) -> Iterator[None]:
     """Inside, where `wanted`, torch refuses operations whose result may differ from call to call.
 
-    cuBLAS reads its variable when it is first used in a process, so nothing may have run on the GPU before.
+    cuBLAS reads its variable when it is first used in a process, so nothing may have run on the GPU
+    before.
     """
     before = torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()

@@ -1,4 +1,6 @@
-"""AdamW as in the paper: decoupled decay relative to the peak rate, none on biases and norms; and the rate."""
+"""AdamW as in the paper: decoupled decay relative to the peak rate, none on biases and norms; and
+the rate.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,11 @@ from trainer.recipe.spec import Optimizer
 
 
 def make_optimizer(model: nn.Module, spec: Optimizer) -> torch.optim.Optimizer:
-    """The optimiser of all parameters, frozen ones included: they have no gradient, so nothing touches them.
+    """The optimiser of all parameters, frozen ones included: they have no gradient, so nothing
+    touches them.
 
-    The paper's rule shrinks weights by ``rate / peak * decay``; torch's by ``rate * weight_decay``, so its
-    weight_decay is decay / peak. Parameters with fewer than two dimensions do not decay.
+    The paper's rule shrinks weights by ``rate / peak * decay``; torch's by ``rate * weight_decay``,
+    so its weight_decay is decay / peak. Parameters with fewer than two dimensions do not decay.
     """
     decay = spec.weight_decay / spec.learning_rate
     groups = [
@@ -37,7 +40,8 @@ def factor(phase: Phase, step: int, *, steps: int, step_tokens: int) -> float:
 
     Warm-up rises linearly and reaches 1 with the step that completes it. Cooldown by
     ``final + (1 - final) * g(x)``, x being the part of the cooldown that is over before the step:
-    g = 1 - sqrt(x), 1 - x, or the half cosine (the 1-sqrt form as in the code lineage of the paper).
+    g = 1 - sqrt(x), 1 - x, or the half cosine (the 1-sqrt form as in the code lineage of the
+    paper).
     """
     schedule = phase.schedule
     total = steps * step_tokens
@@ -47,5 +51,9 @@ def factor(phase: Phase, step: int, *, steps: int, step_tokens: int) -> float:
         return 1.0
     length = schedule.cooldown or total - schedule.warmup
     x = max(0.0, (step * step_tokens - (total - length)) / length)
-    shapes = {"1-sqrt": 1 - math.sqrt(x), "linear": 1 - x, "cosine": 0.5 * (1 + math.cos(math.pi * x))}
+    shapes = {
+        "1-sqrt": 1 - math.sqrt(x),
+        "linear": 1 - x,
+        "cosine": 0.5 * (1 + math.cos(math.pi * x)),
+    }
     return schedule.final + (1 - schedule.final) * shapes[schedule.shape]

@@ -1,7 +1,8 @@
-"""What a phase trains: model, optimiser and wrapper, made anew for each phase from the state before it.
+"""What a phase trains: model, optimiser and wrapper, made anew for each phase from the state before
+it.
 
-Every phase, first or resumed, starts here, so that a resume and an uninterrupted run share one path, and
-frozen layers are decided before anything is wrapped.
+Every phase, first or resumed, starts here, so that a resume and an uninterrupted run share one
+path, and frozen layers are decided before anything is wrapped.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from trainer.train.optimizer import make_optimizer
 
 @dataclass
 class PreparedPhase:
-    """A phase ready to train. module: the trainee; wrapped: what the loop calls (itself, DDP, or FSDP2)."""
+    """A phase ready to train. module: the trainee; wrapped: what the loop calls (itself, DDP, or
+    FSDP2).
+    """
 
     module: Trainee
     wrapped: nn.Module
@@ -76,14 +79,18 @@ def prepare(
             gradient_checkpointing_kwargs={"use_reentrant": False}
         )
     if recipe.engine.compiles(world.device.type):
-        # Three kinds of layer share one code object, each in several shapes and with and without gradients.
+        # Three kinds of layer share one code object, each in several shapes and with and without
+        # gradients.
         torch._dynamo.config.recompile_limit = 64
-        # layers are compiled one by one: splitting their graphs at DDP's buckets would only cut them to pieces
+        # layers are compiled one by one: splitting their graphs at DDP's buckets would only cut
+        # them to pieces
         torch._dynamo.config.optimize_ddp = False
         for layer in layers_of(model):
             layer.compile(dynamic=None if phase.isolate_documents else False)
         hint = "use engine.compile=false"
-        guard.check_leak(forward, guard.probe_tokens(model, world.device), model, causal=causal, hint=hint)
+        guard.check_leak(
+            forward, guard.probe_tokens(model, world.device), model, causal=causal, hint=hint
+        )
     module.train()
     module.compiled_loss = recipe.engine.compiles(world.device.type)
     wrapped = _wrap(recipe, module, world)
@@ -98,8 +105,12 @@ def autocast(precision: str, device: torch.device) -> torch.autocast:
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16")
 
 
-def _kernels(module: Trainee, causal: bool, precision: str, device: torch.device, *, isolated: bool) -> dict[str, str]:
-    """What computes the layers as they will be trained, dropout included; a GPU without a kernel is warned of."""
+def _kernels(
+    module: Trainee, causal: bool, precision: str, device: torch.device, *, isolated: bool
+) -> dict[str, str]:
+    """What computes the layers as they will be trained, dropout included; a GPU without a kernel is
+    warned of.
+    """
     tokens = guard.probe_tokens(module.model, device)
     ends = torch.tensor([0, tokens.shape[1]], dtype=torch.int32, device=device)
     packing = Packing(torch.zeros_like(tokens), ends)
@@ -114,13 +125,23 @@ def _kernels(module: Trainee, causal: bool, precision: str, device: torch.device
     if attention.KERNELS and device.type in attention.DEVICES and precision == "bf16":
         refusals = attention.prove_kernels(states)
     module.train()
-    with attention.noting() as kernels, torch.no_grad(), autocast(precision, device), torch.random.fork_rng([]):
+    with (
+        attention.noting() as kernels,
+        torch.no_grad(),
+        autocast(precision, device),
+        torch.random.fork_rng([]),
+    ):
         module.hidden(tokens, causal=causal, packing=packing if isolated else None)
     dense = sorted(kind for kind, path in kernels.items() if path == attention.DENSE)
     if dense and device.type in attention.DEVICES:
-        why = "the kernels take no such tensors" if attention.KERNELS else "no kernel for windows is there"
+        why = (
+            "the kernels take no such tensors"
+            if attention.KERNELS
+            else "no kernel for windows is there"
+        )
         logging.getLogger("trainer").warning(
-            "%s runs over a mask of tokens x tokens, slow and large: %s (precision %s, dropout); install flash-attn, "
+            "%s runs over a mask of tokens x tokens, slow and large: %s (precision %s, dropout); "
+            "install flash-attn, "
             "use bf16, or set engine.dropout=0",
             " and ".join(dense),
             "; ".join(refusals) or why,
@@ -142,4 +163,6 @@ def _wrap(recipe: Recipe, module: Trainee, world: World) -> nn.Module:
         fully_shard(module, mesh=mesh)
         return module
     devices = [world.device.index] if world.device.type == "cuda" else None
-    return DistributedDataParallel(module, device_ids=devices, gradient_as_bucket_view=True, broadcast_buffers=False)
+    return DistributedDataParallel(
+        module, device_ids=devices, gradient_as_bucket_view=True, broadcast_buffers=False
+    )

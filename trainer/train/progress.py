@@ -1,4 +1,6 @@
-"""Reports of a run: a bar or plain lines on the terminal, and `metrics.jsonl`, one JSON object a line."""
+"""Reports of a run: a bar or plain lines on the terminal, and `metrics.jsonl`, one JSON object a
+line.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from trainer.disk import write_text, writing
 
 @dataclass(frozen=True)
 class Tick:
-    """One report. done and total count optimiser steps of the whole run; seconds_left is an estimate.
+    """One report. done and total count optimiser steps of the whole run; seconds_left is an
+    estimate.
 
     fraction: how much of what comes before the training is done, None where that is unknown.
     """
@@ -43,7 +46,12 @@ class TrainingDisplay(Display):
     """A bar, or a line whenever the stage or a tenth of it has changed, or after `QUIET`."""
 
     def __init__(self) -> None:
-        columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[detail]}"), TimeRemainingColumn())
+        columns = (
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[detail]}"),
+            TimeRemainingColumn(),
+        )
         super().__init__("{task.description}", *columns)
         self.task = None if self.bar is None else self.bar.add_task("", total=None, detail="")
         self.last = ("", -1)
@@ -58,13 +66,17 @@ class TrainingDisplay(Display):
         if tick.fraction is not None:
             done, total = int(100 * tick.fraction), 100
         if self.bar is not None and self.task is not None:
-            self.bar.update(self.task, description=tick.what, completed=done, total=total or None, detail=detail)
+            self.bar.update(
+                self.task, description=tick.what, completed=done, total=total or None, detail=detail
+            )
             return
         # after the colon come counts
         state = (tick.what.partition(":")[0], 10 * done // total if total else -1)
         if state != self.last or time.monotonic() - self.spoke > QUIET:
             self.last, self.spoke = state, time.monotonic()
-            steps = f" {done}%" if tick.fraction is not None else f" {done}/{total}" if total else ""
+            steps = (
+                f" {done}%" if tick.fraction is not None else f" {done}/{total}" if total else ""
+            )
             left = f"  {tick.seconds_left:,.0f} s left" if tick.seconds_left else ""
             self.say(f"{tick.what}{steps}  {detail}{left}".rstrip())
 

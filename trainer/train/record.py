@@ -21,7 +21,16 @@ from trainer.train.optimizer import factor
 from trainer.train.phase import PreparedPhase
 from trainer.train.run_folder import Start, recipe_hash
 
-_AS_ASKED = {"name", "objective", "masking", "schedule", "head", "data", "isolate_documents", "sequence_length"}
+_AS_ASKED = {
+    "name",
+    "objective",
+    "masking",
+    "schedule",
+    "head",
+    "data",
+    "isolate_documents",
+    "sequence_length",
+}
 """Fields that a record has from its phase."""
 
 
@@ -34,7 +43,8 @@ def phase_record(
     loss: float,
     validation: float | None,
 ) -> PhaseRecord:
-    """The phase under way as it was trained. corpus: what it read. cost: FLOPs a token. loss: the last one reported.
+    """The phase under way as it was trained. corpus: what it read. cost: FLOPs a token. loss: the
+    last one reported.
 
     validation: the held-out loss at its end.
     """
@@ -89,16 +99,27 @@ def ledger_corpus(data: Corpus, unguarded: Sequence[str] | None) -> LedgerCorpus
         sources={s["id"]: float(s["share"]) for s in data.manifest["sources"]},
         excluded_documents=int(data.manifest["exclusion"]["documents"]),
         exclusion_hash=str(data.manifest["exclusion"]["hash"]),
-        removed_documents=sum(sum(s["excluded"].values()) for s in data.manifest["sources"] if "excluded" in s),
+        removed_documents=sum(
+            sum(s["excluded"].values()) for s in data.manifest["sources"] if "excluded" in s
+        ),
         unguarded=None if unguarded is None else tuple(unguarded),
-        revisions={s["id"]: str(s["revision"]) for s in data.manifest["sources"] if "revision" in s},
+        revisions={
+            s["id"]: str(s["revision"]) for s in data.manifest["sources"] if "revision" in s
+        },
     )
 
 
 def run_ledger(
-    recipe: Recipe, progress: Progress, start: Start, data: Corpus, world: World, unguarded: Sequence[str] | None
+    recipe: Recipe,
+    progress: Progress,
+    start: Start,
+    data: Corpus,
+    world: World,
+    unguarded: Sequence[str] | None,
 ) -> Ledger:
-    """The ledger of a run whose phases are all trained. unguarded: tasks whose documents were not excluded."""
+    """The ledger of a run whose phases are all trained. unguarded: tasks whose documents were not
+    excluded.
+    """
     phases = progress.done
     return Ledger(
         name=recipe.name,
@@ -106,7 +127,9 @@ def run_ledger(
         base=LedgerBase(
             source=recipe.base.model or "fresh weights",
             revision=start.base_commit or recipe.base.revision,
-            **start.model_dump(include={"architecture", "parameters", "init_hash", "tokenizer_hash"}),
+            **start.model_dump(
+                include={"architecture", "parameters", "init_hash", "tokenizer_hash"}
+            ),
         ),
         corpus=ledger_corpus(data, unguarded),
         sequence_length=recipe.corpus.sequence_length,
@@ -119,7 +142,9 @@ def run_ledger(
         distributed=recipe.engine.distributed if world.size > 1 else "none",
         world_sizes=progress.world_sizes,
         seeds=recipe.seeds.model_dump(),
-        device=torch.cuda.get_device_name(world.device) if world.device.type == "cuda" else world.device.type,
+        device=torch.cuda.get_device_name(world.device)
+        if world.device.type == "cuda"
+        else world.device.type,
         compiled=recipe.engine.compiles(world.device.type),
         deterministic=recipe.engine.deterministic,
         micro_windows=recipe.batch.micro or recipe.batch.sequences // world.size,
@@ -130,7 +155,10 @@ def run_ledger(
         seconds=round(progress.seconds, 3),
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
         code_version=code_version(),
-        packages={name: metadata.version(name) for name in ("torch", "transformers", "tokenizers", "numpy")},
+        packages={
+            name: metadata.version(name)
+            for name in ("torch", "transformers", "tokenizers", "numpy")
+        },
     )
 
 

@@ -1,7 +1,8 @@
-"""The documents that a finished run was trained on, read again from the sources that its recipe names.
+"""The documents that a finished run was trained on, read again from the sources that its recipe
+names.
 
-Documents that the run excluded are excluded again. What was held out for validation loss, or not drawn to meet
-a source's share, is read too, so counts over these texts are upper bounds.
+Documents that the run excluded are excluded again. What was held out for validation loss, or not
+drawn to meet a source's share, is read too, so counts over these texts are upper bounds.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ class TrainingText:
 
 
 def run_folder(path: str | Path) -> Path | None:
-    """The run that this ledger file, run folder or exported model belongs to; None for anything else."""
+    """The run that this ledger file, run folder or exported model belongs to; None for anything
+    else.
+    """
     place = Path(path)
     folder = place.parent if place.name == FILE else place
     for candidate in (folder, folder.absolute().parent):
@@ -55,15 +58,16 @@ def run_folder(path: str | Path) -> Path | None:
 def reread(path: str | Path, more: Callable[[], list[str]]) -> TrainingText:
     """The training text of a finished run, proved to be the one that its ledger names.
 
-    more: gives the documents that were excluded in addition to the recipe's list; asked for only where the ledger
-    says that there were some. Raises UsageError for a path that is no run, StoreError where the text, the built
-    corpus or the list of exclusions is not what it was.
+    more: gives the documents that were excluded in addition to the recipe's list; asked for only
+    where the ledger says that there were some. Raises UsageError for a path that is no run,
+    StoreError where the text, the built corpus or the list of exclusions is not what it was.
     """
     folder = run_folder(path)
     if folder is None:
         raise UsageError(
             f"'{path}' is not the folder of a finished pretraining run",
-            hint=f"it holds {RECIPE} and {FILE}; for other text give a folder or file with --model MODEL",
+            hint=f"it holds {RECIPE} and {FILE}; for other text give a folder or file with "
+            f"--model MODEL",
         )
     ledger, recipe = read_ledger(folder), read_recipe(folder)
     excluded = excluded_documents(recipe.corpus, [])
@@ -71,12 +75,25 @@ def reread(path: str | Path, more: Callable[[], list[str]]) -> TrainingText:
         excluded = excluded_documents(recipe.corpus, more())
     if excluded.hash != ledger.corpus.exclusion_hash:
         what = "the available documents are not those that the run excluded"
-        raise StoreError(what, hint="give the --data-dir that `biobench pretrain` was given", file=folder / FILE)
-    cache, tokenizer = cache_of(recipe.corpus, folder.absolute().parent / "corpora"), load_tokenizer(folder / START)
-    hashes = {ledger.corpus.manifest_hash, *(p.corpus.manifest_hash for p in ledger.phases if p.corpus is not None)}
+        raise StoreError(
+            what, hint="give the --data-dir that `biobench pretrain` was given", file=folder / FILE
+        )
+    cache, tokenizer = (
+        cache_of(recipe.corpus, folder.absolute().parent / "corpora"),
+        load_tokenizer(folder / START),
+    )
+    hashes = {
+        ledger.corpus.manifest_hash,
+        *(p.corpus.manifest_hash for p in ledger.phases if p.corpus is not None),
+    }
     built = [corpus_folder(s, tokenizer, cache, excluded) for s in recipe.corpora]
-    if not all((b / MANIFEST).is_file() for b in built) or not hashes <= {Corpus(b).hash for b in built}:
+    if not all((b / MANIFEST).is_file() for b in built) or not hashes <= {
+        Corpus(b).hash for b in built
+    }:
         what = f"the text below '{recipe.corpus.root}' cannot be shown to be the text of this run"
-        hint = f"restore its sources and the built corpus in {cache}, or give the text itself with --model MODEL"
+        hint = (
+            f"restore its sources and the built corpus in {cache}, or give the text itself "
+            f"with --model MODEL"
+        )
         raise StoreError(what, hint=hint, file=folder / RECIPE)
     return TrainingText(ledger, folder / "model", excluded, tuple(recipe.corpora))

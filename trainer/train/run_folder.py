@@ -1,4 +1,6 @@
-"""The folder of a run: what it was asked to do, what it started from, and whether a resume or another run fits it."""
+"""The folder of a run: what it was asked to do, what it started from, and whether a resume or
+another run fits it.
+"""
 
 from __future__ import annotations
 
@@ -35,10 +37,19 @@ _FREE: Any = {
     "corpus": {"root", "cache"},
     "batch": {"micro"},
     "phases": {"__all__": {"batch": {"micro"}}},
-    "engine": {"device", "distributed", "compile", "activation_checkpointing", "precision", "deterministic"},
+    "engine": {
+        "device",
+        "distributed",
+        "compile",
+        "activation_checkpointing",
+        "precision",
+        "deterministic",
+    },
 }
-"""Fields that may change between a run and its resume: they do not change what is trained. (The precision that
-`auto` came to is kept in `Start` and checked there.)"""
+"""Fields that may change between a run and its resume: they do not change what is trained. (The
+precision that
+`auto` came to is kept in `Start` and checked there.)
+"""
 
 
 class Start(Growing):
@@ -73,12 +84,18 @@ def differences(a: Any, b: Any, at: str = "") -> list[str]:
         keys = [*a, *(k for k in b if k not in a)]
         return [d for k in keys for d in differences(a.get(k), b.get(k), f"{at}.{k}" if at else k)]
     if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
-        return [d for i, (x, y) in enumerate(zip(a, b, strict=True)) for d in differences(x, y, f"{at}.{i}")]
+        return [
+            d
+            for i, (x, y) in enumerate(zip(a, b, strict=True))
+            for d in differences(x, y, f"{at}.{i}")
+        ]
     return [] if a == b else [at]
 
 
 def read_recipe(out: Path) -> Recipe:
-    """The recipe of a run. Raises StoreError when the folder holds none, or one that cannot be run any more."""
+    """The recipe of a run. Raises StoreError when the folder holds none, or one that cannot be run
+    any more.
+    """
     hint = "give the --out folder of a pretraining run, or start a new one"
     return read_json(Recipe, out / RECIPE, "the run's recipe cannot be read", hint)
 
@@ -87,7 +104,8 @@ def read_recipe(out: Path) -> Recipe:
 def claimed(out: Path) -> Iterator[None]:
     """Keep other starts out of a run's folder meanwhile; the system lets go of it with the process.
 
-    Raises UsageError while another process is at work there, StoreError where the folder cannot be written.
+    Raises UsageError while another process is at work there, StoreError where the folder cannot be
+    written.
     """
     make_folder(out)
     lock = FileLock(out / LOCK, timeout=0)
@@ -106,8 +124,8 @@ def claimed(out: Path) -> Iterator[None]:
 def open_run(recipe: Recipe, out: Path, *, resume: bool) -> None:
     """Take a folder for a run, or continue an earlier start of the same run.
 
-    A start that failed before anything could be trained (a missing source, say) leaves the folder free.
-    Raises UsageError when the folder holds a run and `resume` is off, or another run's.
+    A start that failed before anything could be trained (a missing source, say) leaves the folder
+    free. Raises UsageError when the folder holds a run and `resume` is off, or another run's.
     """
     if not (out / RECIPE).is_file() or not (out / START / BEGINNING).is_file():
         make_folder(out)
@@ -119,7 +137,10 @@ def open_run(recipe: Recipe, out: Path, *, resume: bool) -> None:
     changed = differences(training_fields(read_recipe(out)), training_fields(recipe))
     if changed:
         hint = "undo the change, or start a new run with --out DIR"
-        raise UsageError(f"the recipe has changed since the run in {out} began: {', '.join(changed[:4])}", hint=hint)
+        raise UsageError(
+            f"the recipe has changed since the run in {out} began: {', '.join(changed[:4])}",
+            hint=hint,
+        )
     with writing(out):  # what a kill left of folders on their way; whole ones never end in .tmp
         for place in (out, out / FOLDER, out / "exports", out / "phases"):
             for left in place.glob("*.tmp"):
@@ -131,13 +152,16 @@ def read_start(out: Path) -> Start | None:
     file = out / START / BEGINNING
     if not file.is_file():
         return None
-    return read_json(Start, file, "the run's beginning is damaged", "start the run again in another folder")
+    return read_json(
+        Start, file, "the run's beginning is damaged", "start the run again in another folder"
+    )
 
 
 def adopt(recipe: Recipe, start: Start) -> tuple[Progress, Path]:
     """The state after the phases that `reuse` takes from another run: (progress, its checkpoint).
 
-    Raises UsageError when that run differs in anything but the phases after them, or has not kept the state.
+    Raises UsageError when that run differs in anything but the phases after them, or has not kept
+    the state.
     """
     assert recipe.reuse is not None
     other, through = Path(recipe.reuse.run), recipe.reuse.through
@@ -149,19 +173,31 @@ def adopt(recipe: Recipe, start: Start) -> tuple[Progress, Path]:
     if their_start is not None and not changed:
         free = any(recipe.corpus_of(p) != recipe.corpus for p in recipe.phases[:count])
         mine, their = (
-            s.model_copy(update={"phase_manifests": s.phase_manifests[:count] if free else ()}).model_dump()
+            s.model_copy(
+                update={"phase_manifests": s.phase_manifests[:count] if free else ()}
+            ).model_dump()
             for s in (start, their_start)
         )
         changed = differences(mine, their)
     if changed or their_start is None:
-        what = f"reuse.run {other} was not trained as this recipe begins: {', '.join(changed[:4]) or 'it never began'}"
-        raise UsageError(what, hint="reuse a run with equal base, corpus, batch, optimiser, seeds and first phases")
+        what = (
+            f"reuse.run {other} was not trained as this recipe begins: "
+            f"{', '.join(changed[:4]) or 'it never began'}"
+        )
+        raise UsageError(
+            what,
+            hint="reuse a run with equal base, corpus, batch, optimiser, seeds and first phases",
+        )
     folder = other / FOLDER / phase_end_name(count - 1, through)
     if not folder.is_dir():
         hint = "finish that run with --resume, or train it again with checkpoints.keep_phases=true"
-        raise UsageError(f"reuse.run {other} has no state at the end of phase '{through}'", hint=hint)
+        raise UsageError(
+            f"reuse.run {other} has no state at the end of phase '{through}'", hint=hint
+        )
     progress = read_progress(folder)
-    done = tuple(r.model_copy(update={"adopted_from": r.adopted_from or theirs.name}) for r in progress.done)
+    done = tuple(
+        r.model_copy(update={"adopted_from": r.adopted_from or theirs.name}) for r in progress.done
+    )
     return progress.model_copy(update={"done": done, "recipe_hash": recipe_hash(recipe)}), folder
 
 
@@ -171,9 +207,14 @@ def phase_end_name(index: int, name: str) -> str:
 
 
 def is_finished(out: Path) -> bool:
-    """Whether the exported encoder is there with its ledger, and is the one that the ledger names."""
+    """Whether the exported encoder is there with its ledger, and is the one that the ledger
+    names."""
     ledger, model = intact_ledger(out / FILE), out / "model"
     try:
-        return ledger is not None and intact_ledger(model / FILE) == ledger and content_hash(model) == ledger.model_hash
+        return (
+            ledger is not None
+            and intact_ledger(model / FILE) == ledger
+            and content_hash(model) == ledger.model_hash
+        )
     except (OSError, ModelError):
         return False

@@ -1,4 +1,6 @@
-"""What a run starts from: tokenizer, base model, and the corpora that one process builds while the others wait."""
+"""What a run starts from: tokenizer, base model, and the corpora that one process builds while the
+others wait.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,11 @@ from trainer.train.progress import Listener, Tick
 from trainer.train.run_folder import START, Start, read_start
 
 
-def reporting(listener: Listener, stop: Callable[[], bool], total: int) -> Callable[[str, float], None]:
-    """What reports a stage before the training (nan: how far is unknown), and raises StoppedError once `stop` says so.
+def reporting(
+    listener: Listener, stop: Callable[[], bool], total: int
+) -> Callable[[str, float], None]:
+    """What reports a stage before the training (nan: how far is unknown), and raises StoppedError
+    once `stop` says so.
 
     total: steps of the whole run.
     """
@@ -45,14 +50,16 @@ def reporting(listener: Listener, stop: Callable[[], bool], total: int) -> Calla
 def tokenizer_for(recipe: Recipe, exclude: corpus.Texts = ()) -> PreTrainedTokenizerBase:
     """The run's tokenizer: the checkpoint's, a named one, or one trained on the corpus.
 
-    exclude: texts of documents that must not be trained on, in addition to the recipe's list; no tokenizer is
-    trained on them either.
+    exclude: texts of documents that must not be trained on, in addition to the recipe's list; no
+    tokenizer is trained on them either.
     """
     base = recipe.base
     if isinstance(base.tokenizer, TokenizerTraining):
         excluded = corpus.excluded_documents(recipe.corpus, exclude)
         sources, root = pinned(recipe.corpus).sources, Path(recipe.corpus.root)
-        allowed = (text for source in sources for text in texts(source, root) if excluded.why(text) is None)
+        allowed = (
+            text for source in sources for text in texts(source, root) if excluded.why(text) is None
+        )
         return train_tokenizer(allowed, base.tokenizer.vocabulary, recipe.corpus.sequence_length)
     if base.tokenizer is not None:
         return load_tokenizer(base.tokenizer)
@@ -60,7 +67,9 @@ def tokenizer_for(recipe: Recipe, exclude: corpus.Texts = ()) -> PreTrainedToken
 
 
 def _commit(recipe: Recipe) -> str | None:
-    """The revision of a base checkpoint: its commit on the hub where that is known, the same for all of its files."""
+    """The revision of a base checkpoint: its commit on the hub where that is known, the same for
+    all of its files.
+    """
     base = recipe.base
     if base.model is None or Path(base.model).is_dir():
         return base.revision
@@ -68,7 +77,9 @@ def _commit(recipe: Recipe) -> str | None:
 
 
 def base_model(recipe: Recipe, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
-    """The model with the weights that training starts from, checked against the tokenizer and all phases."""
+    """The model with the weights that training starts from, checked against the tokenizer and all
+    phases.
+    """
     base = recipe.base
     if base.config is not None:
         model = new_model(base.config, tokenizer, recipe.seeds.init)
@@ -93,14 +104,18 @@ def open_corpora(
 ) -> list[Corpus]:
     """The corpora of the recipe, built by the first process while the others wait.
 
-    runs: folder of the runs, in whose folder corpora are kept unless the recipe names a place. built: they must be
-    there already. say: reports, and raises StoppedError to end the building. Called by all processes.
+    runs: folder of the runs, in whose folder corpora are kept unless the recipe names a place.
+    built: they must be there already. say: reports, and raises StoppedError to end the building.
+    Called by all processes.
     """
     opened = []
     for spec in recipe.corpora:
         cache = cache_of(spec, runs / "corpora")
         if built and not corpus.is_built(spec, tokenizer, cache, exclude):
-            what = f"a corpus of {recipe.name} is not built below {cache}, and --built-corpus builds none"
+            what = (
+                f"a corpus of {recipe.name} is not built below {cache}, and --built-corpus "
+                f"builds none"
+            )
             hint = f"run `biobench corpus build` before, with the same options and --cache {cache}"
             raise UsageError(what, hint=hint)
         built_now: Corpus | None = None
@@ -110,7 +125,9 @@ def open_corpora(
         world.barrier()
         if world.any(world.first and built_now is None):
             raise StoppedError
-        opened.append(built_now or corpus.build(spec, tokenizer, cache, exclude=exclude, verify=False))
+        opened.append(
+            built_now or corpus.build(spec, tokenizer, cache, exclude=exclude, verify=False)
+        )
         world.same(opened[-1].hash, "the corpus")
     return opened
 
@@ -130,8 +147,12 @@ def begin(
     *,
     known: bool,
 ) -> Start:
-    """What the run starts from, written down now or read and compared with what is there. Raises UsageError."""
-    hashes = tuple(corpora[recipe.corpora.index(recipe.corpus_of(phase))].hash for phase in recipe.phases)
+    """What the run starts from, written down now or read and compared with what is there. Raises
+    UsageError.
+    """
+    hashes = tuple(
+        corpora[recipe.corpora.index(recipe.corpus_of(phase))].hash for phase in recipe.phases
+    )
     phases = hashes if len(corpora) > 1 else ()
     precision = precision_of(recipe, world.device)
     start = read_start(out) if known else None
@@ -140,7 +161,9 @@ def begin(
             hint = "restore its sources and exclusions, or start a new run with --out DIR"
             raise UsageError("the corpus has changed since the run began", hint=hint)
         if start.precision != precision:
-            what = f"the run began in {start.precision} and would go on in {precision} on this device"
+            what = (
+                f"the run began in {start.precision} and would go on in {precision} on this device"
+            )
             raise UsageError(what, hint=f"continue with --set engine.precision={start.precision}")
         return start
     start = Start(

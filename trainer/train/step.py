@@ -25,17 +25,25 @@ HELD_OUT_WINDOWS = 512
 
 
 def train_step(
-    training: PreparedPhase, batches: Batches, batch: StepBatch, *, targets: int, rate: float, number: int
+    training: PreparedPhase,
+    batches: Batches,
+    batch: StepBatch,
+    *,
+    targets: int,
+    rate: float,
+    number: int,
 ) -> tuple[Tensor, Tensor]:
     """One optimiser step: (this process's summed loss, gradient norm before it is clipped).
 
-    targets: of all processes. rate: learning rate. number: the step's in the whole run, which its dropout depends on.
+    targets: of all processes. rate: learning rate. number: the step's in the whole run, which its
+    dropout depends on.
     """
     recipe, world = batches.recipe, batches.world
     set_rate(training.optimizer, rate)
     if recipe.engine.dropout > 0:
         torch.manual_seed(int(seed_words("dropout", recipe.seeds.training, number, world.rank)[0]))
-    # Wrappers average gradients over processes; times their number this is the mean over all targets.
+    # Wrappers average gradients over processes; times their number this is the mean over all
+    # targets.
     scale = world.size / max(targets, 1)
     total = torch.zeros((), device=world.device)
     for micro in batch.micros:
@@ -53,14 +61,15 @@ def train_step(
     with record_function(f"{LABEL}update"):
         norm = _clip(training.module, recipe.optimizer.gradient_clip)
         training.optimizer.step()
-        # Set to zero in place by a single process on a CPU, where fresh pages are dear. A parameter without a
-        # gradient (frozen) has none either way.
+        # Set to zero in place by a single process on a CPU, where fresh pages are dear. A parameter
+        # without a gradient (frozen) has none either way.
         training.optimizer.zero_grad(set_to_none=world.device.type != "cpu" or world.size > 1)
     return total, norm
 
 
 def held_out_loss(training: PreparedPhase, batches: Batches) -> tuple[float | None, int]:
-    """(held-out loss under the phase's own objective, targets), with masks that never change; None without windows.
+    """(held-out loss under the phase's own objective, targets), with masks that never change; None
+    without windows.
 
     Called by all processes.
     """
@@ -101,7 +110,9 @@ def _accumulating(module: nn.Module, more: bool) -> Iterator[None]:
     """Leave gradients where they are until the step's last forward pass."""
     if isinstance(module, FSDPModule):
         module.set_requires_gradient_sync(not more)
-    with module.no_sync() if more and isinstance(module, DistributedDataParallel) else nullcontext():
+    with (
+        module.no_sync() if more and isinstance(module, DistributedDataParallel) else nullcontext()
+    ):
         yield
 
 

@@ -16,14 +16,24 @@ from biobench.schema.strict import suggest
 
 def several(texts: list[str]) -> list[str]:
     """Values of a repeatable option, of which `a,b` gives two; the name of a file stays whole."""
-    return [part for text in texts for part in ([text] if os.path.exists(text) else text.split(",")) if part]
+    return [
+        part
+        for text in texts
+        for part in ([text] if os.path.exists(text) else text.split(","))
+        if part
+    ]
 
 
 def _is_there(context: typer.Context, folder: str) -> str:
-    """Raises UsageError where a results folder was named and is not there; the default one need not exist."""
+    """Raises UsageError where a results folder was named and is not there; the default one need not
+    exist.
+    """
     source = context.get_parameter_source("results_dir")
     if source is not None and source.name != "DEFAULT" and not Path(folder).is_dir():
-        hint = "name the folder that `biobench run --results-dir` wrote; without the option it is ./results"
+        hint = (
+            "name the folder that `biobench run --results-dir` wrote; without the option it is "
+            "./results"
+        )
         raise UsageError(f"there is no results folder '{folder}'", hint=hint)
     return folder
 
@@ -37,10 +47,16 @@ Averaging = Annotated[
 ]
 Tasks = Annotated[
     list[str],
-    typer.Option("--task", callback=several, metavar="ID_OR_YAML", help="Only this task; repeatable."),
+    typer.Option(
+        "--task", callback=several, metavar="ID_OR_YAML", help="Only this task; repeatable."
+    ),
 ]
-Output = Annotated[Path | None, typer.Option("--output", "--out", "-o", help="Write to this file, not to stdout.")]
-Json = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout, nothing else there.")]
+Output = Annotated[
+    Path | None, typer.Option("--output", "--out", "-o", help="Write to this file, not to stdout.")
+]
+Json = Annotated[
+    bool, typer.Option("--json", help="Machine-readable output on stdout, nothing else there.")
+]
 Device = Annotated[str, shown("device")]
 Offline = Annotated[bool, shown("offline")]
 Overrides = Annotated[list[str], shown("overrides")]

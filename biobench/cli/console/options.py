@@ -14,17 +14,30 @@ from biobench.runs.options import Option, RunRequest, options
 PANELS = {
     "Selection": ("languages", "types", "tags"),
     "Protocol": ("track", "no_test", "keep_model", "gate"),
-    "Machine": ("device", "threads", "parallel", "seeds_at_once", "executor", "worker_gpus", "offline", "save_every"),
+    "Machine": (
+        "device",
+        "threads",
+        "parallel",
+        "seeds_at_once",
+        "executor",
+        "worker_gpus",
+        "offline",
+        "save_every",
+    ),
     "More": ("force", "wait", "started", "strict", "trust_remote_code"),
 }
 """Panels of the help of `run` behind its first, which people need first."""
 
 
 def shown(name: str, **changed: Any) -> Any:
-    """Typer's option (or argument) of that keyword. changed: other properties, such as another help text."""
+    """Typer's option (or argument) of that keyword. changed: other properties, such as another help
+    text.
+    """
     option = options()[name]
     properties = option.shown | ({"callback": _set_threads} if name == "threads" else {}) | changed
-    return typer.Option(*option.flags, **properties) if option.flags else typer.Argument(**properties)
+    return (
+        typer.Option(*option.flags, **properties) if option.flags else typer.Argument(**properties)
+    )
 
 
 def _set_threads(threads: int | None) -> int | None:
@@ -35,7 +48,8 @@ def _set_threads(threads: int | None) -> int | None:
 
 
 def takes_request(command: Callable[..., None], only: Collection[str] = ()) -> Callable[..., None]:
-    """A command whose first parameter is a `RunRequest` gets the options that make one, in panels, before its own.
+    """A command whose first parameter is a `RunRequest` gets the options that make one, in panels,
+    before its own.
 
     only: keywords of the options that it has, or all; others keep their defaults.
     """
@@ -47,7 +61,10 @@ def takes_request(command: Callable[..., None], only: Collection[str] = ()) -> C
         command(RunRequest(**request), **arguments)
 
     _, *others = inspect.signature(command, eval_str=True).parameters.values()
-    parameters = [_parameter(name, option, rich_help_panel=panel.get(name)) for name, option in declared.items()]
+    parameters = [
+        _parameter(name, option, rich_help_panel=panel.get(name))
+        for name, option in declared.items()
+    ]
     parameters += [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in others]
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     called.__annotations__ = {p.name: p.annotation for p in parameters}
@@ -65,4 +82,6 @@ def _parameter(name: str, option: Option[Any, Any], **changed: Any) -> inspect.P
     if not option.flags:
         default = inspect.Parameter.empty
     annotation: Any = Annotated[annotated, shown(name, **changed)]
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )

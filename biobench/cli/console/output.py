@@ -18,7 +18,9 @@ from biobench.runs.table import percent as percent
 
 
 def terminal_width() -> int | None:
-    """Columns of the terminal, or those that `COLUMNS` asks for; None where stdout is a file or pipe without them."""
+    """Columns of the terminal, or those that `COLUMNS` asks for; None where stdout is a file or
+    pipe without them.
+    """
     if not sys.stdout.isatty() and not os.environ.get("COLUMNS", "").isdecimal():
         return None
     return max(shutil.get_terminal_size().columns, 40)
@@ -46,7 +48,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def with_interval(value: float | None, ends: Any, sign: str = "", scale: float = 100) -> str:
-    """A fraction in points with its interval, or a dash. ends: has `low` and `high`, which may be None; or is None.
+    """A fraction in points with its interval, or a dash. ends: has `low` and `high`, which may be
+    None; or is None.
 
     sign: ``+`` prints it always.
     """
@@ -54,7 +57,11 @@ def with_interval(value: float | None, ends: Any, sign: str = "", scale: float =
         return "–"
     low, high = (getattr(ends, end, None) for end in ("low", "high"))
     text = f"{scale * value:{sign}.2f}"
-    return text if low is None or high is None else f"{text} [{scale * low:{sign}.2f}, {scale * high:{sign}.2f}]"
+    return (
+        text
+        if low is None or high is None
+        else f"{text} [{scale * low:{sign}.2f}, {scale * high:{sign}.2f}]"
+    )
 
 
 def write_output(path: Path, text: str) -> None:

@@ -18,7 +18,8 @@ from biobench.runs.table import percent
 
 @dataclass
 class _Shown:
-    """A run under way. bar: its line on a terminal; last: when it last spoke without one (seconds)."""
+    """A run under way. bar: its line on a terminal; last: when it last spoke without one
+    (seconds)."""
 
     label: str
     bar: TaskID | None
@@ -34,7 +35,9 @@ class _Warnings(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Say it."""
-        with suppress(RuntimeError):  # a signal came in the middle of a line, which is not to be written into
+        with suppress(
+            RuntimeError
+        ):  # a signal came in the middle of a line, which is not to be written into
             self.display.say(record.getMessage())
 
 
@@ -43,11 +46,17 @@ class RunTerminal(Display, Reporter):
 
     def __init__(self) -> None:
         columns = (
-            TextColumn("{task.fields[short]}", table_column=Column(ratio=7, no_wrap=True, overflow="ellipsis")),
+            TextColumn(
+                "{task.fields[short]}",
+                table_column=Column(ratio=7, no_wrap=True, overflow="ellipsis"),
+            ),
             BarColumn(bar_width=6),
             MofNCompleteColumn(),
             TimeRemainingColumn(),
-            TextColumn("{task.fields[what]}", table_column=Column(ratio=3, no_wrap=True, overflow="ellipsis")),
+            TextColumn(
+                "{task.fields[what]}",
+                table_column=Column(ratio=3, no_wrap=True, overflow="ellipsis"),
+            ),
         )
         super().__init__(*columns, transient=True, expand=True)
         self.runs: dict[str, _Shown] = {}
@@ -57,7 +66,12 @@ class RunTerminal(Display, Reporter):
         logging.getLogger("biobench").addHandler(self.warnings)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
         logging.getLogger("biobench").removeHandler(self.warnings)
         self.close()
 
@@ -68,11 +82,16 @@ class RunTerminal(Display, Reporter):
     def start(self, run: RunName, position: int, total: int) -> None:
         """A run begins."""
         self._drop(run.key)  # a worker that died left it
-        shown = _Shown(f"[{position}/{total}] {run.model} · {run.task} · seed {run.seed}", None, time.monotonic())
+        shown = _Shown(
+            f"[{position}/{total}] {run.model} · {run.task} · seed {run.seed}",
+            None,
+            time.monotonic(),
+        )
         if self.bar is None:
             self.say(f"{shown.label}: started")
         else:
-            short = f"[{position}/{total}] {run.task} · seed {run.seed} · {run.model}"  # of a long line the end is cut
+            # of a long line the end is cut
+            short = f"[{position}/{total}] {run.task} · seed {run.seed} · {run.model}"
             shown.bar = self.bar.add_task(shown.label, total=None, what="", short=short)
         self.runs[run.key] = shown
 

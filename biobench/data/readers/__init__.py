@@ -1,4 +1,6 @@
-"""Native formats, a few of a kind in a file; a file is found by being here and registers them with `@reader`."""
+"""Native formats, a few of a kind in a file; a file is found by being here and registers them with
+`@reader`.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def get_reader(name: str) -> Reader:
     """The reader of format `name`. Raises SpecError with the nearest known name."""
     _discover()
     if name not in REGISTRY:
-        raise SpecError(f"reader.format '{name}' is not known", hint=suggest(name, sorted(REGISTRY)))
+        raise SpecError(
+            f"reader.format '{name}' is not known", hint=suggest(name, sorted(REGISTRY))
+        )
     return REGISTRY[name]
 
 

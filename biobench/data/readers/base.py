@@ -1,12 +1,14 @@
 """What every reader is made of: strict options, the request that it answers, and places in files.
 
-A reader is one function from a `Request` to documents beside an options model with its `format`, joined by
+A reader is one function from a `Request` to documents beside an options model with its `format`,
+joined by
 `@reader(Options)`. Whatever is wrong in a file is raised by `FileLine.bad`, which names file and
 line and, for data under an agreement, leaves the value out.
 
-Order is part of a reader's contract, since splits by seed depend on it: documents come in the order of the files
-(`Request.only_splits`; several files of a pattern by name) and, inside a file, in the order of its lines, rows or
-elements. A reader never sorts them. Each reader's docstring names the file whose order counts.
+Order is part of a reader's contract, since splits by seed depend on it: documents come in the order
+of the files (`Request.only_splits`; several files of a pattern by name) and, inside a file, in the
+order of its lines, rows or elements. A reader never sorts them. Each reader's docstring names the
+file whose order counts.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ class ReaderOptions(Strict):
     """Base of all reader options; each reader narrows `format` to its own name."""
 
     former: ClassVar[dict[str, Any]] = {}
-    """Options that the reader had, at the value that every spec gave them: what enters the hash stays."""
+    """Options that the reader had, at the value that every spec gave them: what enters the hash
+    stays.
+    """
     format: str
 
 
@@ -38,7 +42,9 @@ _DIGITS = 18
 
 @dataclass(frozen=True, slots=True)
 class Request(Generic[O_co]):
-    """What a reader gets: its options, the files by split (or `all`, `texts`, `labels`), and the spec."""
+    """What a reader gets: its options, the files by split (or `all`, `texts`, `labels`), and the
+    spec.
+    """
 
     options: O_co
     files: dict[str, list[Path]]
@@ -51,34 +57,45 @@ class Request(Generic[O_co]):
     """Files of the second release, for readers that project from it."""
 
     def only_splits(self, *allowed: str) -> Iterator[tuple[str, Path]]:
-        """(split, file) in the order train, validation, test, then the others; files as the source names them,
-        those of a pattern by name. The split of `all` is empty. Raises DataFormatError for a role not in `allowed`."""
+        """(split, file) in the order train, validation, test, then the others; files as the source
+        names them, those of a pattern by name. The split of `all` is empty. Raises DataFormatError
+        for a role not in `allowed`.
+        """
         order = {"train": 0, "validation": 1, "test": 2}
         for split in sorted(self.files, key=lambda s: (order.get(s, 3), s)):
             if allowed and split not in allowed:
                 raise DataFormatError(
-                    f"files.{split} does not fit format '{self.options.format}'", hint="use " + ", ".join(allowed)
+                    f"files.{split} does not fit format '{self.options.format}'",
+                    hint="use " + ", ".join(allowed),
                 )
             for path in self.files[split]:
                 yield ("" if split == "all" else split), path
 
     def places(self) -> Iterator[FileLine]:
-        """The beginning of each file of `train`, `validation`, `test` or `all`, in the order of `only_splits`."""
+        """The beginning of each file of `train`, `validation`, `test` or `all`, in the order of
+        `only_splits`.
+        """
         for split, path in self.only_splits("train", "validation", "test", "all"):
             yield FileLine(self, split, path)
 
     def texts_and_labels(self) -> tuple[list[FileLine], list[FileLine]]:
-        """The files of `texts` and of `labels`. Raises DataFormatError where others are named, or one is not."""
+        """The files of `texts` and of `labels`. Raises DataFormatError where others are named, or
+        one is not.
+        """
         if set(self.files) != {"texts", "labels"}:
             what = f"format '{self.options.format}' needs files.texts and files.labels"
             raise DataFormatError(what, hint="name both, for example `texts: text/*.txt`")
-        texts, labels = ([FileLine(self, "", path) for path in self.files[role]] for role in ("texts", "labels"))
+        texts, labels = (
+            [FileLine(self, "", path) for path in self.files[role]] for role in ("texts", "labels")
+        )
         return texts, labels
 
 
 @dataclass(slots=True)
 class FileLine:
-    """A line of a file that is read: what is wrong there names it, and a document that begins there has its split."""
+    """A line of a file that is read: what is wrong there names it, and a document that begins there
+    has its split.
+    """
 
     request: Request[Any]
     split: str
@@ -91,33 +108,57 @@ class FileLine:
         return replace(self, line=line)
 
     def bad(self, what: str, hint: str, value: str | None = None) -> DataFormatError:
-        """The error for this place. `{}` in `what` stands for the value, which data under an agreement withhold."""
+        """The error for this place. `{}` in `what` stands for the value, which data under an
+        agreement withhold.
+        """
         text = repr(value)
-        shown = "(value withheld)" if self.request.redact else text if len(text) <= 60 else text[:57] + "..."
+        shown = (
+            "(value withheld)"
+            if self.request.redact
+            else text
+            if len(text) <= 60
+            else text[:57] + "..."
+        )
         return DataFormatError(what.replace("{}", shown), hint=hint, file=self.path, line=self.line)
 
     def label(self, label: str) -> str:
-        """`label` itself when the task has it (or has a rule instead of a list); else raises DataFormatError."""
+        """`label` itself when the task has it (or has a rule instead of a list); else raises
+        DataFormatError.
+        """
         request, labels = self.request, self.request.spec.labels
-        if KINDS[request.spec.type].numeric or request.any_label or not isinstance(labels, list) or label in labels:
+        if (
+            KINDS[request.spec.type].numeric
+            or request.any_label
+            or not isinstance(labels, list)
+            or label in labels
+        ):
             return label  # the kind checks numbers
         hint = "add it to `labels`, or map it" if request.redact else suggest(label, labels)
         raise self.bad("{} is not a label of the task", hint, label)
 
     def mapped(self, name: str, types: Mapping[str, str | None]) -> str | None:
-        """The task's label for a name in the file; None where `types` drops it. Raises DataFormatError as `label`."""
+        """The task's label for a name in the file; None where `types` drops it. Raises
+        DataFormatError as `label`.
+        """
         label = types.get(name, name)
         return None if label is None else self.label(label)
 
     def nearest(self, name: str, known: Sequence[str]) -> str:
         """The hint for a column or field that the file lacks: the nearest that it has.
 
-        Data under an agreement are not quoted: where a header is missing, its place is taken by the first row.
+        Data under an agreement are not quoted: where a header is missing, its place is taken by the
+        first row.
         """
-        return "check the names in the spec and in the file" if self.request.redact else suggest(name, known)
+        return (
+            "check the names in the spec and in the file"
+            if self.request.redact
+            else suggest(name, known)
+        )
 
     def number(self, text: str) -> int:
-        """The number that decimal digits write. Raises DataFormatError for more than 18, which count no characters."""
+        """The number that decimal digits write. Raises DataFormatError for more than 18, which
+        count no characters.
+        """
         if len(text.strip()) > _DIGITS:
             raise self.bad(f"a number of {len(text.strip())} digits", "repair the offset")
         return int(text)
@@ -167,14 +208,19 @@ def reader(options: type[ReaderOptions]) -> Callable[[ReadFunction], ReadFunctio
 
 
 Ids = Literal["name", "split_and_name", "repeated"]
-"""What a document's id and group are, where files name documents. name: the name, which stands once in the task.
-split_and_name: the split before it, where each split numbers anew; equal names are not the same document.
-repeated: a document may stand in several splits, and several times in one. Its ids are ``<split>/<name>``, then
-``<split>/<name>#2``; its group stays the name, so that what is the same document is known to be."""
+"""What a document's id and group are, where files name documents. name: the name, which stands once
+in the task.
+split_and_name: the split before it, where each split numbers anew; equal names are not the same
+document.
+repeated: a document may stand in several splits, and several times in one. Its ids are
+``<split>/<name>``, then
+``<split>/<name>#2``; its group stays the name, so that what is the same document is known to be.
+"""
 
 
 class DocumentNames:
-    """Ids and groups of named documents by a declared policy, in the order in which they are read."""
+    """Ids and groups of named documents by a declared policy, in the order in which they are
+    read."""
 
     def __init__(self, policy: Ids) -> None:
         self._policy = policy
@@ -188,4 +234,8 @@ class DocumentNames:
         if self._policy == "split_and_name":
             return document_id, document_id
         self._times[document_id] += 1
-        return (document_id if self._times[document_id] == 1 else f"{document_id}#{self._times[document_id]}"), name
+        return (
+            document_id
+            if self._times[document_id] == 1
+            else f"{document_id}#{self._times[document_id]}"
+        ), name

@@ -39,17 +39,25 @@ class BratOptions(ReaderOptions):
     types: dict[str, str | None] = {}
     """Annotation type to label of the task, many to one; null drops the type."""
     other_types: Literal["refuse", "drop"] = "refuse"
-    """What to do with a type that is neither in `types` nor a label, or with a mention whose note gives none."""
+    """What to do with a type that is neither in `types` nor a label, or with a mention whose note
+    gives none.
+    """
     label_note: str | None = later(None)
-    """Where the type is not the label (a concept id): the kind of the note (`#1<tab>AnnotatorNotes T1<tab>DISO`) or
-    normalisation (`N1<tab>Reference T1 UMLS:C0018787<tab>heart`) that holds it; of several the last wins."""
+    """Where the type is not the label (a concept id): the kind of the note (`#1<tab>AnnotatorNotes
+    T1<tab>DISO`) or normalisation (`N1<tab>Reference T1 UMLS:C0018787<tab>heart`) that holds it; of
+    several the last wins.
+    """
     label_match: str = later("(.+)")
-    """Regular expression whose first group is the label inside the note, or inside RESOURCE:ID of a normalisation."""
+    """Regular expression whose first group is the label inside the note, or inside RESOURCE:ID of a
+    normalisation.
+    """
     discontinuous: Discontinuous = "error"
     """Of fragments with more than white space between them; those without are one."""
     segment: Literal["document", "line", "annotation"] = "document"
-    """What becomes a document: the file, each line that is not blank, or each annotation of `segment_type`.
-    Mentions that do not lie wholly inside are dropped, and those that begin inside are counted as unexpressed."""
+    """What becomes a document: the file, each line that is not blank, or each annotation of
+    `segment_type`. Mentions that do not lie wholly inside are dropped, and those that begin inside
+    are counted as unexpressed.
+    """
     segment_type: str | None = None
     tokens: Literal["none"] | Tokeniser = "none"
     """Token formats: how the text becomes tokens, of which a mention takes those inside it."""
@@ -65,7 +73,10 @@ class BratOptions(ReaderOptions):
     @model_validator(mode="after")
     def _segments(self) -> BratOptions:
         if (self.segment == "annotation") != (self.segment_type is not None):
-            raise fail("segment_type goes with segment: annotation", "name the annotation type, or leave it out")
+            raise fail(
+                "segment_type goes with segment: annotation",
+                "name the annotation type, or leave it out",
+            )
         return self
 
     @field_validator("label_match")
@@ -78,8 +89,8 @@ class BratOptions(ReaderOptions):
 def read_brat(request: Request[BratOptions]) -> Iterator[Document]:
     """Whole-file standoff with nesting, discontinuous mentions, and optionally tokens and tags.
 
-    Order: files by name; in a file, `segment: annotation` follows the lines of the .ann, whatever their offsets,
-    and `segment: line` those of the text.
+    Order: files by name; in a file, `segment: annotation` follows the lines of the .ann, whatever
+    their offsets, and `segment: line` those of the text.
     """
     options = request.options
     names = DocumentNames(options.ids)
@@ -93,17 +104,22 @@ def read_brat(request: Request[BratOptions]) -> Iterator[Document]:
             yield finished(line, document, options.tokens, options.overlap, options.decode)
 
 
-def parse_brat(place: FileLine, missing: str = "error", errors: str = "strict") -> RawDocument | None:
+def parse_brat(
+    place: FileLine, missing: str = "error", errors: str = "strict"
+) -> RawDocument | None:
     """The text at `place` with its annotations; None where the .ann is missing and may be.
 
-    Raises DataFormatError for a malformed line, offsets outside the text and a surface that is not there.
+    Raises DataFormatError for a malformed line, offsets outside the text and a surface that is not
+    there.
     """
     name = place.path.name.removesuffix(".txt")
     ann = place.path.with_name(name + ".ann")
     if not ann.is_file():
         if missing == "skip":
             return None
-        raise place.at(None).bad("has no .ann file beside it", "complete the folder, or set `reader.missing_ann: skip`")
+        raise place.at(None).bad(
+            "has no .ann file beside it", "complete the folder, or set `reader.missing_ann: skip`"
+        )
     text = read_text(place.path, errors)
     mentions: dict[str, Mention] = {}
     notes: list[tuple[str, str, str]] = []
@@ -117,7 +133,9 @@ def parse_brat(place: FileLine, missing: str = "error", errors: str = "strict") 
         elif kind in ("#", "N"):
             notes += [note] if (note := note_of(line.split("\t", 2))) is not None else []
         elif line.strip() and kind not in "EARM*":
-            raise at.bad("not an annotation line: {}", "lines begin with T, E, A, R, M, N, * or #", line)
+            raise at.bad(
+                "not an annotation line: {}", "lines begin with T, E, A, R, M, N, * or #", line
+            )
     for kind, mention_id, words in notes:
         if mention_id in mentions:
             mentions[mention_id].codes.append((kind, words))
@@ -125,7 +143,9 @@ def parse_brat(place: FileLine, missing: str = "error", errors: str = "strict") 
 
 
 def note_of(fields: Sequence[str]) -> tuple[str, str, str] | None:
-    """(kind, mention, text) of a note's or normalisation's columns; a normalisation's text is RESOURCE:ID."""
+    """(kind, mention, text) of a note's or normalisation's columns; a normalisation's text is
+    RESOURCE:ID.
+    """
     if fields[0].startswith("N"):
         match = _REFERENCE.fullmatch(fields[1]) if len(fields) > 1 else None
         return None if match is None else (match[1], match[2], match[3])
@@ -139,7 +159,9 @@ def _bound(place: FileLine, line: str, text: str) -> Mention:
     if match is None:
         raise place.bad("not a text-bound line: {}", "T<n>, tab, TYPE START END, tab, text", line)
     pieces = [tuple(place.number(n) for n in piece.split(" ")) for piece in match[2].split(";")]
-    mention = Mention(fields[0], match[1], tuple((a, b) for a, b in pieces), place.line or 1, fields[2])
+    mention = Mention(
+        fields[0], match[1], tuple((a, b) for a, b in pieces), place.line or 1, fields[2]
+    )
     # The format shows line ends as blanks, and editors trim the column.
     check_surface(place, text, mention.fragments, mention.surface)
     return mention
@@ -152,7 +174,9 @@ def _units(options: BratOptions, raw: RawDocument, place: FileLine) -> Iterator[
         at = replace(place, path=raw.path, line=mention.line)
         label = _label(options, mention, at)
         if label is not None:
-            spans += flat(at, mention.fragments, raw.text, options.discontinuous, label, mention.surface)
+            spans += flat(
+                at, mention.fragments, raw.text, options.discontinuous, label, mention.surface
+            )
     whole = place.document(raw.id, raw.text, raw.group, spans=tuple(spans))
     if options.segment == "document":
         yield whole if options.group == "file" else replace(whole, group=raw.id)
@@ -161,7 +185,10 @@ def _units(options: BratOptions, raw: RawDocument, place: FileLine) -> Iterator[
         places = [(a, b, f"{raw.id}:{number}", number) for a, b, number in line_units(raw.text)]
     else:
         segments = [m for m in raw.mentions if m.label == options.segment_type]
-        places = [(m.start, m.end, f"{raw.id}:{m.id}", raw.text.count("\n", 0, m.start) + 1) for m in segments]
+        places = [
+            (m.start, m.end, f"{raw.id}:{m.id}", raw.text.count("\n", 0, m.start) + 1)
+            for m in segments
+        ]
     for unit, (*_, line) in zip(units(whole, [p[:3] for p in places]), places, strict=True):
         group = raw.group if options.group == "file" else unit.id
         yield replace(unit, group=group, origin=place.at(line).origin)
@@ -178,11 +205,21 @@ def _label(options: BratOptions, mention: Mention, place: FileLine) -> str | Non
         if match is None:
             if options.other_types == "drop":
                 return None
-            hint = "correct `reader.label_note` and `reader.label_match`, or set `reader.other_types: drop`"
-            raise place.bad(f"no note '{options.label_note}' gives mention {{}} a label", hint, mention.id)
+            hint = (
+                "correct `reader.label_note` and `reader.label_match`, or set "
+                "`reader.other_types: drop`"
+            )
+            raise place.bad(
+                f"no note '{options.label_note}' gives mention {{}} a label", hint, mention.id
+            )
         kind = match[1]
     labels = place.request.spec.labels
-    if kind not in options.types and options.other_types == "drop" and isinstance(labels, list) and kind not in labels:
+    if (
+        kind not in options.types
+        and options.other_types == "drop"
+        and isinstance(labels, list)
+        and kind not in labels
+    ):
         return None
     return place.mapped(kind, options.types)
 
@@ -192,7 +229,9 @@ class BratCodesOptions(ReaderOptions):
 
     format: Literal["brat_codes"]
     note: str
-    """Type of the note that holds the code (`#1<tab>ICD-O T3<tab>8500/3`); of several on one mention the last wins."""
+    """Type of the note that holds the code (`#1<tab>ICD-O T3<tab>8500/3`); of several on one
+    mention the last wins.
+    """
     mentions: list[str] = []
     """Annotation types whose notes count; empty: all."""
     missing_ann: Literal["error", "skip"] = "error"
@@ -201,7 +240,8 @@ class BratCodesOptions(ReaderOptions):
 
 @reader(BratCodesOptions)
 def read_brat_codes(request: Request[BratCodesOptions]) -> Iterator[Document]:
-    """Whole texts labelled with the set of their mentions' codes; codes are opaque strings, outer blanks cut.
+    """Whole texts labelled with the set of their mentions' codes; codes are opaque strings, outer
+    blanks cut.
 
     Documents without a code are skipped. Order: files by name.
     """
@@ -214,4 +254,6 @@ def read_brat_codes(request: Request[BratCodesOptions]) -> Iterator[Document]:
             if notes and notes[-1] and (not options.mentions or mention.label in options.mentions):
                 codes[notes[-1]] = min(mention.end, codes.get(notes[-1], mention.end))
         if raw is not None and codes:
-            yield place.document(raw.id, raw.text, labels=tuple(sorted(codes)), evidence=tuple(sorted(codes.items())))
+            yield place.document(
+                raw.id, raw.text, labels=tuple(sorted(codes)), evidence=tuple(sorted(codes.items()))
+            )

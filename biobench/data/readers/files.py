@@ -1,6 +1,8 @@
-"""Reading what files hold: text, lines, delimited rows, tables with a header, JSON, XML and parquet.
+"""Reading what files hold: text, lines, delimited rows, tables with a header, JSON, XML and
+parquet.
 
-Each takes the `FileLine` of a file's beginning and raises DataFormatError with the line for what it is not.
+Each takes the `FileLine` of a file's beginning and raises DataFormatError with the line for what it
+is not.
 """
 
 from __future__ import annotations
@@ -29,15 +31,21 @@ DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";"}
 def decoded(path: Path, raw: bytes, errors: str = "strict", line: int = 1) -> str:
     """The text of UTF-8 bytes that begin on this line of the file; a byte order mark is dropped.
 
-    Raises DataFormatError for UTF-16 and UTF-32, and naming the line of the first NUL, and of the first byte that is
-    not UTF-8 (unless errors="replace").
+    Raises DataFormatError for UTF-16 and UTF-32, and naming the line of the first NUL, and of the
+    first byte that is not UTF-8 (unless errors="replace").
     """
-    if line == 1 and raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)):
-        raise DataFormatError("is UTF-16 or UTF-32", hint="save the file as UTF-8", file=path, line=1)
+    if line == 1 and raw.startswith(
+        (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
+    ):
+        raise DataFormatError(
+            "is UTF-16 or UTF-32", hint="save the file as UTF-8", file=path, line=1
+        )
     nul = raw.find(b"\0")
     if nul >= 0:
         hint = "no text has one: remove it, or save the file as UTF-8 where it is UTF-16"
-        raise DataFormatError("a NUL byte", hint=hint, file=path, line=line + raw.count(b"\n", 0, nul))
+        raise DataFormatError(
+            "a NUL byte", hint=hint, file=path, line=line + raw.count(b"\n", 0, nul)
+        )
     try:
         return raw.decode("utf-8-sig" if line == 1 else "utf-8", errors=errors)
     except UnicodeDecodeError as error:
@@ -61,7 +69,9 @@ def read_text(path: Path, errors: str = "strict") -> str:
 
 
 def read_lines(path: Path, errors: str = "strict") -> Iterator[tuple[int, str]]:
-    """(1-based number, line without its end) of a UTF-8 file; LF and CRLF end a line and nothing else does."""
+    """(1-based number, line without its end) of a UTF-8 file; LF and CRLF end a line and nothing
+    else does.
+    """
     lines = read_text(path, errors).split("\n")
     if lines[-1] == "":
         lines.pop()
@@ -72,15 +82,18 @@ def read_lines(path: Path, errors: str = "strict") -> Iterator[tuple[int, str]]:
 def delimited(
     place: FileLine, separator: Separator, *, quoting: str = "minimal", strict: bool = True
 ) -> Iterator[tuple[FileLine, list[str]]]:
-    """(where the row begins, fields) of a delimited file (also .gz), read as a stream; blank lines are skipped.
+    """(where the row begins, fields) of a delimited file (also .gz), read as a stream; blank lines
+    are skipped.
 
-    strict: a broken quoted field is refused, and CRLF inside one is a line feed; else such a field is read as Python
-    reads it, and its line ends stay.
+    strict: a broken quoted field is refused, and CRLF inside one is a line feed; else such a field
+    is read as Python reads it, and its line ends stay.
     """
     csv.field_size_limit(1 << 27)  # clinical notes exceed the module's default of 128 KiB
 
     def lines() -> Iterator[str]:
-        with gzip.open(place.path) if place.path.suffix == ".gz" else place.path.open("rb") as stream:
+        with (
+            gzip.open(place.path) if place.path.suffix == ".gz" else place.path.open("rb") as stream
+        ):
             for number, raw in enumerate(stream, start=1):
                 line = decoded(place.path, raw, "strict", number)
                 yield line.removesuffix("\n").removesuffix("\r") + "\n" if strict else line
@@ -97,7 +110,9 @@ def delimited(
             hint = "repair the quotes, or set `reader.quoting: none`"
             raise place.at(first).bad(f"not a delimited row: {error}", hint) from None
         except (EOFError, OSError, zlib.error) as error:
-            raise place.at(first).bad(f"cannot be read: {first_line(error)}", "check the file") from None
+            raise place.at(first).bad(
+                f"cannot be read: {first_line(error)}", "check the file"
+            ) from None
         if row:
             yield place.at(first), row
         first = table.line_num + 1
@@ -106,7 +121,9 @@ def delimited(
 def table(
     place: FileLine, separator: Separator, columns: Sequence[str], *, strict: bool = True
 ) -> Iterator[tuple[FileLine, dict[str, str]]]:
-    """(place, column to cell) of the rows below a header that has `columns`, blanks around its names cut."""
+    """(place, column to cell) of the rows below a header that has `columns`, blanks around its
+    names cut.
+    """
     header: list[str] = []
     for at, row in delimited(place, separator, strict=strict):
         if not header:
@@ -116,7 +133,9 @@ def table(
                     hint = f"{place.nearest(column, header)}; the separator is a {separator}"
                     raise at.bad(f"the header has no column '{column}'", hint)
         elif len(row) != len(header):
-            raise at.bad(f"the row has {len(row)} fields, the header {len(header)}", "repair the row")
+            raise at.bad(
+                f"the row has {len(row)} fields, the header {len(header)}", "repair the row"
+            )
         else:
             yield at, dict(zip(header, row, strict=True))
 
@@ -130,13 +149,15 @@ def parse_json(
 ) -> Any:
     """The JSON value of a file's text, or of one line of it. pairs: what an object's fields become.
 
-    Raises DataFormatError for what is no JSON, for nesting beyond the decoder's depth and for numbers of thousands of
-    digits.
+    Raises DataFormatError for what is no JSON, for nesting beyond the decoder's depth and for
+    numbers of thousands of digits.
     """
     try:
         return json.loads(text, object_pairs_hook=pairs)
     except json.JSONDecodeError as error:
-        raise place.at(place.line if one else error.lineno).bad(f"not valid JSON: {error.msg}", hint) from None
+        raise place.at(place.line if one else error.lineno).bad(
+            f"not valid JSON: {error.msg}", hint
+        ) from None
     except RecursionError:
         raise place.bad("JSON that is nested too deeply", hint) from None
     except ValueError:
@@ -149,7 +170,9 @@ def parse_xml(place: FileLine, *, declared: bool = False) -> ET.Element:
         # At once: a text that is one attribute would be begun anew with every piece of the file.
         return ET.fromstring(place.path.read_bytes() if declared else read_text(place.path))
     except ET.ParseError as error:
-        raise place.at(error.position[0]).bad(f"not valid XML: {error}", "repair the file") from None
+        raise place.at(error.position[0]).bad(
+            f"not valid XML: {error}", "repair the file"
+        ) from None
     except OSError as error:
         raise unreadable(place.path, error) from None
 
@@ -177,10 +200,15 @@ class DataRow:
         """Raise DataFormatError where one of these fields is not there; None names no field."""
         for name in filter(None, names):
             if name not in self.values:
-                raise self.bad(f"the {self.noun} has no field '{name}'", self.place.nearest(name, list(self.values)))
+                raise self.bad(
+                    f"the {self.noun} has no field '{name}'",
+                    self.place.nearest(name, list(self.values)),
+                )
 
     def value(self, name: str, what: str) -> Any:
-        """The field's value. Raises DataFormatError where it is not there or null, which is no text and no label."""
+        """The field's value. Raises DataFormatError where it is not there or null, which is no text
+        and no label.
+        """
         self.need(name)
         value = self.values[name]
         if missing(value):
@@ -193,10 +221,14 @@ class DataRow:
         return default if name is None else str(self.value(name, what))
 
     def items(self, name: str, what: str, *, single: bool = True) -> list[Any]:
-        """The items of a list; what is no list is the only one (single), or refused. `what` is their plural."""
+        """The items of a list; what is no list is the only one (single), or refused. `what` is
+        their plural.
+        """
         value = self.value(name, what.removesuffix("s") if single else what)
         if not isinstance(value, list) and not single:
-            raise self.bad(f"the {self.noun}'s {what} are not a list", f"field '{name}' must hold lists")
+            raise self.bad(
+                f"the {self.noun}'s {what} are not a list", f"field '{name}' must hold lists"
+            )
         items: list[Any] = value if isinstance(value, list) else [value]
         if any(missing(item) for item in items):
             hint = f"take it out of the list in field '{name}', or remove the {self.noun}"
@@ -208,7 +240,11 @@ class DataRow:
         if not names or not isinstance(value, int) or isinstance(value, bool):
             return str(value)
         if not 0 <= value < len(names):
-            raise self.bad(f"{{}} is not an index into the {len(names)} names", "check `reader.names`", str(value))
+            raise self.bad(
+                f"{{}} is not an index into the {len(names)} names",
+                "check `reader.names`",
+                str(value),
+            )
         return names[value]
 
 
@@ -222,7 +258,8 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 def json_rows(request: Request[Any], layout: Layout) -> Iterator[DataRow]:
-    """The objects of all files. list: one list of them. lines: one a line. keyed: one object of objects by their ids.
+    """The objects of all files. list: one list of them. lines: one a line. keyed: one object of
+    objects by their ids.
 
     Places in a list are object numbers.
     """
@@ -242,18 +279,26 @@ def _objects(place: FileLine, layout: Layout) -> Iterator[tuple[int, dict[str, A
                     raise place.at(line).bad("is not an object: {}", "one object a line", text)
                 yield line, item
         return
-    items = parse_json(place, read_text(place.path), "repair the file", _Pairs if layout == "keyed" else None)
+    items = parse_json(
+        place, read_text(place.path), "repair the file", _Pairs if layout == "keyed" else None
+    )
     if layout == "keyed":
-        if not isinstance(items, _Pairs) or not all(isinstance(value, _Pairs) for _, value in items):
+        if not isinstance(items, _Pairs) or not all(
+            isinstance(value, _Pairs) for _, value in items
+        ):
             raise place.bad("is not an object of objects", "set `reader.layout: list` for a list")
         items = [{**dict(value), KEY: key} for key, value in items]
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise place.bad("is not a list of objects", "set `reader.layout: lines` for one object a line")
+        raise place.bad(
+            "is not a list of objects", "set `reader.layout: lines` for one object a line"
+        )
     yield from enumerate(items, start=1)
 
 
 def parquet_rows(request: Request[Any], columns: Sequence[str]) -> Iterator[DataRow]:
-    """The rows of all parquet files with these columns (all, where none is named); places are row numbers from 1."""
+    """The rows of all parquet files with these columns (all, where none is named); places are row
+    numbers from 1.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -265,13 +310,17 @@ def parquet_rows(request: Request[Any], columns: Sequence[str]) -> Iterator[Data
             known = file.schema_arrow.names
             for column in columns:
                 if column not in known:
-                    raise place.at(None).bad(f"has no column '{column}'", place.nearest(column, known))
+                    raise place.at(None).bad(
+                        f"has no column '{column}'", place.nearest(column, known)
+                    )
             batches = file.iter_batches(columns=list(columns) or None)
             while (batch := next(batches, None)) is not None:
                 for values in batch.to_pylist():
                     number += 1
                     numbers[place.split] += 1
-                    yield DataRow(place.at(number), values, f"{place.prefix}-{numbers[place.split]}", "row")
+                    yield DataRow(
+                        place.at(number), values, f"{place.prefix}-{numbers[place.split]}", "row"
+                    )
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             what = f"is not a whole parquet file ({first_line(error)})"
             raise place.at(None).bad(what, "download it again") from None

@@ -1,4 +1,6 @@
-"""Texts in one place and their labels in another, joined by a name: `files.texts` and `files.labels`."""
+"""Texts in one place and their labels in another, joined by a name: `files.texts` and
+`files.labels`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from biobench.schema.source import later
 
 
 class MentionTableOptions(ReaderOptions):
-    """Options of format `mention_table`: `files.texts` are the texts, `files.labels` a table with one row a mention."""
+    """Options of format `mention_table`: `files.texts` are the texts, `files.labels` a table with
+    one row a mention.
+    """
 
     format: Literal["mention_table"]
     separator: Separator = "comma"
@@ -31,14 +35,16 @@ class MentionTableOptions(ReaderOptions):
 def read_mention_table(request: Request[MentionTableOptions]) -> Iterator[Document]:
     """Whole texts labelled with the set of codes that a table gives for their mentions.
 
-    Documents need a text file and at least one code; a row that names a text that is not there is refused. Order:
-    that of the text files, by name; the table's rows may stand in any.
+    Documents need a text file and at least one code; a row that names a text that is not there is
+    refused. Order: that of the text files, by name; the table's rows may stand in any.
     """
     options = request.options
     texts, tables = request.texts_and_labels()
     codes: dict[str, set[str]] = {text.path.stem: set() for text in texts}
     for labels in tables:
-        for place, row in table(labels, options.separator, [options.document, options.code, *options.keep]):
+        for place, row in table(
+            labels, options.separator, [options.document, options.code, *options.keep]
+        ):
             code = row[options.code].strip()
             if not code or any(row[column] != value for column, value in options.keep.items()):
                 continue
@@ -49,11 +55,15 @@ def read_mention_table(request: Request[MentionTableOptions]) -> Iterator[Docume
     for text in {text.path.stem: text for text in texts}.values():
         if codes[text.path.stem]:
             content = read_text(text.path, options.encoding_errors)
-            yield text.document(text.path.stem, content, labels=tuple(sorted(codes[text.path.stem])))
+            yield text.document(
+                text.path.stem, content, labels=tuple(sorted(codes[text.path.stem]))
+            )
 
 
 class CsvJoinOptions(ReaderOptions):
-    """Options of format `csv_join`: `files.labels` has one 0/1 column per label, `files.texts` the texts (also .gz)."""
+    """Options of format `csv_join`: `files.labels` has one 0/1 column per label, `files.texts` the
+    texts (also .gz).
+    """
 
     format: Literal["csv_join"]
     key: str
@@ -62,21 +72,26 @@ class CsvJoinOptions(ReaderOptions):
     group: str
     """Column of the labels table: what belongs together (a note, a patient)."""
     none: str | None = None
-    """0/1 column that says 'no label applies'; rows where it is 1 beside a label are contradictory and skipped."""
+    """0/1 column that says 'no label applies'; rows where it is 1 beside a label are contradictory
+    and skipped.
+    """
 
 
 @reader(CsvJoinOptions)
 def read_csv_join(request: Request[CsvJoinOptions]) -> Iterator[Document]:
-    """Flags per note in one table, texts in another (MIMIC-III phenotypes): one document per row of the labels table.
+    """Flags per note in one table, texts in another (MIMIC-III phenotypes): one document per row of
+    the labels table.
 
-    Order: that of the labels table; rows whose key has no text are skipped. A note that several people annotated
-    gives several documents, `<key>-1`, `<key>-2`, ... The texts table is streamed, only the texts that are needed are
-    held; its order does not matter.
+    Order: that of the labels table; rows whose key has no text are skipped. A note that several
+    people annotated gives several documents, `<key>-1`, `<key>-2`, ... The texts table is streamed,
+    only the texts that are needed are held; its order does not matter.
     """
     options, names = request.options, request.spec.labels
     texts, tables = request.texts_and_labels()
     if not isinstance(names, list):
-        raise DataFormatError("format 'csv_join' needs a list of labels", hint="list the columns under `labels`")
+        raise DataFormatError(
+            "format 'csv_join' needs a list of labels", hint="list the columns under `labels`"
+        )
     flags = [name for name in (*names, options.none) if name is not None]
     rows: list[tuple[str, str, tuple[str, ...], FileLine]] = []
     for labels in tables:
@@ -96,7 +111,11 @@ def read_csv_join(request: Request[CsvJoinOptions]) -> Iterator[Document]:
             if key in wanted and content:
                 texts_by_key[key] = content
     if not texts_by_key:
-        raise texts[0].at(None).bad(f"no '{options.key}' of the labels table is in the texts", "check the pair")
+        raise (
+            texts[0]
+            .at(None)
+            .bad(f"no '{options.key}' of the labels table is in the texts", "check the pair")
+        )
     seen: Counter[str] = Counter()
     for key, group, flagged, place in rows:
         if key in texts_by_key:
@@ -110,7 +129,9 @@ def _key(value: str) -> str:
 
 
 class MeddialogOptions(ReaderOptions):
-    """Options of format `meddialog`: `files.labels` has id, split, labels; `files.texts` has id and the text."""
+    """Options of format `meddialog`: `files.labels` has id, split, labels; `files.texts` has id and
+    the text.
+    """
 
     format: Literal["meddialog"]
     text: str = "post-edited"
@@ -120,20 +141,29 @@ class MeddialogOptions(ReaderOptions):
     """Written before the question and before the answer."""
 
 
-_SPLITS = {"train": "train", "dev": "validation", "validation": "validation", "val": "validation", "test": "test"}
+_SPLITS = {
+    "train": "train",
+    "dev": "validation",
+    "validation": "validation",
+    "val": "validation",
+    "test": "test",
+}
 
 
 @reader(MeddialogOptions)
 def read_meddialog(request: Request[MeddialogOptions]) -> Iterator[Document]:
-    """MedDialog-FR: question and answer in one text; the answer's id is the question's with ``_a`` in place of ``_q``.
+    """MedDialog-FR: question and answer in one text; the answer's id is the question's with ``_a``
+    in place of ``_q``.
 
-    Rows without labels or without a question are skipped; a label cell that is no list of texts is refused.
-    Order: that of the table of labels.
+    Rows without labels or without a question are skipped; a label cell that is no list of texts is
+    refused. Order: that of the table of labels.
     """
     options = request.options
     texts, tables = request.texts_and_labels()
     texts_by_id = {
-        row["id"]: row[options.text].strip() for text in texts for _, row in table(text, "tab", ["id", options.text])
+        row["id"]: row[options.text].strip()
+        for text in texts
+        for _, row in table(text, "tab", ["id", options.text])
     }
     for labels in tables:
         for place, row in table(labels, "tab", ["id", "split", "labels"]):
@@ -146,14 +176,19 @@ def read_meddialog(request: Request[MeddialogOptions]) -> Iterator[Document]:
                 raise place.bad("split {} is not known", "train, dev or test", row["split"])
             place.split = _SPLITS[row["split"]]
             text = f"{options.question_word} {question}"
-            answer = texts_by_id.get(document_id.removesuffix("_q") + "_a", "") if document_id.endswith("_q") else ""
+            answer = (
+                texts_by_id.get(document_id.removesuffix("_q") + "_a", "")
+                if document_id.endswith("_q")
+                else ""
+            )
             if answer:
                 text += f"\n\n{options.answer_word} {answer}"
             yield place.document(document_id, text, labels=codes)
 
 
 def _listed(place: FileLine, cell: str) -> tuple[str, ...]:
-    """The texts of a list literal such as ``['C0001', 'C0002']``, read without evaluating anything."""
+    """The texts of a list literal such as ``['C0001', 'C0002']``, read without evaluating
+    anything."""
     if not cell.strip():
         return ()
     try:
@@ -170,7 +205,8 @@ class PairedOptions(ReaderOptions):
 
     format: Literal["paired"]
     segment: str = "<"
-    """Begins each sentence's part of the label line; whatever stands before the first is dropped."""
+    """Begins each sentence's part of the label line; whatever stands before the first is dropped.
+    """
     joined_by: str = " AND"
     """Stands between several labels of one sentence."""
     level: str = "--"
@@ -186,8 +222,10 @@ class PairedOptions(ReaderOptions):
 def read_paired(request: Request[PairedOptions]) -> Iterator[Document]:
     """Sentence files beside label files of the same name (Hallmarks of Cancer).
 
-    One sentence per line in `texts`; one line of labels for the whole file in `labels`. Sentence ids are
-    ``<file stem>_<number from 0>``; the group is the file stem. Order: text files by name, then their lines.
+    One sentence per line in `texts`; one line of labels for the whole file in `labels`. Sentence
+    ids are
+    ``<file stem>_<number from 0>``; the group is the file stem. Order: text files by name, then
+    their lines.
     """
     texts, labels = request.texts_and_labels()
     partners = {place.path.stem: place for place in labels}
@@ -195,7 +233,9 @@ def read_paired(request: Request[PairedOptions]) -> Iterator[Document]:
         stem = place.path.stem
         partner = partners.pop(stem, None)
         if partner is None:
-            raise place.at(None).bad("has no label file of the same name", "complete the labels folder")
+            raise place.at(None).bad(
+                "has no label file of the same name", "complete the labels folder"
+            )
         sentences = list(_sentences(request.options, place, partner))
         if request.options.unit == "sentence":
             yield from sentences
@@ -210,9 +250,20 @@ def _sentences(options: PairedOptions, place: FileLine, partner: FileLine) -> It
     lines = [(number, line) for number, line in read_lines(place.path) if line.strip()]
     segments = read_text(partner.path).split(options.segment)[1:]
     if len(segments) != len(lines):
-        raise partner.bad(f"labels {len(segments)} sentences, the text has {len(lines)}", "the pair must agree")
+        raise partner.bad(
+            f"labels {len(segments)} sentences, the text has {len(lines)}", "the pair must agree"
+        )
     for index, ((number, line), segment) in enumerate(zip(lines, segments, strict=True)):
-        names = [part.split(options.level, 1)[0].strip() for part in segment.strip().split(options.joined_by)]
-        names = [name.lower() if options.lower else name for name in names if name and name not in options.nothing]
+        names = [
+            part.split(options.level, 1)[0].strip()
+            for part in segment.strip().split(options.joined_by)
+        ]
+        names = [
+            name.lower() if options.lower else name
+            for name in names
+            if name and name not in options.nothing
+        ]
         labels = tuple(dict.fromkeys(partner.label(name) for name in names))
-        yield place.at(number).document(f"{place.path.stem}_{index}", line.strip(), place.path.stem, labels=labels)
+        yield place.at(number).document(
+            f"{place.path.stem}_{index}", line.strip(), place.path.stem, labels=labels
+        )

@@ -20,28 +20,38 @@ class XmiOptions(ReaderOptions):
 
     format: Literal["xmi"]
     types: dict[str, str]
-    """Layer (local element name, such as CLINENTITY) to label of the task, many to one; other layers are skipped."""
+    """Layer (local element name, such as CLINENTITY) to label of the task, many to one; other
+    layers are skipped.
+    """
     sentences: bool = False
-    """Each `Sentence` of the file becomes a document; mentions that cross its border are dropped."""
+    """Each `Sentence` of the file becomes a document; mentions that cross its border are dropped.
+    """
 
 
 @reader(XmiOptions)
 def read_xmi(request: Request[XmiOptions]) -> Iterator[Document]:
     """Documents with mentions from chosen layers; ids are the files' names without ending.
 
-    UIMA counts offsets in UTF-16 units; they are turned into characters. Order: files by name, sentences as their
-    elements stand in the file.
+    UIMA counts offsets in UTF-16 units; they are turned into characters. Order: files by name,
+    sentences as their elements stand in the file.
     """
     types = request.options.types
     for place in request.places():
         text, layers = _layers(place)
-        spans = sorted({Span(a, b, place.label(types[name])) for name, a, b in layers if name in types})
+        spans = sorted(
+            {Span(a, b, place.label(types[name])) for name, a, b in layers if name in types}
+        )
         whole = place.document(place.path.stem, text, spans=tuple(spans))
         if not request.options.sentences:
             yield whole
             continue
-        sentences = dict.fromkeys((a, b) for name, a, b in layers if name == "Sentence" and text[a:b].strip())
-        yield from units(whole, ((a, b, f"{whole.id}/{number}") for number, (a, b) in enumerate(sentences, start=1)))
+        sentences = dict.fromkeys(
+            (a, b) for name, a, b in layers if name == "Sentence" and text[a:b].strip()
+        )
+        yield from units(
+            whole,
+            ((a, b, f"{whole.id}/{number}") for number, (a, b) in enumerate(sentences, start=1)),
+        )
 
 
 _TWO_UNITS = re.compile("[\U00010000-\U0010ffff]")
@@ -49,7 +59,9 @@ _TWO_UNITS = re.compile("[\U00010000-\U0010ffff]")
 
 def _layers(place: FileLine) -> tuple[str, list[tuple[str, int, int]]]:
     """(text, [(local element name, begin, end)]) in characters. Raises DataFormatError."""
-    elements = [(element.tag.rpartition("}")[2], element) for element in parse_xml(place, declared=True)]
+    elements = [
+        (element.tag.rpartition("}")[2], element) for element in parse_xml(place, declared=True)
+    ]
     texts = [element.get("sofaString") for name, element in elements if name == "Sofa"]
     if len(texts) != 1 or texts[0] is None:
         raise place.bad(f"holds {len(texts)} texts (Sofa elements), not one", "is this a CAS file?")
@@ -70,7 +82,9 @@ def _layers(place: FileLine) -> tuple[str, list[tuple[str, int, int]]]:
 
 
 def _character(unit: int, pairs: list[int]) -> int | None:
-    """UTF-16 offset to character offset; None inside a character. pairs: where those of two units begin."""
+    """UTF-16 offset to character offset; None inside a character. pairs: where those of two units
+    begin.
+    """
     before = bisect_left(pairs, unit)
     return None if before and pairs[before - 1] == unit - 1 else unit - before
 
@@ -84,27 +98,39 @@ class MantraOptions(ReaderOptions):
 
 @reader(MantraOptions)
 def read_mantra(request: Request[MantraOptions]) -> Iterator[Document]:
-    """`document` > `unit` > `text` and `e` (`offset`, `len`, `grp`; `;` or blanks part several fragments).
+    """`document` > `unit` > `text` and `e` (`offset`, `len`, `grp`; `;` or blanks part several
+    fragments).
 
-    Tokens are what stands between single blanks, so that punctuation sticks to words. A token that several entities
-    cover is the first listed one's, and each fragment of an entity is a mention of its own. Ids are those of the
-    units; the group is the document. Order: that of the units.
+    Tokens are what stands between single blanks, so that punctuation sticks to words. A token that
+    several entities cover is the first listed one's, and each fragment of an entity is a mention of
+    its own. Ids are those of the units; the group is the document. Order: that of the units.
     """
     for place in request.places():
         for document in parse_xml(place).iter("document"):
             for unit in document.iter("unit"):
                 unit_id, text = unit.get("id") or "", unit.findtext("text") or ""
-                spans = tuple(span for entity in unit.iter("e") for span in _entity(place, entity, text, unit_id))
+                spans = tuple(
+                    span
+                    for entity in unit.iter("e")
+                    for span in _entity(place, entity, text, unit_id)
+                )
                 whole = place.document(unit_id, text, document.get("id") or unit_id, spans=spans)
                 yield with_tags(whole, "blanks", "first", request.options.decode)
 
 
 def _entity(place: FileLine, entity: ET.Element, text: str, unit_id: str) -> list[Span]:
     """The entity's fragments."""
-    starts, sizes = (re.split(r"[;,\s]+", (entity.get(name) or "").strip()) for name in ("offset", "len"))
+    starts, sizes = (
+        re.split(r"[;,\s]+", (entity.get(name) or "").strip()) for name in ("offset", "len")
+    )
     if len(starts) != len(sizes) or not all(n.isdecimal() for n in (*starts, *sizes)):
-        raise place.at(None).bad("an entity of unit {} has no offset and length", "repair the unit", unit_id)
-    fragments = [(place.number(a), place.number(a) + place.number(n)) for a, n in zip(starts, sizes, strict=True)]
+        raise place.at(None).bad(
+            "an entity of unit {} has no offset and length", "repair the unit", unit_id
+        )
+    fragments = [
+        (place.number(a), place.number(a) + place.number(n))
+        for a, n in zip(starts, sizes, strict=True)
+    ]
     if any(not a < b <= len(text) for a, b in fragments):
         raise place.at(None).bad("an entity leaves the text of unit {}", "repair the unit", unit_id)
     label = place.label(entity.get("grp") or "")

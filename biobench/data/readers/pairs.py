@@ -1,4 +1,6 @@
-"""Sentences to compare (CLISTER, DEFT 2020) and questions with options, as pairs of a query and its texts."""
+"""Sentences to compare (CLISTER, DEFT 2020) and questions with options, as pairs of a query and its
+texts.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +9,25 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from biobench.data.readers.base import DocumentNames, FileLine, Ids, ReaderOptions, Request, reader
-from biobench.data.readers.files import DataRow, Separator, json_rows, missing, parse_json, parse_xml, read_text, table
+from biobench.data.readers.files import (
+    DataRow,
+    Separator,
+    json_rows,
+    missing,
+    parse_json,
+    parse_xml,
+    read_text,
+    table,
+)
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 from biobench.schema.strict import suggest
 
 
 class ScoredPairsOptions(ReaderOptions):
-    """Options of format `scored_pairs`: each split names its table of pairs, then its JSON of sentences."""
+    """Options of format `scored_pairs`: each split names its table of pairs, then its JSON of
+    sentences.
+    """
 
     format: Literal["scored_pairs"]
     separator: Separator = "tab"
@@ -28,21 +41,33 @@ class ScoredPairsOptions(ReaderOptions):
 
 @reader(ScoredPairsOptions)
 def read_scored_pairs(request: Request[ScoredPairsOptions]) -> Iterator[Document]:
-    """Pairs by the ids of their sentences. A pair's id is ``<split>/<first>|<second>``. Order: that of the rows."""
+    """Pairs by the ids of their sentences. A pair's id is ``<split>/<first>|<second>``. Order: that
+    of the rows.
+    """
     options = request.options
     for split, paths in request.files.items():
         if len(paths) != 2:
-            raise DataFormatError(f"files.{split} names {len(paths)} files", hint="the pairs, then the sentences")
+            raise DataFormatError(
+                f"files.{split} names {len(paths)} files", hint="the pairs, then the sentences"
+            )
         rows, texts = (FileLine(request, split, path) for path in paths)
         sentences = parse_json(texts, read_text(texts.path), "repair the file")
-        if not isinstance(sentences, dict) or not all(isinstance(text, str) for text in sentences.values()):
+        if not isinstance(sentences, dict) or not all(
+            isinstance(text, str) for text in sentences.values()
+        ):
             raise texts.bad("is not an object of texts by id", "check `files`")
-        for place, row in table(rows, options.separator, [options.first, options.second, options.value]):
+        for place, row in table(
+            rows, options.separator, [options.first, options.second, options.value]
+        ):
             ids, pair = [row[name].strip() for name in (options.first, options.second)], []
             for sentence_id in ids:
                 key = "_".join(sentence_id.split("_")[: options.id_parts])
                 if key not in sentences:
-                    raise place.bad("sentence {} is not there", f"{texts.path.name} has no such key", sentence_id)
+                    raise place.bad(
+                        "sentence {} is not there",
+                        f"{texts.path.name} has no such key",
+                        sentence_id,
+                    )
                 pair.append(sentences[key].strip())
             both, value = "|".join(ids), row[options.value].strip()
             yield place.document(f"{split}/{both}", pair[1], both, query=pair[0], labels=(value,))
@@ -53,16 +78,21 @@ class DeftOptions(ReaderOptions):
 
     format: Literal["deft2020"]
     task: Literal[1, 2]
-    """1: `paire` elements with `moy`, the mean score. 2: `ensemble` elements with the number of the right `cible`."""
+    """1: `paire` elements with `moy`, the mean score. 2: `ensemble` elements with the number of the
+    right `cible`.
+    """
 
 
 @reader(DeftOptions)
 def read_deft2020(request: Request[DeftOptions]) -> Iterator[Document]:
-    """Pairs, or a sentence with its three candidates as pieces. Ids are the file's; those of -1 and below are skipped.
+    """Pairs, or a sentence with its three candidates as pieces. Ids are the file's; those of -1 and
+    below are skipped.
 
     Order: that of the elements.
     """
-    tag, name, wanted = ("paire", "moy", 1) if request.options.task == 1 else ("ensemble", "cible", 3)
+    tag, name, wanted = (
+        ("paire", "moy", 1) if request.options.task == 1 else ("ensemble", "cible", 3)
+    )
     for place in request.places():
         elements, nowhere = list(parse_xml(place).iter(tag)), place.at(None)
         if not elements:
@@ -81,13 +111,19 @@ def read_deft2020(request: Request[DeftOptions]) -> Iterator[Document]:
                 raise nowhere.bad(what, "repair the element", number)
             answer = element.get(name)
             if answer is None:
-                raise nowhere.bad(f"element {{}} has no {name}", "take the files with answers", number)
+                raise nowhere.bad(
+                    f"element {{}} has no {name}", "take the files with answers", number
+                )
             text, pieces = targets[0], tuple[tuple[int, int], ...]()
             if wanted == 3:
                 answer = place.label(answer.strip())
-                text, pieces = joined([f"({i}) {target}" for i, target in enumerate(targets, start=1)])
+                text, pieces = joined(
+                    [f"({i}) {target}" for i, target in enumerate(targets, start=1)]
+                )
             document_id = f"{place.prefix}-{number}"
-            yield place.document(document_id, text, query=source, pieces=pieces, labels=(answer.strip(),))
+            yield place.document(
+                document_id, text, query=source, pieces=pieces, labels=(answer.strip(),)
+            )
 
 
 def joined(texts: Sequence[str]) -> tuple[str, tuple[tuple[int, int], ...]]:
@@ -113,7 +149,9 @@ class ChoicesOptions(ReaderOptions):
     right_is: Literal["name", "from_zero", "from_one"] = "name"
     """What such a value is: the option's name (in any case) or its number."""
     target: Literal["options", "count"] = "options"
-    """options: the right ones are the labels. count: their number is the label, and options are named a, b, c..."""
+    """options: the right ones are the labels. count: their number is the label, and options are
+    named a, b, c...
+    """
     id: str | None = None
     ids: Ids = "repeated"
     """A question's id: see `base.Ids`."""
@@ -121,7 +159,8 @@ class ChoicesOptions(ReaderOptions):
 
 @reader(ChoicesOptions)
 def read_choices(request: Request[ChoicesOptions]) -> Iterator[Document]:
-    """The question as the first text, its options as the pieces of the second. Other fields are not read.
+    """The question as the first text, its options as the pieces of the second. Other fields are not
+    read.
 
     A missing or empty option has an empty piece. Order: that of the objects.
     """
@@ -139,21 +178,32 @@ def read_choices(request: Request[ChoicesOptions]) -> Iterator[Document]:
         text, pieces = joined(list(texts.values()))
         question = row.values[options.question]
         query = "" if missing(question) else str(question).strip()
-        yield place.document(question_id, text, group, query=query, pieces=pieces, labels=tuple(right))
+        yield place.document(
+            question_id, text, group, query=query, pieces=pieces, labels=tuple(right)
+        )
 
 
 def _texts(options: ChoicesOptions, row: DataRow) -> dict[str, str]:
     """Option name to text, in the order of the task's labels."""
     labels = row.place.request.spec.labels
     named = options.target == "options" and isinstance(labels, list)
-    names = list(labels) if named and isinstance(labels, list) else [chr(ord("a") + i) for i in range(26)]
+    names = (
+        list(labels)
+        if named and isinstance(labels, list)
+        else [chr(ord("a") + i) for i in range(26)]
+    )
     if isinstance(options.options, list):
-        pairs = [(name, row.values.get(field)) for name, field in zip(names, options.options, strict=False)]
+        pairs = [
+            (name, row.values.get(field))
+            for name, field in zip(names, options.options, strict=False)
+        ]
     else:
         row.need(options.options)
         content = row.values[options.options]
         if not isinstance(content, dict):
-            raise row.bad(f"field '{options.options}' holds no options", "a mapping of names to texts")
+            raise row.bad(
+                f"field '{options.options}' holds no options", "a mapping of names to texts"
+            )
         spelled = {str(name).casefold(): value for name, value in content.items()}
         known = {name.casefold() for name in names}
         for name in (name for name in spelled if name not in known):
@@ -163,7 +213,9 @@ def _texts(options: ChoicesOptions, row: DataRow) -> dict[str, str]:
 
 
 def _right(options: ChoicesOptions, row: DataRow, texts: dict[str, str]) -> list[str]:
-    """Names of the right options, in the order of the options. Raises DataFormatError for what names none."""
+    """Names of the right options, in the order of the options. Raises DataFormatError for what
+    names none.
+    """
     value = row.values[options.right]
     names, right = list(texts), set()
     for one in value if isinstance(value, list) else [] if missing(value) else [value]:
@@ -171,9 +223,17 @@ def _right(options: ChoicesOptions, row: DataRow, texts: dict[str, str]) -> list
         if options.right_is == "name":
             place = next((n for n in names if n.casefold() == name.casefold()), None)
         else:
-            number = int(name) - (options.right_is == "from_one") if re.fullmatch(r"\d{1,9}", name) else -1
+            number = (
+                int(name) - (options.right_is == "from_one")
+                if re.fullmatch(r"\d{1,9}", name)
+                else -1
+            )
             place = names[number] if 0 <= number < len(names) else None
         if place is None:
-            raise row.bad("the answer {} is none of the options", "check `reader.right_is`, or repair the answer", name)
+            raise row.bad(
+                "the answer {} is none of the options",
+                "check `reader.right_is`, or repair the answer",
+                name,
+            )
         right.add(place)
     return [name for name in names if name in right]

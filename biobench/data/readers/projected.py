@@ -1,8 +1,9 @@
-"""Token files that get their document ids, and if wanted their entity types, from the original release.
+"""Token files that get their document ids, and if wanted their entity types, from the original
+release.
 
-Tokenising changes white space and nothing else, so the two releases agree on their non-space characters:
-each document is found as one run of whole sentences, and each mention by its non-space extent. What does
-not agree is refused, never guessed.
+Tokenising changes white space and nothing else, so the two releases agree on their non-space
+characters: each document is found as one run of whole sentences, and each mention by its non-space
+extent. What does not agree is refused, never guessed.
 """
 
 from __future__ import annotations
@@ -39,34 +40,46 @@ class ProjectedOptions(ReaderOptions):
 
 @reader(ProjectedOptions)
 def read_projected(request: Request[ProjectedOptions]) -> Iterator[Document]:
-    """Sentences of token files with ids ``<document>/<sentence>`` and groups from the original release.
+    """Sentences of token files with ids ``<document>/<sentence>`` and groups from the original
+    release.
 
     Order: that of the token files' lines; the order of the original release does not matter.
 
-    Raises DataFormatError when a document of the original is not found as a run of sentences, when one is
-    left over, or (ids_and_types) when a tagged entity has no mention at its place.
+    Raises DataFormatError when a document of the original is not found as a run of sentences, when
+    one is left over, or (ids_and_types) when a tagged entity has no mention at its place.
     """
     options = request.options
     if not request.original:
-        raise DataFormatError("format 'projected' needs the source's `original`", hint="name folder and files there")
+        raise DataFormatError(
+            "format 'projected' needs the source's `original`", hint="name folder and files there"
+        )
     # with types to come, those of the token files are not looked at
     typed = options.take == "ids_and_types"
     shared = options.model_dump(include={"columns", "separator", "scheme", "decode"})
     tokens = IobOptions(format="iob", types={} if typed else options.types, **shared)
     for split, path in request.only_splits("train", "validation", "test"):
         if split not in request.original:
-            raise DataFormatError(f"original.files has no '{split}'", hint="name one file per split")
-        part = Request(tokens, {split: request.files[split]}, request.spec, request.redact, any_label=typed)
+            raise DataFormatError(
+                f"original.files has no '{split}'", hint="name one file per split"
+            )
+        part = Request(
+            tokens, {split: request.files[split]}, request.spec, request.redact, any_label=typed
+        )
         originals: list[RawDocument] = []
         for file in request.original[split]:
             place = FileLine(request, split, file)
             raws = parse_pubtator(place) if options.original == "pubtator" else [parse_brat(place)]
             originals += [raw for raw in raws if raw is not None]
-        yield from _project(options, list(read_iob(part)), originals, FileLine(request, split, path, None))
+        yield from _project(
+            options, list(read_iob(part)), originals, FileLine(request, split, path, None)
+        )
 
 
 def _project(
-    options: ProjectedOptions, sentences: list[Document], originals: list[RawDocument], place: FileLine
+    options: ProjectedOptions,
+    sentences: list[Document],
+    originals: list[RawDocument],
+    place: FileLine,
 ) -> Iterator[Document]:
     compact = [squeezed(s.text) for s in sentences]
     stream = "".join(compact)
@@ -85,19 +98,29 @@ def _project(
         ]
         if not fits:
             sentence = sentences[first_at[position]]
-            what, hint = "no document of the original release begins here: {}", "the two releases must be one version"
+            what, hint = (
+                "no document of the original release begins here: {}",
+                "the two releases must be one version",
+            )
             raise place.at(_line(sentence)).bad(what, hint, sentence.text)
         length, key = max(fits, key=lambda fit: fit[0])
         raw, _ = waiting.pop(key)
-        yield from _document(options, raw, sentences[first_at[position] : first_at[position + length]], place)
+        yield from _document(
+            options, raw, sentences[first_at[position] : first_at[position + length]], place
+        )
         position += length
     for raw, _ in waiting.values():
-        raise place.bad("document {} of the original release is not in the token files", "complete them", raw.id)
+        raise place.bad(
+            "document {} of the original release is not in the token files", "complete them", raw.id
+        )
 
 
-def _document(options: ProjectedOptions, raw: RawDocument, run: list[Document], place: FileLine) -> Iterator[Document]:
+def _document(
+    options: ProjectedOptions, raw: RawDocument, run: list[Document], place: FileLine
+) -> Iterator[Document]:
     """The sentences of one document, with its id and, where wanted, the types of its mentions."""
-    # where each token of each sentence begins, in non-space characters of the document; and where the last one ends
+    # where each token of each sentence begins, in non-space characters of the document; and where
+    # the last one ends
     sizes = [[len(squeezed(s.text[a:b])) for a, b in s.tokens] for s in run]
     borders = list(accumulate((size for sentence in sizes for size in sentence), initial=0))
     types = _types(options, raw, borders, place) if options.take == "ids_and_types" else {}
@@ -111,9 +134,13 @@ def _document(options: ProjectedOptions, raw: RawDocument, run: list[Document], 
                 if label is None:
                     entity = sentence.text[sentence.tokens[i][0] : sentence.tokens[j - 1][1]]
                     what = "entity {} has no mention at its place in the original release"
-                    raise place.at(_line(sentence)).bad(what, "the two releases must be one version", entity)
+                    raise place.at(_line(sentence)).bad(
+                        what, "the two releases must be one version", entity
+                    )
                 tags[i:j] = [f"B-{label}", *[f"I-{label}"] * (j - i - 1)]
-            named = replace(named, tags=tuple(tags), spans=tags_to_spans(tags, sentence.tokens, options.decode))
+            named = replace(
+                named, tags=tuple(tags), spans=tags_to_spans(tags, sentence.tokens, options.decode)
+            )
         yield named
         first += len(sentence.tokens)
 
@@ -121,8 +148,9 @@ def _document(options: ProjectedOptions, raw: RawDocument, run: list[Document], 
 def _types(
     options: ProjectedOptions, raw: RawDocument, borders: list[int], place: FileLine
 ) -> dict[tuple[int, int], str]:
-    """Label by non-space extent. A mention that begins or ends inside a token (`anti|cancer`) takes the whole
-    token, as the token files do."""
+    """Label by non-space extent. A mention that begins or ends inside a token (`anti|cancer`) takes
+    the whole token, as the token files do.
+    """
     offsets = [i for i, c in enumerate(raw.text) if not c.isspace()]
     types: dict[tuple[int, int], str] = {}
     for mention in raw.mentions:

@@ -25,10 +25,13 @@ class PubtatorOptions(ReaderOptions):
     types: dict[str, str | None] = {}
     """Mention type in the file to label of the task, many to one; null drops the type."""
     label: Literal["type", "concept"] = later("type")
-    """concept: mentions are labelled with the concept id of their sixth column, where it is a single one."""
+    """concept: mentions are labelled with the concept id of their sixth column, where it is a
+    single one.
+    """
     concept_match: str = later("(.+)")
-    """Regular expression over the whole concept id, without blanks around it; its first group is the label. Mentions
-    that do not match (several concepts, none) are dropped."""
+    """Regular expression over the whole concept id, without blanks around it; its first group is
+    the label. Mentions that do not match (several concepts, none) are dropped.
+    """
 
     @field_validator("concept_match")
     @classmethod
@@ -40,8 +43,9 @@ class PubtatorOptions(ReaderOptions):
 def read_pubtator(request: Request[PubtatorOptions]) -> Iterator[Document]:
     """Title and abstract (joined by one blank) with mentions by character offsets.
 
-    Mention rows have 6 columns, or 7 for composite mentions (the seventh is skipped); relation rows have 4.
-    A document that occurs twice with the same content is kept once. Order: that of the file's documents.
+    Mention rows have 6 columns, or 7 for composite mentions (the seventh is skipped); relation rows
+    have 4. A document that occurs twice with the same content is kept once. Order: that of the
+    file's documents.
     """
     options = request.options
     for place in request.places():
@@ -50,7 +54,11 @@ def read_pubtator(request: Request[PubtatorOptions]) -> Iterator[Document]:
             for mention in raw.mentions:
                 label = options.types.get(mention.label, mention.label)
                 if label is not None and options.label == "concept":
-                    match = re.fullmatch(options.concept_match, mention.codes[0][1]) if mention.codes else None
+                    match = (
+                        re.fullmatch(options.concept_match, mention.codes[0][1])
+                        if mention.codes
+                        else None
+                    )
                     label = None if match is None else match[1]
                 if label is not None:
                     spans.add(Span(mention.start, mention.end, place.at(mention.line).label(label)))
@@ -58,7 +66,9 @@ def read_pubtator(request: Request[PubtatorOptions]) -> Iterator[Document]:
 
 
 def parse_pubtator(place: FileLine) -> Iterator[RawDocument]:
-    """Documents of one file; raises DataFormatError for a malformed row or a surface that is not at its offsets."""
+    """Documents of one file; raises DataFormatError for a malformed row or a surface that is not at
+    its offsets.
+    """
     seen: dict[str, tuple[str, list[tuple[int, int, str]]]] = {}
     for filled, lines in groupby(read_lines(place.path), key=lambda line: bool(line[1].strip())):
         if not filled:
@@ -67,7 +77,9 @@ def parse_pubtator(place: FileLine) -> Iterator[RawDocument]:
         content = (raw.text, [(m.start, m.end, m.label) for m in raw.mentions])
         known = seen.setdefault(raw.id, content)
         if known != content:
-            raise place.at(raw.line).bad("document {} occurs twice with different content", "keep one", raw.id)
+            raise place.at(raw.line).bad(
+                "document {} occurs twice with different content", "keep one", raw.id
+            )
         if known is content:
             yield raw
 
@@ -76,7 +88,13 @@ def _document(place: FileLine, block: list[tuple[int, str]]) -> RawDocument:
     first, line = block[0]
     title = _TEXT.fullmatch(line)
     abstract = _TEXT.fullmatch(block[1][1]) if len(block) > 1 else None
-    if title is None or title[2] != "t" or abstract is None or abstract[2] != "a" or abstract[1] != title[1]:
+    if (
+        title is None
+        or title[2] != "t"
+        or abstract is None
+        or abstract[2] != "a"
+        or abstract[1] != title[1]
+    ):
         what = "a document must begin with its |t| and |a| lines: {}"
         raise place.at(first).bad(what, "repair the block", line)
     text = f"{title[3]} {abstract[3]}"
@@ -89,9 +107,13 @@ def _document(place: FileLine, block: list[tuple[int, str]]) -> RawDocument:
         if len(fields) == 4 and not numbers:
             continue  # a relation between concepts
         if not numbers or len(fields) == 4:
-            raise at.bad("not a mention row (id, start, end, text, type): {}", "repair the row", row)
+            raise at.bad(
+                "not a mention row (id, start, end, text, type): {}", "repair the row", row
+            )
         start, end = at.number(fields[1]), at.number(fields[2])
         check_surface(at, text, [(start, end)], fields[3])
         codes = [("concept", fields[5].strip())] if len(fields) > 5 else []
-        mentions.append(Mention(f"T{len(mentions) + 1}", fields[4], ((start, end),), number, fields[3], codes))
+        mentions.append(
+            Mention(f"T{len(mentions) + 1}", fields[4], ((start, end),), number, fields[3], codes)
+        )
     return RawDocument(title[1], text, mentions, place.path, first)

@@ -1,4 +1,6 @@
-"""Record files with masks (PhysioNet deidentification notes): id.text and its masked version id.res."""
+"""Record files with masks (PhysioNet deidentification notes): id.text and its masked version
+id.res.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from biobench.schema.document import Document
 from biobench.schema.tags import Mode
 
 _RECORD = re.compile(
-    r"^START_OF_RECORD=(\d+)\|{4}(\d+)\|{4}[^\S\n]*\n(.*?)^\|{4}END_OF_RECORD[^\S\n]*\n", re.DOTALL | re.MULTILINE
+    r"^START_OF_RECORD=(\d+)\|{4}(\d+)\|{4}[^\S\n]*\n(.*?)^\|{4}END_OF_RECORD[^\S\n]*\n",
+    re.DOTALL | re.MULTILINE,
 )
 _MARKER = re.compile(r"^START_OF_RECORD=\d", re.MULTILINE)
 _MASK = re.compile(r"\[\*\*(.*?)\*\*\]")
@@ -31,13 +34,17 @@ _RULES = {
 
 
 class RecordsOptions(ReaderOptions):
-    """Options of format `records`: `files.texts` has the notes, `files.labels` the same notes with masks."""
+    """Options of format `records`: `files.texts` has the notes, `files.labels` the same notes with
+    masks.
+    """
 
     format: Literal["records"]
     adjacent: Literal["reference", "joined"] = "reference"
-    """Masks with nothing (or one blank) between them. reference: as the reference code aligns them, the first
-    takes the text up to the next match of the following plain piece, which is empty or a blank. joined: masks with only
-    white space between them are one mention with the first mask's label."""
+    """Masks with nothing (or one blank) between them. reference: as the reference code aligns them,
+    the first takes the text up to the next match of the following plain piece, which is empty or a
+    blank. joined: masks with only white space between them are one mention with the first mask's
+    label.
+    """
     decode: Mode = "lenient"
     encoding_errors: Literal["strict", "replace"] = "replace"
 
@@ -54,8 +61,8 @@ class _Record:
 def read_records(request: Request[RecordsOptions]) -> Iterator[Document]:
     """Notes as whitespace tokens with tags for what the masks hide; group is the patient.
 
-    Masks are classed by their wording. Line ends count as blanks. The text is rebuilt from the tokens. Order: that of
-    the notes in the texts; their masked versions may stand in any.
+    Masks are classed by their wording. Line ends count as blanks. The text is rebuilt from the
+    tokens. Order: that of the notes in the texts; their masked versions may stand in any.
     """
     options = request.options
     texts, labels = request.texts_and_labels()
@@ -75,7 +82,9 @@ def read_records(request: Request[RecordsOptions]) -> Iterator[Document]:
                 words.append(word)
                 tags.append("O" if label is None else f"{'B' if n == 0 else 'I'}-{label}")
         content = tagged(words, tags, "IOB2", options.decode)
-        yield counterpart.place.document(f"{record.patient}-{record.note}", group=record.patient, **content)
+        yield counterpart.place.document(
+            f"{record.patient}-{record.note}", group=record.patient, **content
+        )
 
 
 def _records(options: RecordsOptions, start: FileLine) -> Iterator[_Record]:
@@ -84,17 +93,24 @@ def _records(options: RecordsOptions, start: FileLine) -> Iterator[_Record]:
     for match in _RECORD.finditer(text):
         place = place.at((place.line or 1) + text.count("\n", at, match.start()))
         if text[at : match.start()].strip() or _MARKER.search(match[3]):
-            raise place.bad("text outside a record, or a record inside another", "repair the markers")
+            raise place.bad(
+                "text outside a record, or a record inside another", "repair the markers"
+            )
         yield _Record(match[1], match[2], " ".join(match[3].split("\n")[:-1]), place)
         place, at = place.at((place.line or 1) + match[0].count("\n")), match.end()
     if text[at:].strip():
         raise place.bad(
-            "text outside a record, or a record without its end", "repair the markers, or the file is cut off"
+            "text outside a record, or a record without its end",
+            "repair the markers, or the file is cut off",
         )
 
 
-def _aligned(options: RecordsOptions, body: str, counterpart: _Record) -> Iterator[tuple[str, str | None]]:
-    """(piece, label or None) in reading order: plain pieces as the masked note has them, hidden ones from the text."""
+def _aligned(
+    options: RecordsOptions, body: str, counterpart: _Record
+) -> Iterator[tuple[str, str | None]]:
+    """(piece, label or None) in reading order: plain pieces as the masked note has them, hidden
+    ones from the text.
+    """
     joined, hint = options.adjacent == "joined", "the pair must agree"
     parts = _MASK.split(counterpart.body)
     plain, masks = parts[0::2], parts[1::2]
@@ -109,7 +125,8 @@ def _aligned(options: RecordsOptions, body: str, counterpart: _Record) -> Iterat
             while i + 1 < len(masks) and not plain[i + 1].strip():
                 i += 1
         after = plain[i + 1]
-        # Nothing follows: rightly at the end of the note, wrongly (as in the reference) before another mask.
+        # Nothing follows: rightly at the end of the note, wrongly (as in the reference) before
+        # another mask.
         end = len(body)
         if after and not (joined and i + 1 == len(masks) and not after.strip()):
             end = body.find(after, pointer)
@@ -124,7 +141,9 @@ def _aligned(options: RecordsOptions, body: str, counterpart: _Record) -> Iterat
 
 
 def mask_label(mask: str, place: FileLine) -> str:
-    """The type that a mask's wording stands for; the first of `_RULES` that fits wins. Raises DataFormatError."""
+    """The type that a mask's wording stands for; the first of `_RULES` that fits wins. Raises
+    DataFormatError.
+    """
     text = mask.strip().lower()
     for wording, label in _RULES.items():
         if re.search(wording, text):

@@ -1,4 +1,5 @@
-"""Relation corpora as one row for each pair of mentions of a sentence: ChemProt (BioCreative VI) and DDI 2013.
+"""Relation corpora as one row for each pair of mentions of a sentence: ChemProt (BioCreative VI)
+and DDI 2013.
 
 Both show the two mentions to the encoder by one rule (`masked`).
 """
@@ -28,7 +29,9 @@ class Replacement(NamedTuple):
 
 
 def masked(text: str, first: Replacement, second: Replacement, both: str) -> str:
-    """The text with the two mentions replaced by their masks; of two that overlap by one mask for both, `both`."""
+    """The text with the two mentions replaced by their masks; of two that overlap by one mask for
+    both, `both`.
+    """
     a, b = sorted((first, second), key=lambda m: (m.start, m.end))
     if b.start < a.end:
         return text[: a.start] + both + text[max(a.end, b.end) :]
@@ -36,7 +39,9 @@ def masked(text: str, first: Replacement, second: Replacement, both: str) -> str
 
 
 class ChemprotOptions(ReaderOptions):
-    """Options of format `chemprot`: each split names its abstracts, entities and gold standard, in this order."""
+    """Options of format `chemprot`: each split names its abstracts, entities and gold standard, in
+    this order.
+    """
 
     format: Literal["chemprot"]
     negative: str = "false"
@@ -62,10 +67,12 @@ class _Abstract:
 def read_chemprot(request: Request[ChemprotOptions]) -> Iterator[Document]:
     """Every chemical x gene pair inside one sentence, the two mentions replaced by masks.
 
-    The label is the pair's gold group, else `negative`; a pair with two groups gives two rows. Sentences are
-    cut by rules that never cut inside a mention; the title is a sentence of its own. Ids are
-    ``<pmid>.<chemical>.<gene>`` (with the group for positive rows); the group is the abstract. Order: abstracts as
-    in their table, sentences as in the text, in each the chemicals and for each the genes as in the entities' table.
+    The label is the pair's gold group, else `negative`; a pair with two groups gives two rows.
+    Sentences are cut by rules that never cut inside a mention; the title is a sentence of its own.
+    Ids are
+    ``<pmid>.<chemical>.<gene>`` (with the group for positive rows); the group is the abstract.
+    Order: abstracts as in their table, sentences as in the text, in each the chemicals and for each
+    the genes as in the entities' table.
     """
     for split in ("train", "validation", "test"):
         places = [FileLine(request, split, path) for path in request.files.get(split, [])]
@@ -97,7 +104,9 @@ def _abstracts(texts: FileLine, entities: FileLine, gold: FileLine) -> list[_Abs
         label = place.label(group.strip())
         pair = (first.removeprefix("Arg1:"), second.removeprefix("Arg2:"))
         if not set(pair) <= abstract.entities.keys():
-            raise place.bad("relation {} names no entity", "the tables do not fit", f"{first} {second}")
+            raise place.bad(
+                "relation {} names no entity", "the tables do not fit", f"{first} {second}"
+            )
         labels = abstract.gold.setdefault(pair, [])
         labels += [label] if label not in labels else []
     return list(abstracts.values())
@@ -108,7 +117,9 @@ def _rows(place: FileLine, columns: int) -> Iterator[tuple[FileLine, list[str]]]
         if line:
             fields = line.split("\t")
             if len(fields) != columns:
-                raise place.at(number).bad(f"the row has {len(fields)} fields, not {columns}", "repair the row")
+                raise place.at(number).bad(
+                    f"the row has {len(fields)} fields, not {columns}", "repair the row"
+                )
             yield place.at(number), fields
 
 
@@ -124,7 +135,9 @@ def _sentences(abstract: _Abstract) -> Iterator[tuple[int, int]]:
     text, cuts = abstract.text, {0, abstract.title_end, len(abstract.text)}
     for match in _END.finditer(text):
         abbreviated = _ABBREVIATION.search(text, max(0, match.start() - 12), match.start() + 1)
-        if not abbreviated and not any(a < match.end() < b for _, a, b in abstract.entities.values()):
+        if not abbreviated and not any(
+            a < match.end() < b for _, a, b in abstract.entities.values()
+        ):
             cuts.add(match.end())
     return itertools.pairwise(sorted(cuts))
 
@@ -158,15 +171,17 @@ class DdiOptions(ReaderOptions):
     both: str = "@DRUG-DRUG$"
     """What stands for the mentions; `both` where the two overlap."""
     group: Literal["document", "file"] = "document"
-    """What belongs together: the document's id in the XML, or the file's name without its ending."""
+    """What belongs together: the document's id in the XML, or the file's name without its ending.
+    """
 
 
 @reader(DdiOptions)
 def read_ddi(request: Request[DdiOptions]) -> Iterator[Document]:
     """Every `pair` of a sentence with its two drugs replaced by masks.
 
-    The end of `charOffset` is inclusive. A name in several pieces (`a-b;c-d`) is taken from its first to its last
-    character. Line breaks and tabs become blanks. Ids are those of the pairs; order: files by name, pairs as in them.
+    The end of `charOffset` is inclusive. A name in several pieces (`a-b;c-d`) is taken from its
+    first to its last character. Line breaks and tabs become blanks. Ids are those of the pairs;
+    order: files by name, pairs as in them.
     """
     options = request.options
     for place in request.places():
@@ -177,7 +192,10 @@ def read_ddi(request: Request[DdiOptions]) -> Iterator[Document]:
         group = place.path.stem if options.group == "file" else root.get("id")
         for sentence in root.iter("sentence"):
             text = sentence.get("text", "")
-            drugs = {e.get("id", ""): _drug(nowhere, options.mask, e, text) for e in sentence.iter("entity")}
+            drugs = {
+                e.get("id", ""): _drug(nowhere, options.mask, e, text)
+                for e in sentence.iter("entity")
+            }
             for pair in sentence.iter("pair"):
                 pair_id = pair.get("id", "")
                 label = _interaction(place, options, pair)
@@ -185,7 +203,9 @@ def read_ddi(request: Request[DdiOptions]) -> Iterator[Document]:
                     continue
                 first, second = (drugs.get(pair.get(side, "")) for side in ("e1", "e2"))
                 if first is None or second is None:
-                    raise nowhere.bad("pair {} names no entity of its sentence", "repair the file", pair_id)
+                    raise nowhere.bad(
+                        "pair {} names no entity of its sentence", "repair the file", pair_id
+                    )
                 shown = masked(re.sub(r"[\n\t\r]", " ", text), first, second, options.both)
                 yield place.document(pair_id, shown.strip(), group, labels=(label,))
 
@@ -198,7 +218,9 @@ def _drug(place: FileLine, mask: str, entity: ET.Element, text: str) -> Replacem
     if not numbers[0] <= numbers[-1] < len(text):
         hint = f"offsets count characters of the sentence, which has {len(text)}"
         raise place.bad("charOffset {} leaves the sentence", hint, offsets)
-    covered = "".join(squeezed(text[a : b + 1]) for a, b in zip(numbers[::2], numbers[1::2], strict=True))
+    covered = "".join(
+        squeezed(text[a : b + 1]) for a, b in zip(numbers[::2], numbers[1::2], strict=True)
+    )
     surface = squeezed(entity.get("text", covered))
     # One name of the corpus is a letter longer than its place.
     if not (covered.startswith(surface) or surface.startswith(covered)):

@@ -1,4 +1,6 @@
-"""Rows with a text and a label: delimited text, JSON objects, parquet tables (which may hold tokens and tags too)."""
+"""Rows with a text and a label: delimited text, JSON objects, parquet tables (which may hold tokens
+and tags too).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,15 @@ from typing import Any, Literal
 from pydantic import model_validator
 
 from biobench.data.readers.base import FileLine, ReaderOptions, Request, reader
-from biobench.data.readers.files import KEY, Layout, Separator, delimited, json_rows, missing, parquet_rows
+from biobench.data.readers.files import (
+    KEY,
+    Layout,
+    Separator,
+    delimited,
+    json_rows,
+    missing,
+    parquet_rows,
+)
 from biobench.data.readers.tokens import Scheme, tagged, tagged_row
 from biobench.schema.document import Document
 from biobench.schema.source import fail, later
@@ -66,29 +76,44 @@ def read_tsv(request: Request[TsvOptions]) -> Iterator[Document]:
     options = request.options
     numbers: Counter[str] = Counter()
     for start in request.places():
-        layout = options.split_layout.get(start.split, ColumnLayout(header=options.header, columns=options.columns))
+        layout = options.split_layout.get(
+            start.split, ColumnLayout(header=options.header, columns=options.columns)
+        )
         width, where, label_at = 0, dict[str, int](), list[int]()
         for place, row in delimited(start, options.separator, quoting=options.quoting):
             if width == 0:
                 width, named = len(row), layout.columns.model_dump(exclude_none=True)
                 labels = named.pop("label")
-                where = {role: _position(place, layout, role, column, row) for role, column in named.items()}
+                where = {
+                    role: _position(place, layout, role, column, row)
+                    for role, column in named.items()
+                }
                 several = isinstance(labels, list)
-                label_at = [_position(place, layout, "label", c, row) for c in (labels if several else [labels])]
+                label_at = [
+                    _position(place, layout, "label", c, row)
+                    for c in (labels if several else [labels])
+                ]
                 if layout.header:
                     continue
             if len(row) != width:
                 what = f"the row has {len(row)} fields, the first has {width}: {{}}"
-                raise place.bad(what, "repair the row, or check `reader.separator` and `reader.quoting`", row[0])
+                raise place.bad(
+                    what, "repair the row, or check `reader.separator` and `reader.quoting`", row[0]
+                )
             numbers[place.prefix] += 1
             cells = {role: row[position] for role, position in where.items()}
-            label = _mean(place, [row[i] for i in label_at]) if several else row[label_at[0]].strip()
+            label = (
+                _mean(place, [row[i] for i in label_at]) if several else row[label_at[0]].strip()
+            )
             parts = _parted([label], options.label_separator)
             id = cells.get("id", f"{place.prefix}-{numbers[place.prefix]}")
             group = cells.get("group", id)
             if options.group_until is not None:
                 group = group.split(options.group_until, 1)[0]
-            content = {"query": cells.get("first", "").strip(), "labels": _mapped(place, parts, options.label_map)}
+            content = {
+                "query": cells.get("first", "").strip(),
+                "labels": _mapped(place, parts, options.label_map),
+            }
             yield place.document(id, cells["text"].strip(), group, **content)
 
 
@@ -99,17 +124,23 @@ def _parted(names: list[str], separator: str | None) -> list[str]:
     return [part for name in names for p in name.split(separator) if (part := p.strip())]
 
 
-def _mapped(place: FileLine, names: Iterable[str], label_map: dict[str, str | None]) -> tuple[str, ...]:
+def _mapped(
+    place: FileLine, names: Iterable[str], label_map: dict[str, str | None]
+) -> tuple[str, ...]:
     """The distinct labels of the task that the file's names stand for."""
     labels = (place.mapped(name, label_map) for name in names)
     return tuple(dict.fromkeys(label for label in labels if label is not None))
 
 
-def _position(place: FileLine, layout: ColumnLayout, role: str, column: str | int, first: list[str]) -> int:
+def _position(
+    place: FileLine, layout: ColumnLayout, role: str, column: str | int, first: list[str]
+) -> int:
     """The column's number. Raises DataFormatError for a name or number that the first row lacks."""
     if isinstance(column, int):
         if not 0 <= column < len(first):
-            raise place.bad(f"has {len(first)} columns, none numbered {column} ({role})", "columns count from 0")
+            raise place.bad(
+                f"has {len(first)} columns, none numbered {column} ({role})", "columns count from 0"
+            )
         return column
     if not layout.header:
         raise place.bad(f"column '{column}' needs a header", "give the column's number")
@@ -127,7 +158,9 @@ def _mean(place: FileLine, cells: list[str]) -> str:
         numbers = [float(cell) for cell in cells]
     except ValueError:
         wrong = next(c for c in cells if not re.fullmatch(r"\s*[+-]?\d+(\.\d*)?\s*", c))
-        raise place.bad("{} is not a number", "fill the cell in, or remove the row", wrong) from None
+        raise place.bad(
+            "{} is not a number", "fill the cell in, or remove the row", wrong
+        ) from None
     return f"{math.fsum(numbers) / len(numbers):.10g}"
 
 
@@ -136,7 +169,9 @@ class JsonOptions(ReaderOptions):
 
     format: Literal["json"]
     layout: Layout
-    """list: one list of objects. lines: one object a line. keyed: one object of objects by their ids."""
+    """list: one list of objects. lines: one object a line. keyed: one object of objects by their
+    ids.
+    """
     text: str
     """Field with a text, or with a list of texts, which are joined by blanks."""
     label: str
@@ -157,12 +192,15 @@ class JsonOptions(ReaderOptions):
     blank_text: Literal["refused", "kept"] = later("refused")
     """kept: a blank text stands as it is beside the first text (a question without its passage)."""
     drop_missing: bool = False
-    """Leave out objects without a label (null or NaN) or with a blank text; otherwise they are refused."""
+    """Leave out objects without a label (null or NaN) or with a blank text; otherwise they are
+    refused.
+    """
 
 
 @reader(JsonOptions)
 def read_json(request: Request[JsonOptions]) -> Iterator[Document]:
-    """Objects with a text and one or several labels. In a list, positions in messages are object numbers.
+    """Objects with a text and one or several labels. In a list, positions in messages are object
+    numbers.
 
     Order: that of the objects.
     """
@@ -177,8 +215,12 @@ def read_json(request: Request[JsonOptions]) -> Iterator[Document]:
         if lacking and options.drop_missing:
             continue
         if lacking:
-            raise row.bad(f"the object has no {lacking}", "fill it in, or set `reader.drop_missing: true`")
-        names = _parted([str(value) for value in row.items(options.label, "labels")], options.label_separator)
+            raise row.bad(
+                f"the object has no {lacking}", "fill it in, or set `reader.drop_missing: true`"
+            )
+        names = _parted(
+            [str(value) for value in row.items(options.label, "labels")], options.label_separator
+        )
         id = row.text(options.id, "id", str(row.values.get(KEY, row.number)))
         group = row.text(options.group, "group", id)
         first = row.text(options.first, "first text", "").strip()
@@ -209,9 +251,11 @@ class ParquetOptions(ReaderOptions):
     format: Literal["parquet"]
     columns: ParquetColumns
     names: list[str] = []
-    """What the integers of the label or tag column stand for; empty where the column holds texts."""
+    """What the integers of the label or tag column stand for; empty where the column holds texts.
+    """
     label_map: dict[str, str | None] = {}
-    """Label (or entity type) in the file to label of the task; null means none. Unnamed ones stay."""
+    """Label (or entity type) in the file to label of the task; null means none. Unnamed ones stay.
+    """
     label_separator: str | None = later(None)
     """multi-label: stands between several labels of one cell."""
     scheme: Scheme = "IOB2"
@@ -224,7 +268,9 @@ class ParquetOptions(ReaderOptions):
         c = self.columns
         text, token = (c.text, c.labels), (c.tokens, c.tags)
         if not ((all(text) and not any(token)) or (all(token) and not any(text))):
-            raise fail("columns must name text and labels, or tokens and tags", "give one of the two pairs")
+            raise fail(
+                "columns must name text and labels, or tokens and tags", "give one of the two pairs"
+            )
         if c.first is not None and c.text is None:
             raise fail("columns.first goes with text and labels", "leave it out")
         return self
@@ -250,6 +296,8 @@ def read_parquet(request: Request[ParquetOptions]) -> Iterator[Document]:
         else:
             assert c.tokens is not None
             assert c.tags is not None
-            words, tags = tagged_row(row, c.tokens, c.tags, options.names, options.scheme, options.label_map)
+            words, tags = tagged_row(
+                row, c.tokens, c.tags, options.names, options.scheme, options.label_map
+            )
             content = tagged(words, tags, options.scheme, options.decode, options.label_map)
         yield row.place.document(id, group=group, **content)

@@ -22,7 +22,8 @@ class JsonSpansOptions(ReaderOptions):
     """Field with a list of mentions: objects, or [start, end, label] each."""
     start: str = "start"
     end: str = "end"
-    """Offsets count the text's characters (Unicode code points) from 0; the end is past the last."""
+    """Offsets count the text's characters (Unicode code points) from 0; the end is past the last.
+    """
     label: str = "label"
     id: str | None = None
     group: str | None = None
@@ -37,7 +38,8 @@ class JsonSpansOptions(ReaderOptions):
 
 @reader(JsonSpansOptions)
 def read_json_spans(request: Request[JsonSpansOptions]) -> Iterator[Document]:
-    """Objects with a text and its mentions; a mention that brings its own `text` must have it at its offsets.
+    """Objects with a text and its mentions; a mention that brings its own `text` must have it at
+    its offsets.
 
     Order: that of the objects. Where overlapping mentions become tags and begin alike, the
     one that is named later is the last.
@@ -49,7 +51,9 @@ def read_json_spans(request: Request[JsonSpansOptions]) -> Iterator[Document]:
             what = f"'{options.text}' must be a text and '{options.spans}' a list"
             raise row.bad(what, "check the fields, or repair the object")
         id = row.text(options.id, "id", row.number)
-        spans = tuple(span for mention in mentions if (span := _span(options, row, mention, text)) is not None)
+        spans = tuple(
+            span for mention in mentions if (span := _span(options, row, mention, text)) is not None
+        )
         whole = row.place.document(id, text, row.text(options.group, "group", id), spans=spans)
         yield finished(row.place, whole, options.tokens, options.overlap, options.decode)
 
@@ -59,7 +63,9 @@ def _span(options: JsonSpansOptions, row: DataRow, mention: Any, text: str) -> S
     if isinstance(mention, dict):
         for name in (options.start, options.end, options.label):
             if name not in mention:
-                raise row.bad(f"a mention has no field '{name}'", row.place.nearest(name, list(mention)))
+                raise row.bad(
+                    f"a mention has no field '{name}'", row.place.nearest(name, list(mention))
+                )
         start, end, kind = (mention[name] for name in (options.start, options.end, options.label))
         surface = mention.get("text")
     elif isinstance(mention, list) and len(mention) == 3:
@@ -68,6 +74,8 @@ def _span(options: JsonSpansOptions, row: DataRow, mention: Any, text: str) -> S
         raise row.bad("{} is no mention", "an object, or [start, end, label]", str(mention))
     if type(start) is not int or type(end) is not int:
         raise row.bad("the offsets of a mention are no whole numbers", "repair the object")
-    check_surface(row.place, text, [(start, end)], surface if isinstance(surface, str) else text[start:end])
+    check_surface(
+        row.place, text, [(start, end)], surface if isinstance(surface, str) else text[start:end]
+    )
     label = row.place.mapped(str(kind), options.types)
     return None if label is None else Span(start, end, label)

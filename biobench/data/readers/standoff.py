@@ -1,4 +1,6 @@
-"""What standoff formats share: raw documents with mentions, discontinuous spans, units, tokens and tags."""
+"""What standoff formats share: raw documents with mentions, discontinuous spans, units, tokens and
+tags.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,17 @@ from biobench.schema.tags import Mode, decode_tags, tags_to_spans
 
 Fragments = tuple[tuple[int, int], ...]
 Discontinuous = Literal["error", "hull", "first", "drop", "each"]
-"""What a mention in several pieces becomes: its hull (first start to last end), its first piece, nothing, or a mention
-for each piece."""
+"""What a mention in several pieces becomes: its hull (first start to last end), its first piece,
+nothing, or a mention for each piece.
+"""
 Tokeniser = Literal["whitespace", "words", "blanks"]
-"""Runs of non-space, runs of word characters and single other signs, or what stands between blanks."""
+"""Runs of non-space, runs of word characters and single other signs, or what stands between blanks.
+"""
 Overlap = Literal["error", "last", "longest", "first"]
-"""Of mentions that share tokens. last: a later one overwrites tags. longest: the longer one has the tokens. first: the
-first listed one has them, and a mention takes every token that it touches (else those that lie in it)."""
+"""Of mentions that share tokens. last: a later one overwrites tags. longest: the longer one has the
+tokens. first: the first listed one has them, and a mention takes every token that it touches (else
+those that lie in it).
+"""
 
 
 @dataclass(slots=True)
@@ -64,19 +70,30 @@ def squeezed(text: str) -> str:
     return "".join(text.split())
 
 
-def check_surface(place: FileLine, text: str, fragments: Sequence[tuple[int, int]], surface: str) -> None:
-    """Raise DataFormatError where the fragments leave the text or do not hold the surface, white space aside."""
+def check_surface(
+    place: FileLine, text: str, fragments: Sequence[tuple[int, int]], surface: str
+) -> None:
+    """Raise DataFormatError where the fragments leave the text or do not hold the surface, white
+    space aside.
+    """
     shown = ";".join(f"{a}-{b}" for a, b in fragments)
     if any(not 0 <= a < b <= len(text) for a, b in fragments):
-        raise place.bad(f"offsets {shown} leave the text (length {len(text)})", "check offsets and text")
+        raise place.bad(
+            f"offsets {shown} leave the text (length {len(text)})", "check offsets and text"
+        )
     covered = "".join(squeezed(text[a:b]) for a, b in fragments)
     if covered != squeezed(surface) or not covered:
-        hint = "offsets count characters (code points) from 0, the end is past the last; is it the same text?"
+        hint = (
+            "offsets count characters (code points) from 0, the end is past the last; is it "
+            "the same text?"
+        )
         raise place.bad(f"characters {shown} are not {{}}", hint, surface)
 
 
 def merge_fragments(fragments: Sequence[tuple[int, int]], text: str) -> Fragments:
-    """Fragments in order of position; neighbours with nothing but white space between them become one."""
+    """Fragments in order of position; neighbours with nothing but white space between them become
+    one.
+    """
     merged: list[tuple[int, int]] = []
     for start, end in sorted(fragments):
         if merged and not text[merged[-1][1] : start].strip():
@@ -87,9 +104,16 @@ def merge_fragments(fragments: Sequence[tuple[int, int]], text: str) -> Fragment
 
 
 def flat(
-    place: FileLine, fragments: Sequence[tuple[int, int]], text: str, policy: Discontinuous, label: str, name: str
+    place: FileLine,
+    fragments: Sequence[tuple[int, int]],
+    text: str,
+    policy: Discontinuous,
+    label: str,
+    name: str,
 ) -> list[Span]:
-    """What becomes of the mention of these fragments; DataFormatError with its name where the policy refuses it."""
+    """What becomes of the mention of these fragments; DataFormatError with its name where the
+    policy refuses it.
+    """
     pieces = merge_fragments(fragments, text)
     if len(pieces) > 1 and policy == "error":
         raise place.bad("the mention is discontinuous: {}", "set `reader.discontinuous`", name)
@@ -111,8 +135,10 @@ def mentions_to_tags(
 ) -> tuple[list[str], list[Span | None]]:
     """(tags, the mention that each token's tag is of), for mentions in the file's order.
 
-    Mentions are taken in order of start (file order among equals); under ``longest`` the longest first, under
-    ``first`` in the file's order. ``last`` can leave an I- without its B-, ``error`` raises ValueError.
+    Mentions are taken in order of start (file order among equals); under ``longest`` the longest
+    first, under
+    ``first`` in the file's order. ``last`` can leave an I- without its B-, ``error`` raises
+    ValueError.
     """
     tags = ["O"] * len(tokens)
     owners: list[Span | None] = [None] * len(tokens)
@@ -120,9 +146,13 @@ def mentions_to_tags(
     if overlap == "longest":
         ordered.sort(key=lambda s: (s.start - s.end, s.start))
     for span in ordered:
-        inside = [k for k, (start, end) in enumerate(tokens) if start >= span.start and end <= span.end]
+        inside = [
+            k for k, (start, end) in enumerate(tokens) if start >= span.start and end <= span.end
+        ]
         if overlap == "first":
-            inside = [k for k, (start, end) in enumerate(tokens) if start < span.end and span.start < end]
+            inside = [
+                k for k, (start, end) in enumerate(tokens) if start < span.end and span.start < end
+            ]
         if any(owners[k] is not None for k in inside):
             if overlap == "error":
                 raise ValueError(f"span {span.start}-{span.end} overlaps another mention")
@@ -137,8 +167,8 @@ def mentions_to_tags(
 def with_tags(document: Document, how: Tokeniser, overlap: Overlap, decode: Mode) -> Document:
     """The document with tokens, tags and what its mentions (in the file's order) become on them.
 
-    Mentions of which no token is left (they hold no whole one, or others took them all) become `unexpressed`.
-    Raises ValueError for overlap ``error``.
+    Mentions of which no token is left (they hold no whole one, or others took them all) become
+    `unexpressed`. Raises ValueError for overlap ``error``.
     """
     tokens = tokenise(document.text, how)
     tags, owners = mentions_to_tags(document.spans, tokens, overlap)
@@ -146,13 +176,25 @@ def with_tags(document: Document, how: Tokeniser, overlap: Overlap, decode: Mode
     left = {owner for k, owner in enumerate(owners) if k in scored}
     lost = tuple(span.label for span in sorted(set(document.spans)) if span not in left)
     spans = tags_to_spans(tags, tokens, decode)
-    return replace(document, spans=spans, tokens=tokens, tags=tuple(tags), unexpressed=document.unexpressed + lost)
+    return replace(
+        document,
+        spans=spans,
+        tokens=tokens,
+        tags=tuple(tags),
+        unexpressed=document.unexpressed + lost,
+    )
 
 
 def finished(
-    place: FileLine, document: Document, how: Literal["none"] | Tokeniser, overlap: Overlap, decode: Mode
+    place: FileLine,
+    document: Document,
+    how: Literal["none"] | Tokeniser,
+    overlap: Overlap,
+    decode: Mode,
 ) -> Document:
-    """The document with its distinct mentions in order of position, or with tokens and tags (see `with_tags`)."""
+    """The document with its distinct mentions in order of position, or with tokens and tags (see
+    `with_tags`).
+    """
     if how == "none":
         return replace(document, spans=tuple(sorted(set(document.spans))))
     try:
@@ -163,10 +205,15 @@ def finished(
 
 
 def units(whole: Document, places: Iterable[tuple[int, int, str]]) -> Iterator[Document]:
-    """The document cut into units (start, end, id). Mentions that a unit's border cuts are dropped, and counted as
-    unexpressed in the unit in which they begin."""
+    """The document cut into units (start, end, id). Mentions that a unit's border cuts are dropped,
+    and counted as unexpressed in the unit in which they begin.
+    """
     for start, end, id in places:
-        inside = tuple(Span(a - start, b - start, label) for a, b, label in whole.spans if a >= start and b <= end)
+        inside = tuple(
+            Span(a - start, b - start, label)
+            for a, b, label in whole.spans
+            if a >= start and b <= end
+        )
         cut = tuple(sorted(label for a, b, label in set(whole.spans) if start <= a < end < b))
         yield replace(whole, id=id, text=whole.text[start:end], spans=inside, unexpressed=cut)
 

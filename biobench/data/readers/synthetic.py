@@ -1,4 +1,5 @@
-"""Generated clinical sentences, French and English, for the demo: always at hand, same seed same text.
+"""Generated clinical sentences, French and English, for the demo: always at hand, same seed same
+text.
 
 Sentences are written here, in our own words; no corpus stands behind them.
 """
@@ -19,15 +20,24 @@ from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 
 _WORDS = read_words(__package__, "synthetic.json")
-"""Lexicon, templates of mentions and templates of topics by language; tokens are separated by blanks."""
+"""Lexicon, templates of mentions and templates of topics by language; tokens are separated by
+blanks.
+"""
 _CONDITIONS = read_words("biobench.core", "conditions.json")
-"""What the toy pretraining text is about: conditions with their symptoms, drugs and test, English and French."""
+"""What the toy pretraining text is about: conditions with their symptoms, drugs and test, English
+and French.
+"""
 _SHARES = (("train", 0.6), ("validation", 0.2), ("test", 0.2))
 _APART = {"train": (0, 6), "validation": (6, 8), "test": (8, 12)}
 """Conditions of each split of the contents with unseen names."""
 _KINDS = ("Drug", "Symptom", "Test")
-_SEVERAL = {name for name, count in Counter(s[0] for c in _CONDITIONS for s in c["symptoms"]).items() if count > 1}
-"""English names of symptoms that belong to several conditions, and so to several splits: skipped."""
+_SEVERAL = {
+    name
+    for name, count in Counter(s[0] for c in _CONDITIONS for s in c["symptoms"]).items()
+    if count > 1
+}
+"""English names of symptoms that belong to several conditions, and so to several splits: skipped.
+"""
 
 
 class SyntheticOptions(ReaderOptions):
@@ -35,8 +45,10 @@ class SyntheticOptions(ReaderOptions):
 
     format: Literal["synthetic"]
     content: Literal["ner", "topic", "unseen_ner", "unseen_first"]
-    """unseen_*: each split names the drugs, symptoms and tests of conditions of its own, in sentences that fit any of
-    them. What a name is can be known from other text alone; `unseen_first` asks which kind stands first."""
+    """unseen_*: each split names the drugs, symptoms and tests of conditions of its own, in
+    sentences that fit any of them. What a name is can be known from other text alone;
+    `unseen_first` asks which kind stands first.
+    """
     languages: list[Literal["fr", "en"]] = ["fr", "en"]
     sentences: int = Field(400, ge=50, le=2000)
     seed: int = 7
@@ -44,7 +56,8 @@ class SyntheticOptions(ReaderOptions):
 
 @reader(SyntheticOptions)
 def read_synthetic(request: Request[SyntheticOptions]) -> Iterator[Document]:
-    """Sentences from templates and small lexicons: entity mentions, or the specialty that they come from.
+    """Sentences from templates and small lexicons: entity mentions, or the specialty that they come
+    from.
 
     Order: as drawn with the seed; train, validation and test follow each other.
     """
@@ -59,14 +72,19 @@ def read_synthetic(request: Request[SyntheticOptions]) -> Iterator[Document]:
             templates += [(language, "", text) for text in _WORDS["ner"][language]]
         else:
             templates += [
-                (language, topic, text) for topic, texts in _WORDS["topic"][language].items() for text in texts
+                (language, topic, text)
+                for topic, texts in _WORDS["topic"][language].items()
+                for text in texts
             ]
 
     def draw() -> _Drawn:
         tongue, topic, template = templates[rng.randrange(len(templates))]
-        # Slots in capitals (`{AGE}`) are plain words; the others (`{Disease}`) are mentions of that type.
+        # Slots in capitals (`{AGE}`) are plain words; the others (`{Disease}`) are mentions of that
+        # type.
         lexicon = _WORDS["lexicon"][tongue]
-        return topic, *_fill(template, lambda slot: (rng.choice(lexicon[slot]), "" if slot.isupper() else slot))
+        return topic, *_fill(
+            template, lambda slot: (rng.choice(lexicon[slot]), "" if slot.isupper() else slot)
+        )
 
     sentences = _different(draw, options.sentences, "")
     cut = [round(sum(share for _, share in _SHARES[: i + 1]) * options.sentences) for i in range(3)]
@@ -88,7 +106,10 @@ def _different(draw: Callable[[], _Drawn], wanted: int, split: str) -> list[_Dra
         drawn = draw()
         sentences.setdefault(" ".join(drawn[1]), drawn)
     if len(sentences) < wanted:
-        what = f"the templates make only {len(sentences)} different {split}sentences, {wanted} are asked for"
+        what = (
+            f"the templates make only {len(sentences)} different {split}sentences, {wanted} "
+            f"are asked for"
+        )
         raise DataFormatError(what, hint="lower reader.sentences")
     return list(sentences.values())
 
@@ -101,7 +122,9 @@ def _document(id: str, split: str, drawn: _Drawn, *, ner: bool) -> Document:
 
 
 def _fill(template: str, filled: Callable[[str], tuple[str, str]]) -> tuple[list[str], list[str]]:
-    """Words and IOB2 tags of a template; `filled` gives text and type (empty: none) of a ``{slot}``."""
+    """Words and IOB2 tags of a template; `filled` gives text and type (empty: none) of a
+    ``{slot}``.
+    """
     words: list[str] = []
     tags: list[str] = []
     for part in template.split():
@@ -123,10 +146,15 @@ def _unseen(options: SyntheticOptions, rng: random.Random) -> Iterator[Document]
             kinds = rng.choices(_KINDS, k=3) if is_ner else rng.sample(_KINDS, 2)
             names = [_name(kind, split, language, rng) for kind in kinds]
             template, page = rng.choice(templates[language]), str(rng.randint(2, 40))
-            slots = {str(i): (name, kind) for i, (name, kind) in enumerate(zip(names, kinds, strict=True))}
+            slots = {
+                str(i): (name, kind)
+                for i, (name, kind) in enumerate(zip(names, kinds, strict=True))
+            }
             return kinds[0].lower(), *_fill(template, (slots | {"page": (page, "")}).__getitem__)
 
-        for number, drawn in enumerate(_different(draw, round(share * options.sentences), f"{split} "), 1):
+        for number, drawn in enumerate(
+            _different(draw, round(share * options.sentences), f"{split} "), 1
+        ):
             yield _document(f"synthetic-{split}-{number}", split, drawn, ner=is_ner)
 
 
@@ -134,5 +162,9 @@ def _name(kind: str, split: str, language: str, rng: random.Random) -> str:
     """A drug, symptom or test of one of the split's conditions."""
     condition = _CONDITIONS[rng.randrange(*_APART[split])]
     side = ("en", "fr").index(language)
-    names = [condition["test"]] if kind == "Test" else condition["drugs" if kind == "Drug" else "symptoms"]
+    names = (
+        [condition["test"]]
+        if kind == "Test"
+        else condition["drugs" if kind == "Drug" else "symptoms"]
+    )
     return str(rng.choice([name for name in names if name[0] not in _SEVERAL])[side])

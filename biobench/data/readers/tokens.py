@@ -23,10 +23,16 @@ _DOCSTART = re.compile(r"-DOCSTART-(?:\s+\(?([^\s()]+)\)?)?(?:\s.*)?")
 _SEPARATORS = {"tab": "\t", "space": " ", "whitespace": None}
 
 
-def checked_tag(place: FileLine, tag: str, scheme: Scheme, types: Mapping[str, str | None], hint: str) -> str:
-    """The tag with the letters B, I and O and the file's type. Raises DataFormatError for another, or its label."""
+def checked_tag(
+    place: FileLine, tag: str, scheme: Scheme, types: Mapping[str, str | None], hint: str
+) -> str:
+    """The tag with the letters B, I and O and the file's type. Raises DataFormatError for another,
+    or its label.
+    """
     try:
-        prefix, name = split_tag(_LETTERS.get(tag[:2], tag[:2]) + tag[2:] if scheme == "IOBES" else tag)
+        prefix, name = split_tag(
+            _LETTERS.get(tag[:2], tag[:2]) + tag[2:] if scheme == "IOBES" else tag
+        )
     except ValueError:
         known = "O, B-, I-, E- or S-<type>" if scheme == "IOBES" else "O, B-<type> or I-<type>"
         raise place.bad(f"tag {{}} is not {known}", hint, tag) from None
@@ -43,16 +49,21 @@ def tagged(
     decode: Mode,
     types: Mapping[str, str | None] | None = None,
 ) -> dict[str, Any]:
-    """Text, tokens, tags and spans of a document: words joined by single blanks, and what their tags say.
+    """Text, tokens, tags and spans of a document: words joined by single blanks, and what their
+    tags say.
 
-    tags: as many, with the letters B, I and O and the file's own types. types: what these become; None drops one,
-    unnamed ones stay. IOB1 begins a mention where the type changes, so it is read before types become one.
+    tags: as many, with the letters B, I and O and the file's own types. types: what these become;
+    None drops one, unnamed ones stay. IOB1 begins a mention where the type changes, so it is read
+    before types become one.
     """
     read = iob1_to_iob2(tags) if scheme == "IOB1" else list(tags)
     if types:
         pairs = [split_tag(tag) for tag in read]
         labels = [None if prefix == "O" else types.get(name, name) for prefix, name in pairs]
-        read = ["O" if label is None else f"{pair[0]}-{label}" for pair, label in zip(pairs, labels, strict=True)]
+        read = [
+            "O" if label is None else f"{pair[0]}-{label}"
+            for pair, label in zip(pairs, labels, strict=True)
+        ]
     tokens: list[tuple[int, int]] = []
     position = 0
     for word in words:
@@ -74,13 +85,17 @@ class IobOptions(ReaderOptions):
     ids: Ids = later("name")
     """A document's id by the name in its marker line: see `base.Ids`."""
     types: dict[str, str | None] = {}
-    """Entity type in the file to label of the task, many to one; null drops the type. Unnamed types stay."""
+    """Entity type in the file to label of the task, many to one; null drops the type. Unnamed types
+    stay.
+    """
 
     @field_validator("columns")
     @classmethod
     def _both(cls, value: list[str]) -> list[str]:
         if value.count("token") != 1 or value.count("tag") != 1:
-            raise fail(f"columns {value} do not name token and tag once each", "for example [token, tag]")
+            raise fail(
+                f"columns {value} do not name token and tag once each", "for example [token, tag]"
+            )
         return value
 
 
@@ -88,11 +103,15 @@ class IobOptions(ReaderOptions):
 def read_iob(request: Request[IobOptions]) -> Iterator[Document]:
     """Token-per-line files with IOB1, IOB2 or IOBES tags.
 
-    The text is rebuilt by joining tokens with single spaces. `-DOCSTART-` and `###MEDLINE:` lines begin a
-    document and give its group; without them each sentence is its own group. Order: that of the lines.
+    The text is rebuilt by joining tokens with single spaces. `-DOCSTART-` and `###MEDLINE:` lines
+    begin a document and give its group; without them each sentence is its own group. Order: that of
+    the lines.
     """
     options, by_document = request.options, request.spec.unit == "document"
-    sentences, documents = Counter[str](), Counter[str]()  # without a document, and without a name, of a split so far
+    sentences, documents = (
+        Counter[str](),
+        Counter[str](),
+    )  # without a document, and without a name, of a split so far
     names = DocumentNames(options.ids)
     for start in request.places():
         document, group, number, prefix = "", "", 0, start.prefix
@@ -105,8 +124,12 @@ def read_iob(request: Request[IobOptions]) -> Iterator[Document]:
                 continue
             places, words, tags = zip(*rows, strict=True)
             if by_document and not document:
-                hint = "begin the file with a -DOCSTART- or ###MEDLINE: line, or use `unit: sentence`"
-                raise places[0].bad("has words without a document marker before them, and unit is 'document'", hint)
+                hint = (
+                    "begin the file with a -DOCSTART- or ###MEDLINE: line, or use `unit: sentence`"
+                )
+                raise places[0].bad(
+                    "has words without a document marker before them, and unit is 'document'", hint
+                )
             if document:
                 number += 1
                 document_id = document if by_document else f"{document}/{number}"
@@ -120,7 +143,8 @@ def read_iob(request: Request[IobOptions]) -> Iterator[Document]:
 def _blocks(
     options: IobOptions, start: FileLine, *, whole: bool
 ) -> Iterator[tuple[str | None, list[tuple[FileLine, str, str]]]]:
-    """(name, nothing) of a line that begins a document; (None, place, token and tag of each line) of a sentence.
+    """(name, nothing) of a line that begins a document; (None, place, token and tag of each line)
+    of a sentence.
 
     whole: all sentences of a document are one.
     """
@@ -158,13 +182,24 @@ def _token_and_tag(options: IobOptions, line: str, place: FileLine) -> tuple[str
     """Token and checked tag of a line. Raises DataFormatError."""
     fields = line.split(_SEPARATORS[options.separator])
     if len(fields) != len(options.columns):
-        hint = f"check `reader.columns` and `reader.separator: {options.separator}`, or repair the line"
-        raise place.bad(f"the line has {len(fields)} fields, the spec names {len(options.columns)}: {{}}", hint, line)
+        hint = (
+            f"check `reader.columns` and `reader.separator: {options.separator}`, or repair "
+            f"the line"
+        )
+        raise place.bad(
+            f"the line has {len(fields)} fields, the spec names {len(options.columns)}: {{}}",
+            hint,
+            line,
+        )
     token, tag = fields[options.columns.index("token")], fields[options.columns.index("tag")]
     if not token.strip():
         raise place.bad("the token is empty: {}", "repair the line", line)
     return token, checked_tag(
-        place, tag, options.scheme, options.types, "check `reader.columns` and `reader.scheme`, or repair the line"
+        place,
+        tag,
+        options.scheme,
+        options.types,
+        "check `reader.columns` and `reader.scheme`, or repair the line",
     )
 
 
@@ -185,30 +220,54 @@ class JsonTokensOptions(ReaderOptions):
     scheme: Scheme = "IOB2"
     decode: Mode = "strict"
     types: dict[str, str | None] = {}
-    """Entity type in the file to label of the task, many to one; null drops the type. Unnamed types stay."""
+    """Entity type in the file to label of the task, many to one; null drops the type. Unnamed types
+    stay.
+    """
 
 
 @reader(JsonTokensOptions)
 def read_json_tokens(request: Request[JsonTokensOptions]) -> Iterator[Document]:
-    """Each object is a document of its own: its words joined by single blanks. Order: that of the objects."""
+    """Each object is a document of its own: its words joined by single blanks. Order: that of the
+    objects.
+    """
     options = request.options
     for row in json_rows(request, options.layout):
         id = row.text(options.id, "id", row.number)
         group = row.text(options.group, "group", id)
-        content = tagged_row(row, options.tokens, options.tags, options.names, options.scheme, options.types)
-        yield row.place.document(id, group=group, **tagged(*content, options.scheme, options.decode, options.types))
+        content = tagged_row(
+            row, options.tokens, options.tags, options.names, options.scheme, options.types
+        )
+        yield row.place.document(
+            id, group=group, **tagged(*content, options.scheme, options.decode, options.types)
+        )
 
 
 def tagged_row(
-    row: DataRow, tokens: str, tags: str, names: Sequence[str], scheme: Scheme, types: Mapping[str, str | None]
+    row: DataRow,
+    tokens: str,
+    tags: str,
+    names: Sequence[str],
+    scheme: Scheme,
+    types: Mapping[str, str | None],
 ) -> tuple[list[str], list[str]]:
     """Words and checked tags of a row. names: what numbers stand for. Raises DataFormatError."""
     words = row.items(tokens, "tokens", single=False)
     if not all(isinstance(word, str) for word in words):
-        raise row.bad(f"the {row.noun}'s tokens are not texts", f"field '{tokens}' must hold lists of texts")
+        raise row.bad(
+            f"the {row.noun}'s tokens are not texts", f"field '{tokens}' must hold lists of texts"
+        )
     values = row.items(tags, "tags", single=False)
     if len(words) != len(values):
-        raise row.bad(f"the {row.noun} has {len(words)} tokens and {len(values)} tags", f"repair the {row.noun}")
+        raise row.bad(
+            f"the {row.noun} has {len(words)} tokens and {len(values)} tags",
+            f"repair the {row.noun}",
+        )
     numbers = not names and any(isinstance(value, int) for value in values)
-    hint = "name their meanings in `reader.names`" if numbers else "check `reader.names` and `reader.scheme`"
-    return words, [checked_tag(row.place, row.named(value, names), scheme, types, hint) for value in values]
+    hint = (
+        "name their meanings in `reader.names`"
+        if numbers
+        else "check `reader.names` and `reader.scheme`"
+    )
+    return words, [
+        checked_tag(row.place, row.named(value, names), scheme, types, hint) for value in values
+    ]

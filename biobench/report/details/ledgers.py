@@ -14,7 +14,9 @@ FILE = "ledger.json"
 
 
 def ledger_table(first: Path, second: Path) -> LedgerDiff:
-    """Every quantity of two ledgers, and the verdict in one line. Raises StoreError where one is damaged."""
+    """Every quantity of two ledgers, and the verdict in one line. Raises StoreError where one is
+    damaged.
+    """
     check_ours("trainer")
     from trainer.ledger import compare, read_ledger
 

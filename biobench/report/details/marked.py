@@ -1,4 +1,6 @@
-"""A document's text with its mentions coloured, by how they were judged or as the gold has them; all escaped."""
+"""A document's text with its mentions coloured, by how they were judged or as the gold has them;
+all escaped.
+"""
 
 from __future__ import annotations
 
@@ -17,32 +19,52 @@ COLOURS: dict[Kind, str] = {
     "both": "86, 180, 233",
 }
 """Okabe-Ito hues; the kind is written beside each mention too, so colour is never alone."""
-_BLOCK = "border: 1px solid rgba(128,128,128,.35); border-radius: .4rem; padding: .6rem .8rem; margin: 0 0 .7rem"
+_BLOCK = (
+    "border: 1px solid rgba(128,128,128,.35); border-radius: .4rem; padding: .6rem .8rem; "
+    "margin: 0 0 .7rem"
+)
 
 
 def to_html(judged: JudgedDocument, text: str) -> str:
     """The document as one block: text with marks where it has text, the marks as a list below."""
-    lines = "".join(f"<li>{_line(mark, text)}</li>" for mark in judged.marks if mark.kind != "right" or not text)
+    lines = "".join(
+        f"<li>{_line(mark, text)}</li>" for mark in judged.marks if mark.kind != "right" or not text
+    )
     return (
         f'<div style="{_BLOCK}"><small>{html.escape(judged.document.id)}</small>'
-        f'<p style="white-space: pre-wrap; overflow-wrap: anywhere">{_coloured(text, judged.marks)}</p>'
+        f'<p style="white-space: pre-wrap; overflow-wrap: '
+        f'anywhere">{_coloured(text, judged.marks)}</p>'
         f'<ul style="margin: 0; font-size: .9rem">{lines}</ul></div>'
     )
 
 
 def _coloured(text: str, marks: Sequence[Mark]) -> str:
-    """Text cut at every end of a mention; a piece has the colour of its first mark that is a mistake."""
-    sides = [(span, mark) for mark in marks for span in (mark.gold, mark.predicted) if span is not None and span.end]
-    cuts = sorted({0, len(text), *(min(x, len(text)) for span, _ in sides for x in (span.start, span.end))})
+    """Text cut at every end of a mention; a piece has the colour of its first mark that is a
+    mistake.
+    """
+    sides = [
+        (span, mark)
+        for mark in marks
+        for span in (mark.gold, mark.predicted)
+        if span is not None and span.end
+    ]
+    cuts = sorted(
+        {0, len(text), *(min(x, len(text)) for span, _ in sides for x in (span.start, span.end))}
+    )
     pieces = []
     for start, end in pairwise(cuts):
         piece = html.escape(text[start:end])
         over = [mark for span, mark in sides if span.start <= start and end <= span.end]
         if over:
             mark = min(over, key=lambda m: m.kind == "right")
-            gold = any(m.gold is not None and m.gold.start <= start and end <= m.gold.end for m in over)
+            gold = any(
+                m.gold is not None and m.gold.start <= start and end <= m.gold.end for m in over
+            )
             line = "solid" if gold else "dashed"
-            style = f"background: rgba({COLOURS[mark.kind]}, .3); border-bottom: 2px {line} rgb({COLOURS[mark.kind]})"
+            style = (
+                f"background: rgba({COLOURS[mark.kind]}, .3); border-bottom: 2px {line} "
+                f"rgb({COLOURS[mark.kind]})"
+            )
             title = html.escape(f"{mark.label}: {mark.kind}")
             piece = f'<span style="{style}" title="{title}">{piece}</span>'
         pieces.append(piece)

@@ -1,4 +1,6 @@
-"""The mistakes of one stored run, found by model and task, as text, as one HTML page and as plain data."""
+"""The mistakes of one stored run, found by model and task, as text, as one HTML page and as plain
+data.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,16 @@ from typing import Any
 from biobench.data.catalog import load_task
 from biobench.errors import BioBenchError, UsageError
 from biobench.report.details.marked import to_html
-from biobench.report.details.mistakes import KINDS, NAMES, JudgedDocument, Kind, Mark, by_label, judge, tally
+from biobench.report.details.mistakes import (
+    KINDS,
+    NAMES,
+    JudgedDocument,
+    Kind,
+    Mark,
+    by_label,
+    judge,
+    tally,
+)
 from biobench.report.entrants import find_entrants, line_name
 from biobench.report.escape import for_html, plain, words
 from biobench.report.groups import RunGroup
@@ -27,7 +38,9 @@ AROUND = 40
 
 @dataclass(frozen=True, slots=True)
 class Mistakes:
-    """judged: all test documents, those with most mistakes first. texts: document id to text, empty without it."""
+    """judged: all test documents, those with most mistakes first. texts: document id to text, empty
+    without it.
+    """
 
     model: str
     task: str
@@ -40,7 +53,9 @@ class Mistakes:
 
     @property
     def confusion(self) -> dict[str, Counter[str]] | None:
-        """Gold label to predicted label to documents; None unless every document has exactly one of each."""
+        """Gold label to predicted label to documents; None unless every document has exactly one of
+        each.
+        """
         pairs = [labels for one in self.judged if (labels := only_labels(one)) is not None]
         return tally(pairs) if pairs and len(pairs) == len(self.judged) else None
 
@@ -49,17 +64,27 @@ def only_labels(one: JudgedDocument) -> tuple[str, str] | None:
     """(gold, predicted) of a document that has one label of each and no mentions."""
     gold = [mark.gold.label for mark in one.marks if mark.gold]
     predicted = [mark.predicted.label for mark in one.marks if mark.predicted]
-    return (gold[0], predicted[0]) if not one.document.spans and len(gold) == len(predicted) == 1 else None
+    return (
+        (gold[0], predicted[0])
+        if not one.document.spans and len(gold) == len(predicted) == 1
+        else None
+    )
 
 
 def read_mistakes(
-    results: Results, model: str, task: str, *, seed: int | None = None, data_dir: str | Path | None = None
+    results: Results,
+    model: str,
+    task: str,
+    *,
+    seed: int | None = None,
+    data_dir: str | Path | None = None,
 ) -> Mistakes:
-    """The mistakes of the model's run on a task (id, or the YAML of one's own), of its first seed unless one is named.
+    """The mistakes of the model's run on a task (id, or the YAML of one's own), of its first seed
+    unless one is named.
 
-    Texts come from the data below `data_dir`, where they are those of the run; data under an agreement stays without.
-    Raises UsageError where there is no such run, DataUnavailableError where the gold itself is under an agreement and
-    not at hand, StoreError for damaged predictions.
+    Texts come from the data below `data_dir`, where they are those of the run; data under an
+    agreement stays without. Raises UsageError where there is no such run, DataUnavailableError
+    where the gold itself is under an agreement and not at hand, StoreError for damaged predictions.
     """
     is_file = task.endswith((".yaml", ".yml"))
     name = load_task(task).spec.id if is_file else task
@@ -68,10 +93,15 @@ def read_mistakes(
     if seed is not None:
         records = [r for r in group.records if r.seed == seed]
         if not records:
-            raise UsageError(f"no run with seed {seed}", hint=f"stored: {', '.join(map(str, group.seeds))}")
+            raise UsageError(
+                f"no run with seed {seed}", hint=f"stored: {', '.join(map(str, group.seeds))}"
+            )
         record = records[0]
     if is_numeric(record.task.type):
-        hint = "`biobench report` has its correlation; the predicted numbers are in the stored predictions"
+        hint = (
+            "`biobench report` has its correlation; the predicted numbers are in the stored "
+            "predictions"
+        )
         raise UsageError(f"{name} asks for numbers, which are not simply right or wrong", hint=hint)
     documents, why = None, ""
     try:
@@ -82,9 +112,15 @@ def read_mistakes(
         why = f"no text: {error}; {error.hint}"
     gold, predictions = group.store.load_predictions(record, documents if record.redacted else None)
     if traits_of(record.task.type).ranked:
-        # of rankings the first answer alone, and of several right ones the one that it is, else the first
+        # of rankings the first answer alone, and of several right ones the one that it is, else the
+        # first
         first = {p.document: p.labels[:1] for p in predictions}
-        gold = [replace(d, labels=tuple(x for x in first.get(d.id, ()) if x in d.labels) or d.labels[:1]) for d in gold]
+        gold = [
+            replace(
+                d, labels=tuple(x for x in first.get(d.id, ()) if x in d.labels) or d.labels[:1]
+            )
+            for d in gold
+        ]
         predictions = [Prediction(document, labels=labels) for document, labels in first.items()]
     judged = judge(gold, predictions)
     texts = {} if record.redacted else {d.id: d.reading for d in documents or ()}
@@ -95,16 +131,24 @@ def _group(results: Results, model: str, task: str) -> RunGroup:
     entrant = find_entrants([model], results)[0]
     groups = entrant.groups.get(task, ())
     if not groups:
-        hint = f"it has runs on: {', '.join(sorted(entrant.groups))}" if entrant.groups else "run it first"
+        hint = (
+            f"it has runs on: {', '.join(sorted(entrant.groups))}"
+            if entrant.groups
+            else "run it first"
+        )
         raise UsageError(f"'{plain(model)}' has no stored run on '{plain(task)}'", hint=hint)
     whole = [g for g in groups if g.departures.whole] or list(groups)
     if len(whole) > 1:
         names = ", ".join(f"'{plain(line_name(g.model, g.variant))}'" for g in whole)
-        raise UsageError(f"'{plain(model)}' has several kinds of runs on '{task}'", hint=f"name one: {names}")
+        raise UsageError(
+            f"'{plain(model)}' has several kinds of runs on '{task}'", hint=f"name one: {names}"
+        )
     return whole[0]
 
 
-def selected(mistakes: Mistakes, kinds: Sequence[Kind] = KINDS[:-1], label: str | None = None) -> list[JudgedDocument]:
+def selected(
+    mistakes: Mistakes, kinds: Sequence[Kind] = KINDS[:-1], label: str | None = None
+) -> list[JudgedDocument]:
     """Documents with a mark of these kinds and this label (None: any)."""
     return [one for one in mistakes.judged if _marks(one, kinds, label)]
 
@@ -114,23 +158,35 @@ def _marks(one: JudgedDocument, kinds: Sequence[Kind], label: str | None) -> lis
 
 
 def as_text(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None, limit: int) -> str:
-    """Counts, the confusion table of single labels, and the first `limit` documents with their mistakes in context."""
+    """Counts, the confusion table of single labels, and the first `limit` documents with their
+    mistakes in context.
+    """
     lines = [_title(mistakes)]
     for _, head, rows in _tables(mistakes):
-        lines += ["", grid([plain(cell) for cell in head], [[plain(cell) for cell in row] for row in rows])]
+        lines += [
+            "",
+            grid([plain(cell) for cell in head], [[plain(cell) for cell in row] for row in rows]),
+        ]
     lines += ["", *([mistakes.no_text] if mistakes.no_text else [])]
     chosen = selected(mistakes, kinds, label)
     for one in chosen[:limit]:
         text, labels = mistakes.texts.get(one.document.id, ""), only_labels(one)
         lines.append(plain(one.document.id))
-        if text and not any(side.end for mark in one.marks for side in (mark.gold, mark.predicted) if side):
+        if text and not any(
+            side.end for mark in one.marks for side in (mark.gold, mark.predicted) if side
+        ):
             lines.append(f"  {plain(' '.join(text.split()))}")
         if labels is not None and labels[0] != labels[1]:
             lines.append(f"  gold {plain(labels[0])}, predicted {plain(labels[1])}")
         else:
-            lines += [f"  {NAMES[mark.kind]}: {_described(mark, text)}" for mark in _marks(one, kinds, label)]
+            lines += [
+                f"  {NAMES[mark.kind]}: {_described(mark, text)}"
+                for mark in _marks(one, kinds, label)
+            ]
     if len(chosen) > limit:
-        lines.append(f"{len(chosen) - limit} more documents: --documents {len(chosen)}, or --html FILE")
+        lines.append(
+            f"{len(chosen) - limit} more documents: --documents {len(chosen)}, or --html FILE"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -148,8 +204,14 @@ def _described(mark: Mark, text: str) -> str:
     def one(span: Span) -> str:
         if not span.end or not text:
             return plain(span.label) + (f" {span.start}-{span.end}" if span.end else "")
-        ends = (max(0, span.start - AROUND), span.start), (span.start, span.end), (span.end, span.end + AROUND)
-        left, mention, right = (plain("".join(" " if c.isspace() else c for c in text[a:b])) for a, b in ends)
+        ends = (
+            (max(0, span.start - AROUND), span.start),
+            (span.start, span.end),
+            (span.end, span.end + AROUND),
+        )
+        left, mention, right = (
+            plain("".join(" " if c.isspace() else c for c in text[a:b])) for a, b in ends
+        )
         return f"{plain(span.label)} …{left}[{mention}]{right}…"
 
     if mark.gold is not None and mark.predicted is not None:
@@ -164,14 +226,21 @@ def _tables(mistakes: Mistakes) -> list[tuple[str, list[str], list[list[str]]]]:
     rows = [[name, *(str(counted[k]) for k in kinds)] for name, counted in counts.items()]
     tables = [("Counts", ["label", *(NAMES[k] for k in kinds)], rows)]
     if confusion := mistakes.confusion:
-        predicted = sorted({name for counted in confusion.values() for name in counted} | set(confusion))
-        rows = [[gold, *(str(counted[name]) for name in predicted)] for gold, counted in confusion.items()]
+        predicted = sorted(
+            {name for counted in confusion.values() for name in counted} | set(confusion)
+        )
+        rows = [
+            [gold, *(str(counted[name]) for name in predicted)]
+            for gold, counted in confusion.items()
+        ]
         tables.append(("Confusion: documents", ["gold \\ predicted", *predicted], rows))
     return tables
 
 
 def as_data(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None) -> list[dict[str, Any]]:
-    """One row a mistake: document, kind, the two sides and, where it may be shown, the text of the mention."""
+    """One row a mistake: document, kind, the two sides and, where it may be shown, the text of the
+    mention.
+    """
     run, rows = {"model": mistakes.model, "task": mistakes.task, "seed": mistakes.seed}, []
     for one in selected(mistakes, kinds, label):
         text = mistakes.texts.get(one.document.id, "")
@@ -182,13 +251,17 @@ def as_data(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None) -> lis
                 row[f"{side}_label"] = None if span is None else span.label
                 row[f"{side}_start"] = None if mention is None else mention.start
                 row[f"{side}_end"] = None if mention is None else mention.end
-                row[f"{side}_text"] = text[mention.start : mention.end] if mention and text else None
+                row[f"{side}_text"] = (
+                    text[mention.start : mention.end] if mention and text else None
+                )
             rows.append(row)
     return rows
 
 
 def as_page(mistakes: Mistakes, kinds: Sequence[Kind], label: str | None) -> str:
-    """One HTML file without script: the counts, the confusion table and every chosen document, all escaped."""
+    """One HTML file without script: the counts, the confusion table and every chosen document, all
+    escaped.
+    """
     parts = [html_table(*table) for table in _tables(mistakes)]
     parts.append(f"<p>{words(mistakes.no_text, for_html)}</p>\n" if mistakes.no_text else "")
     chosen = selected(mistakes, kinds, label)

@@ -11,7 +11,9 @@ from biobench.schema.document import Document, Prediction, Span
 
 Kind = Literal["right", "boundary", "label", "both", "missed", "spurious"]
 KINDS: tuple[Kind, ...] = ("missed", "spurious", "label", "boundary", "both", "right")
-"""boundary: the label at other ends. label: another label at the same ends. both: another label, overlapping."""
+"""boundary: the label at other ends. label: another label at the same ends. both: another label,
+overlapping.
+"""
 NAMES: dict[Kind, str] = {
     "missed": "missed",
     "spurious": "false",
@@ -67,8 +69,8 @@ class JudgedDocument:
 def judge(gold: Sequence[Document], predictions: Sequence[Prediction]) -> list[JudgedDocument]:
     """All documents, those with most mistakes first.
 
-    Each predicted mention explains at most one gold mention: an exact one first, then, in reading order, an
-    overlapping one with the same ends, the same label, or the longest overlap.
+    Each predicted mention explains at most one gold mention: an exact one first, then, in reading
+    order, an overlapping one with the same ends, the same label, or the longest overlap.
     """
     prediction_of = {p.document: p for p in predictions}
     judged = [JudgedDocument(d, _marks(d, prediction_of.get(d.id, Prediction(d.id)))) for d in gold]
@@ -97,35 +99,58 @@ def _marks(document: Document, prediction: Prediction) -> tuple[Mark, ...]:
 
         def distance(other: Span, span: Span = span) -> tuple[bool, bool, int, Span]:
             overlap = min(span.end, other.end) - max(span.start, other.start)
-            return (span.start, span.end) != (other.start, other.end), span.label != other.label, -overlap, other
+            return (
+                (span.start, span.end) != (other.start, other.end),
+                span.label != other.label,
+                -overlap,
+                other,
+            )
 
-        best = min((s for s in free if s.start < span.end and span.start < s.end), key=distance, default=None)
+        best = min(
+            (s for s in free if s.start < span.end and span.start < s.end),
+            key=distance,
+            default=None,
+        )
         if best is None:
             marks.append(Mark("missed", span, None))
             continue
         free.discard(best)
         other_ends, other_label, *_ = distance(best)
-        marks.append(Mark("boundary" if not other_label else "both" if other_ends else "label", span, best))
+        marks.append(
+            Mark("boundary" if not other_label else "both" if other_ends else "label", span, best)
+        )
     marks += [Mark("spurious", None, span) for span in free]
     return tuple(sorted(marks, key=lambda m: (m.gold or m.predicted or Span(0, 0, ""), m.kind)))
 
 
 @dataclass(frozen=True, slots=True)
 class SharedDocument:
-    """One document as two runs judged it. sides: each gold mention or label, and who got it right (of `SIDES`)."""
+    """One document as two runs judged it. sides: each gold mention or label, and who got it right
+    (of `SIDES`).
+    """
 
     first: JudgedDocument
     second: JudgedDocument
     sides: dict[Span, str]
 
 
-def side_by_side(first: Sequence[JudgedDocument], second: Sequence[JudgedDocument]) -> list[SharedDocument]:
-    """The documents that both runs have with the same gold; those in which the two differ most first."""
+def side_by_side(
+    first: Sequence[JudgedDocument], second: Sequence[JudgedDocument]
+) -> list[SharedDocument]:
+    """The documents that both runs have with the same gold; those in which the two differ most
+    first.
+    """
     other_of = {judged.document.id: judged for judged in second}
     shared = []
     for one in first:
         other = other_of.get(one.document.id)
         if other is not None and one.gold.keys() == other.gold.keys():
-            sides = {span: SIDES[2 * (not right) + (not other.gold[span])] for span, right in one.gold.items()}
+            sides = {
+                span: SIDES[2 * (not right) + (not other.gold[span])]
+                for span, right in one.gold.items()
+            }
             shared.append(SharedDocument(one, other, sides))
-    return sorted(shared, key=lambda one: (-sum(s in SIDES[1:3] for s in one.sides.values()), one.first.document.id))
+    return sorted(
+        shared,
+        key=lambda one: (-sum(s in SIDES[1:3] for s in one.sides.values()), one.first.document.id),
+    )

@@ -1,4 +1,6 @@
-"""The needle grid of stored runs: accuracy by length, position and template with intervals, as text, data or HTML."""
+"""The needle grid of stored runs: accuracy by length, position and template with intervals, as
+text, data or HTML.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,8 @@ NO_EXAMPLE = "–"
 class NeedleGrid:
     """One model on one needle task over its seeds.
 
-    lengths: all of the task's, in `unit`s; those without a share were beyond the model's window. majority:
-    accuracy of the most frequent answer on the documents read.
+    lengths: all of the task's, in `unit`s; those without a share were beyond the model's window.
+    majority: accuracy of the most frequent answer on the documents read.
     """
 
     model: str
@@ -49,20 +51,28 @@ class NeedleGrid:
     def positions(self) -> tuple[str, ...]:
         """Position names in reading order."""
         order = {"start": 0, "middle": 1, "end": 2}
-        return tuple(sorted({k[1] for k in self.shares if k[1] is not None}, key=lambda p: (order.get(p, 3), p)))
+        return tuple(
+            sorted(
+                {k[1] for k in self.shares if k[1] is not None}, key=lambda p: (order.get(p, 3), p)
+            )
+        )
 
     @property
     def over_all_lengths(self) -> float:
-        """Mean over all lengths of the task, each counted once; a length beyond the window counts as guessing.
+        """Mean over all lengths of the task, each counted once; a length beyond the window counts
+        as guessing.
 
-        A mean over the lengths read alone would put a model that reads a page before one that reads a book.
+        A mean over the lengths read alone would put a model that reads a page before one that reads
+        a book.
         """
         shares = [self.share(n) for n in self.lengths]
         return sum(CHANCE if share is None else share.mean for share in shares) / len(shares)
 
     @property
     def reads_up_to(self) -> int | None:
-        """The last length, from the shortest on, at which the whole interval is above guessing; None where none is."""
+        """The last length, from the shortest on, at which the whole interval is above guessing;
+        None where none is.
+        """
         last = None
         for length in self.lengths:
             share = self.share(length)
@@ -84,12 +94,16 @@ class NeedleGrid:
 
 
 def needle_grids(
-    results: str | Path | Results, tasks: Collection[str] | None = None, models: Collection[str] | None = None
+    results: str | Path | Results,
+    tasks: Collection[str] | None = None,
+    models: Collection[str] | None = None,
 ) -> list[NeedleGrid]:
-    """The grids of all stored needle runs (of these tasks and models), one for each set of equal decisions.
+    """The grids of all stored needle runs (of these tasks and models), one for each set of equal
+    decisions.
 
-    Computed from stored predictions alone. Runs that the gate refuses have none. Raises StoreError where
-    predictions are damaged, DataUnavailableError where a redacted run's data is not available.
+    Computed from stored predictions alone. Runs that the gate refuses have none. Raises StoreError
+    where predictions are damaged, DataUnavailableError where a redacted run's data is not
+    available.
     """
     loaded = results if isinstance(results, Results) else load(results)
     return [
@@ -104,7 +118,10 @@ def needle_grids(
 def grid_of(group: RunGroup) -> NeedleGrid:
     """The grid of one group of runs. Raises as `needle_grids`."""
     records = group.records
-    loaded = [group.store.load_predictions(r, run_documents(r, None) if r.redacted else None) for r in records]
+    loaded = [
+        group.store.load_predictions(r, run_documents(r, None) if r.redacted else None)
+        for r in records
+    ]
     gold = loaded[0][0]
     shares, _ = grid(gold, [predictions for _, predictions in loaded])
     counted = Counter(document.labels[0] for document in gold)
@@ -141,7 +158,11 @@ def render_grid(grid: NeedleGrid) -> str:
         return f"{100 * share.mean:.1f} [{100 * share.low:.1f}, {100 * share.high:.1f}]"
 
     lines = [f"{grid.title}: accuracy in %, {_seeds(grid)}, window {grid.window}", ""]
-    lines.append(f"{grid.unit:<9}" + "".join(f"{p:>16}" for p in grid.positions) + f"{'all positions':>24}{'n':>7}")
+    lines.append(
+        f"{grid.unit:<9}"
+        + "".join(f"{p:>16}" for p in grid.positions)
+        + f"{'all positions':>24}{'n':>7}"
+    )
     for length in (*grid.lengths, None):
         cells = "".join(f"{cell(length, p):>16}" for p in grid.positions)
         share = grid.share(length)
@@ -155,10 +176,15 @@ def render_grid(grid: NeedleGrid) -> str:
     read = [n for n in grid.lengths if grid.share(n) is not None]
     if read and read[-1] != grid.lengths[-1]:
         only = ", ".join(map(str, read))
-        lines.append(f"all: of the lengths, {only} only; the others are beyond the window, nothing was scored (n/a).")
+        lines.append(
+            f"all: of the lengths, {only} only; the others are beyond the window, nothing was "
+            f"scored (n/a)."
+        )
     lines.append(
-        "[low, high] and ±: 95% intervals for other examples of the same kind (Wilson, pairs that share a haystack\n"
-        "count together), of the cells all together, and of the templates; n: examples. Shades: 50 to 100."
+        "[low, high] and ±: 95% intervals for other examples of the same kind (Wilson, pairs that "
+        "share a haystack\n"
+        "count together), of the cells all together, and of the templates; n: examples. Shades: "
+        "50 to 100."
     )
     return "\n".join(lines) + "\n"
 
@@ -168,16 +194,22 @@ def _seeds(grid: NeedleGrid) -> str:
 
 
 def map_html(grid: NeedleGrid, name: str) -> str:
-    """The map of one model as an HTML table: lengths down, positions across, margins last; tinted by accuracy."""
+    """The map of one model as an HTML table: lengths down, positions across, margins last; tinted
+    by accuracy.
+    """
 
     def cell(length: int | None, position: str | None) -> str:
         share = grid.share(length, position)
         if share is None:
-            return f'<td style="text-align: center">{NOT_READ if grid.share(length) is None else NO_EXAMPLE}</td>'
+            return (
+                f'<td style="text-align: '
+                f'center">{NOT_READ if grid.share(length) is None else NO_EXAMPLE}</td>'
+            )
         tint = 0.04 + 0.46 * min(max(2 * share.mean - 1, 0.0), 1.0)
         mean, low, high = (f"{100 * x:.1f}" for x in (share.mean, share.low, share.high))
         return (
-            f'<td style="text-align: center; padding: .3rem; background: rgba(0, 114, 178, {tint:.2f})" '
+            f'<td style="text-align: center; padding: .3rem; background: rgba(0, 114, 178, '
+            f'{tint:.2f})" '
             f'title="{share.documents} documents, {share.groups} pairs that share a haystack">'
             f"{mean}<br><small>{low}–{high}</small></td>"
         )
@@ -185,12 +217,17 @@ def map_html(grid: NeedleGrid, name: str) -> str:
     positions = (*grid.positions, None)
     head = "".join(f'<th scope="col">{for_html(p or "all")}</th>' for p in positions)
     body = "".join(
-        f'<tr><th scope="row">{"all" if n is None else f"{n:,}"}</th>{"".join(cell(n, p) for p in positions)}</tr>\n'
+        f'<tr><th scope="row">{"all" if n is None else f"{n:,}"}</th>'
+        f"{''.join(cell(n, p) for p in positions)}</tr>\n"
         for n in (*grid.lengths, None)
     )
-    facts = f"{_seeds(grid)}, window {grid.window:,} tokens, most frequent answer {100 * grid.majority:.1f}"
+    facts = (
+        f"{_seeds(grid)}, window {grid.window:,} tokens, most frequent answer "
+        f"{100 * grid.majority:.1f}"
+    )
     return (
         '<table style="border-spacing: 2px; border-collapse: separate; width: 100%">\n'
         f"<caption>{words(name, for_html)} <small>{for_html(facts)}</small></caption>\n"
-        f'<thead><tr><th scope="col">{for_html(grid.unit)}</th>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>'
+        f"<thead><tr><th "
+        f'scope="col">{for_html(grid.unit)}</th>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>'
     )

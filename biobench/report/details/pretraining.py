@@ -1,6 +1,8 @@
-"""Folders of pretraining runs as data for charts: metrics, ledgers, CKA analyses and studies, each checked before use.
+"""Folders of pretraining runs as data for charts: metrics, ledgers, CKA analyses and studies, each
+checked before use.
 
-What does not have the form that the trainer writes becomes a finding with file and line; the rest is read.
+What does not have the form that the trainer writes becomes a finding with file and line; the rest
+is read.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ class _Read(BaseModel):
 
 
 class Point(_Read):
-    """One line of the metrics. tokens: input tokens so far, over all phases; loss: nats a target."""
+    """One line of the metrics. tokens: input tokens so far, over all phases; loss: nats a
+    target."""
 
     event: Literal["train", "evaluation"]
     phase: str = Field(max_length=200)
@@ -72,7 +75,9 @@ class _Analysis(_Read):
 
 
 class StudyRow(_Read):
-    """An arm under a budget of tokens: mean score and difference to the reference (0 to 1) with its 95% interval."""
+    """An arm under a budget of tokens: mean score and difference to the reference (0 to 1) with its
+    95% interval.
+    """
 
     arm: str = Field(max_length=100)
     budget: int = Field(ge=0)
@@ -100,7 +105,8 @@ class StudyTable(_Read):
 
 @dataclass(frozen=True, slots=True)
 class TrainingRun:
-    """One run. name: its folder, below the named one; ledger: the file, None where the run has none (yet).
+    """One run. name: its folder, below the named one; ledger: the file, None where the run has none
+    (yet).
 
     model_hash: of the exported encoder, as benchmark records name it; None where no ledger tells.
     skipped: how many points of training stand between two that are kept, 0 where all are.
@@ -156,8 +162,14 @@ def read_pretraining(*folders: str | Path) -> Pretraining:
                 points, wrong = _points(path)
                 if wrong:
                     number, reason = wrong[0]
-                    findings.append(UnusableFile(f"{name}:{number}", reason, f"skipped lines: {len(wrong)}"))
-                runs += [_run(path, plain(path.parent.relative_to(root).as_posix()), points)] if points else []
+                    findings.append(
+                        UnusableFile(f"{name}:{number}", reason, f"skipped lines: {len(wrong)}")
+                    )
+                runs += (
+                    [_run(path, plain(path.parent.relative_to(root).as_posix()), points)]
+                    if points
+                    else []
+                )
             elif path.name != LEDGER:
                 content = json.loads(path.read_bytes())
                 # JSON of another kind, such as a figure, is no finding
@@ -165,12 +177,16 @@ def read_pretraining(*folders: str | Path) -> Pretraining:
                 if {"pair", "lines"} <= keys:
                     data = _Analysis.model_validate(content)
                     first, second = data.pair
-                    analyses.append(Analysis(name, (plain(first), plain(second)), data.model_dump(mode="json")))
+                    analyses.append(
+                        Analysis(name, (plain(first), plain(second)), data.model_dump(mode="json"))
+                    )
                 elif {"study", "rows"} <= keys:
                     hint = "write it again with `biobench study --table --json`"
                     studies.append(StudyTable.model_validate(content))
         except OSError as error:
-            findings.append(UnusableFile(name, f"cannot be read: {error.strerror}", "check its permissions"))
+            findings.append(
+                UnusableFile(name, f"cannot be read: {error.strerror}", "check its permissions")
+            )
         except (ValueError, RecursionError) as error:
             findings.append(UnusableFile(name, f"is not what was written: {_reason(error)}", hint))
     return Pretraining(tuple(runs), tuple(analyses), tuple(studies), tuple(findings))
@@ -182,13 +198,18 @@ def _files(*roots: str | Path) -> list[tuple[Path, Path]]:
     for root in map(Path, roots):
         for folder, below, names in os.walk(root):
             below[:] = [name for name in below if name not in _CLOSED and not name.startswith(".")]
-            wanted = [name for name in names if name.endswith((".json", METRICS)) and name not in _OTHER_FILES]
+            wanted = [
+                name
+                for name in names
+                if name.endswith((".json", METRICS)) and name not in _OTHER_FILES
+            ]
             files += [(root, path) for name in wanted if (path := Path(folder, name)).is_file()]
     return sorted(files)
 
 
 def _points(path: Path) -> tuple[list[Point], list[tuple[int, str]]]:
-    """The points of a file of metrics, and the number of each line that is none, with the reason."""
+    """The points of a file of metrics, and the number of each line that is none, with the
+    reason."""
     points: list[Point] = []
     wrong: list[tuple[int, str]] = []
     lines = path.read_bytes().splitlines()
@@ -205,7 +226,9 @@ def _points(path: Path) -> tuple[list[Point], list[tuple[int, str]]]:
 
 
 def _run(metrics: Path, name: str, points: Sequence[Point]) -> TrainingRun:
-    """With at most `MOST_POINTS` of each event, and the hash that the ledger beside the metrics names."""
+    """With at most `MOST_POINTS` of each event, and the hash that the ledger beside the metrics
+    names.
+    """
     kept: list[Point] = []
     skipped = 0
     for event in ("evaluation", "train"):
@@ -213,13 +236,18 @@ def _run(metrics: Path, name: str, points: Sequence[Point]) -> TrainingRun:
         step = -(-len(of_event) // MOST_POINTS) or 1
         kept += [p for i, p in enumerate(of_event) if i % step == 0 or i == len(of_event) - 1]
         skipped = step - 1
-    ledger = next((f for f in (metrics.parent / LEDGER, metrics.parent / "model" / LEDGER) if f.is_file()), None)
+    ledger = next(
+        (f for f in (metrics.parent / LEDGER, metrics.parent / "model" / LEDGER) if f.is_file()),
+        None,
+    )
     model_hash = None
     # a damaged ledger says so where it is shown
     with suppress(OSError, ValueError, RecursionError, AttributeError):
         model_hash = None if ledger is None else json.loads(ledger.read_bytes()).get("model_hash")
     hashed = model_hash if isinstance(model_hash, str) else None
-    return TrainingRun(name, tuple(sorted(kept, key=lambda p: (p.tokens, p.event))), ledger, hashed, skipped)
+    return TrainingRun(
+        name, tuple(sorted(kept, key=lambda p: (p.tokens, p.event))), ledger, hashed, skipped
+    )
 
 
 def _reason(error: Exception) -> str:

@@ -46,18 +46,25 @@ def likely_note(rows: Sequence[Row]) -> list[str]:
 
 def other_scores(rows: Sequence[Row], infos: Mapping[str, TaskInfo]) -> list[str]:
     """Which tasks have no F1, and what their columns hold."""
-    other = {row.task: row.metric for row in rows if row.source != "published" and not has_f1(infos[row.task].type)}
-    each = ", ".join(f"{task} {NAMES.get(metric, metric)}" for task, metric in sorted(other.items()))
+    other = {
+        row.task: row.metric
+        for row in rows
+        if row.source != "published" and not has_f1(infos[row.task].type)
+    }
+    each = ", ".join(
+        f"{task} {NAMES.get(metric, metric)}" for task, metric in sorted(other.items())
+    )
     return [f"tasks without F1 have another score: {each}"] if other else []
 
 
 def published_rows(
     values: Sequence[PublishedValue], infos: Mapping[str, TaskInfo], average: AverageName
 ) -> tuple[list[Row], list[tuple[str, list[str]]]]:
-    """Rows of the values that are comparable with `average`; a remark and its tasks for each caption, reading and fate.
+    """Rows of the values that are comparable with `average`; a remark and its tasks for each
+    caption, reading and fate.
 
-    A value is shown under the tasks that it is of (`TaskInfo.published_as`), beside the average that it most
-    likely is, whatever its caption claims.
+    A value is shown under the tasks that it is of (`TaskInfo.published_as`), beside the average
+    that it most likely is, whatever its caption claims.
     """
     rows: list[Row] = []
     remarks: dict[str, list[str]] = {}
@@ -67,7 +74,8 @@ def published_rows(
             wanted = info.paper if average == "paper" or not has_f1(info.type) else METRICS[average]
             shown = value.comparable == wanted
             tasks = abouts.setdefault(
-                (value.paper, value.caption, value.likely, wanted if shown else "", value.source), []
+                (value.paper, value.caption, value.likely, wanted if shown else "", value.source),
+                [],
             )
             tasks += [info.id] if info.id not in tasks else []
             if shown:
@@ -90,15 +98,20 @@ def published_rows(
         reading = "undecided" if likely == UNDECIDED else NAMES[likely]
         end = "are shown under that average, as printed, without their spread."
         end = end if fate else "are not shown under another average."
-        text = f"Published values of {', '.join(tasks)} ({source}): {caption} Our reading: {reading}; they {end}"
+        text = (
+            f"Published values of {', '.join(tasks)} ({source}): {caption} Our reading: "
+            f"{reading}; they {end}"
+        )
         remarks[text] = tasks
     return rows, list(remarks.items())
 
 
 def deviation_notes(infos: Iterable[TaskInfo]) -> list[str]:
-    """A note for each declared deviation from the published protocol, with its tasks; one for tasks that declare none.
+    """A note for each declared deviation from the published protocol, with its tasks; one for tasks
+    that declare none.
 
-    infos: tasks under which published values stand. Tasks that are not shipped have no spec and are not named.
+    infos: tasks under which published values stand. Tasks that are not shipped have no spec and are
+    not named.
     """
     sharing: dict[tuple[str, str, str], list[str]] = {}
     none_known: list[str] = []
@@ -110,7 +123,13 @@ def deviation_notes(infos: Iterable[TaskInfo]) -> list[str]:
     notes = []
     for (aspect, here, compared), tasks in sharing.items():
         where = f"{aspect}; {', '.join(tasks)}"
-        notes.append(f"Not as in the protocol of the published values ({where}). Here: {here}. There: {compared}.")
+        notes.append(
+            f"Not as in the protocol of the published values ({where}). Here: {here}. There: "
+            f"{compared}."
+        )
     if none_known:
-        notes.append(f"No deviation from the protocol of the published values is known: {', '.join(none_known)}")
+        notes.append(
+            f"No deviation from the protocol of the published values is known: "
+            f"{', '.join(none_known)}"
+        )
     return notes

@@ -1,4 +1,5 @@
-"""Published results beyond the task tables: each with its source and what of ours it compares with."""
+"""Published results beyond the task tables: each with its source and what of ours it compares
+with."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ from biobench.report.literature.published import EXPERIMENTS, Paper, folders_for
 from biobench.schema.source import fail
 from biobench.schema.strict import Strict
 
-Unit = Literal["percent", "points", "probability", "ratio", "examples", "steps", "models", "million parameters"]
+Unit = Literal[
+    "percent", "points", "probability", "ratio", "examples", "steps", "models", "million parameters"
+]
 
 
 class Column(Strict):
@@ -57,13 +60,17 @@ class Experiment(Strict):
         for line in self.lines:
             if len(line.values) != len(self.columns):
                 raise fail(
-                    f"'{line.name}' of '{self.id}' has {len(line.values)} values for {len(self.columns)} columns",
+                    f"'{line.name}' of '{self.id}' has {len(line.values)} values for "
+                    f"{len(self.columns)} columns",
                     "one value a column, null where none is printed",
                 )
             for column, value in zip(self.columns, line.values, strict=True):
                 top = {"percent": 100.0, "probability": 1.0}.get(column.unit)
                 if value is not None and top is not None and not 0 <= value <= top:
-                    raise fail(f"{value} of '{line.name}' is not a {column.unit}", f"a number from 0 to {top:g}")
+                    raise fail(
+                        f"{value} of '{line.name}' is not a {column.unit}",
+                        f"a number from 0 to {top:g}",
+                    )
         return self
 
     def cells(self, line: ConditionLine) -> list[str]:
@@ -76,7 +83,10 @@ class Experiment(Strict):
     @property
     def headings(self) -> list[str]:
         """Column names with their units."""
-        return [f"{column.name}, {'%' if column.unit == 'percent' else column.unit}" for column in self.columns]
+        return [
+            f"{column.name}, {'%' if column.unit == 'percent' else column.unit}"
+            for column in self.columns
+        ]
 
 
 class Absent(Strict):
@@ -94,7 +104,9 @@ class PublishedExperiments(Paper):
     """Baselines that are named but have no values."""
 
     def below(self, experiment: Experiment) -> list[str]:
-        """What stands below an experiment's table: setting, remarks, and what of ours it compares with."""
+        """What stands below an experiment's table: setting, remarks, and what of ours it compares
+        with.
+        """
         ours = experiment.counterpart
         commands = [f"Command: {command}" for command in ours.commands]
         return [experiment.setting, *experiment.notes, f"Here: {ours.what.rstrip('.')}.", *commands]
@@ -106,5 +118,9 @@ class PublishedExperiments(Paper):
 
 
 def experiments_for(results_dir: Path) -> tuple[PublishedExperiments, ...]:
-    """The shipped publications' experiments and those of the results folder's own. Raises as `papers`."""
-    return tuple(paper for paper, _ in papers(folders_for(results_dir, EXPERIMENTS), PublishedExperiments))
+    """The shipped publications' experiments and those of the results folder's own. Raises as
+    `papers`.
+    """
+    return tuple(
+        paper for paper, _ in papers(folders_for(results_dir, EXPERIMENTS), PublishedExperiments)
+    )

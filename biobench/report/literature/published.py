@@ -1,4 +1,6 @@
-"""Published scores: read from data files, the shipped ones and a results folder's own, checked, and never edited."""
+"""Published scores: read from data files, the shipped ones and a results folder's own, checked, and
+never edited.
+"""
 
 from __future__ import annotations
 
@@ -110,8 +112,8 @@ def folders_for(results_dir: Path, below: str = "") -> list[Path]:
 def published_for(results_dir: Path) -> tuple[PublishedValue, ...]:
     """The values of the shipped papers and of the results folder's own.
 
-    The values of a model that several papers print stay apart, as lines that bear the paper's id. Raises SpecError for
-    a damaged file and for an id that another paper has.
+    The values of a model that several papers print stay apart, as lines that bear the paper's id.
+    Raises SpecError for a damaged file and for an id that another paper has.
     """
     return by_paper(load_published(*folders_for(results_dir)))
 
@@ -125,7 +127,13 @@ def by_paper(values: Iterable[PublishedValue]) -> tuple[PublishedValue, ...]:
 
 def published_state(results_dir: Path) -> str:
     """Changes when `published_for` or `experiments.experiments_for` would read something else."""
-    return repr([_state(folder) for below in ("", EXPERIMENTS) for folder in folders_for(results_dir, below)])
+    return repr(
+        [
+            _state(folder)
+            for below in ("", EXPERIMENTS)
+            for folder in folders_for(results_dir, below)
+        ]
+    )
 
 
 def _state(folder: Path) -> tuple[tuple[str, int, int], ...]:
@@ -134,18 +142,23 @@ def _state(folder: Path) -> tuple[tuple[str, int, int], ...]:
 
 
 def load_published(*folders: Path) -> tuple[PublishedValue, ...]:
-    """Every paper of the folders (default: the shipped one). Raises SpecError with file and line."""
+    """Every paper of the folders (default: the shipped one). Raises SpecError with file and
+    line."""
     read = papers(folders or (published_folder(),), PublishedHeader)
-    return tuple(value for header, path in read for value in _values(path.parent / header.values, header))
+    return tuple(
+        value for header, path in read for value in _values(path.parent / header.values, header)
+    )
 
 
 P = TypeVar("P", bound=Paper)
 
 
 def papers(folders: Iterable[Path], form: type[P]) -> list[tuple[P, Path]]:
-    """The checked YAML files of the folders; a publication that two folders hold (a clone beside a wheel) is one.
+    """The checked YAML files of the folders; a publication that two folders hold (a clone beside a
+    wheel) is one.
 
-    Raises SpecError with file and line for a damaged file, and for an id that another publication has.
+    Raises SpecError with file and line for a damaged file, and for an id that another publication
+    has.
     """
     known: dict[str, tuple[P, Path]] = {}
     for path in (path for folder in folders for path in sorted(folder.glob("*.yaml"))):
@@ -165,7 +178,9 @@ def _paper(path: Path, form: type[P], changed: int, size: int) -> P:
 
 
 def _values(path: Path, header: PublishedHeader) -> Iterator[PublishedValue]:
-    """The values of a paper's CSV. Its rows `avg_<suite>` are the averages that it prints, which are checked alone."""
+    """The values of a paper's CSV. Its rows `avg_<suite>` are the averages that it prints, which
+    are checked alone.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -190,13 +205,21 @@ def _values(path: Path, header: PublishedHeader) -> Iterator[PublishedValue]:
         check((model, task, likely) not in seen, f"{model} has two values for {task}", "keep one")
         seen.add((model, task, likely))
         hint = "give how many, or nothing where the publication does not say"
-        check(not seeds or (seeds.isdigit() and seeds != "0"), f"seeds '{seeds}' is not a number", hint)
+        check(
+            not seeds or (seeds.isdigit() and seeds != "0"),
+            f"seeds '{seeds}' is not a number",
+            hint,
+        )
         is_percentage = re.fullmatch(r"\d+(\.\d+)?", percent) is not None and float(percent) <= 100
         check(is_percentage, f"'{percent}' is not a percentage", "a number from 0 to 100")
         if task.startswith("avg_"):
             continue
         for column in ("average_claimed", "average_likely"):
-            check(row[column] in known, f"{column} '{row[column]}' is not an average", suggest(row[column], known))
+            check(
+                row[column] in known,
+                f"{column} '{row[column]}' is not an average",
+                suggest(row[column], known),
+            )
         has_words = task in header.readings and language in header.caption
         how = "say in the YAML how the numbers are read"
         check(has_words, f"no reading or caption for {task} ({language})", how)

@@ -1,4 +1,6 @@
-"""Loaded by the checking process of a test: makes reading a predictions file misbehave as a hostile one would."""
+"""Loaded by the checking process of a test: makes reading a predictions file misbehave as a hostile
+one would.
+"""
 
 import os
 
@@ -20,7 +22,9 @@ if WHAT:
         if WHAT == "eat":
             kept = []
             while True:
-                kept.append(bytes(2**28))  # address space, so that the limit of memory comes before that of time
+                kept.append(
+                    bytes(2**28)
+                )  # address space, so that the limit of memory comes before that of time
         raise OddError("no")
 
     verify.check_predictions = _misbehave

@@ -1,9 +1,10 @@
 """Needle in a haystack, generated: is the queried medical fact in the document?
 
-Same options, same haystack: same examples, on any machine. Examples come in pairs that share query, haystack,
-length, position and template: one document holds the queried fact, the other one of the same template with
-other values. The two facts of a pair are drawn alike and a coin says which is queried, so neither the query
-nor the document alone tells the answer. Facts and haystack documents belong to one split each.
+Same options, same haystack: same examples, on any machine. Examples come in pairs that share query,
+haystack, length, position and template: one document holds the queried fact, the other one of the
+same template with other values. The two facts of a pair are drawn alike and a coin says which is
+queried, so neither the query nor the document alone tells the answer. Facts and haystack documents
+belong to one split each.
 """
 
 from __future__ import annotations
@@ -18,7 +19,13 @@ from pydantic import Field, field_validator
 
 from biobench.data.readers.base import ReaderOptions, Request, reader
 from biobench.data.readers.needle.facts import TEMPLATES, fingerprint
-from biobench.data.readers.needle.haystack import Haystack, by_split, read_haystacks, surround, synthetic_haystacks
+from biobench.data.readers.needle.haystack import (
+    Haystack,
+    by_split,
+    read_haystacks,
+    surround,
+    synthetic_haystacks,
+)
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 from biobench.schema.needle import ABSENT, BINS, PRESENT, GridCell, NeedlePlan, example_id, rendered
@@ -42,8 +49,9 @@ class NeedleOptions(ReaderOptions):
     """How many synthetic notes there are to draw from."""
     lengths: list[int] = [512, 1024, 2048, 4096, 8192]
     fit: Literal["tokens", "words"] = "tokens"
-    """tokens: lengths count each model's own tokens, query and special tokens included. words: the words of the
-    document, the same text for every model."""
+    """tokens: lengths count each model's own tokens, query and special tokens included. words: the
+    words of the document, the same text for every model.
+    """
     hardness: Literal["all", "one"] = "all"
     """How many slots a negative's fact differs in from the query."""
     examples: dict[str, int] = {"train": 2400, "validation": 480, "test": 1920}
@@ -53,14 +61,19 @@ class NeedleOptions(ReaderOptions):
     @classmethod
     def _examples(cls, value: dict[str, int]) -> dict[str, int]:
         if set(value) != set(SPLITS) or min(value.values()) < 2:
-            raise fail("examples must name train, validation and test, at least 2 each", "{train: 2400, ...}")
+            raise fail(
+                "examples must name train, validation and test, at least 2 each",
+                "{train: 2400, ...}",
+            )
         return value
 
     @field_validator("lengths")
     @classmethod
     def _lengths(cls, value: list[int]) -> list[int]:
         if not value or sorted(set(value)) != value or value[0] < 128:
-            raise fail("lengths must rise and begin at 128 or more", "for example [512, 1024, 2048]")
+            raise fail(
+                "lengths must rise and begin at 128 or more", "for example [512, 1024, 2048]"
+            )
         return value
 
 
@@ -73,7 +86,9 @@ def read_needle(request: Request[NeedleOptions]) -> Iterator[Document]:
     options = request.options
     language = request.spec.language
     if language not in TEMPLATES:
-        raise DataFormatError(f"there are no fact templates for language '{language}'", hint="use fr or en")
+        raise DataFormatError(
+            f"there are no fact templates for language '{language}'", hint="use fr or en"
+        )
     if options.haystack == "files":
         haystacks = read_haystacks(request)
     else:
@@ -93,7 +108,8 @@ def read_needle(request: Request[NeedleOptions]) -> Iterator[Document]:
 
 
 def cells(options: NeedleOptions, language: str, pairs: int, split: str) -> list[GridCell]:
-    """The cell of each pair: all cells equally often, and a remainder that keeps each margin even."""
+    """The cell of each pair: all cells equally often, and a remainder that keeps each margin
+    even."""
     every = [GridCell(n, p, t) for n in options.lengths for p in BINS for t in TEMPLATES[language]]
     random.Random(f"{options.seed}|cells|{split}").shuffle(every)
     rounds, rest = divmod(pairs, len(every))
@@ -126,16 +142,24 @@ class _Maker:
         rng = random.Random(f"{options.seed}|{self.language}|{self.split}|{number}")
         low, high = BINS[cell.position]
         place = round(rng.uniform(low, high), 4)
-        query, other = (self._sentence(cell.template, fact) for fact in self._facts(cell.template, rng))
+        query, other = (
+            self._sentence(cell.template, fact) for fact in self._facts(cell.template, rng)
+        )
         before, after, ids = self._haystack(cell, place, rng, (query, other))
         group = f"needle-{self.language}-{self.split}-{number:05d}"
         around = tuple(before), tuple(after), tuple(ids), (), self.generator, options.fit
         documents = []
         for label, needle in ((PRESENT, query), (ABSENT, other)):
             plan = NeedlePlan(cell.length, place, needle, *around)
-            words = cell.length - len(needle.split()) if options.fit == "words" else cell.length * 3 // 5
+            words = (
+                cell.length - len(needle.split())
+                if options.fit == "words"
+                else cell.length * 3 // 5
+            )
             id, text = example_id(self.language, cell, number, label), rendered(plan, words)
-            documents.append(Document(id, group, text, self.split, labels=(label,), query=query, plan=plan))
+            documents.append(
+                Document(id, group, text, self.split, labels=(label,), query=query, plan=plan)
+            )
         return documents if rng.random() < 0.5 else documents[::-1]
 
     def _sentence(self, template: str, fact: Fact) -> str:
@@ -147,17 +171,23 @@ class _Maker:
         slots = list(TEMPLATES[self.language][template][1].values())
         for _ in range(_TRIES):
             one = tuple(rng.choice(values) for values in slots)
-            changed = [rng.randrange(len(slots))] if self.options.hardness == "one" else range(len(slots))
+            changed = (
+                [rng.randrange(len(slots))] if self.options.hardness == "one" else range(len(slots))
+            )
             two = tuple(
                 rng.choice([v for v in slots[i] if v != value]) if i in changed else value
                 for i, value in enumerate(one)
             )
-            if any((template, f) in self.used or self._home(template, f) != self.split for f in (one, two)):
+            if any(
+                (template, f) in self.used or self._home(template, f) != self.split
+                for f in (one, two)
+            ):
                 continue
             self.used |= {(template, one), (template, two)}
             return [one, two] if rng.random() < 0.5 else [two, one]
         raise DataFormatError(
-            f"template '{template}' has no unused facts left for {self.split}", hint="lower reader.examples"
+            f"template '{template}' has no unused facts left for {self.split}",
+            hint="lower reader.examples",
         )
 
     def _home(self, template: str, fact: Fact) -> str:
@@ -177,10 +207,13 @@ class _Maker:
             surrounding = surround(self.pool, cell.length, place, rng)
             if surrounding is None:
                 raise DataFormatError(
-                    f"the {len(self.pool)} haystack documents of {self.split} are shorter than {cell.length} words",
+                    f"the {len(self.pool)} haystack documents of {self.split} are shorter than "
+                    f"{cell.length} words",
                     hint="give more text, raise reader.notes, or lower reader.lengths",
                 )
             text = "\n".join((*surrounding[0], *surrounding[1]))
             if not any(fact in text for fact in facts):
                 return surrounding
-        raise DataFormatError("the haystack states the facts that are to be hidden", hint="choose other text")
+        raise DataFormatError(
+            "the haystack states the facts that are to be hidden", hint="choose other text"
+        )

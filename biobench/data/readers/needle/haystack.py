@@ -1,4 +1,5 @@
-"""The clinical text that needles are hidden in: documents cut into sentences, kept apart by split."""
+"""The clinical text that needles are hidden in: documents cut into sentences, kept apart by
+split."""
 
 from __future__ import annotations
 
@@ -34,12 +35,15 @@ def haystack_of(name: str, text: str) -> Haystack:
     for line in unicodedata.normalize("NFC", text).splitlines():
         for sentence in _SENTENCE.split(line.strip()):
             words = sentence.split()
-            units += [" ".join(words[i : i + _LONGEST_UNIT]) for i in range(0, len(words), _LONGEST_UNIT)]
+            units += [
+                " ".join(words[i : i + _LONGEST_UNIT]) for i in range(0, len(words), _LONGEST_UNIT)
+            ]
     return Haystack(name, tuple(units), tuple(len(u.split()) for u in units))
 
 
 def read_haystacks(request: Request[Any]) -> list[Haystack]:
-    """The distinct documents of the source's `texts`, sorted by name: plain text, or JSON with a `text`.
+    """The distinct documents of the source's `texts`, sorted by name: plain text, or JSON with a
+    `text`.
 
     Raises DataFormatError for a file that is neither, or two of one name.
     """
@@ -48,7 +52,9 @@ def read_haystacks(request: Request[Any]) -> list[Haystack]:
     for _, path in sorted(request.only_splits("texts"), key=lambda item: item[1].name):
         if path.stem in haystacks:
             place = FileLine(request, "", path, None)
-            raise place.bad("two files have the name {}", "names of haystack files are unique", path.stem)
+            raise place.bad(
+                "two files have the name {}", "names of haystack files are unique", path.stem
+            )
         haystack = haystack_of(path.stem, _text(FileLine(request, "", path)))
         # The same text under two names would put one document into two splits.
         if haystack.units and haystack.units not in seen:
@@ -74,7 +80,9 @@ def synthetic_haystacks(language: str, notes: int, seed: int) -> list[Haystack]:
     return [haystack_of(f"note-{i + 1:05d}", synthetic_note(language, rng)) for i in range(notes)]
 
 
-def by_split(haystacks: Sequence[Haystack], shares: dict[str, float], seed: int) -> dict[str, list[Haystack]]:
+def by_split(
+    haystacks: Sequence[Haystack], shares: dict[str, float], seed: int
+) -> dict[str, list[Haystack]]:
     """The documents divided among the splits in these shares; every document is in one of them."""
     order = list(haystacks)
     random.Random(f"{seed}|haystack").shuffle(order)
@@ -93,8 +101,8 @@ def surround(
 ) -> tuple[list[str], list[str], list[str]] | None:
     """(units before, units after, document ids) around an insertion point at a sentence boundary.
 
-    The sides have at least place x length and (1 - place) x length words; whole documents follow each other
-    and none is used twice. None where the pool has too few words.
+    The sides have at least place x length and (1 - place) x length words; whole documents follow
+    each other and none is used twice. None where the pool has too few words.
     """
     first, second = -(-length * place // 1), -(-length * (1 - place) // 1)
     units: list[str] = []

@@ -1,4 +1,5 @@
-"""Synthetic clinical notes to hide needles in, written here; used where no corpus of real text is at hand.
+"""Synthetic clinical notes to hide needles in, written here; used where no corpus of real text is
+at hand.
 
 No sentence has the form of a fact template, so a note can never answer a query by chance.
 """
@@ -22,7 +23,9 @@ def synthetic_note(language: str, rng: random.Random) -> str:
     paragraphs = []
     for title, frames in SECTIONS[language]:
         chosen = rng.sample(frames, rng.randint(2, len(frames)))
-        paragraphs.append(f"{title} : " + " ".join(_filled(frame, language, rng) for frame in chosen))
+        paragraphs.append(
+            f"{title} : " + " ".join(_filled(frame, language, rng) for frame in chosen)
+        )
     return "\n".join(paragraphs)
 
 
