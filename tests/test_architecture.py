@@ -73,14 +73,6 @@ HEAVY = {"torch", "transformers", "datasets", "accelerate"}
 CORE_WITH_TORCH = {"biobench.core.attention", "biobench.core.machine", "biobench.core.tokenizer"}
 """The modules of `core` that may name them; no package of `NEVER_TORCH` may name these."""
 
-WORDS_FOR_NOTHING = {"held", "found", "said", "told", "own", "given", "made"}
-"""Names that do not say what they hold."""
-NAMED_ON_DISK = {
-    ("biobench/schema/baseline.py", "made"),
-    ("biobench/schema/contamination.py", "made"),
-}
-"""Fields of stored records keep their names."""
-
 LIMIT = 400
 """Lines of a file."""
 MOST_MODULES = 26
@@ -250,26 +242,3 @@ def test_no_two_public_classes_share_a_name() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, []).append(path.relative_to(ROOT).as_posix())
     assert {name: files for name, files in places.items() if len(files) > 1} == {}
-
-
-def test_names_say_what_they_hold() -> None:
-    wrong = []
-    for path in sources():
-        file = path.relative_to(ROOT).as_posix()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            stored = isinstance(getattr(node, "ctx", None), ast.Store)
-            name = (
-                getattr(node, "name", None)
-                if isinstance(node, ast.FunctionDef | ast.ClassDef)
-                else None
-            )
-            name = node.arg if isinstance(node, ast.arg) else name
-            name = node.id if stored and isinstance(node, ast.Name) else name
-            name = node.attr if stored and isinstance(node, ast.Attribute) else name
-            if (
-                name
-                and name.lower().strip("_") in WORDS_FOR_NOTHING
-                and (file, name) not in NAMED_ON_DISK
-            ):
-                wrong.append(f"{file}:{node.lineno} {name}")  # type: ignore[attr-defined]
-    assert wrong == []

@@ -123,3 +123,17 @@ def _field(file: Path, name: str) -> int | None:
     except OSError:
         return None
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(name)), None)
+
+
+def random_state(device: torch.device) -> tuple[Tensor, Tensor | None]:
+    """State of the generators of the host and of a CUDA device."""
+    on_device = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
+    return torch.get_rng_state(), on_device
+
+
+def set_random_state(state: tuple[Tensor, Tensor | None], device: torch.device) -> None:
+    """Put the generators where `random_state` found them."""
+    on_host, on_device = state
+    torch.set_rng_state(on_host)
+    if on_device is not None:
+        torch.cuda.set_rng_state(on_device, device)

@@ -20,11 +20,11 @@ from biobench.core.stop import STOP
 from biobench.errors import ModelError, TrainingError
 from biobench.finetune.adapters import adapted
 from biobench.finetune.features import Features, extract
-from biobench.finetune.loop import NonFiniteLossError, Outcome, Progress, Run, resumed_state
+from biobench.finetune.loop import NonFiniteLossError, Outcome, Progress, Run
 from biobench.finetune.network import Network, micro_batch_tokens, settled_precision
 from biobench.finetune.prepare import Prepared
 from biobench.finetune.probe import compare_texts, rank_concepts, train_probe
-from biobench.finetune.savepoint import Savepoint
+from biobench.finetune.savepoint import Savepoint, resumed_state
 from biobench.models.attention import KERNEL_DEVICES
 from biobench.models.encoder import Encoder
 from biobench.models.loading import Checkpoint, load_tokenizer

@@ -21,10 +21,10 @@ from biobench.core.progress import ProgressNote
 from biobench.core.stop import STOP, RunStoppedError
 from biobench.encode.batches import inference_order
 from biobench.errors import TrainingError
-from biobench.finetune.loop import Outcome, Progress, resumed_state
+from biobench.finetune.loop import Outcome, Progress
 from biobench.finetune.network import micro_batch_tokens, settled_precision
 from biobench.finetune.prepare import Prepared
-from biobench.finetune.savepoint import Savepoint
+from biobench.finetune.savepoint import Savepoint, resumed_state
 from biobench.kinds import Split
 from biobench.models.encoder import Encoder
 

@@ -21,7 +21,13 @@ import torch
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
-from biobench.core.machine import ASYNCHRONOUS, Precision, is_out_of_memory
+from biobench.core.machine import (
+    ASYNCHRONOUS,
+    Precision,
+    is_out_of_memory,
+    random_state,
+    set_random_state,
+)
 from biobench.core.progress import ProgressNote
 from biobench.core.stop import STOP, RunStoppedError
 from biobench.encode.batches import cut_packed, cut_padded, epoch_order, steps_per_epoch
@@ -384,29 +390,3 @@ class Run:
         self.budget = saved["budget"]
         saved.clear()  # two copies of the weights, and two of the optimiser's moments
         self.progress(self.state.step, self.total, ProgressNote("resumed"))
-
-
-def resumed_state(
-    keep: Savepoint | None, progress: Progress, total: int = 1
-) -> dict[str, Any] | None:
-    """What the savepoint holds, None where there is nothing to continue from; says why a file is
-    not used.
-    """
-    saved = None if keep is None else keep.load()
-    if keep is not None and keep.refusal is not None:
-        progress(0, total, ProgressNote(f"starts again: {keep.refusal}"))
-    return saved
-
-
-def random_state(device: torch.device) -> tuple[Tensor, Tensor | None]:
-    """State of the generators of the host and of a CUDA device."""
-    return torch.get_rng_state(), torch.cuda.get_rng_state(
-        device
-    ) if device.type == "cuda" else None
-
-
-def set_random_state(state: tuple[Tensor, Tensor | None], device: torch.device) -> None:
-    """Put the generators where `random_state` found them."""
-    torch.set_rng_state(state[0])
-    if state[1] is not None:
-        torch.cuda.set_rng_state(state[1], device)

@@ -21,6 +21,7 @@ from typing import Any
 import torch
 
 from biobench.core.files import commit, temporary_file
+from biobench.core.progress import ProgressNote
 from biobench.core.text import first_line
 from biobench.errors import StoreError
 
@@ -163,3 +164,15 @@ def _cores() -> int:
 
 def _reason(error: BaseException) -> str:
     return first_line(getattr(error, "strerror", None) or error, 120)
+
+
+def resumed_state(
+    keep: Savepoint | None, progress: Callable[[int, int, str], None], total: int = 1
+) -> dict[str, Any] | None:
+    """What the savepoint holds, None where there is nothing to continue from; says why a file is
+    not used.
+    """
+    saved = None if keep is None else keep.load()
+    if keep is not None and keep.refusal is not None:
+        progress(0, total, ProgressNote(f"starts again: {keep.refusal}"))
+    return saved

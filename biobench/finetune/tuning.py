@@ -16,10 +16,10 @@ from biobench.core.machine import Precision
 from biobench.core.progress import ProgressNote
 from biobench.errors import TrainingError
 from biobench.finetune.engine import LoadedEncoder, deterministic, finetune, new_network
-from biobench.finetune.loop import Outcome, Progress, resumed_state
+from biobench.finetune.loop import Outcome, Progress
 from biobench.finetune.network import decide, probabilities
 from biobench.finetune.prepare import Prepared
-from biobench.finetune.savepoint import Savepoint
+from biobench.finetune.savepoint import Savepoint, resumed_state
 from biobench.kinds import Split
 from biobench.schema.record import TrainingRecord, Trial
 from biobench.schema.task import TaskSpec

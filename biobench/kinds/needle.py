@@ -130,16 +130,19 @@ def _fitted(document: Document, before: Ids, needle: Ids, after: Ids, taken: int
     return before[len(before) - first :] + needle + after[: room - first]
 
 
+def _pieces_of(parts: tuple[str, str, str], tokenizer: Any) -> tuple[Ids, Ids, Ids]:
+    """Each part of a text by itself; blank ones have no ids."""
+    before, needle, after = (ids_of(tokenizer, part) if part.strip() else [] for part in parts)
+    return before, needle, after
+
+
 def _pieces(documents: Sequence[Document], tokenizer: Any) -> list[tuple[Ids, Ids, Ids]]:
     """Ids before, of and after the needle; the text is tokenised whole where the tokenizer gives
     offsets.
     """
     texts = [_parts(d) for d in documents]
     if not tokenizer.is_fast:
-        return [
-            tuple(ids_of(tokenizer, part) if part.strip() else [] for part in parts)
-            for parts in texts
-        ]  # type: ignore[misc]
+        return [_pieces_of(parts, tokenizer) for parts in texts]
     encoding = tokenizer(
         ["".join(parts) for parts in texts],
         add_special_tokens=False,

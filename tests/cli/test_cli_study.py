@@ -27,10 +27,8 @@ arms: [twin, detour]
 reference: twin
 seeds: [1, 2]
 budgets: [6000]
-benchmark:
-  tasks: [demo_topic]
-  seeds: "4"
-  overrides: [training.epochs=1, training.train_documents=32]
+benchmark: {tasks: [demo_topic], seeds: "4",
+  overrides: [training.epochs=1, training.train_documents=32]}
 """
 
 RECIPE = """\
