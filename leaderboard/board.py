@@ -12,28 +12,18 @@ from functools import partial
 import streamlit as st
 
 from biobench.comparison.compare import Comparison
-from biobench.comparison.pairs import KINDS
-from biobench.comparison.ranking import (
-    BestRun,
-    Entry,
-    Ranking,
-    best_run_sentence,
-    ranking,
-    rival_sentence,
-    title_of,
-    verdict_on,
-    views,
-)
 from biobench.comparison.result import PairResult
 from biobench.report import charts
 from biobench.report.frame import build
 from biobench.report.names import in_sentences
 from biobench.report.printers import render
 from biobench.report.results import Results
-from biobench.report.tasks import TaskInfo
+from biobench.report.tasks import TASK_FAMILIES, TaskInfo
 from biobench.version import __version__
 from leaderboard import page
+from leaderboard.best_runs import BestRun, best_run_sentence, rival_sentence, verdict_on
 from leaderboard.launch import is_public
+from leaderboard.ranking import Entry, Ranking, possible_ranks, ranking, title_of, views
 from leaderboard.table import result_of, show_cards, show_ranking, shown_names
 
 BOTH = "French and English"
@@ -76,6 +66,20 @@ def ranked(
     return ranking(_loaded, view, tasks, protocol)
 
 
+@st.cache_data(max_entries=64, show_spinner="Comparing the runs")
+def ranks_of_runs(
+    view: str,
+    tasks: tuple[str, ...],
+    protocol: str,
+    state: str,
+    _loaded: Results,
+    _ranking: Ranking,
+) -> dict[str, str]:
+    """`possible_ranks`; `state` stands for the folder's content."""
+    del view, tasks, protocol, state
+    return possible_ranks(_loaded, _ranking)
+
+
 @st.cache_resource(max_entries=64, show_spinner="Comparing the best runs")
 def verdict(
     best: tuple[str, ...], state: str, _best: BestRun, _loaded: Results
@@ -108,7 +112,10 @@ def show() -> None:
     if loaded.refusals and not loaded.groups:
         page.say_no_runs()
     for one in rankings:
-        show_ranking(one, hidden, sort, several=len(rankings) > 1)
+        possible = ranks_of_runs(
+            one.view, one.shared, one.protocol, page.results_state(), loaded, one
+        )
+        show_ranking(one, hidden, sort, several=len(rankings) > 1, possible=possible)
     with st.container(key="bb_cards"):
         for one in rankings:
             show_cards(one, hidden, sort)
@@ -150,7 +157,7 @@ def _choices(
             label_visibility="collapsed",
         )
         size = page.choose("Size", list(SIZES), "size", width=130, label_visibility="collapsed")
-        by = ["mean", *dict.fromkeys(KINDS.values()), *columns, "parameters", "name"]
+        by = ["mean", *dict.fromkeys(TASK_FAMILIES.values()), *columns, "parameters", "name"]
         shown_as = {"mean": "sort by mean"}
         sort = page.choose("Sort by", by, "sort", shown_as, width=160, label_visibility="collapsed")
         with st.popover("Tasks and runs"):
@@ -204,15 +211,10 @@ def _headline(one: Ranking, loaded: Results) -> None:
     lines = []
     if one.published and (top := one.published[0]).mean is not None:
         seeds = min(row.n_seeds for row in top.cells.values())
-        plain = (
-            ""
-            if top.mean.task_mean is None
-            else f", {100 * top.mean.task_mean:.1f} over tasks as printed"
-        )
         cite = next(
             (v.source.partition(" (")[0] for v in loaded.published if v.model == top.model), ""
         )
-        about = f"{cite}, {seeds} seeds{plain}" if seeds else f"{cite}{plain}"
+        about = f"{cite}, {seeds} seeds" if seeds else cite
         lines.append(
             f"Best published: {name(top)}, **{100 * top.mean.mean:.1f}** ({page.literal(about)})."
         )
@@ -280,7 +282,7 @@ def _about(rankings: Sequence[Ranking], hidden: int) -> None:
     ]
     if any(one.published for one in rankings):
         marks.append(
-            "Published scores are printed without spread, so no difference to them is tested."
+            "Differences to published scores that are printed without spread are not tested."
         )
     if hidden:
         lines = "1 line is" if hidden == 1 else f"{hidden} lines are"

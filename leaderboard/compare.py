@@ -10,7 +10,6 @@ import streamlit as st
 
 from biobench.comparison.compare import Comparison
 from biobench.comparison.compare import compare as compare_models
-from biobench.comparison.ranking import first_pair
 from biobench.comparison.result import PairResult, TaskLine
 from biobench.errors import StoreError, UsageError
 from biobench.report import charts
@@ -21,6 +20,7 @@ from biobench.report.printers import plain_note
 from biobench.report.results import Results
 from biobench.report.row import AverageName
 from leaderboard import page
+from leaderboard.ranking import first_pair
 
 MOST = 5
 AVERAGES = {

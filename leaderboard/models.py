@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
-from biobench.comparison.ranking import Entry, Ranking, views
 from biobench.errors import StoreError
 from biobench.report import charts
 from biobench.report.details.ledgers import ledger_table
@@ -20,6 +19,7 @@ from biobench.report.literature.comparison import NAMES
 from leaderboard import page
 from leaderboard.board import ranked
 from leaderboard.needle import read_grids, show_maps
+from leaderboard.ranking import Entry, Ranking, views
 from leaderboard.table import entry_key, result_of, shown_names
 
 

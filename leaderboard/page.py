@@ -13,7 +13,6 @@ from urllib.parse import quote
 import pandas as pd
 import streamlit as st
 
-from biobench.comparison.ranking import Line
 from biobench.report.charts import DARK_INK, FEW_SEEDS, INK
 from biobench.report.details.pretraining import (
     FOLDER,
@@ -28,6 +27,7 @@ from biobench.report.printers import plain_note
 from biobench.report.results import Results, fingerprint, load
 from biobench.report.row import Row
 from leaderboard.launch import PRETRAINING_VARIABLE, RESULTS_VARIABLE, is_public
+from leaderboard.lines import Line
 
 ANY = "any"
 STUDIES = "study"

@@ -178,11 +178,16 @@ def _studies(studies: Sequence[StudyTable]) -> None:
                 "difference, points": "–"
                 if row.difference is None
                 else f"{100 * row.difference:+.1f}",
-                "95% interval": row.spread,
+                "interval": row.spread,
+                "level": f"{100 * (row.level or 0.95):.4g}%" if row.low is not None else "–",
             }
             for row in study.rows
         ]
         st.table(pd.DataFrame(rows).set_index("arm"))
+        over = "pretraining seeds"
+        if any(row.test_sets for row in study.rows):
+            over += " and test sets"
+        st.caption(f"Interval over {over}, at the level of a correction for all rows.")
 
 
 def _published() -> None:

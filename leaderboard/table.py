@@ -10,13 +10,12 @@ from urllib.parse import unquote
 import pandas as pd
 import streamlit as st
 
-from biobench.comparison.pairs import KINDS
-from biobench.comparison.ranking import PROTOCOLS, Entry, Ranking
 from biobench.report.escape import for_html
 from biobench.report.literature.comparison import NAMES
 from biobench.report.names import without_revisions
-from biobench.report.tasks import TaskInfo
+from biobench.report.tasks import TASK_FAMILIES, TaskInfo
 from leaderboard import page
+from leaderboard.ranking import PROTOCOLS, Entry, Ranking
 
 BASELINE = "best baseline without a model"
 FIRST_CARDS = 20
@@ -32,11 +31,11 @@ HERE, LINE = (
     "background-color: rgba(0, 114, 178, 0.13)",
     "background-color: rgba(128, 128, 128, 0.18)",
 )
-LAST = ("by task", "size", "seeds", "result")
+LAST = ("size", "seeds", "result")
 """Columns behind the scores."""
 HELP = {
     "mean": "Mean over the corpora of their tasks' means; ± is half the 95% interval over seeds.",
-    "by task": "Plain mean over the tasks, as papers print it.",
+    "possible": "Ranks among the runs here that the comparison leaves possible (95%, Holm).",
     "size": "Parameters.",
 }
 
@@ -77,7 +76,7 @@ def rows_of(one: Ranking, hidden: Callable[[Entry], bool], sort: str) -> list[En
         row = entry.cells.get(sort) or entry.kinds.get(sort)
         return row is None, -row.mean if row else 0.0, entry.name
 
-    known = {c.id for c in one.columns} | set(KINDS.values()) | {"parameters", "name"}
+    known = {c.id for c in one.columns} | set(TASK_FAMILIES.values()) | {"parameters", "name"}
     entries = sorted(one.entries, key=place) if sort in known else one.entries
     rows: list[Entry | None] = list(entries)
     if one.baseline:
@@ -105,7 +104,6 @@ def _cells(
     rank: object = entry.rank
     if entry.protocol != one.protocol:
         rank = (entry.protocol or "full").split()[0]
-    by_task = None if entry.mean is None else entry.mean.task_mean
     return (
         {
             "rank": None if rank is None else str(rank),
@@ -118,7 +116,6 @@ def _cells(
         | tasks
         | about
         | {
-            "by task": None if by_task is None else f"{100 * by_task:.1f}",
             "size": page.millions(entry.parameters) if entry.parameters else None,
             "result": result_of(entry),
         }
@@ -126,10 +123,17 @@ def _cells(
 
 
 def show_ranking(
-    one: Ranking, hidden: Callable[[Entry], bool], sort: str, *, several: bool
+    one: Ranking,
+    hidden: Callable[[Entry], bool],
+    sort: str,
+    *,
+    several: bool,
+    possible: Mapping[str, str],
 ) -> None:
-    """Rank, name and scores first, then what is known besides. several: other tables stand on the
-    page.
+    """Rank, name and scores first, then what is known besides.
+
+    several: other tables stand on the page. possible: name -> the ranks among the runs here that
+    the comparison leaves.
     """
     rows = rows_of(one, hidden, sort)
     title = f"**{page.literal(one.title)}**" if several else ""
@@ -142,13 +146,13 @@ def show_ranking(
         names = shown_names(one.entries)
         kinds = [
             kind
-            for kind in dict.fromkeys(KINDS.values())
+            for kind in dict.fromkeys(TASK_FAMILIES.values())
             if any(kind in e.kinds for e in one.entries)
         ]
         # the mean of a kind with one task is that task's column; both means are one where no corpus
         # has two tasks
-        of_kind = list(KINDS)
-        tasks_of = Counter(KINDS.get(c.type) for c in one.columns if c.id in one.shared)
+        of_kind = list(TASK_FAMILIES)
+        tasks_of = Counter(TASK_FAMILIES.get(c.type) for c in one.columns if c.id in one.shared)
         kinds = (
             [kind for kind in kinds if tasks_of[kind] > 1] if len(kinds) < len(one.shared) else []
         )
@@ -159,7 +163,9 @@ def show_ranking(
                 of_kind.index(c.type) if c.type in of_kind else 9,
             ),
         )
-        columns = ["rank", "model", "mean", *kinds, *(c.id for c in order), *LAST]
+        possible_column = ["possible"] if possible else []
+        tasks = [info.id for info in order]
+        columns = ["rank", "model", "mean", *possible_column, *kinds, *tasks, *LAST]
         links = [
             page.link_to("tasks", "task", one.columns[0].id, BASELINE)
             if entry is None
@@ -167,11 +173,10 @@ def show_ranking(
             for entry in rows
         ]
         cells = [
-            _cells(one, entry, kinds, order) | {"model": link}
+            _cells(one, entry, kinds, order)
+            | {"model": link, "possible": None if entry is None else possible.get(entry.name)}
             for entry, link in zip(rows, links, strict=True)
         ]
-        if all(row.get("by task") == str(row["mean"]).split()[0] for row in cells if row["rank"]):
-            columns.remove("by task")
         frame = pd.DataFrame(cells, columns=columns)
         shades = [LINE if entry is None else HERE if entry.is_run else "" for entry in rows]
         colours = pd.DataFrame([[shade] * len(columns) for shade in shades], columns=columns)

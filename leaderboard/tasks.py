@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
-from biobench.comparison.ranking import Entry, ranking, view_of, views
 from biobench.report import charts
 from biobench.report.escape import plain
 from biobench.report.frame import build
@@ -16,6 +15,7 @@ from biobench.report.literature.comparison import NAMES
 from biobench.report.names import labels
 from biobench.report.tasks import TaskInfo
 from leaderboard import page
+from leaderboard.ranking import Entry, ranking, view_of, views
 from leaderboard.table import entry_key, result_of, shown_names
 
 MOST_LINES = 30

@@ -31,6 +31,8 @@ DOCUMENTS = [
 ]
 RUN = re.compile(r"^<!-- run -->\n```bash\n(.+?)^```$", re.MULTILINE | re.DOTALL)
 """A shell block that a test executes, in the page's order, in an empty folder."""
+PRINTS = re.compile(r"^<!-- prints -->\n```text\n(.+?)^```$", re.MULTILINE | re.DOTALL)
+"""What the shell blocks of the page print, in the page's order; line breaks aside."""
 TOP: Any = get_command(app)
 MOST_WORDS, MOST_PAGES = 18_000, 17
 
@@ -128,14 +130,18 @@ def test_a_page_runs_as_written(
     if document.stem == "results":
         monkeypatch.setenv("BIOBENCH_RESULTS_DIR", str(ROOT / "results"))
     monkeypatch.chdir(tmp_path)
+    printed = []
     for block in RUN.findall(text_of(document)):
         for line in re.split(r"^(biobench .+)\n", block, flags=re.MULTILINE):
             if line.startswith("biobench "):
                 done = call(monkeypatch, capfd, *shlex.split(line)[1:])
                 assert done.status == 0, f"{line}\n{done.out}\n{done.err}"
                 assert "Traceback" not in done.err
+                printed.append(" ".join(done.out.split()))
             elif line.strip():
                 subprocess.run(["bash", "-euo", "pipefail", "-c", line], check=True, timeout=60)
+    for quoted in PRINTS.findall(text_of(document)):
+        assert any(" ".join(quoted.split()) in output for output in printed), quoted
 
 
 def test_the_pages_that_teach_by_commands_are_executed() -> None:

@@ -325,8 +325,8 @@ def _paired_lines(report: PairedReport, share: str) -> Iterator[str]:
     )
     yield (
         f"{', '.join(report.tasks)}; seeds {', '.join(map(str, report.seeds))}; 95% intervals "
-        f"over other seeds, "
-        "paired, these tasks and test sets; p values are not corrected for the number of rows"
+        f"over other seeds, these tasks and test sets; p values are not corrected for the number "
+        f"of rows"
     )
     yield from dict.fromkeys(notes)
 

@@ -5,6 +5,7 @@ the trainer.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +19,7 @@ from biobench.cli.console.output import answer, percent, print_json, table, with
 
 if TYPE_CHECKING:
     from biobench.workflows.study import Study, StudyRun
+    from biobench.workflows.study_table import ArmRow
     from trainer.pretrain import PretrainingResult
 
 Recipe = Annotated[
@@ -246,6 +248,7 @@ def study(
     from biobench.models.loading import quiet_libraries
     from biobench.runs.selection import check_data
     from biobench.workflows import study as studies
+    from biobench.workflows.study_table import table as study_table
     from trainer import api
 
     quiet_libraries()
@@ -274,13 +277,22 @@ def study(
             if result is not None:
                 exported(result, "run the same command to resume")
             _score(declared, run, out, data_dir, device)
-    scores = studies.scores_of(declared, runs, out)
-    rows = studies.table(declared, runs, scores)
+    scores, documents = studies.scores_of(declared, runs, out, data_dir)
+    rows = study_table(declared, runs, scores, documents)
     data = {
         "study": declared.name,
         "rows": [asdict(row) | {"mean": row.mean} for row in rows],
         "runs": scores,
     }
+    lines = [*studies.mismatches(declared, runs, out), *_study_lines(declared, rows)]
+    answer(as_json, data, lines)
+
+
+STUDY_WORDS = {None: "–", True: "shown", False: "not shown"}
+
+
+def _study_lines(declared: Study, rows: Sequence[ArmRow]) -> Iterator[str]:
+    """The question, the table and what its numbers are."""
     cells = [
         (
             row.arm,
@@ -289,17 +301,25 @@ def study(
             percent(row.spread),
             str(len(row.scores)),
             with_interval(row.difference, row, "+"),
+            "–" if row.level is None else f"{100 * row.level:.4g}%",
+            STUDY_WORDS[row.shown],
         )
         for row in rows
     ]
-    head = ("arm", "tokens", "mean", "sd", "seeds", f"difference to {declared.reference}")
-    over = (
-        f"mean: over {len(declared.benchmark.tasks)} tasks, then over pretraining seeds; sd, "
-        f"interval (95%, t): over "
-        "pretraining seeds, paired by seed"
+    yield declared.question
+    difference = f"difference to {declared.reference}"
+    yield table(("arm", "tokens", "mean", "sd", "seeds", difference, "level", "verdict"), cells)
+    tested = [row for row in rows if row.shown is not None]
+    over = "pretraining seeds"
+    if tested and all(row.test_sets for row in tested):
+        over = "pretraining seeds and test sets"
+    yield (
+        f"mean: over the corpora of {len(declared.benchmark.tasks)} tasks, then over pretraining "
+        f"seeds, as sd"
     )
-    lines = [*studies.mismatches(declared, runs, out), declared.question, table(head, cells), over]
-    answer(as_json, data, lines)
+    yield f"interval: over {over}, paired by pretraining seed"
+    if len(tested) > 1:
+        yield f"verdicts after Holm's correction for {len(tested)} differences"
 
 
 def _score(declared: Study, run: StudyRun, out: Path, data_dir: str | None, device: str) -> None:

@@ -1,35 +1,33 @@
-"""Models compared: paired task by task, tested on their common tasks, corrected for the number of
-pairs.
-"""
+"""Compare models on their common tasks, with a correction for the number of pairs."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from html import escape
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from biobench.comparison.evidence import Evidence
+from biobench.comparison.correction import SAME_RUNS, SAME_SEEDS, corrected_by_plan
 from biobench.comparison.matched import matched_pairs
-from biobench.comparison.pairs import SAME_RUNS, SAME_SEEDS, pair_results
-from biobench.comparison.plan import load_plan
+from biobench.comparison.pairs import pair_result
+from biobench.comparison.plan import DeclaredPlan, load_plan
+from biobench.comparison.ranks import guessing_models, ranked_models
 from biobench.comparison.render import to_json, to_text
-from biobench.comparison.result import Compared, ComparedPart, FailedRun, PairResult, RankedModel
+from biobench.comparison.result import Compared, ComparedPart, FailedRun
 from biobench.comparison.tasks import CommonTasks, common_tasks
 from biobench.comparison.verdict import sentences
-from biobench.data.catalog import load_task
+from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.suite import load_suite
 from biobench.errors import UsageError
 from biobench.report.baselines import no_skill
 from biobench.report.entrants import find_entrants
+from biobench.report.evidence import Evidence
+from biobench.report.guessing import Bars
 from biobench.report.results import Results, load
 from biobench.report.row import AverageName
 from biobench.report.suite import suite_results
-from biobench.stats import possible_ranks, task_ranks, task_weights
 
 
 class Comparison(Compared):
@@ -75,179 +73,255 @@ def compare(
 ) -> Comparison:
     """Compare two models or more on the tasks that all of them have.
 
-    models: names as in the report, folders, or published models. results_dir: the folder, or what
-    was read of it. suite, tasks (ids or YAML paths): keep only these; a declared suite (blurb, a
-    YAML file) brings its own scores; the path of a spec of one's own also finds gold under an
-    agreement in `data_dir`. average: paper (each task's published one, the only one under which
-    published scores may be compared), macro, micro or weighted. rope: margin (a fraction) within
-    which two models may be the same. alpha: of the corrected tests; intervals have level 1 - alpha.
-    ledgers: model -> training ledger, in addition to those in the models' folders. pooled: one
-    verdict over several languages; otherwise each has its own. plan: YAML file that declares pairs,
-    average, suite, seeds and alpha; what it says replaces the options here, and pairs of other
-    models are marked as exploratory. Raises UsageError where a name is unknown, where the runs may
-    not be compared or nothing is shared, and StoreError for a damaged ledger. Damaged records
-    become findings.
+    models: names as in the report, folders, or published models.
+    results_dir: the folder, or what was read of it.
+    data_dir: the corpora, for gold under an agreement.
+    suite, tasks: keep only these (ids or YAML paths); a declared suite (blurb, a YAML file) brings
+        its own scores.
+    average: paper (each task's published one, the only one under which published scores may be
+        compared), macro, micro or weighted.
+    rope: margin (a fraction) within which two models may be the same.
+    alpha: family-wise error rate of everything that the models share.
+    ledgers: model -> training ledger, in addition to those in the models' folders.
+    pooled: one verdict over several languages; otherwise each has its own.
+    plan: YAML file that declares pairs, average, suite, seeds and alpha; what it says replaces the
+        options here, and pairs of other models are marked as exploratory.
+
+    Raises UsageError where a name is unknown, where the runs may not be compared or nothing is
+    shared, and StoreError for a damaged ledger. Damaged records become findings.
     """
-    requested = [
-        str(m) for m in (*([models] if isinstance(models, str | Path) else models), *others)
-    ]
+    first = [models] if isinstance(models, str | Path) else models
+    question = Question(
+        models=tuple(str(model) for model in (*first, *others)),
+        average=average,
+        suite=suite,
+        tasks=(tasks,) if isinstance(tasks, str) else tuple(tasks or ()),
+        rope=rope,
+        alpha=alpha,
+        pooled=pooled,
+    )
     declared = None if plan is None else load_plan(plan)
     if declared is not None:
-        requested = [*requested, *(m for m in declared.models if m not in requested)]
-        average, suite, alpha = declared.average or average, declared.suite or suite, declared.alpha
-        rope, pooled = declared.rope / 100, declared.pooled
-    if len(requested) < 2:
-        raise UsageError(
-            "a comparison needs two models or more", hint="for example: biobench compare A B"
-        )
-    if not 0 < alpha < 0.5:
-        raise UsageError(f"alpha {alpha} is not between 0 and 0.5", hint="0.05 is usual")
-    if not 0 <= rope < 1:
-        raise UsageError(
-            f"rope {rope} is not a difference of scores", hint="zero or more, one point is 0.01"
-        )
+        question = question.declared_by(declared)
+    question.check()
     results = results_dir if isinstance(results_dir, Results) else load(results_dir)
-    terms = None if suite is None else load_suite(suite)
-    if terms is not None and suite is not None:
-        if average != "paper":
-            raise UsageError(
-                f"--suite {suite} compares each task by the score that it declares, not by "
-                f"{average}",
-                hint="run it without --average",
-            )
-        results, _ = suite_results(results, terms, suite)
-        average, suite = "paper", "all"
-    named = [tasks] if isinstance(tasks, str) else list(tasks or ())
-    specs = {t: load_task(t) for t in named if t.endswith((".yaml", ".yml"))}
-    entrants = find_entrants(requested, results)
-    ids = [specs[t].id if t in specs else t for t in named]
-    common = common_tasks(entrants, results, average, suite=suite, tasks=ids or None)
-    labels = [e.label for e in entrants]
-    pairs = list(combinations(range(len(labels)), 2))
-    planned = [declared is not None and declared.declares(labels[a], labels[b]) for a, b in pairs]
-    folder = None if data_dir is None else Path(data_dir)
-    drawn = Evidence(folder, {spec.id: spec.path for spec in specs.values()}).drawn(common)
+    question, results = question.with_suite(results)
+    own_specs = question.own_specs()
+    entrants = find_entrants(question.models, results)
+    common = common_tasks(
+        entrants,
+        results,
+        question.average,
+        suite=question.suite,
+        tasks=question.task_ids(own_specs) or None,
+    )
+    evidence = Evidence(
+        None if data_dir is None else Path(data_dir),
+        {spec.id: spec.path for spec in own_specs.values()},
+    )
     bars = no_skill(results.baselines)
-    languages = dict.fromkeys(info.language for info in common.tasks)
-    parts = []
-    for part in (
-        [common]
-        if pooled or len(languages) == 1
-        else [common.of_language(language) for language in languages]
-    ):
-        guessing = frozenset(label for i, label in enumerate(labels) if is_guessing(part, i, bars))
-        tested = pair_results(
-            part, pairs, drawn, rope=rope, alpha=alpha, guessing=guessing, planned=planned
-        )
-        parts.append(ComparedPart(tested[0].language, tested, _ranking(part, tested, guessing)))
-    notes = [*common.notes, *_seed_notes(common, pairs)]
-    unread: dict[str, dict[str, None]] = {}
-    for (_, task), reason in drawn.items():
-        if isinstance(reason, str):
-            unread.setdefault(reason, {})[task] = None
-    notes += [
-        f"test-set noise is unknown on {', '.join(of)}: {reason}" for reason, of in unread.items()
-    ]
-    if declared is not None:
-        notes += [f"declared before looking: plan {declared.hash}", *declared.departures(common)]
-        apart = [f"{r.first} – {r.second}" for r in parts[0].pairs if r.exploratory]
-        notes += [f"exploratory, not in the declared plan: {', '.join(apart)}"] if apart else []
-    if len(parts) > 1:
-        notes.append("each language has its own verdict; --pooled asks for one over all of them")
-    if 0 < sum(e.is_published for e in entrants) < len(entrants):
-        notes.append(
-            "the printed scores were made with other code and maybe other splits than the runs here"
-        )
-    if rope and any(pair.same_p[0] is None for part in parts for pair in part.pairs):
-        needs = f"{SAME_SEEDS} seeds on every task and {SAME_RUNS} runs of each model"
-        notes.append(
-            f"not tested whether models are the same within {100 * rope:g} points where one has "
-            f"not {needs}"
-        )
-    failed = [
-        FailedRun(entrant.label, info.id, seed, score)
-        for entrant, cells in zip(entrants, common.cells, strict=True)
-        for info in common.tasks
-        if (group := (cell := cells[info.id]).group) is not None
-        for seed, score, gone in zip(
-            cell.seeds, cell.scores, group.failed(common.metrics[info.id], bars), strict=True
-        )
-        if gone
-    ]
+    parts = tuple(
+        compared_part(part, question, evidence, bars, declared)
+        for part in language_parts(common, pooled=question.pooled)
+    )
     return Comparison(
-        models=tuple(labels),
-        average=average,
-        alpha=alpha,
+        models=tuple(entrant.label for entrant in entrants),
+        average=question.average,
+        alpha=question.alpha,
         protocol=common.protocol,
         metrics=common.metrics,
-        published=tuple(e.label for e in entrants if e.is_published),
-        parts=tuple(parts),
-        matched=matched_pairs(requested, entrants, ledgers or {}),
-        failed=tuple(failed),
-        notes=tuple(dict.fromkeys(notes)),
+        published=tuple(entrant.label for entrant in entrants if entrant.is_published),
+        parts=parts,
+        matched=matched_pairs(question.models, entrants, ledgers or {}),
+        failed=failed_runs(common),
+        notes=tuple(dict.fromkeys(comparison_notes(common, parts, evidence, question, declared))),
         findings=results.findings,
         plan="" if declared is None else declared.hash,
     )
 
 
-def is_guessing(common: CommonTasks, who: int, bars: Mapping[tuple[str, str], float]) -> bool:
-    """Whether a model's mean is at or below that of the best baselines without skill, or not
-    different over seeds.
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The arguments of `compare` that say which models and scores, and how surely."""
 
-    bars: (task, metric) -> score of the best policy that does not look at the text; tasks without
-    one are skipped. Where no task has one, the bar is 0: a model that gets nothing right leads
-    nobody.
-    """
-    known = [i for i in common.tasks if (i.id, common.metrics[i.id]) in bars]
-    tasks = known or common.tasks
-    weights = task_weights([info.corpus for info in tasks])
-    gaps = [
-        np.array(common.cells[who][i.id].scores) - bars.get((i.id, common.metrics[i.id]), 0.0)
-        for i in tasks
-    ]
-    # seeds of different tasks are independent, those of one task are what the mean varies with
-    noise = [gap.var(ddof=1) / gap.size if gap.size > 1 else 0.0 for gap in gaps]
-    mean, variance = float(weights @ [gap.mean() for gap in gaps]), float(weights**2 @ noise)
-    return mean <= (2 * math.sqrt(variance) if known else 0.0)
+    models: tuple[str, ...]
+    average: AverageName
+    suite: str | None
+    tasks: tuple[str, ...]
+    rope: float
+    alpha: float
+    pooled: bool
 
+    def declared_by(self, plan: DeclaredPlan) -> Question:
+        """As the plan says; models that it does not name stay, after its own."""
+        added = [model for model in plan.models if model not in self.models]
+        return replace(
+            self,
+            models=(*self.models, *added),
+            average=plan.average or self.average,
+            suite=plan.suite or self.suite,
+            rope=plan.rope / 100,
+            alpha=plan.alpha,
+            pooled=plan.pooled,
+        )
 
-def _ranking(
-    common: CommonTasks, pairs: Sequence[PairResult], guessing: frozenset[str]
-) -> tuple[RankedModel, ...]:
-    labels = [e.label for e in common.entrants]
-    means = np.array([[mine[info.id].mean for info in common.tasks] for mine in common.cells])
-    weights = task_weights([info.corpus for info in common.tasks])
-    scores, mean_ranks = means @ weights, task_ranks(means) @ weights
-    rounded = np.round(scores, 9)
-    ahead = [
-        (labels.index(r.better), labels.index(r.worse)) for r in pairs if r.verdict.here == "shown"
-    ]
-    ranks = possible_ranks(len(labels), ahead)
-    places = [1 + int((rounded > score).sum()) for score in rounded]
-    by_task, guess = means.mean(axis=1).tolist(), [label in guessing for label in labels]
-    rows = zip(
-        labels, scores.tolist(), by_task, places, mean_ranks.tolist(), ranks, guess, strict=True
-    )
-    return tuple(
-        sorted((RankedModel(*row) for row in rows), key=lambda model: (model.rank, model.model))
-    )
-
-
-def _seed_notes(common: CommonTasks, pairs: Sequence[tuple[int, int]]) -> list[str]:
-    """What became of seeds that not both models of a pair have: a line for the tasks and pairs of
-    which it is true.
-    """
-    where: dict[str, list[str]] = {}
-    for a, b in pairs:
-        remarks = {row.info.id: row.note for row in common.pair(a, b) if row.note}
-        for text in dict.fromkeys(remarks.values()):
-            line = f"{', '.join(task for task, other in remarks.items() if other == text)}: {text}"
-            where.setdefault(line, []).append(
-                f"{common.entrants[a].label} and {common.entrants[b].label}"
+    def check(self) -> None:
+        """Raise UsageError where the arguments ask nothing."""
+        if len(self.models) < 2:
+            raise UsageError(
+                "a comparison needs two models or more", hint="for example: biobench compare A B"
             )
-    return [
-        line
-        if len(whose) == len(pairs)
-        else f"{line} ({'; '.join(whose[:4])}{'; …' if len(whose) > 4 else ''})"
-        for line, whose in where.items()
+        if not 0 < self.alpha < 0.5:
+            raise UsageError(f"alpha {self.alpha} is not between 0 and 0.5", hint="0.05 is usual")
+        if not 0 <= self.rope < 1:
+            raise UsageError(
+                f"rope {self.rope} is not a difference of scores",
+                hint="zero or more, one point is 0.01",
+            )
+
+    def with_suite(self, results: Results) -> tuple[Question, Results]:
+        """Where a declared suite is asked for: its own scores, and the question about them."""
+        terms = None if self.suite is None else load_suite(self.suite)
+        if terms is None or self.suite is None:
+            return self, results
+        if self.average != "paper":
+            raise UsageError(
+                f"--suite {self.suite} compares each task by the score that it declares, not by "
+                f"{self.average}",
+                hint="run it without --average",
+            )
+        return replace(self, suite="all"), suite_results(results, terms, self.suite)[0]
+
+    def own_specs(self) -> dict[str, LoadedTask]:
+        """The tasks that were given as YAML files, by their paths."""
+        return {task: load_task(task) for task in self.tasks if task.endswith((".yaml", ".yml"))}
+
+    def task_ids(self, own_specs: Mapping[str, LoadedTask]) -> list[str]:
+        """The ids of the tasks that were asked for."""
+        return [own_specs[task].id if task in own_specs else task for task in self.tasks]
+
+
+def language_parts(common: CommonTasks, *, pooled: bool) -> list[CommonTasks]:
+    """The tasks that share a verdict: those of a language, or all of them."""
+    languages = list(dict.fromkeys(info.language for info in common.tasks))
+    if pooled or len(languages) == 1:
+        return [common]
+    return [common.of_language(language) for language in languages]
+
+
+def compared_part(
+    common: CommonTasks,
+    question: Question,
+    evidence: Evidence,
+    bars: Bars,
+    declared: DeclaredPlan | None,
+) -> ComparedPart:
+    """All pairs on these tasks, corrected for each other, and the ranking that they leave."""
+    labels = [entrant.label for entrant in common.entrants]
+    positions = list(combinations(range(len(labels)), 2))
+    planned = [
+        declared is not None and declared.declares(labels[first], labels[second])
+        for first, second in positions
     ]
+    guessing = guessing_models(common, bars, evidence)
+    pairs = corrected_by_plan(
+        [
+            pair_result(common, first, second, evidence, alpha=question.alpha)
+            for first, second in positions
+        ],
+        planned,
+        alpha=question.alpha,
+        rope=question.rope,
+        guessing=guessing,
+    )
+    return ComparedPart(pairs[0].language, pairs, ranked_models(common, pairs, guessing))
+
+
+def failed_runs(common: CommonTasks) -> tuple[FailedRun, ...]:
+    """The runs of the compared models that lie far below their siblings."""
+    failed = []
+    for entrant, cells in zip(common.entrants, common.cells, strict=True):
+        for info in common.tasks:
+            cell = cells[info.id]
+            if cell.group is None:
+                continue
+            flags = cell.group.failed(common.metrics[info.id])
+            for seed, score, has_failed in zip(cell.seeds, cell.scores, flags, strict=True):
+                if has_failed:
+                    failed.append(FailedRun(entrant.label, info.id, seed, score))
+    return tuple(failed)
+
+
+def comparison_notes(
+    common: CommonTasks,
+    parts: Sequence[ComparedPart],
+    evidence: Evidence,
+    question: Question,
+    declared: DeclaredPlan | None,
+) -> list[str]:
+    """What a reader must know, line by line."""
+    notes = [*common.notes, *split_notes(common), *unknown_noise_notes(common, evidence)]
+    if declared is not None:
+        notes += declared_notes(declared, common, parts)
+    if len(parts) > 1:
+        notes.append("each language has its own verdict; --pooled asks for one over all of them")
+    if 0 < sum(entrant.is_published for entrant in common.entrants) < len(common.entrants):
+        notes.append(
+            "the printed scores were made with other code and maybe other splits than the runs here"
+        )
+    pairs = [pair for part in parts for pair in part.pairs]
+    if question.rope and any(pair.same is None for pair in pairs):
+        notes.append(
+            f"not tested whether models are the same within {100 * question.rope:g} points where "
+            f"one has not {SAME_SEEDS} seeds on every task and {SAME_RUNS} runs of each model"
+        )
+    return notes
+
+
+def split_notes(common: CommonTasks) -> list[str]:
+    """What became of splits of a corpus that not both models of a pair have: a line for the tasks
+    and pairs of which it is true.
+    """
+    labels = [entrant.label for entrant in common.entrants]
+    positions = list(combinations(range(len(labels)), 2))
+    pairs_of: dict[str, list[str]] = {}
+    for first, second in positions:
+        tasks_of: dict[str, list[str]] = {}
+        for row in common.pair(first, second):
+            if row.note:
+                tasks_of.setdefault(row.note, []).append(row.info.id)
+        for note, tasks in tasks_of.items():
+            line = f"{', '.join(tasks)}: {note}"
+            pairs_of.setdefault(line, []).append(f"{labels[first]} and {labels[second]}")
+    return [
+        line if len(pairs) == len(positions) else f"{line} ({'; '.join(pairs)})"
+        for line, pairs in pairs_of.items()
+    ]
+
+
+def unknown_noise_notes(common: CommonTasks, evidence: Evidence) -> list[str]:
+    """Why test-set noise is unknown, a line a reason with its tasks."""
+    tasks_of: dict[str, list[str]] = {}
+    for cells in common.cells:
+        for info in common.tasks:
+            group = cells[info.id].group
+            if group is None or group.ratio:
+                continue
+            known = evidence.left_out(group, common.metrics[info.id])
+            if isinstance(known, str) and info.id not in tasks_of.setdefault(known, []):
+                tasks_of[known].append(info.id)
+    return [
+        f"test-set noise is unknown on {', '.join(tasks)}: {reason}"
+        for reason, tasks in tasks_of.items()
+    ]
+
+
+def declared_notes(
+    declared: DeclaredPlan, common: CommonTasks, parts: Sequence[ComparedPart]
+) -> list[str]:
+    """The plan, and what departs from it."""
+    exploratory = [f"{pair.first} – {pair.second}" for pair in parts[0].pairs if pair.exploratory]
+    notes = [f"declared before looking: plan {declared.hash}", *declared.departures(common)]
+    if exploratory:
+        notes.append(f"exploratory, not in the declared plan: {', '.join(exploratory)}")
+    return notes

@@ -10,6 +10,11 @@ from pathlib import Path
 from biobench.report.details.ledgers import FILE, ledger_table
 from biobench.report.entrants import Entrant
 
+CHECKPOINTS = (
+    "This compares checkpoints: what it shows holds for these weights. A claim about how they were "
+    "pretrained needs several pretraining seeds of each (`biobench study`)."
+)
+
 
 def matched_pairs(
     names: Sequence[str], entrants: Sequence[Entrant], ledgers: Mapping[str, str | Path]
@@ -41,4 +46,4 @@ def matched_pairs(
             else "were trained alike but for the objective"
         )
         lines.append(f"Matched twins: {a} and {b} {how} (training ledgers).")
-    return tuple(lines)
+    return (*lines, CHECKPOINTS) if lines else ()

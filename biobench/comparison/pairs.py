@@ -1,313 +1,220 @@
-"""Two models on their common tasks, task by task, on the mean of these tasks and on tasks like
-these.
-"""
+"""Two models on their common tasks: the numbers of a pair, before they are corrected for others."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 
-from biobench.comparison.evidence import Drawn
-from biobench.comparison.result import KindPart, PairResult, TaskLine, Verdict, Word
-from biobench.comparison.tasks import CommonTasks, PairedTask
-from biobench.schema.kind import is_numeric
+from biobench.comparison.cells import PairedTask
+from biobench.comparison.result import KindPart, PairResult, TaskLine
+from biobench.comparison.tasks import CommonTasks
+from biobench.report.evidence import Evidence
+from biobench.report.tasks import TASK_FAMILIES
 from biobench.stats import (
-    DocumentNoise,
+    Answer,
     Estimand,
-    Part,
-    Redrawn,
-    compare_seeds,
-    detectable_difference,
-    document_noise,
-    equivalent,
+    LeftOut,
+    TaskNoise,
+    Variances,
     holm,
-    t_from_se,
+    mean_variances,
     task_weights,
     tasks_like_these,
     these_tasks,
 )
 
-KINDS = {
-    "token_ner": "entities",
-    "span_ner": "entities",
-    "single_label": "classes",
-    "multi_label": "classes",
-    "relation": "relations",
-}
-"""Types of task that ask the same kind of question, which has a mean of its own."""
+PRINTED = "printed without spread"
 
 
-#: "The same within" a margin needs so many seeds of each model on every task ...
-SAME_SEEDS = 5
-#: ... and so many runs of each model: a failure in one run of ten would show among them with 95%.
-SAME_RUNS = 29
-
-
-def may_be_same(runs: Sequence[tuple[int, int]]) -> bool:
-    """Whether so many runs (of each model, a task each) may show two models to be the same."""
-    return (
-        all(min(pair) >= SAME_SEEDS for pair in runs)
-        and min(map(sum, zip(*runs, strict=True))) >= SAME_RUNS
-    )
-
-
-def pair_results(
-    common: CommonTasks,
-    pairs: Sequence[tuple[int, int]],
-    drawn: Drawn,
-    *,
-    rope: float,
-    alpha: float,
-    guessing: frozenset[str],
-    planned: Sequence[bool],
-) -> tuple[PairResult, ...]:
-    """Every pair on its own seeds and documents, corrected for the others.
-
-    guessing: models that are not above a baseline without skill. planned: which pairs a plan
-    declared; they are corrected for each other alone, the rest for all. Without a plan, none is.
-    """
-    results = [_pair(common, a, b, drawn, rope, alpha, guessing) for a, b in pairs]
-    among_all = corrected(results, alpha)
-    if not any(planned):
-        return among_all
-    declared = iter(
-        corrected([one for one, take in zip(results, planned, strict=True) if take], alpha)
-    )
-    return tuple(
-        next(declared) if take else replace(one, exploratory=True)
-        for one, take in zip(among_all, planned, strict=True)
-    )
-
-
-def corrected(results: Sequence[PairResult], alpha: float) -> tuple[PairResult, ...]:
-    """The pairs with their verdicts after Holm's correction over all of them: those of `compare`,
-    of the board's headline, badge and ranks. The wider question is never the surer.
-    """
-
-    def word(one: PairResult, p: float | None) -> Word:
-        if p is None:
-            return "not tested"
-        return (
-            "shown"
-            if p <= alpha and not one.verdict.guessing and not one.verdict.equal
-            else "not shown"
-        )
-
-    tests = [(one.here, one.beyond) for one in results]
-    here, beyond = (
-        holm([test.p if test else None for test in side]) for side in zip(*tests, strict=True)
-    )
-    decided = []
-    for one, p, q in zip(results, here, beyond, strict=True):
-        on_these, beyond_these = word(one, p), word(one, q)
-        if beyond_these == "shown" and on_these != "shown":
-            beyond_these = "not shown"
-        differ = one.same_p[0]
-        same: Word | None = None if differ is None else "shown" if differ <= alpha else "not shown"
-        verdict = replace(one.verdict, here=on_these, beyond=beyond_these, same=same)
-        decided.append(
-            replace(
-                one, p_here=p, p_beyond=q, tested=sum(p is not None for p in here), verdict=verdict
-            )
-        )
-    return tuple(decided)
-
-
-def _pair(
-    common: CommonTasks,
-    a: int,
-    b: int,
-    drawn: Drawn,
-    rope: float,
-    alpha: float,
-    guessing: frozenset[str],
+def pair_result(
+    common: CommonTasks, first: int, second: int, evidence: Evidence, *, alpha: float
 ) -> PairResult:
-    rows, level = common.pair(a, b), 1 - alpha
-    clusters = [info.corpus for info in common.tasks]
-    weights = [float(w) for w in task_weights(clusters)]
-    noise = [_noise([row], (a, b), drawn) for row in rows]
-    reasons = {
-        row.info.id: one for row, one in zip(rows, noise, strict=True) if isinstance(one, str)
-    }
-    lines = tuple(
-        _line(row, common.metrics[row.info.id], one, drawn[a, row.info.id], level)
-        for row, one in zip(rows, noise, strict=True)
-    )
-    # tasks of a corpus share documents; splits of a corpus have test sets of their own
-    together: dict[tuple[str, bool], list[int]] = {}
-    for i, row in enumerate(rows):
-        if not row.ratio:
-            together.setdefault((row.info.corpus, is_numeric(row.info.type)), []).append(i)
-    documents: list[Part] = []
-    twice = 0.0
-    for places in together.values() if not reasons else ():
-        share = sum(weights[i] for i in places)
-        one = (
-            noise[places[0]]
-            if len(places) == 1
-            else _noise([rows[i] for i in places], (a, b), drawn)
-        )
-        assert isinstance(one, DocumentNoise)
-        documents.append((share**2 * one.variance, one.df))
-        twice += share**2 * one.twice
-    within = these_tasks(
-        [row.first.scores for row in rows],
-        [row.second.scores for row in rows],
-        weights=weights,
-        paired=[row.together for row in rows],
-        resolutions=[row.unit for row in rows],
-        ratios=[row.ratio for row in rows],
-        documents=None if reasons else documents,
-        twice=twice,
-        level=level,
-    )
-    published = any(common.entrants[i].is_published for i in (a, b))
-    test = within.test
-    here = (
-        test
-        if test is not None and test.estimand is Estimand.THESE_TASKS and not published
-        else None
-    )
-    gaps = np.array([line.difference for line in lines])
-    beyond = None
-    if here is not None and len(set(clusters)) > 1:
-        resolution = math.sqrt(sum(row.unit**2 for row in rows) / len(rows))
-        beyond = tasks_like_these(gaps, clusters, here, level=level, resolution=resolution)
-    asked = (
-        rope and here is not None and may_be_same([(line.n_first, line.n_second) for line in lines])
-    )
-    same = [equivalent(t, rope) if asked and t is not None else None for t in (here, beyond)]
-    labels = common.entrants[a].label, common.entrants[b].label
-    languages = {info.language for info in common.tasks}
+    """Two entrants, by their positions, on all common tasks, not yet corrected for other pairs.
+
+    alpha: level of the count of tasks on which a model is shown to be better.
+    """
+    entrants = common.entrants[first], common.entrants[second]
+    printed = any(entrant.is_published for entrant in entrants)
+    rows = common.pair(first, second)
+    documents = [_documents(row, evidence) for row in rows]
+    noises = [_task_noise(row, known) for row, known in zip(rows, documents, strict=True)]
+    lines = [
+        _task_line(row, noise, known, printed)
+        for row, noise, known in zip(rows, noises, documents, strict=True)
+    ]
+    weights = task_weights([row.info.corpus for row in rows])
+    differences = np.array([row.difference for row in rows])
+    difference = math.fsum(weights * differences)
+    known_noise = these_tasks(difference, mean_variances(noises, weights))
+    answer = known_noise if _is_tested(known_noise, printed) else None
+    labels = entrants[0].label, entrants[1].label
     return PairResult(
         first=labels[0],
         second=labels[1],
-        language=languages.pop() if len(languages) == 1 else "",
-        tasks=lines,
-        difference=within.difference,
-        here=here,
-        beyond=beyond,
-        runs=test if test is not None and test.estimand is Estimand.THESE_RUNS else None,
-        p_here=None,
-        p_beyond=None,
-        parts=_parts(common, gaps),
-        rope=rope,
-        same_p=(same[0], same[1]),
-        detectable=detectable_difference(here.se, here.df, alpha=alpha)
-        if here and here.se and here.df
-        else None,
-        reason="printed without spread" if published else _reason(labels, rows, reasons),
-        verdict=Verdict(
-            equal=not any(line.difference for line in lines),
-            guessing=labels[within.difference < 0] in guessing,
-        ),
-        tested=0,
+        language=_one_language(rows),
+        tasks=tuple(lines),
+        difference=difference,
+        answer=answer,
+        wider_answer=None if answer is None else _beyond(rows, differences, answer),
+        runs=_test_sets_alone(known_noise),
+        reason="" if answer is not None else _reason(labels, rows, documents, printed),
+        parts=_parts(rows),
+        tasks_shown=_tasks_shown(lines, alpha),
+        untrained=_untrained(labels, rows),
+        printed=printed,
     )
 
 
-def _reason(labels: tuple[str, str], rows: Sequence[PairedTask], reasons: Mapping[str, str]) -> str:
-    """Why nothing is tested on these tasks; empty where it is."""
-    for label, side in zip(labels, ("first", "second"), strict=True):
-        single = [row.info.id for row in rows if len(getattr(row, side).scores) < 2]
-        if single:
-            return f"{label} has one seed on {', '.join(single)}"
-    unknown = [row.info.id for row in rows if row.info.id in reasons and not row.ratio]
-    return (
-        f"test-set noise is unknown on {', '.join(unknown)} ({reasons[unknown[0]]})"
-        if unknown
-        else ""
-    )
+def _test_sets_alone(answer: Answer | None) -> Answer | None:
+    return answer if answer is not None and answer.estimand is Estimand.THESE_RUNS else None
 
 
-def _noise(
-    rows: Sequence[PairedTask], who: tuple[int, int], drawn: Drawn
-) -> DocumentNoise | str | None:
-    """Over other documents of these tasks of a corpus; why it is unknown, in words; None where none
-    is needed.
-    """
-    if all(row.ratio for row in rows):
-        return None
-    sides: tuple[list[Redrawn], list[Redrawn]] = ([], [])
-    for row in rows:
-        for side, one, cell in zip(sides, who, (row.first, row.second), strict=True):
-            known = drawn[one, row.info.id]
-            if isinstance(known, str):
-                return known
-            assert cell.group is not None
-            # the places of the compared seeds among all of the group's
-            side.append(known.of([cell.group.seeds.index(seed) for seed in cell.seeds]))
-    noise = document_noise(*sides, paired=[row.together for row in rows])
-    return "one group of documents: test-set noise is unknown" if noise is None else noise
+def _documents(row: PairedTask, evidence: Evidence) -> tuple[LeftOut, LeftOut] | str:
+    """Both sides without each group of documents; why that is unknown, in words."""
+    sides = []
+    for cell in (row.first, row.second):
+        if cell.group is None:
+            return PRINTED
+        left_out = evidence.left_out(cell.group, row.metric)
+        if isinstance(left_out, str):
+            return left_out
+        sides.append(left_out)
+    first, second = sides
+    if first.groups != second.groups:
+        return "the models were scored on other documents; repeat the runs"
+    if len(first.groups) < 2:
+        return "one group of documents"
+    return first, second
 
 
-def _line(
-    row: PairedTask,
-    metric: str,
-    noise: DocumentNoise | str | None,
-    drawn: Redrawn | str,
-    level: float,
+def _task_noise(row: PairedTask, documents: tuple[LeftOut, LeftOut] | str) -> TaskNoise:
+    if row.ratio:
+        return TaskNoise(row.info.corpus, None, None, splits=row.splits_noise)
+    known = None if isinstance(documents, str) else documents
+    return TaskNoise(row.info.corpus, row.seed_noise, known)
+
+
+def _task_line(
+    row: PairedTask, noise: TaskNoise, documents: tuple[LeftOut, LeftOut] | str, printed: bool
 ) -> TaskLine:
-    first, second, step, ratio, together = row.first, row.second, row.unit, row.ratio, row.together
-    seeds = compare_seeds(
-        first.scores, second.scores, paired=together, level=level, resolution=step, ratio=ratio
-    )
-    difference = first.mean - second.mean
-    documents = None
-    total = seeds if ratio else None
-    if isinstance(noise, DocumentNoise):
-        documents = t_from_se(
-            difference,
-            math.sqrt(noise.variance),
-            noise.df,
-            n=int(noise.df) + 1,
-            estimand=Estimand.NEW_DOCUMENTS,
-            level=level,
-            method="t on the standard error over documents",
-        )
-        both = these_tasks(
-            [first.scores],
-            [second.scores],
-            paired=[together],
-            resolutions=[step],
-            documents=[(noise.variance, noise.df)],
-            twice=noise.twice,
-            level=level,
-        ).test
-        total = both if both is not None and both.estimand is Estimand.THESE_TASKS else None
+    """One task by itself, its noises apart and together."""
+    variances = mean_variances([noise], np.ones(1))
+    seeds = these_tasks(row.difference, _only(variances, "seeds"))
+    over_documents = these_tasks(row.difference, _only(variances, "documents"))
+    both = these_tasks(row.difference, variances)
     return TaskLine(
         task=row.info.id,
         corpus=row.info.corpus,
-        metric=metric,
-        first=first.mean,
-        second=second.mean,
-        difference=difference,
-        n_first=len(first.seeds),
-        n_second=len(second.seeds),
-        paired=together,
+        metric=row.metric,
+        first=row.first.mean,
+        second=row.second.mean,
+        difference=row.difference,
+        n_first=len(row.first.seeds),
+        n_second=len(row.second.seeds),
+        splits=bool(row.ratio),
         seeds=seeds,
-        documents=documents,
-        total=total,
-        groups=None if documents is None or isinstance(drawn, str) else len(drawn.places),
+        documents=None if row.ratio else over_documents,
+        total=both if _is_tested(both, printed) else None,
+        groups=None if isinstance(documents, str) else len(documents[0].groups),
     )
 
 
-def _parts(common: CommonTasks, gaps: np.ndarray) -> dict[str, KindPart]:
+def _only(variances: Variances, source: str) -> Variances:
+    """One source of noise alone; splits are of both."""
+    return Variances(
+        seeds=variances.seeds if source == "seeds" else None,
+        documents=variances.documents if source == "documents" else None,
+        splits=variances.splits,
+    )
+
+
+def _is_tested(answer: Answer | None, printed: bool) -> bool:
+    """Over seeds and test sets; of a printed score the spread over seeds is all there can be."""
+    if answer is None:
+        return False
+    if printed:
+        return answer.estimand is Estimand.THESE_TEST_SETS
+    return answer.estimand is Estimand.THESE_TASKS
+
+
+def _beyond(rows: Sequence[PairedTask], differences: np.ndarray, here: Answer) -> Answer | None:
+    resolution = math.sqrt(math.fsum(row.unit**2 for row in rows) / len(rows))
+    corpora = [row.info.corpus for row in rows]
+    return tasks_like_these(differences, corpora, here, resolution=resolution)
+
+
+def _reason(
+    labels: tuple[str, str],
+    rows: Sequence[PairedTask],
+    documents: Sequence[tuple[LeftOut, LeftOut] | str],
+    printed: bool,
+) -> str:
+    """Why nothing is tested on these tasks."""
+    if printed:
+        return PRINTED
+    for label, side in zip(labels, ("first", "second"), strict=True):
+        few: dict[str, list[str]] = {}
+        for row in rows:
+            count = getattr(row, side).too_few_seeds
+            if count:
+                few.setdefault(count, []).append(row.info.id)
+        if few:
+            counts = [f"{count} on {', '.join(tasks)}" for count, tasks in few.items()]
+            return f"{label} has {' and '.join(counts)}"
+    unknown = {
+        row.info.id: reason
+        for row, reason in zip(rows, documents, strict=True)
+        if isinstance(reason, str) and not row.ratio
+    }
+    reason = next(iter(unknown.values()))
+    return f"test-set noise is unknown on {', '.join(unknown)} ({reason})"
+
+
+def _untrained(labels: tuple[str, str], rows: Sequence[PairedTask]) -> tuple[str, ...]:
+    sides = [[row.first for row in rows], [row.second for row in rows]]
+    return tuple(
+        label
+        for label, cells in zip(labels, sides, strict=True)
+        if all(cell.is_untrained for cell in cells)
+    )
+
+
+def _one_language(rows: Sequence[PairedTask]) -> str:
+    """The language of all tasks; empty where there are several."""
+    languages = {row.info.language for row in rows}
+    return languages.pop() if len(languages) == 1 else ""
+
+
+def _parts(rows: Sequence[PairedTask]) -> dict[str, KindPart]:
     """Mean difference over the corpora of each kind of task (of each language where there are
     several).
     """
-    languages = {info.language for info in common.tasks}
-    kinds = [
-        info.language if len(languages) > 1 else KINDS.get(info.type, info.type)
-        for info in common.tasks
-    ]
-    if len(set(kinds)) < 2:
+    several_languages = len({row.info.language for row in rows}) > 1
+    corpora: dict[str, dict[str, list[float]]] = {}
+    for row in rows:
+        family = TASK_FAMILIES.get(row.info.type, row.info.type)
+        kind = row.info.language if several_languages else family
+        corpora.setdefault(kind, {}).setdefault(row.info.corpus, []).append(row.difference)
+    if len(corpora) < 2:
         return {}
-    rows = pd.DataFrame(
-        {"kind": kinds, "corpus": [info.corpus for info in common.tasks], "gap": gaps}
-    )
-    means = rows.groupby(["kind", "corpus"], sort=False)["gap"].mean().groupby("kind", sort=False)
-    return {str(kind): KindPart(float(of_kind.mean()), len(of_kind)) for kind, of_kind in means}
+    return {
+        kind: KindPart(
+            difference=math.fsum(math.fsum(gaps) / len(gaps) for gaps in of_kind.values())
+            / len(of_kind),
+            corpora=len(of_kind),
+        )
+        for kind, of_kind in corpora.items()
+    }
+
+
+def _tasks_shown(lines: Sequence[TaskLine], alpha: float) -> tuple[int, int]:
+    """On how many tasks the first and the second model are shown to be better (Holm over tasks)."""
+    steps = holm([None if line.total is None else line.total.p for line in lines], alpha)
+    passed = [
+        line.difference > 0
+        for line, step in zip(lines, steps, strict=True)
+        if step is not None and step.passed
+    ]
+    return sum(passed), len(passed) - sum(passed)

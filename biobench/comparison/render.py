@@ -8,26 +8,34 @@ from dataclasses import fields, is_dataclass
 from textwrap import fill
 from typing import Any
 
-from biobench.comparison.result import Compared, ComparedPart, PairResult
-from biobench.comparison.verdict import LANGUAGES, metric_name, p_value, sentences
+from biobench.comparison.result import (
+    Compared,
+    ComparedPart,
+    Conclusion,
+    PairResult,
+    Sameness,
+    TaskLine,
+)
+from biobench.comparison.verdict import LANGUAGES, level, metric_name, p_value, sentences
 from biobench.report.escape import plain
 from biobench.report.printers import grid
-from biobench.stats import MeanTest
+from biobench.stats import Answer, Interval
 
 #: Per-task tables are printed for so many pairs; JSON has them all.
 MOST_TABLES = 6
+NAME_WIDTH = 34
+"""Columns of a model's name in the table of pairs; the tables below it have the names whole."""
 RANKING = {
     "mean": "mean over corpora of their tasks' means; it orders the models",
-    "by task": "plain mean over tasks",
-    "mean rank": "mean over corpora of the ranks within their tasks; 1 is best",
     "possible": "ranks that the pairs leave possible on these tasks, after Holm's correction",
+    "level": "of a pair's interval: the level at which Holm's correction decided about it",
 }
-"""A line a column of the ranking ..."""
+"""A line a column of the ranking and of the pairs ..."""
 TASKS = {
-    "seeds": "interval for other seeds on this test set",
-    "documents": "interval for these runs on another test set",
-    "both": "interval for other seeds and another test set",
-    "p": "of the widest of these, uncorrected for several tasks",
+    "seeds": "95% interval for other seeds on this test set",
+    "documents": "95% interval for these runs on another test set",
+    "both": "95% interval for other seeds and another test set, never narrower than the two",
+    "p": "of that, uncorrected for several tasks",
 }
 """... and of the tables of tasks."""
 Table = tuple[str, list[str], list[list[str]]]
@@ -37,72 +45,121 @@ Table = tuple[str, list[str], list[list[str]]]
 def tables(comparison: Compared) -> Iterator[Table]:
     """Ranking and pairs of several models, every pair task by task."""
     for part in comparison.parts:
-        where = (
-            f" in {LANGUAGES.get(part.language, part.language)}"
-            if len(comparison.parts) > 1
-            else ""
-        )
+        where = ""
+        if len(comparison.parts) > 1:
+            where = f" in {LANGUAGES.get(part.language, part.language)}"
         if len(comparison.models) > 2:
-            yield _ranking(part, where)
-            yield _pairs(part, where)
-        for result in part.pairs[:MOST_TABLES]:
-            yield _tasks(result, where)
+            yield ranking_table(part, where)
+            yield pairs_table(part, where)
+        for pair in part.pairs[:MOST_TABLES]:
+            yield tasks_table(pair, where)
 
 
-def _ranking(part: ComparedPart, where: str) -> Table:
+def ranking_table(part: ComparedPart, where: str) -> Table:
+    """The models, best first."""
+    rows = [
+        [
+            model.model,
+            str(model.rank),
+            f"{100 * model.score:.2f}",
+            "guessing" if model.guessing else model.shown_ranks,
+        ]
+        for model in part.ranking
+    ]
+    return f"Ranking{where}", ["model", "rank", "mean", "possible"], rows
+
+
+def pairs_table(part: ComparedPart, where: str) -> Table:
+    """Every pair with its corrected answers."""
+    conclusion_head = ["level", "p Holm", "verdict"]
+    head = ["pair", "A - B", "win/tie/loss", "these tasks", *conclusion_head]
+    head += ["tasks like these", *conclusion_head]
     rows = []
-    for m in part.ranking:
-        means = [f"{mean:.2f}" for mean in (100 * m.score, 100 * m.task_mean, m.mean_rank)]
-        rows.append([m.model, str(m.rank), *means, "guessing" if m.guessing else m.shown_ranks])
-    return f"Ranking{where}", ["model", "rank", *RANKING], rows
-
-
-def _pairs(part: ComparedPart, where: str) -> Table:
-    test = ["p Holm", "verdict"]
-    head = ["pair", "A - B", "win/tie/loss", "these tasks", *test, "tasks like these", *test]
-    rows = []
-    for r in part.pairs:
-        # what a table's head has room for; a key above the tables has the names whole
-        pair = " - ".join(
-            name if len(name) <= 34 else name[:33] + "…" for name in (r.first, r.second)
-        )
-        row = [pair, points(r.difference), f"{r.wins}/{r.ties}/{r.losses}"]
-        row += [_interval(r.here), p_value(r.p_here), r.verdict.here]
-        rows.append([*row, _interval(r.beyond), p_value(r.p_beyond), r.verdict.beyond])
+    for pair in part.pairs:
+        names = " - ".join(_short(name) for name in (pair.first, pair.second))
+        row = [names, points(pair.difference), f"{pair.wins}/{pair.ties}/{pair.losses}"]
+        row += [*_conclusion_cells(pair.here), pair.verdict.here]
+        row += [*_conclusion_cells(pair.beyond), pair.verdict.beyond]
+        rows.append(row)
     return f"Pairs{where}", head, rows
 
 
-def _tasks(result: PairResult, where: str) -> Table:
+def tasks_table(pair: PairResult, where: str) -> Table:
     """First minus second on each task, the kinds of noise apart; then the means, of each kind of
     task too.
     """
     head = ["task", "A", "B", "A - B", "seeds", "documents", "both", "p", "n seeds", "n docs"]
-    rows = []
-    for line in result.tasks:
-        n = (
-            str(line.n_first)
-            if line.n_first == line.n_second
-            else f"{line.n_first}/{line.n_second}"
+    rows = [_task_row(line) for line in pair.tasks]
+    for kind, part in pair.parts.items():
+        name = LANGUAGES.get(kind, kind.replace("_", " "))
+        corpora = "corpus" if part.corpora == 1 else "corpora"
+        rows.append(
+            [f"{name} ({part.corpora} {corpora})", "", "", points(part.difference), *[""] * 6]
         )
-        n = n if line.paired else f"{n} unpaired"
-        scores = f"{100 * line.first:.2f}", f"{100 * line.second:.2f}", points(line.difference)
-        rows.append([line.task, *scores, *map(_interval, (line.seeds, line.documents, line.total))])
-        rows[-1] += [
-            p_value((line.total or line.seeds).p),
-            n if line.n_first and line.n_second else "printed",
-        ]
-        rows[-1].append("–" if line.groups is None else str(line.groups))
-    for kind, part in result.parts.items():
-        of = LANGUAGES.get(kind, kind.replace("_", " "))
-        name = f"{of} ({part.corpora} corp{'us' if part.corpora == 1 else 'ora'})"
-        rows.append([name, "", "", points(part.difference), *[""] * 6])
-    if len(result.tasks) > 1:
-        means = [f"{100 * side:.2f}" for side in result.means] + [points(result.difference)]
-        for name, test in (("these tasks", result.here), ("tasks like these", result.beyond)):
-            rows.append(
-                [name, *means, "", "", _interval(test), p_value(test.p if test else None), "", ""]
-            )
-    return f"Task by task{where}\nA = {plain(result.first)}\nB = {plain(result.second)}", head, rows
+    if len(pair.tasks) > 1:
+        means = [f"{100 * mean:.2f}" for mean in pair.means] + [points(pair.difference)]
+        for name, conclusion in (("these tasks", pair.here), ("tasks like these", pair.beyond)):
+            cells = [_shown(None), "–"]
+            if conclusion is not None:
+                cells = [_shown(conclusion.answer.interval()), p_value(conclusion.p)]
+            rows.append([name, *means, "", "", *cells, "", ""])
+    title = f"Task by task{where}\nA = {plain(pair.first)}\nB = {plain(pair.second)}"
+    return title, head, rows
+
+
+def _task_row(line: TaskLine) -> list[str]:
+    answers = (line.seeds, line.documents, line.total)
+    intervals = [_shown(None if answer is None else answer.interval()) for answer in answers]
+    tested = line.total or line.seeds
+    return [
+        line.task,
+        f"{100 * line.first:.2f}",
+        f"{100 * line.second:.2f}",
+        points(line.difference),
+        *intervals,
+        p_value(None if tested is None else tested.p),
+        _seed_counts(line),
+        "–" if line.groups is None else str(line.groups),
+    ]
+
+
+def _seed_counts(line: TaskLine) -> str:
+    """``3``, ``3/9``, ``10 splits`` or ``printed``."""
+    if not (line.n_first and line.n_second):
+        return "printed"
+    if line.splits:
+        return f"{line.n_first} splits"
+    return str(line.n_first) if line.n_first == line.n_second else f"{line.n_first}/{line.n_second}"
+
+
+def _conclusion_cells(conclusion: Conclusion | None) -> list[str]:
+    if conclusion is None:
+        return ["–", "–", "–"]
+    return [
+        _shown(conclusion.interval),
+        level(conclusion.interval),
+        p_value(conclusion.p_corrected),
+    ]
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= NAME_WIDTH else f"{name[: NAME_WIDTH - 1]}…"
+
+
+def _shown(interval: Interval | None) -> str:
+    """``0.07 to 4.08``, in points."""
+    if interval is None:
+        return "–"
+    return " to ".join(_unsigned_zero(f"{100 * end:.2f}") for end in (interval.low, interval.high))
+
+
+def points(difference: float) -> str:
+    """A signed difference in points: ``+2.08``."""
+    return _unsigned_zero(f"{100 * difference:+.2f}")
+
+
+def _unsigned_zero(number: str) -> str:
+    return "0.00" if float(number) == 0 else number
 
 
 def to_text(comparison: Compared, width: int | None = None) -> str:
@@ -111,46 +168,34 @@ def to_text(comparison: Compared, width: int | None = None) -> str:
     width: columns of the terminal; wider tables are cut between their columns, and longer lines
     between words.
     """
-
-    def wrapped(line: str) -> str:
-        return (
-            line
-            if width is None
-            else fill(line, width, break_long_words=False, break_on_hyphens=False)
-        )
-
-    def escaped(text: str) -> str:
-        return " ".join(plain(word) for word in text.split())
-
-    parts = ["\n".join(map(wrapped, sentences(comparison)))]
-    parts += [f"{title}\n{grid(head, rows, width)}" for title, head, rows in tables(comparison)]
+    paragraphs = [_wrapped(sentences(comparison), width)]
+    for title, head, rows in tables(comparison):
+        paragraphs.append(f"{title}\n{grid(head, rows, width)}")
     hidden = sum(max(0, len(part.pairs) - MOST_TABLES) for part in comparison.parts)
     if hidden:
-        parts.append(f"{hidden} more pairs: --json has their tasks.")
+        paragraphs.append(f"{hidden} more pairs: --json has their tasks.")
     metric = metric_name(list(comparison.metrics.values()))
-    level = f"{100 * (1 - comparison.alpha):g}%"
-    units = f"Scores in percent ({metric}), differences in points, intervals at {level}."
     explained = RANKING | TASKS if len(comparison.models) > 2 else TASKS
-    parts.append("\n".join([units, *(f"{name:10} {text}" for name, text in explained.items())]))
-    notes = [f"* {escaped(note)}" for note in comparison.notes]
-    notes += [f"! {escaped(str(f))}; {escaped(f.hint)}" for f in comparison.findings]
+    units = [f"Scores in percent ({metric}), differences in points."]
+    units += [f"{name:10} {text}" for name, text in explained.items()]
+    paragraphs.append("\n".join(units))
+    notes = [f"* {_escaped(note)}" for note in comparison.notes]
+    notes += [f"! {_escaped(str(f))}; {_escaped(f.hint)}" for f in comparison.findings]
     if notes:
-        parts.append("\n".join(map(wrapped, notes)))
-    return "\n\n".join(parts) + "\n"
+        paragraphs.append(_wrapped(notes, width))
+    return "\n\n".join(paragraphs) + "\n"
 
 
-def points(difference: float) -> str:
-    """A signed difference in points: ``+2.08``."""
-    shown = f"{100 * difference:+.2f}"
-    return "0.00" if float(shown) == 0 else shown
+def _wrapped(lines: tuple[str, ...] | list[str], width: int | None) -> str:
+    if width is None:
+        return "\n".join(lines)
+    return "\n".join(
+        fill(line, width, break_long_words=False, break_on_hyphens=False) for line in lines
+    )
 
 
-def _interval(test: MeanTest | None) -> str:
-    """``0.07 to 4.08``, in points."""
-    if test is None or test.interval is None:
-        return "–"
-    ends = (test.interval.low, test.interval.high)
-    return " to ".join("0.00" if round(100 * end, 2) == 0 else f"{100 * end:.2f}" for end in ends)
+def _escaped(text: str) -> str:
+    return " ".join(plain(word) for word in text.split())
 
 
 def to_json(comparison: Compared) -> dict[str, Any]:
@@ -160,37 +205,64 @@ def to_json(comparison: Compared) -> dict[str, Any]:
         for field in fields(comparison)
         if field.name != "parts"
     }
+    ranking = [
+        _json(model) | {"language": part.language}
+        for part in comparison.parts
+        for model in part.ranking
+    ]
     return data | {
         "verdict": list(sentences(comparison)),
         "tasks": list(comparison.tasks),
-        "pairs": [
-            _json(p) | {"wins": p.wins, "ties": p.ties, "losses": p.losses}
-            for p in comparison.pairs
-        ],
-        "ranking": [
-            _json(m) | {"language": part.language}
-            for part in comparison.parts
-            for m in part.ranking
-        ],
+        "pairs": [_pair_json(pair) for pair in comparison.pairs],
+        "ranking": ranking,
+    }
+
+
+def _pair_json(pair: PairResult) -> dict[str, Any]:
+    data: dict[str, Any] = _json(pair)
+    for name in ("answer", "wider_answer"):  # `here` and `beyond` hold them
+        del data[name]
+    return data | {
+        "p_here": None if pair.here is None else pair.here.p_corrected,
+        "p_beyond": None if pair.beyond is None else pair.beyond.p_corrected,
+        "wins": pair.wins,
+        "ties": pair.ties,
+        "losses": pair.losses,
     }
 
 
 def _json(value: Any) -> Any:
-    if isinstance(value, MeanTest):
-        ends = {name: getattr(value.interval, name, None) for name in ("low", "high", "level")}
-        df = None if value.df is None or math.isinf(value.df) else value.df
+    if isinstance(value, Conclusion):
+        return _answer_json(value.answer, value.interval) | {"p_corrected": value.p_corrected}
+    if isinstance(value, Sameness):
         return {
-            "estimate": value.estimate,
-            "se": value.se,
-            "df": df,
-            **ends,
-            "p": value.p,
-            "estimand": value.estimand,
+            "p_corrected": value.p_corrected,
+            "low": value.interval.low,
+            "high": value.interval.high,
+            "level": value.interval.level,
         }
+    if isinstance(value, Answer):
+        return _answer_json(value, value.interval())
     if is_dataclass(value):
         return {field.name: _json(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {key: _json(one) for key, one in value.items()}
+        return {key: _json(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
-        return [_json(one) for one in value]
+        return [_json(item) for item in value]
     return value
+
+
+def _answer_json(answer: Answer, interval: Interval) -> dict[str, Any]:
+    """se and df: of the noise that sets the width of the interval."""
+    widest = answer.widest(interval.level)
+    return {
+        "estimate": answer.estimate,
+        "se": widest.se,
+        "df": None if math.isinf(widest.df) else widest.df,
+        "low": interval.low,
+        "high": interval.high,
+        "level": interval.level,
+        "p": answer.p,
+        "estimand": interval.estimand,
+        "noises": {noise.name: noise.se for noise in answer.noises},
+    }

@@ -1,5 +1,4 @@
-"""What a comparison shows: the numbers, which the verdict, the tables and the board put into
-words."""
+"""The numbers of a comparison, which the verdict, the tables and the board put into words."""
 
 from __future__ import annotations
 
@@ -8,10 +7,46 @@ from dataclasses import dataclass
 from typing import Literal
 
 from biobench.report.row import AverageName
-from biobench.stats import Interval, MeanTest, task_weights
+from biobench.stats import Answer, Interval, task_weights
 from biobench.store import UnusableFile
 
 Word = Literal["shown", "not shown", "not tested"]
+
+TIE = 1e-9
+"""Differences closer to zero than this come from float subtraction, not from the scores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """A tested question: the answer, corrected for all pairs that were asked together.
+
+    p: as it stands alone. p_corrected: after Holm's correction. interval: at the level at which
+    Holm passed this pair or stopped, so that it leaves out zero exactly where the claim is shown;
+    never narrower than the interval of the narrower question.
+    """
+
+    answer: Answer
+    p_corrected: float
+    interval: Interval
+    is_shown: bool
+
+    @property
+    def p(self) -> float:
+        """Uncorrected."""
+        return self.answer.p
+
+
+@dataclass(frozen=True, slots=True)
+class Sameness:
+    """Whether two models are the same within a margin, corrected for all pairs that were asked.
+
+    interval: of level 1 - 2 alpha, alpha being the level at which Holm passed this pair or stopped;
+    it lies within the margin exactly where sameness is shown.
+    """
+
+    p_corrected: float
+    interval: Interval
+    is_shown: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +70,9 @@ class TaskLine:
     """First minus second model on one task; scores and differences are fractions.
 
     seeds: other seeds, this test set. documents: these runs, another test set. total: both. Each is
-    None where it is unknown. n_first, n_second: seeds, 0 for a printed score. groups: independent
-    documents of the test split.
+    None where it is unknown. n_first, n_second: seeds, 0 for a printed score. splits: whether the
+    runs are several splits of one corpus, paired by split. groups: independent documents of the
+    test split.
     """
 
     task: str
@@ -47,20 +83,17 @@ class TaskLine:
     difference: float
     n_first: int
     n_second: int
-    paired: bool
-    seeds: MeanTest
-    documents: MeanTest | None
-    total: MeanTest | None
+    splits: bool
+    seeds: Answer | None
+    documents: Answer | None
+    total: Answer | None
     groups: int | None
 
     @property
     def widest(self) -> Interval | None:
-        """The widest-reaching interval that is known: seeds and test sets, else test sets, else
-        seeds.
-        """
-        return next(
-            (t.interval for t in (self.total, self.documents, self.seeds) if t and t.interval), None
-        )
+        """The 95% interval of the answer that covers most of what varies."""
+        answer = self.total or self.documents or self.seeds
+        return None if answer is None else answer.interval()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +106,15 @@ class KindPart:
 
 @dataclass(frozen=True, slots=True)
 class PairResult:
-    """First minus second model. here: the mean of these tasks, other seeds and test sets; beyond:
-    tasks like these.
+    """First minus second model. `pairs` makes it, and `correction` adds what depends on the other
+    pairs: the claims, sameness, `detectable` and the verdict.
 
-    runs: the same mean over test sets alone, where some task has one seed; each is None where it is
-    unknown. p_here,
-    p_beyond: corrected over the `tested` pairs (Holm). parts: by kind of task, where there are
-    several.
-    same_p: of "outside the margin", on these tasks and on tasks like these; None without a margin
-    or where too few runs may say so. detectable: the true difference found in 4 of 5 cases by
-    `here`. reason: why nothing is tested, in words. verdict: what follows.
+    difference: a fraction, of the means over corpora. answer: the mean of these tasks, other seeds
+    and test sets; wider_answer: tasks like these; runs: these tasks over test sets alone, where the
+    spread over seeds is unknown. Each is None where it is unknown, for the reason in words. parts:
+    by kind of task, where there are several. tasks_shown: on how many tasks each model is shown to
+    be better, after Holm's correction over the tasks. untrained: models without seeds to vary.
+    printed: whether a side is known from print, so that test-set noise is in no answer.
     """
 
     first: str
@@ -90,29 +122,38 @@ class PairResult:
     language: str
     tasks: tuple[TaskLine, ...]
     difference: float
-    here: MeanTest | None
-    beyond: MeanTest | None
-    runs: MeanTest | None
-    p_here: float | None
-    p_beyond: float | None
-    parts: Mapping[str, KindPart]
-    rope: float
-    same_p: tuple[float | None, float | None]
-    detectable: float | None
+    answer: Answer | None
+    wider_answer: Answer | None
+    runs: Answer | None
     reason: str
-    verdict: Verdict
-    tested: int
+    parts: Mapping[str, KindPart]
+    tasks_shown: tuple[int, int]
+    untrained: tuple[str, ...]
+    printed: bool
+    here: Conclusion | None = None
+    """On these tasks."""
+    beyond: Conclusion | None = None
+    """On tasks like these."""
+    tested: int = 0
+    """Pairs that were corrected together."""
+    rope: float = 0.0
+    """The margin of sameness, a fraction; 0 for none."""
+    same: Sameness | None = None
+    """None without a margin, and where too few runs may say so."""
+    detectable: float | None = None
+    """The true difference that `here` would show in 4 of 5 cases, corrected for all pairs."""
+    verdict: Verdict = Verdict()
     exploratory: bool = False
 
     @property
     def wins(self) -> int:
         """Tasks on which the first model is better, by more than the margin."""
-        return sum(line.difference > self.rope + 1e-9 for line in self.tasks)
+        return sum(line.difference > self.rope + TIE for line in self.tasks)
 
     @property
     def losses(self) -> int:
         """Tasks on which it is worse."""
-        return sum(line.difference < -self.rope - 1e-9 for line in self.tasks)
+        return sum(line.difference < -self.rope - TIE for line in self.tasks)
 
     @property
     def ties(self) -> int:
@@ -123,15 +164,15 @@ class PairResult:
     def means(self) -> tuple[float, float]:
         """Of the first and the second model, the mean over corpora of their tasks' means."""
         weights = task_weights([line.corpus for line in self.tasks])
-        return float(weights @ [line.first for line in self.tasks]), float(
-            weights @ [x.second for x in self.tasks]
-        )
+        first = [line.first for line in self.tasks]
+        second = [line.second for line in self.tasks]
+        return float(weights @ first), float(weights @ second)
 
     @property
     def higher(self) -> int:
         """Tasks on which the model with the higher mean scores higher, whatever the margin."""
         sign = 1 if self.difference >= 0 else -1
-        return sum(sign * line.difference > 1e-9 for line in self.tasks)
+        return sum(sign * line.difference > TIE for line in self.tasks)
 
     @property
     def better(self) -> str:
@@ -146,19 +187,15 @@ class PairResult:
 
 @dataclass(frozen=True, slots=True)
 class RankedModel:
-    """score: mean over corpora of their tasks' means; task_mean: plain mean over tasks; both
-    fractions.
+    """score: mean over corpora of their tasks' means, a fraction.
 
-    rank: by score, 1 is best, ties share the best. mean_rank: of the ranks within tasks, mean over
-    corpora. ranks: best and worst that the Holm-corrected pairs leave possible on these tasks.
-    guessing: the model is not above a baseline without skill.
+    rank: by score, 1 is best, ties share the best. ranks: best and worst that the Holm-corrected
+    pairs leave possible on these tasks. guessing: the model is not above a baseline without skill.
     """
 
     model: str
     score: float
-    task_mean: float
     rank: int
-    mean_rank: float
     ranks: tuple[int, int]
     guessing: bool
 
@@ -171,9 +208,7 @@ class RankedModel:
 
 @dataclass(frozen=True, slots=True)
 class FailedRun:
-    """A run far below the other seeds of its model and task, or no better than no skill. score: a
-    fraction.
-    """
+    """A run far below the other seeds of its model and task. score: a fraction."""
 
     model: str
     task: str

@@ -6,60 +6,24 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from biobench.comparison.cells import Cell, PairedTask, paired_task
+from biobench.comparison.conditions import differences, same_conditions
 from biobench.data.catalog import SUITES
 from biobench.errors import UsageError
 from biobench.report.entrants import Entrant
 from biobench.report.escape import plain
 from biobench.report.footnotes import remark
-from biobench.report.groups import Condition, RunGroup
+from biobench.report.groups import RunGroup
 from biobench.report.results import Results, metric_of
 from biobench.report.row import AverageName
 from biobench.report.tasks import NEEDLE, TaskInfo
 from biobench.schema.strict import suggest
 
-CONDITION = ("protocol", "test data", "limit", "track", "engine version", "split")
-"""The fields of a `Condition`, in words."""
-PAIRS = 3
-"""Common seeds for which others are dropped: two pairs have one degree of freedom."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One model on one task. scores: fractions, one a seed; without a group of runs, a published
-    mean alone.
-    """
-
-    scores: tuple[float, ...]
-    seeds: tuple[int, ...] = ()
-    group: RunGroup | None = None
-
-    @property
-    def mean(self) -> float:
-        """Over the seeds."""
-        return sum(self.scores) / len(self.scores)
-
-
-@dataclass(frozen=True, slots=True)
-class PairedTask:
-    """Paired scores of two models on one task. first, second: with common seeds alone where they
-    pair. together: whether seed i of one model goes with seed i of the other. note: what became of
-    the seeds.
-
-    unit: the coarsest of the scores; 0 for a model and itself, which agree exactly however coarse
-    it is. ratio: test to training documents where the runs are several splits of one corpus; 0
-    elsewhere.
-    """
-
-    info: TaskInfo
-    unit: float
-    ratio: float
-    first: Cell
-    second: Cell
-    together: bool
-    note: str
+Groups = Mapping[str, Sequence[RunGroup | None]]
+"""Task -> the group of each entrant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,23 +53,37 @@ class CommonTasks:
         }
         return "; ".join(sorted(variants - {""}))
 
-    def pair(self, a: int, b: int) -> list[PairedTask]:
-        """Two entrants, made fit to be tested with each other; what others lack takes nothing from
-        them.
-        """
-        itself = len({(self.entrants[i].model, self.entrants[i].source) for i in (a, b)}) == 1
-        rows = []
-        for info in self.tasks:
-            first, second = self.cells[a][info.id], self.cells[b][info.id]
-            groups = [cell.group for cell in (first, second) if cell.group is not None]
-            unit, ratio = (
-                max(sizes, default=0.0)
-                for sizes in ([g.unit for g in groups], [g.ratio for g in groups])
+    def pair(self, first: int, second: int) -> list[PairedTask]:
+        """Two entrants on every task; what others lack takes nothing from them."""
+        return [
+            paired_task(
+                info,
+                self.metrics[info.id],
+                self.cells[first][info.id],
+                self.cells[second][info.id],
             )
-            rows.append(
-                PairedTask(info, 0.0 if itself else unit, ratio, *_common_seeds(first, second))
-            )
-        return rows
+            for info in self.tasks
+        ]
+
+
+@dataclass(slots=True)
+class Selection:
+    """Tasks that are left, and a note for each reason why others are not."""
+
+    tasks: list[TaskInfo]
+    notes: list[str] = field(default_factory=list)
+
+    def keep(self, kept: Iterable[TaskInfo]) -> str:
+        """Narrow the tasks; gives the ids of those that are dropped, empty where none is."""
+        kept_ids = {info.id for info in kept}
+        dropped = [info.id for info in self.tasks if info.id not in kept_ids]
+        self.tasks = [info for info in self.tasks if info.id in kept_ids]
+        return ", ".join(dropped)
+
+    def drop(self, task: TaskInfo, note: str) -> None:
+        """Leave out one task and say why."""
+        self.tasks.remove(task)
+        self.notes.append(note)
 
 
 def common_tasks(
@@ -122,216 +100,225 @@ def common_tasks(
     other conditions than another's (another spec or override, other data, a limit, another track or
     engine).
     """
-    wanted = _wanted(results, suite, tasks)
-    notes = [line for e in entrants for line in e.notes]
-    shared, lonely, unread = [], [], []
-    for info in wanted:
-        metric = metric_of(info, average)
-        printed = [
-            e.published[info.id].comparable if info.id in e.published else None for e in entrants
-        ]
-        if {*printed} - {None, metric}:
-            unread.append(info.id)
-        has = [
-            bool(e.groups.get(info.id)) or score == metric
-            for e, score in zip(entrants, printed, strict=True)
-        ]
-        if all(has):
-            shared.append(info)
-        elif any(has):
-            lonely.append(info.id)
+    asked = asked_tasks(results, suite, tasks)
+    selection = shared_tasks(entrants, asked, average)
     if tasks is None and suite is None:
-        ids = {info.id for info in shared}
-        doubles = [i.id for i in shared if i.spec is not None and i.spec.variant_of in ids]
-        shared = [i for i in shared if i.id not in doubles]
-        if doubles:
-            notes.append(
-                f"variants of tasks compared here are excluded (--task names them): "
-                f"{', '.join(doubles)}"
-            )
-        if len({i.suite == NEEDLE for i in shared}) > 1:
-            notes.append(
-                "needle tasks are excluded, they ask another kind of question (--suite needle)"
-            )
-            shared = [i for i in shared if i.suite != NEEDLE]
-    if lonely:
-        notes.append(f"not compared, some model has no result there: {', '.join(lonely)}")
-    if unread:
-        notes.append(
-            f"published values of {', '.join(unread)} are not known to be this average and are "
-            f"excluded"
+        leave_out_variants(selection)
+        leave_out_needle(selection)
+    refused = refusals(entrants, results, asked)
+    selection.notes += refused
+    if not selection.tasks:
+        raise _nothing_shared(entrants, average, refused)
+    groups = {info.id: same_conditions(entrants, info.id) for info in selection.tasks}
+    leave_out_limited(selection, groups)
+    windows = leave_out_other_windows(selection, entrants, groups)
+    metrics = {info.id: metric_of(info, average) for info in selection.tasks}
+    leave_out_missing_scores(selection, groups, metrics)
+    if not selection.tasks:
+        raise UsageError(
+            "no task has the scores to compare",
+            hint="; ".join(windows) or "run `biobench rescore`, or choose another --average",
         )
-    ids = {info.id for info in wanted}
-    models = {(e.model, e.source) for e in entrants}
-    refused = dict.fromkeys(
-        f"{r.group.task} fails its gate, its runs are not compared: {'; '.join(r.reasons)}"
-        for r in results.refusals
-        if r.group.task in ids and (r.group.model, r.group.source) in models
-    )
-    notes += refused
-    if not shared:
-        hint = (
-            "; ".join(refused)
-            or "run both on the same tasks; `biobench report` shows what there is"
-        )
-        if average != "paper" and any(e.is_published for e in entrants):
-            hint = "published scores are compared with --average paper"
-        names = " and ".join(f"'{e.label}'" for e in entrants)
-        raise UsageError(f"{names} share no task with comparable scores ({average})", hint=hint)
-    picked = {info.id: same_conditions(entrants, info.id) for info in shared}
-    full = [info for info in shared if all(g is None or g.is_full for g in picked[info.id])]
-    if full and len(full) < len(shared):
-        names = ", ".join(info.id for info in shared if info not in full)
-        notes.append(
-            f"only limited or overridden runs on {names}: excluded, they are never mixed with "
-            f"full runs"
-        )
-        shared = full
-    elif not full:
-        variants = sorted(
-            {g.variant for groups in picked.values() for g in groups if g is not None}
-        )
-        notes.append(
-            f"no full run among these, all are limited or overridden: {'; '.join(variants)}"
-        )
-    order = list(dict.fromkeys(info.corpus for info in shared))
-    cells: list[dict[str, Cell]] = [{} for _ in entrants]
-    kept, metrics = [], {}
-    unlike: dict[str, list[str]] = {}
-    excluded = []
-    for info in sorted(shared, key=lambda info: order.index(info.corpus)):
-        metric = metric_of(info, average)
-        pairs = list(zip(entrants, picked[info.id], strict=True))
-        runs = [(e.label, g) for e, g in pairs if g is not None]
-        if len({g.lengths for _, g in runs}) > 1:
-            each = "; ".join(f"{label}: {', '.join(map(str, g.lengths))}" for label, g in runs)
-            excluded.append(f"{info.id}: excluded, the windows hold other lengths ({each})")
-            continue
-        scores = [
-            (e.published[info.id].value,) if g is None else g.scores(metric) for e, g in pairs
-        ]
-        if None in scores:
-            notes.append(
-                f"{info.id}: excluded, some record has no {metric}; `biobench rescore` computes it"
-            )
-            continue
-        notes += [line for _, g in runs for line in (*g.notes, *remark(g))]
-        for text in _differences(runs):
-            unlike.setdefault(text, []).append(info.id)
-        for mine, (_, group), values in zip(cells, pairs, scores, strict=True):
-            mine[info.id] = Cell(values or (), () if group is None else group.seeds, group)
-        kept.append(info)
-        metrics[info.id] = metric
-    if not kept:
-        hint = "; ".join(excluded) or "run `biobench rescore`, or choose another --average"
-        raise UsageError("no task has the scores to compare", hint=hint)
-    notes += [*excluded, *(f"{', '.join(tasks)}: {text}" for text, tasks in unlike.items())]
+    compared = by_corpus(selection.tasks)
     return CommonTasks(
-        tuple(entrants), tuple(kept), metrics, tuple(cells), tuple(dict.fromkeys(notes))
+        entrants=tuple(entrants),
+        tasks=tuple(compared),
+        metrics={info.id: metrics[info.id] for info in compared},
+        cells=tuple(
+            {info.id: _cell(entrant, groups[info.id][index], info, metrics) for info in compared}
+            for index, entrant in enumerate(entrants)
+        ),
+        notes=tuple(
+            dict.fromkeys(
+                [
+                    *(note for entrant in entrants for note in entrant.notes),
+                    *selection.notes,
+                    *_notes_on_runs(compared, entrants, groups),
+                ]
+            )
+        ),
     )
 
 
-def _wanted(results: Results, suite: str | None, tasks: Sequence[str] | None) -> list[TaskInfo]:
+def asked_tasks(results: Results, suite: str | None, tasks: Sequence[str] | None) -> list[TaskInfo]:
+    """The tasks that were asked for: all without a suite or ids. Raises UsageError for an unknown
+    one.
+    """
     infos = results.infos
     if suite is not None and suite not in (*SUITES, "all"):
         raise UsageError(f"unknown suite '{suite}'", hint=suggest(suite, [*SUITES, "all"]))
     for task in tasks or ():
         if task not in infos:
             raise UsageError(f"unknown task '{plain(task)}'", hint=suggest(task, list(infos)))
-    wanted = [infos[t] for t in dict.fromkeys(tasks)] if tasks else list(infos.values())
-    return [
-        i
-        for i in wanted
-        if suite in (None, "all") or (i.suite == suite and (i.in_suite or tasks is not None))
-    ]
+    asked = [infos[task] for task in dict.fromkeys(tasks)] if tasks else list(infos.values())
+    if suite in (None, "all"):
+        return asked
+    return [info for info in asked if info.suite == suite and (info.in_suite or tasks is not None)]
 
 
-def same_conditions(entrants: Sequence[Entrant], task: str) -> list[RunGroup | None]:
-    """For each entrant the group on this task, all under one condition; None for a published
-    score."""
-    options: list[dict[Condition, list[RunGroup]]] = [{} for _ in entrants]
-    for entrant, mine in zip(entrants, options, strict=True):
-        for group in entrant.groups.get(task, ()):
-            mine.setdefault(group.condition, []).append(group)
-    runs = [(e.label, mine) for e, mine in zip(entrants, options, strict=True) if mine]
-    if not runs:
-        return [None] * len(entrants)
-    first = runs[0][1]
-    best = [c for c in first if all(c in mine for _, mine in runs)]
-    if not best:
-        sides = [(label, *next(iter(mine.items()))) for label, mine in runs]
-        sides = [sides[0], next(side for side in sides if side[1] != sides[0][1])]
-        what = next(
-            name for name, x, y in zip(CONDITION, sides[0][1], sides[1][1], strict=True) if x != y
-        )
-        protocols = [f"with {g[0].variant}" if g[0].variant else "in full" for _, _, g in sides]
-        each = [
-            f"'{label}' was run {how} (spec {c[0][:8]}, data {c[1][:8]})"
-            for (label, c, _), how in zip(sides, protocols, strict=True)
+def shared_tasks(
+    entrants: Sequence[Entrant], asked: Sequence[TaskInfo], average: AverageName
+) -> Selection:
+    """The tasks of which every entrant has runs, or a printed score of the compared average."""
+    shared, lonely, unread = [], [], []
+    for info in asked:
+        metric = metric_of(info, average)
+        printed = [
+            entrant.published[info.id].comparable if info.id in entrant.published else None
+            for entrant in entrants
         ]
-        raise UsageError(
-            f"{task}: {' and '.join(each)}: not the same {what}, so not comparable",
-            hint="run both the same way, or name the other tasks with --task (repeatable)",
+        if any(average_printed not in (None, metric) for average_printed in printed):
+            unread.append(info.id)
+        has_score = [
+            bool(entrant.groups.get(info.id)) or average_printed == metric
+            for entrant, average_printed in zip(entrants, printed, strict=True)
+        ]
+        if all(has_score):
+            shared.append(info)
+        elif any(has_score):
+            lonely.append(info.id)
+    selection = Selection(shared)
+    if lonely:
+        selection.notes.append(f"not compared, some model has no result there: {', '.join(lonely)}")
+    if unread:
+        selection.notes.append(
+            f"published values of {', '.join(unread)} are not known to be this average and are "
+            f"excluded"
         )
-    for preferred in (lambda g: g.is_full, lambda g: not g.variant):
-        best = [c for c in best if all(map(preferred, first[c]))] or best
-    names = [g.variant or "full" for c in best for g in first[c]]
-    what = f"runs under {len(best)} conditions are stored"
-    if len(best) == 1:
-        label, several = next(
-            ((label, mine[best[0]]) for label, mine in runs if len(mine[best[0]]) > 1), ("", [])
-        )
-        what, names = (
-            f"'{label}' has runs of different weights",
-            [f"'{plain(g.model)} [{g.variant}]'" for g in several],
-        )
-    if names:
-        raise UsageError(f"{task}: {what}", hint=f"name one: {', '.join(sorted(set(names)))}")
-    return [mine[best[0]][0] if mine else None for mine in options]
+    return selection
 
 
-def _differences(runs: Sequence[tuple[str, RunGroup]]) -> list[str]:
-    """What is not part of the protocol, yet may explain a difference of (model, group): precision
-    and the window.
-    """
-    briefs = [(label, g.briefs[0]) for label, g in runs if g.source != "external"]
+def leave_out_variants(selection: Selection) -> None:
+    """A variant of a task that is compared itself would count its corpus twice."""
+    ids = {info.id for info in selection.tasks}
+    kept = [i for i in selection.tasks if i.spec is None or i.spec.variant_of not in ids]
+    dropped = selection.keep(kept)
+    if dropped:
+        selection.notes.append(
+            f"variants of tasks compared here are excluded (--task names them): {dropped}"
+        )
+
+
+def leave_out_needle(selection: Selection) -> None:
+    """Beside other tasks; alone, needle tasks are compared."""
+    others = [info for info in selection.tasks if info.suite != NEEDLE]
+    if others and selection.keep(others):
+        selection.notes.append(
+            "needle tasks are excluded, they ask another kind of question (--suite needle)"
+        )
+
+
+def refusals(entrants: Sequence[Entrant], results: Results, asked: Sequence[TaskInfo]) -> list[str]:
+    """A note a task whose runs of these models the gate refuses."""
+    ids = {info.id for info in asked}
+    models = {(entrant.model, entrant.source) for entrant in entrants}
+    notes = [
+        f"{refusal.group.task} fails its gate, its runs are not compared: "
+        f"{'; '.join(refusal.reasons)}"
+        for refusal in results.refusals
+        if refusal.group.task in ids and (refusal.group.model, refusal.group.source) in models
+    ]
+    return list(dict.fromkeys(notes))
+
+
+def leave_out_limited(selection: Selection, groups: Groups) -> None:
+    """Limited and overridden runs, where other tasks have full ones: they are never mixed."""
+    full = [
+        info
+        for info in selection.tasks
+        if all(group is None or group.is_full for group in groups[info.id])
+    ]
+    if full:
+        dropped = selection.keep(full)
+        if dropped:
+            selection.notes.append(
+                f"only limited or overridden runs on {dropped}: excluded, they are never mixed "
+                f"with full runs"
+            )
+        return
+    variants = {
+        group.variant for info in selection.tasks for group in groups[info.id] if group is not None
+    }
+    selection.notes.append(
+        f"no full run among these, all are limited or overridden: {'; '.join(sorted(variants))}"
+    )
+
+
+def leave_out_other_windows(
+    selection: Selection, entrants: Sequence[Entrant], groups: Groups
+) -> list[str]:
+    """Needle tasks of which the models' windows hold other lengths; gives a note for each."""
     notes = []
-    if len({b.precision for _, b in briefs}) > 1:
-        each = [f"{label} in {b.precision}" for label, b in briefs]
-        notes.append(f"trained in different precision ({'; '.join(each)})")
-    if len({(b.max_length, b.lost_gold) for _, b in briefs if b.type != NEEDLE}) > 1:
-        cut = [f"{label} {b.max_length} tokens, {b.lost_gold} lost" for label, b in briefs]
-        notes.append(
-            f"windows cut the test documents differently, gold beyond them is missed "
-            f"({'; '.join(cut)})"
-        )
+    for info in list(selection.tasks):
+        runs = _labelled(entrants, groups[info.id])
+        if len({group.lengths for _, group in runs}) > 1:
+            lengths = "; ".join(
+                f"{label}: {', '.join(map(str, group.lengths))}" for label, group in runs
+            )
+            notes.append(f"{info.id}: excluded, the windows hold other lengths ({lengths})")
+            selection.drop(info, notes[-1])
     return notes
 
 
-def _common_seeds(a: Cell, b: Cell) -> tuple[Cell, Cell, bool, str]:
-    """The cells (with the common seeds alone if seeds pair), whether they do, and, in words, what
-    was dropped.
+def leave_out_missing_scores(
+    selection: Selection, groups: Groups, metrics: Mapping[str, str]
+) -> None:
+    """Tasks where some record does not have the compared score."""
+    for info in list(selection.tasks):
+        metric = metrics[info.id]
+        scored = [group.scores(metric) for group in groups[info.id] if group is not None]
+        if None in scored:
+            selection.drop(
+                info,
+                f"{info.id}: excluded, some record has no {metric}; `biobench rescore` computes it",
+            )
 
-    Seeds pair where both models were run with them: the same head and data order. With fewer than
-    three in common and others besides, all are kept and treated as independent.
-    """
-    if a.group is None or b.group is None:
-        return a, b, False, ""
-    common = sorted({*a.seeds} & {*b.seeds})
-    if list(a.seeds) == list(b.seeds) == common:
-        return a, b, True, ""
-    resampled = a.group.folds or b.group.folds
-    if not common and resampled:
-        raise UsageError(
-            "the models have no split in common",
-            hint="run both on all splits; several splits are never independent",
-        )
-    if len(common) < PAIRS and not resampled:
-        return a, b, False, "fewer than three common seeds, all seeds are compared as independent"
-    first, second = (
-        replace(
-            c, scores=tuple(c.scores[c.seeds.index(seed)] for seed in common), seeds=tuple(common)
-        )
-        for c in (a, b)
-    )
-    return first, second, True, f"compared on the {len(common)} common seeds"
+
+def by_corpus(tasks: Sequence[TaskInfo]) -> list[TaskInfo]:
+    """In the order given, but tasks of one corpus after each other."""
+    corpora = list(dict.fromkeys(info.corpus for info in tasks))
+    return sorted(tasks, key=lambda info: corpora.index(info.corpus))
+
+
+def _cell(
+    entrant: Entrant, group: RunGroup | None, info: TaskInfo, metrics: Mapping[str, str]
+) -> Cell:
+    if group is None:
+        printed = entrant.published[info.id]
+        return Cell((printed.value,), printed=printed)
+    return Cell(group.scores(metrics[info.id]) or (), group.seeds, group)
+
+
+def _labelled(
+    entrants: Sequence[Entrant], groups: Sequence[RunGroup | None]
+) -> list[tuple[str, RunGroup]]:
+    return [
+        (entrant.label, group)
+        for entrant, group in zip(entrants, groups, strict=True)
+        if group is not None
+    ]
+
+
+def _notes_on_runs(
+    tasks: Sequence[TaskInfo], entrants: Sequence[Entrant], groups: Groups
+) -> list[str]:
+    """What is known of the groups; then a line a difference between them, its tasks first."""
+    notes: list[str] = []
+    tasks_of: dict[str, list[str]] = {}
+    for info in tasks:
+        runs = _labelled(entrants, groups[info.id])
+        for _, group in runs:
+            notes += [*group.notes, *remark(group)]
+        for difference in differences(runs):
+            tasks_of.setdefault(difference, []).append(info.id)
+    return notes + [f"{', '.join(ids)}: {text}" for text, ids in tasks_of.items()]
+
+
+def _nothing_shared(
+    entrants: Sequence[Entrant], average: AverageName, refused: Sequence[str]
+) -> UsageError:
+    hint = "; ".join(refused) or "run both on the same tasks; `biobench report` shows what there is"
+    if average != "paper" and any(entrant.is_published for entrant in entrants):
+        hint = "published scores are compared with --average paper"
+    names = " and ".join(f"'{entrant.label}'" for entrant in entrants)
+    return UsageError(f"{names} share no task with comparable scores ({average})", hint=hint)

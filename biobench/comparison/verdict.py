@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scipy import special
-
-from biobench.comparison.result import Compared, ComparedPart, PairResult
+from biobench.comparison.result import Compared, ComparedPart, Conclusion, PairResult
 from biobench.report.literature.comparison import NAMES
 from biobench.stats import Interval
 
@@ -21,30 +19,27 @@ def sentences(comparison: Compared) -> tuple[str, ...]:
     """
     lines = [*comparison.matched]
     for part in comparison.parts:
-        best = {model.model for model in part.ranking[:2]}
-        top = next((r for r in part.pairs if {r.first, r.second} == best), part.pairs[0])
-        lines += pair_sentences(comparison, top)
+        lines += pair_sentences(comparison, leading_pair(part))
         if len(comparison.models) > 2:
-            lines += _many(part)
+            lines += several_sentences(part)
     return tuple(lines)
 
 
+def leading_pair(part: ComparedPart) -> PairResult:
+    """The first of the ranking against the second."""
+    best = {model.model for model in part.ranking[:2]}
+    return next((r for r in part.pairs if {r.first, r.second} == best), part.pairs[0])
+
+
 def pair_sentences(comparison: Compared, pair: PairResult) -> list[str]:
-    """The headline of a pair, then whether they may be the same and what the test can find."""
+    """The headline of a pair, what single tasks show, whether the models may be the same, and what
+    the test can find.
+    """
     lines = [headline(comparison, pair)]
-    if pair.verdict.same is not None and pair.here is not None and pair.here.se is not None:
-        level = 2 * pair.here.interval.level - 1 if pair.here.interval else 0.9
-        half = (
-            0.0
-            if pair.here.df is None
-            else float(special.stdtrit(pair.here.df, (1 + level) / 2)) * pair.here.se
-        )
-        low, high = 100 * (pair.here.estimate - half), 100 * (pair.here.estimate + half)
-        margin = f"{100 * pair.rope:g} point{'' if round(100 * pair.rope, 9) == 1 else 's'}"
-        lines.append(
-            f"{pair.verdict.same.capitalize()} to be the same within {margin} on these tasks "
-            f"({100 * level:g}% interval {low:.1f} to {high:.1f})."
-        )
+    if len(pair.tasks) > 1 and pair.here is not None and not pair.verdict.equal:
+        lines.append(single_tasks_sentence(pair))
+    if pair.same is not None:
+        lines.append(sameness_sentence(pair))
     if pair.verdict.here == "not shown" and pair.detectable and not pair.verdict.guessing:
         lines.append(
             f"A true difference of {points(pair.detectable)} would be shown in 4 of 5 such "
@@ -57,91 +52,162 @@ def headline(comparison: Compared, pair: PairResult) -> str:
     """Who is ahead, on which tasks, and whether it is shown: a paragraph that begins with the task
     set.
     """
-    verdict, size, on = pair.verdict, points(abs(pair.difference)), _task_set(comparison, pair)
-    here = "this task" if len(pair.tasks) == 1 else f"the mean of these {len(pair.tasks)} tasks"
-    if verdict.equal:
+    on = task_set(comparison, pair)
+    if pair.verdict.equal:
         return f"{on}, {pair.first} and {pair.second} have the same scores: no difference."
-    if {pair.better, pair.worse} & {*comparison.published}:
-        ahead = f"{pair.better}'s mean is {size} above the printed mean of {pair.worse}"
-        if pair.better in comparison.published:
-            ahead = f"{pair.better}'s printed mean is {size} higher"
-        return f"{on}, {ahead}; printed without spread, so not tested."
+    if pair.printed:
+        return printed_headline(comparison, pair, on)
     start = f"{on}, {pair.better} scores higher than {pair.worse}."
-    interval = ""
-    if pair.here is not None and pair.here.interval is not None:
-        interval = (
-            f", {100 * pair.here.interval.level:g}% interval {ends(pair, pair.here.interval)}"
-        )
-    if verdict.guessing:
-        return (
-            f"{start} Not shown: {pair.better} is not above guessing. The difference on {here} "
-            f"is {size}{interval}."
-        )
+    if pair.verdict.guessing:
+        return f"{start} {guessing_clause(pair)}"
     if pair.here is None:
-        known = (
-            ""
-            if pair.runs is None
-            else f", 95% interval {ends(pair, pair.runs.interval)}, over test sets alone"
-        )
-        return f"{start} Not tested for {here}: {pair.reason}. The difference is {size}{known}."
-    if pair.beyond is not None and pair.beyond.interval is not None:
-        beyond = (
-            f"{verdict.beyond.capitalize()} for other tasks like these "
-            f"({ends(pair, pair.beyond.interval)})"
-        )
+        return f"{start} {untested_clause(pair)}"
+    about = f", over {noise_words(pair)}{correction_words(pair)}{failures(comparison, pair)}"
+    return f"{start} {shown_clause(pair, pair.here)}{about}. {beyond_clause(pair)}."
+
+
+def printed_headline(comparison: Compared, pair: PairResult, on: str) -> str:
+    """At least one side is known from print."""
+    size = points(abs(pair.difference))
+    if pair.better in comparison.published:
+        ahead = f"{on}, {pair.better}'s printed mean is {size} higher"
     else:
-        one = len({line.corpus for line in pair.tasks}) == 1
-        beyond = (
-            f"Not tested for other tasks like these: "
-            f"{'one corpus' if one else 'no spread over corpora'}"
-        )
-    higher = "" if len(pair.tasks) == 1 else f" (higher on {pair.higher} of {len(pair.tasks)})"
-    among = ""
-    if pair.tested > 1 and pair.p_here is not None:
-        among = f", p {'' if pair.p_here < 1e-4 else '= '}{p_value(pair.p_here)}"
-        among += f" after Holm's correction for {pair.tested} pairs"
+        ahead = f"{on}, {pair.better}'s mean is {size} above the printed mean of {pair.worse}"
+    if pair.here is None:
+        return f"{ahead}; {pair.reason}, so not tested."
+    start = f"{ahead}. {shown_clause(pair, pair.here)}, over seeds alone{correction_words(pair)}"
+    return f"{start}: test-set noise is not in it. {beyond_clause(pair)}."
+
+
+def guessing_clause(pair: PairResult) -> str:
+    """The better model leads nobody."""
+    interval = "" if pair.here is None else interval_words(pair, pair.here.interval)
+    size = points(abs(pair.difference))
+    return (
+        f"Not shown: {pair.better} is not above guessing. The difference on {mean_of(pair)} is "
+        f"{size}{interval}."
+    )
+
+
+def untested_clause(pair: PairResult) -> str:
+    """Why nothing is tested, and what is known all the same."""
+    known = ""
+    if pair.runs is not None:
+        known = f"{interval_words(pair, pair.runs.interval())}, over test sets alone"
+    size = points(abs(pair.difference))
+    return f"Not tested for {mean_of(pair)}: {pair.reason}. The difference is {size}{known}."
+
+
+def shown_clause(pair: PairResult, conclusion: Conclusion) -> str:
+    """``Shown for the mean of these 4 tasks (higher on 3 of 4): 12.9 points, 95% interval ...``"""
+    higher = ""
+    if len(pair.tasks) > 1:
+        higher = f" (higher on {pair.higher} of {len(pair.tasks)})"
+    size = points(abs(pair.difference))
+    interval = interval_words(pair, conclusion.interval)
+    return f"{pair.verdict.here.capitalize()} for {mean_of(pair)}{higher}: {size}{interval}"
+
+
+def noise_words(pair: PairResult) -> str:
+    """``seeds and test sets``, and whose seeds play no part."""
+    if not pair.untrained:
+        return "seeds and test sets"
+    if len(pair.untrained) == 2:
+        return "test sets alone (no side was trained here, so seeds play no part)"
+    return f"seeds and test sets ({pair.untrained[0]} was not trained here: no seeds on its side)"
+
+
+def correction_words(pair: PairResult) -> str:
+    """``, p = 0.012 after Holm's correction for 3 pairs``; empty for one pair."""
+    if pair.tested < 2 or pair.here is None:
+        return ""
+    p = pair.here.p_corrected
+    sign = "" if p < 1e-4 else "= "
+    return f", p {sign}{p_value(p)} after Holm's correction for {pair.tested} pairs"
+
+
+def failures(comparison: Compared, pair: PairResult) -> str:
+    """``, counting 1 failed run (b on gad, seed 4)``; empty without one."""
     tasks = {line.task for line in pair.tasks}
     failed = [
-        f for f in comparison.failed if f.model in (pair.first, pair.second) and f.task in tasks
+        run
+        for run in comparison.failed
+        if run.model in (pair.first, pair.second) and run.task in tasks
     ]
-    counting = ""
-    if failed:
-        each = "; ".join(f"{f.model} on {f.task}, seed {f.seed}" for f in failed)
-        counting = f", counting {len(failed)} failed run{'s' if len(failed) > 1 else ''} ({each})"
+    if not failed:
+        return ""
+    each = "; ".join(f"{run.model} on {run.task}, seed {run.seed}" for run in failed)
+    runs = "run" if len(failed) == 1 else "runs"
+    return f", counting {len(failed)} failed {runs} ({each})"
+
+
+def beyond_clause(pair: PairResult) -> str:
+    """What is shown of tasks like these."""
+    if pair.beyond is None:
+        return "Not tested for other tasks like these: one corpus"
+    word = pair.verdict.beyond.capitalize()
+    return f"{word} for other tasks like these ({ends(pair, pair.beyond.interval)})"
+
+
+def single_tasks_sentence(pair: PairResult) -> str:
+    """``By single tasks: shown on 2 of 4 (Holm's correction over tasks).``"""
+    first, second = pair.tasks_shown
+    better, worse = (first, second) if pair.difference >= 0 else (second, first)
+    against = f", {pair.worse} ahead on {worse}" if worse else ""
     return (
-        f"{start} {verdict.here.capitalize()} for {here}{higher}: {size}{interval}, over seeds "
-        f"and test sets{among}"
-        f"{counting}. {beyond}."
+        f"Task by task, {pair.better} is shown to be ahead on {better} of {len(pair.tasks)}"
+        f"{against} (Holm's correction over the tasks)."
     )
 
 
-def _task_set(comparison: Compared, pair: PairResult) -> str:
+def sameness_sentence(pair: PairResult) -> str:
+    """Whether the models are the same within the margin."""
+    if pair.same is None or pair.verdict.same is None:
+        raise ValueError("no margin was asked for")
+    margin = 100 * pair.rope
+    unit = "point" if round(margin, 9) == 1 else "points"
+    interval = pair.same.interval
+    return (
+        f"{pair.verdict.same.capitalize()} to be the same within {margin:g} {unit} on "
+        f"{'this task' if len(pair.tasks) == 1 else 'these tasks'} ({level(interval)} interval "
+        f"{100 * interval.low:.1f} to {100 * interval.high:.1f})."
+    )
+
+
+def several_sentences(part: ComparedPart) -> list[str]:
+    """Of three models or more: the pairs shown to differ, and the ranks that they leave."""
+    verdicts = [pair.verdict for pair in part.pairs if pair.here is not None]
+    if not verdicts:
+        return []
+    here = sum(verdict.here == "shown" for verdict in verdicts)
+    beyond = sum(verdict.beyond == "shown" for verdict in verdicts)
+    pairs = "pair" if len(verdicts) == 1 else "pairs"
+    ranks = ", ".join(f"{model.model} {model.shown_ranks}" for model in part.ranking)
+    return [
+        f"Shown to differ after Holm's correction: {here} of {len(verdicts)} {pairs} on these "
+        f"tasks, {beyond} on tasks like these; possible ranks on these tasks: {ranks}."
+    ]
+
+
+def task_set(comparison: Compared, pair: PairResult) -> str:
     """``On the mean of anatem and gad (macro F1; small protocol)``."""
     names = [line.task for line in pair.tasks]
-    where = (
-        f" in {LANGUAGES.get(pair.language, pair.language)}"
-        if len(comparison.parts) > 1 and pair.language
-        else ""
-    )
-    shown = joined(names) if len(names) <= MOST_NAMED else f"{len(names)} tasks{where}"
-    about = "; ".join(
-        [metric_name([line.metric for line in pair.tasks]), *filter(None, [comparison.protocol])]
-    )
+    shown = joined(names)
+    if len(names) > MOST_NAMED:
+        language = LANGUAGES.get(pair.language, pair.language)
+        several = len(comparison.parts) > 1 and pair.language
+        shown = f"{len(names)} tasks in {language}" if several else f"{len(names)} tasks"
+    about = metric_name([line.metric for line in pair.tasks])
+    if comparison.protocol:
+        about = f"{about}; {comparison.protocol}"
     return f"On {'the mean of ' if len(names) > 1 else ''}{shown} ({about})"
 
 
-def _many(part: ComparedPart) -> list[str]:
-    """Of three models or more, how many pairs are shown to differ."""
-    tested = [r.verdict for r in part.pairs if r.here is not None]
-    if not tested:
-        return []
-    here, beyond = sum(v.here == "shown" for v in tested), sum(v.beyond == "shown" for v in tested)
-    ranks = ", ".join(f"{model.model} {model.shown_ranks}" for model in part.ranking)
-    return [
-        f"Shown to differ after Holm's correction: {here} of {len(tested)} "
-        f"pair{'' if len(tested) == 1 else 's'} on "
-        f"these tasks, {beyond} on tasks like these; possible ranks on these tasks: {ranks}."
-    ]
+def mean_of(pair: PairResult) -> str:
+    """``this task`` or ``the mean of these 4 tasks``."""
+    if len(pair.tasks) == 1:
+        return "this task"
+    return f"the mean of these {len(pair.tasks)} tasks"
 
 
 def points(size: float) -> str:
@@ -149,27 +215,37 @@ def points(size: float) -> str:
     return f"{100 * size:.1f} points"
 
 
-def ends(pair: PairResult, interval: Interval | None) -> str:
+def level(interval: Interval) -> str:
+    """``95%``; one digit more for the levels that a correction gives, ``99.17%``."""
+    return f"{100 * interval.level:.4g}%"
+
+
+def interval_words(pair: PairResult, interval: Interval) -> str:
+    """``, 95% interval 10.1 to 15.7``."""
+    return f", {level(interval)} interval {ends(pair, interval)}"
+
+
+def ends(pair: PairResult, interval: Interval) -> str:
     """``-0.2 to 28.4``, in points, the better model first."""
-    if interval is None:
-        return "unknown"
-    low, high = (
-        (interval.low, interval.high) if pair.difference >= 0 else (-interval.high, -interval.low)
-    )
-    return f"{100 * low:.1f} to {100 * high:.1f}".replace("-0.0", "0.0")
+    low, high = interval.low, interval.high
+    if pair.difference < 0:
+        low, high = -high, -low
+    return " to ".join(f"{100 * end:.1f}".replace("-0.0", "0.0") for end in (low, high))
 
 
 def p_value(p: float | None) -> str:
     """``0.045``: two significant digits; values below 0.0001 by that bound, a dash where there is
     no test.
     """
-    return "–" if p is None else "< 0.0001" if p < 1e-4 else f"{p:.2g}"
+    if p is None:
+        return "–"
+    return "< 0.0001" if p < 1e-4 else f"{p:.2g}"
 
 
 def metric_name(metrics: Sequence[str]) -> str:
     """The scores compared, in words."""
-    first, *others = dict.fromkeys(metrics)
-    return NAMES["mixed"] if others else NAMES.get(first, first)
+    distinct = list(dict.fromkeys(metrics))
+    return NAMES["mixed"] if len(distinct) > 1 else NAMES.get(distinct[0], distinct[0])
 
 
 def joined(names: Sequence[str]) -> str:

@@ -17,10 +17,16 @@ MARK = "†"
 
 
 def footnotes(
-    group: RunGroup, scores: Sequence[float], lost: Sequence[bool], sd: float | None
+    group: RunGroup,
+    scores: Sequence[float],
+    lost: Sequence[bool],
+    sd: float | None,
+    guess: float | None = None,
 ) -> list[str]:
-    """scores: of the group's runs, as fractions; lost: which of these runs failed; sd: over the
-    others.
+    """What a reader must know of a row.
+
+    scores: of the group's runs, as fractions. lost: which of these runs failed. sd: over the
+    others. guess: what guessing scores, where the model is not above it.
     """
     first, what, notes = group.briefs[0], f"{group.model} on {group.task}", []
     if group.folds:
@@ -72,6 +78,10 @@ def footnotes(
             f"{what}: {len(group.seeds)} seeds gave exactly the same score, which tells nothing "
             f"of the spread over "
             "others: no ±, here and in averages over it"
+        )
+    if guess is not None:
+        notes.append(
+            f"{what}: not above guessing (a policy that reads no text scores {100 * guess:.1f})"
         )
     if any(lost):
         rest = without_failed(scores, lost)

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from biobench.report.averages import COSTS, known_mean, suite_averages
 from biobench.report.baselines import Remark, baseline_rows, below_baselines, no_skill, oracle_rows
+from biobench.report.evidence import Evidence
 from biobench.report.footnotes import contamination, footnotes
 from biobench.report.groups import RunGroup
+from biobench.report.guessing import Bars, TaskScores, is_guessing
 from biobench.report.literature.comparison import (
     deviation_notes,
     likely_note,
@@ -165,11 +167,10 @@ def run_rows(
     groups: Sequence[RunGroup],
     infos: Mapping[str, TaskInfo],
     average: AverageName,
-    baselines: Mapping[tuple[str, str], float],
+    bars: Bars,
 ) -> tuple[list[Row], list[Remark]]:
-    """A row a group, and remarks on groups that lack the score. baselines: as `baselines.no_skill`
-    gives.
-    """
+    """A row a group, and remarks on groups that lack the score. bars: what guessing scores."""
+    evidence = Evidence()
     rows: list[Row] = []
     remarks: list[Remark] = []
     for group in groups:
@@ -182,8 +183,9 @@ def run_rows(
             )
             remarks.append((group.source, group.task, text))
             continue
-        lost = group.failed(metric, baselines)
+        lost = group.failed(metric)
         first, runs = group.briefs[0], group.briefs
+        guessing = is_guessing([TaskScores(info, metric, scores, group)], bars, evidence)
         # predictions that were made elsewhere say nothing of what they cost and what a window hides
         costs: dict[str, Any] = {}
         if first.origin != "outside":
@@ -211,6 +213,7 @@ def run_rows(
                 n_seeds=len(scores),
                 ratio=group.ratio,
                 failed=sum(lost),
+                guessing=guessing,
                 failed_seeds=tuple(
                     seed for seed, gone in zip(group.seeds, lost, strict=True) if gone
                 ),
@@ -226,7 +229,15 @@ def run_rows(
                 contamination=None
                 if (known := contamination(group)) is None
                 else known.model_dump(mode="json"),
-                notes=tuple(footnotes(group, scores, lost, summary.sd)),
+                notes=tuple(
+                    footnotes(
+                        group,
+                        scores,
+                        lost,
+                        summary.sd,
+                        bars.get((info.id, metric)) if guessing else None,
+                    )
+                ),
             )
         )
     return rows, remarks

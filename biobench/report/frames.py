@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from biobench.errors import UsageError
 from biobench.kinds import get_kind
-from biobench.report.baselines import no_skill
 from biobench.report.details.mistaken import read_mistakes
 from biobench.report.frame import Report, build
 from biobench.report.rescore import run_documents
@@ -65,7 +64,7 @@ def tidy(
             continue
         line = (group.model, group.variant, group.task, info.suite, info.language, group.source)
         headline = "macro_f1" if group.scores("macro_f1") is not None else info.paper
-        failed = group.failed(headline, no_skill(results.baselines))
+        failed = group.failed(headline)
         for i, brief in enumerate(group.briefs):
             scores: list[tuple[str, str, float, int | None]] = [
                 (m, "", v, None) for m, v in brief.scores.items()

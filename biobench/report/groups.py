@@ -170,6 +170,13 @@ class RunGroup:
         return 1 / answers if answers else 0.0
 
     @property
+    def is_untrained(self) -> bool:
+        """Whether nothing was trained here (predictions made elsewhere, a checkpoint as it is), so
+        that its single run has no seeds to vary.
+        """
+        return self.briefs[0].origin != "run" and len(self.briefs) == 1
+
+    @property
     def folds(self) -> int:
         """Splits of the task that the protocol has, each of which is a run; 0 where there is one
         split.
@@ -199,20 +206,15 @@ class RunGroup:
         """What `scores` gave before."""
         return {}
 
-    def failed(self, metric: str, baselines: Mapping[tuple[str, str], float]) -> tuple[bool, ...]:
+    def failed(self, metric: str) -> tuple[bool, ...]:
         """Which runs failed, in the order of the seeds: the one flag of report, comparison, data
-        frame and board.
-
-        baselines: (task, metric) -> what the best policy without skill scores. None failed where
-        the metric is missing.
+        frame and board. None failed where the metric is missing.
         """
         scores = self.scores(metric)
+        # splits differ in their test documents, not in what went wrong
         if scores is None or self.folds:
-            return (False,) * len(
-                self.briefs
-            )  # splits differ in their test documents, not in what went wrong
-        tested = self.briefs[0].split == "test"  # these are scores on the test split
-        return failed_runs(scores, baselines.get((self.task, metric)) if tested else None)
+            return (False,) * len(self.briefs)
+        return failed_runs(scores)
 
     def labels(self) -> dict[str, tuple[int, float]]:
         """Label -> (gold in the test split, F1 mean over seeds), in the task's order."""

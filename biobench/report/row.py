@@ -57,6 +57,10 @@ class Row:
     """
     failed: int = 0
     """Runs among those of the mean that failed (`stats.failed_runs`)."""
+    guessing: bool = False
+    """Of a task's row: the model is not shown to be above a policy that reads no text
+    (`report.guessing`).
+    """
     failed_seeds: tuple[int, ...] = ()
     """Of a task's row: the seeds of these runs."""
     kept: float | None = None

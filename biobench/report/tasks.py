@@ -16,6 +16,14 @@ from biobench.schema.task import TaskSpec
 from biobench.store import Brief
 
 NEEDLE = "needle"
+TASK_FAMILIES = {
+    "token_ner": "entities",
+    "span_ner": "entities",
+    "single_label": "classes",
+    "multi_label": "classes",
+    "relation": "relations",
+}
+"""Types of task that ask the same kind of question, which has a mean of its own."""
 
 
 @dataclass(frozen=True, slots=True)

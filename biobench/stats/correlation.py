@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from biobench.stats.documents import DRAWS, Redrawn
+from biobench.stats.documents import LeftOut
 from biobench.stats.types import StatsInputError
 
 Numbers = NDArray[np.float64]
@@ -43,36 +43,22 @@ def edrm(gold: Numbers, predicted: Numbers, low: float, high: float) -> float:
     return float(np.where(inside, 1 - np.abs(gold - predicted) / farthest, 0.0).mean())
 
 
-def redraw_numbers(
-    gold: Numbers,
-    models: Sequence[Numbers],
-    groups: Sequence[str],
-    measure: Measure,
-    *,
-    draws: int = DRAWS,
-    seed: int = 0,
-) -> tuple[Redrawn, ...]:
-    """Each model's scores by a measure of numbers with other documents; models: (seeds, documents)
-    each.
+def numbers_left_out(
+    gold: Numbers, predicted: Numbers, groups: Sequence[str], measure: Measure
+) -> LeftOut:
+    """A model's scores by a measure of numbers without each group of documents.
 
-    A draw takes groups of documents with replacement, the same ones for all models and seeds. What
-    seeds and documents both contain is counted twice, so that the noise of both is too wide rather
-    than too narrow.
+    gold: (documents,). predicted: (seeds, documents). groups: the group of each document. Raises
+    StatsInputError where these are of unequal length.
     """
-    if any(predicted.shape[1:] != gold.shape for predicted in models) or len(groups) != len(gold):
+    if predicted.shape[1:] != gold.shape or len(groups) != len(gold):
         raise StatsInputError(
             "predictions and gold are of unequal length", hint="one number a document and seed"
         )
-    names, owner = np.unique(np.asarray(groups), return_inverse=True)
-    members = [np.flatnonzero(owner == i) for i in range(len(names))]
-    rng = np.random.default_rng(seed)
-    drawn = [np.empty((draws, len(predicted))) for predicted in models]
-    for i in range(draws):
-        rows = np.concatenate([members[g] for g in rng.integers(0, len(names), len(names))])
-        for out, predicted in zip(drawn, models, strict=True):
-            out[i] = [measure(gold[rows], run[rows]) for run in predicted]
-    places = np.arange(len(names))
-    return tuple(
-        Redrawn(np.array([measure(gold, run) for run in predicted]), out, None, places, len(names))
-        for out, predicted in zip(drawn, models, strict=True)
-    )
+    names, owners = np.unique(np.asarray(groups), return_inverse=True)
+    without = np.empty((len(names), len(predicted)))
+    for index in range(len(names)):
+        rest = owners != index
+        without[index] = [measure(gold[rest], run[rest]) for run in predicted]
+    full = np.array([measure(gold, run) for run in predicted])
+    return LeftOut(full, without, tuple(names.tolist()))

@@ -14,9 +14,6 @@ from biobench.stats.types import BoolArray, FloatArray, StatsInputError
 
 Average = Literal["macro", "macro_all", "micro", "weighted"]
 
-#: 2^24: the largest integer up to which a float32 counts without gaps.
-FLOAT32_EXACT = 2**24
-
 
 @dataclass(frozen=True)
 class Counts:

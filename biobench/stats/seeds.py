@@ -1,4 +1,4 @@
-"""Other fine-tuning runs: the t test over seeds, of one model and of two; and runs that failed."""
+"""Other fine-tuning runs: the spread of scores over seeds and splits, and runs that failed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from biobench.stats.types import (
     Estimand,
     Interval,
     Part,
-    StatsInputError,
     as_values,
     check_level,
     is_zero,
@@ -24,7 +23,6 @@ SINGLE = "one value: its spread is unknown, so there is neither interval nor tes
 EQUAL = "all scores are equal: the spread over further seeds is unknown, so there is no interval"
 CONSTANT = "all values are equal: the interval is that value"
 IDENTICAL = "no difference anywhere: p is 1 by definition"
-RESAMPLED = "t corrected for training documents that splits share"
 
 
 @dataclass(frozen=True)
@@ -45,11 +43,6 @@ class MeanTest:
     p: float | None
     estimand: Estimand
     note: str | None = None
-
-    @property
-    def part(self) -> Part | None:
-        """Variance of the estimate and its degrees of freedom; None where the spread is unknown."""
-        return None if self.se is None else (self.se**2, math.inf if self.df is None else self.df)
 
 
 def t_from_se(
@@ -81,24 +74,8 @@ def t_from_se(
     return MeanTest(n, estimate, sd, se, df, interval, min(p, 1.0), estimand)
 
 
-def mean_test(
-    values: ArrayLike,
-    *,
-    estimand: Estimand,
-    level: float = 0.95,
-    resolution: float = 0.0,
-    ratio: float = 0.0,
-) -> MeanTest:
+def mean_test(values: ArrayLike, *, estimand: Estimand, level: float = 0.95) -> MeanTest:
     """Student's one-sample t on ``values``.
-
-    ratio: test documents to training documents where the values come from several splits of one
-    corpus (see
-    ``resampled_se``); 0 where they are independent.
-
-    resolution: the step of the scores behind the values (one answer of the test set; 0.1 for a
-    table in percent). The difference of two scores rounded to a step r carries a rounding sd of
-    r/sqrt(6) (two uniform errors of variance r²/12 each); the sd is never taken below it, so two
-    tasks that agree by rounding alone are no proof.
 
     The answers where the t has none: one value gives neither interval nor p; values all zero give p
     1 and the interval [0, 0]; equal values other than zero give the limit of the t, p 0 and an
@@ -110,9 +87,8 @@ def mean_test(
         return MeanTest(1, mean, None, None, None, None, None, estimand, SINGLE)
     sd = float(x.std(ddof=1))
     # float subtraction leaves crumbs: 0.8 - 0.7 is not 0.1
-    sd = max(0.0 if is_zero(sd, float(abs(x).max())) else sd, resolution / math.sqrt(6))
-    se, method = resampled_se(sd, n, ratio), RESAMPLED if ratio else "t"
-    return t_from_se(mean, se, n - 1, n=n, sd=sd, estimand=estimand, level=level, method=method)
+    sd = 0.0 if is_zero(sd, float(abs(x).max())) else sd
+    return t_from_se(mean, sd / math.sqrt(n), n - 1, n=n, sd=sd, estimand=estimand, level=level)
 
 
 def resampled_se(sd: float, n: int, ratio: float) -> float:
@@ -174,52 +150,27 @@ def seed_interval(
     )
 
 
-def compare_seeds(
-    first: ArrayLike,
-    second: ArrayLike,
-    *,
-    paired: bool = True,
-    level: float = 0.95,
-    resolution: float = 0.0,
-    ratio: float = 0.0,
-) -> MeanTest:
-    """First minus second model, of the means over seeds: paired t, or Welch's t where seeds do not
-    pair.
+def seed_part(scores: ArrayLike, *, resolution: float = 0.0) -> Part:
+    """Variance of the mean over independent seeds, and its degrees of freedom.
 
-    ratio: where the scores are of several splits of one corpus, test documents to training
-    documents (see
-    ``resampled_se``). Such splits always pair, and the estimand is the mean difference over corpora
-    like this one.
-
-    Estimand: the two recipes' mean scores over all seeds, on this test set. Degenerate cases as in
-    ``mean_test``; with unpaired seeds, a model with one seed leaves no interval and no p.
+    scores: two or more. resolution: the step of the scores; the variance of one score is never
+    taken below that of rounding to such a step, resolution² / 12.
     """
-    a, b = (
-        as_values(first, "scores of the first model"),
-        as_values(second, "scores of the second model"),
-    )
-    if paired or ratio:
-        if a.size != b.size:
-            raise StatsInputError(
-                f"{a.size} and {b.size} seeds cannot be paired",
-                hint="keep the shared seeds, or paired=False",
-            )
-        estimand = Estimand.THIS_TASK if ratio else Estimand.NEW_SEEDS
-        return mean_test(a - b, estimand=estimand, level=level, resolution=resolution, ratio=ratio)
-    estimate, n = float(a.mean() - b.mean()), int(a.size + b.size)
-    if min(a.size, b.size) == 1:
-        return MeanTest(n, estimate, None, None, None, None, None, Estimand.NEW_SEEDS, SINGLE)
-    parts = [(max(float(x.var(ddof=1)), resolution**2 / 12) / x.size, x.size - 1.0) for x in (a, b)]
-    se = math.sqrt(sum(variance for variance, _ in parts))
-    return t_from_se(
-        estimate,
-        se,
-        pooled_df(parts),
-        n=n,
-        estimand=Estimand.NEW_SEEDS,
-        level=level,
-        method="Welch t",
-    )
+    x = as_values(scores, "scores over seeds", minimum=2)
+    return max(float(x.var(ddof=1)), resolution**2 / 12) / x.size, x.size - 1.0
+
+
+def splits_part(differences: ArrayLike, ratio: float, *, resolution: float = 0.0) -> Part:
+    """Variance of the mean difference over several splits of one corpus, and its degrees of
+    freedom.
+
+    differences: of two models on the same splits, two or more. ratio: test documents to training
+    documents of a split (see ``resampled_se``). resolution: the step of the scores; a difference
+    carries a rounding variance of resolution² / 6.
+    """
+    x = as_values(differences, "differences over splits", minimum=2)
+    sd = max(float(x.std(ddof=1)), resolution / math.sqrt(6))
+    return resampled_se(sd, x.size, ratio) ** 2, x.size - 1.0
 
 
 #: How far below the median of its siblings a failed run lies, in units of their spread (1.4826 x
@@ -230,28 +181,24 @@ FAR = 6.0
 LEAST = 0.15
 
 
-def failed_runs(scores: ArrayLike, no_skill: float | None = None) -> tuple[bool, ...]:
+def failed_runs(scores: ArrayLike) -> tuple[bool, ...]:
     """Which runs of one model on one task failed, in the order of the seeds.
 
-    scores: fractions. no_skill: what the best policy without skill scores there; a run at or below
-    it failed, whatever its siblings did, unless all of them are there: then the task is not learnt,
-    which is a result. Else a run failed that lies below the median of its siblings by more than 15
+    scores: fractions. A run failed that lies below the median of its siblings by more than 15
     points and 6 robust standard deviations of theirs. Half of the runs or more are never far below
-    the rest, and of two runs neither is.
+    the rest, and of two runs neither is. Whether a model as a whole is above guessing is another
+    question, which no single run decides.
     """
     x = as_values(scores, "scores over seeds").tolist()
-    unlearnt = [no_skill is not None and score <= no_skill for score in x]
-    if all(unlearnt):
-        unlearnt = [False] * len(x)
     if len(x) < 3 or max(x) - min(x) <= LEAST:
-        return tuple(unlearnt)
-    far = []
-    for place, score in enumerate(x):
-        others = x[:place] + x[place + 1 :]
-        middle = median(others)
-        spread = 1.4826 * median(abs(other - middle) for other in others)
-        far.append(middle - score > max(LEAST, FAR * spread))
-    return tuple(below or gone for below, gone in zip(far, unlearnt, strict=True))
+        return (False,) * len(x)
+    failed = []
+    for index, score in enumerate(x):
+        siblings = x[:index] + x[index + 1 :]
+        middle = median(siblings)
+        spread = 1.4826 * median(abs(sibling - middle) for sibling in siblings)
+        failed.append(middle - score > max(LEAST, FAR * spread))
+    return tuple(failed)
 
 
 def without_failed(scores: Sequence[float], failed: Sequence[bool]) -> tuple[float, ...]:

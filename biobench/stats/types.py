@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -14,10 +13,6 @@ from biobench.errors import BioBenchError
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
-
-#: Scores of one model on several tasks: the scores over seeds of each. A published mean, whose
-#: seeds are not known, is a sequence of one.
-Samples = Sequence[Sequence[float] | FloatArray]
 
 #: (variance, degrees of freedom) of what adds up.
 Part = tuple[float, float]

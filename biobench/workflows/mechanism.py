@@ -1,13 +1,14 @@
 """What `biobench analyze` computes from fine-tuning runs: what a transplant recovers, what freezing
 costs, stability.
 
-Scores come as model -> task -> seed -> fraction. Everything is paired over the seeds that the
-models share; tasks are held fixed and their test sets too, so the intervals are about other
-fine-tuning seeds.
+Scores come as model -> task -> seed -> fraction, over the seeds that the models share. Tasks are
+held fixed and their test sets too, so the intervals are about other fine-tuning seeds: differences
+by Welch's t, shares of a gain as paired ratios.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,11 +24,13 @@ from biobench.stats import (
     Estimand,
     MeanTest,
     Ratio,
-    compare_seeds,
     mean_test,
     paired_ratio,
-    these_tasks,
+    pooled_df,
+    seed_part,
+    t_from_se,
 )
+from biobench.stats.types import FloatArray
 
 Scores = dict[str, dict[str, dict[int, float]]]
 """Model -> task -> seed -> score (fraction)."""
@@ -185,9 +188,9 @@ def paired_report(
     by_seed = {m: np.array([[scores[m][t][s] for s in seeds] for t in tasks]) for m in scores}
 
     def difference(model: str, other: str) -> MeanTest | None:
-        return (
-            None if model == other else these_tasks(list(by_seed[model]), list(by_seed[other])).test
-        )
+        if model == other:
+            return None
+        return difference_over_seeds(by_seed[model], by_seed[other])
 
     def kept(model: str) -> Ratio | None:
         if model in (reference, twin):
@@ -211,6 +214,25 @@ def paired_report(
         )
         rows.append(row)
     return PairedReport(tasks, seeds, tuple(rows), roles[0], roles[1])
+
+
+def difference_over_seeds(first: FloatArray, second: FloatArray) -> MeanTest | None:
+    """First minus second, the mean over tasks, by Welch's t over seeds; None for fewer than two.
+
+    first, second: (tasks, seeds).
+    """
+    if first.shape[1] < 2 or second.shape[1] < 2:
+        return None
+    tasks, seeds = first.shape
+    parts = [seed_part(scores) for side in (first, second) for scores in side]
+    scaled = [(variance / tasks**2, df) for variance, df in parts]
+    return t_from_se(
+        float(first.mean() - second.mean()),
+        math.sqrt(math.fsum(variance for variance, _ in scaled)),
+        pooled_df(scaled),
+        n=seeds,
+        estimand=Estimand.THESE_TEST_SETS,
+    )
 
 
 def stability(
@@ -237,9 +259,9 @@ def stability(
         means = values[model].mean(axis=(1, 2))
         by_rate = dict(zip(rates, means.tolist(), strict=True))
         test = mean_test(per_seed[model], estimand=Estimand.THESE_TEST_SETS)
-        to_first = (
-            None if model == models[0] else compare_seeds(per_seed[model], per_seed[models[0]])
-        )
+        to_first = None
+        if model != models[0]:
+            to_first = difference_over_seeds(per_seed[model][None], per_seed[models[0]][None])
         spread = float(means.max() - means.min())
         spreads.append(
             RateSpread(model, by_rate, rates[int(means.argmax())], spread, test, to_first)

@@ -13,19 +13,24 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from biobench.data.catalog import load_task
 from biobench.errors import SpecError, UsageError
+from biobench.report.evidence import Evidence
+from biobench.report.groups import group_runs
+from biobench.report.tasks import task_infos
 from biobench.schema.protocols import protocol_named_by
-from biobench.schema.record import RunRecord
 from biobench.schema.strict import Strict, suggest, validate
 from biobench.schema.task import Seeds, parse_seeds
 from biobench.schema.yaml12 import parse_file
-from biobench.stats import seed_interval
+from biobench.stats import (
+    LeftOut,
+)
+from biobench.store import Brief, Store
 from biobench.workflows.decontamination import pretrain
 
 if TYPE_CHECKING:
@@ -100,31 +105,6 @@ class StudyRun:
     def name(self) -> str:
         """The run's folder, and the model's name in tables."""
         return f"{self.arm}-{_short(self.budget)}-s{self.seed}"
-
-
-@dataclass(frozen=True, slots=True)
-class ArmRow:
-    """One arm at one budget. scores: the mean over tasks, by pretraining seed. difference, low,
-    high: to the reference arm, paired by seed, with the 95% t interval over seeds; None for the
-    reference or one seed.
-    """
-
-    arm: str
-    budget: int
-    scores: dict[int, float]
-    difference: float | None
-    low: float | None
-    high: float | None
-
-    @property
-    def mean(self) -> float:
-        """Over pretraining seeds."""
-        return fmean(self.scores.values())
-
-    @property
-    def spread(self) -> float | None:
-        """Standard deviation over pretraining seeds; None for one."""
-        return stdev(self.scores.values()) if len(self.scores) > 1 else None
 
 
 def load_study(folder: str | Path) -> Study:
@@ -203,49 +183,61 @@ def pretrain_run(
     return pretrain(recipe, data_dir, say, out=folder, resume=folder.is_dir())
 
 
-def scores_of(study: Study, runs: Sequence[StudyRun], out: Path) -> dict[str, dict[str, float]]:
-    """Run -> task -> primary score, the mean over fine-tuning seeds, of what `out` holds of the
-    declared benchmark.
+def scores_of(
+    study: Study, runs: Sequence[StudyRun], out: Path, data_dir: str | None = None
+) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, LeftOut]]]:
+    """Scores and scores without documents of what `out` holds of the declared benchmark.
+
+    Each task counts by the average that published scores of it are printed in. data_dir: for gold
+    under an agreement.
     """
+    names = _names_by_weights(runs, out)
+    store = Store(out / "results")
+    briefs = [
+        brief
+        for brief in store.briefs()[0]
+        if brief.weights in names
+        and brief.task in study.benchmark.all_ids
+        and _declared(study.benchmark, brief)
+    ]
+    groups = group_runs(briefs, task_infos(briefs, ()), store)
+    evidence = Evidence(None if data_dir is None else Path(data_dir))
+    scores: dict[str, dict[str, float]] = {}
+    documents: dict[str, dict[str, LeftOut]] = {}
+    for group in groups:
+        name, metric = names[group.briefs[0].weights], group.briefs[0].paper
+        values = group.scores(metric)
+        if values is None:
+            continue
+        scores.setdefault(name, {})[group.task] = fmean(values)
+        left_out = evidence.left_out(group, metric)
+        if isinstance(left_out, LeftOut):
+            documents.setdefault(name, {})[group.task] = left_out
+    return scores, documents
+
+
+def _names_by_weights(runs: Sequence[StudyRun], out: Path) -> dict[str, str]:
+    """Hash of an exported encoder -> its run."""
     from biobench.models.loading import find_checkpoint
-    from biobench.store import Store
 
     folders = {run.name: out / "runs" / run.name / "model" for run in runs}
-    names = {
-        find_checkpoint(str(f)).hash: name
-        for name, f in folders.items()
-        if (f / "config.json").is_file()
-    }
-    by_run: dict[str, dict[str, list[float]]] = {}
-    for record in Store(out / "results").records():
-        name, task = names.get(record.model.hash), record.task.id
-        if (
-            name is not None
-            and task in study.benchmark.all_ids
-            and _declared(study.benchmark, record)
-        ):
-            by_run.setdefault(name, {}).setdefault(task, []).append(
-                record.scores[record.task.primary]
-            )
     return {
-        name: {task: fmean(values) for task, values in tasks.items()}
-        for name, tasks in by_run.items()
+        find_checkpoint(str(folder)).hash: name
+        for name, folder in folders.items()
+        if (folder / "config.json").is_file()
     }
 
 
-def _declared(benchmark: Benchmark, record: RunRecord) -> bool:
+def _declared(benchmark: Benchmark, brief: Brief) -> bool:
     """Whether the study asks for this run of a task; the folder may hold others of the same
     encoder.
     """
-    if (
-        record.seed not in parse_seeds(benchmark.seeds)
-        or record.limit is not None
-        or record.track != "fixed"
-    ):
+    is_plain = brief.limit is None and brief.track == "fixed"
+    if not is_plain or brief.seed not in parse_seeds(benchmark.seeds):
         return False
     if benchmark.protocol is not None:
-        return protocol_named_by(record.overrides) == benchmark.protocol
-    return set(record.overrides) == set(benchmark.overrides)
+        return protocol_named_by(brief.overrides) == benchmark.protocol
+    return set(brief.overrides) == set(benchmark.overrides)
 
 
 def mismatches(study: Study, runs: Sequence[StudyRun], out: Path) -> Iterator[str]:
@@ -261,38 +253,6 @@ def mismatches(study: Study, runs: Sequence[StudyRun], out: Path) -> Iterator[st
             diff = ledger_diff(*folders)
             if not diff.matched:
                 yield f"{reference} and {run.name} are {diff.verdict}"
-
-
-def table(
-    study: Study, runs: Sequence[StudyRun], scores: dict[str, dict[str, float]]
-) -> list[ArmRow]:
-    """One row an arm and budget. scores: run -> task -> primary score (mean over fine-tuning
-    seeds).
-
-    A run counts where all tasks of the study have a score.
-    """
-    tasks = study.benchmark.all_ids[: len(study.benchmark.tasks)]
-    whole = {
-        (run.budget, run.arm, run.seed): fmean(scores[run.name][task] for task in tasks)
-        for run in runs
-        if set(tasks) <= set(scores.get(run.name, {}))
-    }
-    rows = []
-    for budget, arm in product(study.budgets, study.arms):
-        scored, reference = (
-            {seed: value for (b, a, seed), value in whole.items() if (b, a) == (budget, name)}
-            for name in (arm, study.reference)
-        )
-        shared = () if arm == study.reference else scored.keys() & reference.keys()
-        paired = [scored[seed] - reference[seed] for seed in sorted(shared)]
-        ends = seed_interval(paired).interval if len(paired) > 1 else None
-        low, high = (ends.low, ends.high) if ends else (None, None)
-        rows += (
-            [ArmRow(arm, budget, scored, fmean(paired) if paired else None, low, high)]
-            if scored
-            else []
-        )
-    return rows
 
 
 def _short(tokens: int) -> str:

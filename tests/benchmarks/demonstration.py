@@ -21,11 +21,11 @@ from pathlib import Path
 import altair as alt
 import pandas as pd
 import vl_convert
-from scipy.stats import t
 
 from biobench.report import charts
 from biobench.stats import holm
-from biobench.workflows.study import ArmRow, Study, load_study, planned_runs, table
+from biobench.workflows.study import Study, load_study, planned_runs
+from biobench.workflows.study_table import ArmRow, table
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "results" / "study"
@@ -47,7 +47,12 @@ class StudyScores:
 
     def rows(self, tasks: Sequence[str]) -> list[ArmRow]:
         """One row an arm and budget, over these tasks alone."""
-        benchmark = self.study.benchmark.model_copy(update={"tasks": tuple(tasks)})
+        benchmark = self.study.benchmark
+        declared = dict(
+            zip(benchmark.all_ids, (*benchmark.tasks, *benchmark.secondary), strict=True)
+        )
+        chosen_tasks = tuple(declared[task] for task in tasks)
+        benchmark = benchmark.model_copy(update={"tasks": chosen_tasks, "secondary": ()})
         study = self.study.model_copy(update={"benchmark": benchmark})
         chosen = {
             name: {t: v for t, v in of.items() if t in tasks} for name, of in self.scores.items()
@@ -103,7 +108,7 @@ def arms(studies: Sequence[StudyScores]) -> str:
     study = studies[0].study
     seeds = " | ".join(f"seed {seed}" for seed in study.seeds)
     lines = [
-        f"| tokens | arm | {seeds} | mean | difference to {study.reference} (95% interval) |",
+        f"| tokens | arm | {seeds} | mean | difference to {study.reference} (corrected interval) |",
         f"|--:|---|{'--:|' * len(study.seeds)}--:|--:|",
     ]
     for _, row in _lines(studies):
@@ -117,14 +122,6 @@ def arms(studies: Sequence[StudyScores]) -> str:
             gap = f"{100 * row.difference:+.1f} ({100 * row.low:+.1f} to {100 * row.high:+.1f})"
         lines.append(f"| {' | '.join([*cells, _percent(row.mean), gap])} |")
     return "\n".join(lines)
-
-
-def chance(row: ArmRow) -> float:
-    """p of the t test that the row's interval comes from; the row has one."""
-    freedom = len(row.scores) - 1
-    return float(
-        2 * t.sf(abs(row.difference) / ((row.high - row.low) / 2) * t.ppf(0.975, freedom), freedom)
-    )
 
 
 def differences(studies: Sequence[StudyScores]) -> list[tuple[str, ArmRow, float, float]]:
@@ -142,9 +139,11 @@ def differences(studies: Sequence[StudyScores]) -> list[tuple[str, ArmRow, float
             for row in s.rows([task])
         ]
     rows = [(task, row) for task, row in rows if row.low is not None]
-    alone = [chance(row) for _, row in rows]
+    steps = holm([row.p for _, row in rows])
     return [
-        (*row, p, corrected) for row, p, corrected in zip(rows, alone, holm(alone), strict=True)
+        (task, row, row.p, step.adjusted)
+        for (task, row), step in zip(rows, steps, strict=True)
+        if step is not None
     ]
 
 

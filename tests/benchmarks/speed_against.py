@@ -42,7 +42,7 @@ from biobench.finetune.engine import finetune, load_encoder
 from biobench.finetune.prepare import prepare
 from biobench.models.loading import find_checkpoint, load_tokenizer, quiet_libraries, window
 from biobench.schema.task import parse_seeds
-from biobench.stats import compare_seeds
+from biobench.stats import Estimand, mean_test
 from tests.benchmarks.hf_trainer import TYPES, train_peer
 
 OURS = "biobench"
@@ -172,7 +172,8 @@ def _ratio(name: str, theirs: Sequence[Figures], ours: Sequence[Figures]) -> Spe
 
     scores, seconds = by_seed(theirs), statistics.median(f.wall_seconds for f in theirs)
     ratios = map(over, ("wall_seconds", "cpu_seconds", "peak_memory_bytes"))
-    test = compare_seeds(scores, by_seed(ours))
+    gaps = [their - our for their, our in zip(scores, by_seed(ours), strict=True)]
+    test = mean_test(gaps, estimand=Estimand.NEW_SEEDS)
     interval = None if test.interval is None else (test.interval.low, test.interval.high)
     return SpeedRatio(name, *ratios, seconds, statistics.fmean(scores), test.estimate, interval)
 

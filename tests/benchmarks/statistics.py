@@ -1,7 +1,7 @@
 """What a verdict costs: ``python -m tests.benchmarks.statistics``.
 
 Makes counts of 10 models x 21 tasks x 5 seeds, of the size of the two suites' test splits, and
-prints the processor seconds of all pairs: documents redrawn, these tasks, tasks like these, Holm's
+prints the processor seconds of all pairs: documents left out, these tasks, tasks like these, Holm's
 correction, possible ranks.
 """
 
@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import argparse
 import time
-from itertools import combinations, groupby
+from itertools import combinations
 
 import numpy as np
 
 from biobench import stats
-from biobench.stats import Counts, Redrawn, TaskRuns
+from biobench.stats import Counts, LeftOut, TaskNoise
 
 #: (corpus, groups of test documents, labels): the shape of 8 French and 13 English test splits.
 SHAPES = [
@@ -42,57 +42,48 @@ SHAPES = [
 ]
 
 
-def suite(models: int, seeds: int, rng: np.random.Generator) -> list[TaskRuns]:
+Model = list[LeftOut]
+"""One model on every task."""
+
+
+def suite(models: int, seeds: int, rng: np.random.Generator) -> list[Model]:
     """Two gold labels a document and models of 40 to 90% recall."""
-    tasks = []
-    for index, (corpus, groups, labels) in enumerate(SHAPES):
+    recalls = np.linspace(0.4, 0.9, models)
+    left_out: list[Model] = [[] for _ in recalls]
+    for corpus, groups, labels in SHAPES:
         gold = rng.poisson(2.0 / labels, size=(groups, labels)).astype(np.uint8)
         gold[0] += 1
-        runs = []
-        for recall in np.linspace(0.4, 0.9, models):
+        names = [f"{corpus}-{group}" for group in range(groups)]
+        for model, recall in zip(left_out, recalls, strict=True):
             tp = rng.binomial(gold, recall, size=(seeds, groups, labels)).astype(np.uint8)
             fp = rng.poisson(0.5 / labels, size=tp.shape).astype(np.uint8)
-            runs.append(Counts.of(tp, fp, gold - tp))
-        tasks.append(
-            TaskRuns.of(
-                f"task{index}", runs, "macro", groups=[f"{corpus}-{g}" for g in range(groups)]
-            )
-        )
-    return tasks
+            counts = Counts.of(tp, fp, gold - tp)
+            model.append(stats.left_out(counts, "macro", groups=names))
+    return left_out
 
 
-def verdict(tasks: list[TaskRuns]) -> tuple[tuple[int, int], ...]:
+def verdict(models: list[Model]) -> tuple[tuple[int, int], ...]:
     """Possible ranks of the models, every pair tested on these tasks and on tasks like these."""
     corpora = [corpus for corpus, _, _ in SHAPES]
-    drawn: list[list[tuple[Redrawn, ...]]] = [
-        stats.redraw([tasks[i] for i in members])
-        for _, members in groupby(range(len(tasks)), key=lambda i: corpora[i])
-    ]
-    weights = [float(w) for w in stats.task_weights(corpora)]
-    flat = [row for corpus in drawn for row in corpus]
-    pairs = list(combinations(range(len(tasks[0].models)), 2))
-    tests = []
-    for a, b in pairs:
-        noise = [
-            stats.document_noise(
-                [row[a] for row in rows], [row[b] for row in rows], paired=[True] * len(rows)
-            )
-            for rows in drawn
-        ]
-        first, second = ([row[who].full for row in flat] for who in (a, b))
-        parts = [(n.variance / len(drawn) ** 2, n.df) for n in noise]
-        twice = sum(n.twice for n in noise) / len(drawn) ** 2
-        test = stats.these_tasks(first, second, weights=weights, documents=parts, twice=twice).test
-        gaps = np.array([x.mean() - y.mean() for x, y in zip(first, second, strict=True)])
-        stats.tasks_like_these(gaps, corpora, test)
-        tests.append(test)
-    corrected = stats.holm([test.p for test in tests])
-    ahead = [
-        (pair if test.estimate > 0 else pair[::-1])
-        for pair, test, p in zip(pairs, tests, corrected, strict=True)
-        if p is not None and p <= 0.05
-    ]
-    return stats.possible_ranks(len(tasks[0].models), ahead)
+    weights = stats.task_weights(corpora)
+    pairs = list(combinations(range(len(models)), 2))
+    answers = []
+    for first, second in pairs:
+        noises, gaps = [], []
+        for corpus, a, b in zip(corpora, models[first], models[second], strict=True):
+            seeds = (stats.seed_part(a.full), stats.seed_part(b.full))
+            noises.append(TaskNoise(corpus, seeds, (a, b)))
+            gaps.append(float(a.full.mean() - b.full.mean()))
+        answer = stats.these_tasks(float(weights @ gaps), stats.mean_variances(noises, weights))
+        assert answer is not None
+        stats.tasks_like_these(np.array(gaps), corpora, answer)
+        answers.append(answer)
+    ahead = []
+    steps = stats.holm([answer.p for answer in answers])
+    for pair, answer, step in zip(pairs, answers, steps, strict=True):
+        if step is not None and step.passed:
+            ahead.append(pair if answer.estimate > 0 else pair[::-1])
+    return stats.possible_ranks(len(models), ahead)
 
 
 def main() -> None:
@@ -101,9 +92,8 @@ def main() -> None:
     parser.add_argument("--models", type=int, default=10)
     parser.add_argument("--seeds", type=int, default=5)
     arguments = parser.parse_args()
-    tasks = suite(arguments.models, arguments.seeds, np.random.default_rng(0))
     began = time.process_time()
-    ranks = verdict(tasks)
+    ranks = verdict(suite(arguments.models, arguments.seeds, np.random.default_rng(0)))
     taken = time.process_time() - began
     print(
         f"{arguments.models} models x {len(SHAPES)} tasks x {arguments.seeds} seeds: {taken:.2f} "

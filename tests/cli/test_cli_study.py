@@ -4,19 +4,14 @@ stored.
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
 from biobench.errors import SpecError, UsageError
-from biobench.workflows.study import (
-    ArmRow,
-    Benchmark,
-    Study,
-    StudyRun,
-    load_study,
-    planned_runs,
-    table,
-)
+from biobench.stats import LeftOut
+from biobench.workflows.study import Benchmark, Study, StudyRun, load_study, planned_runs
+from biobench.workflows.study_table import ArmRow, table
 
 ROOT = Path(__file__).parents[2]
 DECLARED = """\
@@ -98,26 +93,63 @@ def test_secondary_tasks_are_scored_and_do_not_enter_it(biobench, folder, tmp_pa
     )
 
 
-def test_the_table_takes_whole_runs_only_and_pairs_by_seed():
-    changed = {
-        "seeds": [1, 2, 3],
-        "budgets": [10],
-        "benchmark": {"tasks": ["demo_ner", "demo_topic"]},
-    }
+def made_study(arms=("twin", "detour"), seeds=(1, 2, 3, 4), tasks=("demo_ner", "demo_topic")):
+    """A study of these arms and seeds with 10 tokens, and its runs."""
+    benchmark = {"tasks": list(tasks)}
+    changed = {"arms": arms, "seeds": seeds, "budgets": [10], "benchmark": benchmark}
     study = Study.model_validate(yaml.safe_load(DECLARED) | {"base": "toy_detour"} | changed)
     runs = [StudyRun(arm, 10, seed, "r.yaml", ()) for arm in study.arms for seed in study.seeds]
-    scores = {f"twin-0.01k-s{s}": {"demo_ner": 0.1 * s, "demo_topic": 0.3} for s in (1, 2, 3)}
+    return study, runs
+
+
+def test_the_table_takes_whole_runs_only_and_pairs_by_seed():
+    study, runs = made_study()
+    scores = {f"twin-0.01k-s{s}": {"demo_ner": 0.1 * s, "demo_topic": 0.3} for s in (1, 2, 3, 4)}
     scores |= {
-        f"detour-0.01k-s{s}": {"demo_ner": 0.1 * s + 0.02 * s, "demo_topic": 0.3} for s in (1, 2)
+        f"detour-0.01k-s{s}": {"demo_ner": 0.1 * s + 0.02 * s, "demo_topic": 0.3} for s in (1, 2, 3)
     }
-    scores["detour-0.01k-s3"] = {"demo_ner": 0.9}
+    scores["detour-0.01k-s4"] = {"demo_ner": 0.9}
     twin, detour = table(study, runs, scores)
-    assert (twin.arm, twin.difference, len(twin.scores)) == ("twin", None, 3)
-    assert sorted(detour.scores) == [1, 2], "a run without all tasks does not count"
-    assert detour.difference == pytest.approx(0.015)
-    # t interval of 0.01 and 0.02: sd 0.00707, half-width 12.706 * 0.005
-    assert detour.high - 0.015 == pytest.approx(12.7062 * 0.005, rel=1e-4)
-    assert ArmRow("demo_ner", 1, {1: 0.5}, None, None, None).spread is None
+    assert (twin.arm, twin.difference, len(twin.scores)) == ("twin", None, 4)
+    assert sorted(detour.scores) == [1, 2, 3], "a run without all tasks does not count"
+    assert detour.difference == pytest.approx(0.02)
+    # t interval of 0.01, 0.02 and 0.03: sd 0.01, half-width 4.3027 * 0.01 / sqrt(3)
+    assert detour.high - 0.02 == pytest.approx(4.30265 * 0.01 / 3**0.5, rel=1e-4)
+    assert (detour.level, detour.shown, detour.test_sets) == (0.95, False, False)
+    assert ArmRow("demo_ner", 1, {1: 0.5}).spread is None
+    few = {name: of for name, of in scores.items() if not name.endswith("s3")}
+    assert table(study, runs, few)[1].shown is None, "two seeds show nothing"
+
+
+def test_all_arms_are_corrected_together_and_test_sets_are_in_the_intervals():
+    study, runs = made_study(("twin", "detour", "causal"), tasks=("demo_topic",))
+    gains = {"twin": 0.0, "detour": 0.05, "causal": 0.045}
+    # what the arms add over the twin varies from seed to seed by a thousandth
+    wobble = {("detour", s): 0.001 * s for s in study.seeds}
+    scores = {
+        run.name: {"demo_topic": 0.5 + gains[run.arm] + wobble.get((run.arm, run.seed), 0.0)}
+        for run in runs
+    }
+    scores["causal-0.01k-s1"]["demo_topic"] += 0.002
+    _, detour, causal = table(study, runs, scores)
+    assert {detour.level, causal.level} == {0.975, 0.95}
+    assert detour.shown
+    assert causal.shown
+    rng = np.random.default_rng(0)
+    noisy = {
+        run.name: {
+            "demo_topic": LeftOut(
+                full=np.array([scores[run.name]["demo_topic"]]),
+                without=scores[run.name]["demo_topic"] + rng.normal(0, 0.05, (30, 1)),
+                groups=tuple(map(str, range(30))),
+            )
+        }
+        for run in runs
+    }
+    _, wide, _ = table(study, runs, scores, noisy)
+    assert wide.test_sets
+    assert wide.high - wide.low > 3 * (detour.high - detour.low)
+    assert not wide.shown
 
 
 @pytest.mark.parametrize(

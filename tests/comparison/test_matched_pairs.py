@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from biobench.comparison.compare import compare
+from biobench.comparison.matched import CHECKPOINTS
 from biobench.errors import StoreError
 from tests.helpers.compare_make import save_runs
 from tests.helpers.ledger_make import ledger, write
@@ -29,12 +30,14 @@ def test_a_matched_pair_is_the_first_line(results, tmp_path):
         "Matched twins: detour and twin were trained alike but for the objective"
     )
     write(tmp_path / "b.json", ledger("b", precision="bf16", batch_sequences=2))
-    (line,) = compare("detour", "twin", results_dir=results, ledgers=given).matched
+    line, about = compare("detour", "twin", results_dir=results, ledgers=given).matched
+    assert about == CHECKPOINTS
+    assert "`biobench study`" in about
     assert line.startswith("Not matched twins: detour and twin differ in")
     assert "precision" in line
     assert "batch sequences" in line
     write(tmp_path / "b.json", ledger("b", "clm", training=2))
-    (line,) = compare("detour", "twin", results_dir=results, ledgers=given).matched
+    line, _ = compare("detour", "twin", results_dir=results, ledgers=given).matched
     assert "differ in the training seed alone" in line
 
 

@@ -51,65 +51,67 @@ def right_answers(folder) -> dict[tuple[str, str, int], np.ndarray]:
     return found
 
 
+def welch_df(parts: list[tuple[float, float]], variance: float) -> float:
+    """Satterthwaite's degrees of freedom of a variance that is a sum of parts (variance, df)."""
+    return variance**2 / sum(part**2 / df for part, df in parts)
+
+
+def interaction(right: np.ndarray) -> float:
+    """Variance that the mean over (seeds, documents) of right answers has from their interaction,
+    by the residuals of the two-way layout.
+    """
+    rest = right - right.mean(axis=0) - right.mean(axis=1, keepdims=True) + right.mean()
+    return (rest**2).sum() / (len(SEEDS) - 1) / (DOCUMENTS - 1) / right.size
+
+
 def test_every_number_of_the_pairs(stored):
     """Micro F1 of one label a document is accuracy: seeds and documents are a two-way layout of
     right answers.
     """
     shown = compare("a", "b", "c", results_dir=stored, average="micro").as_json()
     found = json.loads(json.dumps(shown, allow_nan=False))
-    right, least = right_answers(stored), 1 / DOCUMENTS / math.sqrt(6)
-    here, beyond = [], []
-    n = len(TASKS)
+    answers, n = right_answers(stored), len(TASKS)
+    p_here, p_beyond = [], []
     for (a, b), pair in zip(combinations("abc", 2), found["pairs"], strict=True):
-        tasks = [line["task"] for line in pair["tasks"]]
-        gaps = np.array([[right[a, t, s] - right[b, t, s] for s in SEEDS] for t in tasks])
-        means = gaps.mean(axis=(1, 2))
-        assert [line["difference"] for line in pair["tasks"]] == pytest.approx(
-            means.tolist(), abs=1e-12
-        )
-        assert pair["difference"] == pytest.approx(means.mean(), abs=1e-12)
-        seeds = np.maximum(gaps.mean(axis=2).std(axis=1, ddof=1), least) ** 2 / len(SEEDS)
-        assert [line["seeds"]["se"] for line in pair["tasks"]] == pytest.approx(
-            np.sqrt(seeds).tolist(), rel=1e-9
-        )
+        seeds, documents, shared, gaps = [], [], 0.0, []
         for line in pair["tasks"]:
-            assert (line["paired"], line["groups"]) == (True, DOCUMENTS)
-            p = 2 * stats.t.sf(abs(line["difference"]) / line["seeds"]["se"], len(SEEDS) - 1)
-            assert line["seeds"]["p"] == pytest.approx(p)
-            # shown apart: neither part is wider than both together
-            assert (
-                max(line[part]["se"] for part in ("seeds", "documents"))
-                <= line["total"]["se"] + 1e-12
-            )
-        documents = [line["documents"]["se"] ** 2 for line in pair["tasks"]]
-        # the bootstrap has n and not n - 1 below; its own error is 2.2%
-        exact = gaps.mean(axis=1).var(axis=1) / DOCUMENTS
-        assert np.sqrt(documents) == pytest.approx(np.sqrt(exact), rel=0.1)
-        rest = gaps - gaps.mean(axis=1, keepdims=True) - gaps.mean(axis=2, keepdims=True)
-        rest += gaps.mean(axis=(1, 2), keepdims=True)
-        both = (rest**2).sum(axis=(1, 2)) / (len(SEEDS) - 1) / (DOCUMENTS - 1) / rest[0].size
-        total = seeds.sum() + sum(documents)
-        variance = max(total - both.sum(), seeds.sum(), sum(documents)) / n**2
-        below = (seeds**2 / (len(SEEDS) - 1)).sum() + (np.square(documents) / (DOCUMENTS - 1)).sum()
-        df = max(len(SEEDS) - 1, total**2 / below * (variance * n**2 / total) ** 2)
-        se = math.sqrt(variance)
-        half = stats.t.ppf(0.975, df) * se
-        assert pair["here"]["se"] == pytest.approx(se, rel=1e-9)
-        assert pair["here"]["df"] == pytest.approx(df, rel=1e-9)
-        assert pair["here"]["high"] - pair["difference"] == pytest.approx(half, rel=1e-9)
-        here.append(2 * stats.t.sf(abs(means.mean()) / se, df))
-        plain = stats.ttest_1samp(means, 0)
-        beyond.append(max(plain.pvalue, here[-1]))
-        width = stats.t.ppf(0.975, n - 1) * means.std(ddof=1) / math.sqrt(n)
-        assert pair["beyond"]["high"] - pair["difference"] == pytest.approx(
-            max(width, half), rel=1e-9
-        )
-        assert pair["beyond"]["p"] == pytest.approx(beyond[-1], rel=1e-9)
-    for name, raw in (("p_here", here), ("p_beyond", beyond)):
-        corrected = multipletests(raw, method="holm")[1].tolist()
-        assert [pair[name] for pair in found["pairs"]] == pytest.approx(corrected, rel=1e-8)
-    for pair in found["pairs"]:
-        assert (pair["verdict"]["here"] == "shown") == (pair["p_here"] <= 0.05)
+            sides = [np.array([answers[model, line["task"], s] for s in SEEDS]) for model in (a, b)]
+            gap = sides[0].mean(axis=0) - sides[1].mean(axis=0)
+            gaps.append(gap.mean())
+            assert line["difference"] == pytest.approx(gaps[-1], abs=1e-12)
+            of_seeds = [side.mean(axis=1).var(ddof=1) / len(SEEDS) for side in sides]
+            expected = stats.ttest_ind(*(side.mean(axis=1) for side in sides), equal_var=False)
+            assert line["seeds"]["p"] == pytest.approx(expected.pvalue, rel=1e-9)
+            of_documents = gap.var(ddof=1) / DOCUMENTS
+            assert line["documents"]["se"] == pytest.approx(math.sqrt(of_documents), rel=1e-9)
+            assert (line["splits"], line["groups"]) == (False, DOCUMENTS)
+            seeds += [(part / n**2, len(SEEDS) - 1.0) for part in of_seeds]
+            documents.append((of_documents / n**2, DOCUMENTS - 1.0))
+            shared += sum(map(interaction, sides)) / n**2
+        mean = float(np.mean(gaps))
+        assert pair["difference"] == pytest.approx(mean, abs=1e-12)
+        sums = [sum(part for part, _ in parts) for parts in (seeds, documents)]
+        total = max(sum(sums) - shared, *sums)
+        noises = [
+            (sums[0], welch_df(seeds, sums[0])),
+            (sums[1], welch_df(documents, sums[1])),
+            (total, welch_df(seeds + documents, total)),
+        ]
+        p_here.append(max(2 * stats.t.sf(abs(mean) / math.sqrt(v), df) for v, df in noises))
+        noises.append((np.var(gaps, ddof=1) / n, n - 1.0))
+        p_beyond.append(max(2 * stats.t.sf(abs(mean) / math.sqrt(v), df) for v, df in noises))
+        for name, p, among in (("here", p_here[-1], noises[:3]), ("beyond", p_beyond[-1], noises)):
+            assert pair[name]["p"] == pytest.approx(p, rel=1e-9)
+            level = pair[name]["level"]
+            half = max(stats.t.ppf((1 + level) / 2, df) * math.sqrt(v) for v, df in among)
+            assert pair[name]["high"] - mean == pytest.approx(half, rel=1e-9)
+    for name, raw in (("here", p_here), ("beyond", p_beyond)):
+        adjusted = multipletests(raw, method="holm")[1].tolist()
+        assert [pair[f"p_{name}"] for pair in found["pairs"]] == pytest.approx(adjusted, rel=1e-9)
+        for pair, p in zip(found["pairs"], adjusted, strict=True):
+            assert (pair["verdict"][name] == "shown") == (p <= 0.05)
+            leaves_out_zero = pair[name]["low"] > 0 or pair[name]["high"] < 0
+            assert leaves_out_zero == (p <= 0.05)
 
 
 def test_a_declared_plan_names_what_is_exploratory(stored, tmp_path):

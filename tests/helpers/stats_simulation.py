@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from biobench.stats import (
+    Answer,
+    Average,
     Counts,
-    DocumentNoise,
-    MeanTest,
-    TaskRuns,
-    compare_seeds,
-    document_noise,
-    redraw,
+    LeftOut,
+    TaskNoise,
+    left_out,
+    mean_variances,
+    seed_part,
+    task_weights,
     these_tasks,
 )
 from biobench.stats.types import FloatArray
@@ -56,59 +59,25 @@ class Population:
         ]
 
 
-@dataclass(frozen=True)
-class OnTasks:
-    """First minus second model: seeds of the first task, documents of each corpus, and all of them
-    together.
-    """
-
-    seeds: MeanTest
-    documents: tuple[DocumentNoise | None, ...]
-    total: MeanTest | None
+def left_out_of(counts: Counts, average: Average = "macro", corpus: str = "") -> LeftOut:
+    """With the groups named by their position; those of one corpus share their names."""
+    return left_out(counts, average, groups=[f"{corpus}{i}" for i in range(counts.n_groups)])
 
 
 def compare_counts(
-    tasks: list[TaskRuns],
-    corpora: str = "",
-    *,
-    paired: bool = True,
-    draws: int = 1000,
-    level: float = 0.95,
-) -> OnTasks:
-    """The first two models of each task, a corpus by its letter (each task its own where none is
-    given).
+    pairs: Sequence[tuple[Counts, Counts]], average: Average = "macro", corpora: str = ""
+) -> Answer | None:
+    """First minus second model on tasks; corpora: a letter a task, each its own where none is
+    given.
     """
-    names = corpora or "".join(chr(97 + i) for i in range(len(tasks)))
-    sizes = {name: names.count(name) for name in names}
-    noise, parts, twice, scores = [], [], 0.0, []
-    for name, size in sizes.items():
-        rows = redraw(
-            [task for task, of in zip(tasks, names, strict=True) if of == name], draws=draws
-        )
-        scores += [(row[0].full, row[1].full, 1 / (len(sizes) * size)) for row in rows]
-        one = document_noise(
-            [row[0] for row in rows], [row[1] for row in rows], paired=[paired] * size
-        )
-        noise.append(one)
-        if one is not None:
-            parts.append((one.variance / len(sizes) ** 2, one.df))
-            twice += one.twice / len(sizes) ** 2
-    known = parts if len(parts) == len(sizes) else None
-    first, second, weights = zip(*scores, strict=True)
-    total = these_tasks(
-        first,
-        second,
-        weights=weights,
-        paired=[paired] * len(tasks),
-        documents=known,
-        twice=twice if known else 0.0,
-        level=level,
-    )
-    return OnTasks(
-        compare_seeds(first[0], second[0], paired=paired, level=level), tuple(noise), total.test
-    )
-
-
-def one_task(name: str, counts: list[Counts], groups: list[str]) -> TaskRuns:
-    """A task by macro F1."""
-    return TaskRuns.of(name, counts, "macro", groups=groups)
+    letters = corpora or "".join(chr(97 + i) for i in range(len(pairs)))
+    noises, differences = [], []
+    for (first, second), corpus in zip(pairs, letters, strict=True):
+        sides = left_out_of(first, average, corpus), left_out_of(second, average, corpus)
+        differences.append(float(sides[0].full.mean() - sides[1].full.mean()))
+        seeds = None
+        if min(first.n_seeds, second.n_seeds) > 1:
+            seeds = tuple(seed_part(side.full) for side in sides)
+        noises.append(TaskNoise(corpus, seeds, sides))
+    weights = task_weights(letters)
+    return these_tasks(float(weights @ differences), mean_variances(noises, weights))

@@ -9,7 +9,6 @@ import zipfile
 import pytest
 
 from biobench.comparison.compare import compare
-from biobench.comparison.ranking import ranking, verdict_on
 from biobench.report.details.needle import map_html, needle_grids
 from biobench.report.frame import build
 from biobench.report.frames import results
@@ -17,6 +16,8 @@ from biobench.report.results import load
 from biobench.submission.pack import submit
 from biobench.submission.verify import examine
 from leaderboard import page
+from leaderboard.best_runs import verdict_on
+from leaderboard.ranking import ranking
 from leaderboard.submit import checked
 from tests.helpers.app_make import PATHS, board, bodies, open_app, texts
 from tests.helpers.report_make import save_run, save_runs

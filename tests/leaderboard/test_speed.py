@@ -8,9 +8,10 @@ import time
 
 import pytest
 
-from biobench.comparison.ranking import ranking, verdict_on, views
 from biobench.report.results import load
 from biobench.report.tasks import shipped
+from leaderboard.best_runs import verdict_on
+from leaderboard.ranking import ranking, views
 from tests.helpers.app_make import board, open_app
 from tests.helpers.large_make import MODELS, save_large
 

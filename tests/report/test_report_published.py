@@ -269,7 +269,7 @@ def test_studies_are_read_and_a_damaged_one_is_a_finding(tmp_path):
     (study,) = read.studies
     assert [(row.arm, row.spread) for row in study.rows[:2]] == [
         ("twin", "–"),
-        ("detour", "+1.1 to +3.8"),
+        ("detour", "+0.5 to +4.5"),
     ]
     assert [(finding.file, finding.hint) for finding in read.findings] == [
         ("b.json", "write it again with `biobench study --table --json`")

@@ -14,7 +14,8 @@ import pytest
 from biobench.report.rescore import rescore_all
 from biobench.schema.protocols import protocol_named_by
 from biobench.store import Store
-from biobench.workflows.study import load_study, planned_runs, table
+from biobench.workflows.study import load_study, planned_runs
+from biobench.workflows.study_table import table
 from tests.benchmarks import demonstration, shipped
 
 pytestmark = pytest.mark.skipif(
@@ -95,6 +96,7 @@ def test_the_text_next_to_the_table_states_what_was_computed() -> None:
     )
     assert f"(p = {corrected:.2f})" in text
     assert f"{100 * row.difference:+.1f} ({100 * row.low:+.1f} to {100 * row.high:+.1f})" in text
+    assert corrected > 0.05
     ((_, again, _, _),) = demonstration.differences(
         demonstration.study_scores([demonstration.REPLICATION])
     )

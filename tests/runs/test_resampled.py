@@ -20,7 +20,7 @@ from biobench.errors import DataFormatError, SpecError, UsageError
 from biobench.report.frame import build
 from biobench.report.rescore import rescore_all, run_documents
 from biobench.schema.record import Resampling
-from biobench.stats import compare_seeds, seed_interval
+from biobench.stats import seed_interval, splits_part
 from biobench.store import Store
 from tests.helpers.compare_make import save
 from tests.helpers.spec_make import local, write_spec
@@ -164,13 +164,16 @@ def test_compare_takes_the_corrected_t_and_never_seeds_with_splits(tmp_path: Pat
         for m in "ab"
     ]
     a, b = ([score for seed, score in s if seed < 50] for s in scores)
-    expected = compare_seeds(a, b, ratio=1 / 9)
+    variance, df = splits_part([x - y for x, y in zip(a, b, strict=True)], 1 / 9)
     assert (line.n_first, line.n_second) == (8, 8)
-    assert line.seeds.se == pytest.approx(expected.se, rel=0.05)
+    assert line.splits
+    noises = {noise.name: noise for noise in line.total.noises}
+    assert noises["seeds"].se == pytest.approx(variance**0.5, rel=0.05)
+    assert [noise.df for noise in noises.values()] == pytest.approx([df] * 3)
     assert line.total.p == line.seeds.p
     assert line.documents is None
-    assert result.pairs[0].here.se == pytest.approx(line.seeds.se)
-    assert any("part of the corrected t over the splits" in text for text in result.notes)
+    assert result.pairs[0].answer.p == pytest.approx(line.total.p)
+    assert any("compared on the 8 common splits" in text for text in result.notes)
     assert "seeds a task" not in result.text()
     # seeds of an ordinary run on the same task and data stand under another condition
     for seed in range(42, 47):

@@ -87,6 +87,11 @@ class StudyRow(_Read):
     difference: float | None
     low: float | None
     high: float | None
+    level: float | None = None
+    """Of the interval: that at which a correction for all rows decided; None in older tables."""
+    shown: bool | None = None
+    test_sets: bool = False
+    """Whether the noise of test sets is in the interval, beside that of pretraining seeds."""
 
     @property
     def spread(self) -> str:

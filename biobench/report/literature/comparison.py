@@ -73,18 +73,24 @@ def published_rows(
         for info in (info for info in infos.values() if info.published_as == value.task):
             wanted = info.paper if average == "paper" or not has_f1(info.type) else METRICS[average]
             shown = value.comparable == wanted
-            tasks = abouts.setdefault(
-                (value.paper, value.caption, value.likely, wanted if shown else "", value.source),
-                [],
-            )
+            fate = "are not shown under another average."
+            if shown:
+                spread = "without their spread" if value.sd is None else "± over the printed seeds"
+                fate = f"are shown under that average, as printed, {spread}."
+            about = (value.paper, value.caption, value.likely, fate, value.source)
+            tasks = abouts.setdefault(about, [])
             tasks += [info.id] if info.id not in tasks else []
             if shown:
+                interval = value.seed_interval
                 rows.append(
                     Row(
                         model=value.model,
                         task=info.id,
                         metric=value.likely,
                         mean=value.value,
+                        sd=value.sd,
+                        low=None if interval is None else max(interval.low, 0.0),
+                        high=None if interval is None else min(interval.high, 1.0),
                         n_seeds=value.seeds,
                         source="published",
                         variant=value.variant,
@@ -96,11 +102,9 @@ def published_rows(
                 )
     for (_, caption, likely, fate, source), tasks in abouts.items():
         reading = "undecided" if likely == UNDECIDED else NAMES[likely]
-        end = "are shown under that average, as printed, without their spread."
-        end = end if fate else "are not shown under another average."
         text = (
             f"Published values of {', '.join(tasks)} ({source}): {caption} Our reading: "
-            f"{reading}; they {end}"
+            f"{reading}; they {fate}"
         )
         remarks[text] = tasks
     return rows, list(remarks.items())

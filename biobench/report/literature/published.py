@@ -5,6 +5,7 @@ never edited.
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -18,6 +19,7 @@ from pydantic import Field
 from biobench.errors import SpecError
 from biobench.kinds import metric_names
 from biobench.schema.strict import Strict, load_yaml_model, suggest
+from biobench.stats import Estimand, Interval, t_from_se
 from biobench.version import PACKAGE
 
 SUITE_FOLDER = "suites"
@@ -30,6 +32,8 @@ UNDECIDED = "undecided"
 """`average_likely` where the evidence supports no average: comparable with none."""
 _COLUMNS = [*("model", "size", "objective", "language", "task"), "value_percent"]
 _COLUMNS += ["average_claimed", "average_likely", "seeds"]
+_SPREAD = "sd_percent"
+"""An optional last column: the printed standard deviation over the seeds."""
 
 
 class Paper(Strict):
@@ -72,6 +76,7 @@ class PublishedValue:
     claimed: str
     likely: str
     seeds: int
+    """Runs behind the number; 0 where the publication does not say."""
     caption: str
     reading: str
     source: str
@@ -80,8 +85,23 @@ class PublishedValue:
     """The paper's id, where several papers print values of one model."""
 
     parameters: int | None = None
+    sd: float | None = None
+    """The printed standard deviation over the seeds, a fraction; None where none is printed."""
     stated: bool = True
     """Whether the caption itself names the claimed average."""
+
+    @property
+    def seed_interval(self) -> Interval | None:
+        """The 95% t interval over the printed seeds; None without a printed spread."""
+        if self.sd is None or self.seeds < 2:
+            return None
+        return t_from_se(
+            self.value,
+            self.sd / math.sqrt(self.seeds),
+            self.seeds - 1.0,
+            n=self.seeds,
+            estimand=Estimand.NEW_SEEDS,
+        ).interval
 
     @property
     def is_stated(self) -> bool:
@@ -194,7 +214,9 @@ def _values(path: Path, header: PublishedHeader) -> Iterator[PublishedValue]:
         if not right:
             raise SpecError(what, hint=hint, file=path, line=max(reader.line_num, 1))
 
-    check(reader.fieldnames == _COLUMNS, "has other columns", "expected: " + ",".join(_COLUMNS))
+    expected = f"expected: {','.join(_COLUMNS)}, and {_SPREAD} where the paper prints it"
+    has_spread = reader.fieldnames == [*_COLUMNS, _SPREAD]
+    check(has_spread or reader.fieldnames == _COLUMNS, "has other columns", expected)
     for row in reader:
         whole = None not in row and None not in row.values()
         check(whole, "has too many or too few cells", "quote texts that hold commas")
@@ -212,6 +234,12 @@ def _values(path: Path, header: PublishedHeader) -> Iterator[PublishedValue]:
         )
         is_percentage = re.fullmatch(r"\d+(\.\d+)?", percent) is not None and float(percent) <= 100
         check(is_percentage, f"'{percent}' is not a percentage", "a number from 0 to 100")
+        spread = row[_SPREAD] if has_spread else ""
+        check(
+            not spread or (re.fullmatch(r"\d+(\.\d+)?", spread) is not None and bool(seeds)),
+            f"{_SPREAD} '{spread}' of {seeds or 'unknown'} seeds is no spread",
+            "give a number in points and the seeds that it is over, or nothing",
+        )
         if task.startswith("avg_"):
             continue
         for column in ("average_claimed", "average_likely"):
@@ -235,6 +263,7 @@ def _values(path: Path, header: PublishedHeader) -> Iterator[PublishedValue]:
             claimed=row["average_claimed"],
             likely=likely,
             seeds=int(seeds or 0),
+            sd=round(float(spread) / 100, 6) if spread else None,
             caption=header.caption[language],
             reading=header.readings[task],
             source=header.source,

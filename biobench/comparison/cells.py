@@ -1,0 +1,129 @@
+"""The scores that are compared: one model on one task, and two models on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from biobench.errors import UsageError
+from biobench.report.evidence import LEAST_SEEDS, seed_noise
+from biobench.report.groups import RunGroup
+from biobench.report.literature.published import PublishedValue
+from biobench.report.tasks import TaskInfo
+from biobench.stats import Part, splits_part
+
+COUNTS = ("no seeds", "one seed", "two seeds")
+"""What a model has too little of, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One model on one task.
+
+    scores: fractions, one a seed; of a published model its printed mean alone. group: its runs.
+    printed: the published value; one of the two is there.
+    """
+
+    scores: tuple[float, ...]
+    seeds: tuple[int, ...] = ()
+    group: RunGroup | None = None
+    printed: PublishedValue | None = None
+
+    @property
+    def mean(self) -> float:
+        """Over the seeds."""
+        return sum(self.scores) / len(self.scores)
+
+    @property
+    def seed_noise(self) -> tuple[Part, ...] | None:
+        """Variance of the mean over seeds, as parts; None where it is unknown, empty where seeds
+        play no part.
+        """
+        if self.group is not None:
+            return seed_noise(self.group, self.scores)
+        printed = self.printed
+        if printed is None or printed.sd is None or printed.seeds < LEAST_SEEDS:
+            return None
+        return ((printed.sd**2 / printed.seeds, printed.seeds - 1.0),)
+
+    @property
+    def is_untrained(self) -> bool:
+        """Whether seeds play no part on this side."""
+        return self.group is not None and self.group.is_untrained
+
+    @property
+    def too_few_seeds(self) -> str:
+        """``two seeds``; empty where the spread over seeds is known or plays no part."""
+        if self.group is None or self.is_untrained or len(self.scores) >= LEAST_SEEDS:
+            return ""
+        return COUNTS[len(self.scores)]
+
+
+@dataclass(frozen=True, slots=True)
+class PairedTask:
+    """Two models on one task.
+
+    unit: the coarsest step of their scores. ratio: test to training documents where the runs are
+    several splits of one corpus, then paired by split; 0 elsewhere. note: what became of splits
+    that not both models have.
+    """
+
+    info: TaskInfo
+    metric: str
+    first: Cell
+    second: Cell
+    unit: float
+    ratio: float
+    note: str = ""
+
+    @property
+    def difference(self) -> float:
+        """First minus second mean, a fraction."""
+        return self.first.mean - self.second.mean
+
+    @property
+    def seed_noise(self) -> tuple[Part, ...] | None:
+        """Variance of the difference over seeds (Welch); None where a side's is unknown."""
+        first, second = self.first.seed_noise, self.second.seed_noise
+        return None if first is None or second is None else first + second
+
+    @property
+    def splits_noise(self) -> Part | None:
+        """Variance of the difference over splits; None without splits, and for fewer than three."""
+        if not self.ratio or len(self.first.scores) < LEAST_SEEDS:
+            return None
+        gaps = [a - b for a, b in zip(self.first.scores, self.second.scores, strict=True)]
+        return splits_part(gaps, self.ratio, resolution=self.unit)
+
+
+def paired_task(info: TaskInfo, metric: str, first: Cell, second: Cell) -> PairedTask:
+    """Two cells made fit to be tested with each other.
+
+    Seeds are independent, so all of both sides count. Splits of one corpus pair: only those that
+    both models have count. Raises UsageError where these share none.
+    """
+    groups = [cell.group for cell in (first, second) if cell.group is not None]
+    note = ""
+    if any(group.folds for group in groups) and len(groups) == 2:
+        shared = sorted({*first.seeds} & {*second.seeds})
+        if not shared:
+            raise UsageError(
+                "the models have no split in common",
+                hint="run both on all splits; several splits are never independent",
+            )
+        if len(shared) < max(len(first.seeds), len(second.seeds)):
+            note = f"compared on the {len(shared)} common splits"
+        first, second = _only(first, shared), _only(second, shared)
+    return PairedTask(
+        info=info,
+        metric=metric,
+        first=first,
+        second=second,
+        unit=max((group.unit for group in groups), default=0.0),
+        ratio=max((group.ratio for group in groups), default=0.0),
+        note=note,
+    )
+
+
+def _only(cell: Cell, seeds: list[int]) -> Cell:
+    scores = tuple(cell.scores[cell.seeds.index(seed)] for seed in seeds)
+    return replace(cell, scores=scores, seeds=tuple(seeds))

@@ -1,0 +1,126 @@
+"""The pairs of a comparison corrected for each other (Holm): claims, sameness and words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from biobench.comparison.result import Conclusion, PairResult, Sameness, TaskLine, Verdict, Word
+from biobench.stats import Answer, HolmStep, Interval, holm
+
+SAME_SEEDS = 5
+"""Seeds of each model on every task from which "the same within" a margin may be said ..."""
+SAME_RUNS = 59
+"""... and runs of each model: a failure in one run of twenty then shows with 95% (0.95^59)."""
+
+
+def corrected(
+    pairs: Sequence[PairResult], *, alpha: float, rope: float, guessing: frozenset[str]
+) -> tuple[PairResult, ...]:
+    """The pairs with their verdicts after Holm's correction over all of them.
+
+    rope: margin of sameness, a fraction; 0 for none. guessing: labels of models that are not above
+    a baseline without skill.
+    """
+    here = holm([_p(pair.answer) for pair in pairs], alpha)
+    beyond = holm([_p(pair.wider_answer) for pair in pairs], alpha)
+    same = holm([_p_outside(pair, rope) for pair in pairs], alpha)
+    tested = sum(pair.answer is not None for pair in pairs)
+    results = []
+    for pair, step_here, step_beyond, step_same in zip(pairs, here, beyond, same, strict=True):
+        conclusion = _conclusion(pair.answer, step_here)
+        wider_conclusion = _conclusion(pair.wider_answer, step_beyond, narrower=conclusion)
+        sameness = _sameness(pair.answer, step_same)
+        result = replace(
+            pair,
+            here=conclusion,
+            beyond=wider_conclusion,
+            tested=tested,
+            rope=rope,
+            same=sameness,
+            detectable=pair.answer.detectable(alpha=alpha / tested) if pair.answer else None,
+        )
+        results.append(replace(result, verdict=_verdict(result, guessing)))
+    return tuple(results)
+
+
+def corrected_by_plan(
+    pairs: Sequence[PairResult],
+    planned: Sequence[bool],
+    *,
+    alpha: float,
+    rope: float,
+    guessing: frozenset[str],
+) -> tuple[PairResult, ...]:
+    """The same, where a plan declared some pairs: these are corrected for each other alone, the
+    rest, exploratory, for all.
+    """
+    among_all = corrected(pairs, alpha=alpha, rope=rope, guessing=guessing)
+    if not any(planned):
+        return among_all
+    declared_pairs = [pair for pair, is_planned in zip(pairs, planned, strict=True) if is_planned]
+    declared = iter(corrected(declared_pairs, alpha=alpha, rope=rope, guessing=guessing))
+    return tuple(
+        next(declared) if is_planned else replace(result, exploratory=True)
+        for result, is_planned in zip(among_all, planned, strict=True)
+    )
+
+
+def may_be_same(lines: Sequence[TaskLine]) -> bool:
+    """Whether there are runs enough to say that two models are the same within a margin."""
+    fewest = min(min(line.n_first, line.n_second) for line in lines)
+    runs = min(sum(line.n_first for line in lines), sum(line.n_second for line in lines))
+    return fewest >= SAME_SEEDS and runs >= SAME_RUNS
+
+
+def _p(answer: Answer | None) -> float | None:
+    return None if answer is None else answer.p
+
+
+def _p_outside(pair: PairResult, rope: float) -> float | None:
+    """None where nothing is asked, and where the runs cannot say it."""
+    if not rope or pair.answer is None or not may_be_same(pair.tasks):
+        return None
+    return pair.answer.p_outside(rope)
+
+
+def _conclusion(
+    answer: Answer | None, step: HolmStep | None, narrower: Conclusion | None = None
+) -> Conclusion | None:
+    """narrower: the conclusion about these tasks; the wider question has no narrower interval."""
+    if answer is None or step is None:
+        return None
+    interval = answer.interval(1 - step.alpha)
+    if narrower is not None and narrower.interval.half_width > interval.half_width:
+        interval = replace(narrower.interval, estimand=answer.estimand)
+    return Conclusion(answer, step.adjusted, interval, step.passed)
+
+
+def _sameness(answer: Answer | None, step: HolmStep | None) -> Sameness | None:
+    if answer is None or step is None:
+        return None
+    interval: Interval = answer.interval(1 - 2 * step.alpha)
+    return Sameness(step.adjusted, interval, step.passed)
+
+
+def _verdict(pair: PairResult, guessing: frozenset[str]) -> Verdict:
+    leads_nobody = pair.better in guessing
+    return Verdict(
+        here=_word(pair.here, leads_nobody),
+        beyond=_word(pair.beyond, leads_nobody),
+        same=_same_word(pair.same),
+        equal=not any(line.difference for line in pair.tasks),
+        guessing=leads_nobody,
+    )
+
+
+def _word(conclusion: Conclusion | None, leads_nobody: bool) -> Word:
+    if conclusion is None:
+        return "not tested"
+    return "shown" if conclusion.is_shown and not leads_nobody else "not shown"
+
+
+def _same_word(sameness: Sameness | None) -> Word | None:
+    if sameness is None:
+        return None
+    return "shown" if sameness.is_shown else "not shown"

@@ -1,0 +1,74 @@
+"""Whether a model is above guessing: one rule for comparison, ranking, report and board."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from biobench.report.evidence import LEAST_SEEDS, Evidence, seed_noise
+from biobench.report.groups import RunGroup
+from biobench.report.tasks import TaskInfo
+from biobench.stats import TaskNoise, mean_variances, splits_part, task_weights, these_tasks
+
+Bars = Mapping[tuple[str, str], float]
+"""(task, metric) -> score of the best policy that does not look at the text."""
+ALPHA = 0.05
+"""How often a model that guesses may pass as above guessing."""
+REACH, FEW_DOCUMENTS = 0.25, 50
+"""Documents are read where they can decide: on a gap of less than 25 points, or a small test set.
+At 50 documents the standard error of an accuracy is 7 points at most.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskScores:
+    """A model's scores on a task under one metric, fractions. group: None for a printed mean."""
+
+    info: TaskInfo
+    metric: str
+    scores: Sequence[float]
+    group: RunGroup | None
+
+
+def is_guessing(tasks: Sequence[TaskScores], bars: Bars, evidence: Evidence) -> bool:
+    """Whether a model's mean over the tasks is not shown to lie above that of guessing.
+
+    One-sided t at 5% on the mean (over corpora) of score minus bar, the largest p over seeds and
+    documents, as far as they are known; where neither is, the mean alone decides. Tasks without a
+    bar are skipped; where no task has one, the bar is 0: a model that gets nothing right leads
+    nobody.
+    """
+    judged = [task for task in tasks if (task.info.id, task.metric) in bars]
+    if not judged:
+        return all(score <= 0 for task in tasks for score in task.scores)
+    weights = task_weights([task.info.corpus for task in judged])
+    gaps = [float(np.mean(task.scores)) - bars[task.info.id, task.metric] for task in judged]
+    gap = math.fsum(weight * of_task for weight, of_task in zip(weights, gaps, strict=True))
+    if gap <= 0:
+        return True
+    near = gap < REACH or any(_has_few_documents(task.group) for task in judged)
+    noises = [_noise(task, evidence if near else None) for task in judged]
+    answer = these_tasks(gap, mean_variances(noises, weights))
+    return answer is not None and answer.p_not_above > ALPHA
+
+
+def _has_few_documents(group: RunGroup | None) -> bool:
+    return group is not None and group.briefs[0].test_documents < FEW_DOCUMENTS
+
+
+def _noise(task: TaskScores, evidence: Evidence | None) -> TaskNoise:
+    corpus, group = task.info.corpus, task.group
+    if group is None:
+        return TaskNoise(corpus, seeds=None, documents=None)
+    if group.ratio and len(task.scores) >= LEAST_SEEDS:
+        splits = splits_part(task.scores, group.ratio, resolution=group.unit)
+        return TaskNoise(corpus, seeds=None, documents=None, splits=splits)
+    documents = "not read" if evidence is None else evidence.left_out(group, task.metric)
+    return TaskNoise(
+        corpus,
+        seeds=seed_noise(group, task.scores),
+        documents=None if isinstance(documents, str) else (documents,),
+    )

@@ -1,0 +1,182 @@
+"""The best of the runs here: where it ranks, and what is shown of it against the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from biobench.comparison.compare import Comparison, compare
+from biobench.comparison.result import PairResult
+from biobench.comparison.verdict import interval_words, joined, points
+from biobench.errors import UsageError
+from biobench.report.baselines import no_skill
+from biobench.report.entrants import line_name
+from biobench.report.evidence import Evidence
+from biobench.report.guessing import Bars, TaskScores, is_guessing
+from biobench.report.results import Results
+from biobench.report.row import Row
+from biobench.schema.kind import is_error
+from leaderboard.lines import TESTABLE, Line, Lines, means, shared_tasks
+
+
+@dataclass(frozen=True, slots=True)
+class BestRun:
+    """The best of the runs here under one protocol, over the `tasks` that most of them have.
+
+    rivals: the others with these tasks, best first. published: printed models with these tasks,
+    best first, only under the full protocol. above: tasks where it is above the best baseline, of
+    so many `judged`; guessing: its mean is not above what a policy without skill reaches.
+    """
+
+    name: str
+    protocol: str
+    tasks: tuple[str, ...]
+    mean: Row
+    rivals: tuple[str, ...]
+    published: tuple[Row, ...]
+    above: int
+    judged: int
+    guessing: bool
+
+
+def best_runs(
+    results: Results,
+    view: str,
+    rows: Sequence[Row],
+    lines: Lines,
+    under: Mapping[Line, str],
+    shared: Sequence[str],
+    baseline: Mapping[str, Row],
+) -> tuple[BestRun, ...]:
+    """The best of the runs here under each protocol that has some."""
+    found = []
+    for protocol in sorted({under[line] for line in lines if line in under}):
+        candidates = {
+            line: scored
+            for line, scored in lines.items()
+            if under.get(line) == protocol and line[2] in TESTABLE
+        }
+        best = _best_run(results, view, rows, candidates, protocol, shared, baseline)
+        if best is not None:
+            found.append(best)
+    return tuple(found)
+
+
+def _best_run(
+    results: Results,
+    view: str,
+    rows: Sequence[Row],
+    candidates: Lines,
+    protocol: str,
+    shared: Sequence[str],
+    baseline: Mapping[str, Row],
+) -> BestRun | None:
+    is_complete = any(set(shared) <= scored.keys() for scored in candidates.values())
+    tasks = shared_tasks(candidates, results.infos, shared if is_complete else ())
+    mean_of = means(results, rows, tasks)
+    best_first = sorted(
+        (line for line in mean_of if line in candidates), key=lambda line: -mean_of[line].mean
+    )
+    if not best_first:
+        return None
+    best_line, *rivals = best_first
+    scores = candidates[best_line]
+    judged = [task for task in tasks if task in baseline and not is_error(scores[task].metric)]
+    published = [row for line, row in mean_of.items() if line[2] == "published"]
+    return BestRun(
+        name=line_name(best_line[0], best_line[1]),
+        protocol=protocol,
+        tasks=tasks,
+        mean=mean_of[best_line],
+        rivals=tuple(line_name(model, variant) for model, variant, _ in rivals),
+        published=tuple(sorted(published, key=lambda row: -row.mean)),
+        above=sum(scores[task].mean > baseline[task].mean for task in judged),
+        judged=len(judged),
+        guessing=_is_guessing(results, best_line, scores, tasks, _bars(results, view, baseline)),
+    )
+
+
+def _bars(results: Results, view: str, baseline: Mapping[str, Row]) -> Bars:
+    """What guessing scores; on a needle no policy has skill, so the best of them is chance."""
+    bars = no_skill(results.baselines)
+    if view == "needle":
+        bars |= {(task, row.metric): row.mean for task, row in baseline.items()}
+    return bars
+
+
+def _is_guessing(
+    results: Results,
+    line: Line,
+    scores: Mapping[str, Row],
+    tasks: Sequence[str],
+    bars: Bars,
+) -> bool:
+    groups = {g.task: g for g in results.groups if (g.model, g.variant, g.source) == line}
+    judged = [
+        TaskScores(results.infos[task], scores[task].metric, scores[task].values, groups[task])
+        for task in tasks
+    ]
+    return is_guessing(judged, bars, Evidence())
+
+
+def verdict_on(results: Results, best: BestRun) -> tuple[Comparison, PairResult] | None:
+    """The best run against the next one that it may be compared with: `compare` of the two.
+
+    None without such a rival, and where the tasks are of several languages.
+    """
+    for rival in best.rivals:
+        with suppress(UsageError):  # runs under other conditions are no rival
+            comparison = compare(best.name, rival, results_dir=results, tasks=best.tasks)
+            # tasks of several languages have a verdict each, which Compare shows
+            if len(comparison.parts) > 1:
+                return None
+            return comparison, comparison.pairs[0]
+    return None
+
+
+def best_run_sentence(best: BestRun) -> str:
+    """Where the best of the runs here ranks: its mean, the distance to the best published, and the
+    baselines.
+    """
+    start = "Best run here"
+    if best.protocol:
+        start = f"{start} under the {best.protocol}"
+    tasks = joined(best.tasks) if len(best.tasks) <= 4 else f"{len(best.tasks)} tasks"
+    margin = ""
+    if best.mean.margin is not None and best.mean.n_seeds >= 3:
+        margin = f" ±{100 * best.mean.margin:.1f}"
+    sentence = f"{start}: {best.name}, {100 * best.mean.mean:.1f}{margin} on {tasks}"
+    facts = []
+    if best.guessing:
+        facts.append("not above guessing")
+    if best.published:
+        facts += _published_facts(best)
+    if best.judged:
+        facts.append(f"above the best baseline on {best.above} of {best.judged}")
+    return f"{sentence}: {', '.join(facts)}." if facts else f"{sentence}."
+
+
+def _published_facts(best: BestRun) -> list[str]:
+    top = best.published[0]
+    gap = 100 * (best.mean.mean - top.mean)
+    side = "above" if gap > 0 else "below"
+    beaten = sum(best.mean.mean > other.mean for other in best.published)
+    return [
+        f"{abs(gap):.1f} points {side} the best published there "
+        f"({line_name(top.model, top.variant)}, {100 * top.mean:.1f})",
+        f"above {beaten} of {len(best.published)} published models",
+    ]
+
+
+def rival_sentence(pair: PairResult) -> str:
+    """The best run against the next one: the difference and its interval, those of `compare`."""
+    interval = "" if pair.here is None else interval_words(pair, pair.here.interval)
+    reason = ""
+    if pair.here is None and pair.reason:
+        reason = f" ({pair.reason.partition(' on ')[0]})"
+    guessing = ", not above guessing" if pair.verdict.guessing else ""
+    return (
+        f"{pair.better} is {points(abs(pair.difference))} above {pair.worse}, the next "
+        f"run{interval}{reason}{guessing}:"
+    )

@@ -1,0 +1,277 @@
+"""Page one of the board: everybody on the shared tasks of a suite, and the best of the runs here.
+
+Each task counts by the average that published scores of it are printed in (`metric.paper`): the
+only one under which published models and runs may share a ranking. Runs under another protocol
+share none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from biobench.comparison.compare import compare
+from biobench.errors import UsageError
+from biobench.report.entrants import line_name
+from biobench.report.frame import cells
+from biobench.report.groups import Source
+from biobench.report.results import Results
+from biobench.report.row import Row
+from biobench.report.tasks import TASK_FAMILIES, TaskInfo
+from biobench.stats import task_weights
+from leaderboard.best_runs import BestRun, best_runs
+from leaderboard.lines import NOT_MODELS, TESTABLE, Line, Lines, means, protocols, shared_tasks
+
+MOST_RANKED = 12
+"""Models up to which the error rates of possible ranks were measured (docs/statistics.md)."""
+VIEWS = {"fr": "French", "en": "English", "needle": "Needle"}
+"""The suites that ship, in the order of the page."""
+PROTOCOLS = {"small protocol": "small protocol: at most 2,000 training texts"}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of the table. protocol: "" for the full one; mean: over the shared tasks; rank: among
+    the lines that have them all under the protocol that is ranked; kinds: kind of task -> mean of
+    the shared ones; parameters: where known.
+    """
+
+    model: str
+    variant: str
+    source: Source
+    protocol: str
+    cells: Mapping[str, Row]
+    mean: Row | None
+    rank: int | None
+    kinds: Mapping[str, Row]
+    parameters: int | None
+    mark: str = ""
+    """Of a submission: reproduced, re-scored or claimed."""
+
+    @property
+    def name(self) -> str:
+        """As `compare` and the link know it."""
+        return line_name(self.model, self.variant)
+
+    @property
+    def is_run(self) -> bool:
+        """Whether it is a result of this folder, not of a publication."""
+        return self.source != "published"
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """One view. columns: tasks with scores; shared: those that the ranking is over; entries: ranked
+    ones first, best first, then those that lack a shared task or are of another protocol; baseline:
+    the best one of each task.
+    """
+
+    view: str
+    protocol: str
+    columns: tuple[TaskInfo, ...]
+    shared: tuple[str, ...]
+    entries: tuple[Entry, ...]
+    baseline: Mapping[str, Row]
+    best_runs: tuple[BestRun, ...]
+
+    @property
+    def title(self) -> str:
+        """As the page heads it."""
+        return title_of(self.view)
+
+    @property
+    def published(self) -> list[Entry]:
+        """The ranked published models, best first."""
+        return [entry for entry in self.entries if entry.rank is not None and not entry.is_run]
+
+    @property
+    def baseline_mean(self) -> float | None:
+        """Mean of the best baselines over the shared tasks; None where one of them has none."""
+        if not self.shared or not set(self.shared) <= set(self.baseline):
+            return None
+        corpus = {info.id: info.corpus for info in self.columns}
+        weights = task_weights([corpus[task] for task in self.shared])
+        return float(weights @ [self.baseline[task].mean for task in self.shared])
+
+
+def view_of(info: TaskInfo) -> str:
+    """The view that shows a task: its suite, or its suite's other tasks where it counts in none."""
+    return info.suite if info.in_suite else f"other {info.suite}"
+
+
+def title_of(view: str) -> str:
+    """``French``; ``English, other tasks``."""
+    suite = view.removeprefix("other ")
+    return VIEWS.get(suite, suite) + (", other tasks" if view != suite else "")
+
+
+def views(results: Results) -> list[str]:
+    """The views with scores of models, shipped suites first."""
+    models = [row for row in cells(results, "paper").rows if row.source not in NOT_MODELS]
+    scored = {view_of(results.infos[row.task]) for row in models}
+    shipped = list(VIEWS)
+    return sorted(scored, key=lambda v: (shipped.index(v) if v in VIEWS else len(shipped), v))
+
+
+def ranking(
+    results: Results, view: str, tasks: Sequence[str] = (), protocol: str | None = None
+) -> Ranking:
+    """Everybody in a view.
+
+    tasks: those to rank over; without them all of the suite where some line has them all, else
+    those that most lines share. protocol: which runs are ranked; the full one where anybody has
+    scores under it.
+    """
+    infos = results.infos
+    in_view = [row for row in cells(results, "paper").rows if view_of(infos[row.task]) == view]
+    rows = [row for row in in_view if row.source not in NOT_MODELS]
+    lines = _lines(rows)
+    under = protocols(results)
+    if protocol is None:
+        protocol = _common_protocol([under.get(line, "") for line in lines])
+    eligible = {line: scored for line, scored in lines.items() if under.get(line, "") == protocol}
+    columns = tuple(
+        info for task, info in infos.items() if any(task in scored for scored in lines.values())
+    )
+    shared = _ranked_tasks(results, view, tasks, columns, eligible)
+    baseline = _best_baselines(in_view)
+    return Ranking(
+        view=view,
+        protocol=protocol,
+        columns=columns,
+        shared=shared,
+        entries=_entries(results, rows, lines, under, protocol, columns, shared),
+        baseline=baseline,
+        best_runs=best_runs(results, view, rows, lines, under, shared, baseline),
+    )
+
+
+def _lines(rows: Iterable[Row]) -> dict[Line, dict[str, Row]]:
+    lines: dict[Line, dict[str, Row]] = {}
+    for row in rows:
+        lines.setdefault(row.line, {})[row.task] = row
+    return lines
+
+
+def _common_protocol(protocols_of_lines: Sequence[str]) -> str:
+    """The full protocol where any line has it, else the commonest."""
+    if "" in protocols_of_lines:
+        return ""
+    ordered = sorted(set(protocols_of_lines))
+    return max(ordered, key=protocols_of_lines.count, default="")
+
+
+def _best_baselines(rows: Iterable[Row]) -> dict[str, Row]:
+    best: dict[str, Row] = {}
+    for row in rows:
+        is_better = row.task not in best or row.mean > best[row.task].mean
+        if row.source == "baseline" and is_better:
+            best[row.task] = row
+    return best
+
+
+def _ranked_tasks(
+    results: Results,
+    view: str,
+    tasks: Sequence[str],
+    columns: Sequence[TaskInfo],
+    eligible: Lines,
+) -> tuple[str, ...]:
+    scored = {info.id for info in columns}
+    asked = tuple(task for task in tasks if task in scored)
+    if asked:
+        return asked
+    suite = tuple(i.id for i in results.infos.values() if i.in_suite and i.suite == view)
+    is_whole = any(set(suite) <= scored_by.keys() for scored_by in eligible.values())
+    return suite if suite and is_whole else shared_tasks(eligible, results.infos)
+
+
+def _entries(
+    results: Results,
+    rows: Sequence[Row],
+    lines: Lines,
+    under: Mapping[Line, str],
+    protocol: str,
+    columns: Sequence[TaskInfo],
+    shared: Sequence[str],
+) -> tuple[Entry, ...]:
+    """Ranked lines, best first; then the others, by protocol and number of tasks."""
+    mean_of = means(results, rows, shared)
+    ranked = [line for line in lines if line in mean_of and under.get(line, "") == protocol]
+    ranked.sort(key=lambda line: -mean_of[line].mean)
+    others = [line for line in lines if line not in ranked]
+    others.sort(key=lambda line: (under.get(line, ""), -len(lines[line]), line))
+    by_kind = _kind_means(results, rows, columns, shared)
+    marks: dict[Line, str] = {
+        (group.model, group.variant, group.source): group.mark
+        for group in results.groups
+        if group.source == "submitted"
+    }
+    entries = []
+    for position, line in enumerate([*ranked, *others], 1):
+        model, variant, source = line
+        sizes = [row.parameters for row in lines[line].values() if row.parameters]
+        entries.append(
+            Entry(
+                model=model,
+                variant=variant,
+                source=source,
+                protocol=under.get(line, ""),
+                cells=lines[line],
+                mean=mean_of.get(line),
+                rank=position if position <= len(ranked) else None,
+                kinds={kind: by_line[line] for kind, by_line in by_kind.items() if line in by_line},
+                parameters=sizes[0] if sizes else None,
+                mark=marks.get(line, ""),
+            )
+        )
+    return tuple(entries)
+
+
+def _kind_means(
+    results: Results, rows: Sequence[Row], columns: Sequence[TaskInfo], shared: Sequence[str]
+) -> dict[str, dict[Line, Row]]:
+    """Kind of task -> means over its shared tasks; empty where all are of one kind."""
+    tasks_of: dict[str, list[str]] = {}
+    for info in columns:
+        if info.id in shared and info.type in TASK_FAMILIES:
+            tasks_of.setdefault(TASK_FAMILIES[info.type], []).append(info.id)
+    if len(tasks_of) < 2:
+        return {}
+    return {kind: means(results, rows, tasks) for kind, tasks in tasks_of.items()}
+
+
+def possible_ranks(results: Results, one: Ranking) -> dict[str, str]:
+    """Name -> ``1–3``: the ranks among the runs here that `compare` leaves possible.
+
+    Of the ranked lines with runs or predictions; empty for fewer than two of them, for more than
+    `MOST_RANKED`, and where they cannot be compared.
+    """
+    names = [
+        entry.name for entry in one.entries if entry.rank is not None and entry.source in TESTABLE
+    ]
+    if not 2 <= len(names) <= MOST_RANKED:
+        return {}
+    try:
+        comparison = compare(names, results_dir=results, tasks=one.shared, pooled=True)
+    except UsageError:  # runs under other conditions share no comparison
+        return {}
+    return {model.model: model.shown_ranks for model in comparison.ranking}
+
+
+def first_pair(results: Results) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The pair that page one names, and its tasks: the best run and the next, else the best run and
+    the best published model; else the best pair under another protocol, else the two best published
+    models.
+    """
+    rankings = [ranking(results, view) for view in views(results)]
+    runs = [best for one in rankings for best in one.best_runs]
+    runs.sort(key=lambda best: (bool(best.protocol), -len(best.tasks)))
+    full = [best for best in runs if not best.protocol]
+    pairs = [((best.name, best.rivals[0]), best.tasks) for best in full if best.rivals]
+    pairs += [((best.name, best.published[0].name), best.tasks) for best in full if best.published]
+    pairs += [((best.name, best.rivals[0]), best.tasks) for best in runs if best.rivals]
+    for one in rankings:
+        if len(one.published) > 1:
+            pairs.append(((one.published[0].name, one.published[1].name), one.shared))
+    return pairs[0] if pairs else ((), ())

@@ -1,0 +1,185 @@
+"""Noise over documents: the jackknife against recomputation, and tasks that share documents."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.metrics import f1_score
+
+from biobench.stats import (
+    Counts,
+    StatsInputError,
+    document_interval,
+    document_noise,
+    f1_scores,
+    left_out,
+)
+from biobench.stats.counts import evaluated_labels
+from biobench.stats.jackknife import interaction_variance, jackknife_se, leave_one_out
+from tests.helpers.stats_simulation import Population, left_out_of
+
+AVERAGES = ("macro", "macro_all", "micro", "weighted")
+
+
+def simulated(groups: int = 40, seed: int = 5, seeds: int = 3) -> list[Counts]:
+    """Two models."""
+    rng = np.random.default_rng(seed)
+    both = Population(np.array([0.5, 0.3]), np.array([[0.8, 0.7], [0.6, 0.6]]), seed_sd=0.05)
+    return both.sample(groups, both.run_recalls(seeds, rng), rng)
+
+
+def fewer(counts: Counts, kept: np.ndarray) -> Counts:
+    """These documents alone."""
+    return Counts.of(counts.tp[:, kept], counts.fp[:, kept], counts.fn[:, kept])
+
+
+@pytest.mark.parametrize("average", AVERAGES)
+def test_leave_one_out_equals_naive_recomputation(average):
+    counts = simulated(groups=12, seeds=2)[0]
+    without = leave_one_out(counts, average)
+    for group in range(12):
+        rest = fewer(counts, np.arange(12) != group)
+        expected = f1_scores(rest, average, evaluated_labels(counts))
+        np.testing.assert_allclose(without[group], expected)
+
+
+@pytest.mark.parametrize("average", AVERAGES)
+def test_a_label_that_the_rest_does_not_hold_keeps_its_value(average):
+    """Label B stands in document 2 alone, document 3 is empty."""
+    tp = np.array([[[2, 0], [1, 0], [0, 3], [0, 0]], [[1, 0], [0, 0], [0, 1], [0, 0]]])
+    fp = np.array([[[1, 0], [0, 0], [0, 1], [0, 0]], [[0, 0], [3, 0], [0, 0], [0, 0]]])
+    gold = np.array([[2, 0], [1, 0], [0, 4], [0, 0]])
+    counts = Counts.of(tp, fp, gold - tp)
+    full = [[2 * 3 / (3 + 4), 2 * 3 / (4 + 4)], [2 * 1 / (3 + 4), 2 * 1 / (4 + 1)]]
+    without = leave_one_out(counts, average)
+    for seed, (a, b) in enumerate(full):
+        expected = {"micro": a, "weighted": a}.get(average, (a + b) / 2)
+        assert without[2, seed] == pytest.approx(expected)
+    assert without[3] == pytest.approx(f1_scores(counts, average))
+    alone = Counts.of(tp[:, 1:3, :1], fp[:, 1:3, :1], (gold - tp)[:, 1:3, :1])
+    assert leave_one_out(alone, average)[0] == pytest.approx(f1_scores(alone, average))
+
+
+def test_jackknife_of_a_mean_is_its_standard_error():
+    x = np.random.default_rng(0).normal(size=30)
+    assert jackknife_se((x.sum() - x) / 29) == pytest.approx(x.std(ddof=1) / np.sqrt(30))
+
+
+@pytest.mark.parametrize(("seeds", "documents"), [(2, 9), (3, 2), (2, 2), (5, 30)])
+def test_the_interaction_of_a_mean_is_its_residual_mean_square(seeds, documents):
+    x = np.random.default_rng(seeds).normal(size=(seeds, documents))
+    without = ((x.sum(axis=1, keepdims=True) - x) / (documents - 1)).T
+    rest = x - x.mean(axis=0) - x.mean(axis=1, keepdims=True) + x.mean()
+    expected = (rest**2).sum() / ((seeds - 1) * (documents - 1)) / x.size
+    assert interaction_variance(without) == pytest.approx(expected)
+    assert interaction_variance(without[:1]) == interaction_variance(without[:, :1]) == 0
+
+
+def macro_without(counts: Counts, kept: np.ndarray) -> float:
+    """Macro F1 of these documents, mean over seeds, by scikit-learn."""
+    gold = counts.gold[kept]
+    predicted = (counts.tp + counts.fp)[:, kept]
+    return float(np.mean([f1_score(gold, one, average="macro") for one in predicted]))
+
+
+def test_tasks_that_share_a_part_of_their_documents():
+    """Two tasks on 40 and 30 documents, 20 of them shared: each document is left out of both at
+    once.
+    """
+    names = [[f"d{i}" for i in range(40)], [f"d{i}" for i in range(20, 50)]]
+    models = [simulated(40, 43), simulated(30, 44)]
+    gaps_without = []
+    for document in sorted(set(names[0]) | set(names[1])):
+        gaps = []
+        for pair, ids in zip(models, names, strict=True):
+            kept = np.array([name != document for name in ids])
+            gaps.append(macro_without(pair[0], kept) - macro_without(pair[1], kept))
+        gaps_without.append(np.mean(gaps))
+    spread = np.array(gaps_without) - np.mean(gaps_without)
+    sides = [
+        [left_out(pair[m], "macro", groups=ids) for pair, ids in zip(models, names, strict=True)]
+        for m in (0, 1)
+    ]
+    noise = document_noise(*sides)
+    assert noise.variance == pytest.approx(49 / 50 * (spread**2).sum())
+    assert noise.df == 49
+
+
+def test_two_tasks_on_one_set_of_documents_are_no_more_evidence_than_one():
+    first, second = (left_out_of(counts) for counts in simulated(100))
+    once = document_noise([first], [second])
+    twice = document_noise([first, first], [second, second])
+    assert twice.variance == pytest.approx(once.variance)
+    others = [left_out_of(counts, corpus="other ") for counts in simulated(100)]
+    apart = document_noise([first, others[0]], [second, others[1]])
+    assert apart.variance == pytest.approx(once.variance / 2, rel=0.02)
+
+
+def test_the_noise_of_one_model_is_that_against_a_constant():
+    first, _ = (left_out_of(counts) for counts in simulated(60))
+    alone = document_noise([first])
+    assert alone.variance == pytest.approx(jackknife_se(first.without.mean(axis=1)) ** 2)
+    assert document_noise([first], [first]).variance == 0
+
+
+def test_fewer_seeds_have_the_noise_of_these_seeds():
+    counts = simulated(60)[0]
+    few = left_out_of(Counts.of(counts.tp[:2], counts.fp[:2], counts.fn[:2]))
+    assert document_noise([left_out_of(counts).of([0, 1])]) == document_noise([few])
+
+
+def test_order_and_names_of_documents_change_nothing():
+    first, second = simulated(60)
+    order = np.random.default_rng(1).permutation(60)
+    ids = [f"d{i}" for i in range(60)]
+    renamed = [f"x{i}" for i in order]
+    before = document_noise(*([left_out(c, "macro", groups=ids)] for c in (first, second)))
+    shuffled = [[left_out(fewer(c, order), "macro", groups=renamed)] for c in (first, second)]
+    after = document_noise(*shuffled)
+    assert after.variance == pytest.approx(before.variance, rel=1e-12)
+    assert after.in_seeds == pytest.approx(before.in_seeds, rel=1e-12)
+
+
+def test_other_documents_and_ids_that_do_not_fit_are_refused():
+    first, second = simulated(60)
+    with pytest.raises(StatsInputError, match="scored on other documents"):
+        document_noise([left_out_of(first)], [left_out_of(second, corpus="x")])
+    for ids, words in (
+        ([*range(59)], "59 group ids .59 distinct. for 60"),
+        ([0, *range(59)], "60 group ids .59 distinct."),
+    ):
+        with pytest.raises(StatsInputError, match=words):
+            left_out(first, "macro", groups=[str(i) for i in ids])
+
+
+def test_the_document_interval_is_a_t_on_the_logit():
+    right = np.random.default_rng(8).random(40) < 0.85
+    tp = right.astype(int)[:, None]
+    p, n = right.mean(), right.size
+    summary = document_interval(Counts.of(tp, 1 - tp, 1 - tp), "micro", level=0.9)
+    assert summary.se == pytest.approx(right.std(ddof=1) / np.sqrt(n))
+    half = stats.t.ppf(0.95, n - 1) * summary.se / (p * (1 - p))
+    ends = [1 / (1 + np.exp(-(np.log(p / (1 - p)) + end))) for end in (-half, half)]
+    assert [summary.interval.low, summary.interval.high] == pytest.approx(ends)
+    assert (summary.interval.level, summary.n_groups, summary.note) == (0.9, 40, None)
+
+
+def test_a_score_that_no_document_changes_has_an_interval_of_no_width():
+    for share in (0, 1):
+        sure = np.full((12, 1), share)
+        summary = document_interval(Counts.of(sure, 1 - sure, 1 - sure), "micro")
+        assert (summary.interval.low, summary.interval.high) == (share, share)
+        assert "25.0% of documents" in summary.note
+    gold = np.eye(20, dtype=int)  # every label in one document
+    perfect = document_interval(Counts.of(gold, 0 * gold, 0 * gold), "macro")
+    assert (perfect.score, perfect.interval.low) == (1.0, 1.0)
+
+
+def test_one_group_of_documents_has_no_document_interval():
+    counts = fewer(simulated(60)[0], np.arange(1))
+    summary = document_interval(counts, "micro", evaluated=[True] * 2)
+    assert (summary.interval, summary.n_groups) == (None, 1)
+    assert "nothing to leave out" in summary.note
+    alone = left_out(counts, "micro", groups=["one"], evaluated=[True] * 2)
+    assert document_noise([alone]) is None
