@@ -8,10 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 os.environ.pop(
     "COLUMNS", None
 )  # parallel workers are given 80; what is printed to a pipe has no width
+
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)  # what an example takes is the machine's business
+settings.load_profile("any machine")
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -33,7 +33,7 @@ def jaccard(a: str, b: str) -> float:
 
 
 @given(st.lists(WORDS, max_size=8), st.lists(WORDS, max_size=8))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_near_duplicates_are_those_of_all_pairs(left, right):
     expected = {
         i

@@ -114,7 +114,7 @@ def test_subtoken_units_are_pieces_without_white_space(kind: str) -> None:
     assert list(encoded.words) == list(range(len(units.tokens)))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     kind=st.sampled_from(KINDS),
     count=st.integers(1, 120),

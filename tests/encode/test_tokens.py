@@ -36,7 +36,7 @@ def _document(words: list[str], spans: list[tuple[int, int]] = []) -> Document: 
     return Document("d", "d", text, "test", spans=found, tokens=tuple(tokens), tags=tuple(tags))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(words=st.lists(_word, min_size=1, max_size=15), kind=st.sampled_from(KINDS))
 def test_first_subword_overlaps_its_word(words: list[str], kind: str) -> None:
     document = _document(words)
@@ -53,7 +53,7 @@ def test_first_subword_overlaps_its_word(words: list[str], kind: str) -> None:
         assert not earlier, "an earlier token overlaps the word"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(count=st.integers(1, 40), window=st.integers(5, 20), data=st.data())
 def test_windows_are_full_share_the_overlap_and_end_with_the_document(
     count: int, window: int, data: Any
@@ -133,7 +133,7 @@ TEXT = (
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     ends=st.lists(st.integers(1, len(TEXT)), min_size=1, max_size=8),
     window=st.integers(4, 120),

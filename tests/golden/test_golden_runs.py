@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from biobench.data.catalog import load_task
+from biobench.models.loading import find_checkpoint
 from biobench.schema.kind import KINDS
 from tests.helpers.golden_make import (
     FILE,
@@ -33,6 +34,12 @@ DIGITS = 1e-3
 """On another machine: how far a loss or a score may be from what it was (sums run in another order
 there).
 """
+DIGESTS = ("decided", "init_hash", "model_hash")
+"""Digests of decisions by score and of drawn and trained weights: the last bit of one number
+changes a digest, so another machine has its own.
+"""
+Pretrained = tuple[Path, dict[str, Any]]
+SAME_MACHINE = GOLDEN["machine"] == machine()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -50,24 +57,28 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return dict(golden_runs(tmp_path_factory.mktemp("golden") / "runs"))
 
 
-def same(found: Any, wanted: Any) -> None:
+@pytest.fixture(scope="module")
+def pretrained(tmp_path_factory: pytest.TempPathFactory) -> Pretrained:
+    """The folder of the pretraining pair, made once, and its ledgers."""
+    folder = tmp_path_factory.mktemp("golden") / "pretraining"
+    return folder, dict(golden_pretraining(folder))
+
+
+def same(found: Any, wanted: Any, same_machine: bool = SAME_MACHINE) -> None:
     """Equal but for rounding, or on another machine than that of the file: equal but for the last
-    digits of numbers.
+    digits of numbers and the digests that hang on them.
     """
     assert without_numbers(found) == without_numbers(wanted)
-    if GOLDEN["machine"] == machine():
-        assert not isinstance(found, dict) or found.get("decided") == wanted.get("decided")
-        assert numbers(found) == pytest.approx(numbers(wanted), rel=ROUNDING, abs=ROUNDING)
-    else:
-        assert numbers(found) == pytest.approx(numbers(wanted), rel=DIGITS, abs=DIGITS)
+    if same_machine:
+        assert digests(found) == digests(wanted)
+    tolerance = ROUNDING if same_machine else DIGITS
+    assert numbers(found) == pytest.approx(numbers(wanted), rel=tolerance, abs=tolerance)
 
 
 def without_numbers(value: Any) -> Any:
-    """The value with 0.0 for every float; the digest of the decisions is no exact part of it
-    either.
-    """
+    """The value with 0.0 for every float, and without the digests that floats decide."""
     if isinstance(value, dict):
-        return {k: without_numbers(v) for k, v in value.items() if k != "decided"}
+        return {k: without_numbers(v) for k, v in value.items() if k not in DIGESTS}
     if isinstance(value, list):
         return [without_numbers(v) for v in value]
     return 0.0 if isinstance(value, float) else value
@@ -75,11 +86,24 @@ def without_numbers(value: Any) -> Any:
 
 def numbers(value: Any) -> list[float]:
     """All floats of the value, in order."""
+    return [leaf for _, leaf in leaves(value) if isinstance(leaf, float)]
+
+
+def digests(value: Any) -> list[str]:
+    """All digests of the value that floats decide, in order."""
+    return [leaf for name, leaf in leaves(value) if name in DIGESTS]
+
+
+def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """(name of the field, value) of all that is neither mapping nor list, in order."""
     if isinstance(value, dict):
-        return [x for v in value.values() for x in numbers(v)]
-    if isinstance(value, list):
-        return [x for v in value for x in numbers(v)]
-    return [value] if isinstance(value, float) else []
+        for field, part in value.items():
+            yield from leaves(part, field)
+    elif isinstance(value, list):
+        for part in value:
+            yield from leaves(part, name)
+    else:
+        yield name, value
 
 
 @pytest.mark.parametrize("name", GOLDEN["runs"])
@@ -106,10 +130,42 @@ def test_the_scores_say_something(made: dict[str, Any]) -> None:
     assert len({json.dumps(r["scores"]) for r in made.values()}) >= 17
 
 
-def test_the_pretraining_pair_has_its_ledgers(tmp_path: Path) -> None:
-    found = dict(golden_pretraining(tmp_path))
+@pytest.mark.parametrize("name", GOLDEN["runs"])
+def test_a_score_that_moves_by_a_hundredth_is_found_on_another_machine(
+    made: dict[str, Any], name: str
+) -> None:
+    primary = made[name]["task"]["primary"]
+    for step in (-0.01, 0.01):
+        moved = made[name]["scores"] | {primary: made[name]["scores"][primary] + step}
+        with pytest.raises(AssertionError):
+            same(moved, GOLDEN["runs"][name]["scores"], same_machine=False)
+
+
+def test_another_machine_may_differ_in_last_digits_and_their_digests_alone() -> None:
+    stored = GOLDEN["pretraining"]["twin"]
+    last_digits = stored | {"flops": stored["flops"] * (1 + 1e-6), "model_hash": "0" * 64}
+    same(last_digits, stored, same_machine=False)
+    for field in ("flops", "model_hash"):
+        with pytest.raises(AssertionError):
+            same(stored | {field: last_digits[field]}, stored, same_machine=True)
+    for change in ({"recipe_hash": "0" * 64}, {"steps": 21}, {"flops": stored["flops"] * 1.01}):
+        with pytest.raises(AssertionError):
+            same(stored | change, stored, same_machine=False)
+
+
+def test_the_pretraining_pair_has_its_ledgers(pretrained: Pretrained) -> None:
+    _, found = pretrained
     same(json.loads(json.dumps(found)), GOLDEN["pretraining"])
     detour, twin = (found[name] for name in PRETRAINED)
     assert detour["base"]["init_hash"] == twin["base"]["init_hash"]
     assert [p["order_hash"] for p in detour["phases"]] == [p["order_hash"] for p in twin["phases"]]
     assert detour["phases"][0]["train_loss"] != twin["phases"][0]["train_loss"]
+
+
+def test_the_trained_weights_are_those_of_the_model_folder_and_of_a_second_run(
+    pretrained: Pretrained, tmp_path: Path
+) -> None:
+    folder, found = pretrained
+    for name, ledger in found.items():
+        assert find_checkpoint(str(folder / name / "model")).hash == ledger["model_hash"]
+    assert dict(golden_pretraining(tmp_path)) == found

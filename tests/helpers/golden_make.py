@@ -7,8 +7,9 @@ and with them the keys of the runs, are the same everywhere. What the runs gave 
 
     python -m tests.helpers.golden_make
 
-writes it anew (one thread, some 40 s). Its difference is to be explained in the change that makes
-it.
+writes it anew (one thread, some 40 s) on any machine: another one changes the last digits of
+numbers and the digests that hang on them. Every other difference is to be explained in the change
+that makes it.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def _grouped(
     return grouped_attention(groups, *states, masks, dropout=0.0, scaling=scaling)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     lengths=st.lists(st.integers(1, 30), min_size=1, max_size=8),
     window=st.sampled_from([None, 1, 4]),

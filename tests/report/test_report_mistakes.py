@@ -77,7 +77,7 @@ span = st.tuples(st.integers(0, 14), st.integers(1, 6), st.sampled_from("XY")).m
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(span, max_size=6), st.lists(span, max_size=6))
 def test_marks_add_up_to_the_counts(true, found):
     gold = [Document("d", "g", "x" * 30, "test", spans=tuple(true))]

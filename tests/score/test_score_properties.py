@@ -25,7 +25,7 @@ from biobench.score.counting import overlap_matches, shares
 from biobench.stats import Counts, f1_scores
 from tests.helpers.score_make import LABELS, classified, pairs_of_labels, scores, spans, tag_rows
 
-few = settings(max_examples=60, deadline=None)
+few = settings(max_examples=60)
 
 
 def gold_of(gold: list[Document]) -> tuple[str, ...]:

@@ -80,7 +80,7 @@ def test_independent_noise_is_zero_debiased_and_far_from_it_biased() -> None:
     assert found.biased.value == pytest.approx(0.61, abs=0.01)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 2**31), st.floats(1e-3, 1e3), st.floats(-50, 50))
 def test_orthogonal_maps_scalings_and_shifts_change_nothing(
     seed: int, scale: float, shift: float

@@ -39,7 +39,7 @@ def test_a_run_of_n_words_is_one_too_many_wherever_it_stands(n: int) -> None:
     assert excluded.why(" ".join(reversed(WORDS))) is None
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=60), st.integers(5, 13))
 def test_overlap_is_a_shared_run_of_n_words(tokens: list[str], n: int) -> None:
     shared = {tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)}

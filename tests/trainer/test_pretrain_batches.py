@@ -111,7 +111,7 @@ def test_the_capacity_is_six_standard_deviations_above_the_mean() -> None:
     assert capacity(32768, 8192, None) == 32764
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(2, 60), st.integers(0, 200), st.integers(1, 90), st.integers(0, 5))
 def test_order_is_a_permutation_per_epoch_whatever_the_steps(
     total: int, first: int, count: int, seed: int
