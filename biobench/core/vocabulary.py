@@ -1,0 +1,68 @@
+"""What a tokenizer's vocabulary holds, beside what the tokenizer makes of text."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_SAMPLED = 2_000
+"""Entries of a vocabulary that are tried."""
+_TOGETHER = 50
+"""Words in a text that is made of them."""
+_ENOUGH = 0.005
+"""Share of the sampled entries that must have capitals, or accents, to count as the vocabulary's
+own: an uncased one holds a few in its added tokens.
+"""
+_KINDS = {
+    "capital letters": re.compile(r"[A-ZÀ-ÖØ-Þ]"),
+    "accents": re.compile(r"[À-ÅÇ-ÏÑ-ÖÙ-Ýà-åç-ïñ-öù-ýÿ]"),
+}
+
+
+def sampled_texts(tokenizer: Any) -> list[str]:
+    """Texts made of entries of the vocabulary, evenly spaced by id."""
+    words = sampled_words(tokenizer)
+    return [" ".join(words[at : at + _TOGETHER]) for at in range(0, len(words), _TOGETHER)]
+
+
+def sampled_words(tokenizer: Any) -> list[str]:
+    """Entries of the vocabulary as they stand in text, without special tokens and parts of
+    characters.
+    """
+    special = {*tokenizer.all_special_ids, *tokenizer.added_tokens_decoder}
+    ids = sorted(set(tokenizer.get_vocab().values()) - special)
+    words = []
+    for number in ids[:: max(1, len(ids) // _SAMPLED)]:
+        piece = tokenizer.convert_ids_to_tokens(number)
+        word = tokenizer.convert_tokens_to_string([piece]).removeprefix("##").strip()
+        if word and "\ufffd" not in word:
+            words.append(word)
+    return words
+
+
+def unreachable(tokenizer: Any) -> list[str]:
+    """A line for each kind of letter that the vocabulary has and the tokenizer never gives.
+
+    So reads a cased vocabulary whose `tokenizer_config.json` is missing: every text is lower-cased,
+    and no entry with a capital is ever used.
+    """
+    words = sampled_words(tokenizer)
+    lines = []
+    for kind, letters in _KINDS.items():
+        having = [word for word in words if letters.search(word)]
+        if len(having) <= _ENOUGH * len(words):
+            continue
+        texts = [" ".join(having[at : at + _TOGETHER]) for at in range(0, len(having), _TOGETHER)]
+        given = tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
+        pieces = [tokenizer.convert_ids_to_tokens(row) for row in given]
+        read = " ".join(tokenizer.convert_tokens_to_string(row) for row in pieces)
+        if letters.search(read):
+            continue
+        share = 100 * len(having) / len(words)
+        setting = "do_lower_case" if kind == "capital letters" else "strip_accents"
+        lines.append(
+            f"the tokenizer never gives the entries of its vocabulary with {kind} "
+            f"({share:.0f}% of it, such as '{having[0]}'): if the encoder was trained with them, "
+            f'write {{"{setting}": false}} into tokenizer_config.json'
+        )
+    return lines
