@@ -32,9 +32,9 @@ def layout_hint(source: str | Path, otherwise: str) -> str:
 
 def _is_checkpoint(folder: Path) -> bool:
     """Whether a config and weights are there; a pooling layer has a config alone."""
-    return (folder / "config.json").is_file() and any(
-        any(folder.glob(pattern)) for pattern in _WEIGHTS
-    )
+    if not (folder / "config.json").is_file():
+        return False
+    return folder.name == "model" or any(any(folder.glob(pattern)) for pattern in _WEIGHTS)
 
 
 def _merge(folder: Path) -> str:

@@ -95,7 +95,8 @@ def read_tokenizer(
     random and cannot be told not to.
     """
     read = _read(source, revision, trust_remote_code)
-    return read._replace(notes=(*read.notes, *unreachable(read.tokenizer)))
+    lines = unreachable(read.tokenizer, by_file=FILE in read.maker)
+    return read._replace(notes=(*read.notes, *lines))
 
 
 def probe_ids(tokenizer: PreTrainedTokenizerBase) -> NDArray[np.int64]:
@@ -113,21 +114,33 @@ def _read(source: str | Path, revision: str | None, trust_remote_code: bool) -> 
         error: Exception | None = None
     except Exception as raised:  # a tokenizer.json that is not whole raises a bare Exception
         library, error = None, raised
-    settings = _settings(source, revision)
-    needs_code = "auto_map" in settings and not trust_remote_code
-    own_code = library is not None and not type(library).__module__.startswith("transformers.")
-    file = None if own_code or (library is None and needs_code) else _file(source, FILE, revision)
+    if _made_by_code(source, revision, library, trust_remote_code):
+        file = None
+    else:
+        file = _file(source, FILE, revision)
     if library is None and file is None:
         raise _not_loaded(source, error) from error
-    if library is not None and (file is None or type(library) is PreTrainedTokenizerFast):
-        maker = type(library).__name__ if file is None else FILE
-        read = ReadTokenizer(library, maker)
-        if off := _switch_off_randomness(library):
-            read = read._replace(notes=(_off(off),), changes=("no randomness",))
-    else:
+    if library is None or (file is not None and type(library) is not PreTrainedTokenizerFast):
         read = _compared(source, revision, library, error)
+    else:
+        maker = type(library).__name__ if file is None else FILE
+        read = _without_randomness(ReadTokenizer(library, maker))
     _check(source, read.tokenizer)
     return read
+
+
+def _made_by_code(
+    source: str | Path,
+    revision: str | None,
+    library: PreTrainedTokenizerBase | None,
+    trust_remote_code: bool,
+) -> bool:
+    """Whether code in the checkpoint makes the tokenizer, or would if it were trusted: it is then
+    the truth.
+    """
+    if library is not None:
+        return not type(library).__module__.startswith("transformers.")
+    return "auto_map" in _settings(source, revision) and not trust_remote_code
 
 
 def _compared(
@@ -136,52 +149,55 @@ def _compared(
     library: PreTrainedTokenizerBase | None,
     error: Exception | None,
 ) -> ReadTokenizer:
-    """The library's tokenizer where it reads as `tokenizer.json` does, else the file's own."""
+    """The library's tokenizer where it reads as `tokenizer.json` does, else that of the file.
+
+    error: why the library has none.
+    """
+    where: dict[str, Any] = {"revision": revision}
     try:
-        own: PreTrainedTokenizerBase = PreTrainedTokenizerFast.from_pretrained(
-            str(source), revision=revision
+        by_file: PreTrainedTokenizerBase = PreTrainedTokenizerFast.from_pretrained(
+            str(source), **where
         )
-    except Exception as damage:  # as above
+    except Exception as damage:  # a bare one, as above
         raise _not_loaded(source, error or damage) from damage
-    off = _switch_off_randomness(own)
+    off = _switch_off_randomness(by_file)
     if library is None:
-        assert error is not None
         why = f"transformers cannot build the class that is named: {first_line(error, 120)}"
     else:
-        library_off = _switch_off_randomness(library)
-        _take_roles(library, own)
-        if _alike(library, own):
-            name = type(library).__name__
-            read = ReadTokenizer(library, f"{name}, equal to {FILE}")
-            if library_off:
-                read = read._replace(notes=(_off(library_off),), changes=("no randomness",))
+        read = _without_randomness(
+            ReadTokenizer(library, f"{type(library).__name__}, equal to {FILE}")
+        )
+        _take_roles(library, by_file)
+        if _alike(library, by_file):
             return read
         why = f"{type(library).__name__}, which transformers builds for it, gives other tokens"
     notes = [f"the tokenizer is read from {FILE} itself: {why}", *([_off(off)] if off else [])]
-    return ReadTokenizer(own, FILE, tuple(notes), (FILE,))
+    return ReadTokenizer(by_file, FILE, tuple(notes), (FILE,))
 
 
-def _take_roles(library: PreTrainedTokenizerBase, own: PreTrainedTokenizerBase) -> None:
-    """Give `own` what the class knows and the files do not say: special tokens, names of inputs."""
-    vocabulary = own.get_vocab()
+def _take_roles(library: PreTrainedTokenizerBase, by_file: PreTrainedTokenizerBase) -> None:
+    """Give `by_file` what the class knows and the files do not say: special tokens, and the names
+    of inputs.
+    """
+    vocabulary = by_file.get_vocab()
     missing: dict[str, Any] = {}
     for role in ROLES:
         token = getattr(library, f"{role}_token")
-        if getattr(own, f"{role}_token") is None and token in vocabulary:
+        if getattr(by_file, f"{role}_token") is None and token in vocabulary:
             missing[f"{role}_token"] = token
     if missing:
-        own.add_special_tokens(missing)
-    own.model_input_names = library.model_input_names
-    own.padding_side = library.padding_side
+        by_file.add_special_tokens(missing)
+    by_file.model_input_names = library.model_input_names
+    by_file.padding_side = library.padding_side
 
 
-def _alike(library: PreTrainedTokenizerBase, own: PreTrainedTokenizerBase) -> bool:
+def _alike(library: PreTrainedTokenizerBase, by_file: PreTrainedTokenizerBase) -> bool:
     """Whether both give the same ids, special tokens included, for all probes and for a pair."""
-    texts = [*_PROBES, *sampled_texts(own)]
-    if _ids(library, texts) != _ids(own, texts):
+    texts = [*_PROBES, *sampled_texts(by_file)]
+    if _ids(library, texts) != _ids(by_file, texts):
         return False
     pair = {"text": _PROBES[0], "text_pair": _PROBES[1], "verbose": False}
-    return bool(library(**pair)["input_ids"] == own(**pair)["input_ids"])
+    return bool(library(**pair)["input_ids"] == by_file(**pair)["input_ids"])
 
 
 def _ids(tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> list[list[int]]:
@@ -196,6 +212,12 @@ def _switch_off_randomness(tokenizer: PreTrainedTokenizerBase) -> str:
     for name in drawing:
         setattr(model, name, None)
     return " and ".join(_RANDOM[name] for name in drawing)
+
+
+def _without_randomness(read: ReadTokenizer) -> ReadTokenizer:
+    """The same, with whatever draws tokens switched off and noted."""
+    off = _switch_off_randomness(read.tokenizer)
+    return read._replace(notes=(_off(off),), changes=("no randomness",)) if off else read
 
 
 def _off(setting: str) -> str:

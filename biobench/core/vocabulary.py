@@ -17,6 +17,8 @@ _KINDS = {
     "capital letters": re.compile(r"[A-ZÀ-ÖØ-Þ]"),
     "accents": re.compile(r"[À-ÅÇ-ÏÑ-ÖÙ-Ýà-åç-ïñ-öù-ýÿ]"),
 }
+_SETTINGS = {"capital letters": '"do_lower_case": false', "accents": '"strip_accents": false'}
+"""What keeps them, in tokenizer_config.json."""
 
 
 def sampled_texts(tokenizer: Any) -> list[str]:
@@ -40,8 +42,10 @@ def sampled_words(tokenizer: Any) -> list[str]:
     return words
 
 
-def unreachable(tokenizer: Any) -> list[str]:
+def unreachable(tokenizer: Any, *, by_file: bool) -> list[str]:
     """A line for each kind of letter that the vocabulary has and the tokenizer never gives.
+
+    by_file: it is read from `tokenizer.json`, not from the vocabulary and tokenizer_config.json.
 
     So reads a cased vocabulary whose `tokenizer_config.json` is missing: every text is lower-cased,
     and no entry with a capital is ever used.
@@ -53,16 +57,25 @@ def unreachable(tokenizer: Any) -> list[str]:
         if len(having) <= _ENOUGH * len(words):
             continue
         texts = [" ".join(having[at : at + _TOGETHER]) for at in range(0, len(having), _TOGETHER)]
-        given = tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
-        pieces = [tokenizer.convert_ids_to_tokens(row) for row in given]
+        rows = tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
+        pieces = [tokenizer.convert_ids_to_tokens(row) for row in rows]
         read = " ".join(tokenizer.convert_tokens_to_string(row) for row in pieces)
         if letters.search(read):
             continue
         share = 100 * len(having) / len(words)
-        setting = "do_lower_case" if kind == "capital letters" else "strip_accents"
         lines.append(
             f"the tokenizer never gives the entries of its vocabulary with {kind} "
-            f"({share:.0f}% of it, such as '{having[0]}'): if the encoder was trained with them, "
-            f'write {{"{setting}": false}} into tokenizer_config.json'
+            f"({share:.0f}% of it, such as '{having[0]}'); if the encoder was trained with them, "
+            f"{_remedy(tokenizer, kind, by_file=by_file)}"
         )
     return lines
+
+
+def _remedy(tokenizer: Any, kind: str, *, by_file: bool) -> str:
+    """What keeps this kind of letter."""
+    if by_file:
+        return "correct the normalizer in tokenizer.json"
+    setting = _SETTINGS[kind]
+    if kind == "accents" and hasattr(tokenizer, "keep_accents"):
+        setting = '"keep_accents": true'
+    return f"write {{{setting}}} into tokenizer_config.json"

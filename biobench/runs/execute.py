@@ -16,10 +16,13 @@ from functools import partial
 from pathlib import Path
 
 import torch
+import transformers
 
 from biobench.core.machine import is_out_of_memory, peak_memory_bytes, reset_peak_memory
+from biobench.core.packages import from_package
 from biobench.core.progress import QUIET, ProgressNote
 from biobench.core.stop import STOP, RunStoppedError
+from biobench.core.text import first_line
 from biobench.data.load import load_data
 from biobench.errors import BioBenchError, ModelError, TrainingError
 from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
@@ -249,9 +252,15 @@ def _make(item: Item, context: RunContext, step: Progress) -> RunResult:
             return item.result(request, "failed", f"memory does not suffice for this run; {remedy}")
         # A checkpoint can break in ways nobody foresaw; the other runs of the plan must not die
         # with it.
+        quiet = item.task.loaded.spec.access == "agreement"
+        if from_package(error, transformers):
+            what = f"transformers {transformers.__version__} itself cannot run this model"
+            words = "" if quiet else f": {first_line(error)}"
+            remedy = "try another version of transformers, or another encoder"
+            return item.result(request, "failed", f"{what}{words}; {remedy}")
         where = traceback.extract_tb(error.__traceback__)[-1]
         # The message may quote the data; of agreement-bound data no word leaves its folder.
-        message = "" if item.task.loaded.spec.access == "agreement" else f": {error}"
+        message = "" if quiet else f": {error}"
         reason = f"{type(error).__name__}{message} ({where.filename}:{where.lineno})"
         return item.result(request, "failed", reason)
     finally:

@@ -60,14 +60,18 @@ class Adapter(Strict):
         return self
 
 
+_LARGEST_RATE = 1_000.0
+"""Learning rates beyond it are slips of the pen."""
+
+
 class Training(Strict):
     """The fine-tuning recipe."""
 
     epochs: int | None = Field(None, gt=0)
     max_steps: int | None = Field(None, gt=0)
-    learning_rate: float = Field(gt=0, allow_inf_nan=False)
+    learning_rate: float = Field(gt=0, le=_LARGEST_RATE, allow_inf_nan=False)
     head_learning_rate: float | None = Field(
-        None, gt=0, allow_inf_nan=False, json_schema_extra={"later": True}
+        None, gt=0, le=_LARGEST_RATE, allow_inf_nan=False, json_schema_extra={"later": True}
     )
     """Peak rate of the head's own weights; null: that of the encoder."""
     batch_size: int = Field(16, gt=0)
