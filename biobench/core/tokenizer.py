@@ -47,8 +47,6 @@ _PROBES = (
 """Texts that a tokenizer and its file must read alike: both languages, accents, capitals, digits,
 hyphens, blanks, and words of biomedicine.
 """
-_RANDOM = {"dropout": "BPE dropout", "alpha": "sampling of pieces"}
-"""Settings of a model in `tokenizer.json` by which it draws other pieces each time."""
 _PACKAGES = (
     *("sacremoses", "sentencepiece", "protobuf", "tiktoken", "fugashi", "ipadic", "unidic_lite"),
     *("unidic", "sudachipy", "jieba", "rjieba", "pythainlp", "rhoknp", "emoji", "ftfy", "spacy"),
@@ -63,6 +61,9 @@ _QUIET: dict[str, Any] = {
     "_raise_exceptions_for_connection_errors": False,
 }
 """A missing file is no error."""
+
+
+_DROPOUT = f"BPE dropout of {FILE} is switched off: it gives a text other tokens each time"
 
 
 class ReadTokenizer(NamedTuple):
@@ -124,7 +125,7 @@ def _read(source: str | Path, revision: str | None, trust_remote_code: bool) -> 
         read = _compared(source, revision, library, error)
     else:
         maker = type(library).__name__ if file is None else FILE
-        read = _without_randomness(ReadTokenizer(library, maker))
+        read = _without_dropout(ReadTokenizer(library, maker))
     _check(source, read.tokenizer)
     return read
 
@@ -160,18 +161,18 @@ def _compared(
         )
     except Exception as damage:  # a bare one, as above
         raise _not_loaded(source, error or damage) from damage
-    off = _switch_off_randomness(by_file)
+    notes = [_DROPOUT] if _switch_off_dropout(by_file) else []
     if library is None:
         why = f"transformers cannot build the class that is named: {first_line(error, 120)}"
     else:
-        read = _without_randomness(
+        read = _without_dropout(
             ReadTokenizer(library, f"{type(library).__name__}, equal to {FILE}")
         )
         _take_roles(library, by_file)
         if _alike(library, by_file):
             return read
         why = f"{type(library).__name__}, which transformers builds for it, gives other tokens"
-    notes = [f"the tokenizer is read from {FILE} itself: {why}", *([_off(off)] if off else [])]
+    notes.insert(0, f"the tokenizer is read from {FILE} itself: {why}")
     return ReadTokenizer(by_file, FILE, tuple(notes), (FILE,))
 
 
@@ -205,23 +206,20 @@ def _ids(tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> list[list[int]
     return ids
 
 
-def _switch_off_randomness(tokenizer: PreTrainedTokenizerBase) -> str:
-    """What was on by which the tokenizer's model draws its pieces; empty where nothing was."""
+def _switch_off_dropout(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Whether BPE dropout was on, by which a text has other tokens each time."""
     model = getattr(getattr(tokenizer, "backend_tokenizer", None), "model", None)
-    drawing = [name for name in _RANDOM if getattr(model, name, None)]
-    for name in drawing:
-        setattr(model, name, None)
-    return " and ".join(_RANDOM[name] for name in drawing)
+    if not getattr(model, "dropout", None):
+        return False
+    model.dropout = None
+    return True
 
 
-def _without_randomness(read: ReadTokenizer) -> ReadTokenizer:
-    """The same, with whatever draws tokens switched off and noted."""
-    off = _switch_off_randomness(read.tokenizer)
-    return read._replace(notes=(_off(off),), changes=("no randomness",)) if off else read
-
-
-def _off(setting: str) -> str:
-    return f"{setting} of {FILE} is switched off: it gives one text other tokens each time"
+def _without_dropout(read: ReadTokenizer) -> ReadTokenizer:
+    """The same with BPE dropout off, and noted where it was on."""
+    if not _switch_off_dropout(read.tokenizer):
+        return read
+    return read._replace(notes=(_DROPOUT,), changes=("no BPE dropout",))
 
 
 def _check(source: str | Path, tokenizer: PreTrainedTokenizerBase) -> None:
@@ -268,10 +266,11 @@ def _not_loaded(source: str | Path, error: Exception | None) -> ModelError:
 
 def _missing_package(error: Exception | None) -> str | None:
     """The package that an error asks for and that is not installed; None where it asks for none."""
-    message = str(error).lower()
+    message = str(error)
     for package in _PACKAGES:
+        asked = rf"(?i)(install|requires the|is required:) `?{package}\b|`{package}` is required"
         module = "google.protobuf" if package == "protobuf" else package
-        if re.search(rf"\b{re.escape(package)}\b", message) and not _is_installed(module):
+        if re.search(asked, message) and not _is_installed(module):
             return package
     return error.name if isinstance(error, ModuleNotFoundError) else None
 

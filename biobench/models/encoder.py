@@ -64,9 +64,8 @@ class Encoder(nn.Module):
         `read_first_token`.
         """
         self.takes_global = "global_attention_mask" in inspect.signature(model.forward).parameters
-        self.width: int = (
-            model.config.hidden_size if hasattr(model.config, "hidden_size") else model.config.dim
-        )
+        self.width = 0
+        """Of a state, as the model gives it; a config may say another (Reformer)."""
         self.position_offset = 0
         self.attention: Attention = "padded"
         self.kernels = find_kernels()
@@ -320,19 +319,21 @@ class Encoder(nn.Module):
         model.train(False)
         with torch.no_grad():
             sequences = self._probes()
-            self._prove_packed(sequences)
+            padded = self._padded(sequences).float()
+            self.width = padded.shape[-1]
+            self._prove_packed(sequences, padded)
             if self.attention == "padded":
                 wanted = self._alone(sequences).float()
-                error = (self._padded(sequences).float() - wanted).abs().max()
+                error = (padded - wanted).abs().max()
                 if not error <= _PROOF_TOLERANCE * wanted.std():
                     self.attention = "alone"
         model.train(training)
 
-    def _prove_packed(self, sequences: Sequence[Ints]) -> None:
+    def _prove_packed(self, sequences: Sequence[Ints], wanted: Tensor) -> None:
+        """wanted: the states of the sequences on a padded batch."""
         model = self.model
         accepts = inspect.signature(model.forward).parameters
         if getattr(model, "_supports_attention_backend", False) and "position_ids" in accepts:
-            wanted = self._padded(sequences).float()
             before = model.config._attn_implementation
             model.set_attn_implementation(PACKED)
             pad = getattr(model.config, "pad_token_id", None)
