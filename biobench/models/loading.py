@@ -11,7 +11,7 @@ import math
 import os
 import re
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,6 +28,8 @@ from biobench.schema.record import ModelIdentity
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+    from biobench.core.tokenizer import ReadTokenizer
 
 CARD = "README.md"
 _IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]{0,63}")
@@ -68,10 +70,8 @@ class Checkpoint:
         """How its tokenizer, buffers and attention are read; None where the tokenizer cannot be
         loaded, which each run says.
         """
-        from biobench.core.tokenizer import read_tokenizer
-
         try:
-            read = read_tokenizer(self.folder, trust_remote_code=self.trust_remote_code)
+            read = _read_tokenizer(self.folder, self.hash, self.trust_remote_code)
         except ModelError:
             return None
         notes, changes = list(read.notes), list(read.changes)
@@ -269,13 +269,20 @@ def _folder_name(path: Path) -> str:
     return f"{path.parent.name}/{path.name}" if generic else path.name
 
 
-def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
-    """The checkpoint's tokenizer. Raises ModelError when there is none or it does not fit the
-    embeddings.
-    """
-    from biobench.core.tokenizer import load_tokenizer as load
+@lru_cache(maxsize=2)
+def _read_tokenizer(folder: Path, digest: str, trust_remote_code: bool) -> ReadTokenizer:
+    """The tokenizer of a folder whose files have this hash: large ones take seconds to read."""
+    from biobench.core.tokenizer import read_tokenizer
 
-    tokenizer = load(checkpoint.folder, trust_remote_code=checkpoint.trust_remote_code)
+    return read_tokenizer(folder, trust_remote_code=trust_remote_code)
+
+
+def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
+    """The checkpoint's tokenizer, shared by all who ask for it: not to be changed. Raises
+    ModelError when there is none or it does not fit the embeddings.
+    """
+    code = checkpoint.trust_remote_code
+    tokenizer = _read_tokenizer(checkpoint.folder, checkpoint.hash, code).tokenizer
     vocabulary = getattr(checkpoint.config, "vocab_size", None)
     if vocabulary is not None and (largest := max(tokenizer.get_vocab().values())) >= vocabulary:
         what = (

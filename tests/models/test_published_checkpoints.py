@@ -33,6 +33,7 @@ from tests.helpers import published
 from tests.helpers.checkpoints import configure, make_checkpoint
 from tests.helpers.published import ROLES, SMALL, TEXTS, write_tokenizer
 from trainer.corpus.shards import tokenizer_hash
+from trainer.model.network import load_weights
 
 CPU = torch.device("cpu")
 
@@ -393,6 +394,7 @@ def test_settings_that_the_engine_brings_itself_are_ignored(tmp_path: Path) -> N
     assert checkpoint.reading is not None
     (note,) = checkpoint.reading.notes
     assert "flash_attention_2, is not used" in note
+    assert load_weights(hf.AutoModel, folder).config._attn_implementation == "sdpa"
     assert checkpoint.reading.changes == ()
 
 
