@@ -53,16 +53,12 @@ _PACKAGES = (
     *("mecab", "konlpy", "phonemizer", "g2p_en", "pyctcdecode"),
 )
 """What classes of tokenizers ask for besides the library."""
-
-
 _QUIET: dict[str, Any] = {
     "_raise_exceptions_for_gated_repo": False,
     "_raise_exceptions_for_missing_entries": False,
     "_raise_exceptions_for_connection_errors": False,
 }
 """A missing file is no error."""
-
-
 _DROPOUT = f"BPE dropout of {FILE} is switched off: it gives a text other tokens each time"
 
 
@@ -207,7 +203,7 @@ def _ids(tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> list[list[int]
 
 
 def _switch_off_dropout(tokenizer: PreTrainedTokenizerBase) -> bool:
-    """Whether BPE dropout was on, by which a text has other tokens each time."""
+    """Switch BPE dropout off, by which a text has other tokens each time; whether it was on."""
     model = getattr(getattr(tokenizer, "backend_tokenizer", None), "model", None)
     if not getattr(model, "dropout", None):
         return False
@@ -228,15 +224,14 @@ def _check(source: str | Path, tokenizer: PreTrainedTokenizerBase) -> None:
     Without the tokenizer's files the library makes an empty one, to which every word is unknown.
     """
     folder = source if Path(source).is_dir() else None
-    whose = _whose(source)
-    first = _ids(tokenizer, [_SENTENCE])
     body = tokenizer(_SENTENCE, add_special_tokens=False)["input_ids"]
     if set(body) <= set(tokenizer.all_special_ids):
-        what = f"{whose} knows no word of a plain sentence"
-        raise ModelError(what, hint=_without_files(source), file=folder)
-    if any(_ids(tokenizer, [_SENTENCE]) != first for _ in range(3)):
+        message = f"{_whose(source)} knows no word of a plain sentence"
+        raise ModelError(message, hint=_without_files(source), file=folder)
+    ids = _ids(tokenizer, [_SENTENCE])
+    if any(_ids(tokenizer, [_SENTENCE]) != ids for _ in range(3)):
         raise ModelError(
-            f"{whose} gives one text other tokens each time",
+            f"{_whose(source)} gives one text other tokens each time",
             hint=f"take what samples, such as enable_sampling, out of {SETTINGS}",
             file=folder,
         )
@@ -260,8 +255,8 @@ def _not_loaded(source: str | Path, error: Exception | None) -> ModelError:
         hint = "copy or download the file again, or save the tokenizer again"
     elif package := _missing_package(error):
         hint = f"install what this tokenizer needs: pip install {package}"
-    what = f"{_whose(source)} cannot be loaded: {first_line(error, 200)}"
-    return ModelError(what, hint=hint, file=broken or folder)
+    message = f"{_whose(source)} cannot be loaded: {first_line(error, 200)}"
+    return ModelError(message, hint=hint, file=broken or folder)
 
 
 def _missing_package(error: Exception | None) -> str | None:

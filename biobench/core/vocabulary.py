@@ -53,22 +53,32 @@ def unreachable(tokenizer: Any, *, by_file: bool) -> list[str]:
     words = sampled_words(tokenizer)
     lines = []
     for kind, letters in _KINDS.items():
-        having = [word for word in words if letters.search(word)]
-        if len(having) <= _ENOUGH * len(words):
+        with_letters = [word for word in words if letters.search(word)]
+        if len(with_letters) <= _ENOUGH * len(words):
             continue
-        texts = [" ".join(having[at : at + _TOGETHER]) for at in range(0, len(having), _TOGETHER)]
-        rows = tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
-        pieces = [tokenizer.convert_ids_to_tokens(row) for row in rows]
-        read = " ".join(tokenizer.convert_tokens_to_string(row) for row in pieces)
-        if letters.search(read):
+        if letters.search(_read_back(tokenizer, with_letters)):
             continue
-        share = 100 * len(having) / len(words)
+        share = f"{100 * len(with_letters) / len(words):.0f}%"
         lines.append(
             f"the tokenizer never gives the entries of its vocabulary with {kind} "
-            f"({share:.0f}% of it, such as '{having[0]}'); if the encoder was trained with them, "
-            f"{_remedy(tokenizer, kind, by_file=by_file)}"
+            f"({share} of it, such as '{with_letters[0]}'); if the encoder was trained with "
+            f"them, {_remedy(tokenizer, kind, by_file=by_file)}"
         )
     return lines
+
+
+def _read_back(tokenizer: Any, words: list[str]) -> str:
+    """The text of the ids that the tokenizer gives for these words, without special tokens."""
+    texts = [" ".join(words[at : at + _TOGETHER]) for at in range(0, len(words), _TOGETHER)]
+    rows = tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
+    special = set(tokenizer.all_special_ids)
+    pieces = [
+        tokenizer.convert_ids_to_tokens(number)
+        for row in rows
+        for number in row
+        if number not in special
+    ]
+    return str(tokenizer.convert_tokens_to_string(pieces))
 
 
 def _remedy(tokenizer: Any, kind: str, *, by_file: bool) -> str:

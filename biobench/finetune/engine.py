@@ -76,16 +76,14 @@ def load_encoder(checkpoint: Checkpoint, device: torch.device) -> LoadedEncoder:
 
 def _does_not_run(error: Exception, checkpoint: Checkpoint) -> ModelError:
     """The refusal of a model that gives no states, with whose error it is."""
-    message = " ".join(str(error).split()) or type(error).__name__
+    cause = " ".join(str(error).split()) or type(error).__name__
+    message = f"the model does not run on token ids alone: {cause}"
     hint = "give an encoder of text that AutoModel loads and that needs no other input"
-    what = f"the model does not run on token ids alone: {message}"
     if from_package(error, transformers):
-        what = (
-            f"transformers {transformers.__version__} itself cannot run this model on token ids: "
-            f"{message}"
-        )
+        version = transformers.__version__
+        message = f"transformers {version} itself cannot run this model on token ids: {cause}"
         hint = "try another version of transformers, or another encoder"
-    return ModelError(what, hint=hint, file=checkpoint.folder)
+    return ModelError(message, hint=hint, file=checkpoint.folder)
 
 
 def new_network(loaded: LoadedEncoder, prepared: Prepared) -> Network:

@@ -290,9 +290,9 @@ class Encoder(nn.Module):
     def _padded(self, sequences: Sequence[Ints], types: Sequence[Ints] | None = None) -> Tensor:
         inputs = padded_inputs(sequences, types, self.pad_id)
         if self.global_first:
-            first = np.zeros_like(inputs["attention_mask"])
-            first[:, 0] = 1
-            inputs["global_attention_mask"] = first
+            seen_by_all = np.zeros_like(inputs["attention_mask"])
+            seen_by_all[:, 0] = 1
+            inputs["global_attention_mask"] = seen_by_all
         rows = to_device(inputs["attention_mask"].reshape(-1).nonzero()[0], self.device)
         arrays = {name: to_device(array, self.device) for name, array in inputs.items()}
         states: Tensor = self.model(**arrays).last_hidden_state

@@ -127,8 +127,8 @@ def _fresh_buffers(model: PreTrainedModel, folder: Path, seed: int) -> dict[str,
             torch.manual_seed(seed)
             built = type(model)(copy.deepcopy(model.config))
     except Exception as error:  # the model's own code
-        what = f"no encoder can be built from the config: {first_line(error)}"
-        raise ModelError(what, hint=_LOADS, file=folder) from error
+        message = f"no encoder can be built from the config: {first_line(error)}"
+        raise ModelError(message, hint=_LOADS, file=folder) from error
     return dict(built.named_buffers())
 
 

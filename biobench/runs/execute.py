@@ -254,10 +254,10 @@ def _make(item: Item, context: RunContext, step: Progress) -> RunResult:
         # with it.
         quiet = item.task.loaded.spec.access == "agreement"
         if from_package(error, transformers):
-            what = f"transformers {transformers.__version__} itself cannot run this model"
-            words = "" if quiet else f": {first_line(error)}"
+            library = f"transformers {transformers.__version__} itself cannot run this model"
+            cause = "" if quiet else f": {first_line(error)}"
             remedy = "try another version of transformers, or another encoder"
-            return item.result(request, "failed", f"{what}{words}; {remedy}")
+            return item.result(request, "failed", f"{library}{cause}; {remedy}")
         where = traceback.extract_tb(error.__traceback__)[-1]
         # The message may quote the data; of agreement-bound data no word leaves its folder.
         message = "" if quiet else f": {error}"
