@@ -204,7 +204,7 @@ def _ids(tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> list[list[int]
 
 def _switch_off_dropout(tokenizer: PreTrainedTokenizerBase) -> bool:
     """Switch BPE dropout off, by which a text has other tokens each time; whether it was on."""
-    model = getattr(getattr(tokenizer, "backend_tokenizer", None), "model", None)
+    model: Any = getattr(getattr(tokenizer, "backend_tokenizer", None), "model", None)
     if not getattr(model, "dropout", None):
         return False
     model.dropout = None
