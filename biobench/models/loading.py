@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -129,8 +130,8 @@ class Checkpoint:
         """Standard deviation of the weights of a new layer."""
         return float(getattr(self.config, "initializer_range", 0.02) or 0.02)
 
-    def identity(self, parameters: int) -> ModelIdentity:
-        """What the records say of this model."""
+    def identity(self, parameters: int, changes: Sequence[str] = ()) -> ModelIdentity:
+        """What the records say of this model. changes: of `reading`, and of the run's head."""
         reading = self.reading
         architectures = getattr(self.config, "architectures", None) or []
         return ModelIdentity(
@@ -145,6 +146,7 @@ class Checkpoint:
             licence=licence_of(self.folder),
             tokenizer=None if reading is None else reading.tokenizer,
             notes=() if reading is None else reading.notes,
+            changes=tuple(changes),
         )
 
 

@@ -32,7 +32,7 @@ from biobench.finetune.prepare import Prepared, prepare
 from biobench.finetune.savepoint import EVERY_SECONDS, Savepoint
 from biobench.finetune.tuning import tuned
 from biobench.models.loading import Checkpoint, check_unchanged, load_tokenizer, window
-from biobench.runs.plan import Item, RunPlan, task_fields
+from biobench.runs.plan import Item, RunPlan, changes_of, task_fields
 from biobench.runs.provenance import contamination, provenance
 from biobench.runs.result import Reporter, RunResult, of_record
 from biobench.schema.record import Cost, Resampling, RunRecord
@@ -300,7 +300,7 @@ def _record(
     speed = outcome.train_tokens / outcome.train_seconds if outcome.train_seconds else 0
     return RunRecord(
         key=item.key,
-        model=item.checkpoint.identity(parameters),
+        model=item.checkpoint.identity(parameters, changes_of(item.checkpoint, task.loaded.spec)),
         seed=item.seed,
         resampling=resampling,
         split="validation" if request.no_test else "test",

@@ -304,7 +304,7 @@ def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: RunReques
         protocol["scored"] = "validation"
     if entry.resampled is not None:
         protocol["fold"] = entry.loaded.fold
-    if changes := _changes(checkpoint, spec):
+    if changes := changes_of(checkpoint, spec):
         protocol["checkpoint"] = changes
     return run_key(
         model_hash=checkpoint.hash,
@@ -318,7 +318,7 @@ def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: RunReques
     )
 
 
-def _changes(checkpoint: Checkpoint, spec: TaskSpec) -> list[str]:
+def changes_of(checkpoint: Checkpoint, spec: TaskSpec) -> list[str]:
     """In what the engine reads the checkpoint otherwise than the libraries by themselves."""
     changes = [] if checkpoint.reading is None else list(checkpoint.reading.changes)
     if spec.reads_first_token and checkpoint.takes_global_attention:

@@ -68,6 +68,9 @@ class ModelIdentity(Strict):
     """What made the tokens: `tokenizer.json`, or the class that read its other files."""
     notes: tuple[Text, ...] = ()
     """What a reader must know of how the checkpoint was read, in words."""
+    changes: tuple[Line, ...] = ()
+    """In what this run read the checkpoint otherwise than transformers by itself; part of its key.
+    """
 
 
 class TaskIdentity(Strict):

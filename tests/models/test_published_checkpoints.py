@@ -29,6 +29,8 @@ from biobench.report.frame import build
 from biobench.report.results import load
 from biobench.runs.options import RunRequest
 from biobench.runs.plan import make_plan
+from biobench.schema.record import RunRecord
+from biobench.submission.records import _keys
 from tests.helpers import published
 from tests.helpers.checkpoints import configure, make_checkpoint
 from tests.helpers.published import ROLES, SMALL, TEXTS, write_tokenizer
@@ -139,6 +141,11 @@ def test_a_sentencepiece_model_alone_is_a_tokenizer(named: str, tmp_path: Path) 
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(folder / file))
     for text in TEXTS:
         assert read.tokenizer.tokenize(text) == pieces.encode(text, out_type=str)
+    read.tokenizer.save_pretrained(tmp_path / "saved")
+    (tmp_path / "saved" / "config.json").write_text((folder / "config.json").read_text())
+    again = read_tokenizer(tmp_path / "saved")
+    assert again[1:] == (f"{named}, equal to tokenizer.json", (), ())
+    assert tokenizer_hash(again.tokenizer) == tokenizer_hash(read.tokenizer)
 
 
 @pytest.mark.skipif(find_spec("sacremoses") is not None, reason="sacremoses is installed")
@@ -229,6 +236,8 @@ def test_runs_records_reports_and_keys_say_how_a_checkpoint_was_read(
     assert result.status == "done", result.reason
     record = json.loads(Path(result.predictions).with_suffix(".json").read_text(encoding="utf-8"))
     assert record["model"]["tokenizer"] == FILE
+    assert record["model"]["changes"] == [FILE]
+    assert record["key"] in _keys(RunRecord.model_validate(record)), "as a submission is checked"
     assert record["model"]["notes"] == [line.removeprefix("note: some-encoder: ")]
     notes = build(load(tmp_path), "macro").notes
     assert line.removeprefix("note: ") in notes
