@@ -135,7 +135,7 @@ class Encoder(nn.Module):
     @cached_property
     def first_token_reads_far(self) -> bool:
         """Whether the first token's state depends on tokens beyond any local window."""
-        return self._first_token_sees(len(self._probes()[0]) - 3)
+        return self._first_token_sees(2 * len(self._probes()[0]) // 3)
 
     def _first_token_sees(self, begin: int) -> bool:
         """Whether the first token's state depends on the tokens of a probe from `begin` on."""
@@ -351,7 +351,10 @@ class Encoder(nn.Module):
     def _probes(self, seed: int = 0) -> list[Ints]:
         """Two sequences that reach beyond any local window, without the padding id."""
         config = self.model.config
-        longest = max(24, 2 * local_window(config) + 8)
+        local = (
+            getattr(config, "sliding_window", None) or getattr(config, "local_attention", None) or 0
+        )
+        longest = max(24, 2 * int(local) + 8)
         limit = getattr(config, "max_position_embeddings", None)
         if isinstance(limit, int):
             pad = getattr(config, "pad_token_id", None)
@@ -359,16 +362,6 @@ class Encoder(nn.Module):
         rng = np.random.default_rng(seed)
         ids = self.vocabulary[self.vocabulary != self.pad_id]
         return [rng.choice(ids, size=n) for n in (longest, max(2, longest // 3), 5)]
-
-
-def local_window(config: Any) -> int:
-    """Tokens of the widest local window that a config names; 0 where it names none."""
-    widest = 0
-    for name in ("sliding_window", "local_attention", "attention_window", "block_size"):
-        value = getattr(config, name, None)
-        sizes = value if isinstance(value, (list, tuple)) else [value]
-        widest = max([widest, *(size for size in sizes if isinstance(size, int))])
-    return widest
 
 
 def padded_inputs(
