@@ -60,8 +60,8 @@ class Adapter(Strict):
         return self
 
 
-_LARGEST_RATE = 1_000.0
-"""Learning rates beyond it are slips of the pen."""
+_LARGEST_RATE = 1e10
+"""Learning rates beyond it are slips of the pen, and no number that a record holds."""
 
 
 class Training(Strict):
@@ -247,7 +247,7 @@ class Probe(Strict):
         if (
             not value
             or len(set(value)) < len(value)
-            or not all(0 < rate < float("inf") for rate in value)
+            or not all(0 < rate <= _LARGEST_RATE for rate in value)
         ):
             raise fail(
                 "learning_rates must be distinct positive numbers", "for example [1e-4, 1e-3]"
