@@ -108,7 +108,7 @@ def build_corpus(
     with StopFlag().watching("trainer") as stop, _listening(progress) as listener:
         say = reporting(listener, stop, 0)
         try:
-            tokenizer = tokenizer_for(read, exclude)
+            tokenizer = tokenizer_for(read, exclude).tokenizer
             return [
                 build(s, tokenizer, folder, exclude=exclude, report=say).folder
                 for s in read.corpora

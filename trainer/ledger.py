@@ -106,7 +106,7 @@ class PhaseRecord(Growing):
         )
 
 
-class LedgerBase(Strict):
+class LedgerBase(Growing):
     """What training started from."""
 
     source: str
@@ -116,6 +116,9 @@ class LedgerBase(Strict):
     init_hash: str
     """sha256 of all weights before the first step."""
     tokenizer_hash: str
+    tokenizer: str | None = Field(None, json_schema_extra=LATER)
+    """`tokenizer.json`, or the class that read the tokenizer's other files; None in older ledgers.
+    """
 
 
 class Ledger(Strict):

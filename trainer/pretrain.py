@@ -141,14 +141,20 @@ def _setup(run: State, *, resume: bool) -> None:
     run.progress = (
         read_progress(run.saved) if run.saved else Progress(recipe_hash=recipe_hash(recipe))
     )
-    run.tokenizer = load_tokenizer(out / START) if known else tokenizer_for(recipe, run.exclude)
+    maker: str | None = None
+    if known:
+        run.tokenizer = load_tokenizer(out / START)
+    else:
+        run.tokenizer, maker, *_ = tokenizer_for(recipe, run.exclude)
     run.model = model_from_config(out / START) if known else base_model(recipe, run.tokenizer)
 
     say = reporting(run.listener, run.stop, recipe.total_steps)
     run.corpora = open_corpora(
         recipe, run.tokenizer, out.parent, world, exclude=run.exclude, built=run.built, say=say
     )
-    run.start = begin(recipe, out, world, run.model, run.tokenizer, run.corpora, known=known)
+    run.start = begin(
+        recipe, out, world, run.model, run.tokenizer, run.corpora, known=known, maker=maker
+    )
     if not known and recipe.reuse is not None:
         run.progress, run.saved = adopt(recipe, run.start)
     if world.size not in run.progress.world_sizes:

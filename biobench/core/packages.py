@@ -8,11 +8,13 @@ A package declares, for example, `[project.entry-points."biobench.readers"] my_f
 from __future__ import annotations
 
 import json
+import traceback
 from functools import cache
 from importlib.metadata import entry_points
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal
 
 from biobench.core.text import first_line
@@ -62,3 +64,13 @@ def plugins(group: str) -> tuple[tuple[str, Any], ...]:
 def read_words(package: str, name: str) -> Any:
     """The content of the file `name` in a package."""
     return json.loads((files(package) / name).read_text(encoding="utf-8"))
+
+
+def from_package(error: BaseException, package: ModuleType) -> bool:
+    """Whether an error was raised by the package itself: by its code, or by torch on its call."""
+    home = Path(str(package.__file__)).resolve().parent
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        file = Path(frame.filename)
+        if "torch" not in file.parts:
+            return file.is_relative_to(home)
+    return False

@@ -1,48 +1,298 @@
-"""Loading a checkpoint's tokenizer."""
+"""Reading a checkpoint's tokenizer, for fine-tuning and pretraining alike.
+
+`tokenizer.json`, where there is one, is the truth. transformers builds the class that
+`tokenizer_config.json` or the model's type names, and passes over what the file says of
+normalisation, splitting and the kind of model; so both read the same probe texts, and where they
+differ the file itself is taken. What only a class can read is compared with nothing; the record
+names the class.
+"""
 
 from __future__ import annotations
 
+import json
+import re
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
-from transformers import AutoTokenizer, PreTrainedTokenizerBase
+from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+from transformers.utils.hub import cached_file
 
 from biobench.core.files import broken_file
+from biobench.core.layouts import layout_hint
 from biobench.core.text import first_line
+from biobench.core.vocabulary import sampled_texts, unreachable
 from biobench.errors import ModelError
+
+FILE, SETTINGS = "tokenizer.json", "tokenizer_config.json"
+ROLES = ("pad", "bos", "eos", "unk", "cls", "sep", "mask")
+"""Special tokens that a tokenizer names."""
 
 _SENTENCE = (
     "The patient had 12 mg of aspirin; la fièvre a duré 3 jours. "
     "the patient was treated for a disease of the heart; le patient a une maladie"
 )
 """Any tokenizer that was trained on text knows a piece of it."""
+_PROBES = (
+    _SENTENCE,
+    "Le garçon, âgé de 7 ans, a reçu 2,5 mg/kg de méthotrexate le 12/03/2021 ; où est l'œdème ?",
+    "L’hépatite C (génotype 1b) : ALAT 3,2×N, IL-6 à 40 pg/mL -- naïf de traitement.",
+    "Anti-PD-1 therapy (nivolumab, 240 mg q2w) in non-small-cell lung cancer: p<0.05, n=1,024.",
+    "β-catenin/TCF-4 binds BRCA1 5'-UTR; Hb 9.1 g/dL, 37.5°C, CO₂ ½.",
+    "  Two  spaces,\ttab\nand a new line. ÉLECTROCARDIOGRAMME ",
+)
+"""Texts that a tokenizer and its file must read alike: both languages, accents, capitals, digits,
+hyphens, blanks, and words of biomedicine.
+"""
+_PACKAGES = (
+    *("sacremoses", "sentencepiece", "protobuf", "tiktoken", "fugashi", "ipadic", "unidic_lite"),
+    *("unidic", "sudachipy", "jieba", "rjieba", "pythainlp", "rhoknp", "emoji", "ftfy", "spacy"),
+    *("mecab", "konlpy", "phonemizer", "g2p_en", "pyctcdecode"),
+)
+"""What classes of tokenizers ask for besides the library."""
+_QUIET: dict[str, Any] = {
+    "_raise_exceptions_for_gated_repo": False,
+    "_raise_exceptions_for_missing_entries": False,
+    "_raise_exceptions_for_connection_errors": False,
+}
+"""A missing file is no error."""
+_DROPOUT = f"BPE dropout of {FILE} is switched off: it gives a text other tokens each time"
+
+
+class ReadTokenizer(NamedTuple):
+    """A tokenizer and what a record says of it.
+
+    maker: `tokenizer.json`, or the class that read the other files. notes: what a user must know,
+    a line each. changes: in what the ids are not those of the library's class, for the keys of
+    runs; empty where they are the same.
+    """
+
+    tokenizer: PreTrainedTokenizerBase
+    maker: str
+    notes: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
 
 
 def load_tokenizer(
     source: str | Path, *, revision: str | None = None, trust_remote_code: bool = False
 ) -> PreTrainedTokenizerBase:
-    """The tokenizer of a checkpoint (hub id or folder). Raises ModelError where there is none.
+    """The tokenizer of a checkpoint (hub id or folder); see `read_tokenizer`."""
+    return _read(source, revision, trust_remote_code).tokenizer
+
+
+def read_tokenizer(
+    source: str | Path, *, revision: str | None = None, trust_remote_code: bool = False
+) -> ReadTokenizer:
+    """The tokenizer of a checkpoint (hub id or folder), compared with its `tokenizer.json`.
+
+    Raises ModelError where there is none, where it knows no word, and where it draws its tokens at
+    random and cannot be told not to.
+    """
+    read = _read(source, revision, trust_remote_code)
+    lines = unreachable(read.tokenizer, by_file=FILE in read.maker)
+    return read._replace(notes=(*read.notes, *lines))
+
+
+def probe_ids(tokenizer: PreTrainedTokenizerBase) -> NDArray[np.int64]:
+    """Ids that stand in texts, each once, without special tokens."""
+    rows = tokenizer(list(_PROBES), add_special_tokens=False, verbose=False)["input_ids"]
+    ids = {number for row in rows for number in row}
+    return np.array(sorted(ids - set(tokenizer.all_special_ids)), dtype=np.int64)
+
+
+def _read(source: str | Path, revision: str | None, trust_remote_code: bool) -> ReadTokenizer:
+    try:
+        library: PreTrainedTokenizerBase | None = AutoTokenizer.from_pretrained(
+            str(source), revision=revision, trust_remote_code=trust_remote_code
+        )
+        error: Exception | None = None
+    except Exception as raised:  # a tokenizer.json that is not whole raises a bare Exception
+        library, error = None, raised
+    if _made_by_code(source, revision, library, trust_remote_code):
+        file = None
+    else:
+        file = _file(source, FILE, revision)
+    if library is None and file is None:
+        raise _not_loaded(source, error) from error
+    if library is None or (file is not None and type(library) is not PreTrainedTokenizerFast):
+        read = _compared(source, revision, library, error)
+    else:
+        maker = type(library).__name__ if file is None else FILE
+        read = _without_dropout(ReadTokenizer(library, maker))
+    _check(source, read.tokenizer)
+    return read
+
+
+def _made_by_code(
+    source: str | Path,
+    revision: str | None,
+    library: PreTrainedTokenizerBase | None,
+    trust_remote_code: bool,
+) -> bool:
+    """Whether code in the checkpoint makes the tokenizer, or would if it were trusted: it is then
+    the truth.
+    """
+    if library is not None:
+        return not type(library).__module__.startswith("transformers.")
+    return "auto_map" in _settings(source, revision) and not trust_remote_code
+
+
+def _compared(
+    source: str | Path,
+    revision: str | None,
+    library: PreTrainedTokenizerBase | None,
+    error: Exception | None,
+) -> ReadTokenizer:
+    """The library's tokenizer where it reads as `tokenizer.json` does, else that of the file.
+
+    error: why the library has none.
+    """
+    where: dict[str, Any] = {"revision": revision}
+    try:
+        by_file: PreTrainedTokenizerBase = PreTrainedTokenizerFast.from_pretrained(
+            str(source), **where
+        )
+    except Exception as damage:  # a bare one, as above
+        raise _not_loaded(source, error or damage) from damage
+    notes = [_DROPOUT] if _switch_off_dropout(by_file) else []
+    if library is None:
+        why = f"transformers cannot build the class that is named: {first_line(error, 120)}"
+    else:
+        read = _without_dropout(
+            ReadTokenizer(library, f"{type(library).__name__}, equal to {FILE}")
+        )
+        _take_roles(library, by_file)
+        if _alike(library, by_file):
+            return read
+        why = f"{type(library).__name__}, which transformers builds for it, gives other tokens"
+    notes.insert(0, f"the tokenizer is read from {FILE} itself: {why}")
+    return ReadTokenizer(by_file, FILE, tuple(notes), (FILE,))
+
+
+def _take_roles(library: PreTrainedTokenizerBase, by_file: PreTrainedTokenizerBase) -> None:
+    """Give `by_file` what the class knows and the files do not say: special tokens, and the names
+    of inputs.
+    """
+    vocabulary = by_file.get_vocab()
+    missing: dict[str, Any] = {}
+    for role in ROLES:
+        token = getattr(library, f"{role}_token")
+        if getattr(by_file, f"{role}_token") is None and token in vocabulary:
+            missing[f"{role}_token"] = token
+    if missing:
+        by_file.add_special_tokens(missing)
+    by_file.model_input_names = library.model_input_names
+    by_file.padding_side = library.padding_side
+
+
+def _alike(library: PreTrainedTokenizerBase, by_file: PreTrainedTokenizerBase) -> bool:
+    """Whether both give the same ids, special tokens included, for all probes and for a pair."""
+    texts = [*_PROBES, *sampled_texts(by_file)]
+    if _ids(library, texts) != _ids(by_file, texts):
+        return False
+    pair = {"text": _PROBES[0], "text_pair": _PROBES[1], "verbose": False}
+    return bool(library(**pair)["input_ids"] == by_file(**pair)["input_ids"])
+
+
+def _ids(tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> list[list[int]]:
+    ids: list[list[int]] = tokenizer(texts, verbose=False)["input_ids"]
+    return ids
+
+
+def _switch_off_dropout(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Switch BPE dropout off, by which a text has other tokens each time; whether it was on."""
+    model: Any = getattr(getattr(tokenizer, "backend_tokenizer", None), "model", None)
+    if not getattr(model, "dropout", None):
+        return False
+    model.dropout = None
+    return True
+
+
+def _without_dropout(read: ReadTokenizer) -> ReadTokenizer:
+    """The same with BPE dropout off, and noted where it was on."""
+    if not _switch_off_dropout(read.tokenizer):
+        return read
+    return read._replace(notes=(_DROPOUT,), changes=("no BPE dropout",))
+
+
+def _check(source: str | Path, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Raise ModelError for a tokenizer that knows no word, or that reads one text in two ways.
 
     Without the tokenizer's files the library makes an empty one, to which every word is unknown.
     """
-    folder = Path(source) if Path(source).is_dir() else None
-    whose = "the tokenizer" if folder else f"the tokenizer of '{source}'"
-    hint = "the folder must hold the tokenizer's files (tokenizer.json or the vocabulary)"
-    try:
-        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
-            str(source), revision=revision, trust_remote_code=trust_remote_code
-        )
-    except Exception as error:  # a tokenizer.json that is not whole raises a bare Exception
-        broken = folder and broken_file(
-            folder, "tokenizer.json", lambda path: Tokenizer.from_file(str(path))
-        )
-        if broken:
-            hint = "copy or download the file again, or save the tokenizer again"
+    folder = source if Path(source).is_dir() else None
+    body = tokenizer(_SENTENCE, add_special_tokens=False)["input_ids"]
+    if set(body) <= set(tokenizer.all_special_ids):
+        message = f"{_whose(source)} knows no word of a plain sentence"
+        raise ModelError(message, hint=_without_files(source), file=folder)
+    ids = _ids(tokenizer, [_SENTENCE])
+    if any(_ids(tokenizer, [_SENTENCE]) != ids for _ in range(3)):
         raise ModelError(
-            f"{whose} cannot be loaded: {first_line(error, 200)}", hint=hint, file=broken or folder
-        ) from error
-    if set(tokenizer(_SENTENCE, add_special_tokens=False)["input_ids"]) <= set(
-        tokenizer.all_special_ids
-    ):
-        raise ModelError(f"{whose} knows no word of a plain sentence", hint=hint, file=folder)
-    return tokenizer
+            f"{_whose(source)} gives one text other tokens each time",
+            hint=f"take what samples, such as enable_sampling, out of {SETTINGS}",
+            file=folder,
+        )
+
+
+def _whose(source: str | Path) -> str:
+    return "the tokenizer" if Path(source).is_dir() else f"the tokenizer of '{source}'"
+
+
+def _without_files(source: str | Path) -> str:
+    otherwise = f"the folder must hold the tokenizer's files ({FILE} or the vocabulary)"
+    return layout_hint(source, otherwise)
+
+
+def _not_loaded(source: str | Path, error: Exception | None) -> ModelError:
+    """The refusal of a tokenizer that cannot be loaded, with the file or the package at fault."""
+    folder = Path(source) if Path(source).is_dir() else None
+    hint = _without_files(source)
+    broken = folder and broken_file(folder, FILE, lambda path: Tokenizer.from_file(str(path)))
+    if broken:
+        hint = "copy or download the file again, or save the tokenizer again"
+    elif package := _missing_package(error):
+        hint = f"install what this tokenizer needs: pip install {package}"
+    message = f"{_whose(source)} cannot be loaded: {first_line(error, 200)}"
+    return ModelError(message, hint=hint, file=broken or folder)
+
+
+def _missing_package(error: Exception | None) -> str | None:
+    """The package that an error asks for and that is not installed; None where it asks for none."""
+    message = str(error)
+    for package in _PACKAGES:
+        asked = rf"(?i)(install|requires the|is required:) `?{package}\b|`{package}` is required"
+        module = "google.protobuf" if package == "protobuf" else package
+        if re.search(asked, message) and not _is_installed(module):
+            return package
+    return error.name if isinstance(error, ModuleNotFoundError) else None
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # of the package above it
+        return False
+
+
+def _settings(source: str | Path, revision: str | None) -> dict[str, Any]:
+    """What `tokenizer_config.json` says; empty where it is missing or cannot be read."""
+    file = _file(source, SETTINGS, revision)
+    if file is None:
+        return {}
+    try:
+        settings = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return settings if isinstance(settings, dict) else {}
+
+
+def _file(source: str | Path, name: str, revision: str | None) -> Path | None:
+    """A file of the checkpoint; None where it has none of that name, or nobody can be asked."""
+    try:
+        path = cached_file(str(source), name, revision=revision, **_QUIET)
+    except (OSError, ValueError):
+        return None
+    return None if path is None else Path(path)

@@ -12,11 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
+import transformers
 from torch import Tensor
 
 from biobench.core.machine import Precision, is_out_of_memory
+from biobench.core.packages import from_package
 from biobench.core.progress import ProgressNote
 from biobench.core.stop import STOP
+from biobench.core.tokenizer import probe_ids
 from biobench.errors import ModelError, TrainingError
 from biobench.finetune.adapters import adapted
 from biobench.finetune.features import Features, extract
@@ -59,21 +62,28 @@ def load_encoder(checkpoint: Checkpoint, device: torch.device) -> LoadedEncoder:
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
     try:
         with deterministic(device):
-            encoder = Encoder(model, int(pad)).to(device)
+            encoder = Encoder(model, int(pad), probe_ids(tokenizer)).to(device)
             if device.type in KERNEL_DEVICES:
                 encoder.prove_kernels()
                 encoder.compile_layers()
     except Exception as error:  # the model's code may ask for more than token ids
         if is_out_of_memory(error):
             raise
-        raise ModelError(
-            f"the model does not run on token ids alone: "
-            f"{' '.join(str(error).split()) or type(error).__name__}",
-            hint="give an encoder of text that AutoModel loads and that needs no other input",
-            file=checkpoint.folder,
-        ) from error
+        raise _does_not_run(error, checkpoint) from error
     initial = {k: v.detach().clone() for k, v in encoder.state_dict().items()}
     return LoadedEncoder(checkpoint, encoder, initial, sum(p.numel() for p in encoder.parameters()))
+
+
+def _does_not_run(error: Exception, checkpoint: Checkpoint) -> ModelError:
+    """The refusal of a model that gives no states, with whose error it is."""
+    cause = " ".join(str(error).split()) or type(error).__name__
+    message = f"the model does not run on token ids alone: {cause}"
+    hint = "give an encoder of text that AutoModel loads and that needs no other input"
+    if from_package(error, transformers):
+        version = transformers.__version__
+        message = f"transformers {version} itself cannot run this model on token ids: {cause}"
+        hint = "try another version of transformers, or another encoder"
+    return ModelError(message, hint=hint, file=checkpoint.folder)
 
 
 def new_network(loaded: LoadedEncoder, prepared: Prepared) -> Network:
@@ -128,6 +138,7 @@ def finetune(
     states are kept, which take nearly all of its time. Raises TrainingError, and ModelError where
     the first token is to stand for a text that it does not see.
     """
+    loaded.encoder.read_first_token(prepared.spec.reads_first_token)
     _check_pooling(loaded.encoder, prepared.spec)
     with deterministic(loaded.encoder.device):
         if prepared.spec.training.encoder == "frozen":
@@ -172,16 +183,20 @@ def finetune(
 
 
 def _check_pooling(encoder: Encoder, spec: TaskSpec) -> None:
-    frozen = spec.training.encoder == "frozen"
-    key, pooling = "head.pooling", str(spec.head.pooling)
-    if frozen and spec.probe is not None:
-        key, pooling = "probe.pooling", spec.probe.pooling
-    if spec.head.kind == "sequence" and pooling == "cls" and not encoder.first_token_reads:
-        raise ModelError(
-            f"{key} is cls, but this encoder's first token sees nothing of the text, as under "
-            f"causal attention",
-            hint=f"use --set {key}=mean",
-        )
+    """Raise ModelError where the first token is to stand for a text that it does not see."""
+    if spec.pooling is None or spec.pooling[1] != "cls":
+        return
+    key, _ = spec.pooling
+    if not encoder.first_token_reads:
+        seen = "nothing of the text, as under causal attention"
+    elif not encoder.first_token_reads_far:
+        seen = "its local window only"
+    else:
+        return
+    raise ModelError(
+        f"{key} is cls, but this encoder's first token sees {seen}",
+        hint=f"use --set {key}=mean",
+    )
 
 
 def _probe(

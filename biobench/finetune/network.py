@@ -65,6 +65,8 @@ def settled_precision(encoder: Encoder, precision: Precision) -> tuple[Precision
     precision, or a decoder.
     """
     notes = [] if encoder.first_token_reads else ["causal attention: not a bidirectional encoder"]
+    if encoder.global_first:
+        notes.append("the first token has global attention, as a head reads it")
     if precision == "bf16" and not encoder.runs_in_bf16:
         return "fp32", [*notes, "the encoder does not compute in bf16: run in fp32"]
     return precision, notes

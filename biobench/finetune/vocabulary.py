@@ -70,7 +70,10 @@ def trained_rows(
 
     Gives None, and changes nothing, where the encoder's input embedding is not a plain table.
     """
-    whole = encoder.model.get_input_embeddings()
+    try:
+        whole = encoder.model.get_input_embeddings()
+    except NotImplementedError:  # a family that embeds by several tables (CANINE)
+        whole = None
     if (
         type(whole) is not nn.Embedding
         or whole.max_norm is not None

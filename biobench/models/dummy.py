@@ -43,7 +43,9 @@ def write_untrained(source: str | Path, folder: str | Path, seed: int = 0) -> Pa
     missing.
     """
     import torch
-    from transformers import AutoConfig, AutoModel, AutoTokenizer
+    from transformers import AutoConfig, AutoModel
+
+    from biobench.core.tokenizer import load_tokenizer
 
     folder = Path(folder)
     with temporary_folder(folder) as aside:
@@ -51,7 +53,7 @@ def write_untrained(source: str | Path, folder: str | Path, seed: int = 0) -> Pa
             torch.manual_seed(seed)
             model = AutoModel.from_config(AutoConfig.from_pretrained(source))  # type: ignore[no-untyped-call]
         model.save_pretrained(aside)
-        AutoTokenizer.from_pretrained(source).save_pretrained(aside)
+        load_tokenizer(source).save_pretrained(aside)
     return folder
 
 

@@ -51,13 +51,21 @@ class Encoder(nn.Module):
     end.
     """
 
-    def __init__(self, model: PreTrainedModel, pad_id: int) -> None:
+    def __init__(self, model: PreTrainedModel, pad_id: int, vocabulary: Ints | None = None) -> None:
+        """vocabulary: ids that may stand in a text, for probe sequences; all of the config's by
+        default.
+        """
         super().__init__()
         self.model = model
         self.pad_id = pad_id
-        self.width: int = (
-            model.config.hidden_size if hasattr(model.config, "hidden_size") else model.config.dim
-        )
+        self.vocabulary = np.arange(model.config.vocab_size) if vocabulary is None else vocabulary
+        self.global_first = False
+        """Whether the first token of a text sees, and is seen by, all others; see
+        `read_first_token`.
+        """
+        self.takes_global = "global_attention_mask" in inspect.signature(model.forward).parameters
+        self.width = 0
+        """Of a state, as the model gives it; a config may say another (Reformer)."""
         self.position_offset = 0
         self.attention: Attention = "padded"
         self.kernels = find_kernels()
@@ -122,10 +130,30 @@ class Encoder(nn.Module):
     def first_token_reads(self) -> bool:
         """Whether the first token's state depends on the rest; under causal attention it does
         not."""
+        return self._first_token_sees(1)
+
+    @cached_property
+    def first_token_reads_far(self) -> bool:
+        """Whether the first token's state depends on tokens beyond any local window."""
+        return self._first_token_sees(2 * len(self._probes()[0]) // 3)
+
+    def _first_token_sees(self, begin: int) -> bool:
+        """Whether the first token's state depends on the tokens of a probe from `begin` on."""
         sequence = self._probes()[0]
-        other = np.concatenate([sequence[:1], self._probes(seed=1)[0][1:]])
+        begin = max(1, begin)
+        other = np.concatenate([sequence[:begin], self._probes(seed=1)[0][begin:]])
         first, second = (self._at_rest([s])[0] for s in (sequence, other))
         return not torch.equal(first, second)
+
+    def read_first_token(self, reads: bool) -> None:
+        """Say whether a head reads the first token: it then gets global attention where the family
+        has such an input, as in the library's own classifiers (Longformer).
+        """
+        wanted = reads and self.takes_global
+        if wanted != self.global_first:
+            self.global_first = wanted
+            for name in ("first_token_reads", "first_token_reads_far"):
+                self.__dict__.pop(name, None)
 
     def prove_kernels(self) -> None:
         """Leave out each kernel that does not give this model's states; the weights are on the
@@ -261,6 +289,10 @@ class Encoder(nn.Module):
 
     def _padded(self, sequences: Sequence[Ints], types: Sequence[Ints] | None = None) -> Tensor:
         inputs = padded_inputs(sequences, types, self.pad_id)
+        if self.global_first:
+            seen_by_all = np.zeros_like(inputs["attention_mask"])
+            seen_by_all[:, 0] = 1
+            inputs["global_attention_mask"] = seen_by_all
         rows = to_device(inputs["attention_mask"].reshape(-1).nonzero()[0], self.device)
         arrays = {name: to_device(array, self.device) for name, array in inputs.items()}
         states: Tensor = self.model(**arrays).last_hidden_state
@@ -287,22 +319,24 @@ class Encoder(nn.Module):
         model.train(False)
         with torch.no_grad():
             sequences = self._probes()
-            self._prove_packed(sequences)
+            padded = self._padded(sequences).float()
+            self.width = padded.shape[-1]
+            self._prove_packed(sequences, padded)
             if self.attention == "padded":
                 wanted = self._alone(sequences).float()
-                error = (self._padded(sequences).float() - wanted).abs().max()
+                error = (padded - wanted).abs().max()
                 if not error <= _PROOF_TOLERANCE * wanted.std():
                     self.attention = "alone"
         model.train(training)
 
-    def _prove_packed(self, sequences: Sequence[Ints]) -> None:
+    def _prove_packed(self, sequences: Sequence[Ints], wanted: Tensor) -> None:
+        """wanted: the states of the sequences on a padded batch."""
         model = self.model
         accepts = inspect.signature(model.forward).parameters
         if getattr(model, "_supports_attention_backend", False) and "position_ids" in accepts:
-            wanted = self._padded(sequences).float()
             before = model.config._attn_implementation
             model.set_attn_implementation(PACKED)
-            pad = model.config.pad_token_id
+            pad = getattr(model.config, "pad_token_id", None)
             for offset in dict.fromkeys((0, 1 + pad if isinstance(pad, int) else 0)):
                 limit = getattr(model.config, "max_position_embeddings", None)
                 if offset and isinstance(limit, int) and offset + max(map(len, sequences)) > limit:
@@ -323,13 +357,11 @@ class Encoder(nn.Module):
         longest = max(24, 2 * int(local) + 8)
         limit = getattr(config, "max_position_embeddings", None)
         if isinstance(limit, int):
-            pad = config.pad_token_id if isinstance(config.pad_token_id, int) else 0
-            longest = max(2, min(longest, limit - pad - 1))
+            pad = getattr(config, "pad_token_id", None)
+            longest = max(2, min(longest, limit - (pad if isinstance(pad, int) else 0) - 1))
         rng = np.random.default_rng(seed)
-        ids = [
-            rng.integers(0, config.vocab_size, size=n) for n in (longest, max(2, longest // 3), 5)
-        ]
-        return [np.where(s == self.pad_id, (self.pad_id + 1) % config.vocab_size, s) for s in ids]
+        ids = self.vocabulary[self.vocabulary != self.pad_id]
+        return [rng.choice(ids, size=n) for n in (longest, max(2, longest // 3), 5)]
 
 
 def padded_inputs(

@@ -10,13 +10,16 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from biobench.core.checkpoint_safety import check_links, check_pickle
+from biobench.core.configs import forget_attention, position_limit
 from biobench.core.hub import client_errors, explain, patiently
+from biobench.core.layouts import layout_hint
 from biobench.core.text import first_line
 from biobench.errors import ModelError
 from biobench.models.dummy import NAME as DUMMY
@@ -27,10 +30,25 @@ from biobench.schema.record import ModelIdentity
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+    from biobench.core.tokenizer import ReadTokenizer
+
 CARD = "README.md"
 _IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]{0,63}")
 _NO_LIMIT = 1_000_000
 """Tokenizers without a declared limit report a huge sentinel; anything beyond this is one."""
+
+
+class Reading(NamedTuple):
+    """How the engine reads a checkpoint's folder.
+
+    tokenizer: the file or the class that makes the tokens. notes: what a user must know of it, a
+    line each. changes: what the engine reads otherwise than transformers by itself; they enter the
+    keys of runs.
+    """
+
+    tokenizer: str
+    notes: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -45,6 +63,45 @@ class Checkpoint:
     trust_remote_code: bool = False
     stamp: Stamp = ()
     """What its files looked like when they were hashed."""
+    saved_attention: str | None = None
+    """The kernel of attention that its config names, which the engine does not use."""
+
+    @cached_property
+    def reading(self) -> Reading | None:
+        """How its tokenizer, buffers and attention are read; None where the tokenizer cannot be
+        loaded, which each run says.
+        """
+        try:
+            read = _read_tokenizer(self.folder, self.hash, self.trust_remote_code)
+        except ModelError:
+            return None
+        notes, changes = list(read.notes), list(read.changes)
+        if self._code_has("persistent=False"):
+            changes.append("buffers")
+        if self.saved_attention is not None:
+            notes.append(
+                f"the attention that config.json names, {self.saved_attention}, is not used: the "
+                "engine brings its own"
+            )
+        return Reading(read.maker, tuple(notes), tuple(changes))
+
+    @cached_property
+    def takes_global_attention(self) -> bool:
+        """Whether tokens can be named that see the whole text (Longformer), as the config or the
+        checkpoint's own code says.
+        """
+        return self.config.model_type == "longformer" or self._code_has("global_attention_mask")
+
+    def _code_has(self, words: str) -> bool:
+        """Whether the checkpoint's own code is run and holds these words; code that lies elsewhere
+        may.
+        """
+        if not self.trust_remote_code:
+            return False
+        if "--" in str(getattr(self.config, "auto_map", "")):
+            return True
+        files = self.folder.glob("*.py")
+        return any(words in path.read_text("utf-8", errors="replace") for path in files)
 
     @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -73,8 +130,9 @@ class Checkpoint:
         """Standard deviation of the weights of a new layer."""
         return float(getattr(self.config, "initializer_range", 0.02) or 0.02)
 
-    def identity(self, parameters: int) -> ModelIdentity:
-        """What the records say of this model."""
+    def identity(self, parameters: int, changes: Sequence[str] = ()) -> ModelIdentity:
+        """What the records say of this model. changes: of `reading`, and of the run's head."""
+        reading = self.reading
         architectures = getattr(self.config, "architectures", None) or []
         return ModelIdentity(
             id=self.id,
@@ -86,6 +144,9 @@ class Checkpoint:
             parameters=parameters,
             max_positions=position_limit(self.config),
             licence=licence_of(self.folder),
+            tokenizer=None if reading is None else reading.tokenizer,
+            notes=() if reading is None else reading.notes,
+            changes=tuple(changes),
         )
 
 
@@ -116,7 +177,7 @@ def find_checkpoint(
     folder, name, revision = _locate(model, offline)
     config_file = folder / "config.json"
     if not config_file.is_file():
-        hint = "give a folder saved with save_pretrained"
+        hint = layout_hint(folder, "give a folder saved with save_pretrained")
         raise ModelError("no config.json in the model's folder", hint=hint, file=folder)
     check_links(folder)
     check_pickle(folder, name)
@@ -136,7 +197,8 @@ def find_checkpoint(
         ) from error
     seen = stamp(folder, code=trust_remote_code)
     digest = content_hash(folder, code=trust_remote_code)
-    return Checkpoint(name, revision, folder, digest, config, trust_remote_code, seen)
+    saved = forget_attention(config)
+    return Checkpoint(name, revision, folder, digest, config, trust_remote_code, seen, saved)
 
 
 def check_unchanged(checkpoint: Checkpoint) -> None:
@@ -209,13 +271,20 @@ def _folder_name(path: Path) -> str:
     return f"{path.parent.name}/{path.name}" if generic else path.name
 
 
-def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
-    """The checkpoint's tokenizer. Raises ModelError when there is none or it does not fit the
-    embeddings.
-    """
-    from biobench.core.tokenizer import load_tokenizer as load
+@lru_cache(maxsize=2)
+def _read_tokenizer(folder: Path, digest: str, trust_remote_code: bool) -> ReadTokenizer:
+    """The tokenizer of a folder whose files have this hash: large ones take seconds to read."""
+    from biobench.core.tokenizer import read_tokenizer
 
-    tokenizer = load(checkpoint.folder, trust_remote_code=checkpoint.trust_remote_code)
+    return read_tokenizer(folder, trust_remote_code=trust_remote_code)
+
+
+def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
+    """The checkpoint's tokenizer, shared by all who ask for it: not to be changed. Raises
+    ModelError when there is none or it does not fit the embeddings.
+    """
+    code = checkpoint.trust_remote_code
+    tokenizer = _read_tokenizer(checkpoint.folder, checkpoint.hash, code).tokenizer
     vocabulary = getattr(checkpoint.config, "vocab_size", None)
     if vocabulary is not None and (largest := max(tokenizer.get_vocab().values())) >= vocabulary:
         what = (
@@ -227,32 +296,6 @@ def load_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
             file=checkpoint.folder,
         )
     return tokenizer
-
-
-def position_limit(config: Any) -> int | None:
-    """Tokens that the position embeddings allow, special tokens included; None where there is no
-    limit.
-
-    RoBERTa-type models number positions from pad_token_id + 1, so that many rows are not usable.
-    """
-    limit = getattr(config, "max_position_embeddings", None)
-    if not isinstance(limit, int) or limit <= 0:
-        return None
-    if "roberta" in config.model_type or config.model_type in _ROBERTA_LIKE:
-        limit -= int(config.pad_token_id if config.pad_token_id is not None else 1) + 1
-    return limit
-
-
-_ROBERTA_LIKE = (
-    "camembert",
-    "data2vec-text",
-    "esm",
-    "ibert",
-    "longformer",
-    "luke",
-    "mpnet",
-    "xmod",
-)
 
 
 def window(tokenizer: PreTrainedTokenizerBase, config: Any, max_length: int) -> int:

@@ -5,6 +5,7 @@ before.
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -36,7 +37,9 @@ def load_base(checkpoint: Checkpoint, dtype: torch.dtype) -> PreTrainedModel:
     if checkpoint.shapes and not checkpoint.trust_remote_code:
         _check_shapes(checkpoint, loader)
     try:
-        options = {"ignore_mismatched_sizes": True, "output_loading_info": True}
+        options: dict[str, Any] = {"ignore_mismatched_sizes": True, "output_loading_info": True}
+        if checkpoint.saved_attention is not None:
+            options["config"] = copy.deepcopy(checkpoint.config)
         code = checkpoint.trust_remote_code
         model, report = loader.from_pretrained(
             folder, dtype=dtype, trust_remote_code=code, **options
@@ -52,6 +55,7 @@ def load_base(checkpoint: Checkpoint, dtype: torch.dtype) -> PreTrainedModel:
         hint = "copy or download it again, or save the model again" if broken else _LOADS
         what = f"the weights cannot be loaded: {first_line(error)}"
         raise ModelError(what, hint=hint, file=broken or folder) from error
+    _answer_plainly(model.config)
     for name, weights, config in sorted(report["mismatched_keys"]):
         raise _other_shape(checkpoint, name, tuple(weights), tuple(config))
     for name, weights in model.named_parameters():
@@ -78,7 +82,59 @@ def load_base(checkpoint: Checkpoint, dtype: torch.dtype) -> PreTrainedModel:
             "weights' names"
         )
         raise ModelError(what, hint=hint, file=folder)
+    restore_buffers(model, folder)
     return model  # type: ignore[no-any-return]
+
+
+def _answer_plainly(config: Any) -> None:
+    """Leave aside what a config asks a model to give besides its states, and in which form."""
+    config.return_dict = True
+    config.output_hidden_states = False
+    config.output_attentions = False
+
+
+def restore_buffers(model: PreTrainedModel, folder: Path) -> None:
+    """Give the buffers that no file holds the values with which the model's own code builds them.
+
+    transformers builds a model without memory and fills such buffers of its own families alone; in
+    a checkpoint's own code they would hold what the memory held before. Raises ModelError for one
+    that is not the same in two builds.
+    """
+    if type(model).__module__.startswith("transformers."):
+        return
+    stored = set(model.state_dict())
+    loose = {name: value for name, value in model.named_buffers() if name not in stored}
+    if not loose:
+        return
+    first, second = (_fresh_buffers(model, folder, seed) for seed in (0, 1))
+    for name, value in loose.items():
+        fresh = first.get(name)
+        if fresh is None or fresh.shape != value.shape or not _same(fresh, second[name]):
+            raise ModelError(
+                f"the buffer '{name}' is in no file, and the model's own code does not say its "
+                f"value",
+                hint="save the model again with persistent buffers, or initialise the buffer in "
+                "_init_weights",
+                file=folder,
+            )
+        value.data = fresh.to(value.device, value.dtype)
+
+
+def _fresh_buffers(model: PreTrainedModel, folder: Path, seed: int) -> dict[str, torch.Tensor]:
+    """The buffers of a model that is built from the same config."""
+    try:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            built = type(model)(copy.deepcopy(model.config))
+    except Exception as error:  # the model's own code
+        message = f"no encoder can be built from the config: {first_line(error)}"
+        raise ModelError(message, hint=_LOADS, file=folder) from error
+    return dict(built.named_buffers())
+
+
+def _same(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Whether both hold the same, NaN included."""
+    return torch.allclose(first, second, rtol=0, atol=0, equal_nan=True)
 
 
 def _check_shapes(checkpoint: Checkpoint, loader: Any) -> None:

@@ -62,6 +62,10 @@ def footnotes(
             "cannot be expressed in its units and tokens and are in no score"
         )
     notes += group.notes
+    notes += [
+        f"{group.model}: {note}"
+        for note in dict.fromkeys(note for brief in group.briefs for note in brief.model_notes)
+    ]
     if group.lengths:
         notes.append(
             f"{what}: over the lengths {', '.join(map(str, group.lengths))}, window "

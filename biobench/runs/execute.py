@@ -16,10 +16,13 @@ from functools import partial
 from pathlib import Path
 
 import torch
+import transformers
 
 from biobench.core.machine import is_out_of_memory, peak_memory_bytes, reset_peak_memory
+from biobench.core.packages import from_package
 from biobench.core.progress import QUIET, ProgressNote
 from biobench.core.stop import STOP, RunStoppedError
+from biobench.core.text import first_line
 from biobench.data.load import load_data
 from biobench.errors import BioBenchError, ModelError, TrainingError
 from biobench.finetune.engine import LoadedEncoder, finetune, load_encoder
@@ -29,7 +32,7 @@ from biobench.finetune.prepare import Prepared, prepare
 from biobench.finetune.savepoint import EVERY_SECONDS, Savepoint
 from biobench.finetune.tuning import tuned
 from biobench.models.loading import Checkpoint, check_unchanged, load_tokenizer, window
-from biobench.runs.plan import Item, RunPlan, task_fields
+from biobench.runs.plan import Item, RunPlan, changes_of, task_fields
 from biobench.runs.provenance import contamination, provenance
 from biobench.runs.result import Reporter, RunResult, of_record
 from biobench.schema.record import Cost, Resampling, RunRecord
@@ -249,9 +252,15 @@ def _make(item: Item, context: RunContext, step: Progress) -> RunResult:
             return item.result(request, "failed", f"memory does not suffice for this run; {remedy}")
         # A checkpoint can break in ways nobody foresaw; the other runs of the plan must not die
         # with it.
+        quiet = item.task.loaded.spec.access == "agreement"
+        if from_package(error, transformers):
+            library = f"transformers {transformers.__version__} itself cannot run this model"
+            cause = "" if quiet else f": {first_line(error)}"
+            remedy = "try another version of transformers, or another encoder"
+            return item.result(request, "failed", f"{library}{cause}; {remedy}")
         where = traceback.extract_tb(error.__traceback__)[-1]
         # The message may quote the data; of agreement-bound data no word leaves its folder.
-        message = "" if item.task.loaded.spec.access == "agreement" else f": {error}"
+        message = "" if quiet else f": {error}"
         reason = f"{type(error).__name__}{message} ({where.filename}:{where.lineno})"
         return item.result(request, "failed", reason)
     finally:
@@ -291,7 +300,7 @@ def _record(
     speed = outcome.train_tokens / outcome.train_seconds if outcome.train_seconds else 0
     return RunRecord(
         key=item.key,
-        model=item.checkpoint.identity(parameters),
+        model=item.checkpoint.identity(parameters, changes_of(item.checkpoint, task.loaded.spec)),
         seed=item.seed,
         resampling=resampling,
         split="validation" if request.no_test else "test",

@@ -22,6 +22,7 @@ from biobench.schema.baseline import BaselineRecord
 from biobench.schema.document import TaskData
 from biobench.schema.record import TaskIdentity
 from biobench.schema.source import SplitFoldFiles
+from biobench.schema.task import TaskSpec
 from biobench.store import Store, run_key
 from biobench.store.baselines import find_baseline
 
@@ -141,6 +142,15 @@ class RunPlan:
         return list(
             dict.fromkeys(f"warning: {task}: {line}" for task, lines in checked for line in lines)
         )
+
+    def remarks(self) -> list[str]:
+        """What a user must know of how the checkpoints are read, a line each."""
+        return [
+            f"note: {checkpoint.id}: {note}"
+            for checkpoint in self.checkpoints
+            if checkpoint.reading is not None
+            for note in checkpoint.reading.notes
+        ]
 
     def verdicts(self) -> dict[str, BaselineRecord]:
         """Baselines and verdict of each task for which the results folder holds them."""
@@ -294,6 +304,8 @@ def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: RunReques
         protocol["scored"] = "validation"
     if entry.resampled is not None:
         protocol["fold"] = entry.loaded.fold
+    if changes := changes_of(checkpoint, spec):
+        protocol["checkpoint"] = changes
     return run_key(
         model_hash=checkpoint.hash,
         task_hash=entry.hash,
@@ -304,3 +316,11 @@ def _key(checkpoint: Checkpoint, entry: TaskEntry, seed: int, request: RunReques
         limit=request.limit,
         protocol=protocol or None,
     )
+
+
+def changes_of(checkpoint: Checkpoint, spec: TaskSpec) -> list[str]:
+    """In what the engine reads the checkpoint otherwise than the libraries by themselves."""
+    changes = [] if checkpoint.reading is None else list(checkpoint.reading.changes)
+    if spec.reads_first_token and checkpoint.takes_global_attention:
+        changes.append("global attention")
+    return changes

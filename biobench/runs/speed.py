@@ -14,6 +14,7 @@ from statistics import median
 import numpy as np
 import torch
 
+from biobench.core.configs import position_limit
 from biobench.core.machine import (
     peak_memory_bytes,
     reset_peak_memory,
@@ -26,8 +27,9 @@ from biobench.errors import UsageError
 from biobench.finetune.adapters import make_optimizer
 from biobench.finetune.engine import load_encoder
 from biobench.finetune.network import Network, micro_batch_tokens, settled_precision
+from biobench.models.encoder import Encoder
 from biobench.models.heads import LinearHead
-from biobench.models.loading import find_checkpoint, position_limit
+from biobench.models.loading import find_checkpoint
 from biobench.schema.training import Training
 
 
@@ -74,9 +76,7 @@ def measure(
     for length in lengths:
         torch.manual_seed(0)
         network = Network(loaded.encoder, LinearHead(loaded.encoder.width, 3, 0.1, 0.02).to(place))
-        documents = _documents(
-            batch_size, length, checkpoint.config.vocab_size, loaded.encoder.pad_id
-        )
+        documents = _documents(batch_size, length, loaded.encoder)
         cut = cut_packed if network.attention == "packed" else cut_padded
         parts = cut(range(batch_size), [length] * batch_size, micro_batch_tokens(place))
         batches = [[documents[i] for i in part] for part in parts]
@@ -122,10 +122,10 @@ def measure(
     return lines
 
 
-def _documents(count: int, length: int, vocabulary: int, pad: int) -> list[Encoded]:
+def _documents(count: int, length: int, encoder: Encoder) -> list[Encoded]:
     positions = np.arange(length, dtype=np.int64)
-    ids = np.random.default_rng(0).integers(0, vocabulary, size=(count, length))
-    ids[ids == pad] = (pad + 1) % vocabulary
+    ordinary = encoder.vocabulary[encoder.vocabulary != encoder.pad_id]
+    ids = np.random.default_rng(0).choice(ordinary, size=(count, length))
     return [
         Encoded(row.astype(np.int64), positions, positions, False, stop=positions + 1)
         for row in ids

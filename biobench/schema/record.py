@@ -64,6 +64,13 @@ class ModelIdentity(Strict):
     """As the checkpoint's model card names it; None: it names none, or the record is older than
     this field.
     """
+    tokenizer: Text | None = None
+    """What made the tokens: `tokenizer.json`, or the class that read its other files."""
+    notes: tuple[Text, ...] = ()
+    """What a reader must know of how the checkpoint was read, in words."""
+    changes: tuple[Line, ...] = ()
+    """In what this run read the checkpoint otherwise than transformers by itself; part of its key.
+    """
 
 
 class TaskIdentity(Strict):

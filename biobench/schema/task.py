@@ -272,6 +272,22 @@ class TaskSpec(Strict):
         """True where truth is spans."""
         return KINDS[self.type].spans
 
+    @property
+    def pooling(self) -> tuple[str, str] | None:
+        """The field that says which states of a text give its answer, and its value; None where
+        words and spans have answers of their own.
+        """
+        if self.head.kind != "sequence":
+            return None
+        if self.training.encoder == "frozen" and self.probe is not None:
+            return "probe.pooling", self.probe.pooling
+        return "head.pooling", self.head.pooling
+
+    @property
+    def reads_first_token(self) -> bool:
+        """Whether the state of a text's first token is to stand for the text."""
+        return self.pooling is not None and self.pooling[1] in ("cls", "attention")
+
     def reader_of(self, source: Source) -> ReaderSpec:
         """The reader that `source` is read with."""
         reader = source.reader or self.reader

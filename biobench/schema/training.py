@@ -60,14 +60,18 @@ class Adapter(Strict):
         return self
 
 
+_LARGEST_RATE = 1e10
+"""Learning rates beyond it are slips of the pen, and no number that a record holds."""
+
+
 class Training(Strict):
     """The fine-tuning recipe."""
 
     epochs: int | None = Field(None, gt=0)
     max_steps: int | None = Field(None, gt=0)
-    learning_rate: float = Field(gt=0, allow_inf_nan=False)
+    learning_rate: float = Field(gt=0, le=_LARGEST_RATE, allow_inf_nan=False)
     head_learning_rate: float | None = Field(
-        None, gt=0, allow_inf_nan=False, json_schema_extra={"later": True}
+        None, gt=0, le=_LARGEST_RATE, allow_inf_nan=False, json_schema_extra={"later": True}
     )
     """Peak rate of the head's own weights; null: that of the encoder."""
     batch_size: int = Field(16, gt=0)
@@ -243,7 +247,7 @@ class Probe(Strict):
         if (
             not value
             or len(set(value)) < len(value)
-            or not all(0 < rate < float("inf") for rate in value)
+            or not all(0 < rate <= _LARGEST_RATE for rate in value)
         ):
             raise fail(
                 "learning_rates must be distinct positive numbers", "for example [1e-4, 1e-3]"

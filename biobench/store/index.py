@@ -76,6 +76,8 @@ class Brief(NamedTuple):
     """In the training part of the split, where there are several."""
     answers: float = 0.0
     """Gold answers in the test documents, over all labels; 0 without labels."""
+    model_notes: tuple[str, ...] = ()
+    """What a reader must know of how the checkpoint was read."""
 
     @classmethod
     def of(cls, r: RunRecord) -> Brief:
@@ -112,6 +114,7 @@ class Brief(NamedTuple):
             folds=0 if r.resampling is None else r.resampling.folds,
             train_documents=0 if r.resampling is None else r.resampling.train_documents,
             answers=float(sum(row["support"] for row in r.per_label.values())),
+            model_notes=r.model.notes,
         )
 
 
@@ -182,7 +185,11 @@ def read_index(file: Path) -> dict[tuple[str, str], tuple[State, Brief]]:
         return {
             (b.task, b.key): (
                 s,
-                b._replace(overrides=tuple(b.overrides), count_problems=tuple(b.count_problems)),
+                b._replace(
+                    overrides=tuple(b.overrides),
+                    count_problems=tuple(b.count_problems),
+                    model_notes=tuple(b.model_notes),
+                ),
             )
             for s, b in known
         }

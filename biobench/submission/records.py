@@ -133,6 +133,11 @@ def _keys(record: RunRecord) -> set[str]:
     """The keys that the record's fields can have: a run repeated in fp32 keeps the key of its first
     try.
     """
+    protocol: dict[str, int | list[str]] = {}
+    if record.resampling is not None:
+        protocol["fold"] = record.resampling.fold
+    if record.model.changes:
+        protocol["checkpoint"] = list(record.model.changes)
     return {
         run_key(
             model_hash=record.model.hash,
@@ -142,7 +147,7 @@ def _keys(record: RunRecord) -> set[str]:
             precision=precision,
             track=record.track,
             limit=record.limit,
-            protocol=None if record.resampling is None else {"fold": record.resampling.fold},
+            protocol=protocol or None,
             engine_version=record.engine_version,
         )
         for precision in {record.training.precision, "bf16", "fp32"}

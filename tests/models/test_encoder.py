@@ -11,9 +11,10 @@ import pytest
 import torch
 import transformers
 
+from biobench.core.configs import position_limit
 from biobench.errors import ModelError
 from biobench.models.encoder import Encoder
-from biobench.models.loading import find_checkpoint, load_tokenizer, position_limit, window
+from biobench.models.loading import find_checkpoint, load_tokenizer, window
 from biobench.models.weights import load_base
 from biobench.schema.checkpoint import content_hash
 from tests.helpers.checkpoints import _SIZES, FAMILIES, fast_tokenizer, make_checkpoint

@@ -145,7 +145,7 @@ def test_nodes_that_do_not_see_the_folder(
     on_ray._context_here.cache_clear()
     with pytest.raises(UsageError, match=r"--keep-model: node .* does not see"):
         made(replace(request_, seeds="4", keep_model=tmp_path / "kept"), Reporter())
-    wild = ("training.epochs=1", "training.learning_rate=1e30", "training.max_grad_norm=1e30")
+    wild = ("training.epochs=1", "training.learning_rate=1e10", "training.max_grad_norm=1e30")
     on_ray._context_here.cache_clear()
     assert made(replace(request_, seeds="1", overrides=wild), Reporter())[1].status == "failed"
     (run,) = [run for run in folder_state(request_.results_dir).runs if run.state == "failed"]

@@ -132,7 +132,7 @@ def test_what_fails_in_a_worker_is_not_tried_again_and_no_script_runs_twice(
     script.__file__ = str(tmp_path / "script.py")
     (tmp_path / "script.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
     monkeypatch.setitem(sys.modules, "__main__", script)
-    wild = ("training.epochs=1", "training.learning_rate=1e30", "training.max_grad_norm=1e30")
+    wild = ("training.epochs=1", "training.learning_rate=1e10", "training.max_grad_norm=1e30")
     heard = Notes()
     results = run_plan(make_plan(request_of(overrides=wild, parallel=2)), heard)
     assert [r.status for r in results] == ["failed"] * 2

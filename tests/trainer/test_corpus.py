@@ -13,15 +13,18 @@ import numpy as np
 import pytest
 
 from biobench.errors import BioBenchError, DataFormatError, DataUnavailableError
+from tests.helpers import published
 from tests.helpers.trainer_make import numbered, refusal
 from trainer.corpus import builder, tokenised
 from trainer.corpus.builder import build, corpus_folder, excluded_documents
 from trainer.corpus.cleaning import Excluded
 from trainer.corpus.embedded import documents
-from trainer.corpus.shards import Corpus, tokenizer_hash, train_tokenizer
+from trainer.corpus.shards import Corpus, encode, tokenizer_hash, train_tokenizer
 from trainer.corpus.sources import ReadMeter
 from trainer.corpus.tokenised import EncodedBatch, Encoding, tokenise
 from trainer.recipe.corpus import CorpusSource, CorpusSpec, EmbeddedText, Exclusion
+from trainer.recipe.library import load_recipe
+from trainer.train.start import tokenizer_for
 
 FIRST, SECOND = list(documents(30, seed=5)), list(documents(30, seed=6))
 TOKENIZER = train_tokenizer([*FIRST, *SECOND], 400, 64)
@@ -314,3 +317,15 @@ def test_a_killed_process_is_one_line(tmp_path: Path, monkeypatch: pytest.Monkey
     listed = [("e", iter(LONG_TEXTS), ReadMeter())]
     held = refusal("was killed", tokenise, listed, encoding, tmp_path, lambda what, done: None)
     assert "LOKY_MAX_CPU_COUNT" in held.hint
+
+
+def test_a_corpus_has_the_tokens_of_tokenizer_json_whatever_class_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pieces = published.word_pieces()
+    folder = published.write_tokenizer(tmp_path, pieces, "roberta", named="RobertaTokenizer")
+    read = tokenizer_for(load_recipe("toy_detour", [f"base.tokenizer={folder}"]))
+    assert read.maker == "tokenizer.json"
+    wanted = [pieces.encode(text, add_special_tokens=False).ids for text in published.TEXTS]
+    assert encode(published.TEXTS, read.tokenizer) == wanted
+    assert f"{folder}: the tokenizer is read from tokenizer.json itself" in caplog.text

@@ -161,7 +161,7 @@ CPU = torch.device("cpu")
 
 def begin(overrides: list[str]) -> tuple[Recipe, PreTrainedTokenizerBase, Corpus]:
     recipe = load_recipe("toy_detour", overrides)
-    tokenizer = tokenizer_for(recipe)
+    tokenizer = tokenizer_for(recipe).tokenizer
     return recipe, tokenizer, build(recipe.corpus, tokenizer, Path(str(recipe.corpus.cache)))
 
 

@@ -132,7 +132,7 @@ def test_freeze_then_thaw_equals_a_plain_loop(small: list[str], tmp_path: Path) 
     out = tmp_path / "run"
     train(out, overrides)
     recipe = load_recipe("toy_detour", overrides)
-    tokenizer = tokenizer_for(recipe)
+    tokenizer = tokenizer_for(recipe).tokenizer
     model = base_model(recipe, tokenizer)
     corpus = build(recipe.corpus, tokenizer, Path(str(recipe.corpus.cache)))
     module, optimizer = Trainee(model), make_optimizer(model, recipe.optimizer)
@@ -174,7 +174,7 @@ def test_zeroed_gradients_leave_weight_decay_at_work(small: list[str], tmp_path:
         shrunk *= 1 - 0.01 * factor(phase, step, steps=steps, step_tokens=recipe.step_tokens)
     assert shrunk < 0.95
     after = weights(tmp_path / "phases" / "detour")
-    for name, start in base_model(recipe, tokenizer_for(recipe)).named_parameters():
+    for name, start in base_model(recipe, tokenizer_for(recipe).tokenizer).named_parameters():
         if name.startswith("model.layers.0."):
             expected = start.detach() * (shrunk if start.ndim >= 2 else 1.0)
             torch.testing.assert_close(after[name], expected, rtol=1e-5, atol=1e-7)

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import AutoModel
 
+from biobench.core.configs import position_limit
 from biobench.core.machine import resolve_device
 from biobench.core.tokenizer import load_tokenizer
 from biobench.errors import DataUnavailableError, ModelError, UsageError
 from trainer.analysis.similarity import FEWEST
 from trainer.corpus.sources import texts as read_source
-from trainer.model.families import FAMILIES
 from trainer.model.network import load_weights, read_config
 from trainer.recipe.corpus import CorpusSource, EmbeddedText
 
@@ -113,11 +113,8 @@ def token_ids(
     first = checkpoints[0]
     tokenizer = load_tokenizer(first)
     config = read_config(first)
-    positions = getattr(config, "max_position_embeddings", None)
-    limit = max_length
-    if isinstance(positions, int):
-        family = FAMILIES.get(config.model_type)
-        limit = min(limit, positions - (family.position_offset if family else 0))
+    positions = position_limit(config)
+    limit = max_length if positions is None else min(max_length, positions)
     whole: list[list[int]] = [tokenizer(t, truncation=False)["input_ids"] for t in texts]
     ids: list[list[int]] = [
         tokenizer(t, truncation=True, max_length=limit)["input_ids"] for t in texts

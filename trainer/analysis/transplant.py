@@ -21,10 +21,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from biobench.core.files import temporary_folder
+from biobench.core.layouts import layout_hint
 from biobench.core.tokenizer import load_tokenizer
 from biobench.errors import ModelError, StoreError, UsageError
 from trainer.disk import PLACE, writing
-from trainer.model.network import read_config, run_hint
+from trainer.model.network import read_config
 
 _ALIKE = (
     *("model_type", "num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads"),
@@ -181,7 +182,7 @@ def _weights(folder: Path) -> dict[str, Tensor]:
                 f"damaged weights: {error}", hint="copy or download it again", file=file
             ) from error
     if not weights:
-        hint = run_hint(folder, "save the model there with save_pretrained")
+        hint = layout_hint(folder, "save the model there with save_pretrained")
         raise ModelError("no safetensors weights", hint=hint, file=folder)
     return weights
 

@@ -41,7 +41,8 @@ def reach(config: PreTrainedConfig, sliding_window: int | None, *, causal: bool)
     """The window of a layer, from the `sliding_window` that its attention module passes on.
 
     ModernBERT passes half the window plus one: +-64 keys for ``local_attention=128``, and 64 back +
-    self when causal, as in the code the family was trained with. Gemma-3 passes the number of keys
+    self when causal, as in the code the family was trained with. UltraBERT passes the keys that it
+    sees on each side plus one. Gemma-3 passes the number of keys
     of its causal window, self included; made bidirectional it sees half of that on each side (the
     choice of EmbeddingGemma), so that the number of keys stays. A Gemma-3 whose config is
     bidirectional passes half the window plus one, as ModernBERT does. ModernBERT's decoder passes
@@ -50,7 +51,7 @@ def reach(config: PreTrainedConfig, sliding_window: int | None, *, causal: bool)
     """
     if sliding_window is None:
         return Reach(-1, 0 if causal else -1)
-    if config.model_type == "modernbert" or (
+    if config.model_type in ("modernbert", "ultrabert") or (
         config.model_type in CAUSAL_FAMILIES
         and getattr(config, "use_bidirectional_attention", False)
     ):

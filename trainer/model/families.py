@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from biobench.core.configs import position_limit
 from biobench.errors import ModelError
 
 
@@ -26,10 +28,6 @@ class Family:
     transform: Callable[[PreTrainedModel, Tensor], Tensor]
     decoder: str
     auto: str = "AutoModelForMaskedLM"
-    position_offset: int = 0
-    """Positions that the embedding table holds beyond the usable ones (RoBERTa starts at padding +
-    1).
-    """
 
 
 def _roberta(model: PreTrainedModel, hidden: Tensor) -> Tensor:
@@ -43,6 +41,12 @@ def _bert(model: PreTrainedModel, hidden: Tensor) -> Tensor:
     return transformed
 
 
+def _ultrabert(model: PreTrainedModel, hidden: Tensor) -> Tensor:
+    head: Any = model.head
+    transformed: Tensor = head.act_fn(head.linear2(head.act_fn(head.linear1(hidden))))
+    return transformed
+
+
 _BERT_HEAD = ("cls.predictions.transform",)
 _PLAIN = Family("model", "model.layers", (), lambda _, hidden: hidden, "lm_head")
 _ROBERTA = Family(
@@ -51,7 +55,6 @@ _ROBERTA = Family(
     ("lm_head.dense", "lm_head.layer_norm"),
     _roberta,
     "lm_head.decoder",
-    position_offset=2,
 )
 FAMILIES: dict[str, Family] = {
     "modernbert": Family("model", "model.layers", ("head",), lambda m, h: m.head(h), "decoder"),  # type: ignore[operator]
@@ -66,6 +69,9 @@ FAMILIES: dict[str, Family] = {
     "bert": Family("bert", "bert.encoder.layer", _BERT_HEAD, _bert, "cls.predictions.decoder"),
     **dict.fromkeys(("roberta", "camembert", "xlm-roberta"), _ROBERTA),
     "eurobert": _PLAIN,
+    "ultrabert": Family(
+        "model", "model.layers", ("head.linear1", "head.linear2"), _ultrabert, "head.decoder"
+    ),
     **dict.fromkeys(
         ("gemma3_text", "llama", "qwen2", "qwen3"), replace(_PLAIN, auto="AutoModelForCausalLM")
     ),
@@ -98,17 +104,9 @@ def decoder_of(model: PreTrainedModel) -> nn.Linear:
     return decoder
 
 
-def position_limit(model: PreTrainedModel) -> int:
-    """Longest window in tokens that the position embeddings allow."""
-    limit: int = model.config.max_position_embeddings
-    return limit - family_of(model.config.model_type).position_offset
-
-
 def check_windows(model: PreTrainedModel, length: int) -> None:
     """Raise ModelError for windows of `length` tokens that the position embeddings do not reach."""
-    if length > position_limit(model):
-        what = (
-            f"windows of {length} tokens are longer than the model's {position_limit(model)} "
-            f"positions"
-        )
+    limit = position_limit(model.config)
+    if limit is not None and length > limit:
+        what = f"windows of {length} tokens are longer than the model's {limit} positions"
         raise ModelError(what, hint="make corpus.sequence_length smaller")

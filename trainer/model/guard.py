@@ -17,9 +17,10 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from biobench.core.configs import position_limit
 from biobench.errors import ModelError
 from trainer.model.attention import Reach, reach, window_of
-from trainer.model.families import check_windows, layers_of, position_limit
+from trainer.model.families import check_windows, layers_of
 from trainer.recipe.phases import Freeze, parse_layers
 from trainer.recipe.spec import Recipe
 
@@ -113,7 +114,9 @@ def probe_tokens(model: PreTrainedModel, device: torch.device) -> Tensor:
         or getattr(model.config, "sliding_window", None)
         or 32
     )
-    length = min(position_limit(model), 2 * int(width) + 32)
+    length = 2 * int(width) + 32
+    limit = position_limit(model.config)
+    length = length if limit is None else min(limit, length)
     generator = torch.Generator().manual_seed(1)
     ids = torch.randint(0, model.config.vocab_size, (1, length), generator=generator)
     pad = getattr(model.config, "pad_token_id", None)

@@ -26,6 +26,8 @@ from transformers.utils.hub import cached_file
 from transformers.utils.logging import disable_progress_bar
 
 from biobench.core.checkpoint_safety import only_safetensors
+from biobench.core.configs import forget_attention
+from biobench.core.layouts import layout_hint
 from biobench.core.text import first_line
 from biobench.errors import ModelError
 from biobench.schema.strict import suggest
@@ -174,12 +176,6 @@ def check_base(source: str | Path, revision: str | None = None) -> PreTrainedCon
     return config
 
 
-def run_hint(checkpoint: str | Path, otherwise: str) -> str:
-    """What to give in the place of a pretraining run's folder, in which the model is one below."""
-    model = Path(checkpoint) / "model"
-    return f"this is a run: give {model}" if (model / "config.json").is_file() else otherwise
-
-
 def read_config(source: str | Path, revision: str | None = None) -> PreTrainedConfig:
     """The config of a checkpoint (hub id or folder). Raises ModelError where there is none."""
     try:
@@ -189,7 +185,7 @@ def read_config(source: str | Path, revision: str | None = None) -> PreTrainedCo
             "give a hub id that can be reached, or a folder with config.json and model.safetensors"
         )
         what = f"the checkpoint '{source}' is not available: {first_line(error, 200)}"
-        raise ModelError(what, hint=run_hint(source, hint)) from error
+        raise ModelError(what, hint=layout_hint(source, hint)) from error
     return config
 
 
@@ -207,6 +203,9 @@ def load_weights(
         "use_safetensors": only_safetensors(source),
     }
     try:
+        if "attn_implementation" not in options:
+            config = read_config(source, revision)
+            options |= {} if forget_attention(config) is None else {"config": config}
         model, info = auto.from_pretrained(str(source), revision=revision, **options)
     except (OSError, ValueError, RuntimeError, EOFError, UnpicklingError, SafetensorError) as error:
         hint = "check the folder's model.safetensors and config.json, or download it again"

@@ -128,7 +128,13 @@ def run_ledger(
             source=recipe.base.model or "fresh weights",
             revision=start.base_commit or recipe.base.revision,
             **start.model_dump(
-                include={"architecture", "parameters", "init_hash", "tokenizer_hash"}
+                include={
+                    "architecture",
+                    "parameters",
+                    "init_hash",
+                    "tokenizer_hash",
+                    "tokenizer",
+                }
             ),
         ),
         corpus=ledger_corpus(data, unguarded),

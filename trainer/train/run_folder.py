@@ -65,6 +65,8 @@ class Start(Growing):
     """Hashes of the phases' corpora, where a phase has one of its own."""
     base_commit: str | None = Field(None, json_schema_extra=LATER)
     """Commit of the base checkpoint, where it came from the hub."""
+    tokenizer: str | None = Field(None, json_schema_extra=LATER)
+    """`tokenizer.json`, or the class that read the tokenizer's other files."""
 
 
 def training_fields(recipe: Recipe) -> dict[str, Any]:

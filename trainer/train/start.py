@@ -5,6 +5,7 @@ others wait.
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from biobench.core.hub import model_commit
-from biobench.core.tokenizer import load_tokenizer
+from biobench.core.tokenizer import ReadTokenizer, read_tokenizer
 from biobench.errors import UsageError
 from trainer.corpus import builder as corpus
 from trainer.corpus.shards import Corpus, tokenizer_hash, train_tokenizer
@@ -47,8 +48,9 @@ def reporting(
     return say
 
 
-def tokenizer_for(recipe: Recipe, exclude: corpus.Texts = ()) -> PreTrainedTokenizerBase:
-    """The run's tokenizer: the checkpoint's, a named one, or one trained on the corpus.
+def tokenizer_for(recipe: Recipe, exclude: corpus.Texts = ()) -> ReadTokenizer:
+    """The run's tokenizer: the checkpoint's, a named one, or one trained on the corpus. What a user
+    must know of it is logged.
 
     exclude: texts of documents that must not be trained on, in addition to the recipe's list; no
     tokenizer is trained on them either.
@@ -60,10 +62,16 @@ def tokenizer_for(recipe: Recipe, exclude: corpus.Texts = ()) -> PreTrainedToken
         allowed = (
             text for source in sources for text in texts(source, root) if excluded.why(text) is None
         )
-        return train_tokenizer(allowed, base.tokenizer.vocabulary, recipe.corpus.sequence_length)
+        length = recipe.corpus.sequence_length
+        trained = train_tokenizer(allowed, base.tokenizer.vocabulary, length)
+        return ReadTokenizer(trained, "trained on the corpus")
     if base.tokenizer is not None:
-        return load_tokenizer(base.tokenizer)
-    return load_tokenizer(str(base.model), revision=_commit(recipe))
+        read = read_tokenizer(base.tokenizer)
+    else:
+        read = read_tokenizer(str(base.model), revision=_commit(recipe))
+    for note in read.notes:
+        logging.getLogger("trainer").warning("%s: %s", base.tokenizer or base.model, note)
+    return read
 
 
 def _commit(recipe: Recipe) -> str | None:
@@ -146,9 +154,12 @@ def begin(
     corpora: list[Corpus],
     *,
     known: bool,
+    maker: str | None = None,
 ) -> Start:
     """What the run starts from, written down now or read and compared with what is there. Raises
     UsageError.
+
+    maker: what made the tokenizer of a run that begins.
     """
     hashes = tuple(
         corpora[recipe.corpora.index(recipe.corpus_of(phase))].hash for phase in recipe.phases
@@ -175,6 +186,7 @@ def begin(
         precision=precision,
         phase_manifests=phases,
         base_commit=_commit(recipe),
+        tokenizer=maker,
     )
     world.same(start.init_hash, "the initial weights")
     if world.first:

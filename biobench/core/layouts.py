@@ -1,0 +1,54 @@
+"""Folders that hold a checkpoint in another form than `config.json` beside its weights."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+_WEIGHTS = ("*.safetensors", "pytorch_model*.bin", "*.index.json")
+
+
+def layout_hint(source: str | Path, otherwise: str) -> str:
+    """What to give, or to do, in the place of a folder whose layout is known; else `otherwise`.
+
+    Known are adapters of PEFT, and a checkpoint in a folder below (`model` of a pretraining run,
+    `0_Transformer` of sentence-transformers, `checkpoint-500` of a trainer).
+    """
+    folder = Path(source)
+    if not folder.is_dir():
+        return otherwise
+    if (folder / "adapter_config.json").is_file():
+        return _merge(folder)
+    if (folder / "config.json").is_file():
+        return otherwise
+    inside = [path for path in sorted(folder.iterdir()) if _is_checkpoint(path)]
+    if not inside:
+        return otherwise
+    if inside[0].name == "model":
+        return f"this is a run: give {inside[0]}"
+    several = "" if len(inside) == 1 else f", one of {len(inside)} in this folder"
+    return f"the checkpoint is below: give {inside[-1]}{several}"
+
+
+def _is_checkpoint(folder: Path) -> bool:
+    """Whether a config and weights are there; a pooling layer has a config alone."""
+    if not (folder / "config.json").is_file():
+        return False
+    return folder.name == "model" or any(any(folder.glob(pattern)) for pattern in _WEIGHTS)
+
+
+def _merge(folder: Path) -> str:
+    """How to make a checkpoint of an adapter and its base."""
+    try:
+        adapter = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
+        base = str(adapter["base_model_name_or_path"])
+    except (OSError, ValueError, LookupError, TypeError):
+        base = "BASE"
+    merged = (
+        f"PeftModel.from_pretrained(AutoModel.from_pretrained('{base}'), '{folder}')"
+        ".merge_and_unload().save_pretrained('MERGED')"
+    )
+    return (
+        f"this is an adapter of '{base}': merge the two in Python, {merged}, "
+        "copy the base's tokenizer there, and give MERGED"
+    )
