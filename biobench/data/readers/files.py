@@ -15,7 +15,7 @@ import math
 import xml.etree.ElementTree as ET
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +23,7 @@ from typing import Any, Literal
 from biobench.core.text import first_line
 from biobench.data.readers.base import FileLine, Request
 from biobench.errors import DataFormatError
+from biobench.schema.kind import KINDS
 
 Separator = Literal["tab", "comma", "semicolon"]
 DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";"}
@@ -235,6 +236,33 @@ class DataRow:
             raise self.bad(f"there is a null among the {self.noun}'s {what}", hint)
         return items
 
+    def labels(
+        self, name: str, declared: Collection[str], names: Sequence[str] = ()
+    ) -> list[str]:
+        """The field's labels as texts. declared: such as the spec maps. names: what integers mean.
+
+        Raises DataFormatError for what is no label: objects, lists, fractions, and vectors of 0 and
+        1. Numbers are read where the spec's labels say so.
+        """
+        values = self.items(name, "labels")
+        spec = self.place.request.spec
+        listed = spec.labels if isinstance(spec.labels, list) else ()
+        numbers = [value for value in values if isinstance(value, (int, float))]
+        if len(set(numbers)) < len(numbers):
+            hint = "write the names of the labels that are 1, as a list of texts"
+            raise self.bad("a label is a vector of numbers (multi-hot): {}", hint, str(values))
+        for value in values:
+            if isinstance(value, (dict, list)):
+                kind = "an object" if isinstance(value, dict) else "a list"
+                hint = f"field '{name}' must hold a label, or a list of labels, as texts"
+                raise self.bad(f"a label is {kind}: {{}}", hint, str(value))
+            written = str(value)
+            if isinstance(value, float) and not KINDS[spec.type].numeric:
+                if written not in declared and written not in listed:
+                    hint = "labels are texts or whole numbers; a number to predict is `regression`"
+                    raise self.bad("a label is the number {}", hint, written)
+        return [self.named(value, names) for value in values]
+
     def named(self, value: Any, names: Sequence[str]) -> str:
         """What an integer stands for among `names`, else the value as text."""
         if not names or not isinstance(value, int) or isinstance(value, bool):
@@ -293,6 +321,23 @@ def _objects(place: FileLine, layout: Layout) -> Iterator[tuple[int, dict[str, A
             "is not a list of objects", "set `reader.layout: lines` for one object a line"
         )
     yield from enumerate(items, start=1)
+
+
+def class_names(path: Path) -> dict[str, list[str]]:
+    """Column to what its integers stand for, as the hub's tables say it in their metadata."""
+    import pyarrow.parquet as pq
+
+    metadata = pq.read_schema(path).metadata or {}
+    try:
+        features = json.loads(metadata[b"huggingface"])["info"]["features"]
+        inner = {column: feature.get("feature", feature) for column, feature in features.items()}
+        return {
+            column: list(feature["names"])
+            for column, feature in inner.items()
+            if "names" in feature
+        }
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        return {}
 
 
 def parquet_rows(request: Request[Any], columns: Sequence[str]) -> Iterator[DataRow]:
