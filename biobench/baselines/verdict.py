@@ -31,7 +31,7 @@ from biobench.baselines.reading import bag_of_words, dictionary, length_only
 from biobench.baselines.surface import surface
 from biobench.data.catalog import LoadedTask
 from biobench.data.hashing import task_hash
-from biobench.data.verify import same
+from biobench.data.similar import same
 from biobench.schema.baseline import LENGTH, BaselineRecord, GateCheck, PolicyScores
 from biobench.schema.document import TaskData
 from biobench.schema.kind import KINDS

@@ -182,7 +182,7 @@ def test_what_overlapping_mentions_leave_of_each_other():
 def test_mentions_that_vanish_in_words():
     counted = {"train": {"Val": 5, "Cos": 1}, "test": {"Val": 1}}
     assert unexpressed_in_words(counted) == (
-        "7 mentions that units and tokens cannot express, in no score: train 6 (Val 5, Cos 1); "
-        "test 1 (Val 1)"
+        "7 mentions that units, tokens or decoding cannot express, in no score: "
+        "train 6 (Val 5, Cos 1); test 1 (Val 1)"
     )
     assert unexpressed_in_words({}) == ""

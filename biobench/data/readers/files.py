@@ -29,12 +29,34 @@ Separator = Literal["tab", "comma", "semicolon"]
 DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";"}
 
 
+_UNPACK = "unpack it first"
+_NO_TEXT = {
+    b"\x1f\x8b": ("is compressed (gzip), no text", "unpack it first: gunzip FILE"),
+    b"PK\x03\x04": (
+        "is an Excel workbook or a zip archive, no text",
+        "save the sheet as CSV in UTF-8, or unpack the archive",
+    ),
+    b"\xd0\xcf\x11\xe0": ("is an Office file, no text", "save it as CSV or text in UTF-8"),
+    b"BZh91AY": ("is compressed (bzip2), no text", _UNPACK),
+    b"\xfd7zXZ": ("is compressed (xz), no text", _UNPACK),
+    b"\x28\xb5\x2f\xfd": ("is compressed (zstd), no text", _UNPACK),
+    b"7z\xbc\xaf": ("is a 7z archive, no text", _UNPACK),
+    b"%PDF-": ("is a PDF, no text", "take the corpus's text files"),
+    b"PAR1": ("is a parquet table, no text", "use `reader: {format: parquet, ...}`"),
+    b"SQLite format 3": ("is a database, no text", "export the table as CSV in UTF-8"),
+}
+"""First bytes of files that people take for text, what they are, and what to do."""
+
+
 def decoded(path: Path, raw: bytes, errors: str = "strict", line: int = 1) -> str:
     """The text of UTF-8 bytes that begin on this line of the file; a byte order mark is dropped.
 
-    Raises DataFormatError for UTF-16 and UTF-32, and naming the line of the first NUL, and of the
-    first byte that is not UTF-8 (unless errors="replace").
+    Raises DataFormatError for UTF-16 and UTF-32, for files that hold no text, and naming the line
+    of the first NUL, and of the first byte that is not UTF-8 (unless errors="replace").
     """
+    for magic, (what, hint) in _NO_TEXT.items() if line == 1 else ():
+        if raw.startswith(magic):
+            raise DataFormatError(what, hint=hint, file=path, line=1)
     if line == 1 and raw.startswith(
         (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
     ):
@@ -236,9 +258,7 @@ class DataRow:
             raise self.bad(f"there is a null among the {self.noun}'s {what}", hint)
         return items
 
-    def labels(
-        self, name: str, declared: Collection[str], names: Sequence[str] = ()
-    ) -> list[str]:
+    def labels(self, name: str, declared: Collection[str], names: Sequence[str] = ()) -> list[str]:
         """The field's labels as texts. declared: such as the spec maps. names: what integers mean.
 
         Raises DataFormatError for what is no label: objects, lists, fractions, and vectors of 0 and
@@ -246,7 +266,8 @@ class DataRow:
         """
         values = self.items(name, "labels")
         spec = self.place.request.spec
-        listed = spec.labels if isinstance(spec.labels, list) else ()
+        listed = spec.labels if isinstance(spec.labels, list) else []
+        fractions = KINDS[spec.type].numeric
         numbers = [value for value in values if isinstance(value, (int, float))]
         if len(set(numbers)) < len(numbers):
             hint = "write the names of the labels that are 1, as a list of texts"
@@ -256,11 +277,10 @@ class DataRow:
                 kind = "an object" if isinstance(value, dict) else "a list"
                 hint = f"field '{name}' must hold a label, or a list of labels, as texts"
                 raise self.bad(f"a label is {kind}: {{}}", hint, str(value))
-            written = str(value)
-            if isinstance(value, float) and not KINDS[spec.type].numeric:
-                if written not in declared and written not in listed:
-                    hint = "labels are texts or whole numbers; a number to predict is `regression`"
-                    raise self.bad("a label is the number {}", hint, written)
+            undeclared = str(value) not in (*declared, *listed)
+            if isinstance(value, float) and undeclared and not fractions:
+                hint = "labels are texts or whole numbers; a number to predict is `regression`"
+                raise self.bad("a label is the number {}", hint, str(value))
         return [self.named(value, names) for value in values]
 
     def named(self, value: Any, names: Sequence[str]) -> str:

@@ -305,7 +305,9 @@ def read_parquet(request: Request[ParquetOptions]) -> Iterator[Document]:
                 own_names[path] = _names_in(row.place, c.labels or c.tags or "")
             names = own_names[path]
         if c.text is not None and c.labels is not None:
-            labels = _parted(row.labels(c.labels, options.label_map, names), options.label_separator)
+            labels = _parted(
+                row.labels(c.labels, options.label_map, names), options.label_separator
+            )
             content: dict[str, Any] = {
                 "text": row.text(c.text, "text", "").strip(),
                 "query": row.text(c.first, "first text", "").strip(),

@@ -238,7 +238,8 @@ def read_json_tokens(request: Request[JsonTokensOptions]) -> Iterator[Document]:
 def tagging_of(options: ReaderOptions) -> Tagging:
     """How the reader's gold tags are written; predicted tags are read by it too.
 
-    Readers that make their tags from mentions have no scheme: theirs is IOB2 with the task's labels.
+    Readers that make their tags from mentions have no scheme: theirs is IOB2 with the task's
+    labels.
     """
     decode: Mode = getattr(options, "decode", "strict")
     if not hasattr(options, "scheme"):
