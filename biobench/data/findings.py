@@ -83,7 +83,14 @@ def _findings(
     of_the_corpus: bool = True,
 ) -> list[Finding]:
     return [
-        Finding(name, len(cases), known.get(name, 0), what, cases[:_EXAMPLES], of_the_corpus)
+        Finding(
+            name=name,
+            number=len(cases),
+            known=known.get(name, 0),
+            what=what,
+            examples=list(dict.fromkeys(cases))[:_EXAMPLES],
+            of_the_corpus=of_the_corpus,
+        )
         for name, cases, what in every
         if cases
     ]

@@ -123,10 +123,14 @@ def _guessed(trial: Trial, parts: Parts) -> list[str]:
     lines.append(
         f"splits: {', '.join(f'{name} = {_shown(files)}' for name, files in parts.names.items())}"
     )
-    lines += [f"columns: {', '.join(proposal.columns)}"] if proposal.columns else []
-    lines += [f"not read: {', '.join(proposal.unused)}"] if proposal.unused else []
+    lines += [f"columns: {_names(proposal.columns)}"] if proposal.columns else []
+    lines += [f"not read: {_names(proposal.unused)}"] if proposal.unused else []
     lines += [f"files not used: {', '.join(parts.unused)}"] if parts.unused else []
     return lines
+
+
+def _names(columns: list[str]) -> str:
+    return ", ".join(name.strip() or "(without a name)" for name in columns)
 
 
 def _shown(files: str | list[str]) -> str:
@@ -193,7 +197,7 @@ def _filled_in(
     """The template, without counts."""
     proposal, folder = trial.proposal, parts.folder.resolve()
     kind = get_kind(proposal.type)
-    unused = f"; not read: {', '.join(proposal.unused)}" if proposal.unused else ""
+    unused = f"; not read: {_names(proposal.unused)}" if proposal.unused else ""
     primary, paper = "macro_f1", "micro_f1" if kind.spans else "macro_f1"
     epochs = 20 if kind.spans else 10
     if not kind.counted:

@@ -82,11 +82,11 @@ def check_surface(
     if any(not 0 <= a < b <= len(text) for a, b in fragments):
         cause = edges.meant(text, fragments, surface) or "check offsets and text"
         what = f"offsets {shown} leave the text (length {len(text)})"
-        raise place.bad(what, f"{cause}; {hint}")
+        raise place.bad(what, f"{hint}; {cause}")
     covered = "".join(squeezed(text[a:b]) for a, b in fragments)
     if covered != squeezed(surface) or not covered:
         cause = edges.meant(text, fragments, surface) or "is it the same text?"
-        raise place.bad(f"characters {shown} are not {{}}", f"{cause}; {hint}", surface)
+        raise place.bad(f"characters {shown} are not {{}}", f"{hint}; {cause}", surface)
 
 
 def merge_fragments(fragments: Sequence[tuple[int, int]], text: str) -> Fragments:

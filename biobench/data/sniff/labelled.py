@@ -10,8 +10,8 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from biobench.data.readers.files import missing
@@ -66,15 +66,25 @@ def labelled_rows(table: Table, wanted: Wanted) -> list[Proposal]:
     fields = {"text": text, "label": label.column, "group": group, "first": first}
     used = {role: column for role, column in fields.items() if column is not None}
     several = label.separator is not None or _several(table.filled[label.column])
-    return [
-        Proposal(
-            "multi_label" if several else "single_label",
-            _reader(table, used, label),
-            columns=table.columns,
-            read=list(used.values()),
-            seen=list(table.seen),
-        )
-    ]
+    proposal = Proposal(
+        "multi_label" if several else "single_label",
+        _reader(table, used, label),
+        columns=table.columns,
+        read=list(used.values()),
+        seen=list(table.seen),
+    )
+    empty = sum(_lacks(row.values, text, label.column) for row in table.rows)
+    if not empty or table.reader["format"] != "json":
+        return [proposal]
+    seen = f"rows: {empty} of {len(table.rows)} have no text or no label and are left out"
+    rest = {**proposal.reader, "drop_missing": True}
+    return [proposal, replace(proposal, reader=rest, seen=[*proposal.seen, seen])]
+
+
+def _lacks(values: Mapping[str, Any], text: str, label: str) -> bool:
+    """Whether a row has no text or no label."""
+    blank = isinstance(values.get(text), str) and not values[text].strip()
+    return blank or missing(values.get(text)) or missing(values.get(label))
 
 
 def _check_named(table: Table, wanted: Wanted) -> None:
