@@ -49,6 +49,17 @@ def surface(documents: Sequence[Document]) -> GateCheck:
     return GateCheck(name="surface", passed=not (shifted or meant or far), words=words)
 
 
+def dropped_gold(documents: Sequence[Document]) -> list[GateCheck]:
+    """Whether decoding drops mentions; nothing is asked where it drops none."""
+    kept = sum(len(d.spans) for d in documents)
+    dropped = sum(remark.finding == "dropped" for d in documents for remark in d.remarks)
+    if not dropped:
+        return []
+    words = f"{dropped} of {kept + dropped} mentions begin with I-, and their decoding drops them"
+    passed = dropped < MOST * (kept + dropped)
+    return [GateCheck(name="dropped", passed=passed, words=words, flagged=passed)]
+
+
 def _enough(share: edges.Share, moved: edges.Share) -> bool:
     """Mentions at the ends cannot be moved; a move that leaves few of them behind says nothing."""
     return 0 < moved.mentions >= share.mentions / 2

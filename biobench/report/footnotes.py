@@ -72,8 +72,8 @@ def footnotes(
         )
     elif traits_of(first.type).spans and first.lost_gold:
         notes.append(
-            f"{what}: {first.lost_gold} gold mentions have edges that no model predicts (`edges` of "
-            f"`biobench data verify`) and count as missed"
+            f"{what}: {first.lost_gold} gold mentions have edges that no model predicts (`edges` "
+            f"of `biobench data verify`) and count as missed"
         )
     if sd == 0:
         notes.append(

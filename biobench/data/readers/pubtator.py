@@ -44,8 +44,8 @@ def read_pubtator(request: Request[PubtatorOptions]) -> Iterator[Document]:
     """Title and abstract (joined by one blank) with mentions by character offsets.
 
     Mention rows have 6 columns, or 7 for composite mentions (the seventh is skipped); relation rows
-    have 4, or 5 with a remark (BioRED). A document that occurs twice with the same content is kept once. Order: that of the
-    file's documents.
+    have 4, or 5 with a remark (BioRED). A document that occurs twice with the same content is kept
+    once. Order: that of the file's documents.
     """
     options = request.options
     for place in request.places():

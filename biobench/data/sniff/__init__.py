@@ -53,14 +53,22 @@ def _proposals(corpus: Corpus, wanted: Wanted) -> list[Proposal]:
 
 
 def _best(proposals: Iterable[Proposal], corpus: Corpus) -> Trial:
-    trials: list[Trial] = []
+    """The first that loses nothing, else the one that loses least.
+
+    Of those that can be read the first says what labels there are: a way to read that finds others
+    takes parts of texts for labels.
+    """
+    sound: list[Trial] = []
+    problems: list[DataFormatError] = []
     for proposal in proposals:
-        trials.append(attempt(proposal, corpus))
-        if trials[-1].problem is None and not trials[-1].lost:
-            return trials[-1]
-    sound = [trial for trial in trials if trial.problem is None]
-    if sound:
-        return min(sound, key=lambda trial: trial.lost)
-    problem = trials[0].problem
-    assert isinstance(problem, DataFormatError)
-    raise problem
+        trial = attempt(proposal, corpus)
+        if trial.problem is not None:
+            problems.append(trial.problem)
+            continue
+        if not sound or trial.labels.keys() <= sound[0].labels.keys():
+            sound.append(trial)
+            if not trial.lost:
+                return trial
+    if not sound:
+        raise problems[0]
+    return min(sound, key=lambda trial: trial.lost)

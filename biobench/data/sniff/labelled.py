@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 from biobench.data.readers.files import missing
 from biobench.data.sniff.base import Proposal, Wanted
 from biobench.data.sniff.table import Table
+from biobench.data.sniff.tags import spelling_of
 from biobench.errors import DataFormatError
 from biobench.schema.strict import suggest
 
@@ -62,6 +64,7 @@ def labelled_rows(table: Table, wanted: Wanted) -> list[Proposal]:
     if text is None or not labels:
         raise _nothing(table)
     label = _chosen(table, labels, wanted)
+    _check_documents(table, text, label)
     group = wanted.group or _group(table, (first, text, label.column))
     fields = {"text": text, "label": label.column, "group": group, "first": first}
     used = {role: column for role, column in fields.items() if column is not None}
@@ -71,7 +74,7 @@ def labelled_rows(table: Table, wanted: Wanted) -> list[Proposal]:
         _reader(table, used, label),
         columns=table.columns,
         read=list(used.values()),
-        seen=list(table.seen),
+        seen=[*table.seen, *table.named_differently(label.column)],
     )
     empty = sum(_lacks(row.values, text, label.column) for row in table.rows)
     if not empty or table.reader["format"] != "json":
@@ -190,6 +193,8 @@ def _is_written_list(cell: str) -> bool:
     text = cell.strip()
     if text[:1] + text[-1:] not in ("[]", "{}"):
         return False
+    if re.fullmatch(r"\[[\d\s.]*\]", text):  # as numpy writes a vector
+        return True
     try:
         json.loads(text)
     except ValueError:
@@ -247,6 +252,18 @@ def _chosen(table: Table, labels: list[_Label], wanted: Wanted) -> _Label:
     return best
 
 
+def _check_documents(table: Table, text: str, label: _Label) -> None:
+    """Raise DataFormatError where the rows are words with their tags, whatever parts them."""
+    cells = table.filled[label.column]
+    if not all(isinstance(cell, str) for cell in cells) or "O" not in label.values:
+        return
+    words = [cell for cell in table.filled[text] if len(str(cell).split()) == 1]
+    if spelling_of(Counter(cells)) is not None and len(words) > 0.9 * len(table.filled[text]):
+        tags = ", ".join(sorted(label.values)[:6])
+        hint = "write a word and its tag a line, a blank line between sentences: `format: iob`"
+        raise table.rows[0].place.bad(f"the rows are words with tags ({tags})", hint)
+
+
 def _group(table: Table, taken: tuple[str | None, ...]) -> str | None:
     """The first column that is called so and in which some values, not all, repeat."""
     for name, values in table.filled.items():
@@ -273,8 +290,9 @@ def _reader(table: Table, fields: dict[str, str], label: _Label) -> dict[str, An
         reader["columns"] = {
             role: int(name) if table.numbered else name for role, name in fields.items()
         }
-    if label.column in table.names:
-        reader["names"] = table.names[label.column]
+    names = table.named_in(label.column)
+    if names is not None:
+        reader["names"] = names
     if label.separator is not None:
         reader["label_separator"] = label.separator
     return reader

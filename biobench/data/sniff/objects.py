@@ -30,35 +30,14 @@ def parquet_tables(corpus: Corpus, wanted: Wanted) -> list[Proposal]:
         hint = "bring all splits into one format, or give one data file"
         raise other.bad(f"is no parquet file, as {parquet} is", hint)
     request = corpus.request(ReaderOptions(format="sniffed"), OpenSpec())
-    names, seen = _names(places)
-    table = Table({"format": "parquet"}, list(parquet_rows(request, ())), names, seen=seen)
+    names = {place.path: class_names(place.path) for place in places}
+    table = Table({"format": "parquet"}, list(parquet_rows(request, ())), names)
     return _first_shape(table, wanted)
 
 
 def _begins(place: FileLine, magic: bytes) -> bool:
     with place.path.open("rb") as stream:
         return stream.read(len(magic)) == magic
-
-
-def _names(places: list[FileLine]) -> tuple[dict[str, Any], list[str]]:
-    """(column to what its integers stand for, what the user should know).
-
-    Files that number their classes differently are each read by their own names.
-    """
-    of_files = [class_names(place.path) for place in places]
-    names: dict[str, Any] = {}
-    seen: list[str] = []
-    for column in of_files[0]:
-        every = [of_file.get(column) for of_file in of_files]
-        if all(other == every[0] for other in every):
-            names[column] = every[0]
-        elif all(every):
-            names[column] = "file"
-            seen.append(
-                f"column {column}: the files number their classes differently, each is read by its "
-                f"own names"
-            )
-    return names, seen
 
 
 def json_objects(corpus: Corpus, wanted: Wanted) -> list[Proposal]:
@@ -89,6 +68,9 @@ def _layout(place: FileLine) -> Any:
     if isinstance(content, list):
         return "list"
     if content and all(isinstance(value, dict) for value in content.values()):
+        if all(_is_column(value) for value in content.values()):
+            hint = "write one object a row: `to_json(orient='records', lines=True)`"
+            raise place.bad("is a JSON object of columns", hint)
         return "keyed"
     inner = [name for name, value in content.items() if isinstance(value, list) and value]
     held = f"; the list that it has under '{inner[0]}' may be the data" if inner else ""
@@ -96,6 +78,11 @@ def _layout(place: FileLine) -> Any:
         "is one JSON object that holds no objects by their ids",
         f"write one object a line, or a list of objects{held}",
     )
+
+
+def _is_column(value: dict[str, Any]) -> bool:
+    """Whether the keys are the numbers of rows, as pandas writes a column."""
+    return list(value) == [str(number) for number in range(len(value))]
 
 
 def _parsed(text: str) -> Any:
