@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -62,7 +62,7 @@ class Share:
     mentions: int
 
 
-def share_of(places: Iterator[tuple[str, Place | None]]) -> Share:
+def share_of(places: Iterable[tuple[str, Place | None]]) -> Share:
     """Bad edges of the places that lie in their texts."""
     bad = mentions = 0
     for text, place in places:
@@ -161,25 +161,42 @@ def explains(share: Share, better: Share) -> bool:
 
 
 def cause(documents: Sequence[Document]) -> str | None:
-    """How the offsets of these documents were meant, in words; None where no known way fits."""
+    """How the offsets were meant, in words; None where no known way fits.
+
+    Each document is counted as annotated or as meant, whichever fits it better: often some
+    documents alone hold the characters, or come from the tool, that count otherwise.
+    """
     share = annotated(documents)
     if share.bad < POINTS:
         return None
-    tried = {words: moved(documents, move) for words, move in CAUSES.items()}
+    tried = {words: _some_moved(documents, move) for words, move in CAUSES.items()}
     fitting = {words: better for words, better in tried.items() if explains(share, better)}
     return min(fitting, key=lambda words: fitting[words].bad, default=None)
 
 
+def _some_moved(documents: Sequence[Document], move: Move) -> Share:
+    """The documents that fit better so are moved."""
+    places: list[tuple[str, Place | None]] = []
+    for document in documents:
+        as_annotated = annotated([document])
+        as_meant = moved([document], move)
+        better = as_meant.mentions and as_meant.bad < as_annotated.bad
+        for span in set(document.spans):
+            place = (span.start, span.end)
+            places.append((document.text, move(document.text, place) if better else place))
+    return share_of(places)
+
+
 def meant(text: str, pieces: Sequence[Place], surface: str) -> str | None:
-    """The first way to count under which the pieces hold the surface, white space aside, in words;
-    None where there is none.
+    """The first way to count under which the pieces hold the surface, white space inside it aside,
+    in words; None where there is none.
     """
     wanted = "".join(surface.split())
     for words, move in CAUSES.items():
         places = [move(text, piece) for piece in pieces]
-        held = [
-            text[place[0] : place[1]] for place in places if place is not None and place[0] >= 0
-        ]
-        if len(held) == len(places) and "".join("".join(held).split()) == wanted:
+        inside = [place for place in places if place is not None and place[0] >= 0]
+        held = [text[start:end] for start, end in inside]
+        trimmed = all(piece == piece.strip() for piece in held)
+        if len(held) == len(pieces) and trimmed and "".join("".join(held).split()) == wanted:
             return words
     return None

@@ -208,7 +208,7 @@ def test_a_quoted_text_of_several_lines_is_a_finding(tmp_path):
     assert "quoting" not in draft.text
     (line,) = [line for line in draft.detected if "quotes" in line]
     assert line.startswith("finding: quotes: 20 rows whose quoted field goes on over several lines")
-    assert "all.csv, lines 2 to 3" in line
+    assert "all.csv lines 26 to 27" in line
 
 
 def test_the_readers_own_message_is_shown_with_its_line(tmp_path):

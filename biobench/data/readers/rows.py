@@ -125,7 +125,7 @@ def _quoted_lines(place: FileLine, row: list[str]) -> tuple[Remark, ...]:
     first, breaks = place.line or 1, sum(cell.count("\n") for cell in row)
     if not breaks:
         return ()
-    return (Remark("quotes", f"{place.path.name}, lines {first} to {first + breaks}"),)
+    return (Remark("quotes", f"{place.path.name} lines {first} to {first + breaks}"),)
 
 
 def _parted(names: list[str], separator: str | None) -> list[str]:
