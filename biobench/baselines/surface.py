@@ -1,7 +1,7 @@
 """Whether mentions stand where they belong: a move that makes them fit better shows that they do
 not, and so does a great share of edges inside words.
 
-The check compares the corpus with itself (`biobench.data.edges`), so it needs no word list.
+The check compares the corpus with itself (`biobench.data.checks.edges`), so it needs no word list.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from biobench.baselines.words import Words
-from biobench.data import edges
+from biobench.data.checks import edges
 from biobench.schema.baseline import GateCheck
 from biobench.schema.document import Document
 
 MOST = 0.1
-"""Share of mentions with an edge inside a word or on white space from which the answer is no,
+"""BadEdges of mentions with an edge inside a word or on white space from which the answer is no,
 whatever the cause: 2.8 percent of edges are bad on the corpora measured, at most.
 """
 
@@ -37,9 +37,9 @@ def surface(documents: Sequence[Document]) -> GateCheck:
     best = min(moves, key=lambda name: (moves[name].bad, name), default=None)
     shifted = best is not None and edges.explains(share, moves[best])
     if best is not None:
-        found = ": offsets are shifted" if shifted else ""
+        verdict = ": offsets are shifted" if shifted else ""
         only = "only " if shifted else ""
-        words += f", {only}{100 * moves[best].bad:.1f} % if all were moved {best}{found}"
+        words += f", {only}{100 * moves[best].bad:.1f} % if all were moved {best}{verdict}"
     if meant is not None:
         words += f"; {meant}"
     unreachable = sum(len(part) for d in documents for part in edges.unreachable(d))
@@ -60,14 +60,14 @@ def dropped_gold(documents: Sequence[Document]) -> list[GateCheck]:
     return [GateCheck(name="dropped", passed=passed, words=words, flagged=passed)]
 
 
-def _enough(share: edges.Share, moved: edges.Share) -> bool:
+def _enough(share: edges.BadEdges, moved: edges.BadEdges) -> bool:
     """Mentions at the ends cannot be moved; a move that leaves few of them behind says nothing."""
     return 0 < moved.mentions >= share.mentions / 2
 
 
-def _moves(documents: Sequence[Document]) -> dict[str, edges.Share]:
+def _moves(documents: Sequence[Document]) -> dict[str, edges.BadEdges]:
     """Bad edges after each move by characters and by tokens."""
-    moves: dict[str, edges.Share] = {}
+    moves: dict[str, edges.BadEdges] = {}
     for step in (-3, -2, -1, 1, 2, 3):
         name = f"{abs(step)} character{'s' * (abs(step) > 1)} to the {_side(step)}"
         moves[name] = edges.moved(documents, edges.shifted(step))

@@ -30,8 +30,8 @@ from biobench.baselines.permutation import (
 from biobench.baselines.reading import bag_of_words, dictionary, length_only
 from biobench.baselines.surface import dropped_gold, surface
 from biobench.data.catalog import LoadedTask
+from biobench.data.checks.similar import same
 from biobench.data.hashing import task_hash
-from biobench.data.similar import same
 from biobench.schema.baseline import LENGTH, BaselineRecord, GateCheck, PolicyScores
 from biobench.schema.document import TaskData
 from biobench.schema.kind import KINDS

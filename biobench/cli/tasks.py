@@ -89,9 +89,9 @@ def validate(
     is shown.
     """
     from biobench.data.catalog import load_task
+    from biobench.data.checks.findings import Finding
     from biobench.data.counts import unexpressed_in_words
     from biobench.data.describe import validate as opened
-    from biobench.data.findings import Finding
     from biobench.data.locate import data_folder
     from biobench.data.scaffold import recounted
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from biobench.data.catalog import LoadedTask, load_task
-from biobench.data.findings import Finding, audit_gold
+from biobench.data.checks.findings import Finding, audit_gold
 from biobench.data.load import read_counted
 from biobench.errors import DataUnavailableError
 from biobench.schema.document import Document

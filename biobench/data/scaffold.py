@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from biobench.data.catalog import LoadedTask, list_tasks, load_task
-from biobench.data.findings import Finding, audit
+from biobench.data.checks.findings import Finding, audit
 from biobench.data.load import CountedSource, read_counted
-from biobench.data.parts import SPLIT_NAMES, Parts, find_parts, name_files
-from biobench.data.sniff import Trial, Wanted, sniff
+from biobench.data.sniff import Attempt, Wanted, sniff
+from biobench.data.sniff.parts import SPLIT_NAMES, Parts, find_parts, name_files
 from biobench.errors import BioBenchError, DataFormatError, UsageError
 from biobench.kinds import get_kind
 from biobench.schema.task import SPLITS
@@ -67,7 +67,7 @@ def scaffold(
         *_guessed(trial, parts),
         *_counted(read.source),
         *_remarks(parts, trial, language),
-        *_found(spec_findings),
+        *_noticed(spec_findings),
     ]
     return Draft(text + _facts(read.source, spec_findings), tuple(lines), data_dir)
 
@@ -81,7 +81,7 @@ class _Read:
 
 
 def _read_as_drafted(
-    parts: Parts, trial: Trial, task_id: str, language: str, data_dir: Path
+    parts: Parts, trial: Attempt, task_id: str, language: str, data_dir: Path
 ) -> tuple[str, _Read]:
     """(the spec without facts, what it reads), with `ids` where its ids repeat. Raises what reading
     raises, with the reader in the hint.
@@ -103,7 +103,7 @@ def _read_as_drafted(
     raise AssertionError("the last ids end the loop")
 
 
-def _of_the_data(error: BioBenchError, spec: Path, parts: Parts, trial: Trial) -> BioBenchError:
+def _of_the_data(error: BioBenchError, spec: Path, parts: Parts, trial: Attempt) -> BioBenchError:
     """The error with the data's file in place of a draft that nobody sees, and how it was read."""
     file, line = error.file, error.line
     if file is None or Path(file) == spec:
@@ -112,7 +112,7 @@ def _of_the_data(error: BioBenchError, spec: Path, parts: Parts, trial: Trial) -
     return DataFormatError(error.what, hint=hint, file=file, line=line)
 
 
-def _guessed(trial: Trial, parts: Parts) -> list[str]:
+def _guessed(trial: Attempt, parts: Parts) -> list[str]:
     """What the data was taken for."""
     proposal = trial.proposal
     labels = trial.labels
@@ -148,7 +148,7 @@ def _counted(source: CountedSource) -> list[str]:
     return lines
 
 
-def _remarks(parts: Parts, trial: Trial, language: str) -> list[str]:
+def _remarks(parts: Parts, trial: Attempt, language: str) -> list[str]:
     """What the user may have meant otherwise."""
     lines: list[str] = []
     if set(parts.corpus.files) == {"all"}:
@@ -169,13 +169,13 @@ def _remarks(parts: Parts, trial: Trial, language: str) -> list[str]:
     return lines
 
 
-def _found(findings: list[Finding]) -> list[str]:
+def _noticed(findings: list[Finding]) -> list[str]:
     if not findings:
         return ["findings: none"]
     return [f"finding: {finding.line}" for finding in findings]
 
 
-def _splits(parts: Parts, trial: Trial) -> str:
+def _splits(parts: Parts, trial: Attempt) -> str:
     """The spec's `splits`."""
     if "validation" in parts.corpus.files:
         return "official"
@@ -192,7 +192,7 @@ def _splits(parts: Parts, trial: Trial) -> str:
 
 
 def _filled_in(
-    parts: Parts, trial: Trial, task: str, language: str, reader: Mapping[str, Any]
+    parts: Parts, trial: Attempt, task: str, language: str, reader: Mapping[str, Any]
 ) -> str:
     """The template, without counts."""
     proposal, folder = trial.proposal, parts.folder.resolve()

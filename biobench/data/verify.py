@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from biobench.data.catalog import LoadedTask
-from biobench.data.findings import Finding, audit
+from biobench.data.checks.findings import Finding, audit
 from biobench.data.hashing import release_of, release_problem
 from biobench.data.load import counted, hashed_parts
 from biobench.data.locate import choose, data_folder

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from biobench.baselines.surface import dropped_gold, surface
-from biobench.data import edges
 from biobench.data.catalog import load_task
+from biobench.data.checks import edges
+from biobench.data.checks.findings import Finding, audit_gold, looks_like
 from biobench.data.describe import validate
-from biobench.data.findings import Finding, audit_gold, looks_like
 from biobench.data.load import load_data
 from biobench.data.scaffold import scaffold
 from biobench.data.verify import verify

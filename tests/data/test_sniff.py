@@ -186,6 +186,15 @@ def test_each_file_has_its_own_header(tmp_path):
     data = load_data(task, tmp_path)
     assert (data.train[0].text, data.train[0].labels) == ("A sentence 0 of train", ("0",))
     assert (data.test[1].text, data.test[1].labels) == ("A sentence 1 of @", ("1",))
+    # Other names, and another order.
+    named = "".join(f"{label}\t{text}\n" for text, label in rows)
+    for split, header in (("train", "class\ttext"), ("dev", "class\ttext"), ("test", "gold\tnote")):
+        (folder / f"{split}.tsv").write_text(f"{header}\n{named}", encoding="utf-8")
+    task = written(scaffold(folder, "made"))
+    assert load_data(task, tmp_path).test[1].labels == ("1",)
+    assert "split_layout: {test: {header: true, columns: {text: note, label: gold}}}" in str(
+        (tmp_path / "made.yaml").read_text(encoding="utf-8")
+    )
 
 
 @pytest.mark.parametrize(("sign", "ending"), [("\t", "tsv"), (",", "csv")])

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from biobench.data import edges
+from biobench.data.checks import edges
 from biobench.data.readers.base import FileLine
 from biobench.schema.document import Document, Span
 from biobench.schema.tags import Mode, decode_tags, tags_to_spans

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from biobench.data.sniff.base import Corpus, Detector, Proposal, Wanted
+from biobench.data.sniff.base import DataFiles, Detector, Proposal, Wanted
 from biobench.data.sniff.brat import brat_texts
 from biobench.data.sniff.chemprot import chemprot_tables
 from biobench.data.sniff.delimited import delimited_rows
 from biobench.data.sniff.objects import json_objects, parquet_tables
 from biobench.data.sniff.pubtator import pubtator_blocks
 from biobench.data.sniff.tokens import token_lines
-from biobench.data.sniff.trial import Trial, attempt
+from biobench.data.sniff.trial import Attempt, attempt
 from biobench.data.sniff.xml import xml_documents
 from biobench.errors import DataFormatError
 
-__all__ = ["Corpus", "Proposal", "Trial", "Wanted", "sniff"]
+__all__ = ["Attempt", "DataFiles", "Proposal", "Wanted", "sniff"]
 
 DETECTORS: tuple[Detector, ...] = (
     brat_texts,
@@ -33,7 +33,7 @@ DETECTORS: tuple[Detector, ...] = (
 """The first that knows the content decides; what an ending says is not asked."""
 
 
-def sniff(corpus: Corpus, wanted: Wanted) -> Trial:
+def sniff(corpus: DataFiles, wanted: Wanted) -> Attempt:
     """The corpus as it is read best: the likeliest of the proposals that lose least.
 
     Raises DataFormatError where nothing reads cleanly: that of the likeliest proposal, with its
@@ -42,7 +42,7 @@ def sniff(corpus: Corpus, wanted: Wanted) -> Trial:
     return _best(_proposals(corpus, wanted), corpus)
 
 
-def _proposals(corpus: Corpus, wanted: Wanted) -> list[Proposal]:
+def _proposals(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     for detector in DETECTORS:
         proposals = detector(corpus, wanted)
         if proposals:
@@ -52,13 +52,13 @@ def _proposals(corpus: Corpus, wanted: Wanted) -> list[Proposal]:
     raise corpus.places()[0].bad(what, hint)
 
 
-def _best(proposals: Iterable[Proposal], corpus: Corpus) -> Trial:
+def _best(proposals: Iterable[Proposal], corpus: DataFiles) -> Attempt:
     """The first that loses nothing, else the one that loses least.
 
     Of those that can be read the first says what labels there are: a way to read that finds others
     takes parts of texts for labels.
     """
-    sound: list[Trial] = []
+    sound: list[Attempt] = []
     problems: list[DataFormatError] = []
     for proposal in proposals:
         trial = attempt(proposal, corpus)

@@ -33,7 +33,7 @@ class OpenSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Corpus:
+class DataFiles:
     """The files of each split, or of `all`."""
 
     files: dict[str, list[Path]]
@@ -51,9 +51,9 @@ class Corpus:
         """The beginning of each file."""
         return list(self.request(ReaderOptions(format="sniffed"), OpenSpec()).places())
 
-    def part(self, place: FileLine) -> Corpus:
+    def part(self, place: FileLine) -> DataFiles:
         """The corpus of one of its files."""
-        return Corpus({place.split or "all": [place.path]})
+        return DataFiles({place.split or "all": [place.path]})
 
 
 @dataclass(slots=True)
@@ -78,7 +78,7 @@ class Proposal:
         return [name for name in self.columns if self.read and name not in self.read]
 
 
-Detector = Callable[[Corpus, Wanted], list[Proposal]]
+Detector = Callable[[DataFiles, Wanted], list[Proposal]]
 """The ways to read files of one shape, the likeliest first; none where they are of another shape.
 
 Raises DataFormatError with the line where files are of the shape and no option reads them.

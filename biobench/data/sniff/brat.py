@@ -6,10 +6,10 @@ from typing import Any
 
 from biobench.data.readers.brat import parse_brat
 from biobench.data.readers.standoff import merge_fragments
-from biobench.data.sniff.base import Corpus, Proposal, Wanted
+from biobench.data.sniff.base import DataFiles, Proposal, Wanted
 
 
-def brat_texts(corpus: Corpus, wanted: Wanted) -> list[Proposal]:
+def brat_texts(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     """Mentions of every type. Raises DataFormatError for a bad line."""
     if not any(
         path.with_suffix(".ann").is_file() for path in corpus.paths if path.suffix == ".txt"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from biobench.data.sniff.base import Corpus, Proposal, Wanted
+from biobench.data.sniff.base import DataFiles, Proposal, Wanted
 
 _TABLES = ("abstracts", "entities", "gold_standard")
 
 
-def chemprot_tables(corpus: Corpus, wanted: Wanted) -> list[Proposal]:
+def chemprot_tables(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     """The three tables of each split, by their names."""
     files: dict[str, list[Path]] = {}
     for split, paths in corpus.files.items():

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 from biobench.data.readers.base import FileLine
 from biobench.data.readers.files import DataRow, Separator, delimited
-from biobench.data.sniff.base import Corpus, Proposal, Wanted
+from biobench.data.sniff.base import DataFiles, Proposal, Wanted
 from biobench.data.sniff.labelled import LABEL, labelled_rows
 from biobench.data.sniff.table import Table
 from biobench.errors import DataFormatError
@@ -32,16 +33,24 @@ class _File:
         """Columns go by their numbers: there is no header, or it has a name twice."""
         return not self.header or len(set(self.names)) < len(self.names)
 
-    def data_rows(self) -> list[DataRow]:
-        """Column to cell."""
-        names = [str(number) for number in range(len(self.names))] if self.numbered else self.names
-        return [
-            DataRow(place, dict(zip(names, cells, strict=True)), str(number), "row")
-            for number, (place, cells) in enumerate(self.rows)
-        ]
+    @property
+    def columns(self) -> list[str]:
+        """What the columns go by."""
+        if self.numbered:
+            return [str(number) for number in range(len(self.names))]
+        return self.names
+
+    def data_rows(self, columns: Collection[str]) -> list[DataRow]:
+        """Column to cell, of these columns."""
+        rows: list[DataRow] = []
+        for number, (place, cells) in enumerate(self.rows):
+            named = zip(self.columns, cells, strict=True)
+            values = {name: cell for name, cell in named if name in columns}
+            rows.append(DataRow(place, values, str(number), "row"))
+        return rows
 
 
-def delimited_rows(corpus: Corpus, wanted: Wanted) -> list[Proposal]:
+def delimited_rows(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     """Rows with labels: fields quoted where they are, then with quotes as plain signs.
 
     An unclosed quote is left to the reader: the file may be cut off.
@@ -108,34 +117,44 @@ def _proposed(
     if quoting == "none":
         reader["quoting"] = "none"
         seen = ["quotes: they are plain signs here"]
-    same_layout = all(
-        (file.header, file.numbered) == (files[0].header, files[0].numbered)
-        and (file.header or len(file.names) == len(files[0].names))
-        for file in files
-    )
-    if same_layout:
-        rows = [row for file in files for row in file.data_rows()]
-        table = Table(reader, rows, numbered=files[0].numbered, seen=seen)
-        return labelled_rows(table, wanted)
-    return _each_its_own(files, reader, wanted, seen)
+    shared = _shared_columns(files)
+    if shared is None:
+        return _each_its_own(files, reader, wanted, seen)
+    rows = [row for file in files for row in file.data_rows(shared)]
+    table = Table(reader, rows, numbered=files[0].numbered, seen=seen)
+    return labelled_rows(table, wanted)
+
+
+def _shared_columns(files: list[_File]) -> list[str] | None:
+    """The columns by which all files are read; None where each needs its own.
+
+    A file may lack a column that the others have, as long as they share one that is called a label.
+    """
+    first = files[0]
+    if any((file.header, file.numbered) != (first.header, first.numbered) for file in files):
+        return None
+    shared = [name for name in first.columns if all(name in file.columns for file in files)]
+    whole = all(len(file.columns) == len(shared) for file in files)
+    labelled = len(shared) > 1 and any(LABEL.fullmatch(name) for name in shared)
+    return shared if whole or labelled else None
 
 
 def _each_its_own(
     files: list[_File], reader: dict[str, Any], wanted: Wanted, seen: list[str]
 ) -> list[Proposal]:
     """Files with different headers: each names its own columns. Raises DataFormatError."""
-    found: list[Proposal] = []
+    layouts: dict[str, dict[str, Any]] = {}
+    proposals: list[Proposal] = []
     for file in files:
-        own = reader | {"header": file.header}
-        table = Table(own, file.data_rows(), numbered=file.numbered, seen=list(seen))
-        found += labelled_rows(table, wanted)
-    proposal = found[0]
-    layouts = {
-        file.place.split: {"header": own.reader["header"], "columns": own.reader["columns"]}
-        for file, own in zip(files, found, strict=True)
-        if file.place.split != files[0].place.split
+        rows = file.data_rows(file.columns)
+        table = Table(reader | {"header": file.header}, rows, numbered=file.numbered, seen=seen)
+        proposals += labelled_rows(table, wanted)
+        layout = {key: proposals[-1].reader[key] for key in ("header", "columns")}
+        layouts.setdefault(file.place.split, layout)
+    proposal, common = proposals[0], layouts[files[0].place.split]
+    proposal.reader["split_layout"] = {
+        split: layout for split, layout in layouts.items() if layout != common
     }
-    proposal.reader["split_layout"] = layouts
     proposal.seen.append("headers: the files have different ones, each is read by its own")
     return [proposal]
 

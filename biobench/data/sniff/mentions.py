@@ -53,8 +53,8 @@ def _fields(mentions: Sequence[Any]) -> dict[str, str] | None:
     label = _named(objects, _LABEL, (str, list))
     if start is None or end is None or label is None:
         return None
-    found = {"start": start, "end": end, "label": label}
-    return {role: name for role, name in found.items() if role != name}
+    names = {"start": start, "end": end, "label": label}
+    return {role: name for role, name in names.items() if role != name}
 
 
 def _is_triple(mention: Any) -> bool:

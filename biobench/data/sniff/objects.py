@@ -7,7 +7,7 @@ from typing import Any
 
 from biobench.data.readers.base import FileLine, ReaderOptions
 from biobench.data.readers.files import class_names, json_rows, parquet_rows, read_text
-from biobench.data.sniff.base import Corpus, OpenSpec, Proposal, Wanted
+from biobench.data.sniff.base import DataFiles, OpenSpec, Proposal, Wanted
 from biobench.data.sniff.choices import questions
 from biobench.data.sniff.labelled import labelled_rows
 from biobench.data.sniff.mentions import mention_lists
@@ -18,7 +18,7 @@ PARQUET = b"PAR1"
 _ENDINGS = (".json", ".jsonl", ".ndjson")
 
 
-def parquet_tables(corpus: Corpus, wanted: Wanted) -> list[Proposal]:
+def parquet_tables(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     """Tables of the hub. Raises DataFormatError where some files are none."""
     places = corpus.places()
     are_tables = [_begins(place, PARQUET) for place in places]
@@ -40,7 +40,7 @@ def _begins(place: FileLine, magic: bytes) -> bool:
         return stream.read(len(magic)) == magic
 
 
-def json_objects(corpus: Corpus, wanted: Wanted) -> list[Proposal]:
+def json_objects(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     """JSON Lines, a list of objects, or an object of objects by their ids."""
     layout = _layout(corpus.places()[0])
     if layout is None:
@@ -73,10 +73,10 @@ def _layout(place: FileLine) -> Any:
             raise place.bad("is a JSON object of columns", hint)
         return "keyed"
     inner = [name for name, value in content.items() if isinstance(value, list) and value]
-    held = f"; the list that it has under '{inner[0]}' may be the data" if inner else ""
+    nested = f"; the list that it has under '{inner[0]}' may be the data" if inner else ""
     raise place.bad(
         "is one JSON object that holds no objects by their ids",
-        f"write one object a line, or a list of objects{held}",
+        f"write one object a line, or a list of objects{nested}",
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from biobench.data.readers.base import FileLine
 from biobench.data.readers.files import read_lines
 from biobench.data.readers.tokens import SEPARATORS
-from biobench.data.sniff.base import Corpus, Proposal, Wanted
+from biobench.data.sniff.base import DataFiles, Proposal, Wanted
 from biobench.data.sniff.tags import Spelling, scheme_options, spelling_of
 
 _MARKERS = ("-DOCSTART-", "###MEDLINE:")
@@ -35,7 +35,7 @@ class _Layout:
         return [named.get(number, f"skip{number}") for number in range(self.width)]
 
 
-def token_lines(corpus: Corpus, wanted: Wanted) -> list[Proposal]:
+def token_lines(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     """Token files with tags of any spelling, under each scheme that they may have."""
     lines = [(place, [line for _, line in read_lines(place.path)]) for place in corpus.places()]
     every = [line for _, of_file in lines for line in of_file]

@@ -6,13 +6,13 @@ from collections import Counter
 from dataclasses import dataclass
 
 from biobench.data.readers import get_reader
-from biobench.data.sniff.base import Corpus, OpenSpec, Proposal
+from biobench.data.sniff.base import DataFiles, OpenSpec, Proposal
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
 
 
 @dataclass(slots=True)
-class Trial:
+class Attempt:
     """A proposal and what its reader gives, or why it cannot read the corpus."""
 
     proposal: Proposal
@@ -34,17 +34,17 @@ class Trial:
         )
 
 
-def attempt(proposal: Proposal, corpus: Corpus) -> Trial:
+def attempt(proposal: Proposal, corpus: DataFiles) -> Attempt:
     """The corpus read as proposed."""
     if proposal.files is not None:
-        corpus = Corpus(proposal.files)
+        corpus = DataFiles(proposal.files)
     reader = get_reader(proposal.reader["format"])
     options = reader.options.model_validate(proposal.reader)
     request = corpus.request(options, OpenSpec(proposal.type, proposal.unit))
     try:
-        trial = Trial(proposal, list(reader.read(request)))
+        trial = Attempt(proposal, list(reader.read(request)))
     except DataFormatError as error:
-        return Trial(proposal, [], error)
+        return Attempt(proposal, [], error)
     if not trial.labels:
         what = "is read without a single label or mention"
         hint = "is this the file with the annotations?"

@@ -6,13 +6,13 @@ import xml.etree.ElementTree as ET
 
 from biobench.data.readers.base import FileLine
 from biobench.data.readers.files import parse_xml
-from biobench.data.sniff.base import Corpus, Proposal, Wanted
+from biobench.data.sniff.base import DataFiles, Proposal, Wanted
 
 _NO_MENTIONS = ("Sentence", "Token", "DocumentMetaData", "DocumentAnnotation", "METADATA", "Sofa")
 """Elements with offsets that mark no mentions."""
 
 
-def xml_documents(corpus: Corpus, wanted: Wanted) -> list[Proposal]:
+def xml_documents(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     """Raises DataFormatError for XML that no reader knows."""
     place = corpus.places()[0]
     with place.path.open("rb") as stream:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from biobench.data.sniff import Corpus
+from biobench.data.sniff.base import DataFiles
 from biobench.errors import UsageError
 from biobench.schema.source import FOLD
 from biobench.schema.task import SPLITS
@@ -43,7 +43,7 @@ class Parts:
     """
 
     folder: Path
-    corpus: Corpus
+    corpus: DataFiles
     names: dict[str, str | list[str]]
     folds: int = 0
     """How many numbered folders hold the same files, each a split of the corpus."""
@@ -102,12 +102,12 @@ def _may_be_data(path: Path) -> bool:
 
 def _by_split(folder: Path, files: Iterable[Path]) -> dict[str, list[Path]]:
     """Files whose path names a split, in the order of the splits."""
-    found: dict[str, list[Path]] = {}
+    files_of: dict[str, list[Path]] = {}
     for file in files:
         split = _split_of(file.relative_to(folder))
         if split is not None:
-            found.setdefault(split, []).append(file)
-    return {name: found[name] for name in SPLITS if name in found}
+            files_of.setdefault(split, []).append(file)
+    return {name: files_of[name] for name in SPLITS if name in files_of}
 
 
 def _split_of(path: Path) -> str | None:
@@ -150,12 +150,12 @@ def _parts(folder: Path, splits: dict[str, list[Path]], files: list[Path]) -> Pa
         names: dict[str, str | list[str]] = {
             name: f"{FOLD}/{paths[0].name}" for name, paths in first.items()
         }
-        return Parts(folder, Corpus(first), names, folds)
+        return Parts(folder, DataFiles(first), names, folds)
     names = {name: _named(folder, paths) for name, paths in splits.items()}
     taken = {path for paths in splits.values() for path in paths}
     others = [file for file in files if file not in taken]
     shown = [str(file.relative_to(folder)) for file in others[:5]]
-    return Parts(folder, Corpus(splits), names, unused=(*shown, *(["…"] if others[5:] else [])))
+    return Parts(folder, DataFiles(splits), names, unused=(*shown, *(["…"] if others[5:] else [])))
 
 
 def name_files(parts: Parts, files: dict[str, list[Path]]) -> Parts:
@@ -164,7 +164,7 @@ def name_files(parts: Parts, files: dict[str, list[Path]]) -> Parts:
         split: [path.relative_to(parts.folder).as_posix() for path in paths]
         for split, paths in files.items()
     }
-    return Parts(parts.folder, Corpus(files), names, unused=parts.unused)
+    return Parts(parts.folder, DataFiles(files), names, unused=parts.unused)
 
 
 def _folds(folder: Path, splits: dict[str, list[Path]]) -> int:

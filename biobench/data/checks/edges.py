@@ -55,29 +55,29 @@ def bad_edges(text: str, place: Place) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class BadEdges:
     """bad: share of bad edges, 0-1. mentions: on how many."""
 
     bad: float
     mentions: int
 
 
-def share_of(places: Iterable[tuple[str, Place | None]]) -> Share:
+def share_of(places: Iterable[tuple[str, Place | None]]) -> BadEdges:
     """Bad edges of the places that lie in their texts."""
     bad = mentions = 0
     for text, place in places:
         if place is not None and 0 <= place[0] < place[1] <= len(text):
             mentions += 1
             bad += bad_edges(text, place)
-    return Share(bad / (2 * mentions) if mentions else 0.0, mentions)
+    return BadEdges(bad / (2 * mentions) if mentions else 0.0, mentions)
 
 
-def annotated(documents: Sequence[Document]) -> Share:
+def annotated(documents: Sequence[Document]) -> BadEdges:
     """As the corpus has them."""
     return share_of((d.text, span[:2]) for d in documents for span in set(d.spans))
 
 
-def moved(documents: Sequence[Document], move: Move) -> Share:
+def moved(documents: Sequence[Document], move: Move) -> BadEdges:
     """As they were if offsets had been meant so."""
     return share_of((d.text, move(d.text, span[:2])) for d in documents for span in set(d.spans))
 
@@ -152,7 +152,7 @@ after a shift by one character; after a shift by one token it is 8 to 41 percent
 """
 
 
-def explains(share: Share, better: Share) -> bool:
+def explains(share: BadEdges, better: BadEdges) -> bool:
     """Whether the move tells how offsets were meant. Mentions at the ends of texts cannot be moved;
     a move that leaves few of them behind says nothing.
     """
@@ -174,7 +174,7 @@ def cause(documents: Sequence[Document]) -> str | None:
     return min(fitting, key=lambda words: fitting[words].bad, default=None)
 
 
-def _some_moved(documents: Sequence[Document], move: Move) -> Share:
+def _some_moved(documents: Sequence[Document], move: Move) -> BadEdges:
     """The documents that fit better so are moved."""
     places: list[tuple[str, Place | None]] = []
     for document in documents:
@@ -195,8 +195,12 @@ def meant(text: str, pieces: Sequence[Place], surface: str) -> str | None:
     for words, move in CAUSES.items():
         places = [move(text, piece) for piece in pieces]
         inside = [place for place in places if place is not None and place[0] >= 0]
-        held = [text[start:end] for start, end in inside]
-        trimmed = all(piece == piece.strip() for piece in held)
-        if len(held) == len(pieces) and trimmed and "".join("".join(held).split()) == wanted:
+        surfaces = [text[start:end] for start, end in inside]
+        trimmed = all(piece == piece.strip() for piece in surfaces)
+        if (
+            len(surfaces) == len(pieces)
+            and trimmed
+            and "".join("".join(surfaces).split()) == wanted
+        ):
             return words
     return None

@@ -6,8 +6,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from biobench.data import edges
-from biobench.data.similar import near, normalised, same
+from biobench.data.checks import edges
+from biobench.data.checks.similar import near, normalised, same
 from biobench.schema.document import Document
 from biobench.schema.kind import is_numeric, traits_of
 from biobench.schema.task import SPLITS, TaskSpec
@@ -43,7 +43,7 @@ class Finding:
         return f"{self.name}: {self.number} {self.what}{examples}"
 
 
-Found = tuple[str, list[str], str]
+Cases = tuple[str, list[str], str]
 """Name, an example for each, and what they are."""
 
 
@@ -77,7 +77,7 @@ def audit_gold(
 
 
 def _findings(
-    every: Iterable[Found],
+    every: Iterable[Cases],
     known: Mapping[str, int],
     *,
     of_the_corpus: bool = True,
@@ -96,7 +96,7 @@ def _findings(
     ]
 
 
-def _duplicates(documents: Splits) -> Iterator[Found]:
+def _duplicates(documents: Splits) -> Iterator[Cases]:
     texts = {name: [d.reading for d in documents[name]] for name in SPLITS}
     for a, b in _PAIRS:
         ids = [documents[a][i].id for i in same(texts[a], texts[b])]
@@ -106,13 +106,13 @@ def _duplicates(documents: Splits) -> Iterator[Found]:
         yield f"near.{a}-{b}", ids, f"{a} texts that are nearly the same as one in {b}"
 
 
-def _shared_groups(documents: Splits) -> Iterator[Found]:
+def _shared_groups(documents: Splits) -> Iterator[Cases]:
     for a, b in _PAIRS:
         shared = {d.group for d in documents[a]} & {d.group for d in documents[b]}
         yield f"groups.{a}-{b}", sorted(shared), f"groups with documents in {a} and {b}"
 
 
-def _repeats(documents: Splits) -> Iterator[Found]:
+def _repeats(documents: Splits) -> Iterator[Cases]:
     for name in SPLITS:
         first: dict[str, str] = {}
         repeats = [d.id for d in documents[name] if first.setdefault(d.reading, d.id) != d.id]
@@ -126,18 +126,18 @@ def _gold(documents: Sequence[Document]) -> set[str]:
     return {label for d in documents for label in (*d.labels, *(s.label for s in d.spans))}
 
 
-def _unsupported(documents: Splits, labels: Sequence[str]) -> Iterator[Found]:
+def _unsupported(documents: Splits, labels: Sequence[str]) -> Iterator[Cases]:
     gold = _gold(documents["test"])
     yield "unsupported.test", [x for x in labels if x not in gold], "labels without gold in test"
 
 
-def _untrained(documents: Splits, labels: Sequence[str]) -> Iterator[Found]:
+def _untrained(documents: Splits, labels: Sequence[str]) -> Iterator[Cases]:
     tested, trained = _gold(documents["test"]), _gold(documents["train"])
     lacking = [label for label in labels if label in tested and label not in trained]
     yield "unsupported.train", lacking, "labels with gold in test and none in train"
 
 
-def _dropped(documents: Splits) -> Iterator[Found]:
+def _dropped(documents: Splits) -> Iterator[Cases]:
     """Mentions that the decoding of tags drops."""
     for name in SPLITS:
         dropped = [
@@ -157,7 +157,7 @@ def _dropped(documents: Splits) -> Iterator[Found]:
         )
 
 
-def _edges(documents: Splits) -> Iterator[Found]:
+def _edges(documents: Splits) -> Iterator[Cases]:
     every = [d for name in SPLITS for d in documents[name]]
     cut, blank = list[str](), list[str]()
     for document in every:
@@ -173,7 +173,7 @@ def _edges(documents: Splits) -> Iterator[Found]:
     yield "edges", [*cut, *blank], what if meant is None else f"{what}; {meant}"
 
 
-def _quotes(documents: Splits) -> Iterator[Found]:
+def _quotes(documents: Splits) -> Iterator[Cases]:
     places = [
         remark.about
         for name in SPLITS
@@ -201,7 +201,7 @@ def looks_like(label: str) -> str:
     return normalised("".join(visible).casefold())
 
 
-def _alike(labels: Sequence[str]) -> Iterator[Found]:
+def _alike(labels: Sequence[str]) -> Iterator[Cases]:
     """Labels that look like another one, spelled so that they can be told apart."""
     groups: dict[str, list[str]] = {}
     for label in labels:
