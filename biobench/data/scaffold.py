@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -176,19 +175,22 @@ def _noticed(findings: list[Finding]) -> list[str]:
 
 
 def _splits(parts: Parts, trial: Attempt) -> str:
-    """The spec's `splits`."""
-    if "validation" in parts.corpus.files:
+    """The spec's `splits`, by groups where some group has several documents."""
+    files, documents = parts.corpus.files, trial.documents
+    if "validation" in files:
         return "official"
-    if "train" not in parts.corpus.files:
-        reader = trial.proposal.reader
-        grouped = "group" in reader or "group" in reader.get("columns", ())
-        by_group = ", by: group" if grouped else ""
+    grouped = len({d.group for d in documents}) < len(documents)
+    by_group = ", by: group" if grouped else ""
+    if "train" not in files:
         return f"{{ratios: [0.8, 0.1, 0.1], seed: 42, method: datasets{by_group}}}"
-    tail = max(1, Counter(d.split for d in trial.documents)["train"] // 10)
-    carve = f"validation_from_train_tail: {tail}"
+    train = [
+        d.group if grouped and not parts.folds else d.id for d in documents if d.split == "train"
+    ]
+    carve = f"validation_from_train_tail: {max(1, len(set(train)) // 10)}"
+    check = "  # check: the end of train, about a tenth"
     if parts.folds:
-        return f"{{fold_files: {parts.folds}, {carve}}}  # check: the end of train, about a tenth"
-    return f"{{{carve}}}  # check: the end of train, about a tenth"
+        return f"{{fold_files: {parts.folds}, {carve}}}{check}"
+    return f"{{{carve}{by_group}}}{check}"
 
 
 def _filled_in(

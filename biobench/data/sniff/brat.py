@@ -16,7 +16,7 @@ def brat_texts(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     ):
         return []
     reader: dict[str, Any] = {"format": "brat"}
-    alone = mentions = in_pieces = 0
+    alone = mentions = in_pieces = repeated = 0
     for place in corpus.places():
         raw = parse_brat(place, "skip")
         if raw is None:
@@ -24,6 +24,8 @@ def brat_texts(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
             continue
         mentions += len(raw.mentions)
         in_pieces += sum(len(merge_fragments(m.fragments, raw.text)) > 1 for m in raw.mentions)
+        distinct = {(mention.start, mention.end, mention.label) for mention in raw.mentions}
+        repeated += len(raw.mentions) - len(distinct)
     seen: list[str] = []
     if alone:
         reader["missing_ann"] = "skip"
@@ -33,5 +35,10 @@ def brat_texts(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
         seen.append(
             f"mentions: {in_pieces} of {mentions} stand in several pieces and are read from their "
             f"first to their last character"
+        )
+    if repeated:
+        seen.append(
+            f"mentions: {repeated} of {mentions} stand where another of their type does, and count "
+            f"once"
         )
     return [Proposal("span_ner", reader, unit="document", seen=seen)]

@@ -15,22 +15,10 @@ from biobench.schema.task import SPLITS
 SPLIT_NAMES = {"train": "train", "training": "train", "test": "test"} | dict.fromkeys(
     ("dev", "devel", "develop", "development", "val", "valid", "validation"), "validation"
 )
-_NO_DATA = {
-    ".ann",
-    ".conf",
-    ".gitignore",
-    ".html",
-    ".md",
-    ".pdf",
-    ".py",
-    ".sha256",
-    ".sh",
-    ".yaml",
-    ".yml",
-}
+_NO_DATA = {".ann", ".conf", ".html", ".md", ".pdf", ".py", ".sha256", ".sh", ".yaml", ".yml"}
 """Endings of what lies beside data."""
 _NO_DATA_NAMES = re.compile(
-    r"(readme|licen[cs]e|changelog|citation|manifest|dataset_infos?)\b.*", re.IGNORECASE
+    r"(readme|licen[cs]e|changelog|citation|manifest|dataset_infos?)(?![a-z]).*", re.IGNORECASE
 )
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 """Of a name: `CDR_TrainingSet` is CDR, Training and Set."""
@@ -133,7 +121,9 @@ def _whole(folder: Path, by_ending: dict[str, list[Path]]) -> list[Path]:
         endings = ", ".join(
             f"{len(files)} {name or 'without ending'}" for name, files in by_ending.items()
         )
+        below = ", ".join(sorted({parent.relative_to(folder).as_posix() for parent in parents})[:5])
         what = f"'{folder}' holds no train and test files, and not one shape of data: {endings}"
+        what += f" in {below}" if len(parents) > 1 else ""
         hint = (
             "give one data file, or a folder whose files name train, dev and test; where texts and "
             "labels lie apart, write the spec by hand (docs/tasks.md, Readers)"

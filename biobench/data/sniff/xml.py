@@ -25,8 +25,10 @@ def xml_documents(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
         seen = [f"layers: {', '.join(types)}; take out of `types` what is no mention"]
         reader = {"format": "xmi", "types": {layer: layer for layer in types}}
         return [Proposal("span_ner", reader, unit="document", seen=seen)]
-    if name == "document" and root.find("sentence/entity") is not None:
-        return [Proposal("relation", {"format": "ddi"})]
+    if name == "document" and any(_has_entities(place) for place in corpus.places()):
+        untyped = sum(_untyped_pairs(place) for place in corpus.places())
+        seen = [f"pairs: {untyped} interact without a type and are left out"] if untyped else []
+        return [Proposal("relation", {"format": "ddi"}, seen=seen)]
     what, hint = (
         "is XML, and no reader knows its first element {}",
         "see the formats in docs/tasks.md",
@@ -34,13 +36,20 @@ def xml_documents(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
     raise place.bad(what, hint, name)
 
 
+def _has_entities(place: FileLine) -> bool:
+    return parse_xml(place).find("sentence/entity") is not None
+
+
+def _untyped_pairs(place: FileLine) -> int:
+    pairs = parse_xml(place).iter("pair")
+    return sum(pair.get("ddi") == "true" and not pair.get("type") for pair in pairs)
+
+
 def _layers(place: FileLine) -> set[str]:
-    """Names of the elements with offsets, those of the text's own structure aside."""
-    return {
-        name
-        for element in parse_xml(place, declared=True)
-        if element.get("begin") is not None and (name := _local(element)) not in _NO_MENTIONS
-    }
+    """Names of the elements that cover characters, those of the text's own structure aside."""
+    elements = parse_xml(place, declared=True)
+    covering = {_local(e) for e in elements if e.get("begin") != e.get("end")}
+    return covering - set(_NO_MENTIONS)
 
 
 def _local(element: ET.Element) -> str:
