@@ -22,30 +22,12 @@ from typing import Any, Literal
 
 from biobench.core.text import first_line
 from biobench.data.readers.base import FileLine, Request
+from biobench.data.readers.magic import NO_TEXT
 from biobench.errors import DataFormatError
 from biobench.schema.kind import KINDS
 
 Separator = Literal["tab", "comma", "semicolon"]
 DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";"}
-
-
-_UNPACK = "unpack it first"
-_NO_TEXT = {
-    b"\x1f\x8b": ("is compressed (gzip), no text", "unpack it first: gunzip FILE"),
-    b"PK\x03\x04": (
-        "is an Excel workbook or a zip archive, no text",
-        "save the sheet as CSV in UTF-8, or unpack the archive",
-    ),
-    b"\xd0\xcf\x11\xe0": ("is an Office file, no text", "save it as CSV or text in UTF-8"),
-    b"BZh91AY": ("is compressed (bzip2), no text", _UNPACK),
-    b"\xfd7zXZ": ("is compressed (xz), no text", _UNPACK),
-    b"\x28\xb5\x2f\xfd": ("is compressed (zstd), no text", _UNPACK),
-    b"7z\xbc\xaf": ("is a 7z archive, no text", _UNPACK),
-    b"%PDF-": ("is a PDF, no text", "take the corpus's text files"),
-    b"PAR1": ("is a parquet table, no text", "use `reader: {format: parquet, ...}`"),
-    b"SQLite format 3": ("is a database, no text", "export the table as CSV in UTF-8"),
-}
-"""First bytes of files that people take for text, what they are, and what to do."""
 
 
 def decoded(path: Path, raw: bytes, errors: str = "strict", line: int = 1) -> str:
@@ -54,7 +36,7 @@ def decoded(path: Path, raw: bytes, errors: str = "strict", line: int = 1) -> st
     Raises DataFormatError for UTF-16 and UTF-32, for files that hold no text, and naming the line
     of the first NUL, and of the first byte that is not UTF-8 (unless errors="replace").
     """
-    for magic, (what, hint) in _NO_TEXT.items() if line == 1 else ():
+    for magic, (what, hint) in NO_TEXT.items() if line == 1 else ():
         if raw.startswith(magic):
             raise DataFormatError(what, hint=hint, file=path, line=1)
     if line == 1 and raw.startswith(
@@ -343,11 +325,23 @@ def _objects(place: FileLine, layout: Layout) -> Iterator[tuple[int, dict[str, A
     yield from enumerate(items, start=1)
 
 
+def _no_table(path: Path, error: Exception) -> DataFormatError:
+    what = f"is not a whole parquet file ({first_line(error)})"
+    return DataFormatError(what, hint="download it again", file=path)
+
+
 def class_names(path: Path) -> dict[str, list[str]]:
-    """Column to what its integers stand for, as the hub's tables say it in their metadata."""
+    """Column to what its integers stand for, as the hub's tables say it in their metadata.
+
+    Raises DataFormatError where the file is no whole table.
+    """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    metadata = pq.read_schema(path).metadata or {}
+    try:
+        metadata = pq.read_schema(path).metadata or {}
+    except (pa.ArrowException, OSError) as error:
+        raise _no_table(path, error) from None
     try:
         features = json.loads(metadata[b"huggingface"])["info"]["features"]
         inner = {column: feature.get("feature", feature) for column, feature in features.items()}
@@ -387,5 +381,4 @@ def parquet_rows(request: Request[Any], columns: Sequence[str]) -> Iterator[Data
                         place.at(number), values, f"{place.prefix}-{numbers[place.split]}", "row"
                     )
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            what = f"is not a whole parquet file ({first_line(error)})"
-            raise place.at(None).bad(what, "download it again") from None
+            raise _no_table(place.path, error) from None
