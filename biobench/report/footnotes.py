@@ -56,7 +56,8 @@ def footnotes(
         notes.append(
             f"{data}: {sum(lacking.values())} gold mentions of the corpus, "
             f"{lacking.get('test', 0)} of them in test, "
-            "cannot be expressed in its units and tokens and are in no score"
+            "cannot be expressed in its units and tokens, or are dropped by the decoding of its "
+            "tags, and are in no score"
         )
     notes += group.notes
     if group.lengths:
