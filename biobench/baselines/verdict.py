@@ -28,10 +28,10 @@ from biobench.baselines.permutation import (
     types_beat_permuted,
 )
 from biobench.baselines.reading import bag_of_words, dictionary, length_only
-from biobench.baselines.surface import surface
+from biobench.baselines.surface import dropped_gold, surface
 from biobench.data.catalog import LoadedTask
+from biobench.data.checks.similar import same
 from biobench.data.hashing import task_hash
-from biobench.data.verify import same
 from biobench.schema.baseline import LENGTH, BaselineRecord, GateCheck, PolicyScores
 from biobench.schema.document import TaskData
 from biobench.schema.kind import KINDS
@@ -109,7 +109,8 @@ def gate(task: LoadedTask, data: TaskData) -> BaselineRecord:
     )
     checks = [_check_oracle(spec, data, policies[-1].scores)]
     if spec.is_ner:
-        checks.append(surface([*data.train, *data.test]))
+        seen = [*data.train, *data.test]
+        checks += [surface(seen), *dropped_gold(seen)]
     fresh, overlap = (data, []) if spec.gate.expect == "chance" else _without_known(data)
     tested, note = _units(fresh)
     ids = {d.id for d in tested.test}

@@ -89,6 +89,7 @@ def validate(
     is shown.
     """
     from biobench.data.catalog import load_task
+    from biobench.data.checks.findings import Finding
     from biobench.data.counts import unexpressed_in_words
     from biobench.data.describe import validate as opened
     from biobench.data.locate import data_folder
@@ -124,6 +125,8 @@ def validate(
             typer.echo(visible(f"{row['path']}: valid, data {row['state']}"))
             for line in filter(None, (row["remedy"], unexpressed_in_words(row["unexpressed"]))):
                 typer.echo(f"  - {visible(line)}")
+            for finding in row["findings"]:
+                typer.echo(f"  ! {visible(Finding(**finding).line)}")
         elif not row["valid"]:
             for problem in row["problems"]:
                 sys.stderr.write(f"{visible(problem)}\n")

@@ -62,8 +62,8 @@ def count_unexpressed(
 
 
 def unexpressed_in_words(counted: Mapping[str, Mapping[str, int]]) -> str:
-    """``7 mentions that units and tokens cannot express are in no score: train 5 (Val 5), ...``;
-    empty without any.
+    """``7 mentions that units, tokens or decoding cannot express, in no score: train 5 (Val 5),
+    ...``; empty without any.
     """
     total = sum(n for numbers in counted.values() for n in numbers.values())
     if not total:
@@ -74,6 +74,6 @@ def unexpressed_in_words(counted: Mapping[str, Mapping[str, int]]) -> str:
         for split, numbers in counted.items()
     )
     return (
-        f"{total} mention{'s' * (total > 1)} that units and tokens cannot express, in no "
-        f"score: {each}"
+        f"{total} mention{'s' * (total > 1)} that units, tokens or decoding cannot express, in "
+        f"no score: {each}"
     )

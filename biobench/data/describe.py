@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from biobench.data.catalog import LoadedTask, load_task
+from biobench.data.checks.findings import Finding, audit_gold
 from biobench.data.load import read_counted
 from biobench.errors import DataUnavailableError
 from biobench.schema.document import Document
@@ -58,13 +59,15 @@ class Validation:
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
     unexpressed: dict[str, dict[str, int]] = field(default_factory=dict)
     """Split to label to mentions of the corpus that are in no score."""
+    findings: list[Finding] = field(default_factory=list)
+    """Of `audit_gold`, those that the spec does not know."""
     problems: list[str] = field(default_factory=list)
     remedy: str | None = None
 
 
 def validate(task: LoadedTask | str | Path, data_dir: str | Path | None = None) -> Validation:
-    """Open the data of a task (a shipped one by its id, or of a YAML file) where it is at hand, and
-    compare its counts.
+    """Open the data of a task (a shipped one by its id, or of a YAML file) where it is at hand,
+    compare its counts, and look for gold that is dropped, cut or untrained.
 
     A missing corpus is a state, not a problem. Raises SpecError with file and line where the spec
     is wrong, and DataFormatError when files are there and are wrong.
@@ -74,16 +77,20 @@ def validate(task: LoadedTask | str | Path, data_dir: str | Path | None = None) 
         read = read_counted(task, data_dir)
     except DataUnavailableError as error:
         return Validation(task.id, str(task.path), _absent(task), remedy=error.hint)
-    labels, source = list(read.labels), read.place.source.id
+    findings = audit_gold(task.spec, read.documents, read.labels, task.spec.findings)
+    alarms = [finding for finding in findings if finding.alarms]
+    if task.spec.access == "agreement":
+        for finding in alarms:
+            finding.examples = []  # ids of patients and notes stay in the folder
     return Validation(
-        task.id,
-        str(task.path),
-        "ready",
-        source,
-        labels,
-        read.counts,
-        read.unexpressed,
-        read.problems,
+        task=task.id,
+        path=str(task.path),
+        source=read.place.source.id,
+        labels=list(read.labels),
+        counts=read.counts,
+        unexpressed=read.unexpressed,
+        findings=alarms,
+        problems=read.problems,
     )
 
 

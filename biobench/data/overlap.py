@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import cast
 
 from biobench.core.text import folded, runs, words
+from biobench.data.checks.similar import normalised
 from biobench.data.readers.base import ReaderOptions, Request
 from biobench.data.readers.files import decoded, parquet_rows
-from biobench.data.verify import normalised
 from biobench.errors import DataFormatError, UsageError
 from biobench.schema.contamination import SplitOverlap
 from biobench.schema.document import Document

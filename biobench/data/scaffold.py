@@ -1,39 +1,26 @@
-"""A first task spec from data files: format, columns and labels are looked up in them
-(`biobench.data.sniff`).
-"""
+"""A first task spec from data files: what they are is read from them (`biobench.data.sniff`)."""
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from biobench.data.catalog import LoadedTask, list_tasks, load_task
-from biobench.data.load import read_counted
-from biobench.data.sniff import Sniffed, Wanted, flow, sniff, sniff_brat
-from biobench.data.verify import audit
-from biobench.errors import BioBenchError, UsageError
+from biobench.data.checks.findings import Finding, audit
+from biobench.data.load import CountedSource, read_counted
+from biobench.data.sniff import Attempt, Wanted, sniff
+from biobench.data.sniff.parts import SPLIT_NAMES, Parts, find_parts, name_files
+from biobench.errors import BioBenchError, DataFormatError, UsageError
+from biobench.kinds import get_kind
 from biobench.schema.task import SPLITS
 
-_SPLIT_NAMES = {"train": "train", "training": "train", "test": "test"} | dict.fromkeys(
-    ("dev", "devel", "development", "val", "valid", "validation"), "validation"
-)
-_ENDINGS = (
-    ".tsv",
-    ".csv",
-    ".txt",
-    ".conll",
-    ".iob",
-    ".iob2",
-    ".bio",
-    ".jsonl",
-    ".ndjson",
-    ".parquet",
-)
-"""Of data files in a folder that stands for a split."""
-_Part = tuple[str, list[Path]]
-"""The files of a split: their name or pattern below the task's folder, and the files themselves."""
+_MOST_SHOWN = 12
+"""Labels that are printed with their numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +40,11 @@ def scaffold(
     """A task for the data file, or the folder, at `path`, with the counts and findings of a first
     reading.
 
-    Known: token files with IOB or IOBES tags; delimited rows, JSON lines or a parquet table with a
-    text and a label; JSON lines with mentions; lists of tokens and tags; BRAT, where one text or
-    .ann stands for its folder and sub-folders are read too. Files or folders called train, dev and
-    test are taken as splits; without a dev part, validation is cut from the end of train; a single
-    file is split 80/10/10. wanted: columns, not to be guessed. Raises UsageError when there is no
-    such file or `task_id` is none, DataFormatError when the format is not recognised.
+    Each way to read the content is tried on all of it; the one that loses least is kept. Files or
+    folders called train, dev and test are taken as splits; without a dev part, validation is cut
+    from the end of train; a single file is split 80/10/10. wanted: columns, not to be guessed.
+    Raises UsageError when there is no such file or `task_id` is none, DataFormatError with file and
+    line when nothing reads cleanly.
     """
     path = Path(path)
     if not re.fullmatch(r"[a-z0-9_]+", task_id):
@@ -69,79 +55,173 @@ def scaffold(
             f"there is no file '{path}'",
             hint="give a data file or a folder with train, dev and test",
         )
-    folder, parts = _parts(path)
-    every = [file for _, files in parts.values() for file in files]
-    is_brat = any(file.suffix == ".txt" and file.with_suffix(".ann").is_file() for file in every)
-    sniffed = sniff_brat(every) if is_brat else sniff(every, wanted or Wanted())
-    data_dir = folder.resolve().parent
-    if "validation" in parts:
-        splits = "official"
-    elif "train" in parts:
-        tail = max(1, sum(sniffed.units[file] for file in parts["train"][1]) // 10)
-        splits = f"{{validation_from_train_tail: {tail}}}  # check: the end of train, about a tenth"
-    else:
-        grouped = "group" in sniffed.reader or "group" in sniffed.reader.get("columns", ())
-        splits = (
-            f"{{ratios: [0.8, 0.1, 0.1], seed: 42, method: "
-            f"datasets{', by: group' if grouped else ''}}}"
-        )
-    files = {name: pattern for name, (pattern, _) in parts.items()}
-    text, facts_ = _facts(
-        _filled_in(task_id, language, folder.resolve(), files, sniffed, splits),
-        task_id,
-        data_dir,
-        sniffed,
-    )
-    shown = sorted(sniffed.labels)[:5]
-    lines = [f"type: {sniffed.type}", f"reader: {flow(sniffed.reader)}"]
-    lines += [
-        f"labels: {len(sniffed.labels)}: "
-        f"{', '.join(shown)}{', …' if len(sniffed.labels) > len(shown) else ''}"
+    parts = find_parts(path)
+    trial = sniff(parts.corpus, wanted or Wanted())
+    if trial.proposal.files is not None:
+        parts = name_files(parts, trial.proposal.files)
+    data_dir = parts.folder.resolve().parent
+    text, read = _read_as_drafted(parts, trial, task_id, language, data_dir)
+    spec_findings = audit(read.task.spec, read.source.documents, read.source.labels, {})
+    lines = [
+        *_guessed(trial, parts),
+        *_counted(read.source),
+        *_remarks(parts, trial, language),
+        *_noticed(spec_findings),
     ]
-    lines += [f"splits: {', '.join(f'{name} = {pattern}' for name, pattern in files.items())}"]
-    lines += [f"columns: {', '.join(sniffed.columns)}"] if sniffed.columns else []
-    lines += [f"not read: {', '.join(sniffed.unused)}"] if sniffed.unused else []
-    if set(parts) == {"all"}:
-        above = {p.name for file in parts["all"][1] for p in file.relative_to(folder).parents}
-        if merged := sorted(name for name in above if name.lower() in _SPLIT_NAMES):
+    return Draft(text + _facts(read.source, spec_findings), tuple(lines), data_dir)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The drafted task and its data."""
+
+    task: LoadedTask
+    source: CountedSource
+
+
+def _read_as_drafted(
+    parts: Parts, trial: Attempt, task_id: str, language: str, data_dir: Path
+) -> tuple[str, _Read]:
+    """(the spec without facts, what it reads), with `ids` where its ids repeat. Raises what reading
+    raises, with the reader in the hint.
+    """
+    with tempfile.TemporaryDirectory() as aside:
+        spec = Path(aside) / f"{task_id}.yaml"
+        for ids in ({}, {"ids": "split_and_name"}, {"ids": "repeated"}):
+            draft = _filled_in(parts, trial, task_id, language, trial.proposal.reader | ids)
+            spec.write_text(draft, encoding="utf-8")
+            try:
+                task = load_task(spec)
+                source = read_counted(task, data_dir)
+            except BioBenchError as error:
+                if "reader.ids" not in error.hint or ids == {"ids": "repeated"}:
+                    raise _of_the_data(error, spec, parts, trial) from None
+            else:
+                trial.proposal.reader |= ids
+                return draft, _Read(task, source)
+    raise AssertionError("the last ids end the loop")
+
+
+def _of_the_data(error: BioBenchError, spec: Path, parts: Parts, trial: Attempt) -> BioBenchError:
+    """The error with the data's file in place of a draft that nobody sees, and how it was read."""
+    file, line = error.file, error.line
+    if file is None or Path(file) == spec:
+        file, line = str(parts.corpus.paths[0]), None
+    hint = f"{error.hint}; it was read with `reader: {flow(trial.proposal.reader)}`"
+    return DataFormatError(error.what, hint=hint, file=file, line=line)
+
+
+def _guessed(trial: Attempt, parts: Parts) -> list[str]:
+    """What the data was taken for."""
+    proposal = trial.proposal
+    labels = trial.labels
+    shown = [f"{label} {number}" for label, number in sorted(labels.items())[:_MOST_SHOWN]]
+    more = ", …" if len(labels) > _MOST_SHOWN else ""
+    lines = [f"type: {proposal.type}", f"reader: {flow(proposal.reader)}", *proposal.seen]
+    lines.append(f"labels: {len(labels)}: {', '.join(shown)}{more}")
+    lines.append(
+        f"splits: {', '.join(f'{name} = {_shown(files)}' for name, files in parts.names.items())}"
+    )
+    lines += [f"columns: {_names(proposal.columns)}"] if proposal.columns else []
+    lines += [f"not read: {_names(proposal.unused)}"] if proposal.unused else []
+    lines += [f"files not used: {', '.join(parts.unused)}"] if parts.unused else []
+    return lines
+
+
+def _names(columns: list[str]) -> str:
+    return ", ".join(name.strip() or "(without a name)" for name in columns)
+
+
+def _shown(files: str | list[str]) -> str:
+    return files if isinstance(files, str) else f"{len(files)} files"
+
+
+def _counted(source: CountedSource) -> list[str]:
+    """Documents of each split, and of mentions those that are in a score and those that are not."""
+    sizes = ", ".join(f"{name} {source.counts[name]['documents']}" for name in SPLITS)
+    lines = [f"documents: {sizes}"]
+    kept = sum(counts.get("mentions", 0) for counts in source.counts.values())
+    if any("mentions" in counts for counts in source.counts.values()):
+        dropped = sum(n for numbers in source.unexpressed.values() for n in numbers.values())
+        lines.append(f"mentions: {kept} kept, {dropped} dropped")
+    return lines
+
+
+def _remarks(parts: Parts, trial: Attempt, language: str) -> list[str]:
+    """What the user may have meant otherwise."""
+    lines: list[str] = []
+    if set(parts.corpus.files) == {"all"}:
+        above = {
+            p.name for file in parts.corpus.paths for p in file.relative_to(parts.folder).parents
+        }
+        if merged := sorted(name for name in above if name.lower() in SPLIT_NAMES):
             lines.append(
                 f"check: the folders {', '.join(merged)} are read as one; `files` can name them "
                 f"as splits"
             )
     for other in list_tasks():
-        same = isinstance(other.spec.labels, list) and set(other.spec.labels) == sniffed.labels
-        if same and (other.spec.language, other.spec.type) == (language, sniffed.type):
+        same = isinstance(other.spec.labels, list) and set(other.spec.labels) == set(trial.labels)
+        if same and (other.spec.language, other.spec.type) == (language, trial.proposal.type):
             lines.append(
                 f"check: the shipped task {other.id} has the same labels: is it the same corpus?"
             )
-    return Draft(text + facts_, tuple(lines), data_dir)
+    return lines
+
+
+def _noticed(findings: list[Finding]) -> list[str]:
+    if not findings:
+        return ["findings: none"]
+    return [f"finding: {finding.line}" for finding in findings]
+
+
+def _splits(parts: Parts, trial: Attempt) -> str:
+    """The spec's `splits`, by groups where some group has several documents."""
+    files, documents = parts.corpus.files, trial.documents
+    if "validation" in files:
+        return "official"
+    grouped = len({d.group for d in documents}) < len(documents)
+    by_group = ", by: group" if grouped else ""
+    if "train" not in files:
+        return f"{{ratios: [0.8, 0.1, 0.1], seed: 42, method: datasets{by_group}}}"
+    train = [
+        d.group if grouped and not parts.folds else d.id for d in documents if d.split == "train"
+    ]
+    carve = f"validation_from_train_tail: {max(1, len(set(train)) // 10)}"
+    check = "  # check: the end of train, about a tenth"
+    if parts.folds:
+        return f"{{fold_files: {parts.folds}, {carve}}}{check}"
+    return f"{{{carve}{by_group}}}{check}"
 
 
 def _filled_in(
-    task: str, language: str, folder: Path, files: dict[str, str], sniffed: Sniffed, splits: str
+    parts: Parts, trial: Attempt, task: str, language: str, reader: Mapping[str, Any]
 ) -> str:
     """The template, without counts."""
-    head = {"token_ner": "token", "span_ner": "span"}.get(sniffed.type, "sequence")
-    ner = head != "sequence"
-    unused = f"; not read: {', '.join(sniffed.unused)}" if sniffed.unused else ""
+    proposal, folder = trial.proposal, parts.folder.resolve()
+    kind = get_kind(proposal.type)
+    unused = f"; not read: {_names(proposal.unused)}" if proposal.unused else ""
+    primary, paper = "macro_f1", "micro_f1" if kind.spans else "macro_f1"
+    epochs = 20 if kind.spans else 10
+    if not kind.counted:
+        primary = paper = kind.metrics[0]
     return f"""# Made by `biobench tasks new`; run it with --data-dir {folder.parent}
 id: {task}
 version: 1
 name: {task.replace("_", " ")}
 language: {language}            # check
-type: {sniffed.type}
+type: {proposal.type}
 source:
   folder: {flow(folder.name)}
-  files: {flow(files)}
-reader: {flow(sniffed.reader)}  # check{unused}
-labels: {flow(sorted(sniffed.labels))}
-splits: {splits}
-unit: {"document" if head == "span" else "sentence"}
+  files: {flow(parts.names)}
+reader: {flow(reader)}  # check{unused}
+labels: {flow(sorted(trial.labels))}
+splits: {_splits(parts, trial)}
+unit: {proposal.unit}
 seeds: 42-46
 protocol: {{max_length: 512, long_documents: truncate}}
-training: {{epochs: {20 if ner else 10}, learning_rate: 5e-5, batch_size: 16, weight_decay: 0.01}}
-head: {{kind: {head}}}
-metric: {{primary: macro_f1, paper: {"micro_f1" if ner else "macro_f1"}}}
+training: {{epochs: {epochs}, learning_rate: 5e-5, batch_size: 16, weight_decay: 0.01}}
+head: {{kind: {kind.head}}}
+metric: {{primary: {primary}, paper: {paper}}}
 gate: {{expect: text_informative}}
 access: open
 licence: unknown        # fill in
@@ -150,101 +230,46 @@ citation: unknown       # fill in
 """
 
 
-def _facts(text: str, task_id: str, data_dir: Path, sniffed: Sniffed) -> tuple[str, str]:
-    """(the spec, with `ids` where its ids repeat; counts and findings, or why the data cannot be
-    read so).
+def _facts(source: CountedSource, findings: list[Finding]) -> str:
+    """Counts and findings as YAML.
+
+    Findings that come from how the data is read or annotated are not declared as known: they stay
+    alarms until the user has looked.
     """
-    reader, error = f"reader: {flow(sniffed.reader)}", None
-    with tempfile.TemporaryDirectory() as aside:
-        spec = Path(aside) / f"{task_id}.yaml"
-        for ids in ({}, {"ids": "split_and_name"}, {"ids": "repeated"}):
-            draft = text.replace(reader, f"reader: {flow(sniffed.reader | ids)}")
-            spec.write_text(draft, encoding="utf-8")
-            try:
-                counted = facts(load_task(spec), data_dir)
-            except BioBenchError as caught:
-                error = caught
-                if "reader.ids" not in error.hint:
-                    break
-            else:
-                sniffed.reader |= ids
-                return draft, counted
-    message = str(error).replace(f"{spec}:", "line ").replace("\n", " ")
-    hint = "" if error is None else error.hint
-    return text, f"# counts and findings: not made, the data cannot be read so: {message}; {hint}\n"
-
-
-def facts(task: LoadedTask, data_dir: Path) -> str:
-    """The `counts` and `findings` of a task's data, as YAML. Raises what reading raises."""
-    read = read_counted(task, data_dir)
     lines = ["counts:                 # check: against the corpus's documentation"]
     lines += [
-        f"  {split}: {flow({name: n for name, n in read.counts[split].items() if n})}"
+        f"  {split}: {flow({name: n for name, n in source.counts[split].items() if n})}"
         for split in SPLITS
     ]
-    numbers = {
-        finding.name: finding.number
-        for finding in audit(task.spec, read.documents, read.labels, {})
-    }
+    numbers = {finding.name: finding.number for finding in findings if finding.of_the_corpus}
     look = "  # check: look at each, `biobench data verify`" if numbers else ""
     return "\n".join([*lines, f"findings: {flow(numbers)}{look}"]) + "\n"
 
 
 def recounted(task: LoadedTask, data_dir: Path) -> str:
-    """The spec's text with the counts and findings of its data, in place of what it has of them."""
+    """The spec's text with the counts and findings of its data, in place of what it has of them.
+    Findings that are no fact of the corpus stay as the spec declares them.
+    """
     block = r"(?m)^(counts|findings|# counts and findings):.*\n?((?![\w#\"']).*\n?)*"
     text = re.sub(block, "", task.path.read_text(encoding="utf-8"))
-    return text.rstrip("\n") + "\n" + facts(task, data_dir)
+    source = read_counted(task, data_dir)
+    findings = audit(task.spec, source.documents, source.labels, task.spec.findings)
+    for finding in findings:
+        finding.of_the_corpus |= not finding.alarms
+    return text.rstrip("\n") + "\n" + _facts(source, findings)
 
 
-def _parts(path: Path) -> tuple[Path, dict[str, _Part]]:
-    """(the task's folder, its files by split)."""
-    if path.with_suffix(".ann").is_file() and path.with_suffix(".txt").is_file():
-        path = path.parent
-    folder = path if path.is_dir() else path.parent
-    parts: dict[str, _Part] = {}
-    for entry in sorted(folder.iterdir()):
-        split = _SPLIT_NAMES.get((entry.stem if entry.is_file() else entry.name).lower())
-        if split is None or split in parts:
-            continue
-        if entry.is_file() and entry.suffix in (_ENDINGS if path.is_dir() else (path.suffix,)):
-            parts[split] = entry.name, [entry]
-        elif entry.is_dir() and path.is_dir():
-            files = sorted(
-                p
-                for p in entry.iterdir()
-                if p.is_file() and p.suffix in _ENDINGS and p.name[0] != "."
-            )
-            alike = [p for p in files if p.suffix == files[0].suffix]
-            if (texts := _brat_texts(entry)) is not None:
-                parts[split] = f"{entry.name}/{texts[0]}", texts[1]
-            elif alike:
-                parts[split] = f"{entry.name}/*{alike[0].suffix}", alike
-    if {"train", "test"} <= set(parts) and (
-        path.is_dir() or any(path in files for _, files in parts.values())
-    ):
-        return folder, {name: parts[name] for name in SPLITS if name in parts}
-    whole = _brat_texts(path) if path.is_dir() else (path.name, [path])
-    if whole is None:
-        raise UsageError(f"'{path}' holds no train and test files", hint="give one data file")
-    return folder, {"all": whole}
+_PLAIN = re.compile(r"(?!(?i:true|false|null)\Z)[A-Za-z_][\w.-]*")
 
 
-def _brat_texts(folder: Path) -> _Part | None:
-    """The texts in the folder and below it, in folders where some has an .ann beside it; None where
-    none has.
-    """
-    every = sorted(folder.rglob("*.txt"))
-    every = [
-        p
-        for p in every
-        if not any(part.startswith((".", "__")) for part in p.relative_to(folder).parts)
-    ]
-    inside = {p.parent for p in every if p.with_suffix(".ann").is_file()}
-    texts = [p for p in every if p.parent in inside]
-    depths = {len(p.relative_to(folder).parts) - 1 for p in texts}
+def flow(value: Any) -> str:
+    """A value as YAML on one line."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{flow(key)}: {flow(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(flow, value))}]"
     return (
-        ("*/" * depths.pop() + "*.txt" if len(depths) == 1 else "**/*.txt", texts)
-        if texts
-        else None
+        value
+        if isinstance(value, str) and _PLAIN.fullmatch(value)
+        else json.dumps(value, ensure_ascii=False)
     )

@@ -39,7 +39,10 @@ def footnotes(
     hidden = ""
     if traits_of(first.type).spans:
         if first.lost_gold:
-            hidden = f"; {first.lost_gold} gold mentions lie beyond it and count as missed"
+            hidden = (
+                f"; {first.lost_gold} gold mentions lie beyond it, or have edges that no model "
+                f"predicts, and count as missed"
+            )
     elif not first.ceiling:
         hidden = "; the corpus does not say which labels that hides"
     else:
@@ -59,7 +62,8 @@ def footnotes(
         notes.append(
             f"{data}: {sum(lacking.values())} gold mentions of the corpus, "
             f"{lacking.get('test', 0)} of them in test, "
-            "cannot be expressed in its units and tokens and are in no score"
+            "cannot be expressed in its units and tokens, or are dropped by the decoding of its "
+            "tags, and are in no score"
         )
     notes += group.notes
     notes += [
@@ -76,6 +80,11 @@ def footnotes(
             f"{what}: {first.truncated_documents} of {first.test_documents} test documents are "
             f"longer than its window "
             f"of {first.max_length} tokens{hidden}"
+        )
+    elif traits_of(first.type).spans and first.lost_gold:
+        notes.append(
+            f"{what}: {first.lost_gold} gold mentions have edges that no model predicts (`edges` "
+            f"of `biobench data verify`) and count as missed"
         )
     if sd == 0:
         notes.append(

@@ -9,6 +9,7 @@ from pathlib import Path
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.hashing import task_hash
 from biobench.data.load import load_data
+from biobench.data.readers.tokens import tagging_of
 from biobench.errors import UsageError
 from biobench.runs.plan import task_fields
 from biobench.runs.provenance import provenance
@@ -49,8 +50,9 @@ def score_external(
     task = load_task(task_name)
     data = load_data(task, data_dir)
     redact = task.spec.access == "agreement"
+    tagging = tagging_of(task.options[data.source])
     expected = Expected(
-        task.spec.type, data.labels, data.test, data.decode, redact=redact, scale=task.spec.scale
+        task.spec.type, data.labels, data.test, tagging, redact=redact, scale=task.spec.scale
     )
     answers = read_predictions(predictions, expected)
     if gate:

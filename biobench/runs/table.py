@@ -190,8 +190,13 @@ def notes(results: Sequence[RunResult]) -> Iterator[str]:
             yield line
     if any(r.truncated_documents for r in scored):
         yield "cut: test documents longer than the model's window; the rest of them is not read"
-    if any(r.lost_gold for r in scored):
-        yield "lost: gold beyond the window; it counts as missed"
+    causes = []
+    if any(r.lost_gold and r.truncated_documents for r in scored):
+        causes.append("beyond the window")
+    if any(r.lost_gold and not r.truncated_documents for r in scored):
+        causes.append("with edges that no model predicts (`edges` of `biobench data verify`)")
+    if causes:
+        yield f"lost: gold {', or '.join(causes)}; it counts as missed"
 
 
 def end_of_run(results: Sequence[RunResult], results_dir: str) -> Iterator[str]:

@@ -16,6 +16,15 @@ class Span(NamedTuple):
     label: str
 
 
+class Remark(NamedTuple):
+    """Something that a reader saw in a document and that a user should know."""
+
+    finding: str
+    """As `biobench data verify` names it: ``dropped``, ``quotes``."""
+    about: str
+    """A label, or a place in the file."""
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """One unit of a corpus, as every reader yields it.
@@ -48,9 +57,12 @@ class Document:
     empty. No run trains on it and no hash holds it: it tells how many labels a window hides.
     """
     unexpressed: tuple[str, ...] = ()
-    """Labels of the corpus's mentions that this unit's borders, tokens or flat tags cannot hold.
-    They are no gold and in no score; runs and reports give their number.
+    """Labels of the corpus's mentions that this unit's borders, tokens or flat tags cannot hold, or
+    that the decoding of its tags drops. They are no gold and in no score; runs and reports give
+    their number.
     """
+    remarks: tuple[Remark, ...] = ()
+    """What the reader saw; no run reads it and no hash holds it."""
     plan: NeedlePlan | None = None
     """How the document is fitted to a model's tokens, where it is made for a length; `text` is a
     reading copy.

@@ -14,12 +14,15 @@ type
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 from biobench.schema.document import Span
 
 Mode = Literal["strict", "lenient"]
+Scheme = Literal["IOB1", "IOB2", "IOBES"]
+"""IOBES, also with BILOU's letters: U is read as S, and L as E."""
 TokenSpan = tuple[int, int, str]
 """Tokens [first, past the last) and the label."""
 
@@ -57,18 +60,6 @@ def decode_tags(tags: Sequence[str], mode: Mode) -> list[TokenSpan]:
     return spans
 
 
-def iob1_to_iob2(tags: Sequence[str]) -> list[str]:
-    """IOB1 (B- only right after a mention of the same type) to IOB2 (B- on every first token)."""
-    result: list[str] = []
-    previous = ("O", "")
-    for tag in tags:
-        prefix, label = split_tag(tag)
-        starts = prefix == "I" and (previous[0] == "O" or previous[1] != label)
-        result.append(f"B-{label}" if starts else tag)
-        previous = (prefix, label)
-    return result
-
-
 def tags_to_spans(
     tags: Sequence[str], tokens: Sequence[tuple[int, int]], mode: Mode
 ) -> tuple[Span, ...]:
@@ -99,3 +90,126 @@ def spans_to_tags(spans: Sequence[Span], tokens: Sequence[tuple[int, int]]) -> l
         for k in places:
             tags[k] = f"{'I' if k > places[0] else 'B'}-{span.label}"
     return tags
+
+
+class ReadTags(NamedTuple):
+    """Tags of one sequence as IOB2 with the task's labels, and the labels of dropped mentions."""
+
+    tags: tuple[str, ...]
+    dropped: tuple[str, ...]
+    """Of the mentions that begin with I- where `strict` wants B-, in order."""
+
+
+Pair = tuple[str, str]
+"""A tag's letter (O, B, I, E or S) and its label."""
+_LONG_NAMES = {"U": "S", "L": "E"}
+
+
+@dataclass(frozen=True)
+class Tagging:
+    """How a corpus writes its tags; gold and predictions are read by the same one.
+
+    types: type in the tags to label, many to one; None drops one, and the type of a bare B or I is
+    the empty text. spelled: a tag as the corpus writes it to the same tag as O, B-<type>, I-<type>.
+    """
+
+    scheme: Scheme = "IOB2"
+    decode: Mode = "strict"
+    types: Mapping[str, str | None] = field(default_factory=dict)
+    spelled: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def shapes(self) -> str:
+        """The tags that the scheme has, for messages."""
+        bare = ", B, I" if "" in self.types else ""
+        if self.scheme == "IOBES":
+            return f"O{bare}, B-, I-, E- or S-<type>"
+        return f"O{bare}, B-<type> or I-<type>"
+
+    def parse(self, tag: str) -> Pair:
+        """(letter, type in the corpus) of a tag. Raises ValueError for one of another shape."""
+        spelled = self.spelled.get(tag, tag)
+        if spelled == "O":
+            return "O", ""
+        letter, _, name = spelled.partition("-")
+        letters = "BIESUL" if self.scheme == "IOBES" else "BI"
+        is_bare = spelled == letter and "" in self.types
+        if len(letter) != 1 or letter not in letters or not (name or is_bare):
+            raise ValueError(f"'{tag}' is not {self.shapes}")
+        return _LONG_NAMES.get(letter, letter), name
+
+    def label_of(self, name: str) -> str | None:
+        """The label that a type becomes; None where it is dropped."""
+        return self.types.get(name, name)
+
+    def read(self, tags: Sequence[str]) -> ReadTags:
+        """The sequence as IOB2. Raises ValueError as `parse`.
+
+        IOB1 begins a mention where the type changes, so it is read before types become one.
+        """
+        pairs = [self.parse(tag) for tag in tags]
+        if self.scheme == "IOB1":
+            pairs = _iob1_pairs(pairs)
+        labelled = [self._labelled(pair) for pair in pairs]
+        written = self._written(labelled, self.decode)
+        if self.decode == "lenient":
+            return ReadTags(written, ())
+        begins = {first for first, _, _ in decode_tags(written, "strict")}
+        every = decode_tags(self._written(labelled, "lenient"), "lenient")
+        dropped = [label for first, _, label in every if first not in begins]
+        return ReadTags(written, tuple(dropped))
+
+    def _written(self, pairs: Sequence[Pair], mode: Mode) -> tuple[str, ...]:
+        """Labelled pairs as tags of IOB2."""
+        if self.scheme == "IOBES":
+            pairs = _without_ends(pairs, mode)
+        return tuple("O" if letter == "O" else f"{letter}-{label}" for letter, label in pairs)
+
+    def _labelled(self, pair: Pair) -> Pair:
+        letter, name = pair
+        label = None if letter == "O" else self.label_of(name)
+        return ("O", "") if label is None else (letter, label)
+
+
+def _iob1_pairs(pairs: Sequence[Pair]) -> list[Pair]:
+    """B on every first token."""
+    result: list[Pair] = []
+    previous: Pair = ("O", "")
+    for letter, name in pairs:
+        begins = letter == "I" and (previous[0] == "O" or previous[1] != name)
+        result.append(("B" if begins else letter, name))
+        previous = (letter, name)
+    return result
+
+
+def _without_ends(pairs: Sequence[Pair], mode: Mode) -> list[Pair]:
+    """IOBES as IOB2.
+
+    E and S end a mention, so an I or E of the same label after them goes on with nothing. IOB2
+    cannot write such a stray after a mention of its own label: it becomes a B- under lenient, which
+    begins a mention there, and O under strict, which begins none.
+    """
+    result: list[Pair] = []
+    open_label: str | None = None
+    for letter, label in pairs:
+        written = {"S": "B", "E": "I"}.get(letter, letter)
+        is_stray = written == "I" and label != open_label
+        if is_stray and result and result[-1][1] == label:
+            if mode == "lenient":
+                written = "B"
+            elif _continues(result):
+                written, label = "O", ""
+        result.append((written, label))
+        open_label = None if letter in "OES" else label
+    return result
+
+
+def _continues(pairs: Sequence[Pair]) -> bool:
+    """Whether the last pair, an I, goes on with a mention that a B began."""
+    label = pairs[-1][1]
+    for letter, name in reversed(pairs):
+        if name != label:
+            return False
+        if letter == "B":
+            return True
+    return False

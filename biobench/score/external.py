@@ -11,6 +11,7 @@ from __future__ import annotations
 import codecs
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ from pydantic import ValidationError
 
 from biobench.errors import DataFormatError
 from biobench.kinds import Kind, get_kind
-from biobench.kinds.token_ner import spans_of_tags, tag_set
+from biobench.kinds.token_ner import spans_of_tags
 from biobench.schema.document import Document, Prediction, Span
 from biobench.schema.strict import FieldError, Fraction, Strict, suggest
+from biobench.schema.tags import Tagging
 from biobench.store.tables import from_parquet
 
 FORMAT = (
@@ -32,8 +34,8 @@ FORMAT = (
 class Expected:
     """What the predictions must fit.
 
-    documents: the split that is scored. decode: how tags become spans. scale: ends of a number's
-    scale.
+    documents: the split that is scored. tagging: how the corpus writes its tags, and so how
+    predicted tags are read. scale: ends of a number's scale.
     redact: no message names a document or quotes its text (data under an agreement).
     """
 
@@ -42,13 +44,16 @@ class Expected:
         kind: str,
         labels: Sequence[str],
         documents: Sequence[Document],
-        decode: Any,
+        tagging: Tagging,
         *,
         redact: bool,
         scale: tuple[float, float] | None = None,
     ) -> None:
         self.kind: Kind = get_kind(kind)
-        self.labels, self.decode, self.redact, self.scale = tuple(labels), decode, redact, scale
+        self.labels, self.redact, self.scale = tuple(labels), redact, scale
+        # A label of the task stands for itself, whatever type of the corpus is written alike.
+        types = {**tagging.types, **{label: label for label in labels}}
+        self.tagging = replace(tagging, types=types)
         self.documents = {d.id: d for d in documents}
 
 
@@ -180,15 +185,22 @@ def _parsed(line: bytes, expected: Expected) -> Prediction:
 
 def _tagged(document: Document, tags: tuple[str, ...], expected: Expected) -> Prediction:
     """From a tag for each token of the corpus."""
-    allowed = tag_set(expected.labels)
-    wrong = next((tag for tag in tags if tag not in allowed), None)
-    if wrong is not None:
-        raise FieldError(f"tag '{wrong}' is not one of the task's", suggest(wrong, allowed))
+    tagging = expected.tagging
+    for tag in dict.fromkeys(tags):
+        try:
+            letter, name = tagging.parse(tag)
+        except ValueError:
+            hint = f"the task's labels are {', '.join(expected.labels)}"
+            raise FieldError(f"tag '{tag}' is not {tagging.shapes}", hint) from None
+        if letter != "O" and tagging.label_of(name) not in (None, *expected.labels):
+            what = f"tag '{tag}' is not one of the task's"
+            raise FieldError(what, suggest(name, expected.labels))
     if len(tags) != len(document.tokens):
         what = f"gives {len(tags)} tags to {len(document.tokens)} tokens"
         raise FieldError(what, "give one tag a token of the corpus, or spans")
-    spans = tuple(span for span, _, _ in spans_of_tags(document, tags, expected.decode))
-    return Prediction(document.id, spans=spans, tags=tags)
+    read = tagging.read(tags).tags
+    spans = tuple(span for span, _, _ in spans_of_tags(document, read, tagging.decode))
+    return Prediction(document.id, spans=spans, tags=read)
 
 
 def _document(name: str, expected: Expected) -> Document:

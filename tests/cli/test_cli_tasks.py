@@ -201,6 +201,71 @@ def test_a_new_task_becomes_clean_by_the_documented_way(biobench, made, tmp_path
     assert "\nfindings: {" in (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
 
 
+IOB1 = "gout\tI-X\nthen\tO\n\nflu\tB-X\nand\tO\nasthma\tI-X\nor\tO\nlupus\tI-X\n\n" * 3
+
+
+def write_splits(folder: Path, content: str) -> None:
+    folder.mkdir()
+    for name in ("train", "dev", "test"):
+        (folder / f"{name}.tsv").write_text(content, encoding="utf-8")
+
+
+def test_a_new_task_shows_what_was_seen_and_what_is_dropped(biobench, tmp_path):
+    write_splits(tmp_path / "tags", IOB1)
+    said = biobench("tasks", "new", "tags", "--id", "seen").ok().out
+    for line in (
+        "scheme: IOB1",
+        "tags: 27 of 36 mentions begin with I-",
+        "labels: 1: X 36",
+        "mentions: 36 kept, 0 dropped",
+        "finding: twice.test: 4 test texts that repeat another",
+    ):
+        assert line in said
+    spec = (tmp_path / "seen.yaml").read_text(encoding="utf-8").replace("IOB1", "IOB2")
+    spec = spec[: spec.index("counts:")]
+    (tmp_path / "seen.yaml").write_text(spec, encoding="utf-8")
+    here = ("seen.yaml", "--data-dir", ".")
+    said = biobench("tasks", "validate", *here).ok().out
+    assert "27 mentions that units, tokens or decoding cannot express" in said
+    assert "! dropped.test: 9 of 12 mentions in test begin with I-" in said
+    assert "! dropped.train: 9" in biobench("data", "verify", *here).ok().out
+    gate = biobench("tasks", "gate", *here, "--results-dir", "results")
+    assert (gate.status, "NO  18 of 24 mentions begin with I-" in gate.out) == (1, True)
+
+
+def test_no_spec_is_written_where_nothing_reads_cleanly(biobench, tmp_path):
+    rows = [f"a text {i}\t{'ab'[i % 2]}" for i in range(20)]
+    content = "\n".join(["text\tlabel", *rows[:4], "extra\tfield\there", *rows[4:]])
+    (tmp_path / "all.tsv").write_text(content, encoding="utf-8")
+    said = biobench("tasks", "new", "all.tsv", "--id", "bad")
+    assert said.refusal().startswith("all.tsv:6: the row has 3 fields, the first has 2")
+    assert not (tmp_path / "bad.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "tags"),
+    [
+        (IOB1, "I-X O | B-X O I-X O I-X"),
+        (IOB1, "B-X O | B-X O B-X O B-X"),
+        (IOB1.replace("-X", ""), "I O | B O I O I"),
+        (IOB1.replace("-X", ""), "B-Entity O | B-Entity O B-Entity O B-Entity"),
+        ("hay\tB_X\nfever\tE_X\n\n\nflu\tS_X\nor\tO\n\n" * 3, "B_X E_X | S_X O"),
+        ("hay\tX\nfever\tX\n\n\nno\tO\nor\tO\nflu\tX\nnot\tO\nso\tO\n\n" * 3, "X X | O O X O O"),
+    ],
+)
+def test_predicted_tags_are_read_as_the_gold_is(content, tags, biobench, tmp_path):
+    """A file's own tags are a perfect answer, in its scheme and spelling."""
+    write_splits(tmp_path / "tags", content)
+    biobench("tasks", "new", "tags", "--id", "tagged").ok()
+    sentences = [sentence.split() for sentence in tags.split("|")] * 3
+    answers = [{"document": f"test-{i}", "tags": t} for i, t in enumerate(sentences, start=1)]
+    lines = "".join(json.dumps(answer) + "\n" for answer in answers)
+    (tmp_path / "gold.jsonl").write_text(lines, encoding="utf-8")
+    options = ("--task", "tagged.yaml", "--data-dir", ".", "--model", "me", "--no-gate", "--json")
+    scored = biobench("score", "--predictions", "gold.jsonl", *options).json()
+    assert scored[0]["scores"]["macro_f1"] == 1.0
+
+
 def test_rows_hold_the_gold_in_the_form_of_predictions(biobench, tmp_path):
     biobench("data", "export", "demo_ner", "--split", "test", "--out", "test.jsonl")
     rows = [

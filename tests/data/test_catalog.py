@@ -22,7 +22,7 @@ from biobench.models.loading import find_checkpoint
 from biobench.report.results import load
 from biobench.report.suite import build_suite
 from biobench.runs.plan import RunRequest, make_plan
-from biobench.schema.document import Document, Span
+from biobench.schema.document import Document, Remark, Span
 from biobench.schema.task import SPLITS
 from biobench.store import run_key
 from tests.helpers.tiny import make_tiny_encoder
@@ -311,7 +311,12 @@ def test_the_data_s_hash_holds_each_part_of_a_document():
     }
     for name, value in changes.items():
         assert documents_hash([replace(DOCUMENT, **{name: value})], "s") != own, name
-    same: dict[str, Any] = {"origin": "g:2", "evidence": (("l", 3),), "unexpressed": ("X",)}
+    same: dict[str, Any] = {
+        "origin": "g:2",
+        "evidence": (("l", 3),),
+        "unexpressed": ("X",),
+        "remarks": (Remark("dropped", "X"),),
+    }
     assert documents_hash([replace(DOCUMENT, **same)], "s") == own
     assert documents_hash([DOCUMENT], "other") != own
     assert {f.name for f in fields(Document)} == {*changes, *same, "plan"}

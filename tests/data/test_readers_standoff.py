@@ -179,6 +179,17 @@ def test_pubtator_quirks(parsed):
     assert {s.label for s in merged[0].spans} == {"Modifier"}
 
 
+def test_relation_rows_of_pubtator_may_have_a_remark(parsed):
+    """BioRED's rows; concepts may be numbers. A mention row with a wrong start is no relation."""
+    rows = PUBTATOR.replace("D1\n", "D1,3175\n").replace("D1\tD2\n", "D1\tD2\tNovel\n")
+    relation = "101\tAssociation\t3175\tD2\tNo\n\n102"
+    first, _ = pubtator(parsed, rows.replace("\n102", relation, 1))
+    assert len(first.spans) == 2
+    broken = "101\tzero\t16\tCopper toxicosis\tModifier\n\n102"
+    with pytest.raises(DataFormatError, match="not a mention row"):
+        pubtator(parsed, rows.replace("\n102", broken, 1))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [

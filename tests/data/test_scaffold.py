@@ -63,9 +63,10 @@ def made(path: Path, draft: Draft | None = None) -> LoadedTask:
 def test_json_lines_with_a_null(null, tmp_path):
     items = rows()
     items[30] |= null
-    text = scaffold(write(tmp_path / "all.jsonl", items), "made").text
-    assert "text: note, label: class" in text
-    assert "labels: [no, yes]" in text
+    draft = scaffold(write(tmp_path / "all.jsonl", items), "made")
+    assert "text: note, label: class, drop_missing: true" in draft.text
+    assert "labels: [no, yes]" in draft.text
+    assert "rows: 1 of 60 have no text or no label and are left out" in draft.detected
 
 
 def test_a_sparse_field_is_not_taken_for_the_label(tmp_path):
@@ -132,7 +133,7 @@ def test_brat_sub_folders_are_read_and_one_file_means_its_folder(tmp_path):
             )
     draft = scaffold(tmp_path / "corpus", "made")
     assert 'files: {all: "*/*.txt"}' in draft.text
-    assert "discontinuous: hull" in draft.text
+    assert "discontinuous" not in draft.text, "white space alone parts no pieces"
     task = made(tmp_path / "corpus", draft)
     assert (task.spec.type, task.spec.labels) == ("span_ner", ["D", "E"])
     assert task.spec.findings["twice.train"] == 2
@@ -145,12 +146,15 @@ def test_brat_sub_folders_are_read_and_one_file_means_its_folder(tmp_path):
         assert scaffold(part / name, "made") == scaffold(part, "made")
 
 
-def test_a_spec_whose_data_cannot_be_read_says_so_instead_of_counts(tmp_path):
+def test_data_that_nothing_reads_cleanly_is_refused_with_its_line_and_the_reader(tmp_path):
     items = rows()
     items[7]["note"] = " "
-    text = scaffold(write(tmp_path / "corpus" / "all.tsv", items), "made").text
-    assert "counts and findings: not made" in text
-    assert "all.tsv:9: document 'all-8' has no text" in text
+    path = write(tmp_path / "corpus" / "all.tsv", items)
+    with pytest.raises(
+        DataFormatError, match=r"all\.tsv:9: document 'all-8' has no text"
+    ) as caught:
+        scaffold(path, "made")
+    assert "read with `reader: {format: tsv, separator: tab" in caught.value.hint
     brat(tmp_path / "brat", "1", ann="T1\tD 3 7\tgout\n")
     with pytest.raises(DataFormatError, match=r"1\.ann:1: characters 3-7 are not 'gout'"):
         scaffold(tmp_path / "brat", "made")

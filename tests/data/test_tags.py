@@ -19,7 +19,7 @@ from biobench.data.readers.standoff import (
     with_tags,
 )
 from biobench.schema.document import Document, Span
-from biobench.schema.tags import Mode, decode_tags, iob1_to_iob2, spans_to_tags, tags_to_spans
+from biobench.schema.tags import Mode, Tagging, decode_tags, spans_to_tags, tags_to_spans
 
 TAGS = st.lists(st.sampled_from(["O", "B-X", "I-X", "B-Y", "I-Y", "B-a-b", "I-a-b"]), max_size=14)
 
@@ -60,7 +60,7 @@ def test_lenient_is_seqeval_default(tags):
 def test_strict_is_a_subset_in_starts_and_modes_agree_on_valid_iob2(tags):
     strict = decode_tags(tags, "strict")
     assert {s[0] for s in strict} == {i for i, t in enumerate(tags) if t.startswith("B-")}
-    valid = iob1_to_iob2(tags)
+    valid = list(Tagging("IOB1").read(tags).tags)
     assert (
         decode_tags(valid, "strict")
         == decode_tags(valid, "lenient")
@@ -69,20 +69,65 @@ def test_strict_is_a_subset_in_starts_and_modes_agree_on_valid_iob2(tags):
 
 
 def test_iob1():
-    assert iob1_to_iob2(["I-X", "I-X", "B-X", "O", "I-Y", "I-X"]) == [
-        "B-X",
-        "I-X",
-        "B-X",
-        "O",
-        "B-Y",
-        "B-X",
-    ]
+    read = Tagging("IOB1").read(["I-X", "I-X", "B-X", "O", "I-Y", "I-X"])
+    assert read == (("B-X", "I-X", "B-X", "O", "B-Y", "B-X"), ())
+
+
+@given(TAGS)
+def test_what_strict_drops_is_what_lenient_has_beside_it(tags):
+    strict, lenient = Tagging().read(tags), Tagging(decode="lenient").read(tags)
+    dropped = len(decode_tags(tags, "lenient")) - len(decode_tags(tags, "strict"))
+    assert (len(strict.dropped), lenient.dropped) == (dropped, ())
+    assert strict.tags == lenient.tags == tuple(tags)
+
+
+@pytest.mark.parametrize(
+    ("tags", "strict", "dropped"),
+    [
+        ("B-X E-X I-X", [(0, 2, "X")], ["X"]),
+        ("B-X E-X I-X E-X S-X", [(0, 2, "X"), (4, 5, "X")], ["X"]),
+        ("S-X S-X I-X", [(0, 1, "X"), (1, 2, "X")], ["X"]),
+        ("S-X E-Y O", [(0, 1, "X")], ["Y"]),
+        ("B-X I-X B-X", [(0, 2, "X"), (2, 3, "X")], []),
+    ],
+)
+def test_an_end_ends_a_mention_of_iobes_too_where_the_sequence_is_malformed(tags, strict, dropped):
+    read = Tagging("IOBES").read(tags.split())
+    assert decode_tags(read.tags, "strict") == strict
+    assert list(read.dropped) == dropped
+
+
+IOBES = st.lists(
+    st.sampled_from(["O", *(f"{letter}-{name}" for letter in "BIES" for name in "XY")]), max_size=12
+)
+
+
+@given(IOBES)
+@settings(max_examples=500)
+def test_lenient_iobes_is_seqeval_default(tags):
+    expected = [(begin, end + 1, label) for label, begin, end in get_entities(tags)]
+    read = Tagging("IOBES", "lenient").read(tags)
+    assert decode_tags(read.tags, "lenient") == expected
+    strict = Tagging("IOBES").read(tags)
+    kept = decode_tags(strict.tags, "strict")
+    assert len(kept) + len(strict.dropped) == len(expected)
+
+
+def test_bare_tags_and_other_spellings_are_read_where_the_reader_names_them():
+    bare = Tagging(types={"": "Disease"})
+    assert bare.read(["B", "I", "O"]).tags == ("B-Disease", "I-Disease", "O")
+    spelled = Tagging(spelled={"0": "O", "b_gout": "B-gout"}, types={"gout": "Disease"})
+    assert spelled.read(["b_gout", "0"]).tags == ("B-Disease", "O")
+    with pytest.raises(ValueError, match="'B' is not O, B-<type> or I-<type>"):
+        Tagging().parse("B")
+    with pytest.raises(ValueError, match="'E' is not O, B, I, B-<type> or I-<type>"):
+        bare.parse("E")
 
 
 @given(TAGS)
 def test_tags_to_spans_and_back(tags):
     tokens = [(3 * i, 3 * i + 2) for i in range(len(tags))]
-    valid = iob1_to_iob2(tags)
+    valid = list(Tagging("IOB1").read(tags).tags)
     spans = tags_to_spans(valid, tokens, "strict")
     assert spans_to_tags(spans, tokens) == valid
 
@@ -137,7 +182,7 @@ def test_what_overlapping_mentions_leave_of_each_other():
 def test_mentions_that_vanish_in_words():
     counted = {"train": {"Val": 5, "Cos": 1}, "test": {"Val": 1}}
     assert unexpressed_in_words(counted) == (
-        "7 mentions that units and tokens cannot express, in no score: train 6 (Val 5, Cos 1); "
-        "test 1 (Val 1)"
+        "7 mentions that units, tokens or decoding cannot express, in no score: "
+        "train 6 (Val 5, Cos 1); test 1 (Val 1)"
     )
     assert unexpressed_in_words({}) == ""

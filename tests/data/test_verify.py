@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from biobench.data.bundle import bundle
 from biobench.data.catalog import LoadedTask, load_task
+from biobench.data.checks.similar import near, normalised, same
 from biobench.data.load import load_data
 from biobench.data.overlap import N, corpus_texts, overlap
-from biobench.data.verify import near, normalised, same, verify
+from biobench.data.verify import verify
 from biobench.errors import DataFormatError, ModelError, UsageError
 from biobench.schema.document import Document
 from tests.helpers.generators import cos, deid

@@ -21,6 +21,7 @@ from biobench.data.load import load_data
 from biobench.data.unpack import unpack
 from biobench.errors import BioBenchError, DataFormatError
 from biobench.schema.strict import load_yaml_model
+from biobench.schema.tags import Tagging
 from biobench.schema.task import TaskSpec
 from biobench.score.external import Expected, read_predictions
 from biobench.store.baselines import scan_baselines
@@ -176,7 +177,7 @@ def _lines() -> tuple[bytes, ...]:
 def _expected(name: str) -> Expected:
     task = load_task(name)
     data = load_data(task, None)
-    return Expected(task.spec.type, data.labels, data.test, data.decode, redact=False)
+    return Expected(task.spec.type, data.labels, data.test, Tagging(), redact=False)
 
 
 def _outside(content: bytes) -> None:

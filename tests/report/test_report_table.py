@@ -191,8 +191,8 @@ def test_mentions_in_no_score_and_counts_that_contradict_are_noted_once_a_task(t
         "(counts.test.documents: the "
         "spec says 4, source 'mtl' has 3)",
         "bc5cdr, source mtl_pubtator: 11 gold mentions of the corpus, 1 of them in test, cannot "
-        "be expressed in its "
-        "units and tokens and are in no score",
+        "be expressed in its units and tokens, or are dropped by the decoding of its tags, and are "
+        "in no score",
     ]
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
+from biobench.schema.tags import Tagging
 from biobench.score.external import Expected, read_predictions
 
 
@@ -17,7 +18,7 @@ def expected(kind: str = "regression") -> Expected:
     documents = [
         Document(name, name, "b", "test", labels=("1.5",), query="a") for name in ("p", "q")
     ]
-    return Expected(kind, (), documents, "strict", redact=False, scale=(0.0, 4.0))
+    return Expected(kind, (), documents, Tagging(), redact=False, scale=(0.0, 4.0))
 
 
 def test_a_number_is_read_as_a_run_stores_it(tmp_path: Path) -> None:

@@ -15,14 +15,16 @@ import math
 import xml.etree.ElementTree as ET
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from biobench.core.text import first_line
 from biobench.data.readers.base import FileLine, Request
+from biobench.data.readers.magic import NO_TEXT
 from biobench.errors import DataFormatError
+from biobench.schema.kind import KINDS
 
 Separator = Literal["tab", "comma", "semicolon"]
 DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";"}
@@ -31,9 +33,12 @@ DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";"}
 def decoded(path: Path, raw: bytes, errors: str = "strict", line: int = 1) -> str:
     """The text of UTF-8 bytes that begin on this line of the file; a byte order mark is dropped.
 
-    Raises DataFormatError for UTF-16 and UTF-32, and naming the line of the first NUL, and of the
-    first byte that is not UTF-8 (unless errors="replace").
+    Raises DataFormatError for UTF-16 and UTF-32, for files that hold no text, and naming the line
+    of the first NUL, and of the first byte that is not UTF-8 (unless errors="replace").
     """
+    for magic, (what, hint) in NO_TEXT.items() if line == 1 else ():
+        if raw.startswith(magic):
+            raise DataFormatError(what, hint=hint, file=path, line=1)
     if line == 1 and raw.startswith(
         (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
     ):
@@ -235,6 +240,31 @@ class DataRow:
             raise self.bad(f"there is a null among the {self.noun}'s {what}", hint)
         return items
 
+    def labels(self, name: str, declared: Collection[str], names: Sequence[str] = ()) -> list[str]:
+        """The field's labels as texts. declared: such as the spec maps. names: what integers mean.
+
+        Raises DataFormatError for what is no label: objects, lists, fractions, and vectors of 0 and
+        1. Numbers are read where the spec's labels say so.
+        """
+        values = self.items(name, "labels")
+        spec = self.place.request.spec
+        listed = spec.labels if isinstance(spec.labels, list) else []
+        fractions = KINDS[spec.type].numeric
+        numbers = [value for value in values if isinstance(value, (int, float))]
+        if len(set(numbers)) < len(numbers):
+            hint = "write the names of the labels that are 1, as a list of texts"
+            raise self.bad("a label is a vector of numbers (multi-hot): {}", hint, str(values))
+        for value in values:
+            if isinstance(value, (dict, list)):
+                kind = "an object" if isinstance(value, dict) else "a list"
+                hint = f"field '{name}' must hold a label, or a list of labels, as texts"
+                raise self.bad(f"a label is {kind}: {{}}", hint, str(value))
+            undeclared = str(value) not in (*declared, *listed)
+            if isinstance(value, float) and undeclared and not fractions:
+                hint = "labels are texts or whole numbers; a number to predict is `regression`"
+                raise self.bad("a label is the number {}", hint, str(value))
+        return [self.named(value, names) for value in values]
+
     def named(self, value: Any, names: Sequence[str]) -> str:
         """What an integer stands for among `names`, else the value as text."""
         if not names or not isinstance(value, int) or isinstance(value, bool):
@@ -295,6 +325,35 @@ def _objects(place: FileLine, layout: Layout) -> Iterator[tuple[int, dict[str, A
     yield from enumerate(items, start=1)
 
 
+def _no_table(path: Path, error: Exception) -> DataFormatError:
+    what = f"is not a whole parquet file ({first_line(error)})"
+    return DataFormatError(what, hint="download it again", file=path)
+
+
+def class_names(path: Path) -> dict[str, list[str]]:
+    """Column to what its integers stand for, as the hub's tables say it in their metadata.
+
+    Raises DataFormatError where the file is no whole table.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        metadata = pq.read_schema(path).metadata or {}
+    except (pa.ArrowException, OSError) as error:
+        raise _no_table(path, error) from None
+    try:
+        features = json.loads(metadata[b"huggingface"])["info"]["features"]
+        inner = {column: feature.get("feature", feature) for column, feature in features.items()}
+        return {
+            column: list(feature["names"])
+            for column, feature in inner.items()
+            if "names" in feature
+        }
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        return {}
+
+
 def parquet_rows(request: Request[Any], columns: Sequence[str]) -> Iterator[DataRow]:
     """The rows of all parquet files with these columns (all, where none is named); places are row
     numbers from 1.
@@ -322,5 +381,4 @@ def parquet_rows(request: Request[Any], columns: Sequence[str]) -> Iterator[Data
                         place.at(number), values, f"{place.prefix}-{numbers[place.split]}", "row"
                     )
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            what = f"is not a whole parquet file ({first_line(error)})"
-            raise place.at(None).bad(what, "download it again") from None
+            raise _no_table(place.path, error) from None

@@ -44,8 +44,8 @@ def read_pubtator(request: Request[PubtatorOptions]) -> Iterator[Document]:
     """Title and abstract (joined by one blank) with mentions by character offsets.
 
     Mention rows have 6 columns, or 7 for composite mentions (the seventh is skipped); relation rows
-    have 4. A document that occurs twice with the same content is kept once. Order: that of the
-    file's documents.
+    have 4, or 5 with a remark (BioRED). A document that occurs twice with the same content is kept
+    once. Order: that of the file's documents.
     """
     options = request.options
     for place in request.places():
@@ -84,6 +84,17 @@ def parse_pubtator(place: FileLine) -> Iterator[RawDocument]:
             yield raw
 
 
+def _is_relation(fields: list[str], mentions: list[Mention]) -> bool:
+    """Whether a row names a relation and two concepts; concepts may be numbers as offsets are."""
+    if len(fields) == 4:
+        return True
+    kind, concept = fields[1], fields[2].strip()
+    if len(fields) != 5 or kind.isdecimal():
+        return False
+    concepts = {part for m in mentions for _, code in m.codes for part in re.split(r"[,;|]", code)}
+    return concept in concepts or not concept.isdecimal()
+
+
 def _document(place: FileLine, block: list[tuple[int, str]]) -> RawDocument:
     first, line = block[0]
     title = _TEXT.fullmatch(line)
@@ -104,8 +115,8 @@ def _document(place: FileLine, block: list[tuple[int, str]]) -> RawDocument:
         if fields[0].strip() != title[1] or len(fields) not in (4, 5, 6, 7):
             raise at.bad("not a row of this document: {}", "4 to 7 tab-separated columns", row)
         numbers = fields[1].isdecimal() and fields[2].isdecimal()
-        if len(fields) == 4 and not numbers:
-            continue  # a relation between concepts
+        if not numbers and _is_relation(fields, mentions):
+            continue
         if not numbers or len(fields) == 4:
             raise at.bad(
                 "not a mention row (id, start, end, text, type): {}", "repair the row", row

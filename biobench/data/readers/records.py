@@ -13,7 +13,7 @@ from biobench.data.readers.base import FileLine, ReaderOptions, Request, reader
 from biobench.data.readers.files import read_lines
 from biobench.data.readers.tokens import tagged
 from biobench.schema.document import Document
-from biobench.schema.tags import Mode
+from biobench.schema.tags import Mode, Tagging
 
 _RECORD = re.compile(
     r"^START_OF_RECORD=(\d+)\|{4}(\d+)\|{4}[^\S\n]*\n(.*?)^\|{4}END_OF_RECORD[^\S\n]*\n",
@@ -81,7 +81,7 @@ def read_records(request: Request[RecordsOptions]) -> Iterator[Document]:
             for n, word in enumerate(piece.split()):
                 words.append(word)
                 tags.append("O" if label is None else f"{'B' if n == 0 else 'I'}-{label}")
-        content = tagged(words, tags, "IOB2", options.decode)
+        content = tagged(words, tags, Tagging(decode=options.decode))
         yield counterpart.place.document(
             f"{record.patient}-{record.note}", group=record.patient, **content
         )

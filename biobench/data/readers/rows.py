@@ -8,6 +8,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import model_validator
@@ -17,16 +18,17 @@ from biobench.data.readers.files import (
     KEY,
     Layout,
     Separator,
+    class_names,
     delimited,
     json_rows,
     missing,
     parquet_rows,
 )
-from biobench.data.readers.tokens import Scheme, tagged, tagged_row
-from biobench.schema.document import Document
+from biobench.data.readers.tokens import tagged, tagged_row, tagging_of
+from biobench.schema.document import Document, Remark
 from biobench.schema.source import fail, later
 from biobench.schema.strict import Strict
-from biobench.schema.tags import Mode
+from biobench.schema.tags import Mode, Scheme
 
 
 class Columns(Strict):
@@ -113,8 +115,17 @@ def read_tsv(request: Request[TsvOptions]) -> Iterator[Document]:
             content = {
                 "query": cells.get("first", "").strip(),
                 "labels": _mapped(place, parts, options.label_map),
+                "remarks": _quoted_lines(place, row),
             }
             yield place.document(id, cells["text"].strip(), group, **content)
+
+
+def _quoted_lines(place: FileLine, row: list[str]) -> tuple[Remark, ...]:
+    """The lines of a row whose quoted field goes on over several."""
+    first, breaks = place.line or 1, sum(cell.count("\n") for cell in row)
+    if not breaks:
+        return ()
+    return (Remark("quotes", f"{place.path.name} lines {first} to {first + breaks}"),)
 
 
 def _parted(names: list[str], separator: str | None) -> list[str]:
@@ -218,9 +229,7 @@ def read_json(request: Request[JsonOptions]) -> Iterator[Document]:
             raise row.bad(
                 f"the object has no {lacking}", "fill it in, or set `reader.drop_missing: true`"
             )
-        names = _parted(
-            [str(value) for value in row.items(options.label, "labels")], options.label_separator
-        )
+        names = _parted(row.labels(options.label, options.label_map), options.label_separator)
         id = row.text(options.id, "id", str(row.values.get(KEY, row.number)))
         group = row.text(options.group, "group", id)
         first = row.text(options.first, "first text", "").strip()
@@ -250,8 +259,9 @@ class ParquetOptions(ReaderOptions):
 
     format: Literal["parquet"]
     columns: ParquetColumns
-    names: list[str] = []
+    names: list[str] | Literal["file"] = []
     """What the integers of the label or tag column stand for; empty where the column holds texts.
+    file: each file's metadata say it, as the hub's tables do.
     """
     label_map: dict[str, str | None] = {}
     """Label (or entity type) in the file to label of the task; null means none. Unnamed ones stay.
@@ -260,6 +270,8 @@ class ParquetOptions(ReaderOptions):
     """multi-label: stands between several labels of one cell."""
     scheme: Scheme = "IOB2"
     decode: Mode = "strict"
+    tag_map: dict[str, str] = later({})
+    """Tag in the file (or among `names`) to the same tag as O, B-<type>, I-<type>."""
     group_pattern: Literal["whole", "before_underscore"] = "whole"
     """What of the group column names the group: all of it, or the part before the last ``_``."""
 
@@ -280,24 +292,39 @@ class ParquetOptions(ReaderOptions):
 def read_parquet(request: Request[ParquetOptions]) -> Iterator[Document]:
     """Rows of parquet files, in their order; positions in messages are row numbers from 1."""
     options, c = request.options, request.options.columns
+    tagging, own_names = tagging_of(options), dict[Path, list[str]]()
     for row in parquet_rows(request, [name for _, name in c if name is not None]):
         id = row.text(c.id, "id", row.number)
         group = row.text(c.group, "group", id)
         if options.group_pattern == "before_underscore":
             group = group.rpartition("_")[0] or group
+        names = options.names
+        if isinstance(names, str):
+            path = row.place.path
+            if path not in own_names:
+                own_names[path] = _names_in(row.place, c.labels or c.tags or "")
+            names = own_names[path]
         if c.text is not None and c.labels is not None:
-            names = [row.named(value, options.names) for value in row.items(c.labels, "labels")]
-            names = _parted(names, options.label_separator)
+            labels = _parted(
+                row.labels(c.labels, options.label_map, names), options.label_separator
+            )
             content: dict[str, Any] = {
                 "text": row.text(c.text, "text", "").strip(),
                 "query": row.text(c.first, "first text", "").strip(),
-                "labels": tuple(filter(None, _mapped(row.place, names, options.label_map))),
+                "labels": tuple(filter(None, _mapped(row.place, labels, options.label_map))),
             }
         else:
             assert c.tokens is not None
             assert c.tags is not None
-            words, tags = tagged_row(
-                row, c.tokens, c.tags, options.names, options.scheme, options.label_map
-            )
-            content = tagged(words, tags, options.scheme, options.decode, options.label_map)
+            words, tags = tagged_row(row, c.tokens, c.tags, names, tagging)
+            content = tagged(words, tags, tagging)
         yield row.place.document(id, group=group, **content)
+
+
+def _names_in(place: FileLine, column: str) -> list[str]:
+    """What the file itself says of the integers in this column. Raises DataFormatError."""
+    names = class_names(place.path).get(column)
+    if names is None:
+        hint = "list the names in `reader.names`"
+        raise place.at(None).bad(f"its metadata name no classes of column '{column}'", hint)
+    return names

@@ -77,5 +77,16 @@ def _span(options: JsonSpansOptions, row: DataRow, mention: Any, text: str) -> S
     check_surface(
         row.place, text, [(start, end)], surface if isinstance(surface, str) else text[start:end]
     )
-    label = row.place.mapped(str(kind), options.types)
+    label = row.place.mapped(_name(row, kind), options.types)
     return None if label is None else Span(start, end, label)
+
+
+def _name(row: DataRow, kind: Any) -> str:
+    """What a mention is called; annotation tools write a list of one name. Raises
+    DataFormatError.
+    """
+    if isinstance(kind, list) and len(kind) == 1:
+        kind = kind[0]
+    if isinstance(kind, (list, dict, float)) or kind is None:
+        raise row.bad("the label of a mention is no text: {}", "give it one label", str(kind))
+    return str(kind)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from biobench.data.checks import edges
 from biobench.data.readers.base import FileLine
 from biobench.schema.document import Document, Span
 from biobench.schema.tags import Mode, decode_tags, tags_to_spans
@@ -77,17 +78,15 @@ def check_surface(
     space aside.
     """
     shown = ";".join(f"{a}-{b}" for a, b in fragments)
+    hint = "offsets count characters (code points) from 0, the end is past the last"
     if any(not 0 <= a < b <= len(text) for a, b in fragments):
-        raise place.bad(
-            f"offsets {shown} leave the text (length {len(text)})", "check offsets and text"
-        )
+        cause = edges.meant(text, fragments, surface) or "check offsets and text"
+        what = f"offsets {shown} leave the text (length {len(text)})"
+        raise place.bad(what, f"{hint}; {cause}")
     covered = "".join(squeezed(text[a:b]) for a, b in fragments)
     if covered != squeezed(surface) or not covered:
-        hint = (
-            "offsets count characters (code points) from 0, the end is past the last; is it "
-            "the same text?"
-        )
-        raise place.bad(f"characters {shown} are not {{}}", hint, surface)
+        cause = edges.meant(text, fragments, surface) or "is it the same text?"
+        raise place.bad(f"characters {shown} are not {{}}", f"{hint}; {cause}", surface)
 
 
 def merge_fragments(fragments: Sequence[tuple[int, int]], text: str) -> Fragments:

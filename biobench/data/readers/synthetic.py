@@ -18,6 +18,7 @@ from biobench.data.readers.base import ReaderOptions, Request, reader
 from biobench.data.readers.tokens import tagged
 from biobench.errors import DataFormatError
 from biobench.schema.document import Document
+from biobench.schema.tags import Tagging
 
 _WORDS = read_words(__package__, "synthetic.json")
 """Lexicon, templates of mentions and templates of topics by language; tokens are separated by
@@ -117,7 +118,7 @@ def _different(draw: Callable[[], _Drawn], wanted: int, split: str) -> list[_Dra
 def _document(id: str, split: str, drawn: _Drawn, *, ner: bool) -> Document:
     label, words, tags = drawn
     if ner:
-        return Document(id=id, group=id, split=split, **tagged(words, tags, "IOB2", "strict"))
+        return Document(id=id, group=id, split=split, **tagged(words, tags, Tagging()))
     return Document(id=id, group=id, text=" ".join(words), split=split, labels=(label,))
 
 

@@ -4,73 +4,54 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from pydantic import field_validator
 
 from biobench.data.readers.base import DocumentNames, FileLine, Ids, ReaderOptions, Request, reader
 from biobench.data.readers.files import DataRow, json_rows, read_lines
-from biobench.schema.document import Document
+from biobench.schema.document import Document, Remark
 from biobench.schema.source import fail, later
-from biobench.schema.tags import Mode, iob1_to_iob2, split_tag, tags_to_spans
+from biobench.schema.tags import Mode, Scheme, Tagging, tags_to_spans
 
-Scheme = Literal["IOB1", "IOB2", "IOBES"]
-"""IOBES, also with BILOU's letters: S and U are read as B, E and L as I."""
-_LETTERS = {"S-": "B-", "U-": "B-", "E-": "I-", "L-": "I-"}
 _MEDLINE = re.compile(r"###MEDLINE:\s*(\S+)\s*")
 _DOCSTART = re.compile(r"-DOCSTART-(?:\s+\(?([^\s()]+)\)?)?(?:\s.*)?")
-_SEPARATORS = {"tab": "\t", "space": " ", "whitespace": None}
+SEPARATORS = {"tab": "\t", "space": " ", "whitespace": None}
 
 
-def checked_tag(
-    place: FileLine, tag: str, scheme: Scheme, types: Mapping[str, str | None], hint: str
-) -> str:
-    """The tag with the letters B, I and O and the file's type. Raises DataFormatError for another,
-    or its label.
+def checked_tag(place: FileLine, tag: str, tagging: Tagging, hint: str) -> str:
+    """The tag itself. Raises DataFormatError for one of another shape, or of no label of the task.
+
+    hint: what to do about another shape.
     """
     try:
-        prefix, name = split_tag(
-            _LETTERS.get(tag[:2], tag[:2]) + tag[2:] if scheme == "IOBES" else tag
-        )
+        letter, name = tagging.parse(tag)
     except ValueError:
-        known = "O, B-, I-, E- or S-<type>" if scheme == "IOBES" else "O, B-<type> or I-<type>"
-        raise place.bad(f"tag {{}} is not {known}", hint, tag) from None
-    if prefix == "O":
-        return prefix
-    place.mapped(name, types)
-    return f"{prefix}-{name}"
+        raise place.bad(f"tag {{}} is not {tagging.shapes}", hint, tag) from None
+    if letter != "O":
+        place.mapped(name, tagging.types)
+    return tag
 
 
-def tagged(
-    words: Sequence[str],
-    tags: Sequence[str],
-    scheme: Scheme,
-    decode: Mode,
-    types: Mapping[str, str | None] | None = None,
-) -> dict[str, Any]:
+def tagged(words: Sequence[str], tags: Sequence[str], tagging: Tagging) -> dict[str, Any]:
     """Text, tokens, tags and spans of a document: words joined by single blanks, and what their
-    tags say.
-
-    tags: as many, with the letters B, I and O and the file's own types. types: what these become;
-    None drops one, unnamed ones stay. IOB1 begins a mention where the type changes, so it is read
-    before types become one.
+    tags (as many, as the corpus writes them) say.
     """
-    read = iob1_to_iob2(tags) if scheme == "IOB1" else list(tags)
-    if types:
-        pairs = [split_tag(tag) for tag in read]
-        labels = [None if prefix == "O" else types.get(name, name) for prefix, name in pairs]
-        read = [
-            "O" if label is None else f"{pair[0]}-{label}"
-            for pair, label in zip(pairs, labels, strict=True)
-        ]
     tokens: list[tuple[int, int]] = []
     position = 0
     for word in words:
         tokens.append((position, position + len(word)))
         position += len(word) + 1
-    spans = tags_to_spans(read, tokens, decode)
-    return {"text": " ".join(words), "tokens": tuple(tokens), "tags": tuple(read), "spans": spans}
+    read = tagging.read(tags)
+    return {
+        "text": " ".join(words),
+        "tokens": tuple(tokens),
+        "tags": read.tags,
+        "spans": tags_to_spans(read.tags, tokens, tagging.decode),
+        "unexpressed": read.dropped,
+        "remarks": tuple(Remark("dropped", label) for label in read.dropped),
+    }
 
 
 class IobOptions(ReaderOptions):
@@ -82,11 +63,17 @@ class IobOptions(ReaderOptions):
     separator: Literal["tab", "space", "whitespace"] = "tab"
     scheme: Scheme = "IOB2"
     decode: Mode = "strict"
+    comments: Literal["none", "hash"] = later("none")
+    """hash: a line that begins with # and has another number of fields than `columns` is skipped.
+    """
     ids: Ids = later("name")
     """A document's id by the name in its marker line: see `base.Ids`."""
     types: dict[str, str | None] = {}
     """Entity type in the file to label of the task, many to one; null drops the type. Unnamed types
-    stay.
+    stay. The type of a tag that is a bare B or I is the empty text: `{"": Disease}`.
+    """
+    tag_map: dict[str, str] = later({})
+    """Tag in the file to the same tag as O, B-<type>, I-<type>: `{B_Disease: B-Disease, "0": O}`.
     """
 
     @field_validator("columns")
@@ -108,6 +95,7 @@ def read_iob(request: Request[IobOptions]) -> Iterator[Document]:
     the lines.
     """
     options, by_document = request.options, request.spec.unit == "document"
+    tagging = tagging_of(options)
     sentences, documents = (
         Counter[str](),
         Counter[str](),
@@ -115,7 +103,7 @@ def read_iob(request: Request[IobOptions]) -> Iterator[Document]:
     names = DocumentNames(options.ids)
     for start in request.places():
         document, group, number, prefix = "", "", 0, start.prefix
-        for marker, rows in _blocks(options, start, whole=by_document):
+        for marker, rows in _blocks(options, tagging, start, whole=by_document):
             if marker is not None:
                 documents[prefix] += 1
                 document = group = f"{prefix}-document-{documents[prefix]}"
@@ -136,12 +124,12 @@ def read_iob(request: Request[IobOptions]) -> Iterator[Document]:
             else:
                 sentences[prefix] += 1
                 document_id = f"{prefix}-{sentences[prefix]}"
-            content = tagged(words, tags, options.scheme, options.decode, options.types)
+            content = tagged(words, tags, tagging)
             yield places[0].document(document_id, group=group or document_id, **content)
 
 
 def _blocks(
-    options: IobOptions, start: FileLine, *, whole: bool
+    options: IobOptions, tagging: Tagging, start: FileLine, *, whole: bool
 ) -> Iterator[tuple[str | None, list[tuple[FileLine, str, str]]]]:
     """(name, nothing) of a line that begins a document; (None, place, token and tag of each line)
     of a sentence.
@@ -152,9 +140,11 @@ def _blocks(
     marked = False
     for number, line in read_lines(start.path):
         marker = _marker(line)
+        if marker is None and _is_comment(options, line):
+            continue
         if marker is None and line.strip():
             place = start.at(number)
-            rows.append((place, *_token_and_tag(options, line, place)))
+            rows.append((place, *_token_and_tag(options, tagging, line, place)))
         elif marker is not None or not (whole and marked):
             if rows:
                 yield None, rows
@@ -178,9 +168,18 @@ def _marker(line: str) -> str | None:
     return None
 
 
-def _token_and_tag(options: IobOptions, line: str, place: FileLine) -> tuple[str, str]:
+def _is_comment(options: IobOptions, line: str) -> bool:
+    """Whether the line is no row: a # is a token too where the line has a tag."""
+    if options.comments == "none" or not line.startswith("#"):
+        return False
+    return len(line.split(SEPARATORS[options.separator])) != len(options.columns)
+
+
+def _token_and_tag(
+    options: IobOptions, tagging: Tagging, line: str, place: FileLine
+) -> tuple[str, str]:
     """Token and checked tag of a line. Raises DataFormatError."""
-    fields = line.split(_SEPARATORS[options.separator])
+    fields = line.split(SEPARATORS[options.separator])
     if len(fields) != len(options.columns):
         hint = (
             f"check `reader.columns` and `reader.separator: {options.separator}`, or repair "
@@ -194,13 +193,8 @@ def _token_and_tag(options: IobOptions, line: str, place: FileLine) -> tuple[str
     token, tag = fields[options.columns.index("token")], fields[options.columns.index("tag")]
     if not token.strip():
         raise place.bad("the token is empty: {}", "repair the line", line)
-    return token, checked_tag(
-        place,
-        tag,
-        options.scheme,
-        options.types,
-        "check `reader.columns` and `reader.scheme`, or repair the line",
-    )
+    hint = "check `reader.columns` and `reader.scheme`, name it in `reader.tag_map`, or repair it"
+    return token, checked_tag(place, tag, tagging, hint)
 
 
 class JsonTokensOptions(ReaderOptions):
@@ -221,7 +215,10 @@ class JsonTokensOptions(ReaderOptions):
     decode: Mode = "strict"
     types: dict[str, str | None] = {}
     """Entity type in the file to label of the task, many to one; null drops the type. Unnamed types
-    stay.
+    stay. The type of a tag that is a bare B or I is the empty text: `{"": Disease}`.
+    """
+    tag_map: dict[str, str] = later({})
+    """Tag in the file to the same tag as O, B-<type>, I-<type>: `{B_Disease: B-Disease, "0": O}`.
     """
 
 
@@ -230,25 +227,33 @@ def read_json_tokens(request: Request[JsonTokensOptions]) -> Iterator[Document]:
     """Each object is a document of its own: its words joined by single blanks. Order: that of the
     objects.
     """
-    options = request.options
+    options, tagging = request.options, tagging_of(request.options)
     for row in json_rows(request, options.layout):
         id = row.text(options.id, "id", row.number)
         group = row.text(options.group, "group", id)
-        content = tagged_row(
-            row, options.tokens, options.tags, options.names, options.scheme, options.types
-        )
-        yield row.place.document(
-            id, group=group, **tagged(*content, options.scheme, options.decode, options.types)
-        )
+        words, tags = tagged_row(row, options.tokens, options.tags, options.names, tagging)
+        yield row.place.document(id, group=group, **tagged(words, tags, tagging))
+
+
+def tagging_of(options: ReaderOptions) -> Tagging:
+    """How the reader's gold tags are written; predicted tags are read by it too.
+
+    Readers that make their tags from mentions have no scheme: theirs is IOB2 with the task's
+    labels.
+    """
+    decode: Mode = getattr(options, "decode", "strict")
+    if not hasattr(options, "scheme"):
+        return Tagging(decode=decode)
+    return Tagging(
+        scheme=options.scheme,
+        decode=decode,
+        types=getattr(options, "types", None) or getattr(options, "label_map", {}),
+        spelled=getattr(options, "tag_map", {}),
+    )
 
 
 def tagged_row(
-    row: DataRow,
-    tokens: str,
-    tags: str,
-    names: Sequence[str],
-    scheme: Scheme,
-    types: Mapping[str, str | None],
+    row: DataRow, tokens: str, tags: str, names: Sequence[str], tagging: Tagging
 ) -> tuple[list[str], list[str]]:
     """Words and checked tags of a row. names: what numbers stand for. Raises DataFormatError."""
     words = row.items(tokens, "tokens", single=False)
@@ -269,5 +274,5 @@ def tagged_row(
         else "check `reader.names` and `reader.scheme`"
     )
     return words, [
-        checked_tag(row.place, row.named(value, names), scheme, types, hint) for value in values
+        checked_tag(row.place, row.named(value, names), tagging, hint) for value in values
     ]

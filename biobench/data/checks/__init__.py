@@ -1,0 +1,1 @@
+"""What is looked for in documents: findings, edges of mentions, texts that are the same."""

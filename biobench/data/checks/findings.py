@@ -1,0 +1,210 @@
+"""What in a task's documents a reader of its scores should know, by name and number."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from biobench.data.checks import edges
+from biobench.data.checks.similar import near, normalised, same
+from biobench.schema.document import Document
+from biobench.schema.kind import is_numeric, traits_of
+from biobench.schema.task import SPLITS, TaskSpec
+
+Splits = Mapping[str, Sequence[Document]]
+_PAIRS = (("test", "train"), ("validation", "train"), ("test", "validation"))
+_EXAMPLES = 5
+
+
+@dataclass(slots=True)
+class Finding:
+    """Something in the data that a reader of the scores should know."""
+
+    name: str
+    number: int
+    known: int
+    """The number that the spec's `findings` already knows of."""
+    what: str
+    examples: list[str] = field(default_factory=list)
+    """Ids, labels or places, never text."""
+    of_the_corpus: bool = True
+    """How the corpus is, rather than how it is read or annotated."""
+
+    @property
+    def alarms(self) -> bool:
+        """More of it than the spec knows."""
+        return self.number > self.known
+
+    @property
+    def line(self) -> str:
+        """Name, number, what it is and the first examples."""
+        examples = f" ({', '.join(self.examples)})" if self.examples else ""
+        return f"{self.name}: {self.number} {self.what}{examples}"
+
+
+Cases = tuple[str, list[str], str]
+"""Name, an example for each, and what they are."""
+
+
+def audit(
+    spec: TaskSpec, documents: Splits, labels: Sequence[str], known: Mapping[str, int]
+) -> list[Finding]:
+    """All findings with a number above 0: texts that stand twice, and those of `audit_gold`.
+
+    known: name to the number that the spec knows of.
+    """
+    leaks = (*_duplicates(documents), *_shared_groups(documents), *_repeats(documents))
+    return [*_findings(leaks, known), *audit_gold(spec, documents, labels, known)]
+
+
+def audit_gold(
+    spec: TaskSpec, documents: Splits, labels: Sequence[str], known: Mapping[str, int]
+) -> list[Finding]:
+    """Findings on labels and mentions, which are quickly found.
+
+    Tasks that ask for a number have no labels that could lack a document, and concepts without a
+    query are no mistake.
+    """
+    read = [*_quotes(documents)]
+    if spec.is_ner:
+        read += [*_dropped(documents), *_edges(documents)]
+    if is_numeric(spec.type) or traits_of(spec.type).ranked:
+        return _findings(read, known, of_the_corpus=False)
+    read += [*_alike(labels), *_untrained(documents, labels)]
+    result = _findings(_unsupported(documents, labels), known)
+    return [*result, *_findings(read, known, of_the_corpus=False)]
+
+
+def _findings(
+    every: Iterable[Cases],
+    known: Mapping[str, int],
+    *,
+    of_the_corpus: bool = True,
+) -> list[Finding]:
+    return [
+        Finding(
+            name=name,
+            number=len(cases),
+            known=known.get(name, 0),
+            what=what,
+            examples=list(dict.fromkeys(cases))[:_EXAMPLES],
+            of_the_corpus=of_the_corpus,
+        )
+        for name, cases, what in every
+        if cases
+    ]
+
+
+def _duplicates(documents: Splits) -> Iterator[Cases]:
+    texts = {name: [d.reading for d in documents[name]] for name in SPLITS}
+    for a, b in _PAIRS:
+        ids = [documents[a][i].id for i in same(texts[a], texts[b])]
+        yield f"duplicates.{a}-{b}", ids, f"{a} texts that occur verbatim in {b}"
+    for a, b in _PAIRS:
+        ids = [documents[a][i].id for i in near(texts[a], texts[b])]
+        yield f"near.{a}-{b}", ids, f"{a} texts that are nearly the same as one in {b}"
+
+
+def _shared_groups(documents: Splits) -> Iterator[Cases]:
+    for a, b in _PAIRS:
+        shared = {d.group for d in documents[a]} & {d.group for d in documents[b]}
+        yield f"groups.{a}-{b}", sorted(shared), f"groups with documents in {a} and {b}"
+
+
+def _repeats(documents: Splits) -> Iterator[Cases]:
+    for name in SPLITS:
+        first: dict[str, str] = {}
+        repeats = [d.id for d in documents[name] if first.setdefault(d.reading, d.id) != d.id]
+        yield f"twice.{name}", repeats, f"{name} texts that repeat another"
+    for name in SPLITS:
+        empty = [d.id for d in documents[name] if not d.text.strip()]
+        yield f"empty.{name}", empty, f"{name} documents without text"
+
+
+def _gold(documents: Sequence[Document]) -> set[str]:
+    return {label for d in documents for label in (*d.labels, *(s.label for s in d.spans))}
+
+
+def _unsupported(documents: Splits, labels: Sequence[str]) -> Iterator[Cases]:
+    gold = _gold(documents["test"])
+    yield "unsupported.test", [x for x in labels if x not in gold], "labels without gold in test"
+
+
+def _untrained(documents: Splits, labels: Sequence[str]) -> Iterator[Cases]:
+    tested, trained = _gold(documents["test"]), _gold(documents["train"])
+    lacking = [label for label in labels if label in tested and label not in trained]
+    yield "unsupported.train", lacking, "labels with gold in test and none in train"
+
+
+def _dropped(documents: Splits) -> Iterator[Cases]:
+    """Mentions that the decoding of tags drops."""
+    for name in SPLITS:
+        dropped = [
+            d.id for d in documents[name] for remark in d.remarks if remark.finding == "dropped"
+        ]
+        kept = sum(len(d.spans) for d in documents[name])
+        question = (
+            "is `reader.scheme` IOB1?"
+            if len(dropped) > kept
+            else "`reader.decode: lenient` keeps them"
+        )
+        yield (
+            f"dropped.{name}",
+            dropped,
+            f"of {len(dropped) + kept} mentions in {name} begin with I-, which `decode: strict` "
+            f"drops; {question}",
+        )
+
+
+def _edges(documents: Splits) -> Iterator[Cases]:
+    every = [d for name in SPLITS for d in documents[name]]
+    cut, blank = list[str](), list[str]()
+    for document in every:
+        inside, on_blank = edges.unreachable(document)
+        cut += [document.id] * len(inside)
+        blank += [document.id] * len(on_blank)
+    mentions = sum(len(d.spans) for d in every)
+    what = (
+        f"of {mentions} mentions have edges that no model predicts: {len(cut)} begin or end inside "
+        f"a word, {len(blank)} with white space"
+    )
+    meant = edges.cause(every) if cut or blank else None
+    yield "edges", [*cut, *blank], what if meant is None else f"{what}; {meant}"
+
+
+def _quotes(documents: Splits) -> Iterator[Cases]:
+    places = [
+        remark.about
+        for name in SPLITS
+        for d in documents[name]
+        for remark in d.remarks
+        if remark.finding == "quotes"
+    ]
+    yield "quotes", places, "rows whose quoted field goes on over several lines"
+
+
+_TWINS = str.maketrans(
+    "АВЕЅІЈКМНОРСТХаеіјорсухѕΑΒΕΖΗΙΚΜΝΟΡΤΥΧοµ",
+    "ABESIJKMHOPCTXaeijopcyxsABEZHIKMNOPTYXoμ",
+)
+"""Cyrillic and Greek letters to the Latin ones that look like them."""
+
+
+def looks_like(label: str) -> str:
+    """What an eye sees of a label: without case, blanks, kinds of dashes, and how accents are
+    encoded.
+    """
+    text = unicodedata.normalize("NFKC", label.translate(_TWINS))
+    seen = ["-" if unicodedata.category(c) == "Pd" else c for c in text]
+    visible = [c for c in seen if unicodedata.category(c) != "Cf"]
+    return normalised("".join(visible).casefold())
+
+
+def _alike(labels: Sequence[str]) -> Iterator[Cases]:
+    """Labels that look like another one, spelled so that they can be told apart."""
+    groups: dict[str, list[str]] = {}
+    for label in labels:
+        groups.setdefault(looks_like(label), []).append(label)
+    alike = [ascii(label) for group in groups.values() if len(group) > 1 for label in group]
+    yield "alike", alike, "labels look like another one of these"

@@ -1,0 +1,50 @@
+"""Texts that are the same, or nearly: verbatim copies and near-duplicates by shared words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_WORD = re.compile(r"\w+")
+JACCARD = 0.8
+"""Two texts whose sets of words overlap this much are near-duplicates."""
+_FEWEST = 5
+"""Texts with fewer distinct words are too short to be called near-duplicates."""
+_ROWS = 256
+"""Texts that are compared with all others at once."""
+
+
+def normalised(text: str) -> str:
+    """Lower case, white space collapsed: what 'verbatim' means here."""
+    return " ".join(text.lower().split())
+
+
+def same(left: Sequence[str], right: Sequence[str]) -> list[int]:
+    """Places of texts in `left` that also stand in `right`; empty ones aside."""
+    known = {normalised(text) for text in right} - {""}
+    return [i for i, text in enumerate(left) if normalised(text) in known]
+
+
+def near(left: Sequence[str], right: Sequence[str], threshold: float = JACCARD) -> list[int]:
+    """Places of texts in `left` whose words and those of a text in `right` have a Jaccard
+    similarity of `threshold`.
+    """
+    import numpy as np
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    sides = (left, right)
+    if not all(any(_WORD.search(text) for text in side) for side in sides):
+        return []
+    vectorizer = CountVectorizer(binary=True, token_pattern=_WORD.pattern, dtype=np.int32).fit(
+        [*left, *right]
+    )
+    ours, theirs = (vectorizer.transform(side) for side in sides)
+    sizes, others = (np.asarray(words.sum(axis=1)).ravel() for words in (ours, theirs))
+    columns, places = theirs.T.tocsr(), list[int]()
+    for begin in range(0, len(left), _ROWS):
+        rows = slice(begin, begin + _ROWS)
+        shared = (ours[rows] @ columns).toarray()
+        alike = shared >= threshold * (sizes[rows, None] + others - shared)
+        alike &= (sizes[rows, None] >= _FEWEST) & (others >= _FEWEST)
+        places += (begin + np.flatnonzero(alike.any(axis=1))).tolist()
+    return places

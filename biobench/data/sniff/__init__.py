@@ -1,0 +1,74 @@
+"""What data files are: one detector a shape proposes ways to read them, reading decides.
+
+A new shape is a file here with its detector, and a line in `DETECTORS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from biobench.data.sniff.base import DataFiles, Detector, Proposal, Wanted
+from biobench.data.sniff.brat import brat_texts
+from biobench.data.sniff.chemprot import chemprot_tables
+from biobench.data.sniff.delimited import delimited_rows
+from biobench.data.sniff.objects import json_objects, parquet_tables
+from biobench.data.sniff.pubtator import pubtator_blocks
+from biobench.data.sniff.tokens import token_lines
+from biobench.data.sniff.trial import Attempt, attempt
+from biobench.data.sniff.xml import xml_documents
+from biobench.errors import DataFormatError
+
+__all__ = ["Attempt", "DataFiles", "Proposal", "Wanted", "sniff"]
+
+DETECTORS: tuple[Detector, ...] = (
+    brat_texts,
+    parquet_tables,
+    json_objects,
+    xml_documents,
+    pubtator_blocks,
+    chemprot_tables,
+    token_lines,
+    delimited_rows,
+)
+"""The first that knows the content decides; what an ending says is not asked."""
+
+
+def sniff(corpus: DataFiles, wanted: Wanted) -> Attempt:
+    """The corpus as it is read best: the likeliest of the proposals that lose least.
+
+    Raises DataFormatError where nothing reads cleanly: that of the likeliest proposal, with its
+    line.
+    """
+    return _best(_proposals(corpus, wanted), corpus)
+
+
+def _proposals(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
+    for detector in DETECTORS:
+        proposals = detector(corpus, wanted)
+        if proposals:
+            return proposals
+    what = "is neither JSON, a token file with tags, nor rows with a text and a label"
+    hint = "see the formats in docs/tasks.md and write the spec by hand"
+    raise corpus.places()[0].bad(what, hint)
+
+
+def _best(proposals: Iterable[Proposal], corpus: DataFiles) -> Attempt:
+    """The first that loses nothing, else the one that loses least.
+
+    Of those that can be read the first says what labels there are: a way to read that finds others
+    takes parts of texts for labels.
+    """
+    sound: list[Attempt] = []
+    problems: list[DataFormatError] = []
+    for proposal in proposals:
+        trial = attempt(proposal, corpus)
+        if trial.problem is not None:
+            problems.append(trial.problem)
+            continue
+        if not sound or trial.labels.keys() <= sound[0].labels.keys():
+            sound.append(trial)
+            if not trial.lost:
+                return trial
+    if not sound:
+        raise problems[0]
+    return min(sound, key=lambda trial: trial.lost)

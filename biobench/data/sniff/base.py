@@ -1,0 +1,85 @@
+"""What detectors share: a corpus's files, the columns that the user names, and what is proposed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from biobench.data.readers.base import FileLine, ReaderOptions, Request
+from biobench.schema.task import TaskSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The columns, and what parts several labels of a cell, as the user named them; None: to be
+    detected.
+    """
+
+    text: str | None = None
+    label: str | None = None
+    group: str | None = None
+    separator: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSpec:
+    """Stands for the spec that is yet to be written: any label is one of the task."""
+
+    type: str = "single_label"
+    unit: str = "sentence"
+    labels: None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DataFiles:
+    """The files of each split, or of `all`."""
+
+    files: dict[str, list[Path]]
+
+    @property
+    def paths(self) -> list[Path]:
+        """Every file, in the order of the splits."""
+        return [path for paths in self.files.values() for path in paths]
+
+    def request(self, options: ReaderOptions, spec: OpenSpec) -> Request[Any]:
+        """What a reader gets that reads the corpus with these options."""
+        return Request(options, self.files, cast(TaskSpec, spec), any_label=True)
+
+    def places(self) -> list[FileLine]:
+        """The beginning of each file."""
+        return list(self.request(ReaderOptions(format="sniffed"), OpenSpec()).places())
+
+    def part(self, place: FileLine) -> DataFiles:
+        """The corpus of one of its files."""
+        return DataFiles({place.split or "all": [place.path]})
+
+
+@dataclass(slots=True)
+class Proposal:
+    """One way to read a corpus. type: of the task; reader: its options."""
+
+    type: str
+    reader: dict[str, Any]
+    unit: str = "sentence"
+    columns: list[str] = field(default_factory=list)
+    """Of the files, all of them."""
+    read: Collection[str] = ()
+    """Those that the reader reads."""
+    files: dict[str, list[Path]] | None = None
+    """Of each split those that the reader wants, in its order; None: all."""
+    seen: list[str] = field(default_factory=list)
+    """What the user should know of the guess, one line each."""
+
+    @property
+    def unused(self) -> list[str]:
+        """Columns that the reader does not read."""
+        return [name for name in self.columns if self.read and name not in self.read]
+
+
+Detector = Callable[[DataFiles, Wanted], list[Proposal]]
+"""The ways to read files of one shape, the likeliest first; none where they are of another shape.
+
+Raises DataFormatError with the line where files are of the shape and no option reads them.
+"""

@@ -1,0 +1,194 @@
+"""Rows that a tab, semicolon or comma cuts into cells: separator, quotes, each file's header."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from biobench.data.readers.base import FileLine
+from biobench.data.readers.files import DataRow, Separator, delimited
+from biobench.data.sniff.base import DataFiles, Proposal, Wanted
+from biobench.data.sniff.labelled import LABEL, labelled_rows
+from biobench.data.sniff.table import Table
+from biobench.errors import DataFormatError
+
+_MOST = 0.5
+"""Share of the rows that must have one width; the reader names the others."""
+Cells = list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file's rows of the common width. names: of its columns, numbers where it has no header."""
+
+    place: FileLine
+    header: bool
+    names: list[str]
+    rows: list[tuple[FileLine, Cells]]
+
+    @property
+    def numbered(self) -> bool:
+        """Columns go by their numbers: there is no header, or it has a name twice."""
+        return not self.header or len(set(self.names)) < len(self.names)
+
+    @property
+    def columns(self) -> list[str]:
+        """What the columns go by."""
+        if self.numbered:
+            return [str(number) for number in range(len(self.names))]
+        return self.names
+
+    def data_rows(self, columns: Collection[str]) -> list[DataRow]:
+        """Column to cell, of these columns."""
+        rows: list[DataRow] = []
+        for number, (place, cells) in enumerate(self.rows):
+            named = zip(self.columns, cells, strict=True)
+            values = {name: cell for name, cell in named if name in columns}
+            rows.append(DataRow(place, values, str(number), "row"))
+        return rows
+
+
+def delimited_rows(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
+    """Rows with labels: fields quoted where they are, then with quotes as plain signs.
+
+    An unclosed quote is left to the reader: the file may be cut off.
+    """
+    places = corpus.places()
+    separator = _separator(places[0])
+    if separator is None:
+        return []
+    ways = ["minimal"]
+    if _has_quotes(places) and not _unclosed(places, separator):
+        ways.append("none")
+    proposals: list[Proposal] = []
+    refusals: list[DataFormatError] = []
+    for quoting in ways:
+        try:
+            proposals += _proposed(places, separator, quoting, wanted)
+        except DataFormatError as error:
+            refusals.append(error)
+    if not proposals:
+        raise refusals[0]
+    return proposals
+
+
+def _separator(place: FileLine) -> Separator | None:
+    """The sign that cuts most rows into equally many cells."""
+    shares: dict[Separator, float] = {}
+    names: tuple[Separator, ...] = ("tab", "semicolon", "comma")
+    for name in names:
+        widths = Counter(len(cells) for _, cells in delimited(place, name, strict=False))
+        width, number = widths.most_common(1)[0] if widths else (0, 0)
+        if width >= 2 and widths.total() >= 3:
+            shares[name] = number / widths.total()
+    best = max(shares, key=lambda name: shares[name], default=None)
+    return best if best is not None and shares[best] >= _MOST else None
+
+
+def _has_quotes(places: list[FileLine]) -> bool:
+    return any(
+        '"' in cell
+        for place in places
+        for _, cells in delimited(place, "tab", quoting="none", strict=False)
+        for cell in cells
+    )
+
+
+def _unclosed(places: list[FileLine], separator: Separator) -> bool:
+    """Whether the reader meets the end of a file inside a quoted field."""
+    for place in places:
+        try:
+            for _ in delimited(place, separator):
+                pass
+        except DataFormatError as error:
+            if "unexpected end of data" in error.what:
+                return True
+    return False
+
+
+def _proposed(
+    places: list[FileLine], separator: Separator, quoting: str, wanted: Wanted
+) -> list[Proposal]:
+    files = [_file(place, separator, quoting) for place in places]
+    reader: dict[str, Any] = {"format": "tsv", "separator": separator, "header": files[0].header}
+    seen = []
+    if quoting == "none":
+        reader["quoting"] = "none"
+        seen = ["quotes: they are plain signs here"]
+    shared = _shared_columns(files)
+    if shared is None:
+        return _each_its_own(files, reader, wanted, seen)
+    rows = [row for file in files for row in file.data_rows(shared)]
+    table = Table(reader, rows, numbered=files[0].numbered, seen=seen)
+    return labelled_rows(table, wanted)
+
+
+def _shared_columns(files: list[_File]) -> list[str] | None:
+    """The columns by which all files are read; None where each needs its own.
+
+    A file may lack a column that the others have, as long as they share one that is called a label.
+    """
+    first = files[0]
+    if any((file.header, file.numbered) != (first.header, first.numbered) for file in files):
+        return None
+    shared = [name for name in first.columns if all(name in file.columns for file in files)]
+    whole = all(len(file.columns) == len(shared) for file in files)
+    labelled = len(shared) > 1 and any(LABEL.fullmatch(name) for name in shared)
+    return shared if whole or labelled else None
+
+
+def _each_its_own(
+    files: list[_File], reader: dict[str, Any], wanted: Wanted, seen: list[str]
+) -> list[Proposal]:
+    """Files with different headers: each names its own columns. Raises DataFormatError."""
+    layouts: dict[str, dict[str, Any]] = {}
+    proposals: list[Proposal] = []
+    for file in files:
+        rows = file.data_rows(file.columns)
+        table = Table(reader | {"header": file.header}, rows, numbered=file.numbered, seen=seen)
+        proposals += labelled_rows(table, wanted)
+        layout = {key: proposals[-1].reader[key] for key in ("header", "columns")}
+        layouts.setdefault(file.place.split, layout)
+    proposal, common = proposals[0], layouts[files[0].place.split]
+    proposal.reader["split_layout"] = {
+        split: layout for split, layout in layouts.items() if layout != common
+    }
+    proposal.seen.append("headers: the files have different ones, each is read by its own")
+    return [proposal]
+
+
+def _file(place: FileLine, separator: Separator, quoting: str) -> _File:
+    """Raises DataFormatError where the header stands again below."""
+    every = list(delimited(place, separator, quoting=quoting, strict=False))
+    width = Counter(len(cells) for _, cells in every).most_common(1)[0][0] if every else 0
+    rows = [(at, cells) for at, cells in every if len(cells) == width]
+    if not rows:
+        return _File(place, header=False, names=[], rows=[])
+    first = rows[0][1]
+    if any(LABEL.fullmatch(cell) for cell in first):
+        for at, cells in rows[1:]:
+            if cells == first:
+                raise at.bad("the header stands again", "remove the line")
+    header = _is_header(first, [cells for _, cells in rows[1:]])
+    names = first if header else [str(number) for number in range(width)]
+    return _File(place, header, names, rows[1:] if header else rows)
+
+
+def _is_header(first: Cells, below: list[Cells]) -> bool:
+    """Whether no cell of the first row stands again below it, and none is a number.
+
+    A blank cell is the name of an index, as data tools write it.
+    """
+    columns = zip(first, zip(*below, strict=True), strict=True) if below else []
+    again = any(cell.strip() and cell in cells for cell, cells in columns)
+    named = any(LABEL.fullmatch(cell) for cell in first)
+    numbers = any(_is_number(cell) for cell in first)
+    return (
+        bool(below) and any(cell.strip() for cell in first) and not again and (named or not numbers)
+    )
+
+
+def _is_number(cell: str) -> bool:
+    return cell.strip().lstrip("+-").replace(".", "", 1).isdecimal()

@@ -1,0 +1,102 @@
+"""JSON and parquet: objects and rows, which may hold labels, mentions, lists of tags or options."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from biobench.data.readers.base import FileLine, ReaderOptions
+from biobench.data.readers.files import class_names, json_rows, parquet_rows, read_text
+from biobench.data.sniff.base import DataFiles, OpenSpec, Proposal, Wanted
+from biobench.data.sniff.choices import questions
+from biobench.data.sniff.labelled import labelled_rows
+from biobench.data.sniff.mentions import mention_lists
+from biobench.data.sniff.table import Table
+from biobench.data.sniff.token_lists import token_lists
+
+PARQUET = b"PAR1"
+_ENDINGS = (".json", ".jsonl", ".ndjson")
+
+
+def parquet_tables(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
+    """Tables of the hub. Raises DataFormatError where some files are none."""
+    places = corpus.places()
+    are_tables = [_begins(place, PARQUET) for place in places]
+    if not any(are_tables):
+        return []
+    if not all(are_tables):
+        other = places[are_tables.index(False)]
+        parquet = places[are_tables.index(True)].path.name
+        hint = "bring all splits into one format, or give one data file"
+        raise other.bad(f"is no parquet file, as {parquet} is", hint)
+    request = corpus.request(ReaderOptions(format="sniffed"), OpenSpec())
+    names = {place.path: class_names(place.path) for place in places}
+    table = Table({"format": "parquet"}, list(parquet_rows(request, ())), names)
+    return _first_shape(table, wanted)
+
+
+def _begins(place: FileLine, magic: bytes) -> bool:
+    with place.path.open("rb") as stream:
+        return stream.read(len(magic)) == magic
+
+
+def json_objects(corpus: DataFiles, wanted: Wanted) -> list[Proposal]:
+    """JSON Lines, a list of objects, or an object of objects by their ids."""
+    layout = _layout(corpus.places()[0])
+    if layout is None:
+        return []
+    request = corpus.request(ReaderOptions(format="sniffed"), OpenSpec())
+    rows = list(json_rows(request, layout))
+    return _first_shape(Table({"format": "json", "layout": layout}, rows), wanted)
+
+
+def _layout(place: FileLine) -> Any:
+    """How the objects stand; None where the file is no JSON. Raises DataFormatError for JSON that
+    holds no objects.
+    """
+    text = read_text(place.path).lstrip()
+    if not text.startswith(("{", "[")):
+        return None
+    first_line = text.partition("\n")[0]
+    if text.startswith("{") and isinstance(_parsed(first_line), dict) and "\n" in text.strip():
+        return "lines"
+    content = _parsed(text)
+    if content is None:
+        if place.path.suffix not in _ENDINGS:
+            return None
+        return "list" if text.startswith("[") else "lines"
+    if isinstance(content, list):
+        return "list"
+    if content and all(isinstance(value, dict) for value in content.values()):
+        if all(_is_column(value) for value in content.values()):
+            hint = "write one object a row: `to_json(orient='records', lines=True)`"
+            raise place.bad("is a JSON object of columns", hint)
+        return "keyed"
+    inner = [name for name, value in content.items() if isinstance(value, list) and value]
+    nested = f"; the list that it has under '{inner[0]}' may be the data" if inner else ""
+    raise place.bad(
+        "is one JSON object that holds no objects by their ids",
+        f"write one object a line, or a list of objects{nested}",
+    )
+
+
+def _is_column(value: dict[str, Any]) -> bool:
+    """Whether the keys are the numbers of rows, as pandas writes a column."""
+    return list(value) == [str(number) for number in range(len(value))]
+
+
+def _parsed(text: str) -> Any:
+    """The JSON value; None for what is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _first_shape(table: Table, wanted: Wanted) -> list[Proposal]:
+    """What the rows hold: mentions, tags, options, else labels."""
+    for shape in (mention_lists, token_lists, questions):
+        proposals = shape(table, wanted)
+        if proposals:
+            return proposals
+    return labelled_rows(table, wanted)

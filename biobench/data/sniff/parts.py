@@ -1,0 +1,199 @@
+"""Which files of a folder are data, and of which split each is, by their names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from biobench.data.sniff.base import DataFiles
+from biobench.errors import UsageError
+from biobench.schema.source import FOLD
+from biobench.schema.task import SPLITS
+
+SPLIT_NAMES = {"train": "train", "training": "train", "test": "test"} | dict.fromkeys(
+    ("dev", "devel", "develop", "development", "val", "valid", "validation"), "validation"
+)
+_NO_DATA = {".ann", ".conf", ".html", ".md", ".pdf", ".py", ".sha256", ".sh", ".yaml", ".yml"}
+"""Endings of what lies beside data."""
+_NO_DATA_NAMES = re.compile(
+    r"(readme|licen[cs]e|changelog|citation|manifest|dataset_infos?)(?![a-z]).*", re.IGNORECASE
+)
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+"""Of a name: `CDR_TrainingSet` is CDR, Training and Set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """folder: of the task. corpus: its files by split. names: as the spec names them. unused: files
+    and endings that were left out.
+    """
+
+    folder: Path
+    corpus: DataFiles
+    names: dict[str, str | list[str]]
+    folds: int = 0
+    """How many numbered folders hold the same files, each a split of the corpus."""
+    unused: tuple[str, ...] = ()
+
+
+def find_parts(path: Path) -> Parts:
+    """The files that a data file or a folder stands for.
+
+    A file stands for itself, or for its folder where that names splits in files of its ending. One
+    text or .ann of BRAT stands for its folder. Raises UsageError where nothing is there, or not one
+    shape.
+    """
+    if path.with_suffix(".ann").is_file() and path.with_suffix(".txt").is_file():
+        path = path.parent
+    folder = path if path.is_dir() else path.parent
+    files = _data_files(folder) if path.is_dir() else _beside(path)
+    by_ending: dict[str, list[Path]] = {}
+    for file in files:
+        by_ending.setdefault(file.suffix, []).append(file)
+    named = [_by_split(folder, group) for group in by_ending.values()]
+    named = [splits for splits in named if {"train", "test"} <= splits.keys()]
+    if path.is_file() and not any(path in group for splits in named for group in splits.values()):
+        named = []
+    if named:
+        # Of the same data in several formats the one that has every split.
+        splits = max(named, key=_extent)
+        return _parts(folder, splits, files)
+    whole = [path] if path.is_file() else _whole(folder, by_ending)
+    return _parts(folder, {"all": whole}, files if path.is_dir() else whole)
+
+
+def _extent(splits: dict[str, list[Path]]) -> tuple[int, int]:
+    return len(splits), sum(map(len, splits.values()))
+
+
+def _data_files(folder: Path) -> list[Path]:
+    return [
+        file
+        for file in sorted(folder.rglob("*"))
+        if file.is_file() and _may_be_data(file.relative_to(folder))
+    ]
+
+
+def _beside(path: Path) -> list[Path]:
+    """The file and those of its ending beside it."""
+    files = (file for file in path.parent.iterdir() if file.suffix == path.suffix)
+    return sorted(file for file in files if file.is_file())
+
+
+def _may_be_data(path: Path) -> bool:
+    hidden = any(part.startswith((".", "__")) for part in path.parts)
+    other = path.suffix in _NO_DATA or _NO_DATA_NAMES.fullmatch(path.name) is not None
+    return not hidden and not other
+
+
+def _by_split(folder: Path, files: Iterable[Path]) -> dict[str, list[Path]]:
+    """Files whose path names a split, in the order of the splits."""
+    files_of: dict[str, list[Path]] = {}
+    for file in files:
+        split = _split_of(file.relative_to(folder))
+        if split is not None:
+            files_of.setdefault(split, []).append(file)
+    return {name: files_of[name] for name in SPLITS if name in files_of}
+
+
+def _split_of(path: Path) -> str | None:
+    """The split that the outermost folder with such a name, else the file, is called."""
+    for part in (*path.parts[:-1], path.stem):
+        words = [word.lower().removesuffix("set") for word in _WORDS.findall(part)]
+        splits = {SPLIT_NAMES[word] for word in words if word in SPLIT_NAMES}
+        if len(splits) == 1:  # `train_test_split` names none
+            return splits.pop()
+    return None
+
+
+def _whole(folder: Path, by_ending: dict[str, list[Path]]) -> list[Path]:
+    """All files of a folder without splits, where they are of one ending. Raises UsageError."""
+    texts = by_ending.get(".txt", [])
+    annotated = {text.parent for text in texts if text.with_suffix(".ann").is_file()}
+    if annotated:
+        return [text for text in texts if text.parent in annotated]
+    if not by_ending:
+        raise UsageError(f"'{folder}' holds no data files", hint="give a data file")
+    parents = {file.parent for files in by_ending.values() for file in files}
+    if len(by_ending) > 1 or len(parents) > 1:
+        endings = ", ".join(
+            f"{len(files)} {name or 'without ending'}" for name, files in by_ending.items()
+        )
+        below = ", ".join(sorted({parent.relative_to(folder).as_posix() for parent in parents})[:5])
+        what = f"'{folder}' holds no train and test files, and not one shape of data: {endings}"
+        what += f" in {below}" if len(parents) > 1 else ""
+        hint = (
+            "give one data file, or a folder whose files name train, dev and test; where texts and "
+            "labels lie apart, write the spec by hand (docs/tasks.md, Readers)"
+        )
+        raise UsageError(what, hint=hint)
+    (files,) = by_ending.values()
+    return files
+
+
+def _parts(folder: Path, splits: dict[str, list[Path]], files: list[Path]) -> Parts:
+    folds = _folds(folder, splits)
+    if folds:
+        first = {name: [paths[0]] for name, paths in splits.items()}
+        names: dict[str, str | list[str]] = {
+            name: f"{FOLD}/{paths[0].name}" for name, paths in first.items()
+        }
+        return Parts(folder, DataFiles(first), names, folds)
+    names = {name: _named(folder, paths) for name, paths in splits.items()}
+    taken = {path for paths in splits.values() for path in paths}
+    others = [file for file in files if file not in taken]
+    shown = [str(file.relative_to(folder)) for file in others[:5]]
+    return Parts(folder, DataFiles(splits), names, unused=(*shown, *(["…"] if others[5:] else [])))
+
+
+def name_files(parts: Parts, files: dict[str, list[Path]]) -> Parts:
+    """The same folder with these files of each split, in this order."""
+    names: dict[str, str | list[str]] = {
+        split: [path.relative_to(parts.folder).as_posix() for path in paths]
+        for split, paths in files.items()
+    }
+    return Parts(parts.folder, DataFiles(files), names, unused=parts.unused)
+
+
+def _folds(folder: Path, splits: dict[str, list[Path]]) -> int:
+    """How many folders 1, 2, ... each hold one file of each split, of the same name; else 0."""
+    numbers = len(next(iter(splits.values())))
+    for paths in splits.values():
+        wanted = {folder / str(number + 1) / paths[0].name for number in range(numbers)}
+        if numbers < 2 or set(paths) != wanted:
+            return 0
+    for paths in splits.values():
+        paths.sort(key=lambda path: int(path.parent.name))
+    return numbers
+
+
+def _named(folder: Path, paths: list[Path]) -> str | list[str]:
+    """A file's name, a pattern that finds exactly these files, or their names."""
+    relative = [path.relative_to(folder) for path in paths]
+    if len(relative) == 1:
+        return relative[0].as_posix()
+    shared = relative[0].parts[:-1]
+    for path in relative:
+        while path.parts[: len(shared)] != shared:
+            shared = shared[:-1]
+    depths = {len(path.parts) - len(shared) - 1 for path in relative}
+    ending = f"*{paths[0].suffix}"
+    below = ["*"] * depths.pop() if len(depths) == 1 else ["**"]
+    for pattern in ("/".join([*shared, *below, ending]), "/".join([*shared, "**", ending])):
+        if set(folder.glob(pattern)) == set(paths):
+            return pattern
+    begin = Path(*shared).as_posix() if shared else ""
+    stem = _shared_beginning([path.name for path in paths])
+    pattern = "/".join([*filter(None, [begin]), f"{stem}{ending}"])
+    if stem and set(folder.glob(pattern)) == set(paths):
+        return pattern
+    return [path.as_posix() for path in relative]
+
+
+def _shared_beginning(names: list[str]) -> str:
+    length = 0
+    while all(len(name) > length and name[length] == names[0][length] for name in names):
+        length += 1
+    return names[0][:length]

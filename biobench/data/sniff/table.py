@@ -1,0 +1,81 @@
+"""Rows with named cells, whatever file they stand in, and which cells are there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from biobench.data.readers.files import DataRow, missing
+
+Names = Mapping[str, list[str]]
+"""Column to what its integers stand for."""
+
+
+@dataclass(slots=True)
+class Table:
+    """reader: format and layout. names: of each file, in their order."""
+
+    reader: dict[str, Any]
+    rows: Sequence[DataRow]
+    names: Mapping[Path, Names] = field(default_factory=dict)
+    numbered: bool = False
+    """Columns have numbers instead of names."""
+    seen: list[str] = field(default_factory=list)
+    """What the user should know of how the rows were cut."""
+    columns: list[str] = field(init=False)
+    filled: dict[str, list[Any]] = field(init=False)
+    """Column that most rows fill to its values, without those that are missing."""
+
+    def __post_init__(self) -> None:
+        every: dict[str, list[Any]] = {}
+        for row in self.rows:
+            for name, value in row.values.items():
+                values = every.setdefault(name, [])
+                if not missing(value):
+                    values.append(value)
+        self.columns = list(every)
+        self.filled = {
+            name: values for name, values in every.items() if 2 * len(values) > len(self.rows)
+        }
+
+    @property
+    def texts(self) -> list[str]:
+        """Columns of texts."""
+        return [
+            name
+            for name, values in self.filled.items()
+            if all(isinstance(value, str) for value in values)
+        ]
+
+    @property
+    def lists(self) -> dict[str, list[list[Any]]]:
+        """Columns of lists."""
+        return {
+            name: values
+            for name, values in self.filled.items()
+            if all(isinstance(value, list) for value in values)
+        }
+
+    def named_in(self, column: str) -> list[str] | Literal["file"] | None:
+        """What the column's integers stand for, as the reader's `names`; None where no file says
+        it, or not every one.
+        """
+        of_files = [names.get(column) for names in self.names.values()]
+        if not of_files or not all(of_files):
+            return None
+        return of_files[0] if all(other == of_files[0] for other in of_files) else "file"
+
+    def named_differently(self, column: str) -> list[str]:
+        """What the user should know where files number the classes of a column differently."""
+        if self.named_in(column) != "file":
+            return []
+        return [
+            f"column {column}: the files number their classes differently, each is read by its own "
+            f"names"
+        ]
+
+    def row_with(self, name: str, value: Any) -> DataRow:
+        """The first row that has this value there."""
+        return next(row for row in self.rows if row.values.get(name) is value)

@@ -1,0 +1,110 @@
+"""How a corpus writes its tags: the spelling of each tag, then the schemes that may be meant."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+_USUAL = re.compile(r"O|[BIESUL]-\S+")
+_OUTSIDE = ("O", "o", "0", "OUT", "OTHER", "_")
+_BARE = re.compile(r"[BIESUL]", re.IGNORECASE)
+_PREFIXED = re.compile(r"([BIESUL])[-_:./](\S+)", re.IGNORECASE)
+_SUFFIXED = re.compile(r"(\S+)[-_:./]([BIESUL])", re.IGNORECASE)
+UNNAMED = "Entity"
+"""The label of tags without a type."""
+_MOST_NAMES = 100
+"""More different tags are no names of entity types."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """How the tags are to be read. tag_map: tag to itself as O, B-<type>, I-<type>."""
+
+    tag_map: dict[str, str] = field(default_factory=dict)
+    bare: bool = False
+    """Tags are B and I without a type."""
+    names_only: bool = False
+    """Tags are types without B or I, so neighbours of one type are one mention."""
+
+    def usual(self, tag: str) -> str:
+        """The tag as O, B-<type>, I-<type>."""
+        return self.tag_map.get(tag, tag)
+
+
+def spelling_of(tags: Mapping[str, int]) -> Spelling | None:
+    """The spelling of tags with their numbers; None where they are no tags.
+
+    A few tags of another shape are left to the reader, whose message names their line.
+    """
+    usual = [tag for tag in tags if _USUAL.fullmatch(tag)]
+    share = sum(tags[tag] for tag in usual) / max(1, sum(tags.values()))
+    if share > 0.9 and set(usual) - {"O"}:
+        return Spelling()
+    if len(tags) < 2 or len(tags) > _MOST_NAMES:
+        return None
+    spelled = {tag: _spelled(tag) for tag in tags}
+    if all(spelled.values()):
+        tag_map = {tag: new for tag, new in spelled.items() if new is not None and new != tag}
+        return Spelling(tag_map, bare=any(_BARE.fullmatch(tag) for tag in tags))
+    outside = next((tag for tag in _OUTSIDE if tag in tags), None)
+    if outside is None or 2 * tags[outside] < sum(tags.values()):
+        return None
+    names = {tag: f"I-{tag}" for tag in tags if tag != outside}
+    return Spelling(names | ({} if outside == "O" else {outside: "O"}), names_only=True)
+
+
+def _spelled(tag: str) -> str | None:
+    """The tag as O, B-<type>, I-<type> or bare; None where it is none in any known spelling."""
+    if tag in _OUTSIDE:
+        return "O"
+    if _BARE.fullmatch(tag):
+        return tag.upper()
+    if (match := _PREFIXED.fullmatch(tag)) is not None:
+        return f"{match[1].upper()}-{match[2]}"
+    if (match := _SUFFIXED.fullmatch(tag)) is not None:
+        return f"{match[2].upper()}-{match[1]}"
+    return None
+
+
+def scheme_options(
+    spelling: Spelling, sequences: Iterable[Sequence[str]]
+) -> tuple[list[dict[str, Any]], str]:
+    """(reader options of each scheme that may be meant, the likeliest first; what was seen).
+
+    The reader's count of dropped mentions decides between them.
+    """
+    letters, begins = Counter[str](), Counter[str]()
+    for sequence in sequences:
+        previous = ("O", "")
+        for tag in sequence:
+            letter, _, name = spelling.usual(tag).partition("-")
+            letters[letter] += 1
+            if letter in ("B", "S", "U") or (letter == "I" and previous != ("I", name)):
+                begins[letter] += 1
+            previous = ("O", "") if letter == "O" else ("I", name)
+    shared: dict[str, Any] = {"tag_map": spelling.tag_map} if spelling.tag_map else {}
+    shared |= {"types": {"": UNNAMED}} if spelling.bare else {}
+    mentions = sum(begins.values())
+    if spelling.names_only:
+        names = _listed(spelling.tag_map)
+        seen = f"tags are names without B or I ({names}): neighbours of one name are one mention"
+        return [{"scheme": "IOB1", "decode": "strict", **shared}], seen
+    ways = [("IOB2", "strict"), ("IOB2", "lenient"), ("IOB1", "strict")]
+    if any(letters[letter] for letter in "ESUL"):
+        ways = [("IOBES", "strict"), ("IOBES", "lenient")]
+    elif begins["I"] > begins["B"]:
+        ways = [("IOB2", "strict"), ("IOB1", "strict"), ("IOB2", "lenient")]
+    seen = f"{begins['I']} of {mentions} mentions begin with I-"
+    if spelling.bare:
+        seen += f"; tags are B and I without a type, which is called {UNNAMED} here"
+    if spelling.tag_map:
+        seen += f"; tags are spelled {_listed(spelling.tag_map)}"
+    return [{"scheme": scheme, "decode": decode, **shared} for scheme, decode in ways], seen
+
+
+def _listed(tags: Iterable[str], most: int = 6) -> str:
+    names = list(tags)
+    return ", ".join(names[:most]) + (", …" if len(names) > most else "")

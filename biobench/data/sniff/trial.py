@@ -1,0 +1,52 @@
+"""Reading a corpus as proposed: what comes of it decides between proposals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from biobench.data.readers import get_reader
+from biobench.data.sniff.base import DataFiles, OpenSpec, Proposal
+from biobench.errors import DataFormatError
+from biobench.schema.document import Document
+
+
+@dataclass(slots=True)
+class Attempt:
+    """A proposal and what its reader gives, or why it cannot read the corpus."""
+
+    proposal: Proposal
+    documents: list[Document]
+    problem: DataFormatError | None = None
+
+    @property
+    def lost(self) -> int:
+        """Mentions that decoding drops, and rows that a quote swallows lines into."""
+        return sum(len(document.remarks) for document in self.documents)
+
+    @property
+    def labels(self) -> Counter[str]:
+        """Label to how often it stands in the data."""
+        if self.proposal.type == "multiple_choice":
+            return Counter(chr(ord("a") + i) for d in self.documents for i in range(len(d.pieces)))
+        return Counter(
+            label for d in self.documents for label in (*d.labels, *(s.label for s in d.spans))
+        )
+
+
+def attempt(proposal: Proposal, corpus: DataFiles) -> Attempt:
+    """The corpus read as proposed."""
+    if proposal.files is not None:
+        corpus = DataFiles(proposal.files)
+    reader = get_reader(proposal.reader["format"])
+    options = reader.options.model_validate(proposal.reader)
+    request = corpus.request(options, OpenSpec(proposal.type, proposal.unit))
+    try:
+        trial = Attempt(proposal, list(reader.read(request)))
+    except DataFormatError as error:
+        return Attempt(proposal, [], error)
+    if not trial.labels:
+        what = "is read without a single label or mention"
+        hint = "is this the file with the annotations?"
+        trial.problem = DataFormatError(what, hint=hint, file=corpus.paths[0])
+    return trial
