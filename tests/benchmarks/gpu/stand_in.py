@@ -19,12 +19,12 @@ def pass_for_accelerator() -> None:
     """From now on torch's kernel computes attention on this CPU, and compilation makes no code."""
     kernels = (torch_kernel_on_cpu(),)
     packed.KERNEL_DEVICES = engine.KERNEL_DEVICES = ("cpu",)
-    encoder.find_kernels = lambda: kernels  # type: ignore[assignment]
+    encoder.find_kernels = lambda: kernels
     windows.KERNELS, windows.DEVICES = kernels, ("cpu",)
-    dropout.Dropout.forward = nn.Dropout.forward  # type: ignore[method-assign]
+    dropout.Dropout.forward = nn.Dropout.forward
     compiled = torch.compile
 
     def traced(*arguments: Any, **options: Any) -> Any:
         return compiled(*arguments, **{**options, "backend": "eager"})
 
-    torch.compile = traced  # type: ignore[assignment]
+    torch.compile = traced

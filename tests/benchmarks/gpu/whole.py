@@ -72,7 +72,7 @@ def timed(
     scores: micro F1 of each seed is added.
     """
     seconds = [
-        seconds_of(lambda s=seed: scores.append(train(s)), device)  # type: ignore[misc]
+        seconds_of(lambda s=seed: scores.append(train(s)), device)
         for seed in seeds
     ]
     later = statistics.median(seconds[1:])
