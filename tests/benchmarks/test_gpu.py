@@ -125,7 +125,7 @@ def test_the_proof_of_attention_refuses_a_kernel_that_reads_no_window(setting: S
     """Random weights hide attention where they are small: the check must not be blind."""
     source = """
 from biobench.core.attention import Kernel
-from tests.benchmarks.gpu.attention_errors import fine_tuning_errors, pretraining_errors
+from tests.benchmarks.gpu.attention_errors import fine_tuning_errors, pretraining_measurements
 from tests.benchmarks.gpu.material import BASE
 from tests.helpers.kernels import torch_kernel_on_cpu
 
@@ -138,13 +138,14 @@ def measurements(setting):
     for call in (sound, deaf):
         kernel = Kernel("torch", call)
         yield "fine-tuning", lambda k=kernel: fine_tuning_errors(setting, BASE, k)
-        yield "pretraining", lambda k=kernel: pretraining_errors(setting, BASE, "clm", [k])
+        yield from pretraining_measurements(setting, BASE, "clm", [kernel])
 """
     tiny = Setting("cpu", True, setting.out, setting.work)
     lines = run_steps([step(setting, "proof", source)], tiny, minutes=5)
     rows = lines["proof"]["rows"]
-    assert [row["sound"] for row in rows] == [True, True, False, False]
-    assert min(rows[2]["plain states"], rows[3]["torch states"]) > 0.05
+    assert [row["name"].rpartition(" ")[2] for row in rows] == 2 * ["fine-tuning", "dense", "torch"]
+    assert [row["sound"] for row in rows] == [True, True, True, False, True, False]
+    assert min(rows[3]["plain states"], rows[5]["states"]) > 0.3
 
 
 def test_lengths_are_drawn_from_the_stored_quantiles() -> None:

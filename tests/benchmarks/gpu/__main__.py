@@ -29,7 +29,7 @@ from tests.benchmarks.gpu.steps import STEPS, run_steps, table
 
 
 def main() -> int:
-    """Make the steps, print the table; exit status 1 where a step failed or timed out."""
+    """Make the steps, print the table; exit status 1 where one of them is not done."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.benchmarks.gpu",
         description=__doc__,
@@ -51,8 +51,8 @@ def main() -> int:
         setting = Setting(given.device, given.tiny, given.out.resolve(), Path(work))
         lines = run_steps(STEPS, setting, minutes=given.minutes, only=chosen)
     print(table(STEPS, lines))
-    statuses = {line["status"] for line in lines.values()}
-    return int(bool(statuses & {"failed", "timed out"}))
+    wanted = chosen or [step.name for step in STEPS]
+    return int(any(lines[name]["status"] != "done" for name in wanted))
 
 
 if __name__ == "__main__":

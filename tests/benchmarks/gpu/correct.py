@@ -15,7 +15,7 @@ from biobench.finetune.engine import finetune, load_encoder
 from tests.benchmarks.gpu.attention_errors import (
     dropout_error,
     fine_tuning_errors,
-    pretraining_errors,
+    pretraining_measurements,
 )
 from tests.benchmarks.gpu.flex import flex_kernel
 from tests.benchmarks.gpu.material import BASE, BERT, checkpoint, generated_task
@@ -52,10 +52,7 @@ def measurements(setting: Setting) -> Iterator[Measurement]:
                 lambda n=name, k=kernel: fine_tuning_errors(setting, n, k),
             )
         for direction in ("clm", "mlm"):
-            yield (
-                f"pretraining {name} {direction}",
-                lambda n=name, d=direction: pretraining_errors(setting, n, d, kernels),
-            )
+            yield from pretraining_measurements(setting, name, direction, kernels)
     for kernel in (*(k for k in kernels if k.drops), None):
         label = kernel.name if kernel else "padded batch"
         yield f"dropout, {label}", lambda k=kernel: dropout_error(setting, k)
@@ -73,7 +70,7 @@ def measurements(setting: Setting) -> Iterator[Measurement]:
 
 def loss_errors(setting: Setting) -> dict[str, Any]:
     """Largest relative difference of a training loss, over twenty steps without dropout."""
-    steps = setting.pick(20, 4)
+    steps = setting.pick(20, 3)
     made_for = checkpoint(setting, BASE, num_hidden_layers=2)
     lengths = {"train": [24] * 8 * steps, "validation": [24] * 8, "test": [24] * 8}
     settings = (f"training.max_steps={steps}", "training.evaluate_every=1", "head.dropout=0")

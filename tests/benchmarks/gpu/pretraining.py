@@ -66,12 +66,13 @@ def steps_by(
 ) -> tuple[Train, Recipe, PreparedPhase]:
     """What trains some steps of an objective, with its recipe and phase."""
     device, recipe = torch.device(setting.device), recipe_of(setting, model_name, *overrides)
-    index, steps = PHASES[objective], setting.pick(12, 4)
+    index, steps = PHASES[objective], setting.pick(12, 3)
     with torch.device(device):
         model = build_model(make_config(shape(setting, model_name)))
     torch.set_float32_matmul_precision("high")  # as a run does
     world = World(0, 1, device)
-    training = prepare(recipe, index, model, None, world)
+    with attention.preferred(device):
+        training = prepare(recipe, index, model, None, world)
     change(training)
     rows = model.config.vocab_size
     special = np.arange(rows) < len(SPECIAL)
@@ -105,7 +106,7 @@ def measure_pretraining(
     torch._dynamo.reset()
     device = torch.device(setting.device)
     train, recipe, training = steps_by(setting, model_name, objective, *overrides, change=change)
-    figures = measure(train, device, setting.pick(12, 4))
+    figures = measure(train, device, setting.pick(12, 3))
     phase = recipe.phases[PHASES[objective]]
     speed = 1000 * recipe.step_tokens_of(phase) / figures["ms"]
     flops = speed * phase_cost(training.module.model, phase, length=recipe.length_of(phase))

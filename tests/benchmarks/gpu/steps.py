@@ -27,7 +27,7 @@ from tests.benchmarks.gpu.setting import Setting
 ROOT = Path(__file__).resolve().parents[3]
 OUTPUT_LINES = 20
 """Of a failed step's output, the last ones."""
-TINY_SECONDS = 150
+TINY_SECONDS = 300
 """A tiny step's limit is at least this long: a loaded machine may run it."""
 TINY_AT_ONCE = 2
 """Tiny steps that run at the same time: their figures mean nothing."""
@@ -55,8 +55,8 @@ class Step:
 STEPS = tuple(
     Step(name, seconds, f"tests.benchmarks.gpu.{name.replace('-', '_')}")
     for name, seconds in (
-        ("machine", 20),
-        ("correct", 60),
+        ("machine", 40),
+        ("correct", 100),
         ("one-seed", 120),
         ("seeds", 120),
         ("pretrain", 180),
