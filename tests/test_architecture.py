@@ -44,7 +44,7 @@ BELOW = {
         *("report", "comparison", "export", "submission", "trainer", "leaderboard"),
     },
     "__main__": {"cli"},
-    "trainer": {"errors", "core", "schema"},
+    "trainer": {"errors", "version", "core", "schema"},
     "leaderboard": {*_DATA, "score", "report", "comparison", "export", "submission"},
 }
 """Package to the packages that it may import; besides them only itself."""

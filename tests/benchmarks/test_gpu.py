@@ -87,10 +87,10 @@ def test_a_measurement_that_fails_leaves_the_rows_of_the_others_and_fails_the_st
 
 
 def test_a_step_over_its_limit_is_timed_out_and_keeps_its_rows(setting: Setting) -> None:
-    lines = run_steps([step(setting, "endless", ROWS + ENDLESS, seconds=1.5)], setting, minutes=5)
+    lines = run_steps([step(setting, "endless", ROWS + ENDLESS, seconds=5)], setting, minutes=5)
     assert lines["endless"]["status"] == "timed out"
     assert lines["endless"]["rows"] == [{"name": "first", "ms": 1.0}]
-    assert lines["endless"]["seconds"] < 10
+    assert lines["endless"]["seconds"] < 30
 
 
 def test_a_second_call_goes_on_and_only_repeats_what_is_named_and_not_done(
