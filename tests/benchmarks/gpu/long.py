@@ -15,7 +15,7 @@ from tests.benchmarks.gpu.setting import Measurement, Setting
 
 def measurements(setting: Setting) -> Iterator[Measurement]:
     """From the longest documents to the head of nested spans."""
-    longest, batch = setting.pick(8192, 96), setting.pick(16, 4)
+    longest, batch = setting.pick(8192, 96), setting.pick(16, 2)
     count = setting.pick(6, 3) * batch
     french = drawn_lengths("french_documents", count, seed=2)
     french = [min(longest, length) for length in french]

@@ -54,7 +54,7 @@ def measurements(setting: Setting) -> Iterator[Measurement]:
 
     if setting.device == "cuda":  # flex attention has no gradients on a CPU
         yield "clm, windows by flex, layers and loss plain", with_flex
-    for micro in (4, 2):
+    for micro in setting.pick((4, 2), (4,)):
         change = f"batch.micro={micro}"
         yield (
             f"clm, {micro} windows a forward pass",

@@ -46,7 +46,7 @@ def measurements(setting: Setting) -> Iterator[Measurement]:
 
     sides = {"ours": ours, "HF compiled": library}
     rows: dict[str, list[dict[str, float]]] = {name: [] for name in sides}
-    for seed in range(1, setting.pick(5, 2) + 1):
+    for seed in range(1, setting.pick(5, 1) + 1):
         for name, train in sides.items():
             yield f"{name}, seed {seed}", lambda n=name, t=train, s=seed: timed(rows[n], t, s)
     for name in sides:
