@@ -141,7 +141,7 @@ def measurements(setting):
         yield from pretraining_measurements(setting, BASE, "clm", [kernel])
 """
     tiny = Setting("cpu", True, setting.out, setting.work)
-    lines = run_steps([step(setting, "proof", source)], tiny, minutes=5)
+    lines = run_steps([step(setting, "proof", source)], tiny, minutes=10)
     rows = lines["proof"]["rows"]
     assert [row["name"].rpartition(" ")[2] for row in rows] == 2 * ["fine-tuning", "dense", "torch"]
     assert [row["sound"] for row in rows] == [True, True, True, False, True, False]
