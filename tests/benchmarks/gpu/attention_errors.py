@@ -24,7 +24,7 @@ from trainer.model.network import Packing, Trainee, build_model, make_config
 
 LARGEST = 0.05
 """Relative error of bf16 states or gradients that is still sound; with a window or mask that is
-read wrongly they differ by 0.3 and more.
+read wrongly they differ by 0.2 and more.
 """
 LARGEST_MEAN = 0.15
 """Relative error of the mean over `DRAWS` of dropout."""
