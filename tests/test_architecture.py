@@ -44,7 +44,7 @@ BELOW = {
         *("report", "comparison", "export", "submission", "trainer", "leaderboard"),
     },
     "__main__": {"cli"},
-    "trainer": {"errors", "core", "schema"},
+    "trainer": {"errors", "version", "core", "schema"},
     "leaderboard": {*_DATA, "score", "report", "comparison", "export", "submission"},
 }
 """Package to the packages that it may import; besides them only itself."""
@@ -72,6 +72,12 @@ scores do not.
 HEAVY = {"torch", "transformers", "datasets", "accelerate"}
 CORE_WITH_TORCH = {"biobench.core.attention", "biobench.core.machine", "biobench.core.tokenizer"}
 """The modules of `core` that may name them; no package of `NEVER_TORCH` may name these."""
+
+ABSENT_FROM_GPU_MACHINES = (
+    *("datasets", "seqeval", "loky", "statsmodels", "flash_attn", "accelerate"),
+    *("streamlit", "altair", "vl_convert", "pytest", "hypothesis"),
+)
+"""What a bare GPU machine may lack (docs/performance.md), tools of tests among it."""
 
 LIMIT = 400
 """Lines of a file."""
@@ -185,10 +191,14 @@ def test_light_packages_never_name_torch() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def loaded_by(modules: list[str]) -> set[str]:
-    """Top-level packages that are loaded after importing `modules` in a new process."""
+def loaded_by(modules: list[str], without: tuple[str, ...] = ()) -> set[str]:
+    """Top-level packages that are loaded after importing `modules` in a new process.
+
+    without: packages that are missing there.
+    """
     code = (
         "import importlib, sys\n"
+        f"sys.modules.update(dict.fromkeys({without!r}))\n"
         f"for name in {modules!r}:\n    importlib.import_module(name)\n"
         "print(' '.join(sorted({m.split('.')[0] for m in sys.modules})))"
     )
@@ -212,6 +222,14 @@ def test_light_packages_load_no_torch(room: str) -> None:
     ]
     assert modules, f"{room} is empty"
     assert not loaded_by(modules) & HEAVY
+
+
+def test_fine_tuning_and_pretraining_import_without_what_a_bare_gpu_machine_lacks() -> None:
+    script = ROOT / "tests" / "benchmarks" / "gpu"
+    modules = ["biobench.runs.workers", "biobench.finetune.engine", "trainer.api"]
+    modules += ["biobench.runs.api", "trainer.pretrain"]
+    modules += [f"tests.benchmarks.gpu.{path.stem}" for path in script.glob("[!_]*.py")]
+    assert "torch" in loaded_by(modules, without=ABSENT_FROM_GPU_MACHINES)
 
 
 def test_command_line_modules_load_no_torch_at_import() -> None:

@@ -59,21 +59,27 @@ def _fitting(plan: RunPlan) -> int:
     """Runs that fit into nine tenths of a device's free memory, no more than a task has, or the CPU
     threads.
 
-    Each takes the largest peak of the plan's stored runs; before the first six times its weights
-    (itself, gradients, two moments, initial and best weights) and 2 GiB.
+    Each takes the largest peak of the plan's stored runs; before the first what
+    `planned_memory_bytes` says.
     """
     store = Store(plan.request.results_dir)
     records = [store.get(item.task.id, item.key) for item in plan.items]
     need = max(
         (record.cost.peak_memory_bytes for record in records if record is not None), default=0
     )
-    need = need or 6 * 4 * max(checkpoint.parameters or 0 for checkpoint in plan.checkpoints) + (
-        2 << 30
-    )
+    largest = max(checkpoint.parameters or 0 for checkpoint in plan.checkpoints)
+    need = need or planned_memory_bytes(largest)
     seeds = Counter((item.checkpoint.hash, item.task.id) for item in plan.items)
     free = free_memory_bytes(plan.device)
     fitting = 1 if free is None else int(0.9 * free / need)
     return max(1, min(fitting, max(seeds.values(), default=1), torch.get_num_threads()))
+
+
+def planned_memory_bytes(parameters: int) -> int:
+    """Of a run of a model with so many parameters, before one has been measured: six times its
+    weights (itself, gradients, two moments, initial and best weights) and 2 GiB.
+    """
+    return 6 * 4 * parameters + (2 << 30)
 
 
 def run_workers(

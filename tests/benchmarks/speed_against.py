@@ -7,8 +7,8 @@ The same checkpoint, texts, batch, epochs, recipe and seeds, and the same work: 
 after each epoch, and the best epoch's weights predict the test split. A round trains all seeds once
 with each contender, in an order that turns from round to round, each in a fresh process. Wall
 seconds and CPU seconds include reading, tokenisation, loading and prediction, not the imports; peak
-memory is that of the process, imports included, or on CUDA what was allocated. Ratios are taken
-within a round, the median over rounds is reported.
+memory is that of the process, imports included. Ratios are taken within a round, the median over
+rounds is reported. It measures CPUs; for GPUs see `tests.benchmarks.gpu`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from biobench.cli.console.output import print_json
 from biobench.core.machine import (
     peak_memory_bytes,
     reset_peak_memory,
-    resolve_device,
     resolve_precision,
 )
 from biobench.core.threads import machine_load
@@ -45,7 +44,7 @@ from biobench.schema.task import parse_seeds
 from biobench.stats import Estimand, mean_test
 from tests.benchmarks.hf_trainer import TYPES, train_peer
 
-OURS = "biobench"
+OURS, CPU = "biobench", torch.device("cpu")
 SAME = (
     *(
         "training.max_steps=",
@@ -68,7 +67,6 @@ class Work:
     documents: int
     epochs: int
     seeds: tuple[int, ...]
-    device: str
     threads: int
     offline: bool = True
 
@@ -109,14 +107,14 @@ class SpeedRatio:
         return None if self.interval is None else self.interval[1] >= 0.0
 
 
-def contenders(device: torch.device) -> dict[str, dict[str, Any] | None]:
+def contenders() -> dict[str, dict[str, Any] | None]:
     """Name to arguments of the HF Trainer; None is our engine.
 
-    Each gets what a critic would give it: bf16 where the device has units for it (elsewhere it
+    Each gets what a critic would give it: bf16 where the CPU has units for it (elsewhere it
     takes over five times as long as fp32), length groups, fused AdamW, SDPA, and compilation where
     a compiler is there.
     """
-    precision = resolve_precision("auto", device)
+    precision = resolve_precision("auto", CPU)
     exact: dict[str, Any] = {"bf16": True} if precision == "bf16" else {}
     grouped = {**exact, "train_sampling_strategy": "group_by_length"}
     best = {
@@ -146,7 +144,7 @@ def compare_speed(
         raise UsageError(
             f"--task {work.task} is of type {kind}", hint=f"give a task of type {', '.join(TYPES)}"
         )
-    every = list(contenders(resolve_device(work.device)).items())
+    every = list(contenders().items())
     results: dict[str, list[Figures]] = {name: [] for name, _ in every}
     for turn in range(rounds):
         start = turn % len(every)
@@ -182,16 +180,15 @@ def measure_contender(name: str, flags: dict[str, Any] | None, work: Work) -> Fi
     """Figures of one contender in this process; flags None is our engine."""
     torch.set_num_threads(work.threads)
     quiet_libraries()
-    device = resolve_device(work.device)
-    reset_peak_memory(device)
+    reset_peak_memory(CPU)
     began, before = time.perf_counter(), os.times()
-    scores = _scores(work, device, flags)
+    scores = _scores(work, flags)
     wall, after = time.perf_counter() - began, os.times()
     # of the children too that have ended, such as those that load data
-    return Figures(name, wall, sum(after[:4]) - sum(before[:4]), peak_memory_bytes(device), scores)
+    return Figures(name, wall, sum(after[:4]) - sum(before[:4]), peak_memory_bytes(CPU), scores)
 
 
-def _scores(work: Work, device: torch.device, flags: dict[str, Any] | None) -> tuple[float, ...]:
+def _scores(work: Work, flags: dict[str, Any] | None) -> tuple[float, ...]:
     """Micro F1 of each seed. Both sides read, cut and label the texts by the same code, and follow
     one recipe.
     """
@@ -202,11 +199,11 @@ def _scores(work: Work, device: torch.device, flags: dict[str, Any] | None) -> t
     prepared = prepare(task.spec, load_data(task, work.data_dir, work.documents), tokenizer, size)
     if flags is not None:
         return tuple(
-            train_peer(checkpoint, prepared, seed, device, flags)["micro_f1"] for seed in work.seeds
+            train_peer(checkpoint, prepared, seed, CPU, flags)["micro_f1"] for seed in work.seeds
         )
     loaded, precision, scores = (
-        load_encoder(checkpoint, device),
-        resolve_precision("auto", device),
+        load_encoder(checkpoint, CPU),
+        resolve_precision("auto", CPU),
         [],
     )
     for seed in work.seeds:
@@ -226,7 +223,6 @@ def main(
     epochs: int = 1,
     seeds: str = "42",
     rounds: int = 3,
-    device: str = "auto",
     threads: int | None = None,
     offline: bool = False,
     json_only: bool = False,
@@ -241,7 +237,6 @@ def main(
         documents,
         epochs,
         tuple(parse_seeds(seeds)),
-        device,
         count,
         offline=offline,
     )

@@ -25,7 +25,6 @@ from trainer.recipe.library import load_recipe
 from trainer.recipe.phases import Masking
 from trainer.recipe.spec import Optimizer, Recipe
 from trainer.train.optimizer import make_optimizer, set_rate
-from trainer.train.phase import autocast
 
 RECIPE = "toy_detour"
 """The shipped recipe whose model, batch, sequence length, masking and optimiser are measured."""
@@ -41,7 +40,7 @@ def toy() -> tuple[Recipe, Masking]:
     return recipe, next(p.masking for p in recipe.phases if p.masking is not None)
 
 
-def build(shape: dict[str, Any], device: torch.device) -> PreTrainedModel:
+def build(shape: dict[str, Any]) -> PreTrainedModel:
     """A model of `shape` (config fields) with the same random weights each time and the windowed
     attention.
     """
@@ -60,7 +59,6 @@ def build(shape: dict[str, Any], device: torch.device) -> PreTrainedModel:
     model: PreTrainedModel = getattr(transformers, family_of(kind).auto).from_config(
         config, attn_implementation=attention.NAME, dtype=torch.float32
     )
-    model.to(device)  # type: ignore[arg-type]
     return model
 
 
@@ -106,25 +104,20 @@ def ours(
     after: Callable[[float | None], None],
     *,
     causal: bool,
-    precision: str,
     kind: type[Trainee],
     optimizer: Optimizer,
 ) -> None:
     """Our step over `batches`; `after` is called after each, with the loss of the first one."""
     module, adam = kind(model).train(), make_optimizer(model, optimizer)
-    device = next(model.parameters()).device
     for number, batch in enumerate(batches):
         set_rate(adam, optimizer.learning_rate)
-        arguments = [
-            torch.from_numpy(x).to(device) for x in (batch.inputs, batch.positions, batch.targets)
-        ]
-        with autocast(precision, device):
-            loss = module(*arguments, causal=causal) / max(int((batch.targets != IGNORE).sum()), 1)
+        arguments = map(torch.from_numpy, (batch.inputs, batch.positions, batch.targets))
+        loss = module(*arguments, causal=causal) / max(int((batch.targets != IGNORE).sum()), 1)
         loss.backward()
         if optimizer.gradient_clip is not None:
             nn.utils.clip_grad_norm_(model.parameters(), optimizer.gradient_clip)
         adam.step()
-        adam.zero_grad(set_to_none=device.type != "cpu")
+        adam.zero_grad(set_to_none=False)
         after(float(loss.detach()) if number == 0 else None)
 
 
@@ -151,7 +144,6 @@ def theirs(
     after: Callable[[float | None], None],
     *,
     causal: bool,
-    precision: str,
     optimizer: Optimizer,
 ) -> None:
     """The HF Trainer over the same batches; `after` is called after each, with the loss of the
@@ -159,7 +151,6 @@ def theirs(
     """
     from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
-    device = next(model.parameters()).device
     rows: list[dict[str, Tensor]] = []
     for batch in batches:
         labels = np.full(batch.inputs.size, IGNORE, dtype=np.int64)
@@ -191,10 +182,9 @@ def theirs(
             save_strategy="no",
             disable_tqdm=True,
             log_level="error",
-            use_cpu=device.type == "cpu",
-            bf16=precision == "bf16",
+            use_cpu=True,
             remove_unused_columns=False,
-            dataloader_pin_memory=device.type == "cuda",
+            dataloader_pin_memory=False,
         )
         loader: Any = torch.utils.data.DataLoader(rows, batch_size=size, shuffle=False)  # type: ignore[arg-type]
         trainer = Trainer(model=stock, args=arguments, train_dataset=rows, callbacks=[Clock()])  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""How fast the trainer is: against the HF Trainer on a CPU, and for the paper's shapes on a GPU.
+"""How fast the trainer is against the HF Trainer on a CPU; for GPUs see `tests.benchmarks.gpu`.
 
 ``python -m tests.benchmarks.trainer_speed`` prints tokens per second of both on the toy recipe's
 model, batch, length, masking and optimiser: same module, attention function, precision, batches and
@@ -6,8 +6,7 @@ clipping; the HF Trainer computes the stock loss
 over all logits, under the memory settings that each side has by itself, and keeps its log. The step
 without projection and loss is measured too: it bounds what any loss path can gain. Each side has a
 process of its own; they take turns of some steps, one after the other, so that a machine which is
-slow for a while is slow for all of them. On a GPU it also prints tokens per second and MFU of the
-base and large shapes at 8,192 tokens with random weights.
+slow for a while is slow for all of them.
 """
 
 from __future__ import annotations
@@ -23,13 +22,7 @@ import numpy as np
 import torch
 
 from tests.benchmarks.trainer_sides import Bare, build, make_batches, ours, theirs, toy
-from trainer.cost.flops import peak_of, token_cost
-from trainer.cost.plan import SHAPES
-from trainer.model import objectives
-from trainer.model.families import layers_of
 from trainer.model.network import Trainee
-from trainer.recipe.phases import Masking
-from trainer.recipe.spec import Optimizer
 
 VOCABULARIES = (1600, 32768)
 """The toy recipe's own, and the French checkpoints', at which the loss path meets what it meets in
@@ -86,10 +79,8 @@ class Pace:
     warm: steps before the first turn; length: steps of a turn.
     """
 
-    def __init__(
-        self, wire: Connection, device: torch.device, *, warm: int = WARM, length: int
-    ) -> None:
-        self.wire, self.device, self.warm, self.length = wire, device, warm, length
+    def __init__(self, wire: Connection, *, warm: int = WARM, length: int) -> None:
+        self.wire, self.warm, self.length = wire, warm, length
         self.done, self.began = 0, 0.0
 
     def step(self, loss: float | None = None) -> None:
@@ -100,9 +91,9 @@ class Pace:
         if self.done < self.warm or (self.done - self.warm) % self.length:
             return
         if self.done > self.warm:
-            self.wire.send(_now(self.device) - self.began)
+            self.wire.send(_now() - self.began)
         if self.wire.recv():
-            self.began = _now(self.device)
+            self.began = _now()
 
 
 def measure(
@@ -111,27 +102,16 @@ def measure(
     """One side in this process: the first step's loss, then seconds of `turns` turns of `steps`
     steps (see `Pace`).
     """
-    device, (recipe, masking) = torch.device("cuda" if torch.cuda.is_available() else "cpu"), toy()
+    recipe, masking = toy()
     windows, length = recipe.batch.sequences, recipe.corpus.sequence_length
     batches = make_batches(objective, WARM + turns * steps, windows, length, vocabulary, masking)
-    model = build({**(recipe.base.config or {}), "vocab_size": vocabulary}, device)
-    causal, precision = objective == "clm", "bf16" if device.type == "cuda" else "fp32"
-    after = Pace(wire, device, length=steps).step
+    model = build({**(recipe.base.config or {}), "vocab_size": vocabulary})
+    causal, after = objective == "clm", Pace(wire, length=steps).step
     if side == "theirs":
-        theirs(
-            model, batches, after, causal=causal, precision=precision, optimizer=recipe.optimizer
-        )
+        theirs(model, batches, after, causal=causal, optimizer=recipe.optimizer)
         return
     kind = Bare if side == "bare" else Trainee
-    ours(
-        model,
-        batches,
-        after,
-        causal=causal,
-        precision=precision,
-        kind=kind,
-        optimizer=recipe.optimizer,
-    )
+    ours(model, batches, after, causal=causal, kind=kind, optimizer=recipe.optimizer)
 
 
 def against_hf(objective: str, vocabulary: int, *, steps: int, turns: int) -> Speed:
@@ -162,51 +142,13 @@ def against_hf(objective: str, vocabulary: int, *, steps: int, turns: int) -> Sp
     return Speed(objective, vocabulary, tuple(seen), (losses["ours"], losses["theirs"]))
 
 
-def on_gpu(
-    name: str, objective: str, *, windows: int, steps: int = 12, warm: int = 4
-) -> tuple[float, float | None]:
-    """(tokens per second, MFU or None for an unknown GPU) of a known shape at 8,192 tokens, random
-    weights.
-    """
-    device = torch.device("cuda")
-    model = build(SHAPES[name], device)
-    for layer in layers_of(model):
-        layer.compile()
-    masking = Masking(rate=0.3)
-    batches = make_batches(
-        objective, steps + warm, windows, 8192, SHAPES[name]["vocab_size"], masking
-    )
-    positions = objectives.capacity(windows * 8192, 8192, None if objective == "clm" else masking)
-    times: list[float] = []
-    ours(
-        model,
-        [objectives.pad(b, positions) for b in batches],
-        lambda _: times.append(_now(device)),
-        causal=objective == "clm",
-        precision="bf16",
-        kind=Trainee,
-        optimizer=Optimizer(learning_rate=1e-4, gradient_clip=1.0),
-    )
-    speed = steps * windows * 8192 / (times[-1] - times[warm - 1])
-    cost = token_cost(
-        model, length=8192, causal=objective == "clm", predicted=1.0 if objective == "clm" else 0.3
-    )
-    peak = peak_of(torch.cuda.get_device_name(device))
-    return speed, None if peak is None else speed * sum(cost) / peak
-
-
-def _now(device: torch.device) -> float:
-    """Seconds. On a CPU with one thread, of processor time, which a busy machine does not
-    stretch."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    elif torch.get_num_threads() == 1:
-        return time.process_time()
-    return time.perf_counter()
+def _now() -> float:
+    """Seconds; with one thread of processor time, which a busy machine does not stretch."""
+    return time.process_time() if torch.get_num_threads() == 1 else time.perf_counter()
 
 
 def main() -> None:
-    """Print the comparison, and on a GPU the speeds of the paper's shapes."""
+    """Print the comparison."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.benchmarks.trainer_speed", description=__doc__
     )
@@ -220,24 +162,12 @@ def main() -> None:
         "--vocabulary", type=int, action="append", help="default: 1,600 as the recipe, and 32,768"
     )
     parser.add_argument("--objective", choices=OBJECTIVES, action="append", help="default: both")
-    parser.add_argument(
-        "--windows", type=int, default=4, help="windows of 8,192 tokens per step on a GPU"
-    )
     given = parser.parse_args()
     kinds = given.objective or OBJECTIVES
     for size in given.vocabulary or VOCABULARIES:
         for objective in kinds:
             steps = given.steps or (2 if size > 8192 else 20)
             print(against_hf(objective, size, steps=steps, turns=given.turns).line(), flush=True)
-    if torch.cuda.is_available():
-        for name in ("answerdotai/ModernBERT-base", "answerdotai/ModernBERT-large"):
-            for objective in kinds:
-                speed, mfu = on_gpu(name, objective, windows=given.windows)
-                shown = "unknown" if mfu is None else f"{mfu:.1%}"
-                print(
-                    f"{name} {objective} at 8,192 tokens: {speed:,.0f} tokens/s, MFU {shown}",
-                    flush=True,
-                )
 
 
 if __name__ == "__main__":

@@ -22,12 +22,10 @@ def reference(
     + right.
     """
     assert q.dtype == k.dtype == v.dtype, "a kernel takes one type"
-    left, right = window
     k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
     parts = []
     for begin, end in pairwise(offsets.tolist()):
-        far = torch.arange(end - begin)[None, :] - torch.arange(end - begin)[:, None]
-        mask = ((far >= -left) | (left < 0)) & ((far <= right) | (right < 0))
+        mask = _seen(end - begin, window)
         rows = (x[begin:end].transpose(0, 1) for x in (q, k, v))
         parts.append(
             scaled_dot_product_attention(*rows, attn_mask=mask, scale=scale).transpose(0, 1)
@@ -113,15 +111,21 @@ def flash_attn_varlen_func(
     return reference(q, k, v, cu_seqlens_q, (left, 0 if causal else right), softmax_scale)
 
 
+def _seen(tokens: int, window: tuple[int, int]) -> Tensor:
+    """(tokens, tokens) bool: query i sees keys i - left to i + right, -1 all."""
+    left, right = window
+    far = torch.arange(tokens)[None, :] - torch.arange(tokens)[:, None]
+    return ((far >= -left) | (left < 0)) & ((far <= right) | (right < 0))
+
+
 def _slopes(
-    change: Tensor, q: Tensor, k: Tensor, v: Tensor, window: int, scale: float
+    change: Tensor, q: Tensor, k: Tensor, v: Tensor, window: tuple[int, int], scale: float
 ) -> list[Tensor]:
     """Gradients of one document's attention: (tokens, heads, width) each, by hand, below torch's
     own.
     """
-    at = torch.arange(len(q))
     scores = torch.einsum("ihw,jhw->hij", q, k) * scale
-    scores.masked_fill_(((at[:, None] - at[None]).abs() > window) & (window >= 0), -torch.inf)
+    scores.masked_fill_(~_seen(len(q), window), -torch.inf)
     chances = scores.softmax(-1)
     slope = torch.einsum("ihw,jhw->hij", change, v)
     slope = chances * (slope - (slope * chances).sum(-1, keepdim=True)) * scale
@@ -150,7 +154,8 @@ def torch_kernel_on_cpu() -> Kernel:
         change, q, k, v, _out, _lse, offsets, _k, _m, _l, _causal, _random, scale=None, window=None
     ):
         ends = pairwise(offsets.tolist())
-        parts = [_slopes(*(x[a:b] for x in (change, q, k, v)), window[0], scale) for a, b in ends]
+        reach = (window[0], window[1])
+        parts = [_slopes(*(x[a:b] for x in (change, q, k, v)), reach, scale) for a, b in ends]
         return tuple(torch.cat(rows) for rows in zip(*parts, strict=True))
 
     return Kernel("torch", varlen.varlen_attn)

@@ -8,12 +8,14 @@ import json
 import math
 import re
 from copy import deepcopy
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+import biobench
 from tests.helpers.ledger_make import ledger
 from tests.helpers.trainer_make import refusal, train
 from trainer import api
@@ -25,6 +27,9 @@ from trainer.recipe.phases import Phase, Schedule
 from trainer.recipe.spec import Optimizer
 from trainer.train.optimizer import factor, make_optimizer, set_rate
 from trainer.train.progress import read_metrics
+from trainer.train.record import code_version
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def changed(fields: dict[str, Any]) -> Ledger:
@@ -417,3 +422,18 @@ def test_flops(by_hand: Ledger) -> None:
         [detour * 12 * STEP, decay * 8 * STEP]
     )
     assert by_hand.flops == pytest.approx(sum(p.flops for p in by_hand.phases))
+
+
+@pytest.mark.parametrize("git", [True, False])
+def test_the_code_has_its_version_where_it_is_not_installed_and_git_is_missing(
+    git: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def not_installed(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", not_installed)
+    if not git:
+        monkeypatch.setenv("PATH", str(tmp_path))
+    version, _, commit = code_version().partition("+")
+    assert version == biobench.__version__
+    assert re.fullmatch("[0-9a-f]{12}" if git and (ROOT / ".git").exists() else "", commit)

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import loky
 import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerBase
@@ -193,6 +192,8 @@ def _encoded(batches: Iterator[list[str]], encoding: Encoding) -> Iterator[Encod
     first = next(batches, None)
     if first is None:
         return
+    import loky  # only a large source needs it
+
     count = loky.cpu_count()
     pool = loky.ProcessPoolExecutor(max_workers=count, initializer=_begin, initargs=(encoding,))
     running: deque[Any] = deque()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+from biobench.version import __version__
 from trainer.corpus.shards import Corpus
 from trainer.ledger import Ledger, LedgerBase, LedgerCorpus, PhaseRecord
 from trainer.model import attention
@@ -169,10 +170,13 @@ def run_ledger(
 
 
 def code_version() -> str:
-    """The package's version, with the commit when it runs from a checkout."""
-    version, root = metadata.version("biobench"), Path(__file__).resolve().parents[2]
+    """The package's version, with the commit when it runs from a checkout, installed or not."""
+    root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
-        return version
+        return __version__
     command = ["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return f"{version}+{done.stdout.strip()}" if done.returncode == 0 else version
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):  # no git on the machine, or not its checkout
+        return __version__
+    return f"{__version__}+{done.stdout.strip()}"

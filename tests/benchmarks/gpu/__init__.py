@@ -1,0 +1,1 @@
+"""One script for a GPU machine without a network; see `__main__`."""

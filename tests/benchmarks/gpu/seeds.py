@@ -1,0 +1,82 @@
+"""Several seeds at once, as the product runs them: a process a seed on one device."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import statistics
+from collections.abc import Iterator, Sequence
+from multiprocessing.connection import Connection
+from typing import Any
+
+from tests.benchmarks.gpu.setting import Measurement, Setting
+
+
+def measurements(setting: Setting) -> Iterator[Measurement]:
+    """One seed, then more of them at the same time; the processes compile before."""
+    counts = setting.pick((1, 2, 5), (1, 2))
+    context = multiprocessing.get_context("spawn")
+    pipes: list[Connection] = []
+    for rank in range(max(counts)):
+        here, there = context.Pipe()
+        threads = max(1, (os.cpu_count() or 1) // max(counts))
+        context.Process(target=work, args=(setting, rank, threads, there), daemon=True).start()
+        there.close()
+        pipes.append(here)
+    plans = [pipe.recv() for pipe in pipes]  # sent once a process has compiled
+    for count in counts:
+        yield f"{count} at once", lambda c=count: together(pipes[:c], plans[0])
+    for pipe in pipes:
+        pipe.send("stop")
+
+
+def together(pipes: Sequence[Connection], planned: int) -> dict[str, Any]:
+    """Let the processes train at the same time. planned: bytes that the product expects of each."""
+    for pipe in pipes:
+        pipe.send("train")
+    answers = [pipe.recv() for pipe in pipes]
+    step = statistics.fmean(answer["ms"] for answer in answers)
+    return {
+        "ms_a_seed_step": round(step / len(pipes), 2),
+        "gib_each": round(max(answer["peak"] for answer in answers) / 2**30, 2),
+        "gib_each_planned": round(planned / 2**30, 2),
+        "gib_used_on_card": round(max(answer["used"] for answer in answers) / 2**30, 2),
+    }
+
+
+def work(setting: Setting, seed: int, threads: int, pipe: Connection) -> None:
+    """A process: trains its seed once to compile, then whenever it is asked to.
+
+    It alone loads torch; the memory that the product plans is what it sends first.
+    """
+    import torch
+
+    from biobench.core.machine import peak_memory_bytes, reset_peak_memory
+    from biobench.finetune.engine import load_encoder
+    from biobench.runs.workers import planned_memory_bytes
+    from tests.benchmarks.gpu.clock import Clock
+    from tests.benchmarks.gpu.fine_tuning import product
+    from tests.benchmarks.gpu.material import BASE, checkpoint
+    from tests.benchmarks.gpu.one_seed import sentences
+
+    torch.set_num_threads(threads)
+    if setting.device == "cpu":
+        from tests.benchmarks.gpu.stand_in import pass_for_accelerator
+
+        pass_for_accelerator()
+    device = torch.device(setting.device)
+    made_for = checkpoint(setting, BASE)
+    prepared, loaded = sentences(setting, made_for), load_encoder(made_for, device)
+
+    product(loaded, prepared, Clock(device), seed)
+    pipe.send(planned_memory_bytes(made_for.parameters or 0))
+    while pipe.recv() == "train":
+        reset_peak_memory(device)
+        clock = Clock(device)
+        product(loaded, prepared, clock, seed)
+        answer = {"ms": statistics.median(clock.milliseconds()), "used": 0}
+        answer["peak"] = peak_memory_bytes(device)
+        if device.type == "cuda":
+            free, whole = torch.cuda.mem_get_info(device)
+            answer["used"] = whole - free
+        pipe.send(answer)
