@@ -7,6 +7,7 @@ from pathlib import Path
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
+from biobench.core.checkpoint_safety import check_tokenizer
 from biobench.core.files import broken_file
 from biobench.core.text import first_line
 from biobench.errors import ModelError
@@ -28,6 +29,8 @@ def load_tokenizer(
     folder = Path(source) if Path(source).is_dir() else None
     whose = "the tokenizer" if folder else f"the tokenizer of '{source}'"
     hint = "the folder must hold the tokenizer's files (tokenizer.json or the vocabulary)"
+    if folder:
+        check_tokenizer(folder)
     try:
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
             str(source), revision=revision, trust_remote_code=trust_remote_code

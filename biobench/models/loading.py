@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from biobench.core.checkpoint_safety import check_links, check_pickle
+from biobench.core.checkpoint_safety import check_folder, check_pickle
 from biobench.core.hub import client_errors, explain, patiently
 from biobench.core.text import first_line
 from biobench.errors import ModelError
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 CARD = "README.md"
+_DASHES, _CARD_BYTES, _LICENCE_LINE = "---", 64 * 2**10, 200
+"""Around the front matter of a card; how many bytes of the card are read, and how many characters
+the line with the licence has at most.
+"""
 _IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]{0,63}")
 _NO_LIMIT = 1_000_000
 """Tokenizers without a declared limit report a huge sentinel; anything beyond this is one."""
@@ -96,13 +101,26 @@ def licence_of(folder: Path) -> str | None:
     import yaml
 
     try:
-        text = (folder / CARD).read_text(encoding="utf-8-sig")
-        front = re.match(r"---\s*\n(.*?\n)---\s*(\n|\Z)", text, re.DOTALL)
-        fields = yaml.safe_load(front[1]) if front else None
+        with (folder / CARD).open("rb") as stream:
+            lines = stream.read(_CARD_BYTES).decode("utf-8-sig", "ignore").splitlines()
+        # Not the whole front matter: aliases let a few kilobytes of YAML fill any memory.
+        fields = yaml.safe_load(_licence_line(lines))
     except (OSError, ValueError, RecursionError, yaml.YAMLError):
         return None
     named = fields.get("license") if isinstance(fields, dict) else None
     return named if isinstance(named, str) and _IDENTIFIER.fullmatch(named) else None
+
+
+def _licence_line(lines: Sequence[str]) -> str:
+    """The line `license: ...` of the front matter, which begins a card between two lines of dashes;
+    empty where there is none.
+    """
+    stripped = [line.rstrip() for line in lines]
+    if stripped[:1] != [_DASHES] or _DASHES not in stripped[1:]:
+        return ""
+    front = stripped[1 : stripped.index(_DASHES, 1)]
+    found = [line for line in front if line.startswith("license:")]
+    return found[0] if found and len(found[0]) <= _LICENCE_LINE else ""
 
 
 def find_checkpoint(
@@ -118,7 +136,7 @@ def find_checkpoint(
     if not config_file.is_file():
         hint = "give a folder saved with save_pretrained"
         raise ModelError("no config.json in the model's folder", hint=hint, file=folder)
-    check_links(folder)
+    check_folder(folder)
     check_pickle(folder, name)
     from transformers import AutoConfig
 
