@@ -71,9 +71,11 @@ def check_index(path: Path, suffix: str, *, downloaded: bool = True) -> None:
             raise ModelError(what, hint=hint, file=path)
 
 
-def check_links(folder: Path) -> None:
+def check_links(folder: Path, pattern: str = "*") -> None:
     """Refuses links that leave the folder; those of the hub's cache lead to the blobs of the same
     entry.
+
+    pattern: which files are looked at; those of folders inside too with ``**/*``.
     """
     home = folder.resolve()
     allowed = (
@@ -81,7 +83,7 @@ def check_links(folder: Path) -> None:
         if home.parent.name == "snapshots"
         else [home]
     )
-    for path in folder.iterdir():
+    for path in folder.glob(pattern):
         if path.is_symlink() and not any(path.resolve().is_relative_to(place) for place in allowed):
             hint = "copy the file itself into the folder"
             raise ModelError("is a link that leaves the model's folder", hint=hint, file=path)

@@ -212,6 +212,15 @@ def read_regular(
     return content
 
 
+def inside(folder: Path, name: str, failure: type[BioBenchError] = StoreError) -> Path:
+    """The path of `name` below the folder. Raises `failure` where a link in it leads elsewhere."""
+    path = folder / name
+    if not path.resolve().is_relative_to(folder.resolve()):
+        hint = "copy the file itself into the folder"
+        raise failure("is a link that leaves its folder", hint=hint, file=path)
+    return path
+
+
 def kind_of(mode: int) -> str:
     """What a file's mode says it is: file, folder, link, pipe, socket or device."""
     kinds = (

@@ -20,6 +20,7 @@ from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
+from biobench.core.files import inside, read_regular
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document
 from biobench.schema.source import (
@@ -32,6 +33,9 @@ from biobench.schema.source import (
     SplitShuffled,
 )
 from biobench.schema.task import SPLITS
+
+MOST_IDS_BYTES = 64 * 2**20
+"""Of an ids file; a million ids have about 10 MB."""
 
 
 def assign_splits(
@@ -193,7 +197,7 @@ def _carved(documents: Sequence[Document], splits: SplitCarve) -> dict[str, list
 def _by_ids(
     documents: Sequence[Document], splits: SplitIds, folder: Path | None
 ) -> dict[str, list[Document]]:
-    path = (folder or Path()) / splits.ids_file
+    path = ids_path(splits, folder or Path())
     where = _read_ids(path)
     result: dict[str, list[Document]] = {name: [] for name in SPLITS}
     seen: set[str] = set()
@@ -216,16 +220,22 @@ def _by_ids(
     return result
 
 
+def ids_path(splits: SplitIds, folder: Path) -> Path:
+    """Where the ids file lies. folder: the spec's. Raises SpecError where a link leads out of
+    it."""
+    return inside(folder, splits.ids_file, SpecError)
+
+
 def _read_ids(path: Path) -> dict[str, str]:
     """Group to split. Raises SpecError."""
     hint = 'a JSON object {"train": [...], "validation": [...], "test": [...]} of id texts'
+    if not path.exists():
+        what = f"splits.ids_file {path.name} does not exist"
+        raise SpecError(what, hint="put it into the folder of the spec", file=path)
     try:
         content = TypeAdapter(
             dict[Literal["train", "validation", "test"], list[str]]
-        ).validate_json(path.read_bytes())
-    except FileNotFoundError:
-        what = f"splits.ids_file {path.name} does not exist"
-        raise SpecError(what, hint="put it into the folder of the spec", file=path) from None
+        ).validate_json(read_regular(path, MOST_IDS_BYTES, SpecError))
     except ValidationError as error:
         raise SpecError(
             f"holds no ids by split: {error.errors()[0]['msg']}", hint=hint, file=path

@@ -22,7 +22,16 @@ from biobench.core.hub import client_errors, explain, patiently
 from biobench.errors import StoreError, UsageError
 from biobench.report.escape import plain
 from biobench.report.results import SUBMITTED
-from biobench.store.statements import FOLDER, make_statement, mark_of, save_statement, statement_on
+from biobench.store.statements import (
+    FOLDER,
+    Foreign,
+    Mark,
+    Statement,
+    make_statement,
+    mark_of,
+    save_statement,
+    statement_on,
+)
 from biobench.submission.checks import Verification
 from biobench.submission.guard import verify
 from biobench.submission.layout import check_manifest
@@ -71,7 +80,8 @@ def pull(
         commit = _fetch(address, root) if address.startswith(HUB) else _clone(address, root)
         sources = sorted(path for path in root.glob(f"{SUBMITTED}/*") if path.is_dir())
         return commit, [
-            _take(source, root, Path(results_dir) / SUBMITTED, data_dir) for source in sources
+            _take(source, root, Path(results_dir) / SUBMITTED, data_dir, address)
+            for source in sources
         ]
 
 
@@ -200,9 +210,13 @@ def _stopped(verification: Verification) -> str | None:
     return next((f"{verification.state}: {stop.where}: {plain(stop.what)}" for stop in stops), None)
 
 
-def _take(source: Path, root: Path, target: Path, data_dir: str | Path | None) -> PulledSubmission:
+def _take(
+    source: Path, root: Path, target: Path, data_dir: str | Path | None, address: str
+) -> PulledSubmission:
     """Check one submission and put it in its place, over an earlier one of the same model that
     nobody changed here.
+
+    Its mark is what the check here finds. A statement of the repository is kept as its word.
     """
     name, place = source.name, target / source.name
     if not _NAME.fullmatch(name):
@@ -212,15 +226,18 @@ def _take(source: Path, root: Path, target: Path, data_dir: str | Path | None) -
         what = "it is another submission, or was changed here since; delete it to pull it again"
         return PulledSubmission(name, "kept", what)
     try:
-        statement = statement_on(source, root)
+        theirs_on_it = statement_on(source, root)
+        ours_on_it = statement_on(place, target.parent) if there else None
     except StoreError as error:
-        return PulledSubmission(name, "refused", f"the repository's statement on it {error.what}")
-    if statement is not None and not all(draw.agrees for draw in statement.draws):
+        return PulledSubmission(name, "refused", f"the statement on it {error.what}")
+    if theirs_on_it is not None and not all(draw.agrees for draw in theirs_on_it.draws):
         return PulledSubmission(
             name, "refused", "a run that the repository's maintainer drew does not agree"
         )
     unchanged = here is not None and here == theirs
+    found: Mark = "claimed" if ours_on_it is None else ours_on_it.mark
     if not unchanged:
+        ours_on_it = None
         verification = verify(source, data_dir, target.parent)
         if (stopped := _stopped(verification)) is not None:
             return PulledSubmission(name, "refused", stopped)
@@ -228,13 +245,20 @@ def _take(source: Path, root: Path, target: Path, data_dir: str | Path | None) -
             shutil.copytree(source, aside, copy_function=shutil.copyfile, dirs_exist_ok=True)
             if there:
                 shutil.rmtree(place)
-        if verification.mark == "re-scored" and statement is None:
-            statement = make_statement(place, "re-scored")
-    if statement is not None and mark_of(place) != "reproduced":
-        save_statement(place, target.parent, statement)
+        found = verification.mark
+    if ours_on_it is None or not ours_on_it.draws:
+        foreign = _foreign(theirs_on_it, address)
+        save_statement(place, target.parent, make_statement(place, found, foreign=foreign))
     return PulledSubmission(
         name, "unchanged" if unchanged else "updated" if there else "new", mark_of(place)
     )
+
+
+def _foreign(statement: Statement | None, address: str) -> Foreign | None:
+    """What is shown of a repository's own statement: that it reproduced a run, if it says which."""
+    if statement is None or not statement.proved:
+        return None
+    return Foreign(address=plain(without_password(address)), mark=statement.mark)
 
 
 def _whole(folder: Path) -> Manifest | None:

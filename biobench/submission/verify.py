@@ -94,7 +94,8 @@ def examine(
         except StoreError as problem:
             checks.append(Check("W03", "warning", "statements", problem.what))
     checks += check_copies(answers, earlier)
-    draws = () if statement is None else statement.draws
+    # what another repository says of its own draws proves nothing here
+    draws = () if statement is None or statement.foreign is not None else statement.draws
     for d in draws:
         if not d.agrees:
             what = (
@@ -103,7 +104,7 @@ def examine(
             )
             what += f"{100 * d.low:.2f} to {100 * d.high:.2f}, and its answers are compared too"
             checks.append(error("W02", f"runs/{d.task}", what))
-    for lead in leading(records, (other.record for other in earlier)):
+    for lead in leading(records, None if against is None else [other.record for other in earlier]):
         if lead[:3] not in {(d.task, d.task_hash, d.track) for d in draws if d.agrees}:
             what = (
                 f"{lead.what}: waits for `biobench reproduce --of SUBMISSION --draw` by a "
@@ -124,7 +125,8 @@ def examine(
             "refused" if "error" in grades else "person" if "person" in grades else proved
         )
         states.append(RunState(r.task.id, r.key, r.seed, state, r.key in rescored))
-    reproduced = statement is not None and statement.mark == "reproduced"
+    waits = any(check.code == "W01" for check in checks)
+    reproduced = statement is not None and statement.proved and not waits
     checks = list(dict.fromkeys(map(_printable, checks)))
     return Verification(
         str(folder), plain(manifest.model), tuple(checks), tuple(states), reproduced

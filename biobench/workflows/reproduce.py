@@ -87,14 +87,21 @@ class Again:
         resolve_device(self.how.device)
 
     def model_of(self, record: RunRecord) -> str:
-        """What `biobench run` is given: a folder, or the hub's id and revision."""
+        """What `biobench run` is given: a folder, or the hub's id and revision.
+
+        Raises UsageError for a record that names a folder elsewhere as its model.
+        """
+        # `models/name` would be an id of the hub where there is no such folder
+        folder = None if self.models is None else self.models.absolute()
+        if folder is not None and (folder / "config.json").is_file():
+            return str(folder)
         name = record.model.source or record.model.id
-        if self.models is None:
-            return name if record.model.revision is None else f"{name}@{record.model.revision}"
-        folder = (
-            self.models.absolute()
-        )  # `models/name` would be an id of the hub where there is no such folder
-        return str(folder if (folder / "config.json").is_file() else folder / name)
+        if Path(name).is_absolute() or ".." in Path(name).parts or name.startswith("~"):
+            what = f"the record names '{name[:80]}' as its model, which is no id of the hub"
+            raise UsageError(what, hint="name the checkpoint's folder with --models")
+        if folder is not None:
+            return str(folder / name)
+        return name if record.model.revision is None else f"{name}@{record.model.revision}"
 
     def run(self, record: RunRecord, seed: int) -> tuple[RunRecord, list[Prediction]]:
         """A run of `seed` under the record's conditions, and its predictions.

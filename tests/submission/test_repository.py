@@ -230,8 +230,7 @@ def test_what_the_repositorys_maintainer_states_comes_along(bare, tmp_path):
     save_statement(first, work, make_statement(first, "reproduced"))
     (work / "statements" / "x.py").write_text("raise SystemExit")
     publish(bare, work)
-    assert repository.pull(str(bare), mine)[1][0].reason == "reproduced"
-    assert mark_of(mine / "submitted" / "first") == "reproduced"
+    assert repository.pull(str(bare), mine)[1][0].reason == "re-scored", "it says of no run"
     assert not (mine / "statements" / "x.py").exists()
     drawn = Draw(
         task="demo_topic",
@@ -239,15 +238,25 @@ def test_what_the_repositorys_maintainer_states_comes_along(bare, tmp_path):
         track="fixed",
         seed=7,
         metric="macro_f1",
-        score=0.1,
+        score=0.85,
         low=0.8,
         high=0.9,
-        alike=0.2,
+        alike=0.8,
         alike_low=0.7,
         alike_high=0.9,
-        agrees=False,
+        agrees=True,
     )
-    save_statement(first, work, make_statement(first, "claimed", (drawn,)))
+    save_statement(first, work, make_statement(first, "reproduced", (drawn,)))
+    publish(bare, work)
+    said = f"re-scored; reproduced by {bare}"
+    assert repository.pull(str(bare), mine)[1][0].reason == said, "another's word stays theirs"
+    found = examine(mine / "submitted" / "first", against=mine)
+    assert (found.mark, found.reproduced) == ("re-scored", False)
+    assert "W01" in {check.code for check in found.checks}
+    (group,) = load(mine).groups
+    assert group.mark == said
+    refusing = drawn.model_copy(update={"score": 0.1, "alike": 0.2, "agrees": False})
+    save_statement(first, work, make_statement(first, "claimed", (refusing,)))
     publish(bare, work)
     what = "a run that the repository's maintainer drew does not agree"
     assert repository.pull(str(bare), tmp_path / "other")[1][0][1:] == ("refused", what)
