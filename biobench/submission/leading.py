@@ -14,6 +14,7 @@ from biobench.report.literature.published import load_published
 from biobench.report.tasks import shipped
 from biobench.schema.kind import traits_of
 from biobench.schema.record import RunRecord
+from biobench.store import Brief
 
 NEAR_ORACLE = 0.01
 """Copied gold comes this close to the oracle's score; few honest models do."""
@@ -37,21 +38,23 @@ def by_conditions(records: Iterable[RunRecord]) -> dict[tuple[str, str, str], li
     return groups
 
 
-def leading(records: Sequence[RunRecord], earlier: Iterable[RunRecord] | None) -> list[Leading]:
+def leading(records: Sequence[RunRecord], earlier: Iterable[Brief] | None) -> list[Leading]:
     """Where the mean over seeds lies above the best published value, above every other model's
     mean, or within a point of what is possible. The first model on a task leads it.
 
-    earlier: runs of the results folder on the same tasks and data; None: no folder was named, so
-    nobody can be led. Rivals are all runs but those of the same name and the same weights: of those
+    earlier: runs of the results folder, of which those on the same tasks and data count; None: no
+    folder was named, so nobody can be led. Rivals are all runs but those of the same name and the same weights: of those
     under the same conditions, or where there are none, under any. Each average by which the board
     ranks the task counts.
     """
     own = {(record.model.id, record.model.hash) for record in records}
-    rivals: dict[tuple[str, ...], list[RunRecord]] = defaultdict(list)
-    for record in earlier or ():
-        model = (record.model.id, record.model.hash)
-        if model not in own and (record.origin, record.split) == ("run", "test"):
-            rivals[record.task.id, record.task.hash, record.track, *model].append(record)
+    tested = {(record.task.id, record.task.data_hash) for record in records}
+    rivals: dict[tuple[str, ...], list[Brief]] = defaultdict(list)
+    for run in earlier or ():
+        model = (run.model, run.weights)
+        comparable = (run.task, run.data) in tested and (run.origin, run.split) == ("run", "test")
+        if comparable and model not in own:
+            rivals[run.task, run.spec, run.track, *model].append(run)
     leads = []
     for (task, spec, track), runs in by_conditions(records).items():
         others = [key for key in rivals if key[0] == task]
@@ -63,7 +66,7 @@ def leading(records: Sequence[RunRecord], earlier: Iterable[RunRecord] | None) -
     return leads
 
 
-def _led(task: str, runs: Sequence[RunRecord], rivals: Sequence[Sequence[RunRecord]] | None) -> str:
+def _led(task: str, runs: Sequence[RunRecord], rivals: Sequence[Sequence[Brief]] | None) -> str:
     """What these runs would lead on their task, in words; empty where nothing."""
     for metric in dict.fromkeys((runs[0].task.primary, runs[0].task.paper, "micro_f1")):
         mean = _mean(runs, metric)
@@ -94,7 +97,7 @@ def _possible(runs: Sequence[RunRecord], metric: str) -> float:
     return min(run.windows.ceiling.get(metric, 1.0) for run in runs)
 
 
-def _mean(runs: Sequence[RunRecord], metric: str) -> float:
+def _mean(runs: Sequence[RunRecord | Brief], metric: str) -> float:
     return fmean(r.scores.get(metric, -inf) for r in runs)
 
 

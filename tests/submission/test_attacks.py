@@ -20,7 +20,7 @@ from biobench.errors import DataUnavailableError, UsageError
 from biobench.export.formats import export
 from biobench.schema.document import Document, Prediction, Span
 from biobench.score import oracle
-from biobench.store import Store
+from biobench.store import Brief, Store
 from biobench.store.tables import redacted
 from biobench.submission.content import check_predictions
 from biobench.submission.leading import leading
@@ -538,7 +538,7 @@ def scoring(
     ids=["the leader's name", "its own runs", "better", "own and better", "better of its name"],
 )
 def test_rivals_are_all_but_runs_of_the_same_name_and_weights(rivals, words):
-    leads = leading([scoring(0.7)], rivals)
+    leads = leading([scoring(0.7)], map(Brief.of, rivals))
     assert bool(leads) == bool(words)
     assert all(words in lead.what for lead in leads)
 
@@ -546,7 +546,7 @@ def test_rivals_are_all_but_runs_of_the_same_name_and_weights(rivals, words):
 @pytest.mark.parametrize(("score", "waits"), [(0.995, True), (0.985, False)])
 def test_a_mean_within_a_point_of_the_oracle_waits(score, waits):
     better = [scoring(0.999, "org/other", task="demo_topic")]
-    leads = leading([scoring(score, task="demo_topic")], better)
+    leads = leading([scoring(score, task="demo_topic")], map(Brief.of, better))
     assert bool(leads) == waits
     assert all("is within a point of what is possible" in lead.what for lead in leads)
 
