@@ -200,7 +200,9 @@ def _headline(one: Ranking, loaded: Results) -> None:
     def name(entry: Entry) -> str:
         return f"**{page.literal(short[names[entry.name]])}**"
 
-    st.subheader(f"{one.title}: {count} task{'' if count == 1 else 's'}", anchor=False)
+    st.subheader(
+        f"{page.literal(one.title)}: {count} task{'' if count == 1 else 's'}", anchor=False
+    )
     lines = []
     if one.published and (top := one.published[0]).mean is not None:
         seeds = min(row.n_seeds for row in top.cells.values())

@@ -166,10 +166,11 @@ def _official(documents: Sequence[Document]) -> dict[str, list[Document]]:
     for document in documents:
         if document.split not in result:
             what, hint = (
-                f"document '{document.id}' has no split",
+                "document {} has no split",
                 "name files per split, or set `splits`",
             )
-            raise DataFormatError(what, hint=hint, file=document.origin or None)
+            origin = document.origin or None
+            raise DataFormatError(what, hint=hint, file=origin, value=document.id)
         result[document.split].append(document)
     return result
 
@@ -205,18 +206,18 @@ def _by_ids(
         split = where.get(document.group)
         if split is None:
             what, hint = (
-                f"'{document.group}' is in no split of {path.name}",
+                f"{{}} is in no split of {path.name}",
                 "the split was made for other data",
             )
-            raise DataFormatError(what, hint=hint, file=document.origin or None)
+            origin = document.origin or None
+            raise DataFormatError(what, hint=hint, file=origin, value=document.group)
         seen.add(document.group)
         result[split].append(document)
     missing = sorted(set(where) - seen)
     if missing:
-        what = f"{len(missing)} ids of {path.name} have no document, the first is '{missing[0]}'"
-        raise DataFormatError(
-            what, hint="complete the data; a part of it would be another test set"
-        )
+        what = f"{len(missing)} ids of {path.name} have no document, the first is {{}}"
+        hint = "complete the data; a part of it would be another test set"
+        raise DataFormatError(what, hint=hint, value=missing[0])
     return result
 
 

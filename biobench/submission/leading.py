@@ -43,8 +43,9 @@ def leading(records: Sequence[RunRecord], earlier: Iterable[Brief] | None) -> li
     mean, or within a point of what is possible. The first model on a task leads it.
 
     earlier: runs of the results folder, of which those on the same tasks and data count; None: no
-    folder was named, so nobody can be led. Rivals are all runs but those of the same name and the same weights: of those
-    under the same conditions, or where there are none, under any. Each average by which the board
+    folder was named, so nobody can be led. Rivals are all runs but those of the same name and the
+    same weights: of those under the same conditions, or where there are none, under any. Each
+    average by which the board
     ranks the task counts.
     """
     own = {(record.model.id, record.model.hash) for record in records}
