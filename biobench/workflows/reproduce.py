@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from scipy import special
 
-from biobench.errors import BioBenchError, ModelError, UsageError
+from biobench.errors import BioBenchError, ModelError, StoreError, UsageError
 from biobench.runs.options import RunRequest
 from biobench.runs.result import Reporter
 from biobench.schema.document import Prediction
@@ -180,9 +180,11 @@ def reproduce(store: Store, records: Sequence[RunRecord], again: Again) -> Itera
         raise UsageError(what, hint="give another --results-dir")
     for record in records:
         metric = record.task.primary
-        row = Reproduction(
-            record.model.id, record.task.id, record.seed, metric, record.scores[metric]
-        )
+        stored_score = record.scores.get(metric)
+        if stored_score is None:
+            what = f"the record of {record.task.id} has no score '{metric[:80]}', its primary one"
+            raise StoreError(what, hint="repeat the run", file=store.path_of(record))
+        row = Reproduction(record.model.id, record.task.id, record.seed, metric, stored_score)
         try:
             yield row._replace(**_repeated(store, record, again))
         except BioBenchError as error:
@@ -302,6 +304,8 @@ def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
     alike_low, alike_high = agreement_interval(pairs, number)
     score = repeated.scores[metric]
     agrees = low <= score <= high and (folds is not None or alike_low <= share <= alike_high)
+    # a claim that the board shows and filters by
+    agrees = agrees and {run.model.parameters for run in runs} == {repeated.model.parameters}
     return Draw(
         task=first.task.id,
         task_hash=first.task.hash,

@@ -173,6 +173,18 @@ def test_the_overrides_of_a_record_lead_nowhere(
     assert "not run (--set " in said.out
 
 
+@pytest.mark.parametrize(("field", "words"), [("type", "no kind of task"), ("primary", "no score")])
+def test_a_record_of_another_kind_or_score_is_one_line(
+    biobench: Callable[..., Said], stored: Path, field: str, words: str
+) -> None:
+    rewritten(stored, lambda record: record["task"].update({field: "never"}))
+    said = biobench("reproduce", str(stored), "--results-dir", "again", "--models", "models")
+    assert words in said.out + said.err
+    assert "Traceback" not in said.err
+    again = biobench("rescore", "--results-dir", "results")
+    assert (again.status, "Traceback" in again.err) == (1 if field == "type" else 0, False)
+
+
 def test_the_record_or_the_option_says_how_many_threads(
     biobench: Callable[..., Said], stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
