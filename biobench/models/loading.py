@@ -119,8 +119,8 @@ def _licence_line(lines: Sequence[str]) -> str:
     if stripped[:1] != [_DASHES] or _DASHES not in stripped[1:]:
         return ""
     front = stripped[1 : stripped.index(_DASHES, 1)]
-    found = [line for line in front if line.startswith("license:")]
-    return found[0] if found and len(found[0]) <= _LICENCE_LINE else ""
+    licences = [line for line in front if line.startswith("license:")]
+    return licences[0] if licences and len(licences[0]) <= _LICENCE_LINE else ""
 
 
 def find_checkpoint(

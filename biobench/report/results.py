@@ -90,7 +90,7 @@ def fingerprint(results_dir: str | Path) -> str:
 
 def stores(results_dir: Path) -> list[tuple[Source, Store]]:
     """The folder's own runs, then each accepted submission's."""
-    found: list[tuple[Source, Store]] = [("run", Store(results_dir))]
+    listed: list[tuple[Source, Store]] = [("run", Store(results_dir))]
     folder = results_dir / SUBMITTED
     if folder.is_dir():
         # Their indexes stand apart: nothing is written into an accepted submission, and no index in
@@ -98,8 +98,8 @@ def stores(results_dir: Path) -> list[tuple[Source, Store]]:
         indexes = results_dir / ".indexes"
         for path in sorted(folder.iterdir()):
             if path.is_dir():
-                found.append(("submitted", Store(path, indexes / f"{path.name}.parquet")))
-    return found
+                listed.append(("submitted", Store(path, indexes / f"{path.name}.parquet")))
+    return listed
 
 
 def metric_of(info: TaskInfo, average: AverageName) -> str:

@@ -127,21 +127,21 @@ def check_copies(runs: Sequence[Answers], earlier: Iterable[Answers] = ()) -> li
     """P02 codes, at most one a run: copies of another seed, or of a run that was there before
     (`earlier`, which is gone through once).
     """
-    found: dict[int, Check] = {}
+    copies: dict[int, Check] = {}
     pairs = itertools.chain(
         ((number, other) for number in range(len(runs)) for other in runs[:number]),
         ((number, other) for other in earlier for number in range(len(runs))),
     )
     for number, other in pairs:
         run = runs[number]
-        if number in found or (copied := _copied(run, other)) is None:
+        if number in copies or (copied := _copied(run, other)) is None:
             continue
         grade, what = copied
         named = f"seed {other.ran.seed}"
         if other.place:
             named = f"{other.ran.model[:80]}, {named}, in {other.place}"
-        found[number] = Check("P02", grade, run.where, f"{what} {named}")
-    return [found[number] for number in sorted(found)]
+        copies[number] = Check("P02", grade, run.where, f"{what} {named}")
+    return [copies[number] for number in sorted(copies)]
 
 
 def _copied(run: Answers, other: Answers) -> tuple[Grade, str] | None:

@@ -243,7 +243,7 @@ def _take(
             name, "refused", "a run that the repository's maintainer drew does not agree"
         )
     unchanged = here is not None and here == theirs
-    found: Mark = "claimed" if ours_on_it is None else ours_on_it.mark
+    mark: Mark = "claimed" if ours_on_it is None else ours_on_it.mark
     if not unchanged:
         ours_on_it = None
         verification = verify(source, data_dir, target.parent)
@@ -253,10 +253,10 @@ def _take(
             shutil.copytree(source, aside, copy_function=shutil.copyfile, dirs_exist_ok=True)
             if there:
                 shutil.rmtree(place)
-        found = verification.mark
+        mark = verification.mark
     if ours_on_it is None or not ours_on_it.draws:
         foreign = _foreign(theirs_on_it, address)
-        save_statement(place, target.parent, make_statement(place, found, foreign=foreign))
+        save_statement(place, target.parent, make_statement(place, mark, foreign=foreign))
     return PulledSubmission(
         name, "unchanged" if unchanged else "updated" if there else "new", mark_of(place)
     )
