@@ -133,8 +133,7 @@ def _alone(mistakes: Mistakes) -> None:
             alt="Mistakes by label",
         )
     if pair is not None:
-        gold, predicted = map(literal, pair)
-        st.markdown(f"Gold **{gold}**, predicted **{predicted}**")
+        st.markdown(f"Gold **{literal(pair[0])}**, predicted **{literal(pair[1])}**")
         labels = [(one, only_labels(one) or ("", "")) for one in mistakes.judged]
         _documents(
             [one for one, (gold, predicted) in labels if (plain(gold), plain(predicted)) == pair],

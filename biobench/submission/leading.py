@@ -48,13 +48,13 @@ def leading(records: Sequence[RunRecord], earlier: Iterable[Brief] | None) -> li
     average by which the board
     ranks the task counts.
     """
-    own = {(record.model.id, record.model.hash) for record in records}
+    own_models = {(record.model.id, record.model.hash) for record in records}
     tested = {(record.task.id, record.task.data_hash) for record in records}
     rivals: dict[tuple[str, ...], list[Brief]] = defaultdict(list)
     for run in earlier or ():
         model = (run.model, run.weights)
         comparable = (run.task, run.data) in tested and (run.origin, run.split) == ("run", "test")
-        if comparable and model not in own:
+        if comparable and model not in own_models:
             rivals[run.task, run.spec, run.track, *model].append(run)
     leads = []
     for (task, spec, track), runs in by_conditions(records).items():
