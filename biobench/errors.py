@@ -7,6 +7,8 @@ with 2.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,21 +25,47 @@ def visible(text: str) -> str:
     )
 
 
+WITHHELD = "(value withheld)"
+"""Stands for a piece of data under an agreement."""
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
 class BioBenchError(Exception):
     """Base of all errors that are the input's fault rather than the program's.
 
     what: one line, no trailing full stop needed. hint: what the reader should do.
     file, line: where (line is 1-based); shown as ``file:line: what``.
+    value: a piece of a corpus (an id, a group, a label, text), for which `{}` stands in `what`. It
+    stands nowhere else, so that `withholding` can take it out.
     """
 
     def __init__(
-        self, what: str, *, hint: str, file: str | Path | None = None, line: int | None = None
+        self,
+        what: str,
+        *,
+        hint: str,
+        file: str | Path | None = None,
+        line: int | None = None,
+        value: str | None = None,
     ) -> None:
+        self._without_value = None if value is None else what.replace("{}", WITHHELD)
+        if value is not None:
+            what = what.replace("{}", _short(repr(value)))
         self.what, self.hint = visible(what), visible(hint)
         self.file = None if file is None else str(file)
         self.line = line
         super().__init__(self.what)
         self.add_note(f"hint: {self.hint}")  # Python prints it below the error
+
+    def withhold(self) -> None:
+        """Take the piece of a corpus out of the message, and out of what led to the error."""
+        self.__cause__, self.__suppress_context__ = None, True
+        if self._without_value is not None:
+            self.what = visible(self._without_value)
+            self.args = (self.what,)
 
     @property
     def where(self) -> str:
@@ -53,6 +81,19 @@ class BioBenchError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         """From one process to another: every field, whatever the class takes to make one."""
         return _again, (type(self), self.args, vars(self))
+
+
+@contextmanager
+def withholding(redact: bool) -> Iterator[None]:
+    """The one redaction: errors raised inside show no piece of a corpus. redact: whether the data
+    is under an agreement.
+    """
+    try:
+        yield
+    except BioBenchError as error:
+        if redact:
+            error.withhold()
+        raise
 
 
 def _again(

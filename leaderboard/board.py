@@ -177,12 +177,21 @@ def _choices(
     words, below = search.casefold().split(), SIZES[size]
 
     def hidden(entry: Entry) -> bool:
-        fits = below is None or (entry.parameters is not None and entry.parameters < below)
+        size = known_size(entry)
+        fits = below is None or (size is not None and size < below)
         named = all(word in entry.name.casefold() for word in words)
         return not (fits and named and (not sources or entry.source in sources))
 
     asked = None if protocol == page.ANY else "" if protocol == "full protocol" else protocol
     return shown, tasks, asked, hidden, sort
+
+
+def known_size(entry: Entry) -> int | None:
+    """Its number of parameters; of a submission only where a run was made again, else it is a
+    claim.
+    """
+    claimed = entry.source == "submitted" and not entry.mark.startswith("reproduced")
+    return None if claimed else entry.parameters
 
 
 def _first(loaded: Results, options: Mapping[str, Sequence[str]]) -> str:
@@ -207,7 +216,9 @@ def _headline(one: Ranking, loaded: Results) -> None:
     def name(entry: Entry) -> str:
         return f"**{page.literal(short[names[entry.name]])}**"
 
-    st.subheader(f"{one.title}: {count} task{'' if count == 1 else 's'}", anchor=False)
+    st.subheader(
+        f"{page.literal(one.title)}: {count} task{'' if count == 1 else 's'}", anchor=False
+    )
     lines = []
     if one.published and (top := one.published[0]).mean is not None:
         seeds = min(row.n_seeds for row in top.cells.values())
@@ -219,9 +230,9 @@ def _headline(one: Ranking, loaded: Results) -> None:
             f"Best published: {name(top)}, **{100 * top.mean.mean:.1f}** ({page.literal(about)})."
         )
     order = [entry for entry in one.entries if entry.rank is not None and entry.mean is not None]
-    small = next((e for e in order if e.parameters and e.parameters < SMALL), None)
+    small = next((e for e in order if (known_size(e) or SMALL) < SMALL), None)
     if small is not None and small.mean is not None and small is not order[0]:
-        size = page.millions(small.parameters or 0)
+        size = page.millions(known_size(small) or 0)
         lines.append(
             f"Best under 150 M parameters: {name(small)}, {100 * small.mean.mean:.1f} ({size})."
         )

@@ -26,7 +26,17 @@ from biobench.report.escape import plain
 from biobench.report.groups import RunGroup
 from biobench.report.results import Results
 from leaderboard.launch import is_public, own_tasks
-from leaderboard.page import ANY, choose, choose_several, key_of, results, say_no_runs, show_table
+from leaderboard.page import (
+    ANY,
+    choose,
+    choose_several,
+    key_of,
+    literal,
+    results,
+    say_no_runs,
+    show_table,
+    text,
+)
 
 PAGE = 10
 """Documents shown at a time."""
@@ -70,7 +80,7 @@ def show() -> None:
             return
     except UsageError as error:
         # what asks for a number is neither right nor wrong
-        st.info(f"{plain(str(error))}; {error.hint}")
+        st.info(f"{text(error)}; {text(error.hint)}")
         return
     _alone(mistakes)
 
@@ -123,7 +133,7 @@ def _alone(mistakes: Mistakes) -> None:
             alt="Mistakes by label",
         )
     if pair is not None:
-        st.markdown(f"Gold `{pair[0]}`, predicted `{pair[1]}`")
+        st.markdown(f"Gold **{literal(pair[0])}**, predicted **{literal(pair[1])}**")
         labels = [(one, only_labels(one) or ("", "")) for one in mistakes.judged]
         _documents(
             [one for one, (gold, predicted) in labels if (plain(gold), plain(predicted)) == pair],

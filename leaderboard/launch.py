@@ -12,6 +12,7 @@ from pathlib import Path
 from biobench.data.catalog import load_task
 from biobench.data.locate import ENVIRONMENT as DATA_VARIABLE
 from biobench.errors import UsageError
+from biobench.submission.unpack import UPLOAD_BYTES
 
 RESULTS_VARIABLE = "BIOBENCH_RESULTS_DIR"
 """Environment variable that tells the app which results folder to show."""
@@ -40,11 +41,16 @@ HERE = "127.0.0.1"
 """The address that only this machine reaches: whoever reaches the app reads results, and texts of
 corpora at hand.
 """
+HERE_NAMES = (HERE, "localhost", "::1")
+CLOSED_SECONDS = 15
 
 
 def command(port: int, host: str = HERE) -> list[str]:
     """The command line of the app's server on this machine. host: the address that it listens
     on."""
+    # a name elsewhere that is made to mean this machine would let its pages read what is shown here
+    names = ("127.0.0.1", "localhost", "::1") if host in HERE_NAMES else ()
+    only_here = [word for name in names for word in ("--server.allowedHosts", name)]
     return [
         *(
             sys.executable,
@@ -60,6 +66,11 @@ def command(port: int, host: str = HERE) -> list[str]:
         *("--server.fileWatcherType", "none"),
         *("--browser.gatherUsageStats", "false"),
         *("--client.toolbarMode", "minimal"),
+        # a pack has at most this size; the server would keep 200 MB of each request in memory
+        *("--server.maxUploadSize", str(UPLOAD_BYTES // 2**20)),
+        # uploads of closed pages stay in memory this long
+        *("--server.disconnectedSessionTTL", str(CLOSED_SECONDS)),
+        *only_here,
         # eleven scores with their intervals stand beside a name on 1,280 pixels
         *("--theme.baseFontSize", "14"),
         *("--theme.light.primaryColor", "#0072B2"),
@@ -111,7 +122,7 @@ def launch(
         reason = error.strerror if isinstance(error, OSError) else error
         raise UsageError(f"port {port} of {host} cannot be used: {reason}", hint=hint) from error
     environment = os.environ | {RESULTS_VARIABLE: str(folder.resolve())}
-    if host not in (HERE, "localhost", "::1"):
+    if host not in HERE_NAMES:
         environment[PUBLIC_VARIABLE] = "1"
     if pretraining_dir is not None:
         environment[PRETRAINING_VARIABLE] = str(Path(pretraining_dir).resolve())

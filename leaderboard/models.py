@@ -51,7 +51,7 @@ def show() -> None:
         for one, mine in entries[chosen]:
             if mine.mean is None:
                 st.metric(
-                    f"{one.title}, not ranked",
+                    f"{page.literal(one.title)}, not ranked",
                     f"{len(mine.cells)} of {len(one.shared)} tasks",
                     width="content",
                 )
@@ -62,7 +62,7 @@ def show() -> None:
                     else f"rank {mine.rank} of {sum(e.rank is not None for e in one.entries)}"
                 )
                 st.metric(
-                    f"{one.title}, mean of {len(one.shared)}: {place}",
+                    f"{page.literal(one.title)}, mean of {len(one.shared)}: {place}",
                     page.score(mine.mean),
                     width="content",
                 )
@@ -152,7 +152,8 @@ def _card(groups: Sequence[RunGroup]) -> None:
     }
     shown = {name: page.literal(plain(value)) for name, value in about.items()}
     if brief.revision and "/" in brief.model:
-        shown["page on the hub"] = f"<https://huggingface.co/{brief.model}/tree/{brief.revision}>"
+        address = f"https://huggingface.co/{brief.model}/tree/{brief.revision}"
+        shown["page on the hub"] = page.link(address)
     page.facts(shown)
 
 

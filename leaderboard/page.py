@@ -5,6 +5,7 @@ messages.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -95,9 +96,23 @@ def text(message: object) -> str:
 
 
 def literal(words: str) -> str:
-    """Text for the places where Streamlit reads Markdown (titles, table cells): shown as it
-    stands."""
-    return "".join(f"\\{c}" if c in "\\`*_[]<>|~$:#" else c for c in words)
+    """The one way of untrusted text into Markdown (titles, table cells): shown as it stands.
+
+    Escapes alone do not do: bare addresses become links, and `:material/...:` an icon, after
+    Markdown is read. A sign that is not seen breaks them.
+    """
+    escaped = "".join(f"\\{c}" if c in "\\`*_[]<>|~$:#&" else c for c in words)
+    return _JOINED.sub("\\g<0>\u200b", escaped)
+
+
+_JOINED = re.compile(r"www(?=\.)|:(?=\S)|@", re.IGNORECASE)
+"""Where a bare address, an e-mail address or a directive begins."""
+_ADDRESS = re.compile(r"https?://[A-Za-z0-9.-]+(:\d+)?(/[A-Za-z0-9./_~%?=&+#,@-]*)?")
+
+
+def link(address: str) -> str:
+    """A link to a plain address; anything else is shown as it stands."""
+    return f"<{address}>" if _ADDRESS.fullmatch(address) else literal(address)
 
 
 def without_commands(note: str) -> str:

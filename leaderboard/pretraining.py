@@ -21,6 +21,7 @@ from leaderboard.page import (
     choose,
     choose_several,
     draw,
+    link,
     literal,
     pretraining,
     results,
@@ -199,7 +200,7 @@ def _published() -> None:
         return
     st.header("Published experiments", anchor=False)
     publication = publications[choose("Publication", list(publications), "publication")]
-    st.caption(f"{literal(publication.citation.strip())} <{publication.url}>")
+    st.caption(f"{literal(publication.citation.strip())} {link(publication.url)}")
     for experiment in publication.experiments:
         st.subheader(literal(experiment.title), anchor=False)
         st.table(_frame(experiment))

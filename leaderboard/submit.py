@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 from pathlib import Path
 from typing import IO
 
@@ -70,11 +71,23 @@ def show() -> None:
         "Check", key="check", type="primary", disabled=uploaded is None and chosen is None
     ):
         return
-    with st.spinner("Scoring again from the predictions"):
-        if uploaded is not None:
-            _verdict(checked(uploaded, results_dir()))
-        elif chosen is not None:
-            _verdict(verify(chosen, None, results_dir()))
+    if not _turn().acquire(blocking=False):
+        st.warning("Another pack is being checked. Try again in a minute.")
+        return
+    try:
+        with st.spinner("Scoring again from the predictions"):
+            if uploaded is not None:
+                _verdict(checked(uploaded, results_dir()))
+            elif chosen is not None:
+                _verdict(verify(chosen, None, results_dir()))
+    finally:
+        _turn().release()
+
+
+@st.cache_resource(show_spinner=False)
+def _turn() -> threading.Lock:
+    """Held by the session whose pack is checked: each check may take 1.5 GiB of memory."""
+    return threading.Lock()
 
 
 def checked(uploaded: IO[bytes], against: Path | None = None) -> Verification:

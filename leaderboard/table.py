@@ -260,10 +260,12 @@ def _caption(one: Ranking) -> str:
     if one.shared and any(c.id not in one.shared for c in one.columns):
         parts.append(f"Ranked over {page.literal(', '.join(one.shared))}.")
     if one.protocol:
-        parts.append(f"Ranked: {PROTOCOLS.get(one.protocol, one.protocol)}.")
+        named = PROTOCOLS.get(one.protocol) or page.literal(one.protocol)
+        parts.append(f"Ranked: {named}.")
     others = sorted({e.protocol for e in one.entries} - {one.protocol, ""})
     if others:
-        parts.append(f"Shown, not ranked: {'; '.join(PROTOCOLS.get(p, p) for p in others)}.")
+        named = "; ".join(PROTOCOLS.get(p) or page.literal(p) for p in others)
+        parts.append(f"Shown, not ranked: {named}.")
     if any(e.rank is None and e.protocol == one.protocol for e in one.entries):
         parts.append("Without a rank: rows with a missing task.")
     return " ".join(parts)

@@ -117,7 +117,10 @@ def _card(info: TaskInfo) -> None:
             "homepage": spec.homepage,
             "citation": spec.citation,
         }
-    page.facts({name: page.literal(" ".join(value.split())) for name, value in about.items()})
+    shown = {name: page.literal(" ".join(value.split())) for name, value in about.items()}
+    if spec is not None:
+        shown["homepage"] = page.link(spec.homepage)
+    page.facts(shown)
     if spec is not None:
         page.show_notes("Known issues and choices", list(spec.notes))
         page.show_notes(

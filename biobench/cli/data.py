@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from biobench.cli.analyze import overlap
-from biobench.cli.console.arguments import DataDir, Json
+from biobench.cli.console.arguments import DataDir, IncludeAgreement, Json
 from biobench.cli.console.output import answer, print_json, write_output
 
 if TYPE_CHECKING:
@@ -153,15 +153,18 @@ def export_(
         Path | None, typer.Option("--out", "-o", help="The file to write (default: stdout).")
     ] = None,
     data_dir: DataDir = None,
+    include_agreement: IncludeAgreement = False,
 ) -> None:
     """Write a split with its gold as JSON Lines, for a training script of your own and `biobench
     score`.
     """
     import json
 
+    from biobench.data.catalog import check_agreement
     from biobench.data.export import load_task, rows
 
     loaded = load_task(task)
+    check_agreement(loaded, include_agreement)
     documents = loaded.split(split, data_dir)
     lines = [
         json.dumps(row, ensure_ascii=False) for row in rows(documents, spans=loaded.spec.is_ner)

@@ -7,7 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from biobench.cli.console.arguments import DataDir, Json, ResultsDir, StoredResults, Tasks
+from biobench.cli.console.arguments import (
+    DataDir,
+    IncludeAgreement,
+    Json,
+    ResultsDir,
+    StoredResults,
+    Tasks,
+)
 from biobench.cli.console.output import answer, percent, write_output
 from biobench.errors import UsageError
 
@@ -33,6 +40,7 @@ def score(
     ] = None,
     data_dir: DataDir = None,
     results_dir: ResultsDir = "results",
+    include_agreement: IncludeAgreement = False,
     force: Annotated[
         bool, typer.Option("--force", help="Replace stored predictions of this name and seed.")
     ] = False,
@@ -48,11 +56,13 @@ def score(
                 "--documents writes the documents to predict",
                 hint="leave out --predictions and --model",
             )
-        from biobench.data.catalog import load_task
+        from biobench.data.catalog import check_agreement, load_task
         from biobench.data.load import load_data
         from biobench.score.external import documents_for_prediction
 
-        data = load_data(load_task(task), data_dir)
+        loaded = load_task(task)
+        check_agreement(loaded, include_agreement)
+        data = load_data(loaded, data_dir)
         write_output(
             documents, "".join(f"{line}\n" for line in documents_for_prediction(data.test))
         )

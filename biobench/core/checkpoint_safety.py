@@ -1,19 +1,81 @@
-"""Checkpoint safety: what is refused before a library reads it."""
+"""Checkpoint safety: what is refused before a library reads it.
+
+`check_folder` is the one gate of a stranger's checkpoint: its files are plain, lie in its folder
+and name no file outside of it, and its numbers fit a machine.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+from biobench.core.files import kind_of, read_regular
 from biobench.errors import ModelError
 
 PICKLE = "BIOBENCH_ALLOW_PICKLE"
 """Environment variable: names of checkpoints, by commas, whose weights may be pickle files."""
 
 
-def check_links(folder: Path) -> None:
+MOST_JSON_BYTES = 64 * 2**20
+"""Of an index or a config; those of the largest public models have 0.2 MB."""
+MOST_LAYERS, MOST_LABELS, MOST_NUMBER = 10**6, 10**5, 2**53
+"""Libraries make a list entry a layer and a dictionary entry a label, before any weight is read."""
+ADAPTER = "adapter_config.json"
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a checkpoint's folder that leads a library elsewhere, makes it wait or fill memory.
+
+    The identity of a model covers the files in its folder, so nothing else may make the model.
+    Raises ModelError.
+    """
+    check_tokenizer(folder)
+    if (folder / ADAPTER).is_file():
+        raise ModelError(
+            "is an adapter, which changes the model beside the weights",
+            hint="merge the adapter first (`merge_and_unload` of peft) and save the whole model",
+            file=folder / ADAPTER,
+        )
+    _check_config(folder / "config.json")
+    for index in sorted(folder.glob("*.safetensors.index.json")):
+        check_index(index, ".safetensors")
+    if not any(folder.glob("*.safetensors")):
+        for index in sorted(folder.glob("*.bin.index.json")):
+            check_index(index, ".bin")
+
+
+def check_tokenizer(folder: Path) -> None:
+    """The same for a folder that need not hold more than a tokenizer. Raises ModelError."""
+    check_links(folder)
+    _check_kinds(folder)
+    _check_tokenizer_config(folder / "tokenizer_config.json")
+
+
+def check_index(path: Path, suffix: str, *, downloaded: bool = True) -> None:
+    """Every shard that an index names is a file of its folder that the model's identity covers.
+
+    downloaded: whether the shards lie in the folder already. Raises ModelError.
+    """
+    hint = "save the model again with save_pretrained"
+    shards = _read_json(path, "index").get("weight_map")
+    if not isinstance(shards, dict) or not shards:
+        raise ModelError("the index names no weights", hint=hint, file=path)
+    for shard in {repr(name): name for name in shards.values()}.values():
+        if not _names_weights(shard, suffix) or (
+            downloaded and not (path.parent / shard).is_file()
+        ):
+            what = f"the index names {str(shard)[:80]!r}, which is no *{suffix} file of its folder"
+            raise ModelError(what, hint=hint, file=path)
+
+
+def check_links(folder: Path, pattern: str = "*") -> None:
     """Refuses links that leave the folder; those of the hub's cache lead to the blobs of the same
     entry.
+
+    pattern: which files are looked at; those of folders inside too with ``**/*``.
     """
     home = folder.resolve()
     allowed = (
@@ -21,10 +83,91 @@ def check_links(folder: Path) -> None:
         if home.parent.name == "snapshots"
         else [home]
     )
-    for path in folder.iterdir():
+    for path in folder.glob(pattern):
         if path.is_symlink() and not any(path.resolve().is_relative_to(place) for place in allowed):
             hint = "copy the file itself into the folder"
             raise ModelError("is a link that leaves the model's folder", hint=hint, file=path)
+
+
+def _check_kinds(folder: Path) -> None:
+    """Whoever opens a pipe waits; whoever reads a device may never end."""
+    for path in sorted(folder.iterdir()):
+        kind = kind_of(path.stat().st_mode) if path.exists() else "link to nothing"
+        if kind not in ("file", "folder"):
+            raise ModelError(f"is a {kind}, not a file", hint="remove it", file=path)
+
+
+def _read_json(path: Path, called: str) -> dict[str, Any]:
+    """The mapping in a JSON file. called: what the message names it. Raises ModelError."""
+    hint = "copy or download it again"
+    content = read_regular(path, MOST_JSON_BYTES, ModelError)
+    try:
+        fields = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        what = f"the {called} cannot be read: it is no JSON ({type(error).__name__})"
+        raise ModelError(what, hint=hint, file=path) from error
+    if not isinstance(fields, dict):
+        raise ModelError(f"the {called} cannot be read: it holds no mapping", hint=hint, file=path)
+    return fields
+
+
+def _names_weights(name: object, suffix: str) -> bool:
+    """Whether this is a plain file name of weights that a model's identity covers."""
+    if not isinstance(name, str) or Path(name).name != name or not name.endswith(suffix):
+        return False
+    return suffix != ".bin" or name.startswith("pytorch_model")
+
+
+def _check_config(path: Path) -> None:
+    """Values that would break or fill a library before it can refuse them."""
+    fields = _read_json(path, "config")
+    hint = "save the model again with save_pretrained, or correct the value"
+    classes = fields.get("architectures")
+    if classes is not None and not _is_texts(classes):
+        raise ModelError("architectures is not a list of names", hint=hint, file=path)
+    weights = fields.get("transformers_weights")
+    known = any(_names_weights(weights, end) for end in (".safetensors", ".safetensors.index.json"))
+    if weights is not None and not known:
+        what = f"transformers_weights names {str(weights)[:80]!r}, which is no file of the folder"
+        raise ModelError(what, hint="leave it out, and call the file model.safetensors", file=path)
+    for name, number in _numbers(fields):
+        most = MOST_NUMBER
+        most = MOST_LAYERS if "layer" in name else most
+        most = MOST_LABELS if "num_labels" in name else most
+        if number > most:
+            what = f"{name[:80]} is {number:.3g}, at most {most:,} is taken"
+            raise ModelError(what, hint=hint, file=path)
+
+
+def _numbers(fields: dict[str, Any]) -> Iterator[tuple[str, int]]:
+    """Every whole number with the name of its field, those of mappings inside included."""
+    mappings = [fields]  # a list, because the mappings may be nested deeper than calls can be
+    while mappings:
+        for name, value in mappings.pop().items():
+            if isinstance(value, dict):
+                mappings.append(value)
+            elif isinstance(value, int):
+                yield name, value
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
+
+
+def _check_tokenizer_config(path: Path) -> None:
+    """No file but those that the identity covers, and a limit that is a number."""
+    if not path.is_file():
+        return
+    fields = _read_json(path, "tokenizer's config")
+    hint = "save the tokenizer again with save_pretrained"
+    for name, harmless in (("fast_tokenizer_files", ["tokenizer.json"]), ("init_inputs", [])):
+        if fields.get(name) not in (None, harmless):
+            what = f"{name} names files of its own: {str(fields[name])[:80]!r}"
+            raise ModelError(what, hint=hint, file=path)
+    limit = fields.get("model_max_length")
+    if limit is not None and not isinstance(limit, int | float):
+        what = f"model_max_length is {str(limit)[:80]!r}, not a number"
+        raise ModelError(what, hint=hint, file=path)
 
 
 def pickle_allowed(name: str) -> bool:
@@ -45,14 +188,18 @@ def check_pickle(folder: Path, name: str) -> None:
         )
 
 
-def only_safetensors(checkpoint: str | Path) -> bool | None:
-    """The value of `use_safetensors` for a hub id or a folder: True but where the user trusts its
-    pickle.
+def only_safetensors(checkpoint: str | Path, name: str | None = None) -> bool | None:
+    """The value of `use_safetensors` for a hub id or a folder: None, either, for a trusted pickle.
 
-    Raises ModelError for a folder with pickled weights alone.
+    Of a folder with safetensors these alone are the model, whatever else lies there. name: what the
+    user calls the checkpoint; None: the folder's name, or the id. Raises ModelError for a folder
+    with pickled weights alone.
     """
     folder = Path(checkpoint)
-    name = folder.resolve().name if folder.is_dir() else str(checkpoint)
-    if folder.is_dir():
+    is_folder = folder.is_dir()
+    if name is None:
+        name = folder.resolve().name if is_folder else str(checkpoint)
+    if is_folder:
         check_pickle(folder, name)
-    return None if pickle_allowed(name) else True
+    either = pickle_allowed(name) and not (is_folder and any(folder.glob("*.safetensors")))
+    return None if either else True

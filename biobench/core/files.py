@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from biobench.core.processes import NAME, has_ended, this_process
-from biobench.errors import StoreError
+from biobench.errors import BioBenchError, StoreError
 
 STALE_SECONDS = 2 * 86400.0
 """A temporary file this far from the present belongs to a process that died, where that process
@@ -189,19 +189,36 @@ def remove_stale(folder: Path, name: str | None = None) -> None:
             raise cannot_write(path, error) from error
 
 
-def read_regular(path: Path) -> bytes:
-    """The content of a plain file, or of one that a link leads to. Raises StoreError.
+def read_regular(
+    path: Path, most: int | None = None, failure: type[BioBenchError] = StoreError
+) -> bytes:
+    """The content of a plain file, or of one that a link leads to, at most `most` bytes.
 
-    A pipe, socket or device is refused instead of waited for.
+    A pipe, socket or device is refused instead of waited for. Raises `failure`, which takes what,
+    hint and file.
     """
     try:
         kind = kind_of(path.stat().st_mode)
         if kind != "file":
-            raise StoreError(f"is a {kind}, not a file", hint="remove it", file=path)
-        return path.read_bytes()
+            raise failure(f"is a {kind}, not a file", hint="remove it", file=path)
+        with path.open("rb") as stream:
+            content = stream.read() if most is None else stream.read(most + 1)
     except OSError as error:
         what = f"cannot be read: {error.strerror or error}"
-        raise StoreError(what, hint="check the path and its permissions", file=path) from error
+        raise failure(what, hint="check the path and its permissions", file=path) from error
+    if most is not None and len(content) > most:
+        what = f"has more than the {most:,} bytes that are read of such a file"
+        raise failure(what, hint="check that it is the right file", file=path)
+    return content
+
+
+def inside(folder: Path, name: str, failure: type[BioBenchError] = StoreError) -> Path:
+    """The path of `name` below the folder. Raises `failure` where a link in it leads elsewhere."""
+    path = folder / name
+    if not path.resolve().is_relative_to(folder.resolve()):
+        hint = "copy the file itself into the folder"
+        raise failure("is a link that leaves its folder", hint=hint, file=path)
+    return path
 
 
 def kind_of(mode: int) -> str:

@@ -21,6 +21,7 @@ from tokenizers import Tokenizer
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from transformers.utils.hub import cached_file
 
+from biobench.core.checkpoint_safety import check_tokenizer
 from biobench.core.files import broken_file
 from biobench.core.layouts import layout_hint
 from biobench.core.text import first_line
@@ -104,6 +105,8 @@ def probe_ids(tokenizer: PreTrainedTokenizerBase) -> NDArray[np.int64]:
 
 
 def _read(source: str | Path, revision: str | None, trust_remote_code: bool) -> ReadTokenizer:
+    if Path(source).is_dir():
+        check_tokenizer(Path(source))
     try:
         library: PreTrainedTokenizerBase | None = AutoTokenizer.from_pretrained(
             str(source), revision=revision, trust_remote_code=trust_remote_code

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from biobench.core.checkpoint_safety import check_links
 from biobench.data.catalog import LoadedTask
 from biobench.data.locate import choose, data_folder
+from biobench.data.splits import ids_path
 from biobench.data.status import files_of
 from biobench.errors import DataUnavailableError, ModelError, UsageError
 from biobench.schema.source import SplitIds
@@ -60,7 +62,8 @@ def bundle(
         reasons = "; ".join(f"{name}: {reason}" for name, reason in result.skipped.items())
         raise UsageError("no task is left to pack", hint=reasons or "name at least one task")
     if model is not None:
-        name = Path(model).name
+        name = Path(model).resolve().name
+        check_links(Path(model), "**/*")
         files = (p for p in Path(model).rglob("*") if p.is_file())
         entries |= {f"model/{name}/{p.relative_to(model).as_posix()}": p for p in files}
     part = target.with_name(target.name + ".part")
@@ -92,7 +95,7 @@ def _entries(task: LoadedTask, folder: Path, include_agreement: bool) -> dict[st
     paths = {f"tasks/{task.path.name}": task.path}
     splits = task.spec.splits_of(place.source)
     if isinstance(splits, SplitIds):
-        paths[f"tasks/{splits.ids_file}"] = task.folder / splits.ids_file
+        paths[f"tasks/{splits.ids_file}"] = ids_path(splits, task.folder)
     resampled = task.spec.resampled(place.source)
     for fold in range(1 if resampled is None else resampled.fold_files):
         files = files_of(choose(replace(task, fold=fold), folder))

@@ -164,6 +164,15 @@ def _reader_options(located: LocatedYaml, spec: TaskSpec) -> dict[str, ReaderOpt
     return options
 
 
+def check_agreement(task: LoadedTask, include_agreement: bool) -> None:
+    """Raises UsageError where texts under an agreement would be written and nobody said so."""
+    if task.spec.access == "agreement" and not include_agreement:
+        raise UsageError(
+            f"the data of {task.id} is under an agreement, and this writes its texts",
+            hint="say --include-agreement if you may hold a copy there",
+        )
+
+
 def list_tasks() -> list[LoadedTask]:
     """All shipped tasks, in order of folder and name."""
     return [load_task(path) for path in spec_paths().values()]

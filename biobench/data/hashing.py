@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from biobench.core.files import canonical
 from biobench.data.catalog import LoadedTask
 from biobench.schema.document import Document
+from biobench.schema.source import SplitIds
 
 _NOT_IDENTITY = ("sources", "source", "reader", "splits", "seeds", "corpus")
 """Written back in resolved form below, or (seeds, corpus) without influence on a single run."""
@@ -56,7 +57,10 @@ def task_identity(task: LoadedTask, source_id: str) -> dict[str, Any]:
     spec["source"] = source.id
     options = task.options[source.id]
     spec["reader"] = identity(options) | options.former
-    spec["splits"] = _plain(task.spec.splits_of(source))
+    splits = task.spec.splits_of(source)
+    spec["splits"] = _plain(splits)
+    if isinstance(splits, SplitIds) and splits.former is not None:
+        spec["splits"]["ids_file"] = splits.former
     return spec
 
 

@@ -18,7 +18,7 @@ from biobench.data.locate import LocatedFiles, choose, data_folder
 from biobench.data.readers import Request, get_reader
 from biobench.data.readers.base import FileLine
 from biobench.data.splits import assign_splits
-from biobench.errors import DataFormatError
+from biobench.errors import DataFormatError, withholding
 from biobench.kinds import get_kind
 from biobench.schema.document import Document, TaskData
 from biobench.schema.record import RunRecord
@@ -166,7 +166,8 @@ def read_source(task: LoadedTask, place: LocatedFiles) -> Part:
     request = Request(options, place.files, task.spec, redact, original=place.original)
     read = get_reader(options.format).read
     labels, every = apply_rule(task.spec.labels, list(_checked(request, read(request))))
-    split = assign_splits(every, task.spec.splits_of(place.source), task.folder)
+    with withholding(redact):
+        split = assign_splits(every, task.spec.splits_of(place.source), task.folder)
     documents = get_kind(task.spec.type).arranged(split)
     for name in SPLITS:
         if not documents[name]:

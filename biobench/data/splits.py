@@ -20,6 +20,7 @@ from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
+from biobench.core.files import inside, read_regular
 from biobench.errors import DataFormatError, SpecError
 from biobench.schema.document import Document
 from biobench.schema.source import (
@@ -32,6 +33,9 @@ from biobench.schema.source import (
     SplitShuffled,
 )
 from biobench.schema.task import SPLITS
+
+MOST_IDS_BYTES = 64 * 2**20
+"""Of an ids file; a million ids have about 10 MB."""
 
 
 def assign_splits(
@@ -162,10 +166,11 @@ def _official(documents: Sequence[Document]) -> dict[str, list[Document]]:
     for document in documents:
         if document.split not in result:
             what, hint = (
-                f"document '{document.id}' has no split",
+                "document {} has no split",
                 "name files per split, or set `splits`",
             )
-            raise DataFormatError(what, hint=hint, file=document.origin or None)
+            origin = document.origin or None
+            raise DataFormatError(what, hint=hint, file=origin, value=document.id)
         result[document.split].append(document)
     return result
 
@@ -193,7 +198,7 @@ def _carved(documents: Sequence[Document], splits: SplitCarve) -> dict[str, list
 def _by_ids(
     documents: Sequence[Document], splits: SplitIds, folder: Path | None
 ) -> dict[str, list[Document]]:
-    path = (folder or Path()) / splits.ids_file
+    path = ids_path(splits, folder or Path())
     where = _read_ids(path)
     result: dict[str, list[Document]] = {name: [] for name in SPLITS}
     seen: set[str] = set()
@@ -201,31 +206,37 @@ def _by_ids(
         split = where.get(document.group)
         if split is None:
             what, hint = (
-                f"'{document.group}' is in no split of {path.name}",
+                f"{{}} is in no split of {path.name}",
                 "the split was made for other data",
             )
-            raise DataFormatError(what, hint=hint, file=document.origin or None)
+            origin = document.origin or None
+            raise DataFormatError(what, hint=hint, file=origin, value=document.group)
         seen.add(document.group)
         result[split].append(document)
     missing = sorted(set(where) - seen)
     if missing:
-        what = f"{len(missing)} ids of {path.name} have no document, the first is '{missing[0]}'"
-        raise DataFormatError(
-            what, hint="complete the data; a part of it would be another test set"
-        )
+        what = f"{len(missing)} ids of {path.name} have no document, the first is {{}}"
+        hint = "complete the data; a part of it would be another test set"
+        raise DataFormatError(what, hint=hint, value=missing[0])
     return result
+
+
+def ids_path(splits: SplitIds, folder: Path) -> Path:
+    """Where the ids file lies. folder: the spec's. Raises SpecError where a link leads out of
+    it."""
+    return inside(folder, splits.ids_file, SpecError)
 
 
 def _read_ids(path: Path) -> dict[str, str]:
     """Group to split. Raises SpecError."""
     hint = 'a JSON object {"train": [...], "validation": [...], "test": [...]} of id texts'
+    if not path.exists():
+        what = f"splits.ids_file {path.name} does not exist"
+        raise SpecError(what, hint="put it into the folder of the spec", file=path)
     try:
         content = TypeAdapter(
             dict[Literal["train", "validation", "test"], list[str]]
-        ).validate_json(path.read_bytes())
-    except FileNotFoundError:
-        what = f"splits.ids_file {path.name} does not exist"
-        raise SpecError(what, hint="put it into the folder of the spec", file=path) from None
+        ).validate_json(read_regular(path, MOST_IDS_BYTES, SpecError))
     except ValidationError as error:
         raise SpecError(
             f"holds no ids by split: {error.errors()[0]['msg']}", hint=hint, file=path

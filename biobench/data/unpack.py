@@ -12,7 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Self
 
 from biobench.errors import DataFormatError
 
@@ -128,13 +128,48 @@ def _zip(archive: Path | IO[bytes], label: str) -> Iterator[_Member]:
                 yield info.filename, info.file_size, lambda info=info: opened.open(info)  # type: ignore[misc]
 
 
+HEADER_BYTES = 2**20
+"""Of one long name or list of attributes in a tar; the library reads each of them whole."""
+_HEADERS = (
+    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
+)
+
+
+class _PlainInfo(tarfile.TarInfo):
+    """A member whose headers are small, and which is no sparse file."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """As of the library. Raises DataFormatError before a large header is read."""
+        info = super().frombuf(buf, encoding, errors)
+        if info.type in _HEADERS and info.size > HEADER_BYTES:
+            what = f"a header of the archive has {info.size} bytes, at most {HEADER_BYTES} are read"
+            raise DataFormatError(what, hint="refused")
+        if info.type == tarfile.GNUTYPE_SPARSE:
+            raise _sparse()
+        return info
+
+    def _refuse(self, *_: object) -> None:
+        raise _sparse()
+
+    # the three forms in which a list of attributes says that a file is sparse
+    _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _refuse
+
+
+def _sparse() -> DataFormatError:
+    return DataFormatError("the archive holds a sparse file", hint="refused")
+
+
 def _tar(archive: Path | IO[bytes], label: str) -> Iterator[_Member]:
     with (
-        tarfile.open(archive, "r:*")
+        tarfile.open(archive, "r:*", tarinfo=_PlainInfo)
         if isinstance(archive, Path)
-        else tarfile.open(fileobj=archive) as opened
-    ):
-        for info in opened:
+        else tarfile.open(fileobj=archive, tarinfo=_PlainInfo)
+    ) as opened:
+        while (info := opened.next()) is not None:
+            # else the headers of all members stay in memory
+            opened.members.clear()  # type: ignore[attr-defined]
             if not info.isdir():
                 stream = opened.extractfile(info) if info.isfile() else None
                 if stream is None:

@@ -95,9 +95,10 @@ def encode_pairs(
         if shorten == "shorten_longer":
             first = first[: max(room - len(second), room - room // 2)]
         elif len(first) > room:
+            tokens = len(first)
             raise ModelError(
-                f"the first text of document '{document.id}' has {len(first)} tokens, the window "
-                f"leaves {room}",
+                f"the first text of document {{}} has {tokens} tokens, the window leaves {room}",
+                value=document.id,
                 hint="it is not to be cut (protocol.pairs shorten_text): raise "
                 "protocol.max_length, or leave that out",
             )

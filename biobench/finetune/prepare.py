@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from biobench.data.load import subset
+from biobench.errors import withholding
 from biobench.kinds import Split, Task, get_kind
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.record import Windows
@@ -35,7 +36,17 @@ class Prepared(Task):
 def prepare(
     spec: TaskSpec, data: TaskData, tokenizer: PreTrainedTokenizerBase, window: int
 ) -> Prepared:
-    """Encode all splits into `window` tokens and measure what the window cuts off in test."""
+    """Encode all splits into `window` tokens and measure what the window cuts off in test.
+
+    Errors quote nothing of data under an agreement.
+    """
+    with withholding(spec.access == "agreement"):
+        return _prepared(spec, data, tokenizer, window)
+
+
+def _prepared(
+    spec: TaskSpec, data: TaskData, tokenizer: PreTrainedTokenizerBase, window: int
+) -> Prepared:
     kind = get_kind(spec.type)
     task = Task(spec, data, kind.head_outputs(spec, data.labels))
 

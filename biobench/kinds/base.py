@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from biobench.encode.pairs import encode_pairs
 from biobench.encode.tokens import Encoded, encode_documents, encode_windows
-from biobench.errors import TrainingError
+from biobench.errors import StoreError, TrainingError
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.kind import KINDS, PLUGIN_METRICS, Traits, leading_metrics
 from biobench.schema.source import fail
@@ -368,7 +368,12 @@ def register(kind: type[K]) -> type[K]:
 
 
 def get_kind(name: str) -> Kind:
-    """The kind of task that a spec's `type` names."""
-    kind = KINDS[name]
+    """The kind of task that a spec's `type` names. Raises StoreError for one that a record of
+    elsewhere names and that is not known here.
+    """
+    kind = KINDS.get(name)
+    if kind is None:
+        hint = "upgrade BioBench, or install the package that brings this kind"
+        raise StoreError(f"'{name[:80]}' is no kind of task that is known here", hint=hint)
     assert isinstance(kind, Kind)
     return kind

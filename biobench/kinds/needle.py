@@ -122,9 +122,9 @@ def _fitted(document: Document, before: Ids, needle: Ids, after: Ids, taken: int
     first = round(plan.place * room)
     if room < 0 or first > len(before) or room - first > len(after):
         raise ModelError(
-            f"document '{document.id}' cannot be fitted to {plan.length} tokens ({len(before)} + "
-            f"{len(needle)} + "
-            f"{len(after)} are there)",
+            f"document {{}} cannot be fitted to {plan.length} tokens ({len(before)} + "
+            f"{len(needle)} + {len(after)} are there)",
+            value=document.id,
             hint="the tokenizer makes fewer tokens than the text has words; use reader.fit: words",
         )
     return before[len(before) - first :] + needle + after[: room - first]

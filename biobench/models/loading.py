@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from biobench.core.checkpoint_safety import check_links, check_pickle
+from biobench.core.checkpoint_safety import check_folder, check_pickle
 from biobench.core.configs import forget_attention, position_limit
 from biobench.core.hub import client_errors, explain, patiently
 from biobench.core.layouts import layout_hint
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from biobench.core.tokenizer import ReadTokenizer
 
 CARD = "README.md"
+_DASHES, _CARD_BYTES, _LICENCE_LINE = "---", 64 * 2**10, 200
+"""Around the front matter of a card; how many bytes of the card are read, and how many characters
+the line with the licence has at most.
+"""
 _IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]{0,63}")
 _NO_LIMIT = 1_000_000
 """Tokenizers without a declared limit report a huge sentinel; anything beyond this is one."""
@@ -157,13 +161,26 @@ def licence_of(folder: Path) -> str | None:
     import yaml
 
     try:
-        text = (folder / CARD).read_text(encoding="utf-8-sig")
-        front = re.match(r"---\s*\n(.*?\n)---\s*(\n|\Z)", text, re.DOTALL)
-        fields = yaml.safe_load(front[1]) if front else None
+        with (folder / CARD).open("rb") as stream:
+            lines = stream.read(_CARD_BYTES).decode("utf-8-sig", "ignore").splitlines()
+        # Not the whole front matter: aliases let a few kilobytes of YAML fill any memory.
+        fields = yaml.safe_load(_licence_line(lines))
     except (OSError, ValueError, RecursionError, yaml.YAMLError):
         return None
     named = fields.get("license") if isinstance(fields, dict) else None
     return named if isinstance(named, str) and _IDENTIFIER.fullmatch(named) else None
+
+
+def _licence_line(lines: Sequence[str]) -> str:
+    """The line `license: ...` of the front matter, which begins a card between two lines of dashes;
+    empty where there is none.
+    """
+    stripped = [line.rstrip() for line in lines]
+    if stripped[:1] != [_DASHES] or _DASHES not in stripped[1:]:
+        return ""
+    front = stripped[1 : stripped.index(_DASHES, 1)]
+    licences = [line for line in front if line.startswith("license:")]
+    return licences[0] if licences and len(licences[0]) <= _LICENCE_LINE else ""
 
 
 def find_checkpoint(
@@ -179,7 +196,7 @@ def find_checkpoint(
     if not config_file.is_file():
         hint = layout_hint(folder, "give a folder saved with save_pretrained")
         raise ModelError("no config.json in the model's folder", hint=hint, file=folder)
-    check_links(folder)
+    check_folder(folder)
     check_pickle(folder, name)
     from transformers import AutoConfig
 

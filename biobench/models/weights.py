@@ -12,6 +12,7 @@ import torch
 from safetensors import safe_open
 from transformers import AutoModel, AutoModelForTextEncoding, PreTrainedModel
 
+from biobench.core.checkpoint_safety import only_safetensors
 from biobench.core.files import broken_file
 from biobench.core.machine import free_memory_bytes, is_out_of_memory
 from biobench.core.text import first_line
@@ -37,7 +38,11 @@ def load_base(checkpoint: Checkpoint, dtype: torch.dtype) -> PreTrainedModel:
     if checkpoint.shapes and not checkpoint.trust_remote_code:
         _check_shapes(checkpoint, loader)
     try:
-        options: dict[str, Any] = {"ignore_mismatched_sizes": True, "output_loading_info": True}
+        options: dict[str, Any] = {
+            "ignore_mismatched_sizes": True,
+            "output_loading_info": True,
+            "use_safetensors": only_safetensors(folder, checkpoint.id),
+        }
         if checkpoint.saved_attention is not None:
             options["config"] = copy.deepcopy(checkpoint.config)
         code = checkpoint.trust_remote_code

@@ -59,7 +59,7 @@ def load(results_dir: str | Path) -> Results:
     # again and again
     with paused_collector():
         published = published_for(folder)
-        scanned = [(source, store, *store.briefs()) for source, store in _stores(folder)]
+        scanned = [(source, store, *store.briefs()) for source, store in stores(folder)]
         baselines, damaged = scan_baselines(results_dir)
         infos = task_infos([b for _, _, briefs, _ in scanned for b in briefs], published, baselines)
         groups = apart(
@@ -84,13 +84,13 @@ def load(results_dir: str | Path) -> Results:
 def fingerprint(results_dir: str | Path) -> str:
     """Changes when `load` would read something else from the folder; quick, for caches."""
     folder = Path(results_dir)
-    stores = [store.fingerprint() for _, store in _stores(folder)]
-    return " ".join([*stores, published_state(folder)])
+    states = [store.fingerprint() for _, store in stores(folder)]
+    return " ".join([*states, published_state(folder)])
 
 
-def _stores(results_dir: Path) -> list[tuple[Source, Store]]:
+def stores(results_dir: Path) -> list[tuple[Source, Store]]:
     """The folder's own runs, then each accepted submission's."""
-    stores: list[tuple[Source, Store]] = [("run", Store(results_dir))]
+    listed: list[tuple[Source, Store]] = [("run", Store(results_dir))]
     folder = results_dir / SUBMITTED
     if folder.is_dir():
         # Their indexes stand apart: nothing is written into an accepted submission, and no index in
@@ -98,8 +98,8 @@ def _stores(results_dir: Path) -> list[tuple[Source, Store]]:
         indexes = results_dir / ".indexes"
         for path in sorted(folder.iterdir()):
             if path.is_dir():
-                stores.append(("submitted", Store(path, indexes / f"{path.name}.parquet")))
-    return stores
+                listed.append(("submitted", Store(path, indexes / f"{path.name}.parquet")))
+    return listed
 
 
 def metric_of(info: TaskInfo, average: AverageName) -> str:

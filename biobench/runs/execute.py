@@ -38,7 +38,7 @@ from biobench.runs.result import Reporter, RunResult, of_record
 from biobench.schema.record import Cost, Resampling, RunRecord
 from biobench.score import scored
 from biobench.store import Store
-from biobench.store.claims import read_heartbeat
+from biobench.store.claims import Claim, ReplacedError, read_heartbeat
 
 _POLL_SECONDS = 0.5
 
@@ -198,13 +198,16 @@ def _one(
 
         reporter.start(name, position, total)
         context.ask_gate(task)
-        result = _make(item, context, step)
+        try:
+            result = _make(item, context, step, claim)
+        except ReplacedError:
+            return None  # the process that took the run over stores it
         if result.status == "failed":
             store.note_failure(task, item.key, plan.request.started, result.reason or "")
         return result
 
 
-def _make(item: Item, context: RunContext, step: Progress) -> RunResult:
+def _make(item: Item, context: RunContext, step: Progress, claim: Claim) -> RunResult:
     plan, store, request = context.plan, context.store, context.plan.request
     began, threads = time.perf_counter(), torch.get_num_threads()
     keep = None
@@ -228,7 +231,7 @@ def _make(item: Item, context: RunContext, step: Progress) -> RunResult:
         record = _record(item, plan, loaded.parameters, prepared, outcome, wall)
         record = scored(record, prepared.test.documents, outcome.predictions)
         model = _keep_model(plan, item, prepared, outcome)
-        stored = store.save(record, prepared.test.documents, outcome.predictions)
+        stored = store.save(record, prepared.test.documents, outcome.predictions, claim)
         store.note_command(item.task.id, item.key, request.started)
         stopped = False
         return replace(of_record(stored, "done", str(store.path_of(stored))), model_folder=model)

@@ -53,18 +53,35 @@ def one_group(value: str) -> str:
     return value
 
 
-def below(value: str, what: str) -> str:
-    """`value` itself when it is a path that stays below its folder; else ValueError."""
+def below(
+    value: str,
+    what: str = "path",
+    folder: str = "its folder",
+    remedy: str = "give a relative path without '..'",
+) -> str:
+    """`value` itself when it is a path that stays below its folder; else ValueError.
+
+    folder, remedy: what the message calls the folder, and what it advises.
+    """
     parts = value.replace("\\", "/").split("/")
-    if value.startswith(("/", "~")) or ".." in parts or ":" in parts[0]:
-        raise fail(f"{what} '{value}' leaves the data folder", "give a path below --data-dir")
+    leaves = value.startswith(("/", "~", "\\")) or ".." in parts or ":" in parts[0]
+    if leaves or not value.isprintable():
+        raise fail(f"{what} '{value}' leaves {folder}", remedy)
     return value
+
+
+def _in_data(value: str, what: str) -> str:
+    return below(value, what, "the data folder", "give a path below --data-dir")
+
+
+def _beside_spec(value: str) -> str:
+    return below(value, "ids_file", "the folder of the spec", "put the file beside the spec")
 
 
 def _files_below(value: dict[str, str | list[str]]) -> dict[str, str | list[str]]:
     for patterns in value.values():
         for pattern in [patterns] if isinstance(patterns, str) else patterns:
-            below(pattern, "file")
+            _in_data(pattern, "file")
             if not pattern.strip("/.") or any("**" in p and p != "**" for p in pattern.split("/")):
                 raise fail(
                     f"'{pattern}' is not a file name or a pattern",
@@ -94,7 +111,9 @@ def _rising(value: tuple[float, ...]) -> tuple[float, ...]:
 
 
 Address = Annotated[str, StringConstraints(pattern=r"^https?://\S+$")]
-Folder = Annotated[str, AfterValidator(lambda value: below(value, "folder"))]
+Folder = Annotated[str, AfterValidator(lambda value: _in_data(value, "folder"))]
+Below = Annotated[str, AfterValidator(below)]
+"""A path that stays below the folder that it starts from."""
 Files = Annotated[dict[str, str | list[str]], AfterValidator(_files_below)]
 Ratios = Annotated[tuple[float, ...], AfterValidator(_three)]
 DataHash = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
@@ -110,7 +129,7 @@ class UrlSource(Strict):
     unpack: Literal["none", "zip", "tar"] = "none"
     subfolder: Folder = ""
     """Folder inside the archive that becomes the task's folder."""
-    members: list[str] = []
+    members: list[Below] = []
     """Of a large zip, the members to take (relative to `subfolder`); read by ranges where the
     server allows.
     """
@@ -124,7 +143,7 @@ class HubSource(Strict):
     repo: str
     revision: str
     """A commit (40 hex digits); a branch or a tag can move, which `tasks validate` says."""
-    path: str = ""
+    path: Below = ""
     """Folder in the repository that the source's `files` are relative to."""
 
     @property
@@ -173,7 +192,11 @@ class SplitRatios(Strict):
 class SplitIds(Strict):
     """Official splits given as lists of document groups in a JSON file beside the spec."""
 
-    ids_file: str
+    ids_file: Annotated[str, AfterValidator(_beside_spec)]
+    former: str | None = descriptive(None)
+    """What an earlier version of the spec called the file. It stands in the hash in its place, so
+    that runs stay valid.
+    """
 
 
 class SplitCarve(Strict):

@@ -213,11 +213,14 @@ def _show(value: Any) -> str:
 
 
 class FieldError(ValueError):
-    """A validator's complaint with its remedy; `spec_error` adds file and line."""
+    """A validator's complaint with its remedy; `spec_error` adds file and line.
 
-    def __init__(self, what: str, hint: str) -> None:
+    value: a piece of a corpus, for which `{}` stands in `what`; see `errors.BioBenchError`.
+    """
+
+    def __init__(self, what: str, hint: str, value: str | None = None) -> None:
         super().__init__(f"{what} ({hint})")
-        self.what, self.hint = what, hint
+        self.what, self.hint, self.value = what, hint, value
 
 
 def spec_error(error: ValidationError, located: LocatedYaml, prefix: Path_ = ()) -> SpecError:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import field_validator, model_validator
 
-from biobench.schema.source import fail
+from biobench.schema.source import Below, fail
 from biobench.schema.strict import Strict, plain
 from biobench.schema.task import MetricName
 
@@ -18,8 +18,8 @@ class Member(Strict):
 
     name: str
     """Id in the suite; published values bear it."""
-    task: str | None = None
-    """Id of a shipped task, or the path of a YAML file beside the suite's own."""
+    task: Below | None = None
+    """Id of a shipped task, or the path of a YAML file beside or below the suite's own."""
     type: str = ""
     """Type of task over which the suite averages."""
     metric: MetricName | None = None

@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from biobench.core.files import read_regular
 from biobench.errors import SpecError
 
 _NULL = re.compile(r"|~|null|Null|NULL")
@@ -26,6 +27,8 @@ _FLOAT = re.compile(
     r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
 )
 
+MOST_BYTES = 16 * 2**20
+"""Of a YAML file; a spec with ten thousand labels has under 1 MB."""
 DEEPEST = 50
 """Lists and mappings that lie in one another in a document; ours have under ten."""
 
@@ -155,18 +158,9 @@ def parse(text: str, file: str | Path | None = None) -> LocatedYaml:
 def read_text(path: Path) -> str:
     """Text of a UTF-8 file. Raises SpecError naming the line of the first byte that is not
     UTF-8."""
-    try:
-        raw = path.read_bytes()
-    except IsADirectoryError:
-        raise SpecError(
-            "is a folder, not a YAML file", hint="give the file's path", file=path
-        ) from None
-    except OSError as error:
-        raise SpecError(
-            f"cannot be read: {error.strerror or error}",
-            hint="check the path and its permissions",
-            file=path,
-        ) from None
+    if path.is_dir():
+        raise SpecError("is a folder, not a YAML file", hint="give the file's path", file=path)
+    raw = read_regular(path, MOST_BYTES, SpecError)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

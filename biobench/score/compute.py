@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from biobench.errors import withholding
 from biobench.kinds.base import Answered, get_kind
 from biobench.schema.document import Document, Prediction, TaskData
 from biobench.schema.kind import PLUGIN_METRICS
@@ -69,15 +70,16 @@ def score_task(
     spec: TaskSpec, data: TaskData, gold: Sequence[Document], predictions: Sequence[Prediction]
 ) -> Scores:
     """All averages of predictions for `gold`, documents of a task; see `compute`."""
-    return compute(
-        type=spec.type,
-        labels=data.labels,
-        gold_labels=data.gold_labels,
-        gold=gold,
-        predictions=predictions,
-        negative_label=spec.metric.negative_label,
-        scale=spec.scale,
-    )
+    with withholding(spec.access == "agreement"):
+        return compute(
+            type=spec.type,
+            labels=data.labels,
+            gold_labels=data.gold_labels,
+            gold=gold,
+            predictions=predictions,
+            negative_label=spec.metric.negative_label,
+            scale=spec.scale,
+        )
 
 
 def scored(
@@ -85,13 +87,14 @@ def scored(
 ) -> RunRecord:
     """`record` with `scores` and `per_label` computed from these predictions."""
     task = record.task
-    scores = compute(
-        type=task.type,
-        labels=task.labels,
-        gold_labels=task.gold_labels,
-        gold=gold,
-        predictions=predictions,
-        negative_label=task.negative_label,
-        scale=record.scale,
-    )
+    with withholding(record.redacted):
+        scores = compute(
+            type=task.type,
+            labels=task.labels,
+            gold_labels=task.gold_labels,
+            gold=gold,
+            predictions=predictions,
+            negative_label=task.negative_label,
+            scale=record.scale,
+        )
     return record.model_copy(update={"scores": scores.values, "per_label": scores.per_label})

@@ -4,6 +4,7 @@ label.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -141,52 +142,43 @@ def fit_together(
     column = {label: i for i, label in enumerate(labels)}
     known = {d.id for d in gold}
     if len(known) < len(gold):
-        ids = [d.id for d in gold]
-        twice = next(i for i in ids if ids.count(i) > 1)
+        ((twice, _),) = Counter(d.id for d in gold).most_common(1)
         raise ScoreError(
-            f"gold holds document '{twice}' twice", hint="document ids are unique in a task"
+            "gold holds document {} twice", hint="document ids are unique in a task", value=twice
         )
     for document in gold:
         if not kind.numeric:
-            _check_labels(
-                document.id, "gold", [*document.labels, *(s.label for s in document.spans)], column
-            )
+            _check_labels("gold", [*document.labels, *(s.label for s in document.spans)], column)
         if kind.single and len(document.labels) != 1:
-            what = (
-                f"document '{document.id}' has {len(document.labels)} gold labels in a "
-                f"single-label task"
-            )
-            raise ScoreError(what, hint="each document needs exactly one")
+            what = f"document {{}} has {len(document.labels)} gold labels in a single-label task"
+            raise ScoreError(what, hint="each document needs exactly one", value=document.id)
     prediction_of: dict[str, Prediction] = {}
     for prediction in predictions:
         name = prediction.document
         if name not in known:
-            what = f"a prediction names document '{name}', which the gold does not have"
-            raise ScoreError(what, hint="score predictions against the data they were made on")
+            what = "a prediction names document {}, which the gold does not have"
+            hint = "score predictions against the data they were made on"
+            raise ScoreError(what, hint=hint, value=name)
         if name in prediction_of:
             raise ScoreError(
-                f"document '{name}' is predicted twice", hint="keep one prediction a document"
+                "document {} is predicted twice", hint="keep one prediction a document", value=name
             )
         if kind.numeric:
             _check_number(prediction)
         else:
             _check_labels(
-                name,
-                "prediction",
+                "predicted",
                 [*prediction.labels, *(s.label for s in prediction.spans)],
                 column,
             )
         if kind.single and len(prediction.labels) > 1:
-            what = (
-                f"document '{name}' is given {len(prediction.labels)} labels in a single-label task"
-            )
-            raise ScoreError(what, hint="predict one label")
+            what = f"document {{}} is given {len(prediction.labels)} labels in a single-label task"
+            raise ScoreError(what, hint="predict one label", value=name)
         for span in prediction.spans:
             if not 0 <= span.start < span.end:
-                what = (
-                    f"document '{name}': predicted span {span.start}-{span.end} holds no character"
-                )
-                raise ScoreError(what, hint="spans are characters [start, end) with start < end")
+                what = f"document {{}}: predicted span {span.start}-{span.end} holds no character"
+                hint = "spans are characters [start, end) with start < end"
+                raise ScoreError(what, hint=hint, value=name)
         prediction_of[name] = prediction
     return prediction_of
 
@@ -200,15 +192,18 @@ def _check_number(prediction: Prediction) -> None:
     except ValueError:
         right = False
     if not right:
-        what = f"document '{prediction.document}' is not predicted by one finite number"
-        raise ScoreError(what, hint="give one score a document")
+        what, hint = (
+            "document {} is not predicted by one finite number",
+            "give one score a document",
+        )
+        raise ScoreError(what, hint=hint, value=prediction.document)
 
 
-def _check_labels(document: str, side: str, used: Sequence[str], column: dict[str, int]) -> None:
+def _check_labels(side: str, used: Sequence[str], column: dict[str, int]) -> None:
     for label in used:
         if label not in column:
-            what = f"document '{document}': {side} label '{label}' is not one of the task's"
-            raise ScoreError(what, hint=suggest(label, list(column)))
+            what = f"a document's {side} label {{}} is not one of the task's"
+            raise ScoreError(what, hint=suggest(label, list(column)), value=label)
 
 
 Offsets = tuple[int, int]

@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from biobench.errors import DataFormatError
+from biobench.errors import DataFormatError, withholding
 from biobench.kinds import Kind, get_kind
 from biobench.kinds.token_ner import spans_of_tags
 from biobench.schema.document import Document, Prediction, Span
@@ -81,6 +81,9 @@ class _Value(Strict):
     value: float
 
 
+_FIELDS = {name for model in (_Mention, _Mentions, _Labels, _Value) for name in model.model_fields}
+
+
 def read_predictions(path: Path, expected: Expected) -> list[Prediction]:
     """One prediction for each expected document, in their order. Raises DataFormatError with file
     and line.
@@ -106,19 +109,20 @@ def read_predictions(path: Path, expected: Expected) -> list[Prediction]:
             prediction = row if stored else _parsed(row, expected)
             _check(prediction, expected)
             if (name := prediction.document) in known:
-                what = f"document '{name}' was predicted before, on line {known[name][0]}"
-                raise FieldError(what, "keep one line a document")
+                what = f"document {{}} was predicted before, on line {known[name][0]}"
+                raise FieldError(what, "keep one line a document", name)
         except FieldError as error:
-            raise DataFormatError(error.what, hint=error.hint, file=path, line=number) from None
+            with withholding(expected.redact):
+                raise DataFormatError(
+                    error.what, hint=error.hint, file=path, line=number, value=error.value
+                ) from None
         known[name] = (number, prediction)
     missing = [name for name in expected.documents if name not in known]
     if missing:
-        which = "" if expected.redact else f", such as '{missing[0]}'"
-        raise DataFormatError(
-            f"{len(missing)} of {len(expected.documents)} test documents have no prediction{which}",
-            hint="give a line for every document, with an empty list where nothing is predicted",
-            file=path,
-        )
+        what = f"{len(missing)} of {len(expected.documents)} test documents have no prediction"
+        hint = "give a line for every document, with an empty list where nothing is predicted"
+        with withholding(expected.redact):
+            raise DataFormatError(f"{what}, such as {{}}", hint=hint, file=path, value=missing[0])
     return [known[name][1] for name in expected.documents]
 
 
@@ -146,9 +150,13 @@ def _parsed(line: bytes, expected: Expected) -> Prediction:
             raise FieldError(detail["ctx"]["what"], detail["ctx"]["hint"]) from None
         if not detail["loc"]:
             raise FieldError("is not a JSON object in UTF-8", FORMAT) from None
-        place = ".".join(map(str, detail["loc"]))
+        # a key inside, such as a label of `label_scores`, may be of the corpus
+        steps = (step for step in detail["loc"] if isinstance(step, int) or step in _FIELDS)
+        place = ".".join(map(str, steps))
+        holds_text = isinstance(detail["input"], str | list | dict)
+        shown = "{}" if holds_text else repr(detail["input"])
         raise FieldError(
-            f"{place}: {detail['msg'].lower()}, got {repr(detail['input'])[:60]}", FORMAT
+            f"{place}: {detail['msg'].lower()}, got {shown}", FORMAT, str(detail["input"])
         ) from None
     if isinstance(row, _Value):
         low, high = expected.scale or (row.value, row.value)
@@ -161,8 +169,8 @@ def _parsed(line: bytes, expected: Expected) -> Prediction:
     if isinstance(row, _Labels):
         scores = row.label_scores or dict[str, float]()
         if scores and (different := sorted(scores.keys() ^ set(expected.labels))):
-            what = f"'label_scores' and the task's labels differ, in '{different[0]}'"
-            raise FieldError(what, "score every label, or leave 'label_scores' out")
+            what = "'label_scores' and the task's labels differ, in {}"
+            raise FieldError(what, "score every label, or leave 'label_scores' out", different[0])
         in_order = tuple(scores[label] for label in expected.labels) if scores else ()
         return Prediction(row.document, labels=tuple(row.labels), label_scores=in_order)
     if (row.spans is None) == (row.tags is None) or (
@@ -191,10 +199,10 @@ def _tagged(document: Document, tags: tuple[str, ...], expected: Expected) -> Pr
             letter, name = tagging.parse(tag)
         except ValueError:
             hint = f"the task's labels are {', '.join(expected.labels)}"
-            raise FieldError(f"tag '{tag}' is not {tagging.shapes}", hint) from None
+            raise FieldError(f"tag {{}} is not {tagging.shapes}", hint, tag) from None
         if letter != "O" and tagging.label_of(name) not in (None, *expected.labels):
-            what = f"tag '{tag}' is not one of the task's"
-            raise FieldError(what, suggest(name, expected.labels))
+            what = "tag {} is not one of the task's"
+            raise FieldError(what, suggest(name, expected.labels), tag)
     if len(tags) != len(document.tokens):
         what = f"gives {len(tags)} tags to {len(document.tokens)} tokens"
         raise FieldError(what, "give one tag a token of the corpus, or spans")
@@ -210,7 +218,7 @@ def _document(name: str, expected: Expected) -> Document:
     hint = "use the ids that `biobench score --task T --documents FILE` writes"
     if not expected.redact:
         hint = suggest(name, list(expected.documents)[:2000])[:300]
-    raise FieldError(f"document '{name}' is not one of the test split", hint)
+    raise FieldError("document {} is not one of the test split", hint, name)
 
 
 def _check(prediction: Prediction, expected: Expected) -> None:
@@ -218,9 +226,8 @@ def _check(prediction: Prediction, expected: Expected) -> None:
     kind, length = expected.kind, len(_document(prediction.document, expected).text)
     for label in (*(span.label for span in prediction.spans), *prediction.labels):
         if label not in expected.labels and not kind.numeric:
-            raise FieldError(
-                f"'{label}' is not a label of the task", suggest(label, expected.labels)
-            )
+            hint = suggest(label, expected.labels)
+            raise FieldError("{} is not a label of the task", hint, label)
     for span in prediction.spans:
         if not 0 <= span.start < span.end <= length:
             what = f"span {span.start}-{span.end} leaves the text of {length} characters"

@@ -6,8 +6,8 @@ process, begin and step, and is written every `BEAT_SECONDS`. On the machine of 
 system knows whether its process runs; elsewhere the age of the file decides, by the clock of the
 file system: a holder that has not written it for
 `STALE_SECONDS` has ended, and another process may replace it. A holder that was only suspended goes
-on with its run while another makes it too: both store the same result under the same key, so only
-time is lost.
+on with its run while another makes it too. It asks for its claim before it stores (`Claim.check`),
+so only time is lost.
 """
 
 from __future__ import annotations
@@ -25,8 +25,15 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
-from biobench.core.files import cannot_write, folder_time, temporary_name
+from biobench.core.files import (
+    cannot_write,
+    folder_time,
+    kind_of,
+    read_regular,
+    temporary_name,
+)
 from biobench.core.processes import has_ended, this_process
+from biobench.errors import StoreError
 
 BEAT_SECONDS = 15.0
 """Between two writes of a heartbeat; a dozen fit into `STALE_SECONDS`, so that a slow disk ends no
@@ -35,6 +42,8 @@ claim.
 STALE_SECONDS = 180.0
 """A heartbeat older than this belongs to a process that has ended."""
 RUNNING = ".running"
+MOST_BYTES = 2**16
+"""Of a claim; ours have 300."""
 
 
 class Heartbeat(NamedTuple):
@@ -63,6 +72,10 @@ class Heartbeat(NamedTuple):
 _HEARTBEAT = TypeAdapter(Heartbeat)
 
 
+class ReplacedError(StoreError):
+    """The holder of a claim was taken for dead, and another process makes the run."""
+
+
 class Claim:
     """The right to make a run, for as long as its context lasts; see `claimed`. Its heartbeat
     begins at once.
@@ -77,6 +90,16 @@ class Claim:
     def moved(self, step: int, steps: int) -> None:
         """The run is at this step; the next heartbeat says so."""
         self.beat = self.beat._replace(step=step, steps=steps)
+
+    def check(self, record: Path) -> None:
+        """Raises ReplacedError where another process has the claim by now, or had it and stored
+        `record`.
+        """
+        beat = read_heartbeat(self.path)
+        ended = not self.path.exists() and record.exists()
+        if ended or (beat is not None and beat.token != self.beat.token):
+            what = "another process took this run over while this one did not answer"
+            raise ReplacedError(what, hint="its result counts", file=self.path)
 
     def end(self) -> None:
         """Write no more, and remove the file where it is still this claim's."""
@@ -122,7 +145,10 @@ def claimed(path: Path) -> Iterator[Claim | None]:
     )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        mine = _created(path, beat) or (is_stale(path) and _replaced(path, beat))
+        mine = _created(path, beat)
+        if not mine:
+            _check_plain(path)
+            mine = is_stale(path) and _replaced(path, beat)
     except OSError as error:
         raise cannot_write(path, error) from error
     if not mine:
@@ -142,6 +168,14 @@ def _created(path: Path, beat: Heartbeat) -> bool:
     except FileExistsError:
         return False
     return True
+
+
+def _check_plain(path: Path) -> None:
+    """Raises StoreError for what no process made as a claim, which would block the run for ever."""
+    with suppress(FileNotFoundError):
+        kind = kind_of(path.lstat().st_mode)
+        if kind != "file":
+            raise StoreError(f"is a {kind}, not a claim", hint="delete it", file=path)
 
 
 def _replaced(path: Path, beat: Heartbeat) -> bool:
@@ -168,8 +202,8 @@ def _replaced(path: Path, beat: Heartbeat) -> bool:
 def read_heartbeat(path: Path) -> Heartbeat | None:
     """The file's content; None where there is none, or it is being written."""
     try:
-        return _HEARTBEAT.validate_json(path.read_bytes())
-    except (OSError, ValueError):
+        return _HEARTBEAT.validate_json(read_regular(path, MOST_BYTES))
+    except (StoreError, ValueError):
         return None
 
 

@@ -50,6 +50,13 @@ class Draw(Strict):
     agrees: bool
 
 
+class Foreign(Strict):
+    """What the repository that a submission was pulled from says of it. It proves nothing here."""
+
+    address: Line
+    mark: Mark
+
+
 class Statement(Strict):
     """What a maintainer knows of one submission, apart from what it claims."""
 
@@ -58,9 +65,25 @@ class Statement(Strict):
     """SHA-256 of the submission's manifest."""
     mark: Mark
     draws: tuple[Draw, ...] = ()
+    foreign: Foreign | None = None
+    """None: the statement was made here."""
     biobench: Version
     date: Text
     """ISO 8601."""
+
+    @property
+    def proved(self) -> bool:
+        """Whether runs of drawn seeds were made here, and all of them agree."""
+        drawn = bool(self.draws) and all(draw.agrees for draw in self.draws)
+        return self.mark == "reproduced" and self.foreign is None and drawn
+
+    @property
+    def shown(self) -> str:
+        """The mark of the submission's rows, and what the repository that it is from says."""
+        mark = "claimed" if self.mark == "reproduced" and not self.proved else self.mark
+        if self.foreign is None:
+            return mark
+        return f"{mark}; {self.foreign.mark} by {self.foreign.address}"
 
 
 def statement_path(submission: Path, results_dir: Path) -> Path:
@@ -68,12 +91,18 @@ def statement_path(submission: Path, results_dir: Path) -> Path:
     return results_dir / FOLDER / f"{submission.resolve().name}.json"
 
 
-def make_statement(submission: Path, mark: Mark, draws: tuple[Draw, ...] = ()) -> Statement:
+def make_statement(
+    submission: Path,
+    mark: Mark,
+    draws: tuple[Draw, ...] = (),
+    foreign: Foreign | None = None,
+) -> Statement:
     """A statement of now on a submission as it is."""
     return Statement(
         manifest=file_hash(submission / MANIFEST),
         mark=mark,
         draws=draws,
+        foreign=foreign,
         biobench=__version__,
         date=datetime.now(UTC).isoformat(timespec="seconds"),
     )
@@ -100,12 +129,12 @@ def statement_on(submission: Path, results_dir: Path) -> Statement | None:
     )
 
 
-def mark_of(submission: Path) -> Mark:
+def mark_of(submission: Path) -> str:
     """The mark of the rows of `<results>/submitted/<name>`: claimed where no statement on it can be
-    read.
+    read; with what the repository that it is from says, where that says more.
     """
     try:
         statement = statement_on(submission, submission.parent.parent)
     except StoreError:
         return "claimed"
-    return "claimed" if statement is None else statement.mark
+    return "claimed" if statement is None else statement.shown

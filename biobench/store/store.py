@@ -99,13 +99,18 @@ class Store:
         return self._path(record.task.id, record.key, ".parquet")
 
     def save(
-        self, record: RunRecord, gold: Sequence[Document], predictions: Sequence[Prediction]
+        self,
+        record: RunRecord,
+        gold: Sequence[Document],
+        predictions: Sequence[Prediction],
+        claim: Claim | None = None,
     ) -> RunRecord:
         """Store a scored run; gives the record with the predictions' path and hash filled in.
 
         gold: the test documents of the run. A redacted record's predictions are stored under
-        aliases, without gold. The record is written last, so a run is done or not there. Raises
-        StoreError.
+        aliases, without gold. The record is written last, so a run is done or not there. claim: the
+        right to make the run; it is asked for before each write, so that predictions and record are
+        of one process. Raises StoreError, and ReplacedError where another process has the claim.
         """
         if not record.scores:
             raise ValueError(
@@ -128,10 +133,14 @@ class Store:
         try:
             for path, content in contents.items():
                 temporaries.append(write_temporary(path, content))
+            if claim is not None:
+                claim.check(record_path)
             # A run made anew must not leave new predictions with an old record if the machine stops
             # here.
             record_path.unlink(missing_ok=True)
             for path, temporary in zip(contents, temporaries, strict=True):
+                if claim is not None:
+                    claim.check(record_path)
                 commit(temporary, path)
         except StoreError:
             for temporary in temporaries:

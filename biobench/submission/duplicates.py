@@ -9,9 +9,12 @@ same: they are compared with none.
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,16 +37,33 @@ ONE_ANSWER = 0.98
 """Share of documents with one answer from which a run is said to give one answer to everything."""
 
 
+class Ran(NamedTuple):
+    """What a comparison asks of the run that gave answers. fold: None where the task has one
+    split."""
+
+    task: str
+    data: str
+    fold: int | None
+    type: str
+    model: str
+    weights: str
+    seed: int
+    track: str
+
+
 @dataclass(frozen=True, slots=True)
 class Answers:
     """What one run answers, in a form that compares fast. Arrays have one entry a document, in the
     order of ids.
     """
 
-    record: RunRecord
+    ran: Ran
+    where: str
+    """Its predictions, in the folder of its results."""
     place: str
     """Folder of the results in which it lies; empty for the submission itself."""
-    documents: tuple[str, ...]
+    documents: int
+    """Hash of the documents' ids."""
     decided: NDArray[np.int64]
     scored: NDArray[np.int64]
     """0 where no score tells two trainings apart: none, or all next to 0 and 1."""
@@ -51,6 +71,26 @@ class Answers:
     """Whether the answer is the gold; all false where the gold is not known."""
     varied: bool
     """Whether it gives more than one answer."""
+
+
+def ran(record: RunRecord) -> Ran:
+    """What is compared of a record."""
+    return Ran(
+        task=record.task.id,
+        data=record.task.data_hash,
+        fold=None if record.resampling is None else record.resampling.fold,
+        type=record.task.type,
+        model=record.model.id,
+        weights=record.model.hash,
+        seed=record.seed,
+        track=record.track,
+    )
+
+
+def _number(*parts: object) -> int:
+    """64 bits of the parts, the same in every process."""
+    digest = hashlib.blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=8)
+    return int.from_bytes(digest.digest(), "little", signed=True)
 
 
 def answers_of(
@@ -63,66 +103,61 @@ def answers_of(
     rows = []
     for document in documents:
         p = by_id.get(document.id) or Prediction(document=document.id)
-        scores, spans, labels = (
-            p.label_scores or p.span_scores,
-            frozenset(p.spans),
-            frozenset(p.labels),
-        )
+        scores = p.label_scores or p.span_scores
+        spans, labels = sorted(set(p.spans)), sorted(set(p.labels))
         telling = numeric or any(1e-3 < s < 1 - 1e-3 for s in scores)
-        right = (
-            known and spans == frozenset(document.spans) and labels == frozenset(document.labels)
-        )
-        rows.append(
-            (
-                hash((spans, labels, scores if numeric else ())),
-                hash(scores) | 1 if telling else 0,
-                right,
-            )
-        )
-    decided, scored, correct = np.array(rows, np.int64).reshape(-1, 3).T
-    varied = max(Counter(decided.tolist()).values(), default=0) < ONE_ANSWER * len(rows)
+        right = known and set(spans) == set(document.spans) and set(labels) == set(document.labels)
+        decided = _number(spans, labels, scores if numeric else ())
+        rows.append((decided, _number(scores) | 1 if telling else 0, right))
+    decided_, scored, correct = np.array(rows, np.int64).reshape(-1, 3).T
+    varied = max(Counter(decided_.tolist()).values(), default=0) < ONE_ANSWER * len(rows)
     return Answers(
-        record, place, tuple(d.id for d in documents), decided, scored, correct == 1, varied
+        ran=ran(record),
+        where=f"runs/{record.task.id}/{record.key}.parquet",
+        place=place,
+        documents=_number([d.id for d in documents]),
+        decided=decided_,
+        scored=scored,
+        right=correct == 1,
+        varied=varied,
     )
 
 
-def check_copies(runs: Sequence[Answers], earlier: Sequence[Answers] = ()) -> list[Check]:
+def check_copies(runs: Sequence[Answers], earlier: Iterable[Answers] = ()) -> list[Check]:
     """P02 codes, at most one a run: copies of another seed, or of a run that was there before
-    (`earlier`).
+    (`earlier`, which is gone through once).
     """
-    checks = []
-    for number, run in enumerate(runs):
-        for other in (*runs[:number], *earlier):
-            if (copied := _copied(run, other)) is not None:
-                (grade, what), of = copied, other.record
-                named = (
-                    f"{of.model.id[:80]}, seed {of.seed}, in {other.place}"
-                    if other.place
-                    else f"seed {of.seed}"
-                )
-                where = f"runs/{run.record.task.id}/{run.record.key}.parquet"
-                checks.append(Check("P02", grade, where, f"{what} {named}"))
-                break
-    return checks
+    copies: dict[int, Check] = {}
+    pairs = itertools.chain(
+        ((number, other) for number in range(len(runs)) for other in runs[:number]),
+        ((number, other) for other in earlier for number in range(len(runs))),
+    )
+    for number, other in pairs:
+        run = runs[number]
+        if number in copies or (copied := _copied(run, other)) is None:
+            continue
+        grade, what = copied
+        named = f"seed {other.ran.seed}"
+        if other.place:
+            named = f"{other.ran.model[:80]}, {named}, in {other.place}"
+        copies[number] = Check("P02", grade, run.where, f"{what} {named}")
+    return [copies[number] for number in sorted(copies)]
 
 
 def _copied(run: Answers, other: Answers) -> tuple[Grade, str] | None:
-    mine, theirs = run.record, other.record
-    tests = [
-        (record.task.id, record.task.data_hash, record.resampling) for record in (mine, theirs)
-    ]
-    if tests[0] != tests[1]:
+    mine, theirs = run.ran, other.ran
+    if mine[:3] != theirs[:3]:
         return None
-    same_weights = mine.model.hash == theirs.model.hash
+    same_weights = mine.weights == theirs.weights
     same_model, same_documents = (
-        same_weights and mine.model.id == theirs.model.id,
+        same_weights and mine.model == theirs.model,
         run.documents == other.documents,
     )
     if (same_model and mine.seed == theirs.seed) or not (run.varied and other.varied):
         return (
             None  # the run itself, sent again or in another precision; or one that learnt nothing
         )
-    if mine.task.type == NEEDLE and not same_documents:
+    if mine.type == NEEDLE and not same_documents:
         return None  # of a window that holds other lengths
     if same_weights and not same_model:
         return "person", "has the weights, under another name, of"

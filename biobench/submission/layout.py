@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import re
-import unicodedata
 from pathlib import Path
 
 from biobench.core.files import file_hash, kind_of
@@ -14,17 +13,13 @@ from biobench.errors import StoreError
 from biobench.store.records import is_key, is_task_id, read_record
 from biobench.store.statements import MANIFEST
 from biobench.submission.checks import Check, error
+from biobench.submission.names import is_plain_name
 from biobench.submission.pack import VERSION, Manifest, packed_files
 
 MOST_FILES = 5_000
 """Files and folders in all."""
 JSON_BYTES, PREDICTIONS_BYTES, TOTAL_BYTES = 2**20, 64 * 2**20, 2**30
 """Of one record or the manifest, of one file of predictions, and of all files together."""
-_MARKS = re.compile(
-    r"[\[\]]|\(\W*(verified|consistent|reproduced|re-?scored|claimed|published|official|baseline|oracle|"
-    r"submission|submitted|external|run)\b.*\)"
-)
-"""What the board writes beside names: variants in brackets, and words about a row."""
 
 
 def check_layout(folder: Path) -> list[Check]:
@@ -73,11 +68,11 @@ def check_manifest(folder: Path) -> tuple[Manifest | None, list[Check]]:
         return None, [error("M01", MANIFEST, "is missing" if missing else problem.what)]
     if manifest is None:
         return None, [error("M01", MANIFEST, f"is not of version {VERSION}")]
-    checks, model = [], unicodedata.normalize("NFKC", manifest.model).casefold()
-    if _MARKS.search(model) or not model.strip():
+    checks: list[Check] = []
+    if not is_plain_name(manifest.model):
         what = (
-            "'model' is empty, or imitates a mark of the board: square brackets, or a word "
-            "such as (verified)"
+            "'model' is empty, imitates a mark of the board (brackets, a word such as (verified)), "
+            "or holds other signs than Latin letters, digits, '._+/()=-' and single blanks"
         )
         checks.append(error("M06", MANIFEST, what))
     listed = {f.path: f for f in manifest.files}

@@ -18,6 +18,7 @@ from biobench.schema.source import TopLabels
 from biobench.schema.task import TaskSpec
 from biobench.store import Brief, run_key
 from biobench.submission.checks import Check, error
+from biobench.submission.names import DEVICE, REVISION
 
 TOLERANCE = 1e-9
 """How far a claimed score may lie from the recomputed one: rounding of the arithmetic, no more."""
@@ -116,6 +117,9 @@ def _impossible(record: RunRecord) -> list[str]:
         "windows": record.windows.truncated_documents > record.task.test_documents
         or not all(0 <= value <= 1 for value in record.windows.ceiling.values()),
         "model.parameters": record.model.parameters < 1,
+        "model.revision": record.model.revision is not None
+        and REVISION.fullmatch(record.model.revision) is None,
+        "provenance.device": DEVICE.fullmatch(record.provenance.device) is None,
         "cost.peak_memory_bytes": cost.peak_memory_bytes < 2 * record.model.parameters,
         "cost.seconds": not cost.seconds
         or (alone and cost.train_seconds + cost.evaluation_seconds > 1.1 * cost.seconds + 1e-3),

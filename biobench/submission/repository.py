@@ -22,14 +22,25 @@ from biobench.core.hub import client_errors, explain, patiently
 from biobench.errors import StoreError, UsageError
 from biobench.report.escape import plain
 from biobench.report.results import SUBMITTED
-from biobench.store.statements import FOLDER, make_statement, mark_of, save_statement, statement_on
+from biobench.store.statements import (
+    FOLDER,
+    Foreign,
+    Mark,
+    Statement,
+    make_statement,
+    mark_of,
+    save_statement,
+    statement_on,
+)
 from biobench.submission.checks import Verification
 from biobench.submission.guard import verify
-from biobench.submission.layout import check_manifest
+from biobench.submission.layout import JSON_BYTES, MOST_FILES, TOTAL_BYTES, check_manifest
 from biobench.submission.pack import Manifest
 
 HUB = "hub:"
 """Before the name of a dataset repository of the hub."""
+MOST_LISTED = 64 * 2**20
+"""Bytes of the list of files of a repository: some 400,000 files."""
 GIT_SECONDS = 900
 """For one command."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -68,11 +79,18 @@ def pull(
     """
     with tempfile.TemporaryDirectory() as temporary:
         root = Path(temporary, "repository")
-        commit = _fetch(address, root) if address.startswith(HUB) else _clone(address, root)
+        refused: list[PulledSubmission] = []
+        if address.startswith(HUB):
+            commit = _fetch(address, root)
+        else:
+            commit = _clone(address, root, "--no-checkout")
+            refused = _check_out(root)
         sources = sorted(path for path in root.glob(f"{SUBMITTED}/*") if path.is_dir())
-        return commit, [
-            _take(source, root, Path(results_dir) / SUBMITTED, data_dir) for source in sources
+        taken = [
+            _take(source, root, Path(results_dir) / SUBMITTED, data_dir, address)
+            for source in sources
         ]
+        return commit, sorted([*taken, *refused], key=lambda one: one.name)
 
 
 def push(address: str, folder: str | Path) -> SentSubmission:
@@ -140,19 +158,19 @@ def push(address: str, folder: str | Path) -> SentSubmission:
     raise UsageError(f"{place} is there already, as it is here", hint="nothing is to be sent")
 
 
-def run_git(words: Sequence[str], folder: Path | None = None) -> str:
+_SAFE = (
+    *("-c", "core.hooksPath=/dev/null"),
+    *("-c", "core.symlinks=false"),
+    *("-c", "protocol.ext.allow=never"),
+)
+"""Settings under which a command follows no link and runs no hook of a repository."""
+
+
+def run_git(words: Sequence[str], folder: Path | None = None, typed: str | None = None) -> str:
     """Stdout of a git command that asks nothing, follows no link and runs no hook of a repository.
 
-    Raises StoreError with git's own reason.
+    typed: its stdin. Raises StoreError with git's own reason.
     """
-    safe = [
-        "-c",
-        "core.hooksPath=/dev/null",
-        "-c",
-        "core.symlinks=false",
-        "-c",
-        "protocol.ext.allow=never",
-    ]
     environment = {
         **os.environ,
         "GIT_TERMINAL_PROMPT": "0",
@@ -162,10 +180,10 @@ def run_git(words: Sequence[str], folder: Path | None = None) -> str:
     environment.setdefault("GIT_SSH_COMMAND", "ssh -oBatchMode=yes")
     try:
         done = subprocess.run(
-            ["git", *safe, *words],
+            ["git", *_SAFE, *words],
             cwd=folder,
             env=environment,
-            stdin=subprocess.DEVNULL,
+            input=b"" if typed is None else os.fsencode(typed),
             capture_output=True,
             timeout=GIT_SECONDS,
             check=False,
@@ -200,9 +218,13 @@ def _stopped(verification: Verification) -> str | None:
     return next((f"{verification.state}: {stop.where}: {plain(stop.what)}" for stop in stops), None)
 
 
-def _take(source: Path, root: Path, target: Path, data_dir: str | Path | None) -> PulledSubmission:
+def _take(
+    source: Path, root: Path, target: Path, data_dir: str | Path | None, address: str
+) -> PulledSubmission:
     """Check one submission and put it in its place, over an earlier one of the same model that
     nobody changed here.
+
+    Its mark is what the check here finds. A statement of the repository is kept as its word.
     """
     name, place = source.name, target / source.name
     if not _NAME.fullmatch(name):
@@ -212,15 +234,18 @@ def _take(source: Path, root: Path, target: Path, data_dir: str | Path | None) -
         what = "it is another submission, or was changed here since; delete it to pull it again"
         return PulledSubmission(name, "kept", what)
     try:
-        statement = statement_on(source, root)
+        theirs_on_it = statement_on(source, root)
+        ours_on_it = statement_on(place, target.parent) if there else None
     except StoreError as error:
-        return PulledSubmission(name, "refused", f"the repository's statement on it {error.what}")
-    if statement is not None and not all(draw.agrees for draw in statement.draws):
+        return PulledSubmission(name, "refused", f"the statement on it {error.what}")
+    if theirs_on_it is not None and not all(draw.agrees for draw in theirs_on_it.draws):
         return PulledSubmission(
             name, "refused", "a run that the repository's maintainer drew does not agree"
         )
     unchanged = here is not None and here == theirs
+    mark: Mark = "claimed" if ours_on_it is None else ours_on_it.mark
     if not unchanged:
+        ours_on_it = None
         verification = verify(source, data_dir, target.parent)
         if (stopped := _stopped(verification)) is not None:
             return PulledSubmission(name, "refused", stopped)
@@ -228,13 +253,20 @@ def _take(source: Path, root: Path, target: Path, data_dir: str | Path | None) -
             shutil.copytree(source, aside, copy_function=shutil.copyfile, dirs_exist_ok=True)
             if there:
                 shutil.rmtree(place)
-        if verification.mark == "re-scored" and statement is None:
-            statement = make_statement(place, "re-scored")
-    if statement is not None and mark_of(place) != "reproduced":
-        save_statement(place, target.parent, statement)
+        mark = verification.mark
+    if ours_on_it is None or not ours_on_it.draws:
+        foreign = _foreign(theirs_on_it, address)
+        save_statement(place, target.parent, make_statement(place, mark, foreign=foreign))
     return PulledSubmission(
         name, "unchanged" if unchanged else "updated" if there else "new", mark_of(place)
     )
+
+
+def _foreign(statement: Statement | None, address: str) -> Foreign | None:
+    """What is shown of a repository's own statement: that it reproduced a run, if it says which."""
+    if statement is None or not statement.proved:
+        return None
+    return Foreign(address=plain(without_password(address)), mark=statement.mark)
 
 
 def _whole(folder: Path) -> Manifest | None:
@@ -243,16 +275,78 @@ def _whole(folder: Path) -> Manifest | None:
     return None if checks or folder.is_symlink() else manifest
 
 
-def _clone(address: str, folder: Path) -> str:
-    """The newest commit of a clone, in which links are files with the address in them. Raises
-    StoreError.
+def _clone(address: str, folder: Path, *options: str) -> str:
+    """The newest commit of a clone, in which links are files with the address in them. options: of
+    `git clone`. Raises StoreError.
     """
     if not address or address.startswith("-") or "::" in address:
         hint = "give its https or ssh address, or hub:owner/name"
         raise UsageError(f"'{plain(address)}' is no repository", hint=hint)
     source = str(Path(address).resolve()) if Path(address).is_dir() else address
-    run_git(["clone", "--quiet", "--depth", "1", "--no-tags", "--", source, str(folder)])
+    run_git(["clone", "--quiet", "--depth", "1", "--no-tags", *options, "--", source, str(folder)])
     return run_git(["log", "--format=%H"], folder).strip()
+
+
+class _Listed(NamedTuple):
+    """A file of a commit: its path in the repository, and its bytes."""
+
+    path: str
+    size: int
+
+
+def _check_out(root: Path) -> list[PulledSubmission]:
+    """Take what a commit holds of submissions and statements, within bounds, and nothing else.
+
+    A few kilobytes of a repository can stand for any number of files, so they are counted before
+    they are written. Gives the submissions that are left out. Raises StoreError for a repository
+    beyond the bounds.
+    """
+    by_name: dict[str, list[_Listed]] = {}
+    wanted: list[str] = []
+    for file in _listed(root):
+        top, name, *_ = Path(file.path).parts
+        if top == SUBMITTED:
+            by_name.setdefault(name, []).append(file)
+        elif file.size <= JSON_BYTES and Path(file.path).parent == Path(FOLDER):
+            wanted.append(file.path)
+    refused = []
+    for name, files in by_name.items():
+        reason = ""
+        if not _NAME.fullmatch(name):
+            reason = "its name is no folder's name"
+        elif len(files) > MOST_FILES or sum(file.size for file in files) > TOTAL_BYTES:
+            reason = f"it holds more than {MOST_FILES} files or {TOTAL_BYTES} bytes"
+        if reason:
+            refused.append(PulledSubmission(plain(name), "refused", reason))
+        else:
+            wanted += [file.path for file in files]
+    if wanted:
+        words = ["--literal-pathspecs", "checkout", "--quiet", "HEAD"]
+        words += ["--pathspec-from-file=-", "--pathspec-file-nul"]
+        run_git(words, root, "\0".join(wanted))
+    return refused
+
+
+def _listed(root: Path) -> list[_Listed]:
+    """The files below `submitted` and `statements` of the newest commit. Raises StoreError."""
+    words = ["ls-tree", "-r", "-l", "-z", "HEAD", "--", f"{SUBMITTED}/", f"{FOLDER}/"]
+    command = ["git", *_SAFE, *words]
+    with subprocess.Popen(
+        command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as listing:
+        assert listing.stdout is not None
+        content = listing.stdout.read(MOST_LISTED + 1)
+        listing.kill()
+    if len(content) > MOST_LISTED:
+        what = f"lists more than {MOST_LISTED} bytes of files below {SUBMITTED} and {FOLDER}"
+        raise StoreError(f"the repository {what}", hint="pull from one that somebody keeps")
+    files = []
+    for line in content.decode("utf-8", "surrogateescape").split("\0"):
+        about, tab, path = line.partition("\t")
+        _, kind, _, size = about.split() if tab else ("", "", "", "")
+        if kind == "blob":  # not a submodule
+            files.append(_Listed(path, int(size)))
+    return files
 
 
 def _fetch(address: str, folder: Path) -> str:

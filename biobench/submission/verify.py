@@ -5,7 +5,6 @@ would lead.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from itertools import groupby, islice
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from biobench.data.catalog import load_task
 from biobench.data.load import load_folds
 from biobench.errors import DataFormatError, DataUnavailableError, StoreError
 from biobench.report.escape import plain, words
-from biobench.report.results import SUBMITTED
 from biobench.report.tasks import NEEDLE, shipped
 from biobench.schema.document import Document, TaskData
 from biobench.schema.kind import is_numeric
@@ -26,6 +24,7 @@ from biobench.store.tables import under_aliases
 from biobench.submission.checks import Check, RunState, State, Verification, error, is_refused
 from biobench.submission.content import check_predictions
 from biobench.submission.duplicates import Answers, answers_of, check_copies
+from biobench.submission.earlier import EarlierRuns
 from biobench.submission.layout import check_layout, check_manifest
 from biobench.submission.leading import by_conditions, leading
 from biobench.submission.records import check_record, differing
@@ -86,15 +85,16 @@ def examine(
         if missing:
             missing = f"not scored again, the data is not available: {missing}"
             checks.append(Check("D03", "warning", f"runs/{task}", missing))
-    earlier, statement = list[Answers](), None
+    earlier, statement = None, None
     if against is not None:
-        earlier = list(_earlier(Path(against), folder, answers))
+        earlier = EarlierRuns(Path(against), folder, {record.task.id for record in records})
         try:
             statement = statement_on(folder, Path(against))
         except StoreError as problem:
             checks.append(Check("W03", "warning", "statements", problem.what))
-    checks += check_copies(answers, earlier)
-    draws = () if statement is None else statement.draws
+    checks += _copies(answers, earlier)
+    # what another repository says of its own draws proves nothing here
+    draws = () if statement is None or statement.foreign is not None else statement.draws
     for d in draws:
         if not d.agrees:
             what = (
@@ -103,7 +103,7 @@ def examine(
             )
             what += f"{100 * d.low:.2f} to {100 * d.high:.2f}, and its answers are compared too"
             checks.append(error("W02", f"runs/{d.task}", what))
-    for lead in leading(records, (other.record for other in earlier)):
+    for lead in leading(records, None if earlier is None else earlier.briefs):
         if lead[:3] not in {(d.task, d.task_hash, d.track) for d in draws if d.agrees}:
             what = (
                 f"{lead.what}: waits for `biobench reproduce --of SUBMISSION --draw` by a "
@@ -124,7 +124,8 @@ def examine(
             "refused" if "error" in grades else "person" if "person" in grades else proved
         )
         states.append(RunState(r.task.id, r.key, r.seed, state, r.key in rescored))
-    reproduced = statement is not None and statement.mark == "reproduced"
+    waits = any(check.code == "W01" for check in checks)
+    reproduced = statement is not None and statement.proved and not waits
     checks = list(dict.fromkeys(map(_printable, checks)))
     return Verification(
         str(folder), plain(manifest.model), tuple(checks), tuple(states), reproduced
@@ -222,27 +223,12 @@ def _problems(
         yield error("S03", where, "the predictions do not give the numbers of its labels")
 
 
-def _earlier(results: Path, folder: Path, answers: Sequence[Answers]) -> Iterator[Answers]:
-    """The runs of a results folder on tasks and data of these; what cannot be read there is passed
-    over.
-    """
-    wanted = {(run.record.task.id, run.record.task.data_hash) for run in answers}
-    submitted = sorted(path.parent for path in results.glob(f"{SUBMITTED}/*/runs"))
-    for place in [results, *(path for path in submitted if path.resolve() != folder.resolve())]:
-        store, name = Store(place), plain("the results" if place == results else place.name)
-        for path in sorted(
-            path
-            for task in {task for task, _ in wanted}
-            for path in place.glob(f"runs/{task}/*.json")
-        ):
-            with suppress(StoreError):
-                record = store.get(path.parent.name, path.stem)
-                if (
-                    record
-                    and (record.task.id, record.task.data_hash) in wanted
-                    and not record.limit
-                ):
-                    yield answers_of(record, *store.stored_predictions(record), place=name)
+def _copies(answers: Sequence[Answers], earlier: EarlierRuns | None) -> list[Check]:
+    """Copies task by task, so that the earlier runs of one task are read at a time."""
+    checks: list[Check] = []
+    for task, runs in groupby(answers, key=lambda run: run.ran.task):
+        checks += check_copies([*runs], () if earlier is None else earlier.answers(task))
+    return checks
 
 
 def _together(records: Sequence[RunRecord]) -> Iterator[Check]:

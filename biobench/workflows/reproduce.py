@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from scipy import special
 
-from biobench.errors import BioBenchError, ModelError, UsageError
+from biobench.errors import BioBenchError, ModelError, StoreError, UsageError
 from biobench.runs.options import RunRequest
 from biobench.runs.result import Reporter
 from biobench.schema.document import Prediction
@@ -87,14 +87,21 @@ class Again:
         resolve_device(self.how.device)
 
     def model_of(self, record: RunRecord) -> str:
-        """What `biobench run` is given: a folder, or the hub's id and revision."""
+        """What `biobench run` is given: a folder, or the hub's id and revision.
+
+        Raises UsageError for a record that names a folder elsewhere as its model.
+        """
+        # `models/name` would be an id of the hub where there is no such folder
+        folder = None if self.models is None else self.models.absolute()
+        if folder is not None and (folder / "config.json").is_file():
+            return str(folder)
         name = record.model.source or record.model.id
-        if self.models is None:
-            return name if record.model.revision is None else f"{name}@{record.model.revision}"
-        folder = (
-            self.models.absolute()
-        )  # `models/name` would be an id of the hub where there is no such folder
-        return str(folder if (folder / "config.json").is_file() else folder / name)
+        if Path(name).is_absolute() or ".." in Path(name).parts or name.startswith("~"):
+            what = f"the record names '{name[:80]}' as its model, which is no id of the hub"
+            raise UsageError(what, hint="name the checkpoint's folder with --models")
+        if folder is not None:
+            return str(folder / name)
+        return name if record.model.revision is None else f"{name}@{record.model.revision}"
 
     def run(self, record: RunRecord, seed: int) -> tuple[RunRecord, list[Prediction]]:
         """A run of `seed` under the record's conditions, and its predictions.
@@ -173,9 +180,11 @@ def reproduce(store: Store, records: Sequence[RunRecord], again: Again) -> Itera
         raise UsageError(what, hint="give another --results-dir")
     for record in records:
         metric = record.task.primary
-        row = Reproduction(
-            record.model.id, record.task.id, record.seed, metric, record.scores[metric]
-        )
+        stored_score = record.scores.get(metric)
+        if stored_score is None:
+            what = f"the record of {record.task.id} has no score '{metric[:80]}', its primary one"
+            raise StoreError(what, hint="repeat the run", file=store.path_of(record))
+        row = Reproduction(record.model.id, record.task.id, record.seed, metric, stored_score)
         try:
             yield row._replace(**_repeated(store, record, again))
         except BioBenchError as error:
@@ -295,6 +304,8 @@ def _drawn(store: Store, runs: Sequence[RunRecord], again: Again) -> Draw:
     alike_low, alike_high = agreement_interval(pairs, number)
     score = repeated.scores[metric]
     agrees = low <= score <= high and (folds is not None or alike_low <= share <= alike_high)
+    # a claim that the board shows and filters by
+    agrees = agrees and {run.model.parameters for run in runs} == {repeated.model.parameters}
     return Draw(
         task=first.task.id,
         task_hash=first.task.hash,

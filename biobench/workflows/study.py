@@ -24,6 +24,7 @@ from biobench.report.evidence import Evidence
 from biobench.report.groups import group_runs
 from biobench.report.tasks import task_infos
 from biobench.schema.protocols import protocol_named_by
+from biobench.schema.source import Below
 from biobench.schema.strict import Strict, suggest, validate
 from biobench.schema.task import Seeds, parse_seeds
 from biobench.schema.yaml12 import parse_file
@@ -44,9 +45,9 @@ class Benchmark(Strict):
     """How every encoder of the study is scored."""
 
     RENAMED = {"beside": "secondary"}
-    tasks: tuple[str, ...] = Field(min_length=1)
+    tasks: tuple[Below, ...] = Field(min_length=1)
     """Ids, or YAML files in the declaration's folder. Their mean is what arms are compared by."""
-    secondary: tuple[str, ...] = ()
+    secondary: tuple[Below, ...] = ()
     """Tasks that are scored and shown, but not in the mean."""
     seeds: Seeds = "42"
     protocol: Literal["small"] | None = None
@@ -66,7 +67,7 @@ class Study(Strict):
 
     name: str
     question: str
-    base: str
+    base: Below
     """The recipe that declares the arms: a file in the declaration's folder, or the name of a
     shipped one.
     """
@@ -92,7 +93,7 @@ class StudyRun:
     arm: str
     budget: int
     seed: int
-    base: str
+    base: Below
     overrides: tuple[str, ...]
 
     def recipe(self) -> Recipe:

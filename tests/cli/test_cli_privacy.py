@@ -6,11 +6,14 @@ write: results, reports, pages, packs, caches and temporary folders, and what st
 terminal.
 """
 
+import json
+import traceback
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
+from biobench.errors import DataFormatError, withholding
 from tests.helpers.cli_make import Run, Said
 from tests.helpers.marked import marked
 from tests.helpers.private_make import WORD, private_tasks
@@ -116,3 +119,70 @@ def test_a_run_that_falls_over_quotes_nothing(private, biobench, monkeypatch):
     }
     assert WORD.lower() not in (said.out + said.err).lower()
     assert found(private) == []
+
+
+@pytest.mark.parametrize("fault", ["no split", "missing", "twice"])
+def test_ids_that_fit_no_split_are_not_quoted(private, biobench, fault):
+    """Groups are patients; `splits.ids_file` was read by no reader, and its errors named them."""
+    groups = [f"{WORD}who{i}" for i in range(300)]
+    parts = {"train": groups[:200], "validation": groups[200:250], "test": groups[250:]}
+    if fault == "no split":
+        parts["train"] = parts["train"][1:]
+    if fault == "missing":
+        parts["train"].append(f"{WORD}nobody")
+    if fault == "twice":
+        parts["train"].append(groups[-1])
+    (private / "ids.json").write_text(json.dumps(parts))
+    spec = private / "own_notes.yaml"
+    kept = [x for x in spec.read_text().splitlines() if not x.startswith("splits")]
+    spec.write_text("\n".join([*kept, "splits: {ids_file: ids.json}"]))
+    said = silent(biobench("tasks", "validate", "own_notes.yaml", "--data-dir", "data"))
+    assert said.status == 2
+    assert ("(value withheld)" in said.out + said.err) == (fault != "twice")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"document": f"{WORD}id0", "labels": [f"{WORD}label"]},
+        {"document": f"{WORD}nobody", "labels": ["A"]},
+        {"document": f"{WORD}id0", "labels": {f"{WORD}": 1}},
+        {"document": f"{WORD}id0", "labels": ["A"], "label_scores": {f"{WORD}": 0.5}},
+        {"document": f"{WORD}id0", "labels": ["A"], "label_scores": {f"{WORD}": "x"}},
+        {"document": f"{WORD}id0", "labels": "A"},
+    ],
+)
+def test_predictions_made_elsewhere_are_not_quoted(private, biobench, line):
+    (private / "own.jsonl").write_text(json.dumps(line) + "\n")
+    words = ("--task", "own_notes.yaml", "--model", "mine", "--data-dir", "data", "--no-gate")
+    said = silent(biobench("score", "--predictions", "own.jsonl", *words))
+    assert said.status == 2
+
+
+def test_texts_are_written_where_one_says_so_alone(private, biobench):
+    data = ("--data-dir", "data")
+    for words in (
+        ("data", "export", "own_notes.yaml", "--out", "copy.jsonl", *data),
+        ("score", "--task", "own_notes.yaml", "--documents", "copy.jsonl", *data),
+    ):
+        said = silent(biobench(*words))
+        assert (said.status, "--include-agreement" in said.err) == (2, True)
+        assert not (private / "copy.jsonl").exists()
+        biobench(*words, "--include-agreement").ok()
+        assert WORD in (private / "copy.jsonl").read_text()
+        (private / "copy.jsonl").unlink()
+
+
+def test_an_error_withholds_what_it_holds_of_a_corpus():
+    with pytest.raises(DataFormatError) as shown, withholding(False):
+        raise DataFormatError("document {} is odd", hint="mend it", value="patient 7")
+    assert str(shown.value) == "document 'patient 7' is odd"
+    try:
+        {}["patient 7"]
+    except KeyError as error:
+        with pytest.raises(DataFormatError) as hidden, withholding(True):
+            raise DataFormatError(
+                "document {} is odd", hint="mend it", value="patient 7"
+            ) from error
+    assert str(hidden.value) == "document (value withheld) is odd"
+    assert "patient 7" not in "".join(traceback.format_exception(hidden.value))

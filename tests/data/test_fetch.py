@@ -2,10 +2,12 @@
 refused archives.
 """
 
+import gzip
 import hashlib
 import io
 import os
 import tarfile
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -260,6 +262,48 @@ def test_bombs_are_refused(tmp_path):
             unpack(archive, "zip", tmp_path / "out", **limits)
         assert not (tmp_path / "out").exists()
     assert len(unpack(archive, "zip", tmp_path / "out", most_bytes=3_000_000, most_files=20)) == 20
+
+
+def with_header(kind: bytes, size: int) -> bytes:
+    """A gzipped tar whose first member is a header of so many bytes."""
+    info = tarfile.TarInfo("header")
+    info.type, info.size = kind, size
+    blocks = -(-size // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
+    return gzip.compress(info.tobuf() + bytes(blocks) + bytes(1024), compresslevel=1)
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_a_large_header_of_a_tar_is_not_read(tmp_path, kind):
+    """The library reads it whole: 2 GB of it came in 2 MB."""
+    (tmp_path / "a.tar.gz").write_bytes(with_header(kind, 2**26))
+    tracemalloc.start()
+    with pytest.raises(DataFormatError, match="a header of the archive has 67108864 bytes"):
+        unpack(tmp_path / "a.tar.gz", "tar", tmp_path / "out")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**24
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("version", ["0.0", "0.1", "1.0", "gnu"])
+def test_sparse_files_in_a_tar_are_refused(tmp_path, version):
+    """Their lists of pieces have no end."""
+    info = tarfile.TarInfo("a.txt")
+    info.size = 512
+    if version == "gnu":
+        info.type = tarfile.GNUTYPE_SPARSE
+    else:
+        major, minor = version.split(".")
+        maps = {"0.0": "GNU.sparse.size", "0.1": "GNU.sparse.map", "1.0": "GNU.sparse.realsize"}
+        info.pax_headers = {
+            maps[version]: "0,1",
+            "GNU.sparse.major": major,
+            "GNU.sparse.minor": minor,
+        }
+    with tarfile.open(tmp_path / "a.tar", "w", format=tarfile.PAX_FORMAT) as archive:
+        archive.addfile(info, io.BytesIO(b"1\n0\n1\n".ljust(512, b"\0")))
+    with pytest.raises(DataFormatError, match="holds a sparse file"):
+        unpack(tmp_path / "a.tar", "tar", tmp_path / "out")
 
 
 def test_damaged_archives(server, task_at, tmp_path):

@@ -3,12 +3,14 @@ check before a split.
 """
 
 import json
+import os
 import random
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
+from biobench.data import splits as split_rules
 from biobench.data.catalog import LoadedTask, load_task
 from biobench.data.labels import apply_rule
 from biobench.data.load import _checked, limited, load_data, subset
@@ -134,6 +136,31 @@ def test_ids_must_match_both_ways(tmp_path):
         assign_splits(docs(4), SplitIds(ids_file="ids.json"), tmp_path)
     path.write_text(json.dumps({"train": ["g0000"], "validation": ["g0000"], "test": []}))
     with pytest.raises(SpecError, match="occurs twice"):
+        assign_splits(docs(4), SplitIds(ids_file="ids.json"), tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "device", "folder"])
+def test_ids_come_from_a_plain_file_of_the_specs_folder(tmp_path, kind):
+    folder = tmp_path / "specs"
+    folder.mkdir()
+    (tmp_path / "private.json").write_text("{}")
+    match kind:
+        case "link":
+            (folder / "ids.json").symlink_to(tmp_path / "private.json")
+        case "pipe":
+            os.mkfifo(folder / "ids.json")
+        case "device":
+            (folder / "ids.json").symlink_to("/dev/zero")
+        case "folder":
+            (folder / "ids.json").mkdir()
+    with pytest.raises(SpecError, match=r"is a link that leaves its folder|is a (pipe|folder)"):
+        assign_splits(docs(4), SplitIds(ids_file="ids.json"), folder)
+
+
+def test_a_large_ids_file_is_not_read_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(split_rules, "MOST_IDS_BYTES", 10)
+    (tmp_path / "ids.json").write_text(json.dumps({"train": ["g0000"]}))
+    with pytest.raises(SpecError, match="has more than the 10 bytes"):
         assign_splits(docs(4), SplitIds(ids_file="ids.json"), tmp_path)
 
 

@@ -14,14 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from biobench.data.bundle import bundle
-from biobench.data.catalog import LoadedTask, load_task
+from biobench.data.catalog import LoadedTask, list_tasks, load_task
 from biobench.data.checks.similar import near, normalised, same
 from biobench.data.load import load_data
 from biobench.data.overlap import N, corpus_texts, overlap
 from biobench.data.verify import verify
-from biobench.errors import DataFormatError, ModelError, UsageError
+from biobench.errors import DataFormatError, ModelError, SpecError, UsageError
 from biobench.schema.document import Document
 from tests.helpers.generators import cos, deid
+from tests.helpers.spec_make import local, write_spec
 
 WORDS = st.lists(st.sampled_from([f"w{i}" for i in range(12)]), min_size=1, max_size=12).map(
     " ".join
@@ -102,6 +103,34 @@ def test_findings_alarm_once(make_task, tmp_path):
     assert verify(tokens_task(make_task, tmp_path / "c", more=fewer), tmp_path / "c").as_dict()[
         "alarms"
     ] == ["twice.train"]
+
+
+def test_a_bundle_holds_no_file_from_elsewhere(tmp_path):
+    """A spec of unknown origin and a model's folder are not followed out of their folders."""
+    (tmp_path / "private").write_text("a key")
+    files = "{all: all.txt}"
+    spec = write_spec(
+        tmp_path / "evil.yaml",
+        source=local("corpus", files, "  reader: {format: tsv, columns: {text: a, label: b}}"),
+        type="single_label",
+        splits="{ids_file: ../private}",
+    )
+    with pytest.raises(SpecError, match="leaves the folder of the spec"):
+        load_task(spec)
+    model = tmp_path / "model"
+    (model / "inside").mkdir(parents=True)
+    (model / "inside" / "key").symlink_to(tmp_path / "private")
+    with pytest.raises(ModelError, match="is a link that leaves the model's folder"):
+        bundle([load_task("demo_ner")], tmp_path, tmp_path / "one.tar", model=model)
+
+
+@pytest.mark.real
+def test_members_of_bundles_of_all_tasks_stay_below_the_bundle(tmp_path, data_dir):
+    bundle(list_tasks(), data_dir, tmp_path / "all.tar")
+    with tarfile.open(tmp_path / "all.tar") as archive:
+        names = archive.getnames()
+    assert "tasks/hoc_blurb_split_pmids.json" in names
+    assert [name for name in names if ".." in name.split("/") or name.startswith("/")] == []
 
 
 def test_bundle_holds_what_a_run_needs_and_no_agreement_data(tmp_path):

@@ -102,7 +102,7 @@ def of_pretraining(folder: Path) -> Damaged:
 
 
 def _all(path: Path) -> None:
-    for _ in texts(CorpusSource(id="own", path=str(path)), path.parent):
+    for _ in texts(CorpusSource(id="own", path=path.name), path.parent):
         pass
 
 

@@ -83,7 +83,7 @@ def _plain(place: Path) -> Path:
 
 def _sets(place: Path) -> list[str | Path]:
     values = [text for text in LONGER if "sources.0" not in text]
-    values.append(f"corpus.sources=[{{id: own, path: '{place / 'text.jsonl'}'}}]")
+    values += [f"corpus.root={place}", "corpus.sources=[{id: own, path: text.jsonl}]"]
     return [part for text in values for part in ("--set", text)]
 
 

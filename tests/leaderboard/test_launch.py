@@ -11,8 +11,25 @@ import urllib.request
 import pytest
 
 from biobench.errors import UsageError
-from leaderboard.launch import launch
+from biobench.submission.unpack import UPLOAD_BYTES
+from leaderboard.launch import command, launch
 from tests.helpers.server_make import free_port
+
+
+def websocket_status(port: int, host: str) -> int:
+    """The status that a page's connection gets which asks for this host."""
+    lines = [
+        "GET /_stcore/stream HTTP/1.1",
+        f"Host: {host}",
+        "Upgrade: websocket",
+        "Connection: Upgrade",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
+        f"Origin: http://{host}",
+    ]
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        connection.sendall("\r\n".join([*lines, "", ""]).encode())
+        return int(connection.recv(200).split()[1])
 
 
 def test_a_file_and_a_taken_port_are_named(tmp_path):
@@ -48,6 +65,20 @@ def test_only_this_machine_is_served_unless_told_otherwise(tmp_path, monkeypatch
     assert addresses == ["127.0.0.1", "0.0.0.0"]
 
 
+def test_a_board_of_this_machine_answers_to_its_names_alone():
+    """A page elsewhere whose name is made to mean this machine read the texts of corpora."""
+    here, served = command(8501), command(8501, "0.0.0.0")
+    hosts = [here[i + 1] for i, word in enumerate(here) if word == "--server.allowedHosts"]
+    assert hosts == ["127.0.0.1", "localhost", "::1"]
+    assert "--server.allowedHosts" not in served
+
+
+def test_the_server_takes_no_larger_upload_than_a_pack():
+    words = command(8501)
+    assert words[words.index("--server.maxUploadSize") + 1] == str(UPLOAD_BYTES // 2**20)
+    assert int(words[words.index("--server.disconnectedSessionTTL") + 1]) <= 30
+
+
 @pytest.mark.skipif(os.name != "posix", reason="elsewhere the server is a process of its own")
 def test_the_server_answers_and_ends_with_its_command(tmp_path):
     """Killed without a chance to end anything else, the command takes the board with it."""
@@ -69,6 +100,8 @@ def test_the_server_answers_and_ends_with_its_command(tmp_path):
             f"http://127.0.0.1:{port}/_stcore/health", timeout=20
         ) as answer:
             assert answer.status == 200
+        for name, status in (("localhost", 101), ("evil.example", 403)):
+            assert websocket_status(port, f"{name}:{port}") == status
     finally:
         server.kill()
         server.communicate(timeout=10)

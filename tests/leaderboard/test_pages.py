@@ -200,6 +200,30 @@ def test_messages_do_not_tell_where_the_folder_lies(monkeypatch, tmp_path):
     assert str(tmp_path) not in page.text(f"{tmp_path}/training/detour/metrics.jsonl:3")
 
 
+MARKUP = [
+    ":material/verified: reproduced",
+    "&colon;material/verified&colon;",
+    "https://evil.example",
+    "HTTP://evil.example/a",
+    "www.evil.example",
+    "WWW.evil.example",
+    "mailto:a@b.example",
+    "a@b.example",
+    "[a](https://evil.example)",
+    "main> <https://evil.example",
+    "`x` $x$ ~x~ **x** :red[x] :green-badge[x] :smile:",
+]
+
+
+@pytest.mark.parametrize("name", MARKUP)
+def test_names_are_neither_markup_nor_links(name):
+    """Streamlit makes icons of directives, and links of bare addresses, whatever is escaped."""
+    shown = page.literal(name)
+    assert re.search(r"(?i)www\.|://[^\u200b]|:[a-z/]|@[a-z]", shown) is None
+    assert re.search(r"(?<!\\)[`*_\[\]<>|~$:#&]", shown) is None
+    assert page.link(name) == (f"<{name}>" if name == "https://evil.example" else shown)
+
+
 def test_a_pack_is_checked_here_and_as_an_upload(monkeypatch, tmp_path):
     honest_run(tmp_path / "results")
     pack = submit("org/tiny", tmp_path / "results", tmp_path / "work" / "submissions" / "tiny")

@@ -144,6 +144,47 @@ def test_a_task_without_a_spec_or_a_model_without_a_folder_is_named(
     assert "my_task" in row["reason"]
 
 
+@pytest.mark.parametrize("name", ["../models/tiny", "/etc", "~/models"])
+def test_a_record_names_no_folder_elsewhere_as_its_model(
+    biobench: Callable[..., Said], stored: Path, name: str
+) -> None:
+    rewritten(stored, lambda record: record["model"].update(id=name))
+    for options in ([], ["--models", "models"]):
+        said = biobench("reproduce", str(stored), "--results-dir", "again", *options)
+        assert "as its model, which is no id of the hub" in said.out + said.err
+        assert said.status == 1
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "splits={ids_file: /dev/zero}",
+        "source.folder=../..",
+        "source.original={folder: /etc, files: {all: x}}",
+    ],
+)
+def test_the_overrides_of_a_record_lead_nowhere(
+    biobench: Callable[..., Said], stored: Path, override: str
+) -> None:
+    """Read from a device, it would take all memory."""
+    rewritten(stored, lambda record: record.update(overrides=[override]))
+    said = biobench("reproduce", str(stored), "--results-dir", "again", "--models", "models")
+    assert said.status == 1
+    assert "not run (--set " in said.out
+
+
+@pytest.mark.parametrize(("field", "words"), [("type", "no kind of task"), ("primary", "no score")])
+def test_a_record_of_another_kind_or_score_is_one_line(
+    biobench: Callable[..., Said], stored: Path, field: str, words: str
+) -> None:
+    rewritten(stored, lambda record: record["task"].update({field: "never"}))
+    said = biobench("reproduce", str(stored), "--results-dir", "again", "--models", "models")
+    assert words in said.out + said.err
+    assert "Traceback" not in said.err
+    again = biobench("rescore", "--results-dir", "results")
+    assert (again.status, "Traceback" in again.err) == (1 if field == "type" else 0, False)
+
+
 def test_the_record_or_the_option_says_how_many_threads(
     biobench: Callable[..., Said], stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,11 +75,11 @@ def test_micro_without_the_negative_label():
     [
         ({"predictions": [Prediction(document="elsewhere", labels=("A",))]}, "elsewhere"),
         ({"predictions": [Prediction(document="d0", labels=("A",))] * 2}, "twice"),
-        ({"predictions": [Prediction(document="d0", labels=("Z",))]}, "'d0': prediction label 'Z'"),
+        ({"predictions": [Prediction(document="d0", labels=("Z",))]}, "predicted label 'Z'"),
         ({"predictions": [Prediction(document="d0", labels=("A", "B"))]}, "2 labels"),
         (
             {"gold": [Document(id="d0", group="g", text="", split="test", labels=("Q",))]},
-            "'d0': gold label 'Q'",
+            "gold label 'Q'",
         ),
         ({"gold": [Document(id="d0", group="g", text="", split="test")]}, "0 gold labels"),
         ({"gold": []}, "no document"),

@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from biobench.errors import StoreError
 from biobench.store import Store, claims
-from biobench.store.claims import is_alive, read_heartbeat
+from biobench.store import store as stored
+from biobench.store.claims import ReplacedError, is_alive, read_heartbeat
 from tests.core.test_processes import ended_process
+from tests.helpers.store_make import documents, predictions, record
 
 KEY = "0" * 32
 
@@ -145,3 +150,54 @@ def test_processes_make_each_run_once(tmp_path: Path) -> None:
         made = pool.map(contend, [tmp_path] * 4, chunksize=1)
     assert sorted(key for keys in made for key in keys) == [f"{n:032x}" for n in range(30)]
     assert sum(map(bool, made)) > 1, "one made all"
+
+
+def save_under_a_claim(folder: str, missed: int) -> None:
+    """In a process of its own that stops itself between the predictions and the record."""
+    store, made, commit = Store(folder), record(), stored.commit
+
+    def stop_after(temporary: Path, path: Path) -> None:
+        commit(temporary, path)
+        if path.suffix == ".parquet":
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    stored.commit = stop_after
+    with store.claim(made.task.id, made.key) as claim, suppress(ReplacedError):
+        store.save(made, documents(), predictions(missed), claim)
+
+
+def test_a_holder_that_was_replaced_writes_no_record(tmp_path: Path) -> None:
+    """Stopped between its two writes, it put its record beside the other's predictions."""
+    context = multiprocessing.get_context("fork")
+    slow = context.Process(target=save_under_a_claim, args=(str(tmp_path), 1))
+    slow.start()
+    os.waitid(os.P_PID, slow.pid, os.WSTOPPED)
+    store, made = Store(tmp_path), record()
+    beat = store.heartbeat_path(made.task.id, made.key)
+    age_by(beat, claims.STALE_SECONDS + 10)
+    with store.claim(made.task.id, made.key) as claim:
+        assert claim is not None
+        store.save(made, documents(), predictions(0), claim)
+    os.kill(slow.pid, signal.SIGCONT)
+    slow.join(30)
+    assert slow.exitcode == 0
+    run = store.get(made.task.id, made.key)
+    assert run is not None
+    assert store.stored_predictions(run)[1] == predictions(0)
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+def test_what_is_no_claim_is_said_and_not_waited_for(tmp_path: Path, kind: str) -> None:
+    store = Store(tmp_path)
+    path = beat_of(store)
+    path.parent.mkdir(parents=True)
+    match kind:
+        case "link":
+            path.symlink_to(tmp_path / "nowhere")
+        case "pipe":
+            os.mkfifo(path)
+        case "folder":
+            path.mkdir()
+    with pytest.raises(StoreError, match=f"is a {kind}, not a claim"), store.claim("my_task", KEY):
+        pass
+    assert read_heartbeat(path) is None

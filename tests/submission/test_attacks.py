@@ -20,7 +20,7 @@ from biobench.errors import DataUnavailableError, UsageError
 from biobench.export.formats import export
 from biobench.schema.document import Document, Prediction, Span
 from biobench.score import oracle
-from biobench.store import Store
+from biobench.store import Brief, Store
 from biobench.store.tables import redacted
 from biobench.submission.content import check_predictions
 from biobench.submission.leading import leading
@@ -504,7 +504,51 @@ def test_the_gold_as_predictions_waits_for_a_maintainer(stored, tmp_path):
     assert (check.code, check.where) == ("W01", f"runs/{TASK}")
     assert "biobench reproduce --of SUBMISSION --draw" in check.what
     assert [(r.state, r.rescored) for r in verification.runs] == [("person", True)]
-    assert examine(pack).state == "verified", "where there is nobody to lead, nothing waits"
+    assert examine(pack).state == "person", "it is the oracle, whoever else is there"
+
+
+def test_the_first_model_on_a_task_waits(stored, tmp_path):
+    """Before, the gold was verified in a results folder without another model."""
+    pack = submit("org/tiny", stored[1], tmp_path / "pack")
+    (tmp_path / "board").mkdir()
+    (check,) = (c for c in examine(pack, against=tmp_path / "board").checks if c.code == "W01")
+    assert "is the first on this task" in check.what
+    assert examine(pack).state == "verified", "no results folder, nobody to lead"
+
+
+def scoring(
+    score: float, model: str = "org/tiny", weights: str = "a" * 64, task: str = "gad"
+) -> Any:
+    """A run that claims this score."""
+    made = record(model=model, task=task, score=False)
+    identity = made.model.model_copy(update={"hash": weights})
+    scores = {"macro_f1": score, "micro_f1": score}
+    return made.model_copy(update={"scores": scores, "model": identity})
+
+
+@pytest.mark.parametrize(
+    ("rivals", "words"),
+    [
+        ([scoring(0.6, weights="7" * 64)], "lies above every other model (60.00)"),
+        ([scoring(0.6)], "is the first on this task"),
+        ([scoring(0.75, "org/other")], ""),
+        ([scoring(0.6), scoring(0.75, "org/other")], ""),
+        ([scoring(0.75, weights="7" * 64)], ""),
+    ],
+    ids=["the leader's name", "its own runs", "better", "own and better", "better of its name"],
+)
+def test_rivals_are_all_but_runs_of_the_same_name_and_weights(rivals, words):
+    leads = leading([scoring(0.7)], map(Brief.of, rivals))
+    assert bool(leads) == bool(words)
+    assert all(words in lead.what for lead in leads)
+
+
+@pytest.mark.parametrize(("score", "waits"), [(0.995, True), (0.985, False)])
+def test_a_mean_within_a_point_of_the_oracle_waits(score, waits):
+    better = [scoring(0.999, "org/other", task="demo_topic")]
+    leads = leading([scoring(score, task="demo_topic")], map(Brief.of, better))
+    assert bool(leads) == waits
+    assert all("is within a point of what is possible" in lead.what for lead in leads)
 
 
 @pytest.mark.parametrize(("score", "waits"), [(0.79, False), (0.86, True)])
@@ -515,7 +559,7 @@ def test_a_mean_above_the_best_published_value_waits(score, waits):
     run = record(task="gad", score=False).model_copy(
         update={"scores": {"macro_f1": score, "micro_f1": score}}
     )
-    assert bool(leading([run], [])) == waits
+    assert bool(leading([run], None)) == waits
 
 
 @pytest.mark.parametrize(("mine", "waits"), [((0.5, 0.7), False), ((0.5, 0.72), True)])

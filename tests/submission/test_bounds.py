@@ -117,7 +117,25 @@ def test_names_that_imitate_a_mark_of_the_board_are_refused(packed):
         "google-bert/bert-base@v1.0",
         "modèle français",
         "Grösse_2 (mlm)",
+    ]
+    odd = [
         "<b>&'\"",
+        ":material/verified:",
+        "org/tiny https://evil.example",
+        "www.evil.example",
+        "a@b.c d",
+        "org/tiny@main> <https://evil.example",
+        "org/tiny ",
+        " org/tiny",
+        "org/tiny  verified",
+        "org\u00a0tiny",
+        "оrg/tiny",
+        "org/ｔiny",
+        "org/tіny",
+        "org/tiny {verified}",
+        "org/tiny 〔reproduced〕",
+        "org/tiny, reproduced",
+        "org/tiny ✓",
     ]
     marks = [
         "[submission a]",
@@ -128,7 +146,7 @@ def test_names_that_imitate_a_mark_of_the_board_are_refused(packed):
         "( published )",
     ]
     marks += ["(verified, 5 seeds)", "\uff3bfrozen\uff3d", "\uff08verified\uff09"]
-    for name in [*sound, *(f"org/tiny {mark}" for mark in marks), "oracle (baseline)", " "]:
+    for name in [*sound, *odd, *(f"org/tiny {mark}" for mark in marks), "oracle (baseline)", " "]:
         with_manifest(packed, lambda m: m.update(model=name))  # noqa: B023
         assert {check.code for check in check_manifest(packed)[1]} == (
             set() if name in sound else {"M06"}

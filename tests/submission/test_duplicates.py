@@ -1,14 +1,16 @@
 """Copies of other runs: exact, near, of weights; and honest runs that are none."""
 
 import random
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from biobench.schema.document import Document, Prediction
-from biobench.schema.record import Resampling
+from biobench.store import Store
 from biobench.submission.duplicates import Answers, answers_of, check_copies
+from biobench.submission.earlier import keep_answers
 from biobench.submission.pack import submit
 from biobench.submission.verify import examine
 from tests.helpers.store_make import record
@@ -111,14 +113,9 @@ def test_probes_of_several_seeds_on_the_same_states_may_answer_alike():
     ]
     first, second = run_of(source, 1), run_of(again, 2)
     assert findings([first, second]) == PERSON
-    frozen = [
-        replace(run, record=run.record.model_copy(update={"track": "frozen"}))
-        for run in (first, second)
-    ]
+    frozen = [replace(run, ran=run.ran._replace(track="frozen")) for run in (first, second)]
     assert findings(frozen) == set()
-    assert findings([frozen[0], replace(frozen[0], record=frozen[1].record)]) == ERROR, (
-        "the same scores"
-    )
+    assert findings([frozen[0], replace(frozen[0], ran=frozen[1].ran)]) == ERROR, "the same scores"
 
 
 def test_a_copied_checkpoint_under_a_new_name_is_seen_by_its_weights():
@@ -126,20 +123,16 @@ def test_a_copied_checkpoint_under_a_new_name_is_seen_by_its_weights():
     are equal.
     """
     mine, theirs = run_of(trained(1), 1), run_of(trained(2), 2, "results")
-    renamed = theirs.record.model_copy(
-        update={"model": theirs.record.model.model_copy(update={"id": "org/else"})}
-    )
+    renamed = theirs.ran._replace(model="org/else")
     assert findings([mine], [theirs]) == set(), "another seed of the same model"
-    assert findings([mine], [replace(theirs, record=renamed)]) == PERSON
+    assert findings([mine], [replace(theirs, ran=renamed)]) == PERSON
 
 
 def test_splits_of_one_task_are_not_compared_with_each_other():
     first, second = run_of(trained(1), 1), run_of(trained(2), 2)
-    fold = second.record.model_copy(
-        update={"resampling": Resampling(fold=1, folds=5, train_documents=9)}
-    )
-    assert findings([first, replace(second, record=fold, documents=("others",))]) == set()
-    assert findings([first, replace(second, documents=("others",))]) == PERSON
+    fold = second.ran._replace(fold=1)
+    assert findings([first, replace(second, ran=fold, documents=7)]) == set()
+    assert findings([first, replace(second, documents=7)]) == PERSON
 
 
 @pytest.mark.parametrize(("others", "expected"), [(10, set()), (11, PERSON)])
@@ -201,3 +194,39 @@ def test_the_same_submission_again_and_honest_others_are_no_finding(tmp_path):
     pack = submit("org/tiny", tmp_path / "mine", board / "submitted" / "mine")
     assert {check.code for check in examine(pack, against=board).checks} <= {"W01"}
     assert {check.code for check in checked(tmp_path / "mine", against=board).checks} <= {"W01"}
+
+
+def test_what_earlier_runs_answer_is_read_once(tmp_path, monkeypatch):
+    """Thousands of earlier runs took longer than a check may."""
+    board = tmp_path / "board"
+    for seed in range(42, 46):
+        honest_run(board, seed, model="org/theirs", weights="7" * 64)
+    honest_run(tmp_path / "mine")
+    pack = submit("org/tiny", tmp_path / "mine", tmp_path / "pack")
+    keep_answers(board, pack)
+    read = []
+    whole = Store.stored_predictions
+    monkeypatch.setattr(
+        Store,
+        "stored_predictions",
+        lambda store, record: read.append(store.root) or whole(store, record),
+    )
+    before = examine(pack, against=board)
+    assert set(read) == {pack}, "its own alone"
+    shutil.rmtree(board / ".counts")
+    assert examine(pack, against=board).checks == before.checks
+    read.clear()
+    honest_run(board, 42, model="org/theirs", weights="7" * 64)
+    examine(pack, against=board)
+    assert read.count(board) == 1, "the one that was written again"
+
+
+def test_copies_are_found_by_what_is_kept_of_earlier_runs(tmp_path):
+    run = honest_run(tmp_path / "board", model="org/theirs", weights="7" * 64)
+    gold, answers = Store(tmp_path / "board").load_predictions(run)
+    save_rekeyed(tmp_path / "mine", run, answers, gold, id="org/tiny", hash="8" * 64)
+    pack = submit("org/tiny", tmp_path / "mine", tmp_path / "pack")
+    for _ in range(2):
+        (copy,) = [c for c in examine(pack, against=tmp_path / "board").checks if c.code == "P02"]
+        assert copy.grade == "error"
+        assert copy.what.endswith("of org/theirs, seed 42, in the results")

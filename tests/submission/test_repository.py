@@ -149,9 +149,29 @@ def test_names_in_a_tree_that_lead_out_are_read_by_nobody(bare, tmp_path):
         ("a b", "-x", "x" * 120), ("refused", "its name is no folder's name")
     )
     named("..", "sound")
-    with pytest.raises(StoreError, match="invalid path"):
-        repository.pull(str(bare), tmp_path / "mine")
+    outcomes = {one.name: one.outcome for one in repository.pull(str(bare), tmp_path / "mine")[1]}
+    assert outcomes == {"..": "refused", "sound": "refused"}
     assert not (tmp_path / "mine" / "submitted").exists()
+
+
+def test_a_tree_of_very_many_files_is_not_written(bare, tmp_path, monkeypatch):
+    """Trees that hold one another: a few kilobytes stood for 100,000 files."""
+    tree = git(bare, "hash-object", "-w", "--stdin", text="{}")
+    kind = "100644 blob"
+    for _ in range(4):
+        lines = "".join(f"{kind} {tree}\tf{number}\n" for number in range(9))
+        tree, kind = git(bare, "mktree", text=lines), "040000 tree"
+    inner = git(bare, "mktree", text=f"040000 tree {tree}\tmany\n")
+    text = f"040000 tree {inner}\tsubmitted\n040000 tree {tree}\tother\n"
+    outer = git(bare, "mktree", text=text)
+    git(bare, "update-ref", "refs/heads/main", git(bare, "commit-tree", outer, "-m", "many"))
+    monkeypatch.setattr(repository, "_take", lambda *_: pytest.fail("it was written"))
+    (many,) = repository.pull(str(bare), tmp_path / "mine")[1]
+    assert (many.name, many.outcome) == ("many", "refused")
+    assert many.reason.startswith("it holds more than 5000 files")
+    monkeypatch.setattr(repository, "MOST_LISTED", 10_000)
+    with pytest.raises(StoreError, match="lists more than 10000 bytes of files"):
+        repository.pull(str(bare), tmp_path / "mine")
 
 
 def test_links_that_lead_out_are_not_followed(bare, tmp_path):
@@ -230,8 +250,7 @@ def test_what_the_repositorys_maintainer_states_comes_along(bare, tmp_path):
     save_statement(first, work, make_statement(first, "reproduced"))
     (work / "statements" / "x.py").write_text("raise SystemExit")
     publish(bare, work)
-    assert repository.pull(str(bare), mine)[1][0].reason == "reproduced"
-    assert mark_of(mine / "submitted" / "first") == "reproduced"
+    assert repository.pull(str(bare), mine)[1][0].reason == "re-scored", "it says of no run"
     assert not (mine / "statements" / "x.py").exists()
     drawn = Draw(
         task="demo_topic",
@@ -239,15 +258,25 @@ def test_what_the_repositorys_maintainer_states_comes_along(bare, tmp_path):
         track="fixed",
         seed=7,
         metric="macro_f1",
-        score=0.1,
+        score=0.85,
         low=0.8,
         high=0.9,
-        alike=0.2,
+        alike=0.8,
         alike_low=0.7,
         alike_high=0.9,
-        agrees=False,
+        agrees=True,
     )
-    save_statement(first, work, make_statement(first, "claimed", (drawn,)))
+    save_statement(first, work, make_statement(first, "reproduced", (drawn,)))
+    publish(bare, work)
+    said = f"re-scored; reproduced by {bare}"
+    assert repository.pull(str(bare), mine)[1][0].reason == said, "another's word stays theirs"
+    found = examine(mine / "submitted" / "first", against=mine)
+    assert (found.mark, found.reproduced) == ("re-scored", False)
+    assert "W01" in {check.code for check in found.checks}
+    (group,) = load(mine).groups
+    assert group.mark == said
+    refusing = drawn.model_copy(update={"score": 0.1, "alike": 0.2, "agrees": False})
+    save_statement(first, work, make_statement(first, "claimed", (refusing,)))
     publish(bare, work)
     what = "a run that the repository's maintainer drew does not agree"
     assert repository.pull(str(bare), tmp_path / "other")[1][0][1:] == ("refused", what)

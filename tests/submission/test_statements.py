@@ -3,6 +3,7 @@ up.
 """
 
 import secrets
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from biobench.score import scored
+from biobench.score import oracle, scored
 from biobench.store import Store
 from biobench.store.statements import make_statement, mark_of, save_statement, statement_path
 from biobench.submission.pack import submit
@@ -154,6 +155,15 @@ def test_a_statement_holds_for_one_manifest_and_is_read_beside_the_submission_al
     assert mark_of(pack) == "claimed"
 
 
+def test_a_statement_without_a_draw_reproduces_nothing(packed, tmp_path):
+    """Anybody can write the word."""
+    board = tmp_path / "board"
+    pack = Path(shutil.copytree(packed, board / "submitted" / "mine"))
+    save_statement(pack, board, make_statement(pack, "reproduced"))
+    found = examine(pack, against=board)
+    assert (found.mark, found.state, mark_of(pack)) == ("re-scored", "person", "claimed")
+
+
 def test_a_damaged_statement_is_said(packed, tmp_path):
     statement_path(packed, tmp_path / "board").parent.mkdir(parents=True)
     statement_path(packed, tmp_path / "board").write_text("{}{")
@@ -161,7 +171,9 @@ def test_a_damaged_statement_is_said(packed, tmp_path):
 
 
 def test_what_was_scored_again_is_stated_where_one_asks(biobench, packed):
-    (packed.parent / "board").mkdir()
+    better = honest_run(packed.parent / "board", model="org/better")
+    gold, _ = Store(packed.parent / "board").load_predictions(better)
+    save_rekeyed(packed.parent / "board", better, oracle(gold))
     assert biobench("verify-submission", packed, "--against", "board").status == 0
     assert not (packed.parent / "board" / "statements").exists()
     said = biobench(

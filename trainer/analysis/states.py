@@ -8,6 +8,7 @@ two blocks exist for the analysis, whatever the depth.
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -78,6 +79,7 @@ def sample(where: str, count: int, seeds: Sequence[int]) -> Sample:
     Documents of jsonl and parquet are under `text`. Raises DataUnavailableError and
     DataFormatError.
     """
+    root = Path()
     if where == "embedded":
         source = CorpusSource(
             id="texts", embedded=EmbeddedText(documents=EMBEDDED_COUNT, seed=EMBEDDED_SEED)
@@ -85,9 +87,11 @@ def sample(where: str, count: int, seeds: Sequence[int]) -> Sample:
     elif where.startswith("hub:"):
         source = CorpusSource(id="texts", hub=where.removeprefix("hub:"))
     else:
-        source = CorpusSource(id="texts", path=where)
+        named = Path(os.path.abspath(where))  # the user's own word, wherever it lies
+        root = Path(named.anchor)
+        source = CorpusSource(id="texts", path=named.relative_to(root).as_posix())
     try:
-        return draw(read_source(source, Path()), count, seeds)
+        return draw(read_source(source, root), count, seeds)
     except DataUnavailableError as error:  # the corpus reader's remedy is a recipe's field
         error.hint = "--texts takes a file, a folder (txt, jsonl, parquet), hub:ID or embedded"
         raise

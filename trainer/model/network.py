@@ -25,7 +25,7 @@ from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel, PreTrain
 from transformers.utils.hub import cached_file
 from transformers.utils.logging import disable_progress_bar
 
-from biobench.core.checkpoint_safety import only_safetensors
+from biobench.core.checkpoint_safety import check_folder, check_index, only_safetensors
 from biobench.core.configs import forget_attention
 from biobench.core.layouts import layout_hint
 from biobench.core.text import first_line
@@ -176,8 +176,25 @@ def check_base(source: str | Path, revision: str | None = None) -> PreTrainedCon
     return config
 
 
+def check_source(source: str | Path, revision: str | None = None) -> None:
+    """Refuse a checkpoint (hub id or folder) whose files lead elsewhere. Raises ModelError."""
+    folder = Path(source)
+    if folder.is_dir():
+        if (folder / "config.json").exists():
+            check_folder(folder)
+        return
+    name, how = "model.safetensors.index.json", {"_raise_exceptions_for_missing_entries": False}
+    try:
+        index = cached_file(str(source), name, revision=revision, **how)
+    except (OSError, ValueError):
+        return  # whoever loads it says why it cannot be had
+    if index is not None:
+        check_index(Path(index), ".safetensors", downloaded=False)
+
+
 def read_config(source: str | Path, revision: str | None = None) -> PreTrainedConfig:
     """The config of a checkpoint (hub id or folder). Raises ModelError where there is none."""
+    check_source(source, revision)
     try:
         config: PreTrainedConfig = AutoConfig.from_pretrained(str(source), revision=revision)
     except (OSError, ValueError) as error:
@@ -197,6 +214,7 @@ def load_weights(
     Raises ModelError when it cannot be loaded, and when weights are missing, which would be random.
     """
     disable_progress_bar()  # type: ignore[no-untyped-call]
+    check_source(source, revision)
     options |= {
         "dtype": torch.float32,
         "output_loading_info": True,

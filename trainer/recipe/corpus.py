@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from biobench.schema.source import fail
+from biobench.schema.source import Below, fail
 from biobench.schema.strict import Strict
 from trainer.recipe.fields import LATER, FileName, Growing, Tokens
 
@@ -25,7 +25,7 @@ class CorpusSource(Growing):
 
     id: FileName
     embedded: EmbeddedText | None = None
-    path: str | None = None
+    path: Below | None = None
     """File, folder or glob below corpus.root."""
     hub: str | None = None
     """Dataset repository on the model hub, with `revision` and `split`."""
@@ -63,7 +63,7 @@ class CorpusSource(Growing):
 class Exclusion(Strict):
     """Documents that must not be trained on: the benchmark's own."""
 
-    files: list[str] = []
+    files: list[Below] = []
     """Text files or JSON lines (key `text`) below corpus.root whose documents are excluded."""
     ngram: int = Field(13, ge=5, le=50)
     """A document that shares a run of this many words with an excluded one is excluded too."""

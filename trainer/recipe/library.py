@@ -18,7 +18,8 @@ from typing import Any
 
 from biobench.errors import SpecError, UsageError
 from biobench.schema import yaml12
-from biobench.schema.strict import apply_overrides, json_schema, suggest, validate
+from biobench.schema.source import below
+from biobench.schema.strict import FieldError, apply_overrides, json_schema, suggest, validate
 from biobench.schema.yaml12 import LocatedYaml
 from trainer.recipe.spec import Recipe
 
@@ -105,6 +106,10 @@ def _read(name_or_path: str | Path, depth: int, wanted: Sequence[str] = ()) -> L
         if not isinstance(name, str) or depth == 0:
             what = "extends must name one recipe, and not in a circle"
             raise _fault(located, what, "write `extends: NAME`", "extends")
+        try:
+            below(name, "extends")
+        except FieldError as error:
+            raise _fault(located, error.what, error.hint, "extends") from None
         sibling = path.parent / (name if name.endswith(".yaml") else f"{name}.yaml")
         try:
             parent = _read(sibling if os.path.isfile(sibling) else name, depth - 1)

@@ -88,9 +88,10 @@ def write_recipe(
     from trainer.model.network import check_base
 
     config = check_base(base)
-    source, meter = CorpusSource(id="corpus", path=str(corpus.resolve()), field=field), ReadMeter()
+    source, meter = CorpusSource(id="corpus", path=corpus.resolve().name, field=field), ReadMeter()
     lengths = sorted(
-        math.ceil(len(text) / CHARACTERS) for text in islice(texts(source, Path(), meter), SAMPLE)
+        math.ceil(len(text) / CHARACTERS)
+        for text in islice(texts(source, corpus.resolve().parent, meter), SAMPLE)
     )
     if not lengths:
         raise DataFormatError("holds no text", hint="name files with documents", file=corpus)

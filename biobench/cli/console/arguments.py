@@ -54,6 +54,9 @@ Tasks = Annotated[
 Output = Annotated[
     Path | None, typer.Option("--output", "--out", "-o", help="Write to this file, not to stdout.")
 ]
+IncludeAgreement = Annotated[
+    bool, typer.Option("--include-agreement", help="Write data under an agreement too.")
+]
 Json = Annotated[
     bool, typer.Option("--json", help="Machine-readable output on stdout, nothing else there.")
 ]

@@ -111,15 +111,10 @@ class FileLine:
         """The error for this place. `{}` in `what` stands for the value, which data under an
         agreement withhold.
         """
-        text = repr(value)
-        shown = (
-            "(value withheld)"
-            if self.request.redact
-            else text
-            if len(text) <= 60
-            else text[:57] + "..."
-        )
-        return DataFormatError(what.replace("{}", shown), hint=hint, file=self.path, line=self.line)
+        error = DataFormatError(what, hint=hint, file=self.path, line=self.line, value=value or "")
+        if self.request.redact:
+            error.withhold()
+        return error
 
     def label(self, label: str) -> str:
         """`label` itself when the task has it (or has a rule instead of a list); else raises
