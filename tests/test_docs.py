@@ -34,7 +34,7 @@ RUN = re.compile(r"^<!-- run -->\n```bash\n(.+?)^```$", re.MULTILINE | re.DOTALL
 PRINTS = re.compile(r"^<!-- prints -->\n```text\n(.+?)^```$", re.MULTILINE | re.DOTALL)
 """What the shell blocks of the page print, in the page's order; line breaks aside."""
 TOP: Any = get_command(app)
-MOST_WORDS, MOST_PAGES = 18_000, 18
+MOST_WORDS, MOST_PAGES = 18_000, 17
 
 
 def text_of(document: Path) -> str:

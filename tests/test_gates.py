@@ -22,6 +22,7 @@ from biobench.data.unpack import HEADER_BYTES, unpack
 from biobench.errors import BioBenchError
 from biobench.schema.strict import load_yaml_model
 from biobench.schema.suite import SuiteSpec
+from biobench.schema.tags import Tagging
 from biobench.score.external import Expected, read_predictions
 from biobench.store import Store
 from biobench.store.statements import statement_on
@@ -83,7 +84,7 @@ def record(folder: Path) -> None:
 
 def predictions(folder: Path) -> None:
     (folder / "p.jsonl").write_text('{"document": "x", "labels": ["A"]}\n')
-    expected = Expected("single_label", ["A"], [], None, redact=True)
+    expected = Expected("single_label", ["A"], [], Tagging(), redact=True)
     read_predictions(folder / "p.jsonl", expected)
 
 

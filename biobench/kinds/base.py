@@ -328,7 +328,6 @@ class SpanKind(Kind):
     """A kind whose truth is spans."""
 
     spans, words, single = True, True, False
-    heading = "mentions"
     metrics = ("partial_micro_f1", "partial_macro_f1")
 
     def oracle(self, task: Task, document: Document, encoded: Sequence[Encoded]) -> Prediction:

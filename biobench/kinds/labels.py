@@ -218,4 +218,4 @@ class Relation(SingleLabel):
     count.
     """
 
-    name, label_rules, heading = "relation", False, "relations"
+    name, label_rules = "relation", False

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Needle(SingleLabel):
     """Is the queried fact in the document? One label a document, present or absent."""
 
-    name, label_rules, heading = "needle", False, "needle"
+    name, label_rules = "needle", False
     metrics = ("accuracy",)
 
     def cut(self, spec: TaskSpec, documents: Documents, tokenizer: Tokenizer, window: int) -> Cut:

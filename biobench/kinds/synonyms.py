@@ -54,7 +54,7 @@ class Synonyms(LabelKind):
     name, single, counted, trains, ranked = "synonyms", False, False, False, True
     metrics: ClassVar[tuple[str, ...]] = ("accuracy_at_1", "accuracy_at_5", "mrr")
     perfect = {"accuracy_at_1": 1.0, "accuracy_at_5": 1.0, "mrr": 1.0}
-    heading, fields = "concepts", ()
+    fields = ()
 
     def check_probe(self, spec: TaskSpec, probe: Probe | Literal["none"] | None) -> None:
         """Nothing is trained."""

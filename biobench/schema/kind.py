@@ -55,8 +55,6 @@ class Traits:
     """Can be fine-tuned; tasks of other kinds run under `--track frozen` alone."""
     ranked: ClassVar[bool] = False
     """A prediction's labels are in order, the likeliest first; the first right one counts."""
-    heading: ClassVar[str] = "documents"
-    """Under which narrow tables put the columns of its tasks."""
 
     def check(self, spec: Any) -> None:
         """Raise FieldError where a `TaskSpec` has what this kind of task does not have, or lacks

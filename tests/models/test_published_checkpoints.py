@@ -1,5 +1,5 @@
-"""docs/checkpoints.md, line by line: what is taken from a checkpoint as people publish it, and who
-is believed.
+"""The docstring of `biobench.models`, line by line: what is taken from a checkpoint as people
+publish it, and who is believed.
 """
 
 from __future__ import annotations

@@ -568,12 +568,13 @@ def test_means_are_compared_with_the_best_other_model_of_the_same_conditions(min
         made = record(model=model, task=task, score=False, track=track)
         return made.model_copy(update={"scores": {"macro_f1": score, "micro_f1": 0.1}})
 
-    others = [
+    earlier = [
         run("b", 0.6),
         run("c", 0.55),
         run("d", 0.9, "frozen"),
         run("e", 0.9, task="else"),
         run("a", 0.9),
     ]
+    others = [Brief.of(record) for record in earlier]
     assert bool(leading([run("a", score) for score in mine], others)) == waits
     assert bool(leading([run("a", 0.8, "tuned")], others)) is False, "where none ran so, under any"

@@ -194,7 +194,8 @@ def check_source(source: str | Path, revision: str | None = None) -> None:
 
 def read_config(source: str | Path, revision: str | None = None) -> PreTrainedConfig:
     """The config of a checkpoint (hub id or folder). Raises ModelError where there is none."""
-    check_source(source, revision)
+    if Path(source).is_dir():  # of the hub, `load_weights` asks for the index of the weights
+        check_source(source)
     try:
         config: PreTrainedConfig = AutoConfig.from_pretrained(str(source), revision=revision)
     except (OSError, ValueError) as error:
