@@ -93,13 +93,13 @@ def test_what_has_vanished_is_told_in_one_line(name: str, field: Field) -> None:
 
 
 def unwritable(folder: Path) -> Path:
-    """A folder that nobody can write to; the system's own where the tests run as root, who may
+    """A folder that nobody can make; in the system's own where the tests run as root, who may
     write anywhere.
     """
     if os.geteuid() == 0:
         return Path("/sys/kernel/biobench")
     folder.mkdir(mode=0o500)
-    return folder
+    return folder / "new"
 
 
 @pytest.mark.parametrize("name", ["corpus build", "data fetch", "submit", "run"])
