@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from biobench.data.load import subset
@@ -14,6 +15,7 @@ from biobench.schema.record import Windows
 from biobench.schema.task import TaskSpec
 from biobench.score.averages import Scores
 from biobench.score.compute import score_task
+from biobench.score.slices import Part, parts_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -27,6 +29,11 @@ class Prepared(Task):
     validation: Split
     test: Split
     windows: Windows
+
+    @cached_property
+    def parts(self) -> dict[str, Part]:
+        """What each slice holds of the test documents."""
+        return parts_of(self.spec.type, self.train.documents, self.test.documents)
 
     def score(self, documents: Sequence[Document], predictions: Sequence[Prediction]) -> Scores:
         """All averages of these predictions; the one path by which this task is scored."""

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from biobench.core.files import write_atomic
 from biobench.errors import DataFormatError, DataUnavailableError, StoreError
 from biobench.report.groups import RunGroup
-from biobench.report.rescore import run_documents
+from biobench.report.rescore import RunTextReader
 from biobench.schema.document import Document
 from biobench.schema.kind import is_numeric, number_of
 from biobench.schema.record import RunRecord
 from biobench.score import GroupCounts, ScoreError, counts, shares
 from biobench.score.averages import AVERAGES
+from biobench.score.slices import RunTexts, part_counts
 from biobench.stats import (
     Average,
     Counts,
@@ -36,7 +37,6 @@ from biobench.stats import (
 from biobench.stats.correlation import Measure, numbers_left_out, pearson, spearman
 from biobench.stats.counts import check_average
 from biobench.stats.types import BoolArray
-from biobench.store import Store
 from biobench.store.store import paused_collector
 
 LEAST_SEEDS = 3
@@ -90,15 +90,13 @@ class Evidence:
     data_dir: Path | None = None
     specs: Mapping[str, Path] = field(default_factory=dict)
     _read: dict[tuple[str, ...], LeftOut | str] = field(default_factory=dict)
-    _test: dict[tuple[str, str, int | None, int | None], list[Document]] = field(
-        default_factory=dict
-    )
+    _reader: RunTextReader | None = None
 
     def left_out(self, group: RunGroup, metric: str) -> LeftOut | str:
         """The scores of the group's runs without each group of documents; why they are unknown, in
         words.
         """
-        key = (metric, group.task, *(brief.key for brief in group.briefs))
+        key = (metric, group.slice, group.task, *(brief.key for brief in group.briefs))
         if key not in self._read:
             self._read[key] = self._left_out(group, metric)
         return self._read[key]
@@ -161,7 +159,7 @@ class Evidence:
 
     def _count(self, group: RunGroup, metric: str) -> StoredCounts:
         with paused_collector():  # predictions are many small objects, none of them in a circle
-            by_run = [self._run_counts(group.store, record, metric) for record in group.records]
+            by_run = [self._run_counts(group, record, metric) for record in group.records]
         first, task = by_run[0], group.records[0].task
         for other in by_run[1:]:
             if other.groups != first.groups or other.labels != first.labels:
@@ -176,6 +174,9 @@ class Evidence:
             for name in ("tp", "fp", "fn")
         )
         labels_with_gold = set(task.gold_labels)
+        if group.slice:
+            with_gold = np.flatnonzero((tp[0] + fn[0]).sum(axis=0))
+            labels_with_gold = {first.labels[columns[position]] for position in with_gold}
         evaluated = [metric in _SHARES or first.labels[i] in labels_with_gold for i in columns]
         return StoredCounts(
             counts=Counts.of(tp, fp, fn),
@@ -184,8 +185,10 @@ class Evidence:
             groups=tuple(first.groups),
         )
 
-    def _run_counts(self, store: Store, record: RunRecord, metric: str) -> GroupCounts:
-        gold, predictions = store.load_predictions(record, self._full(record))
+    def _run_counts(self, group: RunGroup, record: RunRecord, metric: str) -> GroupCounts:
+        if group.slice:
+            return self._part_counts(group, record)
+        gold, predictions = group.store.load_predictions(record, self._full(record))
         task = record.task
         if metric not in _SHARES:
             return counts(
@@ -204,15 +207,20 @@ class Evidence:
             )
         return run_shares
 
-    def _full(self, record: RunRecord) -> list[Document] | None:
+    def _part_counts(self, group: RunGroup, record: RunRecord) -> GroupCounts:
+        """The counts on the group's slice, which only the texts of the corpus tell."""
+        texts = self._texts(record)
+        _, predictions = group.store.load_predictions(record, texts.scored_on)
+        return part_counts(record.task, texts.parts[group.slice], predictions, by_group=True)
+
+    def _texts(self, record: RunRecord) -> RunTexts:
+        if self._reader is None:
+            self._reader = RunTextReader(self.data_dir, self.specs)
+        return self._reader(record)
+
+    def _full(self, record: RunRecord) -> Sequence[Document] | None:
         """The test documents with gold and text, where the store may hold neither."""
-        if not record.redacted:
-            return None
-        fold = None if record.resampling is None else record.resampling.fold
-        key = (record.task.id, record.task.data_hash, record.limit, fold)
-        if key not in self._test:
-            self._test[key] = run_documents(record, self.data_dir, self.specs.get(record.task.id))
-        return self._test[key]
+        return self._texts(record).scored_on if record.redacted else None
 
 
 def _cache_file(group: RunGroup, metric: str) -> Path:
@@ -225,7 +233,7 @@ def _cache_file(group: RunGroup, metric: str) -> Path:
         with suppress(FileNotFoundError):  # reading it says so
             for status in (path.stat(), path.with_suffix(".json").stat()):
                 states.append((brief.key, status.st_mtime_ns, status.st_size, status.st_ino))
-    name = hashlib.sha256(repr((_FORMAT, metric, states)).encode()).hexdigest()
+    name = hashlib.sha256(repr((_FORMAT, metric, group.slice, states)).encode()).hexdigest()
     return group.store.counts_folder / f"{name}.npz"
 
 

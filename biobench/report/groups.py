@@ -107,6 +107,8 @@ class RunGroup:
     briefs: tuple[Brief, ...]
     store: Store = field(repr=False, compare=False)
     notes: tuple[str, ...] = ()
+    slice: str = ""
+    """The part of the gold that the briefs' scores are of (`score.slices`); empty: all of it."""
 
     @cached_property
     def variant(self) -> str:

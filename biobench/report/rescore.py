@@ -4,16 +4,20 @@ stored.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from biobench.data.catalog import load_task
-from biobench.data.load import data_of
+from biobench.data.load import data_of, subset
 from biobench.errors import DataUnavailableError, SpecError, UsageError
 from biobench.report.escape import plain
 from biobench.schema.document import Document, TaskData
 from biobench.schema.record import RunRecord
+from biobench.schema.task import TaskSpec
 from biobench.score import Rescored, rescore
+from biobench.score.slices import RunTexts
 from biobench.store import Store
 
 
@@ -39,10 +43,14 @@ def rescore_all(
                 f"{plain(str(results_dir))} holds no run of {plain(str(task))}", hint=hint
             )
 
-    def documents(record: RunRecord) -> Sequence[Document]:
-        return run_documents(record, data_dir, specs.get(record.task.id))
+    read_texts = RunTextReader(data_dir, {task: Path(spec) for task, spec in specs.items()})
 
-    return rescore(store, documents, tasks=specs or None)
+    def load_texts(record: RunRecord) -> RunTexts | None:
+        if data_dir is None and not record.redacted:
+            return None
+        return read_texts(record)
+
+    return rescore(store, load_texts, tasks=specs or None)
 
 
 def run_data(
@@ -51,6 +59,12 @@ def run_data(
     """The record's own data. spec: the task's, where it is not a shipped one. Raises
     DataUnavailableError.
     """
+    return _spec_and_data(record, data_dir, spec)[1]
+
+
+def _spec_and_data(
+    record: RunRecord, data_dir: str | Path | None, spec: str | Path | None
+) -> tuple[TaskSpec, TaskData]:
     hint = "give the folder with the data of that run with --data-dir"
     try:
         task = load_task(spec or record.task.id, record.overrides)
@@ -62,7 +76,35 @@ def run_data(
     if data.hash != record.task.data_hash:
         what = f"the data of {record.task.id} available here is not the data of the run"
         raise DataUnavailableError(what, hint=hint)
-    return data
+    return task.spec, data
+
+
+@dataclass(frozen=True, slots=True)
+class RunTextReader:
+    """Reads what runs trained on and were scored on, once for all runs on the same documents.
+
+    data_dir: the corpora. specs: by task, those that are not shipped.
+    """
+
+    data_dir: str | Path | None
+    specs: Mapping[str, str | Path]
+    _read: dict[tuple[Any, ...], RunTexts] = field(default_factory=dict)
+
+    def __call__(self, record: RunRecord) -> RunTexts:
+        """Raises as `run_data`."""
+        fold = None if record.resampling is None else record.resampling.fold
+        task = record.task
+        key = (task.id, task.data_hash, record.overrides, record.limit, record.split, fold)
+        if key not in self._read:
+            spec, data = _spec_and_data(record, self.data_dir, self.specs.get(task.id))
+            recipe = spec.training
+            self._read[key] = RunTexts(
+                type=task.type,
+                trained_on=subset(data.train, recipe.train_fraction, recipe.train_documents),
+                scored_on=data.documents[record.split],
+                redacted=record.redacted,
+            )
+        return self._read[key]
 
 
 def run_documents(

@@ -45,6 +45,8 @@ class Results:
     experiments: tuple[PublishedExperiments, ...] = ()
     cells: dict[AverageName, Any] = field(default_factory=dict, repr=False, compare=False)
     """What `frame.cells` has computed."""
+    slice: str = ""
+    """The part of the gold that the scores are of (`report.slices`); empty: all of it."""
 
 
 def load(results_dir: str | Path) -> Results:

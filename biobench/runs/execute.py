@@ -229,7 +229,7 @@ def _make(item: Item, context: RunContext, step: Progress, claim: Claim) -> RunR
         outcome = train(loaded, prepared, item.seed, item.task.precision, step, keep)
         wall = outcome.earlier_seconds + time.perf_counter() - began
         record = _record(item, plan, loaded.parameters, prepared, outcome, wall)
-        record = scored(record, prepared.test.documents, outcome.predictions)
+        record = scored(record, prepared.test.documents, outcome.predictions, prepared.parts)
         model = _keep_model(plan, item, prepared, outcome)
         stored = store.save(record, prepared.test.documents, outcome.predictions, claim)
         store.note_command(item.task.id, item.key, request.started)

@@ -16,7 +16,7 @@ from biobench.runs.provenance import provenance
 from biobench.runs.result import RunResult, of_record
 from biobench.schema.document import Prediction, TaskData
 from biobench.schema.record import Cost, ModelIdentity, RunRecord, TrainingRecord, Windows
-from biobench.score import scored
+from biobench.score import parts_of, scored
 from biobench.score.external import Expected, read_predictions
 from biobench.store import Store, run_key
 
@@ -60,7 +60,8 @@ def score_external(
 
         ensure(task, data, results_dir)
     store = Store(results_dir)
-    record = scored(_record(model, seed, task, data), data.test, answers)
+    parts = parts_of(task.spec.type, data.train, data.test)
+    record = scored(_record(model, seed, task, data), data.test, answers, parts)
     stored = store.get(task.id, record.key)
     if stored is not None and not force:
         if _same(store, stored, data, answers):

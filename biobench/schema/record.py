@@ -217,6 +217,13 @@ class Provenance(Strict):
         return value
 
 
+class SliceScores(Strict):
+    """The scores on a part of the gold (`score.slices`). gold: answers that the part holds."""
+
+    gold: Count
+    scores: dict[Text, Number]
+
+
 class RunRecord(Strict):
     """One finished run."""
 
@@ -253,6 +260,8 @@ class RunRecord(Strict):
     scores: dict[Text, Number] = {}
     per_label: dict[Text, dict[Line, Number]] = {}
     """label -> precision, recall, f1, support, predicted, tp."""
+    slices: dict[Line, SliceScores] = {}
+    """Slice -> its scores. Empty where the run's training documents were not at hand."""
     contamination: Contamination | None = None
     """What is known of the model's training text and this task's documents; None: nothing."""
     unexpressed_gold: dict[str, dict[str, int]] = {}

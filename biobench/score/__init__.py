@@ -9,15 +9,19 @@ from biobench.score.averages import Scores
 from biobench.score.compute import compute, score_task, scored
 from biobench.score.counting import GroupCounts, ScoreError, counts, oracle, shares
 from biobench.score.rescore import Rescored, rescore
+from biobench.score.slices import SLICES, Part, parts_of
 
 __all__ = [
+    "SLICES",
     "GroupCounts",
+    "Part",
     "Rescored",
     "ScoreError",
     "Scores",
     "compute",
     "counts",
     "oracle",
+    "parts_of",
     "rescore",
     "score_task",
     "scored",

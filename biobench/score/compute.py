@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from biobench.errors import withholding
 from biobench.kinds.base import Answered, get_kind
@@ -12,6 +12,7 @@ from biobench.schema.record import RunRecord
 from biobench.schema.task import TaskSpec
 from biobench.score.averages import Scores, f1_averages, micro_without, per_label
 from biobench.score.counting import GroupCounts, Match, ScoreError, counts, fit_together
+from biobench.score.slices import Part, slice_scores
 
 
 def compute(
@@ -83,9 +84,16 @@ def score_task(
 
 
 def scored(
-    record: RunRecord, gold: Sequence[Document], predictions: Sequence[Prediction]
+    record: RunRecord,
+    gold: Sequence[Document],
+    predictions: Sequence[Prediction],
+    parts: Mapping[str, Part] | None = None,
 ) -> RunRecord:
-    """`record` with `scores` and `per_label` computed from these predictions."""
+    """`record` with `scores` and `per_label` computed from these predictions.
+
+    parts: what each slice holds of `gold` (`score.slices.parts_of`); its scores are computed too.
+    None: those that the record has stay.
+    """
     task = record.task
     with withholding(record.redacted):
         scores = compute(
@@ -97,4 +105,7 @@ def scored(
             negative_label=task.negative_label,
             scale=record.scale,
         )
-    return record.model_copy(update={"scores": scores.values, "per_label": scores.per_label})
+        slices = record.slices if parts is None else slice_scores(task, parts, predictions)
+    return record.model_copy(
+        update={"scores": scores.values, "per_label": scores.per_label, "slices": slices}
+    )

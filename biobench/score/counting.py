@@ -5,7 +5,7 @@ label.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,6 +21,8 @@ from biobench.schema.strict import suggest
 
 IntArray = NDArray[np.int64]
 Match = Literal["exact", "partial"]
+Item = tuple[str, int, int]
+"""What is right or wrong: label, start, end; see `kinds.base.Kind.items`."""
 
 
 class ScoreError(BioBenchError):
@@ -50,13 +52,15 @@ def counts(
     predictions: Sequence[Prediction],
     by: Literal["group", "document", "nothing"] = "group",
     match: Match = "exact",
+    holds: Callable[[Document, Item], bool] | None = None,
 ) -> GroupCounts:
     """Counts per group (or document, or of all together), rows sorted by id, columns in the order
     of `labels`.
 
     NER: gold and predicted spans are sets; `partial` wants the same label and any overlap, each
     span matched at most once. Classification: a label is what is counted. A document without a
-    prediction has all its gold missed. Raises ScoreError where the two sides do not fit together.
+    prediction has all its gold missed. holds: which items of a document are counted at all; None:
+    every one. Raises ScoreError where the two sides do not fit together.
     """
     column = {label: i for i, label in enumerate(labels)}
     kind = get_kind(type)
@@ -71,6 +75,9 @@ def counts(
             continue
         true = kind.items(document)
         predicted = set() if prediction is None else kind.items(prediction)
+        if holds is not None:
+            true = {item for item in true if holds(document, item)}
+            predicted = {item for item in predicted if holds(document, item)}
         for counted, items in (
             (tp, true & predicted),
             (fp, predicted - true),

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Literal
 
 from biobench.errors import DataFormatError, DataUnavailableError, StoreError
-from biobench.schema.document import Document
 from biobench.schema.record import RunRecord
 from biobench.score.compute import scored
 from biobench.score.counting import ScoreError
+from biobench.score.slices import RunTexts
 from biobench.store import Store
 
-DataLoader = Callable[[RunRecord], Sequence[Document]]
-"""Scored documents of a record's run (its limit applied), for agreement-bound data; may raise
-DataUnavailableError."""
+TextLoader = Callable[[RunRecord], RunTexts | None]
+"""What was read of a run's data, None where nobody named its folder; may raise
+DataUnavailableError. Data under an agreement are not scored without it, others get slices by it."""
 
 Outcome = Literal["unchanged", "changed", "unavailable", "failed"]
 
@@ -38,7 +38,7 @@ class Rescored:
 
 def rescore(
     store: Store,
-    data_loader: DataLoader | None = None,
+    load_texts: TextLoader | None = None,
     *,
     write: bool = True,
     tasks: Collection[str] | None = None,
@@ -46,9 +46,9 @@ def rescore(
     """Score all runs of `store` (or those of these tasks) again and replace the records whose
     scores differ.
 
-    A damaged record or prediction file becomes a `failed` line, agreement-bound data that is
-    missing an
-    `unavailable` one; the others go on. Raises StoreError only where a record cannot be written.
+    load_texts: gives scores on slices. A damaged record or prediction file becomes a `failed` line,
+    agreement-bound data that is missing an `unavailable` one; the others go on. Raises StoreError
+    only where a record cannot be written.
     """
     records, findings = store.scan()
     results = [
@@ -58,29 +58,58 @@ def rescore(
     for record in records:
         if tasks is not None and record.task.id not in tasks:
             continue
-        result = _one(store, record, data_loader)
+        result = _one(store, record, load_texts)
         if write and result.outcome == "changed" and result.record is not None:
             store.update(result.record)
         results.append(result)
     return results
 
 
-def _one(store: Store, record: RunRecord, data_loader: DataLoader | None) -> Rescored:
+def _one(store: Store, record: RunRecord, load_texts: TextLoader | None) -> Rescored:
     task, key = record.task.id, record.key
+    texts, without_texts = None, ("", "")
     try:
-        documents = data_loader(record) if record.redacted and data_loader is not None else None
-        gold, predictions = store.load_predictions(record, documents)
-        after = scored(record, gold, predictions)
+        texts = None if load_texts is None else load_texts(record)
+    except DataUnavailableError as error:
+        if record.redacted:
+            return Rescored(task, key, "unavailable", record, reason=str(error), hint=error.hint)
+        without_texts = f"its slices stay as they are: {error}", error.hint
+    except DataFormatError as error:
+        return Rescored(task, key, "failed", record, reason=str(error), hint=error.hint)
+    try:
+        after = _scored_again(store, record, texts)
     except DataUnavailableError as error:
         return Rescored(task, key, "unavailable", record, reason=str(error), hint=error.hint)
-    except (StoreError, ScoreError, DataFormatError) as error:
+    except (StoreError, ScoreError) as error:
         return Rescored(task, key, "failed", record, reason=str(error), hint=error.hint)
-    if after.scores == record.scores and after.per_label == record.per_label:
-        return Rescored(task, key, "unchanged", after, {})
-    names = sorted(record.scores.keys() | after.scores.keys())
-    changed = {
-        name: (record.scores.get(name), after.scores.get(name))
-        for name in names
-        if record.scores.get(name) != after.scores.get(name)
+    changed = _changed_scores(record, after)
+    same = not changed and after.per_label == record.per_label
+    outcome: Outcome = "unchanged" if same else "changed"
+    reason, hint = without_texts
+    return Rescored(task, key, outcome, after, changed, reason or None, hint or None)
+
+
+def _scored_again(store: Store, record: RunRecord, texts: RunTexts | None) -> RunRecord:
+    """The record with the scores of today, with slices where the texts are at hand."""
+    documents = None if texts is None else texts.scored_on
+    gold, predictions = store.load_predictions(record, documents)
+    return scored(record, gold, predictions, None if texts is None else texts.parts)
+
+
+def _changed_scores(
+    before: RunRecord, after: RunRecord
+) -> dict[str, tuple[float | None, float | None]]:
+    """Name of a score (``unseen micro_f1`` on a slice) to what it was and what it is now."""
+    old, new = _all_scores(before), _all_scores(after)
+    return {
+        name: (old.get(name), new.get(name))
+        for name in sorted(old.keys() | new.keys())
+        if old.get(name) != new.get(name)
     }
-    return Rescored(task, key, "changed", after, changed)
+
+
+def _all_scores(record: RunRecord) -> dict[str, float]:
+    scores = dict(record.scores)
+    for name, part in record.slices.items():
+        scores |= {f"{name} {metric}": value for metric, value in part.scores.items()}
+    return scores

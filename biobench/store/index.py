@@ -20,7 +20,7 @@ from biobench.schema.record import RunRecord
 
 FILE = ".index.json"
 """Below `runs/`, where the store is one's own."""
-_FORMAT = "biobench.index.8"
+_FORMAT = "biobench.index.9"
 
 
 class Brief(NamedTuple):
@@ -78,6 +78,8 @@ class Brief(NamedTuple):
     """Gold answers in the test documents, over all labels; 0 without labels."""
     model_notes: tuple[str, ...] = ()
     """What a reader must know of how the checkpoint was read."""
+    slices: Mapping[str, Mapping[str, Any]] = {}
+    """Slice -> `schema.record.SliceScores` as plain data."""
 
     @classmethod
     def of(cls, r: RunRecord) -> Brief:
@@ -115,6 +117,7 @@ class Brief(NamedTuple):
             train_documents=0 if r.resampling is None else r.resampling.train_documents,
             answers=float(sum(row["support"] for row in r.per_label.values())),
             model_notes=r.model.notes,
+            slices={name: part.model_dump() for name, part in r.slices.items()},
         )
 
 

@@ -1,0 +1,186 @@
+"""Scores on parts of the gold: mentions that the training documents hold and mentions that they do
+not, rare labels and frequent ones, test documents that do not stand in training.
+
+A slice never replaces a score. What it holds follows from the documents that a run trained on, so
+that a run on fewer documents has more unseen mentions. Another slice is one more object in
+`SLICES`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from biobench.data.checks.similar import near, normalised
+from biobench.kinds.base import Kind, get_kind
+from biobench.schema.document import Document, Prediction
+from biobench.schema.record import SliceScores, TaskIdentity
+from biobench.score.averages import f1_averages, micro_without
+from biobench.score.counting import GroupCounts, Item, counts
+from biobench.store.tables import under_aliases
+
+RARE = 10
+"""A label of fewer training documents is rare."""
+_NEITHER_LETTER_NOR_DIGIT = re.compile(r"[\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a slice holds of a test set.
+
+    documents: those whose gold and answers count. holds: whether an item of them counts, a gold one
+    or a predicted one (a wrong answer is therefore counted in the slice of its own surface or
+    label); None: all do.
+    """
+
+    documents: tuple[Document, ...]
+    holds: Callable[[Document, Item], bool] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A part of the gold, declared once.
+
+    words: what it holds, for headings. part: from the kind of task, the documents that the run
+    trained on and the test documents (both with their texts) to what the slice holds; None for a
+    kind that has no such slice.
+    """
+
+    name: str
+    words: str
+    part: Callable[[Kind, Sequence[Document], Sequence[Document]], Part | None]
+
+
+@lru_cache(maxsize=1 << 16)
+def surface(text: str) -> str:
+    """A mention's text with case folded, and white space and punctuation made one blank."""
+    return _NEITHER_LETTER_NOR_DIGIT.sub(" ", text.casefold()).strip()
+
+
+def _mentions(*, seen: bool) -> Callable[..., Part | None]:
+    def part(kind: Kind, trained_on: Sequence[Document], gold: Sequence[Document]) -> Part | None:
+        if not kind.spans:
+            return None
+        trained = {surface(d.text[s.start : s.end]) for d in trained_on for s in d.spans}
+
+        def holds(document: Document, item: Item) -> bool:
+            _, start, end = item
+            return (surface(document.text[start:end]) in trained) is seen
+
+        return Part(tuple(gold), holds)
+
+    return part
+
+
+def _labels(*, rare: bool) -> Callable[..., Part | None]:
+    def part(kind: Kind, trained_on: Sequence[Document], gold: Sequence[Document]) -> Part | None:
+        documents_of: dict[str, int] = {}
+        for document in trained_on:
+            for label in {label for label, _, _ in kind.items(document)}:
+                documents_of[label] = documents_of.get(label, 0) + 1
+
+        def holds(document: Document, item: Item) -> bool:
+            return (documents_of.get(item[0], 0) < RARE) is rare
+
+        return Part(tuple(gold), holds)
+
+    return part
+
+
+def _clean(kind: Kind, trained_on: Sequence[Document], gold: Sequence[Document]) -> Part | None:
+    texts, trained = [d.reading for d in gold], [d.reading for d in trained_on]
+    verbatim = {normalised(text) for text in trained}
+    leaked = set(near(texts, trained))
+    leaked |= {place for place, text in enumerate(texts) if normalised(text) in verbatim}
+    return Part(tuple(d for place, d in enumerate(gold) if place not in leaked))
+
+
+SLICES: Mapping[str, Slice] = {
+    one.name: one
+    for one in (
+        Slice("seen", "mentions that training holds", _mentions(seen=True)),
+        Slice("unseen", "mentions that training does not hold", _mentions(seen=False)),
+        Slice("rare", f"labels of fewer than {RARE} training documents", _labels(rare=True)),
+        Slice("frequent", f"labels of {RARE} training documents or more", _labels(rare=False)),
+        Slice("clean", "test documents that do not stand in training", _clean),
+    )
+}
+"""Name to slice."""
+
+
+def parts_of(
+    type: str, trained_on: Sequence[Document], gold: Sequence[Document]
+) -> dict[str, Part]:
+    """What each slice holds of `gold`; nothing for kinds without F1 and for planned documents.
+
+    trained_on, gold: with their texts.
+    """
+    kind = get_kind(type)
+    if not kind.counted or any(document.plan for document in gold):
+        return {}
+    parts = {name: one.part(kind, trained_on, gold) for name, one in SLICES.items()}
+    return {name: part for name, part in parts.items() if part is not None}
+
+
+@dataclass(frozen=True)
+class RunTexts:
+    """The documents of a run with their texts: those that it trained on, and those that it was
+    scored on. redacted: its predictions name the latter by their aliases.
+    """
+
+    type: str
+    trained_on: Sequence[Document]
+    scored_on: Sequence[Document]
+    redacted: bool = False
+
+    @cached_property
+    def parts(self) -> dict[str, Part]:
+        """What each slice holds, under the names that the predictions use."""
+        gold = under_aliases(self.scored_on) if self.redacted else self.scored_on
+        return parts_of(self.type, self.trained_on, gold)
+
+
+def part_counts(
+    task: TaskIdentity,
+    part: Part,
+    predictions: Sequence[Prediction],
+    *,
+    by_group: bool = False,
+) -> GroupCounts:
+    """The exact counts of a part; see `score.counting.counts`."""
+    documents = {document.id for document in part.documents}
+    return counts(
+        type=task.type,
+        labels=task.labels,
+        gold=part.documents,
+        predictions=[p for p in predictions if p.document in documents],
+        by="group" if by_group else "nothing",
+        holds=part.holds,
+    )
+
+
+def slice_scores(
+    task: TaskIdentity, parts: Mapping[str, Part], predictions: Sequence[Prediction]
+) -> dict[str, SliceScores]:
+    """The F1 averages of each part that holds gold, macro F1 over the labels that have gold in it;
+    of whole documents with one label each also accuracy.
+    """
+    kind = get_kind(task.type)
+    scores = {}
+    for name, part in parts.items():
+        if not part.documents:
+            continue
+        summed = part_counts(task, part, predictions)
+        (gold_of_label,) = summed.tp + summed.fn
+        labels = [label for label, n in zip(summed.labels, gold_of_label, strict=True) if n]
+        if not labels:
+            continue
+        values = f1_averages(summed, labels)
+        if kind.single and part.holds is None:
+            values["accuracy"] = values["micro_f1"]
+        if kind.single and task.negative_label is not None:
+            values["micro_f1_positive"] = micro_without(summed, task.negative_label)
+        scores[name] = SliceScores(gold=int(gold_of_label.sum()), scores=values)
+    return scores
