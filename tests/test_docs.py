@@ -130,6 +130,9 @@ def test_a_page_runs_as_written(
     if document.stem == "results":
         monkeypatch.setenv("BIOBENCH_RESULTS_DIR", str(ROOT / "results"))
     monkeypatch.chdir(tmp_path)
+    # the Python that runs the tests, also where no environment is activated
+    folder = str(Path(sys.executable).parent)
+    monkeypatch.setenv("PATH", folder, prepend=os.pathsep)
     printed = []
     for block in RUN.findall(text_of(document)):
         for line in re.split(r"^(biobench .+)\n", block, flags=re.MULTILINE):

@@ -14,6 +14,7 @@ import pytest
 from biobench.errors import DataUnavailableError, StoreError
 from biobench.schema.record import ENGINE_VERSION
 from biobench.score import rescore
+from biobench.score.slices import RunTexts
 from biobench.store import Store, run_key
 from tests.helpers.store_make import GOLD, SENTENCES, documents, predictions, record
 
@@ -261,6 +262,12 @@ def test_rescoring_goes_on_past_what_it_cannot_score(tmp_path):
         broken.key: "failed",
     }
     store.update(secret.model_copy(update={"scores": {}}))
-    again = {r.key: r.outcome for r in rescore(store, lambda _record: documents())}
+
+    def texts(record):
+        return RunTexts(record.task.type, documents(), documents(), redacted=record.redacted)
+
+    again = {r.key: r.outcome for r in rescore(store, texts)}
     assert again[secret.key] == "changed"
-    assert store.get("my_task", secret.key) == secret
+    after = store.get("my_task", secret.key)
+    assert after.slices["rare"].gold == 5
+    assert after.model_copy(update={"slices": {}}) == secret
